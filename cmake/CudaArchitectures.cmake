@@ -1,0 +1,10 @@
+# Compile for the GPUs that are here; where there is none, for Ampere (chapters 01 to 15) and Hopper (all).
+# CMAKE_CUDA_ARCHITECTURES=native needs a driver already at configure time, hence the look for one.
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE no_gpu OUTPUT_VARIABLE gpus ERROR_QUIET)
+  if(no_gpu EQUAL 0 AND gpus MATCHES "GPU 0")
+    set(CMAKE_CUDA_ARCHITECTURES native)
+  else()
+    set(CMAKE_CUDA_ARCHITECTURES 80 90a)
+  endif()
+endif()

@@ -1,0 +1,38 @@
+# The one place that knows on what the chapters run. It defines
+#   overlap_cuda                 CUDA's headers and library: the toolkit's, or the virtual GPUs'
+#   overlap_gpu_sources(target)  compiles the target's .cu files: with nvcc, or with g++ behind the rewriter
+add_library(overlap_cuda INTERFACE)
+
+if(OVERLAP_BACKEND STREQUAL "cuda")
+  include(CudaArchitectures)
+  enable_language(CUDA)
+  find_package(CUDAToolkit 12.4 REQUIRED)
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+  target_link_libraries(overlap_cuda INTERFACE CUDA::cudart)
+
+  function(overlap_gpu_sources target)
+    target_link_libraries(${target} PRIVATE overlap_cuda)
+  endfunction()
+elseif(OVERLAP_BACKEND STREQUAL "virtual")
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  set(OVERLAP_GPU_COMPILER ${PROJECT_SOURCE_DIR}/common/virtual_gpu/tools/compile.py)
+  set(OVERLAP_REWRITER ${PROJECT_SOURCE_DIR}/common/virtual_gpu/tools/rewrite.py)
+  target_link_libraries(overlap_cuda INTERFACE virtual_gpu)
+
+  function(overlap_gpu_sources target)
+    target_link_libraries(${target} PRIVATE overlap_cuda)
+    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources INCLUDE REGEX "\\.cu$")
+    # The coverage calls count a kernel's basic blocks (its modelled cost) and let a spinning thread be preempted.
+    set_source_files_properties(${sources} PROPERTIES
+      LANGUAGE CXX
+      COMPILE_OPTIONS "-fsanitize-coverage=trace-pc"
+      OBJECT_DEPENDS "${OVERLAP_GPU_COMPILER};${OVERLAP_REWRITER}")
+    set_target_properties(${target} PROPERTIES
+      CXX_COMPILER_LAUNCHER "${Python3_EXECUTABLE};${OVERLAP_GPU_COMPILER}")
+  endfunction()
+else()
+  message(FATAL_ERROR "OVERLAP_BACKEND is '${OVERLAP_BACKEND}'; it is either 'virtual' or 'cuda'.")
+endif()

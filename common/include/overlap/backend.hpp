@@ -1,0 +1,56 @@
+// All that differs, for host code, between real GPUs and virtual ones. src/backend/ holds one file for each.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace overlap {
+
+/// What only virtual GPUs can be asked for.
+struct BackendOptions {
+  std::optional<std::uint64_t>
+      schedule;         ///< seed of a random order of all operations; none: in the order of time
+  std::string machine;  ///< a machine's name or description file; empty: the default machine
+};
+
+namespace backend {
+
+/// "cuda" or "virtual".
+const char* name();
+
+/// True if times are those of a model, not measured.
+bool modelled_time();
+
+/// The host's clock in milliseconds, from any starting point; on virtual GPUs the modelled one.
+double host_ms();
+
+/// Sets up the GPUs as the user asks. Call it before the first CUDA call. Throws UsageError if something
+/// cannot be had.
+void configure(const BackendOptions& options);
+
+/// Sets what the driver reads from the environment: CUDA_DEVICE_MAX_CONNECTIONS=32 unless the user has set
+/// it, since more streams than connections (8 by default) may wait for each other for ever. Call it before
+/// the first CUDA call.
+void prepare();
+
+/// Exit status after a failed call: kExitRace if the virtual GPUs have reported a race or a deadlock, else
+/// kExitFailed.
+int failure_exit_code();
+
+/// One sentence on the last call that failed, beyond its error code; empty if there is nothing to add.
+std::string error_detail();
+
+/// What is needed to see a failure again, such as "schedule 17, hash 194cb83d"; else empty.
+std::string failure_context();
+
+/// The hardware stamp of a result: names and values, in this order; "unknown" where a value cannot be had.
+std::vector<std::pair<std::string, std::string>> hardware();
+
+/// Empty if there is a GPU that can be used, else why not.
+std::string unavailable();
+
+}  // namespace backend
+}  // namespace overlap

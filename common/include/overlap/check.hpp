@@ -1,0 +1,40 @@
+// CUDA_CHECK: a CUDA call that fails becomes an exception that says which call, where, why and on which GPU.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace overlap {
+
+/// A CUDA runtime call that did not return cudaSuccess. what() reads
+/// "column_split.cuh:41: cudaMalloc(&p, bytes): cudaErrorMemoryAllocation (out of memory), device 0".
+class CudaError : public std::runtime_error {
+ public:
+  /// `device` is the calling thread's current device, or -1 if it could not be read.
+  CudaError(cudaError_t code, const char* call, const char* file, int line, int device);
+
+  cudaError_t code() const { return code_; }
+  int device() const { return device_; }
+  /// The source text of the call.
+  const std::string& call() const { return call_; }
+
+ private:
+  cudaError_t code_;
+  int device_;
+  std::string call_;
+};
+
+/// Throws the CudaError of `code`. Reads the current device, and changes no CUDA state.
+[[noreturn]] void throw_cuda_error(cudaError_t code, const char* call, const char* file, int line);
+
+/// Returns at once on success; throws CudaError otherwise. Use it through CUDA_CHECK.
+inline void check_cuda(cudaError_t code, const char* call, const char* file, int line) {
+  if (code != cudaSuccess) throw_cuda_error(code, call, file, line);
+}
+
+}  // namespace overlap
+
+/// CUDA_CHECK(cudaMalloc(&p, bytes)); A macro, because only a macro sees the call's text.
+#define CUDA_CHECK(...) ::overlap::check_cuda((__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)

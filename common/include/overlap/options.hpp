@@ -1,0 +1,74 @@
+// The one command line of all chapter programs. Every option has the same meaning everywhere.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "overlap/backend.hpp"
+#include "overlap/matrix.hpp"
+
+namespace overlap {
+
+/// The type of a matrix's elements.
+enum class ElementType { kInt32, kF16, kBf16, kF32 };
+
+/// "int32", "f16", "bf16" or "f32": the names that --type takes.
+const char* name_of(ElementType type);
+
+/// Bytes of one element.
+std::size_t size_of(ElementType type);
+
+/// What a chapter does where the user does not say otherwise.
+struct ChapterDefaults {
+  MatmulShape shape;
+  int gpus = 1;
+  int iterations = 1;
+  int warmup = 0;
+};
+
+/// What a chapter is.
+struct ChapterInfo {
+  std::string name;                   ///< as its folder: "01_column_split"
+  std::string summary;                ///< one sentence for --help
+  std::vector<std::string> variants;  ///< for --list and --only, in the order in which they run
+  ChapterDefaults on_virtual_gpus;
+  ChapterDefaults on_real_gpus;
+  std::vector<ElementType> types = {ElementType::kInt32};  ///< those it can do
+  ElementType default_type = ElementType::kInt32;
+
+  /// The defaults on the GPUs that this program was built for.
+  const ChapterDefaults& defaults() const;
+};
+
+/// The command line, checked and complete.
+struct Options {
+  int gpus = 1;
+  bool gpus_given = false;  ///< if not, chapter_main() takes at most as many GPUs as there are
+  MatmulShape shape;        ///< of the whole problem, whatever the number of GPUs
+  ElementType type = ElementType::kInt32;
+  int iterations = 1;
+  int warmup = 0;
+  std::uint64_t seed = 1;
+  bool check = true;
+  std::string json;                   ///< file for the report; empty: none
+  std::vector<std::string> variants;  ///< the chosen ones (all, unless --only), in the chapter's order
+  int timeout_s = 0;                  ///< seconds; 0: none
+  bool corrupt = false;               ///< the tests' hook: see corrupt_one_element()
+  BackendOptions backend;
+
+  /// True if this variant was chosen.
+  bool runs(std::string_view variant) const;
+};
+
+/// Reads the command line. --help and --list are answered on `out`; the result is then empty. Throws
+/// UsageError, one sentence that starts with the option, if the command line cannot be used. Makes no CUDA
+/// call.
+std::optional<Options> parse_options(int argc, const char* const* argv, const ChapterInfo& chapter,
+                                     std::ostream& out);
+
+}  // namespace overlap

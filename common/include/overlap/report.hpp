@@ -1,0 +1,75 @@
+// What a program leaves behind: a table for people, JSON for scripts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "overlap/options.hpp"
+
+namespace overlap {
+
+/// The commit that the program was built from (git describe --always --dirty), or "unknown".
+std::string_view commit();
+
+/// Collects results and writes them as JSON, with all that is needed to judge them: the chapter, the options,
+/// the hardware, whether times are modelled, the date and the commit.
+class Report {
+ public:
+  using Value = std::variant<std::int64_t, double, std::string>;
+  using Fields = std::vector<std::pair<std::string, Value>>;
+
+  Report(const ChapterInfo& chapter, const Options& options);
+
+  /// Adds one object to "results", its fields in this order. Throws std::invalid_argument if a number is not
+  /// finite (JSON has no such number).
+  void add_result(Fields fields);
+
+  /// The JSON text. Asks the GPUs for the hardware stamp.
+  std::string json() const;
+
+  /// Writes the JSON to the file of --json; without that option does nothing. Call it last: a file says
+  /// "status": "ok". Throws std::runtime_error if the file cannot be written; then no file is left behind and
+  /// an old one stays.
+  void save() const;
+
+ private:
+  std::string chapter_;
+  Options options_;
+  std::vector<Fields> results_;
+};
+
+/// Throws UsageError if no file `path` could be written: the folder is missing or closed, or something else
+/// has that name. Leaves nothing behind.
+void require_writable(const std::string& path);
+
+/// Writes the whole text to `path`, or nothing: it is written beside it first and then renamed.
+/// Throws std::runtime_error.
+void write_file(const std::string& path, std::string_view text);
+
+/// A table of text for the terminal. Columns of numbers are aligned on the right, others on the left.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header);
+
+  /// Throws std::invalid_argument unless there is one cell for each column.
+  void add_row(std::vector<std::string> cells);
+
+  /// All lines, each ending in a line break.
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;  // the header first
+};
+
+std::ostream& operator<<(std::ostream& out, const Table& table);
+
+/// The number with that many digits after the point: fixed(3.14159, 2) is "3.14".
+std::string fixed(double value, int digits);
+
+}  // namespace overlap

@@ -1,0 +1,176 @@
+// Owners of CUDA objects: what a constructor creates, the destructor gives back, also when an exception
+// passes. All are movable and not copyable. None changes the caller's current device, and no destructor
+// throws.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "overlap/check.hpp"
+
+namespace overlap {
+
+/// Makes `device` the calling thread's current device until the end of the scope.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int device) {
+    CUDA_CHECK(cudaGetDevice(&previous_));
+    CUDA_CHECK(cudaSetDevice(device));
+  }
+  ~DeviceGuard() { cudaSetDevice(previous_); }
+
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  int previous_ = 0;
+};
+
+namespace detail {
+
+// A handle that is destroyed by kDestroy, unless it is null. CUDA's destroy functions know the handle's
+// device, so none of them needs the current device to be set.
+template <typename Handle, auto kDestroy>
+class Owner {
+ public:
+  Owner() = default;
+  Owner(Owner&& other) noexcept : handle(std::exchange(other.handle, nullptr)) {}
+  Owner& operator=(Owner&& other) noexcept {
+    Owner taken(std::move(other));  // `taken` destroys the old handle at the end of this function
+    std::swap(handle, taken.handle);
+    return *this;
+  }
+  ~Owner() {
+    if (handle != nullptr) kDestroy(handle);
+  }
+
+  Handle handle = nullptr;
+};
+
+// The bytes of `elements` values of T. Throws std::length_error if they do not fit in a std::size_t.
+template <typename T>
+std::size_t checked_bytes(std::size_t elements) {
+  if (elements > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
+    throw std::length_error("a buffer of that many elements has more bytes than there are addresses");
+  }
+  return elements * sizeof(T);
+}
+
+}  // namespace detail
+
+/// A stream of one GPU. By default a non-blocking one: no implicit order with the default stream.
+class Stream {
+ public:
+  explicit Stream(int device, unsigned flags = cudaStreamNonBlocking) : device_(device) {
+    const DeviceGuard guard(device);
+    CUDA_CHECK(cudaStreamCreateWithFlags(&stream_.handle, flags));
+  }
+
+  cudaStream_t get() const { return stream_.handle; }
+  operator cudaStream_t() const { return get(); }  // so that it can stand in CUDA calls and in <<<...>>>
+  int device() const { return device_; }
+
+ private:
+  detail::Owner<cudaStream_t, cudaStreamDestroy> stream_;
+  int device_;
+};
+
+/// An event of one GPU. By default one that takes times (for cudaEventElapsedTime, milliseconds).
+class Event {
+ public:
+  explicit Event(int device, unsigned flags = cudaEventDefault) : device_(device) {
+    const DeviceGuard guard(device);
+    CUDA_CHECK(cudaEventCreateWithFlags(&event_.handle, flags));
+  }
+
+  cudaEvent_t get() const { return event_.handle; }
+  operator cudaEvent_t() const { return get(); }
+  int device() const { return device_; }
+
+ private:
+  detail::Owner<cudaEvent_t, cudaEventDestroy> event_;
+  int device_;
+};
+
+/// `elements` values of T in the memory of one GPU, not initialised. 0 elements: data() is null, no CUDA
+/// call. Throws std::length_error if the byte count overflows, CudaError if the GPU has no such memory.
+template <typename T>
+class DeviceBuffer {
+ public:
+  DeviceBuffer(int device, std::size_t elements) : device_(device), size_(elements) {
+    const std::size_t bytes = detail::checked_bytes<T>(elements);
+    if (bytes == 0) return;
+    const DeviceGuard guard(device);
+    void* memory = nullptr;
+    CUDA_CHECK(cudaMalloc(&memory, bytes));
+    memory_.handle = static_cast<T*>(memory);
+  }
+  DeviceBuffer(DeviceBuffer&& other) noexcept
+      : memory_(std::move(other.memory_)), device_(other.device_), size_(std::exchange(other.size_, 0)) {}
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    memory_ = std::move(other.memory_);
+    device_ = other.device_;
+    size_ = std::exchange(other.size_, 0);
+    return *this;
+  }
+
+  T* data() const { return memory_.handle; }
+  std::size_t size() const { return size_; }
+  std::size_t bytes() const { return size_ * sizeof(T); }
+  int device() const { return device_; }
+
+ private:
+  detail::Owner<T*, cudaFree> memory_;
+  int device_;
+  std::size_t size_;
+};
+
+/// `elements` values of T in page-locked host memory, not initialised. Copies between it and a GPU are truly
+/// asynchronous; a copy from ordinary memory goes through a staging buffer. 0 elements: data() is null, no
+/// CUDA call. Throws std::length_error if the byte count overflows, std::bad_alloc if the host has no such
+/// memory.
+template <typename T>
+class PinnedBuffer {
+ public:
+  explicit PinnedBuffer(std::size_t elements) : size_(elements) {
+    const std::size_t bytes = detail::checked_bytes<T>(elements);
+    if (bytes == 0) return;
+    void* memory = nullptr;
+    const cudaError_t error = cudaMallocHost(&memory, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // it is reported here; the next check of a kernel launch must not find it again
+      throw std::bad_alloc();
+    }
+    CUDA_CHECK(error);
+    memory_.handle = static_cast<T*>(memory);
+  }
+  PinnedBuffer(PinnedBuffer&& other) noexcept
+      : memory_(std::move(other.memory_)), size_(std::exchange(other.size_, 0)) {}
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
+    memory_ = std::move(other.memory_);
+    size_ = std::exchange(other.size_, 0);
+    return *this;
+  }
+
+  T* data() { return memory_.handle; }
+  const T* data() const { return memory_.handle; }
+  std::size_t size() const { return size_; }
+  std::size_t bytes() const { return size_ * sizeof(T); }
+  T* begin() { return data(); }
+  T* end() { return data() + size_; }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
+  T& operator[](std::size_t i) { return data()[i]; }
+  const T& operator[](std::size_t i) const { return data()[i]; }
+
+ private:
+  detail::Owner<T*, cudaFreeHost> memory_;
+  std::size_t size_;
+};
+
+}  // namespace overlap

@@ -1,0 +1,128 @@
+// Real GPUs.
+#include "overlap/backend.hpp"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "overlap/error.hpp"
+
+namespace overlap::backend {
+namespace {
+
+using Stamp = std::vector<std::pair<std::string, std::string>>;
+
+constexpr const char* kUnknown = "unknown";
+
+// CUDA writes version 12.4 as 12040.
+std::string version_text(cudaError_t error, int version) {
+  if (error != cudaSuccess || version <= 0) return kUnknown;
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string driver_version() {
+  int version = 0;
+  const cudaError_t error = cudaDriverGetVersion(&version);
+  return version_text(error, version);
+}
+
+std::string runtime_version() {
+  int version = 0;
+  const cudaError_t error = cudaRuntimeGetVersion(&version);
+  return version_text(error, version);
+}
+
+std::string attribute(cudaDeviceAttr which, int device) {
+  int value = 0;
+  return cudaDeviceGetAttribute(&value, which, device) == cudaSuccess ? std::to_string(value) : kUnknown;
+}
+
+std::string first_line_of(const std::string& command) {
+  struct Close {
+    void operator()(std::FILE* pipe) const { pclose(pipe); }
+  };
+  const std::unique_ptr<std::FILE, Close> pipe(popen(command.c_str(), "r"));
+  std::array<char, 512> line{};
+  if (!pipe || std::fgets(line.data(), static_cast<int>(line.size()), pipe.get()) == nullptr) return "";
+  const std::string text(line.data());
+  return text.substr(0, text.find('\n'));
+}
+
+// What only the driver's own tool tells about the GPU. Its answer is one line: "570.86, 1980 MHz, 345 MHz,
+// 700.00 W".
+void add_driver_facts(int device, Stamp& stamp) {
+  std::array<char, 32> bus_id{};
+  std::string line;
+  // The bus id names the GPU whatever CUDA_VISIBLE_DEVICES says.
+  if (cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device) == cudaSuccess) {
+    line =
+        first_line_of("nvidia-smi -i " + std::string(bus_id.data()) +
+                      " --query-gpu=driver_version,clocks.max.sm,clocks.sm,power.limit --format=csv,noheader"
+                      " 2>/dev/null");
+  }
+  const std::array names = {"driver", "max_sm_clock", "sm_clock", "power_limit"};
+  std::vector<std::string> values;
+  for (std::size_t begin = 0; begin < line.size();) {
+    const std::size_t comma = std::min(line.find(", ", begin), line.size());
+    values.push_back(line.substr(begin, comma - begin));
+    begin = comma + 2;
+  }
+  const bool complete = values.size() == names.size();  // anything else is an error message
+  for (std::size_t i = 0; i < names.size(); ++i)
+    stamp.emplace_back(names[i], complete ? values[i] : kUnknown);
+}
+
+}  // namespace
+
+const char* name() { return "cuda"; }
+
+bool modelled_time() { return false; }
+
+double host_ms() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::milli>(now).count();
+}
+
+void configure(const BackendOptions& options) {
+  if (options.schedule) throw UsageError("--schedule: only virtual GPUs can be given a schedule");
+  if (!options.machine.empty()) throw UsageError("--machine: only virtual GPUs model a machine");
+}
+
+void prepare() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
+
+int failure_exit_code() { return kExitFailed; }
+
+std::string error_detail() { return ""; }
+
+std::string failure_context() { return ""; }
+
+Stamp hardware() {
+  int gpus = 0;
+  if (cudaGetDeviceCount(&gpus) != cudaSuccess) gpus = 0;
+  cudaDeviceProp properties{};
+  const bool found = gpus > 0 && cudaGetDeviceProperties(&properties, 0) == cudaSuccess;
+  const std::string capability = std::to_string(properties.major) + "." + std::to_string(properties.minor);
+  Stamp stamp = {{"gpu", found ? properties.name : kUnknown},
+                 {"gpus", std::to_string(gpus)},
+                 {"compute_capability", found ? capability : kUnknown},
+                 {"sms", attribute(cudaDevAttrMultiProcessorCount, 0)},
+                 {"memory_bytes", found ? std::to_string(properties.totalGlobalMem) : kUnknown},
+                 {"driver_cuda", driver_version()},
+                 {"toolkit", runtime_version()}};
+  add_driver_facts(0, stamp);
+  return stamp;
+}
+
+std::string unavailable() {
+  int gpus = 0;
+  const cudaError_t error = cudaGetDeviceCount(&gpus);
+  if (error != cudaSuccess) return std::string("no GPU can be used: ") + cudaGetErrorString(error);
+  return gpus > 0 ? "" : "no GPU can be used: there is none";
+}
+
+}  // namespace overlap::backend

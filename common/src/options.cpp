@@ -1,0 +1,290 @@
+#include "overlap/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <ostream>
+#include <stdexcept>
+#include <utility>
+
+#include "overlap/error.hpp"
+#include "overlap/report.hpp"
+
+namespace overlap {
+namespace {
+
+constexpr const char* kCommon = "Common";
+constexpr const char* kMore = "More";
+constexpr const char* kVirtual = "Virtual GPUs only";
+constexpr const char* kHidden = "";  // CLI11: such a group is not in the help
+
+// Reads a whole decimal number from `low` to `high`. CLI11 could do it, but its sentences are made for
+// programmers.
+template <typename T>
+T number(const std::string& option, const std::string& text, T low, T high) {
+  const char* end = text.data() + text.size();
+  T value{};
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (rest != end || text.empty() || error == std::errc::invalid_argument) {
+    throw UsageError(option + ": '" + text + "' is not a whole number");
+  }
+  if (error != std::errc{} || value < low || value > high) {
+    throw UsageError(option + ": " + text + " is not between " + std::to_string(low) + " and " +
+                     std::to_string(high));
+  }
+  return value;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> words;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, comma - begin));
+    if (comma == text.size()) return words;
+    begin = comma + 1;
+  }
+}
+
+std::vector<std::string> type_names(const ChapterInfo& chapter) {
+  std::vector<std::string> names;
+  for (const ElementType type : chapter.types) names.emplace_back(name_of(type));
+  return names;
+}
+
+ElementType chosen_type(const ChapterInfo& chapter, const std::string& text) {
+  for (const ElementType type : chapter.types) {
+    if (text == name_of(type)) return type;
+  }
+  throw UsageError("--type: '" + text +
+                   "' is not a type of this chapter (known: " + joined(type_names(chapter)) + ")");
+}
+
+std::vector<std::string> chosen_variants(const ChapterInfo& chapter, const std::string& text) {
+  const std::vector<std::string> names = split(text);
+  const auto contains = [](const std::vector<std::string>& all, const std::string& name) {
+    return std::find(all.begin(), all.end(), name) != all.end();
+  };
+  for (const std::string& name : names) {
+    if (!contains(chapter.variants, name)) {
+      throw UsageError("--only: '" + name + "' is not a variant of this chapter (known: " +
+                       (chapter.variants.empty() ? "none" : joined(chapter.variants)) + ")");
+    }
+  }
+  std::vector<std::string> chosen;
+  for (const std::string& variant : chapter.variants) {
+    if (contains(names, variant)) chosen.push_back(variant);
+  }
+  return chosen;
+}
+
+// Says in our words what CLI11 says: "--m: 1 required SIZE missing", "--m: At Most 1 required but received
+// 2", or "5 was given as a disallowed flag override on --check".
+std::string mismatch_sentence(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return text.substr(text.rfind(' ') + 1) + ": takes no value";
+  const bool several = text.find("received") != std::string::npos;
+  return text.substr(0, colon) + (several ? ": given more than once" : ": a value is missing");
+}
+
+// The command line of one chapter. It refers to `options`, which must live as long.
+class CommandLine {
+ public:
+  CommandLine(const ChapterInfo& chapter, Options& options)
+      : app_(chapter.summary, chapter.name), chapter_(chapter), options_(options) {
+    add_common();
+    add_more();
+    add_virtual();
+    app_.allow_extras();  // so that they are refused below, in our words
+    app_.get_formatter()->column_width(24);
+  }
+
+  // The answer to --help or --list, if they were asked for.
+  std::optional<std::string> parse(int argc, const char* const* argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      return app_.help();
+    } catch (const CLI::ArgumentMismatch& error) {
+      throw UsageError(mismatch_sentence(error.what()));
+    } catch (const CLI::ParseError& error) {
+      throw UsageError(error.what());
+    }
+    for (const std::string& word : app_.remaining()) {
+      throw UsageError(word.starts_with("-") ? word + ": unknown option" : "'" + word + "': not an option");
+    }
+    if (!list_) return std::nullopt;
+    std::string names;
+    for (const std::string& variant : chapter_.variants) names += variant + "\n";
+    return names;
+  }
+
+ private:
+  using Apply = std::function<void(const std::string& option, const std::string& text)>;
+
+  // An option that takes one value.
+  void add(const char* group, const std::string& name, const std::string& value_name, const std::string& help,
+           const Apply& apply) {
+    app_.add_option_function<std::string>(
+            name, [name, apply](const std::string& text) { apply(name, text); }, help)
+        ->type_name(value_name)
+        ->group(group);
+  }
+
+  void add_size(const std::string& name, const std::string& what, std::int64_t& size) {
+    add(kCommon, name, "SIZE", what + ", in elements (default " + std::to_string(size) + ")",
+        [&size](const std::string& option, const std::string& text) {
+          size = number<std::int64_t>(option, text, 1, kMaxBytes);
+        });
+  }
+
+  void add_common() {
+    add(kCommon, "--gpus", "COUNT",
+        "GPUs that share the work, 1 to 16 (default " + std::to_string(options_.gpus) +
+            ", or as many as there are if that is less)",
+        [this](const std::string& option, const std::string& text) {
+          options_.gpus = number<int>(option, text, 1, 16);
+          options_.gpus_given = true;
+        });
+    add_size("--m", "rows of A and C", options_.shape.m);
+    add_size("--n", "columns of B and C", options_.shape.n);
+    add_size("--k", "columns of A, rows of B", options_.shape.k);
+    add(kCommon, "--iterations", "COUNT",
+        "timed runs, 1 to 10000 (default " + std::to_string(options_.iterations) + ")",
+        [this](const std::string& option, const std::string& text) {
+          options_.iterations = number<int>(option, text, 1, 10000);
+        });
+    add(kCommon, "--json", "FILE", "also write the results there, as JSON (default: no file)",
+        [this](const std::string&, const std::string& text) {
+          require_writable(text);
+          options_.json = text;
+        });
+  }
+
+  void add_more() {
+    add(kMore, "--warmup", "COUNT",
+        "runs before the timed ones, 0 to 1000 (default " + std::to_string(options_.warmup) + ")",
+        [this](const std::string& option, const std::string& text) {
+          options_.warmup = number<int>(option, text, 0, 1000);
+        });
+    add(kMore, "--type", "NAME",
+        "type of the elements: " + joined(type_names(chapter_)) + " (default " + name_of(options_.type) + ")",
+        [this](const std::string&, const std::string& text) { options_.type = chosen_type(chapter_, text); });
+    add(kMore, "--seed", "NUMBER",
+        "the data depend on this number only (default " + std::to_string(options_.seed) + ")",
+        [this](const std::string& option, const std::string& text) {
+          options_.seed = number<std::uint64_t>(option, text, 0, UINT64_MAX);
+        });
+    app_.add_flag("--check,!--no-check", options_.check,
+                  "verify every element of the result, or do not (default: verify)")
+        ->disable_flag_override()
+        ->group(kMore);
+    app_.add_flag("--list", list_, "print the variants of this chapter and stop")
+        ->disable_flag_override()
+        ->group(kMore);
+    add(kMore, "--only", "A,B", "run these variants only (default: all)",
+        [this](const std::string&, const std::string& text) {
+          options_.variants = chosen_variants(chapter_, text);
+        });
+    add(kMore, "--timeout", "SECONDS",
+        "stop with an error after so many seconds of real time, up to 86400; 0: never (default " +
+            std::to_string(options_.timeout_s) + ")",
+        [this](const std::string& option, const std::string& text) {
+          options_.timeout_s = number<int>(option, text, 0, 86400);
+        });
+    app_.set_help_flag("--help", "print this help and stop")->group(kMore);
+    app_.add_flag("--corrupt", options_.corrupt, "change one element of the result before it is verified")
+        ->disable_flag_override()
+        ->group(kHidden);
+  }
+
+  // Real GPUs take these options too, to refuse them with a reason.
+  void add_virtual() {
+    const char* group = backend::modelled_time() ? kVirtual : kHidden;
+    add(group, "--schedule", "SEED", "run all operations in a random order drawn from this number",
+        [this](const std::string& option, const std::string& text) {
+          options_.backend.schedule = number<std::uint64_t>(option, text, 0, UINT64_MAX);
+        });
+    add(group, "--machine", "NAME|FILE", "model this machine",
+        [this](const std::string& option, const std::string& text) {
+          if (text.empty()) throw UsageError(option + ": the name is empty");
+          options_.backend.machine = text;
+        });
+  }
+
+  CLI::App app_;
+  const ChapterInfo& chapter_;
+  Options& options_;
+  bool list_ = false;
+};
+
+// Refuses a matrix that could not be addressed.
+void check_matrix(const char* name, const char* sizes, std::int64_t rows, std::int64_t columns,
+                  ElementType type) {
+  try {
+    checked_elements(rows, columns, size_of(type));
+  } catch (const UsageError& error) {
+    throw UsageError(std::string(sizes) + ": " + name + ", " + error.what());
+  }
+}
+
+}  // namespace
+
+const char* name_of(ElementType type) {
+  switch (type) {
+    case ElementType::kInt32:
+      return "int32";
+    case ElementType::kF16:
+      return "f16";
+    case ElementType::kBf16:
+      return "bf16";
+    case ElementType::kF32:
+      return "f32";
+  }
+  throw std::invalid_argument("name_of: no such type");
+}
+
+std::size_t size_of(ElementType type) {
+  return type == ElementType::kF16 || type == ElementType::kBf16 ? 2 : 4;
+}
+
+const ChapterDefaults& ChapterInfo::defaults() const {
+  return backend::modelled_time() ? on_virtual_gpus : on_real_gpus;
+}
+
+bool Options::runs(std::string_view variant) const {
+  return std::find(variants.begin(), variants.end(), variant) != variants.end();
+}
+
+std::optional<Options> parse_options(int argc, const char* const* argv, const ChapterInfo& chapter,
+                                     std::ostream& out) {
+  const ChapterDefaults& defaults = chapter.defaults();
+  Options options;
+  options.gpus = defaults.gpus;
+  options.shape = defaults.shape;
+  options.iterations = defaults.iterations;
+  options.warmup = defaults.warmup;
+  options.type = chapter.default_type;
+  options.variants = chapter.variants;
+  // A real GPU can hang for ever. Virtual ones cannot: they report a deadlock.
+  options.timeout_s = backend::modelled_time() ? 0 : 60;
+
+  const std::optional<std::string> answer = CommandLine(chapter, options).parse(argc, argv);
+  if (answer) {
+    out << *answer;
+    return std::nullopt;
+  }
+  check_matrix("A", "--m --k", options.shape.m, options.shape.k, options.type);
+  check_matrix("B", "--k --n", options.shape.k, options.shape.n, options.type);
+  check_matrix("C", "--m --n", options.shape.m, options.shape.n, options.type);
+  return options;
+}
+
+}  // namespace overlap

@@ -1,0 +1,64 @@
+// Kernel side: what the names of a CUDA kernel mean on a virtual GPU.
+#pragma once
+
+#include <cassert>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+#include "types.h"
+
+// The rewriter removes __global__, __device__, __host__, __shared__, __noinline__ and __launch_bounds__; the
+// rest are macros.
+#define __forceinline__ inline __attribute__((always_inline))
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __grid_constant__
+
+// Built-in variables. The runtime sets them whenever it switches to a CUDA thread; for that thread they are
+// constant.
+extern const uint3 threadIdx;
+extern const uint3 blockIdx;
+extern const dim3 blockDim;
+extern const dim3 gridDim;
+inline constexpr int warpSize = 32;
+
+/// Waits for all threads of the block that have not ended.
+void __syncthreads();
+/// The same; every thread gets the number of threads whose predicate was non-zero (or whether all, any were).
+int __syncthreads_count(int predicate);
+int __syncthreads_and(int predicate);
+int __syncthreads_or(int predicate);
+
+/// Lets other blocks and streams run for at least `nanoseconds` of modelled time. The body of every
+/// spin-wait.
+void __nanosleep(unsigned int nanoseconds);
+
+/// Modelled cycles of the calling block's multiprocessor; grows by what the block has executed.
+long long clock64();
+
+/// Stops the kernel with cudaErrorLaunchFailure.
+[[noreturn]] void __trap();
+
+inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+namespace vgpu {
+
+/// Storage of a __shared__ declaration: one per block and declaration. Freshly poisoned for every block.
+void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment);
+/// The block's dynamic shared memory (third launch parameter).
+void* dynamic_shared();
+
+template <class Declaration>
+inline char shared_declaration;
+
+/// The rewriter turns `__shared__ T x[N], y;` into a local struct with these members and a call of this
+/// function.
+template <class Declaration>
+Declaration& shared() {
+  return *static_cast<Declaration*>(
+      shared_storage(&shared_declaration<Declaration>, sizeof(Declaration), alignof(Declaration)));
+}
+
+}  // namespace vgpu

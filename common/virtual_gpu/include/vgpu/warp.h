@@ -1,0 +1,88 @@
+// Warp-level functions. A warp is 32 consecutive threads of a block (x runs fastest). The lanes named in
+// `mask` meet; a value asked from a lane outside the mask, or from one that has ended, is undefined in CUDA
+// and all-ones bits here.
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+
+#include "types.h"
+
+namespace vgpu {
+
+/// One lane's part in an exchange: waits for all lanes of `mask`, then returns their values, valid until the
+/// lane's next warp function. `present` gets the lanes that took part.
+const std::uint64_t* warp_exchange(unsigned int mask, std::uint64_t value, unsigned int* present);
+/// Index of the calling thread in its warp, 0 to 31.
+int lane_index();
+
+template <class T>
+T warp_shuffle(unsigned int mask, T value, int source_lane) {
+  static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>, "a shuffle moves 4 or 8 bytes");
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  unsigned int present = 0;
+  const std::uint64_t* values = warp_exchange(mask, bits, &present);
+  bits = (present >> source_lane & 1) ? values[source_lane] : ~std::uint64_t{0};
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+template <class T, class Combine>
+T warp_reduce(unsigned int mask, T value, Combine combine) {
+  unsigned int present = 0;
+  const std::uint64_t* values = warp_exchange(mask, static_cast<std::uint64_t>(value), &present);
+  bool first = true;
+  T result{};
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(present >> lane & 1)) continue;
+    const T other = static_cast<T>(values[lane]);
+    result = first ? other : combine(result, other);
+    first = false;
+  }
+  return result;
+}
+
+}  // namespace vgpu
+
+void __syncwarp(unsigned int mask = 0xffffffffu);
+unsigned int __ballot_sync(unsigned int mask, int predicate);
+inline int __any_sync(unsigned int mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
+int __all_sync(unsigned int mask, int predicate);
+
+template <class T>
+T __shfl_sync(unsigned int mask, T value, int source, int width = 32) {
+  const int lane = vgpu::lane_index();
+  return vgpu::warp_shuffle(mask, value, (lane & ~(width - 1)) | (source & (width - 1)));
+}
+template <class T>
+T __shfl_up_sync(unsigned int mask, T value, unsigned int delta, int width = 32) {
+  const int lane = vgpu::lane_index();
+  const int source = lane - static_cast<int>(delta);
+  return vgpu::warp_shuffle(mask, value, source < (lane & ~(width - 1)) ? lane : source);
+}
+template <class T>
+T __shfl_down_sync(unsigned int mask, T value, unsigned int delta, int width = 32) {
+  const int lane = vgpu::lane_index();
+  const int source = lane + static_cast<int>(delta);
+  return vgpu::warp_shuffle(mask, value, source > (lane | (width - 1)) ? lane : source);
+}
+template <class T>
+T __shfl_xor_sync(unsigned int mask, T value, int lane_mask, int width = 32) {
+  const int lane = vgpu::lane_index();
+  const int source = lane ^ lane_mask;
+  return vgpu::warp_shuffle(mask, value, source > (lane | (width - 1)) ? lane : source);
+}
+
+inline unsigned int __reduce_add_sync(unsigned int mask, unsigned int value) {
+  return vgpu::warp_reduce(mask, value, [](unsigned int a, unsigned int b) { return a + b; });
+}
+inline int __reduce_add_sync(unsigned int mask, int value) {
+  return static_cast<int>(__reduce_add_sync(mask, static_cast<unsigned int>(value)));
+}
+inline unsigned int __reduce_min_sync(unsigned int mask, unsigned int value) {
+  return vgpu::warp_reduce(mask, value, [](unsigned int a, unsigned int b) { return b < a ? b : a; });
+}
+inline unsigned int __reduce_max_sync(unsigned int mask, unsigned int value) {
+  return vgpu::warp_reduce(mask, value, [](unsigned int a, unsigned int b) { return a < b ? b : a; });
+}

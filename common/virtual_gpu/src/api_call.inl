@@ -1,0 +1,40 @@
+// Part of runtime.hpp: the body of api_call().
+#pragma once
+
+#include <new>
+
+namespace vgpu {
+
+template <class Function>
+cudaError_t api_call(const char* name, Function function) {
+  cudaError_t code = cudaSuccess;
+  std::string sentence;
+  Runtime* state = nullptr;
+  try {
+    state = &runtime();
+    if (std::this_thread::get_id() != state->thread) {
+      throw ApiError(cudaErrorNotSupported, "virtual GPUs are driven by one host thread only");
+    }
+    state->host.now += state->machine.host_call_ns;
+    state->throw_if_faulted();
+    function(*state);
+    return cudaSuccess;
+  } catch (const ApiError& error) {
+    code = error.code;
+    sentence = error.what();
+  } catch (const std::bad_alloc&) {
+    code = cudaErrorMemoryAllocation;
+    sentence = "the host has no memory left";
+  } catch (const std::exception& error) {
+    code = cudaErrorUnknown;
+    sentence = error.what();
+  }
+  if (state != nullptr) {
+    // cudaErrorNotReady is an answer, not an error that cudaGetLastError should find later.
+    if (code != cudaErrorNotReady) state->host.last_error = code;
+    state->last_error_detail = std::string(name) + ": " + sentence;
+  }
+  return code;
+}
+
+}  // namespace vgpu

@@ -1,0 +1,102 @@
+#include "copy.hpp"
+
+#include <cstring>
+
+namespace vgpu {
+namespace {
+
+std::string place_name(const Region& region) {
+  return region.device == kHost ? "the host" : "GPU " + std::to_string(region.device);
+}
+
+bool overlaps(const Region& region, std::size_t width, std::size_t height, const void* memory,
+              std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(region.data);
+  const auto end = begin + (height - 1) * region.pitch + width;
+  const auto other = reinterpret_cast<std::uintptr_t>(memory);
+  return begin < other + bytes && other < end;
+}
+
+/// Device memory must still be there when the operation runs, not only when it is enqueued.
+bool alive(Runtime& runtime, const Region& region, const Operation& operation) {
+  if (region.device == kHost || runtime.memory.find(region.data) != nullptr) return true;
+  runtime.fault(cudaErrorIllegalAddress,
+                operation.describe() + ", enqueued in " + operation.stream->name() +
+                    ", ran after its memory had been freed: " + runtime.memory.locate(region.data));
+  return false;
+}
+
+}  // namespace
+
+CopyOperation::CopyOperation(Runtime& runtime, Region destination, Region source, std::size_t width,
+                             std::size_t height, std::vector<std::byte> staged)
+    : runtime_(runtime),
+      destination_(destination),
+      source_(source),
+      width_(width),
+      height_(height),
+      staged_(std::move(staged)) {}
+
+void CopyOperation::begin(double now) {
+  const Machine& machine = runtime_.machine;
+  const double bytes = static_cast<double>(width_) * static_cast<double>(height_);
+  const double by_host = machine.host_copy_latency_ns + bytes / machine.host_copy_rate;
+  const int to = destination_.device, from = source_.device;
+  if (from == kHost && to == kHost) {
+    end_ = now + by_host;
+  } else if (from == kHost) {
+    end_ = runtime_.device(to).from_host.book(now, by_host);
+  } else if (to == kHost) {
+    end_ = runtime_.device(from).to_host.book(now, by_host);
+  } else if (from == to) {
+    end_ = runtime_.device(to).local.book(now, 2 * bytes / machine.memory_rate);  // read and written
+  } else if (runtime_.device(from).peers.contains(to) || runtime_.device(to).peers.contains(from)) {
+    end_ = runtime_.device(from).between_gpus.book(
+        now, machine.peer_copy_latency_ns + bytes / machine.peer_copy_rate);
+  } else {
+    // Without peer access CUDA copies through a buffer on the host.
+    end_ = runtime_.device(to).from_host.book(runtime_.device(from).to_host.book(now, by_host), by_host);
+  }
+}
+
+void CopyOperation::step(const Step&) {
+  if (!alive(runtime_, destination_, *this) || !alive(runtime_, source_, *this)) return;
+  for (std::size_t row = 0; row < height_; ++row) {
+    const std::byte* from =
+        staged_.empty() ? source_.data + row * source_.pitch : staged_.data() + row * width_;
+    std::memmove(destination_.data + row * destination_.pitch, from, width_);
+  }
+  finish(end_);
+}
+
+std::string CopyOperation::describe() const {
+  return "copy of " + std::to_string(width_ * height_) + " bytes from " + place_name(source_) + " to " +
+         place_name(destination_);
+}
+
+bool CopyOperation::touches(const void* memory, std::size_t bytes) const {
+  return overlaps(destination_, width_, height_, memory, bytes) ||
+         (staged_.empty() && overlaps(source_, width_, height_, memory, bytes));
+}
+
+void FillOperation::begin(double now) {
+  const double duration = static_cast<double>(bytes_) / runtime_.machine.memory_rate;
+  end_ = destination_.device == kHost ? now + duration
+                                      : runtime_.device(destination_.device).local.book(now, duration);
+}
+
+void FillOperation::step(const Step&) {
+  if (!alive(runtime_, destination_, *this)) return;
+  std::memset(destination_.data, value_, bytes_);
+  finish(end_);
+}
+
+std::string FillOperation::describe() const {
+  return "memset of " + std::to_string(bytes_) + " bytes on " + place_name(destination_);
+}
+
+bool FillOperation::touches(const void* memory, std::size_t bytes) const {
+  return overlaps(destination_, bytes_, 1, memory, bytes);
+}
+
+}  // namespace vgpu

@@ -1,0 +1,38 @@
+#include "coverage.hpp"
+
+#include "block.hpp"
+
+namespace {
+
+// Basic blocks between two looks at the running thread. Long enough to cost nothing, short enough for spin
+// loops.
+constexpr std::int64_t kSlice = 100000;
+
+std::int64_t left_in_slice = kSlice;
+std::uint64_t slices = 0;
+const vgpu::Thread* last_thread = nullptr;
+const vgpu::Block* last_block = nullptr;
+
+[[gnu::noinline]] void end_slice() {
+  left_in_slice = kSlice;
+  ++slices;
+  vgpu::Block* block = vgpu::current_block();
+  if (block == nullptr) return;
+  // Interrupt only a thread that has used up a whole slice alone: it may be waiting for somebody else.
+  const bool same = block == last_block && &block->current() == last_thread;
+  last_block = block;
+  last_thread = &block->current();
+  if (same) block->poll(block->grid().poll_ns);
+}
+
+}  // namespace
+
+namespace vgpu {
+
+std::uint64_t basic_blocks() { return slices * kSlice + static_cast<std::uint64_t>(kSlice - left_in_slice); }
+
+}  // namespace vgpu
+
+extern "C" void __sanitizer_cov_trace_pc() {
+  if (--left_in_slice == 0) end_slice();
+}

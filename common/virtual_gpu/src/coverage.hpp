@@ -1,0 +1,12 @@
+// Counts the basic blocks that instrumented code runs (-fsanitize-coverage=trace-pc) and interrupts threads
+// that run very long without a scheduling point, such as a loop that spins on a plain volatile flag.
+#pragma once
+
+#include <cstdint>
+
+namespace vgpu {
+
+/// Basic blocks run so far by the whole program.
+std::uint64_t basic_blocks();
+
+}  // namespace vgpu

@@ -1,0 +1,92 @@
+// One virtual GPU: its streams, and the hardware whose time the model accounts for.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "machine.hpp"
+#include "stream.hpp"
+
+namespace vgpu {
+
+/// What one kernel block occupies on its multiprocessor.
+struct Footprint {
+  int threads;
+  std::size_t shared_bytes;
+};
+
+/// Which multiprocessor has room for a block, and from when on.
+class Multiprocessors {
+ public:
+  struct Place {
+    int multiprocessor;
+    double time;  // ns
+  };
+  static constexpr double kRunning = std::numeric_limits<double>::infinity();
+
+  explicit Multiprocessors(const Machine& machine)
+      : machine_(machine), multiprocessors_(machine.multiprocessors) {}
+
+  /// Blocks of that size that one multiprocessor holds at once; 0 if it holds none.
+  int capacity(const Footprint& block) const;
+  /// The earliest place at or after `not_before` that needs no running block to end; false if there is none.
+  bool find(const Footprint& block, double not_before, Place& place) const;
+  /// Takes the place until release(). Returns an id for it.
+  int occupy(const Footprint& block, const Place& place);
+  void release(int id, int multiprocessor, double end);
+  /// Grows with every change; a result of find() holds as long as it stays the same.
+  std::uint64_t version() const { return version_; }
+
+ private:
+  struct Resident {
+    int id;
+    Footprint block;
+    double end;  // kRunning until the block ends
+  };
+  struct Multiprocessor {
+    std::vector<Resident> residents;  // by end
+    double forgotten = 0;             // who ended until then is no longer listed
+  };
+  bool find_on(const Multiprocessor& multiprocessor, const Footprint& block, double not_before,
+               double& time) const;
+
+  const Machine& machine_;
+  std::vector<Multiprocessor> multiprocessors_;
+  int next_id_ = 0;
+  std::uint64_t version_ = 0;
+};
+
+/// A group of copy engines of one GPU that serve the same direction.
+class CopyEngines {
+ public:
+  explicit CopyEngines(int count) : free_at_(count, 0.0) {}
+  /// Books the engine that is free first for `duration` ns, from `ready` on at the earliest. Returns the end.
+  double book(double ready, double duration);
+
+ private:
+  std::vector<double> free_at_;
+};
+
+class Device {
+ public:
+  Device(int id, const Machine& machine);
+
+  Stream& default_stream() { return *streams.front(); }
+  Stream& add_stream(bool blocking);
+  /// Forgets destroyed streams whose work is done.
+  void collect_streams();
+
+  int id;
+  std::vector<std::unique_ptr<Stream>> streams;  // the first is the legacy default stream
+  std::set<int> peers;                           // GPUs whose memory this one may access directly
+  Multiprocessors multiprocessors;
+  CopyEngines from_host, to_host, between_gpus, local;
+  std::size_t memory_used = 0;
+
+ private:
+  int next_stream_ = 1;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,76 @@
+#include "fault_handler.hpp"
+
+#include <signal.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "block.hpp"
+#include "runtime.hpp"
+
+// The kernel's built-in variables; block.cpp defines them.
+extern uint3 threadIdx;
+extern uint3 blockIdx;
+
+namespace vgpu {
+namespace {
+
+const void* fault_address = nullptr;
+
+std::string position(const uint3& p) {
+  return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ")";
+}
+
+/// Runs in place of the kernel's code after the handler has returned.
+void abandon_block() {
+  Block& block = *current_block();
+  block.fault("kernel '" + block.grid().name + "', block " + position(blockIdx) + ", thread " +
+                  position(threadIdx) +
+                  " accessed memory that is not there: " + runtime().memory.locate(fault_address),
+              cudaErrorIllegalAddress);
+}
+
+void handle(int signal, siginfo_t* information, void* context) {
+  if (current_block() != nullptr) {
+    fault_address = information->si_addr;
+#ifdef __x86_64__
+    // Continue in abandon_block() on the thread's own stack, as if it had just been called there. Whatever
+    // the stack held is given up, so its top will do; this also serves a stack that overflowed.
+    auto* machine_context = &static_cast<ucontext_t*>(context)->uc_mcontext;
+    const auto top = reinterpret_cast<std::uintptr_t>(current_block()->current().fiber->stack_top);
+    machine_context->gregs[REG_RSP] = static_cast<greg_t>(top - sizeof(void*));
+    machine_context->gregs[REG_RIP] = reinterpret_cast<greg_t>(&abandon_block);
+    return;
+#else
+    (void)context;
+    const std::string sentence = "virtual GPUs: a kernel accessed memory that is not there: " +
+                                 runtime().memory.locate(fault_address) + "\n";
+    (void)!write(STDERR_FILENO, sentence.data(), sentence.size());
+    _exit(2);
+#endif
+  }
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  sigaction(signal, &standard, nullptr);  // the access is repeated and ends the program
+}
+
+}  // namespace
+
+void install_fault_handler() {
+  static std::byte stack[64 * 1024];
+  stack_t alternative{};
+  alternative.ss_sp = stack;
+  alternative.ss_size = sizeof(stack);
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action {};
+  action.sa_sigaction = &handle;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, nullptr);
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+}  // namespace vgpu

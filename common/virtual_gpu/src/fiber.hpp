@@ -1,0 +1,57 @@
+// Fibers: execution contexts with a stack of their own, switched in user space. CUDA threads that have to
+// wait run on them. A switch saves the callee-saved registers only; the floating-point control words are
+// shared.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#ifndef __x86_64__
+#define VGPU_FIBER_UCONTEXT 1
+#endif
+#ifdef VGPU_FIBER_UCONTEXT
+#include <ucontext.h>
+#endif
+
+namespace vgpu {
+
+/// A suspended execution context. The running one is suspended by switching away from it.
+struct Fiber {
+#ifdef VGPU_FIBER_UCONTEXT
+  ucontext_t context;
+#else
+  void* stack_pointer = nullptr;
+#endif
+  std::byte* stack_top = nullptr;  // nullptr: the operating system's stack
+};
+
+/// Continues `to` and leaves the running context in `from`. Returns when somebody switches to `from`.
+void switch_fiber(Fiber& from, Fiber& to);
+
+/// Makes fibers and keeps their stacks for the next one. Stacks are reserved, not touched; a guard page below
+/// each turns an overflow into a fault instead of a silent overwrite.
+class FiberPool {
+ public:
+  /// `stack_bytes` is rounded up to whole pages.
+  explicit FiberPool(std::size_t stack_bytes) : stack_bytes_(stack_bytes) {}
+  FiberPool(const FiberPool&) = delete;
+  FiberPool& operator=(const FiberPool&) = delete;
+  ~FiberPool();
+
+  /// A fiber that starts in `entry` when it is first switched to. `entry` never returns; it ends by giving
+  /// the fiber back and switching away for the last time. Throws std::bad_alloc.
+  Fiber& get(void (*entry)());
+  /// The fiber will not be continued any more. Its stack stays valid until the next get(), so the running
+  /// fiber may give itself back before its last switch.
+  void put(Fiber& fiber) { idle_.push_back(&fiber); }
+
+ private:
+  std::unique_ptr<Fiber> make();
+
+  std::size_t stack_bytes_;
+  std::vector<std::unique_ptr<Fiber>> all_;
+  std::vector<Fiber*> idle_;
+};
+
+}  // namespace vgpu

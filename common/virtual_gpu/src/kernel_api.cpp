@@ -1,0 +1,70 @@
+// The functions that kernels call.
+#include "block.hpp"
+#include "coverage.hpp"
+#include "runtime.hpp"
+#include "vgpu/types.h"
+
+using vgpu::Block;
+
+// Declared here, not included: kernel.h declares the built-in variables constant, block.cpp defines them
+// variable.
+void __syncthreads() { vgpu::current_block()->barrier(); }
+
+int __syncthreads_count(int predicate) {
+  return vgpu::current_block()->barrier_reduce(predicate != 0, [](int a, int b) { return a + b; });
+}
+int __syncthreads_and(int predicate) {
+  return vgpu::current_block()->barrier_reduce(predicate != 0, [](int a, int b) { return a & b; });
+}
+int __syncthreads_or(int predicate) {
+  return vgpu::current_block()->barrier_reduce(predicate != 0, [](int a, int b) { return a | b; });
+}
+
+void __nanosleep(unsigned int nanoseconds) {
+  Block& block = *vgpu::current_block();
+  block.poll(std::max<double>(nanoseconds, block.grid().poll_ns));
+}
+
+long long clock64() {
+  const double cycles =
+      static_cast<double>(vgpu::basic_blocks()) * vgpu::runtime().machine.cycles_per_basic_block;
+  return static_cast<long long>(cycles);
+}
+
+[[noreturn]] void __trap() {
+  Block& block = *vgpu::current_block();
+  block.fault("kernel '" + block.grid().name + "' called __trap()");
+}
+
+void __syncwarp(unsigned int mask) {
+  unsigned int present;
+  vgpu::current_block()->exchange(mask, 0, &present);
+}
+
+unsigned int __ballot_sync(unsigned int mask, int predicate) {
+  unsigned int present;
+  const std::uint64_t* values = vgpu::current_block()->exchange(mask, predicate != 0, &present);
+  unsigned int ballot = 0;
+  for (int lane = 0; lane < 32; ++lane) {
+    if ((present >> lane & 1) != 0 && values[lane] != 0) ballot |= 1u << lane;
+  }
+  return ballot;
+}
+
+int __all_sync(unsigned int mask, int predicate) { return __ballot_sync(mask, !predicate) == 0; }
+
+namespace vgpu {
+
+void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment) {
+  return current_block()->shared_storage(declaration, bytes, alignment);
+}
+void* dynamic_shared() { return current_block()->dynamic_shared(); }
+
+const std::uint64_t* warp_exchange(unsigned int mask, std::uint64_t value, unsigned int* present) {
+  return current_block()->exchange(mask, value, present);
+}
+int lane_index() { return current_block()->current().lane; }
+
+void note_progress() { runtime().scheduler.note_progress(); }
+
+}  // namespace vgpu

@@ -1,0 +1,37 @@
+// The modelled machine: what it has and how long things take. Read from a JSON file.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace vgpu {
+
+/// Times in nanoseconds, rates in bytes per nanosecond (= GB/s), sizes in bytes.
+struct Machine {
+  std::string name;
+  int gpus;
+
+  std::string gpu_name;
+  int compute_major, compute_minor;
+  int multiprocessors;
+  double clock_ghz;
+  int lanes;  // CUDA threads that one multiprocessor advances per cycle
+  int max_threads, max_blocks;
+  std::size_t shared_per_multiprocessor, shared_per_block, shared_per_block_opt_in;
+  std::size_t memory_bytes;
+  double memory_rate;
+  int copy_engines;  // for each of: from the host, to the host, between GPUs
+  double cycles_per_basic_block;
+  double launch_ns, poll_ns;
+
+  double host_call_ns, host_copy_latency_ns, host_copy_rate;
+  bool peer_access;
+  double peer_copy_latency_ns, peer_copy_rate;
+};
+
+/// Reads `machines/NAME.json` or, if there is none of that name, the file of that path. Throws
+/// std::runtime_error with one sentence for a missing file, bad JSON, a missing field, an unknown field or a
+/// value out of range.
+Machine load_machine(const std::string& name_or_file);
+
+}  // namespace vgpu

@@ -1,0 +1,49 @@
+// Device memory and pinned host memory, with a table of what is allocated where.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace vgpu {
+
+inline constexpr int kHost = -1;
+
+enum class MemoryKind { kDevice, kPinned, kRegistered };
+
+struct Allocation {
+  std::byte* begin;
+  std::size_t bytes;
+  MemoryKind kind;
+  int device;  // owner, or the current device when pinned memory was made
+  bool freed = false;
+};
+
+/// Memory comes in whole pages between inaccessible ones, filled with ones (a NaN, -1): reading it before
+/// writing it shows, and so does leaving it by more than a page. Freed memory stays inaccessible for ever: no
+/// address comes twice.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory();
+
+  /// Returns nullptr if the operating system has no memory.
+  std::byte* allocate(std::size_t bytes, MemoryKind kind, int device);
+  void free(Allocation& allocation);
+  /// Enters memory of the program's own as pinned.
+  void add_registered(void* begin, std::size_t bytes, int device);
+  void remove_registered(const void* begin);
+
+  /// The live allocation that contains `pointer`, or nullptr: pageable host memory.
+  Allocation* find(const void* pointer);
+  /// Says where an address lies: "12 bytes behind a cudaMalloc of 4096 bytes on GPU 0". For error messages.
+  std::string locate(const void* address) const;
+
+ private:
+  std::map<std::uintptr_t, Allocation> table_;  // by begin
+};
+
+}  // namespace vgpu

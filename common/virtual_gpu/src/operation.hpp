@@ -1,0 +1,64 @@
+// What streams hold: operations, and the tokens by which they wait for each other.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace vgpu {
+
+class Stream;
+
+/// Completion of one operation. Whoever waits for the operation holds its token; the operation itself may be
+/// gone.
+struct Completion {
+  bool complete = false;
+  double time = 0;  // modelled time of completion, ns
+};
+using Token = std::shared_ptr<Completion>;
+
+class Operation;
+
+/// Something that could happen next. The scheduler chooses one of all steps that are possible.
+struct Step {
+  double time;  // modelled time at which it happens, ns
+  Operation* operation;
+  std::int64_t item;  // which of the operation's steps; kBegin: its first
+  bool poll = false;  // a waiting kernel block that looks again
+};
+inline constexpr std::int64_t kBegin = -1;
+
+/// One entry of a stream. It begins once it is at the head of its stream and all tokens it waits for are
+/// complete; then it offers steps until it calls finish().
+class Operation {
+ public:
+  virtual ~Operation() = default;
+
+  /// Starts at modelled time `now`, ns. May finish at once.
+  virtual void begin(double now) = 0;
+  /// Appends the steps that are possible now, in an order that does not depend on modelled time.
+  virtual void offer(std::vector<Step>& /*steps*/) {}
+  virtual void step(const Step& /*step*/) {}
+  /// For reports: "copy of 4096 bytes from the host to GPU 1".
+  virtual std::string describe() const = 0;
+  /// For deadlock reports: what it has done and what it lacks.
+  virtual std::string progress() const {
+    return begun ? "running" : "waiting for an event or another stream";
+  }
+  /// True if the operation reads or writes part of that memory. Kernels cannot tell.
+  virtual bool touches(const void* /*memory*/, std::size_t /*bytes*/) const { return false; }
+
+  std::uint64_t id = 0;  // order of enqueueing
+  Stream* stream = nullptr;
+  double enqueued = 0;  // host clock, ns
+  bool begun = false;
+  std::vector<Token> waits_for;
+  Token done = std::make_shared<Completion>();
+
+ protected:
+  /// Completes at modelled time `end`, ns, and takes the operation off its stream: `this` dies.
+  void finish(double end);
+};
+
+}  // namespace vgpu

@@ -1,0 +1,167 @@
+#include "runtime.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "fault_handler.hpp"
+#include "vgpu/control.hpp"
+
+namespace vgpu {
+namespace {
+
+// Queries in a row while nothing can happen, after which a polling host is called deadlocked.
+constexpr std::uint64_t kIdleQueries = 100000;
+
+struct Settings {
+  std::optional<std::uint64_t> seed;
+  std::string machine = "small";
+};
+Settings& settings() {
+  static Settings chosen;
+  return chosen;
+}
+std::unique_ptr<Runtime>& instance() {
+  static std::unique_ptr<Runtime> runtime;
+  return runtime;
+}
+void require_not_started(const char* what) {
+  if (instance()) throw std::logic_error(std::string(what) + " must be chosen before the first CUDA call");
+}
+
+std::vector<std::unique_ptr<Device>> make_devices(const Machine& machine) {
+  std::vector<std::unique_ptr<Device>> devices;
+  for (int id = 0; id < machine.gpus; ++id) devices.push_back(std::make_unique<Device>(id, machine));
+  return devices;
+}
+
+}  // namespace
+
+Runtime& runtime() {
+  auto& existing = instance();
+  if (!existing) {
+    existing = std::make_unique<Runtime>(load_machine(settings().machine), settings().seed);
+    install_fault_handler();
+  }
+  return *existing;
+}
+
+Runtime* runtime_if_started() { return instance().get(); }
+
+Runtime::Runtime(Machine description, std::optional<std::uint64_t> seed)
+    : machine(std::move(description)), devices(make_devices(machine)), scheduler(devices, seed) {}
+
+Stream& Runtime::stream(cudaStream_t handle) {
+  if (handle == nullptr || handle == cudaStreamLegacy) return current_device().default_stream();
+  for (const auto& device : devices) {
+    for (const auto& stream : device->streams) {
+      if (reinterpret_cast<cudaStream_t>(stream.get()) == handle && !stream->destroyed) return *stream;
+    }
+  }
+  throw ApiError(cudaErrorInvalidResourceHandle, "this stream does not exist (any more)");
+}
+
+Event& Runtime::event(cudaEvent_t handle) {
+  const auto found = events.find(reinterpret_cast<Event*>(handle));
+  if (found == events.end())
+    throw ApiError(cudaErrorInvalidResourceHandle, "this event does not exist (any more)");
+  return *found->second;
+}
+
+Token Runtime::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
+  // Legacy default stream (CUDA Programming Guide, "Default Stream"): its operations wait for all blocking
+  // streams of the device, and those wait for it.
+  Device& owner = device(stream.device());
+  if (stream.is_default()) {
+    for (const auto& other : owner.streams) {
+      if (other.get() != &stream && other->blocking() && other->last())
+        operation->waits_for.push_back(other->last());
+    }
+  } else if (stream.blocking() && owner.default_stream().last()) {
+    operation->waits_for.push_back(owner.default_stream().last());
+  }
+  operation->id = next_operation_++;
+  operation->enqueued = host.now;
+  Token done = operation->done;
+  stream.push(std::move(operation));
+  return done;
+}
+
+void Runtime::wait(const std::vector<Token>& tokens) {
+  const bool reached = scheduler.run_until([&] {
+    return fault_ || std::all_of(tokens.begin(), tokens.end(),
+                                 [](const Token& token) { return !token || token->complete; });
+  });
+  if (!reached) report_deadlock();
+  throw_if_faulted();
+  for (const Token& token : tokens) {
+    if (token) host.now = std::max(host.now, token->time);
+  }
+}
+
+std::vector<Token> Runtime::pending(Device& device) {
+  std::vector<Token> tokens;
+  for (const auto& stream : device.streams) tokens.push_back(stream->last());
+  return tokens;
+}
+
+bool Runtime::observe(const Token& token) {
+  const auto known = [&] {
+    return !token || (token->complete && (scheduler.random() || token->time <= host.now));
+  };
+  if (known()) return true;
+  scheduler.run_to(host.now);
+  throw_if_faulted();
+  idle_queries_ = scheduler.possible() ? 0 : idle_queries_ + 1;
+  if (idle_queries_ > kIdleQueries) report_deadlock();
+  throw_if_faulted();
+  return known();
+}
+
+void Runtime::fault(cudaError_t code, const std::string& sentence) {
+  if (!fault_) fault_.emplace(code, sentence);
+}
+
+void Runtime::throw_if_faulted() const {
+  if (fault_) throw *fault_;
+}
+
+void Runtime::report_deadlock() {
+  std::fprintf(
+      stderr,
+      "virtual GPUs: deadlock: the host waits, and nothing can happen any more (schedule %s, hash %016llx)\n",
+      scheduler.schedule_name().c_str(), static_cast<unsigned long long>(scheduler.hash()));
+  for (const auto& device : devices) {
+    for (const auto& stream : device->streams) {
+      const Operation* head = stream->head();
+      if (head == nullptr) continue;
+      std::fprintf(stderr, "  %s: %s: %s; %zu more behind it\n", stream->name().c_str(),
+                   head->describe().c_str(), head->progress().c_str(), stream->queue().size() - 1);
+    }
+  }
+  deadlock_reported = true;
+  fault(cudaErrorLaunchTimeout, "deadlock on the virtual GPUs (reported above)");
+}
+
+void use_schedule(std::uint64_t seed) {
+  require_not_started("the schedule");
+  settings().seed = seed;
+}
+
+void use_machine(const std::string& name_or_file) {
+  require_not_started("the machine");
+  load_machine(name_or_file);  // complain now, in the caller's hands
+  settings().machine = name_or_file;
+}
+
+std::string machine_name() { return runtime().machine.name; }
+double host_time_ms() { return runtime().host.now * 1e-6; }
+bool failure_reported() { return instance() && instance()->deadlock_reported; }
+std::uint64_t schedule_hash() { return instance() ? instance()->scheduler.hash() : 0; }
+std::string last_error_detail() { return instance() ? instance()->last_error_detail : ""; }
+
+void reset() {
+  instance().reset();
+  settings() = {};
+}
+
+}  // namespace vgpu

@@ -1,0 +1,55 @@
+// The discrete-event scheduler. Everything that happens on the virtual GPUs is a step; one happens at a time.
+// Which one of the possible steps comes next is decided by the modelled clock or, with a seed, at random.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "device.hpp"
+#include "operation.hpp"
+
+namespace vgpu {
+
+class Scheduler {
+ public:
+  Scheduler(std::vector<std::unique_ptr<Device>>& devices, std::optional<std::uint64_t> seed);
+
+  /// Runs steps until `reached` holds. Returns false on a deadlock: nothing can happen any more, or only
+  /// polls that see nothing new.
+  bool run_until(const std::function<bool()>& reached);
+  /// Gives the GPUs the time until `now` on the modelled clock; with a seed, a random number of steps. For
+  /// queries.
+  void run_to(double now);
+
+  /// False on a deadlock, as run_until() would find it.
+  bool possible();
+
+  bool random() const { return seed_.has_value(); }
+  /// With a seed: a random number below `bound`. Without: 0.
+  std::uint64_t pick(std::uint64_t bound) { return random() && bound > 1 ? generator_() % bound : 0; }
+  std::uint64_t hash() const { return hash_; }
+  /// Something happened that a polling block may be waiting for.
+  void note_progress() { idle_polls_ = 0; }
+  /// "17" or "time order".
+  std::string schedule_name() const;
+
+ private:
+  bool step(double not_after);
+  /// Gathers the steps that are possible. Returns false on a deadlock.
+  bool collect();
+  const Step& choose();
+  void mix(std::uint64_t value);
+
+  std::vector<std::unique_ptr<Device>>& devices_;
+  std::optional<std::uint64_t> seed_;
+  std::mt19937_64 generator_;
+  std::vector<Step> steps_;  // possible ones; kept to reuse its memory
+  std::uint64_t hash_ = 14695981039346656037u;
+  std::int64_t idle_polls_ = 0;
+};
+
+}  // namespace vgpu

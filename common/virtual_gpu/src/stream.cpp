@@ -1,0 +1,38 @@
+#include "stream.hpp"
+
+#include <algorithm>
+
+namespace vgpu {
+
+void Operation::finish(double end) {
+  done->complete = true;
+  done->time = end;
+  stream->pop(end);
+}
+
+void Stream::push(std::unique_ptr<Operation> operation) {
+  operation->stream = this;
+  queue_.push_back(std::move(operation));
+}
+
+void Stream::pop(double end) {
+  free_at_ = std::max(free_at_, end);
+  queue_.pop_front();
+}
+
+bool Stream::can_begin(double& time) const {
+  const Operation& operation = *queue_.front();
+  time = std::max(free_at_, operation.enqueued);
+  for (const Token& token : operation.waits_for) {
+    if (!token->complete) return false;
+    time = std::max(time, token->time);
+  }
+  return true;
+}
+
+std::string Stream::name() const {
+  return "gpu" + std::to_string(device_) + "/stream" + std::to_string(number_) +
+         (is_default() ? " (default)" : "");
+}
+
+}  // namespace vgpu

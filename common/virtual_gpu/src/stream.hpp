@@ -1,0 +1,64 @@
+// Streams and events of one virtual GPU.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "operation.hpp"
+
+namespace vgpu {
+
+/// A queue of operations that run one after the other.
+class Stream {
+ public:
+  Stream(int device, int number, bool blocking) : device_(device), number_(number), blocking_(blocking) {}
+
+  void push(std::unique_ptr<Operation> operation);
+  /// The operation that runs or is next to run; nullptr if there is none.
+  Operation* head() const { return queue_.empty() ? nullptr : queue_.front().get(); }
+  void pop(double end);
+  /// True if the head may begin; `time` gets the modelled time at which it does.
+  bool can_begin(double& time) const;
+  /// Completion of all that has been enqueued so far.
+  Token last() const { return queue_.empty() ? nullptr : queue_.back()->done; }
+  const std::deque<std::unique_ptr<Operation>>& queue() const { return queue_; }
+
+  int device() const { return device_; }
+  /// False if it takes no part in the legacy default stream's ordering.
+  bool blocking() const { return blocking_; }
+  bool is_default() const { return number_ == 0; }
+  /// "gpu1/stream2"; stream 0 is the legacy default stream.
+  std::string name() const;
+
+  bool destroyed = false;  // gone for the program, kept until its work is done
+
+ private:
+  int device_;
+  int number_;
+  bool blocking_;
+  double free_at_ = 0;
+  std::deque<std::unique_ptr<Operation>> queue_;
+};
+
+struct Event {
+  int device;
+  bool timing;
+  Token last_record;  // completion of the last cudaEventRecord; nullptr: never recorded
+};
+
+/// cudaEventRecord: completes when all earlier work of the stream has. `done` becomes the event's token.
+class RecordOperation final : public Operation {
+ public:
+  void begin(double now) override { finish(now); }
+  std::string describe() const override { return "event record"; }
+};
+
+/// cudaStreamWaitEvent: its tokens are what it waits for.
+class WaitOperation final : public Operation {
+ public:
+  void begin(double now) override { finish(now); }
+  std::string describe() const override { return "wait for an event"; }
+};
+
+}  // namespace vgpu

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Compiler launcher for .cu files: compile.py g++ ... -c x.cu -o x.o
+
+  g++ -E ... x.cu  |  rewrite  >  x.o.ii      then      g++ -c x.o.ii -o x.o
+
+Every other command is run as it is. x.o.ii stays beside the object, so that a reader may look at what was compiled.
+"""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import List, Optional
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cuda_syntax  # noqa: E402
+import cuda_tokens  # noqa: E402
+import rewrite  # noqa: E402
+
+# Options of the preprocessor that have no place in the second call; those of the first line take a value.
+WITH_VALUE = ("-MF", "-MT", "-MQ", "-include", "-imacros")
+ALONE = ("-MD", "-MMD", "-MP", "-MG")
+WHAT_OBJECTS_DEPEND_ON = [os.path.abspath(module.__file__) for module in (rewrite, cuda_syntax, cuda_tokens)]
+
+
+@dataclass
+class Command:
+    """A compiler's command line, taken apart."""
+
+    compiler: str
+    sources: List[str] = field(default_factory=list)  # the .cu files
+    target: str = ""
+    compiles: bool = False  # -c was given
+    preprocessing: List[str] = field(default_factory=list)
+    common: List[str] = field(default_factory=list)
+
+    def value(self, *options: str) -> Optional[str]:
+        """The value of the last of these preprocessor options, or None."""
+        found = None
+        for option, value in zip(self.preprocessing, self.preprocessing[1:]):
+            found = value if option in options else found
+        return found
+
+
+def take_apart(arguments: List[str]) -> Command:
+    """Sorts the arguments of `compiler arguments...` by what they are for."""
+    command = Command(arguments[0])
+    rest = iter(arguments[1:])
+    for argument in rest:
+        if argument == "-c":
+            command.compiles = True
+        elif argument in ALONE:
+            command.preprocessing.append(argument)
+        elif argument[:2] in ("-o", "-x"):  # -x only says that a .cu file is C++, which each call says itself.
+            value = argument[2:] or next(rest, "")
+            command.target = value if argument.startswith("-o") else command.target
+        elif argument in WITH_VALUE:
+            command.preprocessing += [argument, next(rest, "")]
+        elif argument[:3] in WITH_VALUE:  # -MFfile
+            command.preprocessing += [argument[:3], argument[3:]]
+        elif argument.endswith(".cu") and not argument.startswith("-"):
+            command.sources.append(argument)
+        else:
+            command.common.append(argument)
+    return command
+
+
+def compile_unit(command: Command) -> int:
+    """Preprocesses, rewrites and compiles; the exit status. Leaves no object behind when it fails."""
+    if len(command.sources) > 1:
+        print("compile.py: one .cu file a call, not " + " ".join(command.sources), file=sys.stderr)
+        return 1
+    source = command.sources[0]
+    target = command.target or os.path.splitext(os.path.basename(source))[0] + ".o"
+    unit = target + ".ii"
+    dependencies = command.value("-MF") or os.path.splitext(target)[0] + ".d"
+    wants_dependencies = "-MD" in command.preprocessing or "-MMD" in command.preprocessing
+    for old in (target, unit):
+        if os.path.exists(old):
+            os.remove(old)
+    first = [command.compiler, *command.common, *command.preprocessing, "-E", "-x", "c++", source]
+    if wants_dependencies:  # Without -o, g++ would name both after the source.
+        first += [] if command.value("-MF") else ["-MF", dependencies]
+        first += [] if command.value("-MT", "-MQ") else ["-MQ", target]
+    preprocessed = subprocess.run(first, stdout=subprocess.PIPE, check=False)
+    if preprocessed.returncode != 0:
+        return preprocessed.returncode
+    if wants_dependencies:
+        depend_on_rewriter(dependencies)
+    # Bytes that are no UTF-8 pass through unchanged.
+    text = preprocessed.stdout.decode("utf-8", "surrogateescape")
+    try:
+        text = rewrite.rewrite(text)
+    except rewrite.Refusal as refusal:
+        print(refusal, file=sys.stderr)
+        return 1
+    with open(unit, "wb") as file:
+        file.write(text.encode("utf-8", "surrogateescape"))
+    second = [command.compiler, *command.common, "-x", "c++-cpp-output", "-c", unit, "-o", target]
+    return subprocess.run(second, check=False).returncode
+
+
+def depend_on_rewriter(dependencies: str) -> None:
+    """Adds the rewriter to what the object depends on, in the file of dependencies that g++ has just written."""
+    with open(dependencies, "r+", encoding="utf-8", errors="surrogateescape") as file:
+        target = file.read().split(":", 1)[0]
+        paths = (path.replace(" ", "\\ ") for path in WHAT_OBJECTS_DEPEND_ON)
+        file.write("%s: %s\n" % (target, " ".join(paths)))
+
+
+def main() -> int:
+    """Runs the command in sys.argv[1:]."""
+    arguments = sys.argv[1:]
+    if not arguments:
+        print(__doc__, file=sys.stderr)
+        return 2
+    command = take_apart(arguments)
+    if not command.compiles or not command.sources:
+        os.execvp(arguments[0], arguments)
+    status = compile_unit(command)
+    return status if status >= 0 else 128 - status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+"""What the rewriter asks about CUDA's syntax: where a declaration starts, which expression a launch calls, ...
+
+Each answer is a walk over tokens that jumps over brackets. This is no parser: it knows what CUDA code looks like, and
+a wrong guess ends in a refusal or in an error of the compiler.
+"""
+
+from typing import Dict, List, Tuple
+
+from cuda_tokens import CLOSERS, OPENERS, Tokens, is_identifier
+
+# Words whose parentheses are part of a declaration's specifiers, and never its parameter list.
+WORDS_WITH_PARENTHESES = frozenset(
+    "alignas __align__ __attribute__ __attribute decltype explicit noexcept requires __launch_bounds__".split())
+CLASS_KEYS = frozenset(("class", "struct", "union", "enum"))
+# What may stand in front of a launch without being a part of the kernel's name.
+STATEMENT_WORDS = frozenset("return else do case goto co_return co_yield throw new delete sizeof operator".split())
+WORDS_BEFORE_CONDITION = frozenset(("if", "while", "for", "switch", "catch", "constexpr"))
+
+
+class Syntax(Tokens):
+    """The tokens of a unit, with questions about their syntax. Indices are of tokens; -1 means none."""
+
+    def __init__(self, text: str, wanted: frozenset):
+        super().__init__(text, wanted)
+        self._scopes: Dict[int, str] = {}
+
+    def is_attribute(self, close: int) -> bool:
+        """True if the ']' at `close` ends a [[...]]."""
+        return (self.word(close - 1) == "]" and self.match[close] >= 0
+                and self.match[close - 1] == self.match[close] + 1)
+
+    def declaration_start(self, index: int, through_bases: bool = False) -> int:
+        """First token of the declaration that token `index` belongs to.
+
+        `through_bases` goes on over ':' and ',', which stand in the head of a class.
+        """
+        stops = (";", "{", "}", "(", "[", "<<<") if through_bases else (";", "{", "}", "(", "[", ":", ",", "<<<")
+        index -= 1
+        while index >= 0 and self.words[index] not in stops:
+            word, before = self.words[index], index
+            if word == "]":
+                before = self.match[index]
+            elif word == ")":
+                before = self.match[index] - 1
+                if self.word(before) not in WORDS_WITH_PARENTHESES:
+                    break
+            elif word == ">":
+                before = self.open_angle(index)
+            index = before - 1 if before >= 0 else index - 1
+        return index + 1
+
+    def scope(self, index: int) -> str:
+        """What token `index` stands directly in: "function", "class" or "namespace"."""
+        opener = self.parent[index]
+        while opener >= 0 and self.words[opener] != "{":
+            opener = self.parent[opener]
+        return self._kind_of_brace(opener) if opener >= 0 else "namespace"
+
+    def in_function(self, index: int) -> bool:
+        """True if a function's body is open around token `index`."""
+        opener = self.parent[index]
+        while opener >= 0:
+            if self.words[opener] == "{" and self._kind_of_brace(opener) == "function":
+                return True
+            opener = self.parent[opener]
+        return False
+
+    def _kind_of_brace(self, brace: int) -> str:
+        """Judges a '{' by the words in front of it."""
+        if brace not in self._scopes:
+            head = self.words[self.declaration_start(brace, through_bases=True):brace]
+            if "namespace" in head or (len(head) > 1 and head[-2] == "extern" and head[-1].startswith('"')):
+                kind = "namespace"
+            else:
+                kind = "class" if CLASS_KEYS.intersection(head) else "function"
+            self._scopes[brace] = kind
+        return self._scopes[brace]
+
+    def parameter_list(self, index: int) -> int:
+        """The '(' of the parameters of the function that is declared from token `index` on; -1 if it is none."""
+        while index < len(self.words):
+            word, jump = self.words[index], index
+            if word == "(":
+                if self.words[index - 1] not in WORDS_WITH_PARENTHESES:
+                    return index
+                jump = self.match[index]
+            elif word == "[" and self.word(index + 1) == "[":
+                jump = self.match[index]
+            elif word == "<":
+                jump = self.close_angle(index)
+            elif word == "operator":
+                after = index + 3 if self.word(index + 1) == "(" else index + 1
+                return next((at for at in range(after, len(self.words)) if self.words[at] == "("), -1)
+            elif word in CLOSERS or word in OPENERS or word in (";", "=", ","):
+                return -1
+            index = max(index, jump) + 1
+        return -1
+
+    def declared_name(self, end: int) -> str:
+        """The name that ends in front of token `end`, without template arguments."""
+        index = end - 1
+        if self.word(index) == ">":
+            index = self.open_angle(index) - 1
+        return self.word(index)
+
+    def commas(self, first: int, end: int) -> List[int]:
+        """The commas of [first, end) that are in no brackets and template lists, and `end`."""
+        found, at = [], first
+        while at < end:
+            word = self.words[at]
+            if word in OPENERS:
+                at = max(at, self.match[at])
+            elif word == "<":
+                close = self.close_angle(at)
+                at = close if at < close < end else at
+            elif word == ",":
+                found.append(at)
+            at += 1
+        return found + [end]
+
+    def variable_end(self, index: int) -> int:
+        """Where the name of the variable that is declared at token `index` ends."""
+        while self.word(index) not in (";", "=", ",", "{", "}", ")", ""):
+            if self.words[index] == "[" and self.word(index + 1) != "[":
+                break
+            jump = self.close_angle(index) if self.words[index] == "<" else self.match[index]
+            index = max(index, jump) + 1
+        return index
+
+    def callee_start(self, index: int) -> int:
+        """First token of the postfix expression that ends in front of token `index`; `index` if there is none."""
+        while True:
+            at = index - 1
+            if self.word(at) == ">":
+                at = self.open_angle(at) - 1
+            word = self.word(at) if at >= 0 else ""
+            if word in (")", "]"):
+                opener = self.match[at]
+                if opener < 0 or word == "]" and self.is_attribute(at):
+                    return index
+                before = self.word(opener - 1)
+                called = before in (")", "]", ">") or is_identifier(before) and before not in STATEMENT_WORDS
+                if before == ")":  # if (x) (*kernel)<<<...>>>: these parentheses are the statement's.
+                    called = self.word(self.match[opener - 1] - 1) not in WORDS_BEFORE_CONDITION
+                elif before == "]":
+                    called = not self.is_attribute(opener - 1)
+                index = opener
+                if not called:
+                    return index
+                continue
+            if not word or not is_identifier(word) or word in STATEMENT_WORDS:
+                return index
+            index = at
+            if self.word(at - 1) == "template":
+                index = at - 1
+            before = self.word(index - 1)
+            if before not in ("::", ".", "->"):
+                return index
+            index -= 1
+            outer = self.word(index - 1)
+            if before == "::" and outer != ">" and (not is_identifier(outer) or outer in STATEMENT_WORDS):
+                return index  # ::kernel
+
+    def configuration_end(self, index: int) -> Tuple[int, int]:
+        """(first '>' of the '>>>' that ends the launch's configuration, or -1; number of its arguments)."""
+        fallback = (-1, 0)
+        depth = commas = all_commas = 0  # depth: template lists open
+        at = index + 1
+        while at < len(self.words):
+            word = self.words[at]
+            if word in OPENERS and self.match[at] >= 0:
+                at = self.match[at]
+            elif word in OPENERS or word in CLOSERS or word in (";", "<<<"):
+                break
+            elif word == "<" and is_identifier(self.words[at - 1]):
+                depth += 1
+            elif word == ",":
+                commas += depth == 0
+                all_commas += 1
+            elif word == ">":
+                run = self.adjacent_closers(at)
+                if run >= 3 and run > depth:  # More than templates can use: the last three end the launch.
+                    plain = depth == run - 3
+                    return at + run - 3, self.arguments(index, at, commas if plain else all_commas)
+                if run >= 3 and fallback[0] < 0:
+                    fallback = (at + run - 3, self.arguments(index, at, all_commas))
+                depth = max(0, depth - run)
+                at += run - 1
+            at += 1
+        return fallback
+
+    def arguments(self, opener: int, closer: int, commas: int) -> int:
+        """Number of arguments between two tokens; 0 if one of them is empty."""
+        words = self.words
+        return 0 if closer == opener + 1 or words[opener + 1] == "," or words[closer - 1] == "," else commas + 1
+
+    def adjacent_closers(self, index: int) -> int:
+        """How many '>' stand here without a space between."""
+        run = 1
+        while self.word(index + run) == ">" and self.starts[index + run] == self.starts[index] + run:
+            run += 1
+        return run

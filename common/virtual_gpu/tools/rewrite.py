@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Turns preprocessed CUDA C++ into C++ for virtual GPUs: rewrite(text) -> text; as a program, a filter.
+
+Three things of CUDA are not C++ and become it here:
+
+  kernel<<<grid, block>>>(x);    (::vgpu::configure_launch(grid, block), kernel(x));
+  __global__ void k(int n) {..}  void k(int n) { ::vgpu::launch_kernel(name, bound, [=]() mutable -> void {..}); }
+  __shared__ int a[4], b;        a local struct of a and b, that ::vgpu::shared<struct>() finds in the block's memory
+
+A launch stays a true call, so arguments convert, templates deduce and default arguments count as usual. Working on
+preprocessed text makes kernels in headers and macros work. No line is added or removed, and line markers stay: errors,
+the debugger and race reports show lines of the .cu file. What virtual GPUs cannot do is refused by name.
+"""
+
+import os
+import sys
+from typing import Dict, List, NoReturn, Tuple
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cuda_syntax import Syntax, is_identifier  # noqa: E402
+from cuda_tokens import TOKEN  # noqa: E402
+
+VARIABLE_WORDS = ("__constant__", "__managed__")
+FUNCTION_WORDS = ("__device__", "__host__", "__global__", "__noinline__", "__grid_constant__")
+ASM_WORDS = ("asm", "__asm__", "__asm")
+WANTED = frozenset(("<<<", "__shared__") + VARIABLE_WORDS + FUNCTION_WORDS + ASM_WORDS)
+ALIGNMENT_WORDS = frozenset(("alignas", "__align__", "__attribute__", "__attribute"))
+
+
+class Refusal(Exception):
+    """The unit cannot be compiled for virtual GPUs. str() is the message: 'file:line: error: sentence'."""
+
+
+def flatten(text: str) -> Tuple[str, str]:
+    """Splits text into (its tokens on one line, its line breaks and line markers)."""
+    if "\n" not in text:
+        return text, ""
+    line, breaks, end = [], [], 0
+    for token in TOKEN.finditer(text):
+        gap = text[end:token.start()]
+        breaks.append("\n" * gap.count("\n"))
+        if token.lastgroup in ("directive", "comment"):
+            breaks.append(token.group())
+        else:
+            line.append((" " if gap and line else "") + token.group())
+        end = token.end()
+    return "".join(line), "".join(breaks)
+
+
+class Rewriter:
+    """Rewrites one unit. Handlers look at tokens only, and collect edits: start -> (end, new text)."""
+
+    def __init__(self, text: str):
+        self.tokens = Syntax(text, WANTED)
+        self.edits: Dict[int, Tuple[int, str]] = {}
+        self.shared_names: Dict[Tuple[str, int], int] = {}
+
+    def run(self) -> str:
+        """The rewritten unit. Throws Refusal."""
+        for start, end in self.tokens.pragmas:
+            self.edits[start] = (end, "")
+        for index in self.tokens.found:  # Left to right: what stands in a launch's callee is done before it.
+            word = self.tokens.words[index]
+            if word == "<<<":
+                self.launch(index)
+            elif word == "__global__":
+                self.kernel(index)
+            elif word == "__shared__":
+                self.shared(index)
+            elif word in ASM_WORDS:
+                if index not in self.tokens.in_macro:
+                    self.refuse(index, "inline PTX is not supported on virtual GPUs")
+            elif word == "__noinline__":
+                # Inside __attribute__((...)) and [[gnu::...]] it is g++'s own word.
+                if self.tokens.word(index - 1) not in ("(", ",", "::"):
+                    self.replace(index, "__attribute__((noinline))")
+            else:
+                self.execution_space(index)
+        return self.rendered(0, len(self.tokens.text))
+
+    # Edits
+
+    def refuse(self, index: int, sentence: str) -> NoReturn:
+        """Stops at token `index`."""
+        raise Refusal("%s:%d: error: %s" % (self.tokens.place(index) + (sentence,)))
+
+    def replace(self, index: int, new: str) -> None:
+        """Puts `new` in the place of one token."""
+        self.edits[self.tokens.starts[index]] = (self.tokens.end(index), new)
+
+    def blank(self, first: int, last: int) -> None:
+        """Blanks tokens [first, last]; what follows on the line keeps its column."""
+        for index in range(first, last + 1):
+            self.replace(index, " " * len(self.tokens.words[index]))
+
+    def rendered(self, start: int, end: int) -> str:
+        """Text [start, end) with the edits made so far."""
+        parts, position = [], start
+        for begin in sorted(key for key in self.edits if start <= key < end):
+            stop, new = self.edits[begin]
+            parts += (self.tokens.text[position:begin], new)
+            position = stop
+        return "".join(parts) + self.tokens.text[position:end]
+
+    def plain(self, first: int, last: int) -> str:
+        """Tokens [first, last] on one line, with the edits made so far."""
+        return flatten(self.rendered(self.tokens.starts[first], self.tokens.end(last)))[0] if first <= last else ""
+
+    # Kernels
+
+    def kernel(self, index: int) -> None:
+        """Strips __global__; a definition's body becomes a lambda that the launch hands over to the GPU."""
+        tokens = self.tokens
+        first = tokens.declaration_start(index)
+        parameters = tokens.parameter_list(index)
+        if parameters < 0 or tokens.match[parameters] < 0:
+            self.refuse(index, "__global__ stands before something that is not a function")
+        name = tokens.declared_name(parameters)
+        head = tokens.words[first:parameters]
+        if "void" not in head:
+            self.refuse(index, "kernel '%s' must return void" % name)
+        body = tokens.match[parameters] + 1
+        while tokens.word(body) not in ("{", ";", "=", "}", ""):
+            body = max(body, tokens.match[body]) + 1
+        if tokens.scope(index) == "class" and ("friend" not in head or tokens.word(body) == "{"):
+            self.refuse(index, "kernel '%s' is a member of a class or defined in a friend declaration "
+                        "(CUDA allows only functions of a namespace)" % name)
+        bound = "0"
+        for at in range(first, body):
+            if tokens.words[at] == "__global__":
+                self.blank(at, at)
+            elif tokens.words[at] == "__launch_bounds__" and tokens.word(at + 1) == "(":
+                bound = self.plain(at + 2, tokens.commas(at + 2, tokens.match[at + 1])[0] - 1)
+                self.blank(at, tokens.match[at + 1])
+        if tokens.word(body) == "{" and tokens.match[body] >= 0:  # Unbalanced braces: let the compiler tell.
+            self.replace(body, "{ ::vgpu::launch_kernel(__PRETTY_FUNCTION__, %s, [=]() mutable -> void {" % bound)
+            self.replace(tokens.match[body], "}); }")
+
+    # Launches
+
+    def launch(self, index: int) -> None:
+        """callee<<<configuration>>>(arguments): configure first, then a true call."""
+        tokens = self.tokens
+        if tokens.word(index - 1) == "operator":
+            return
+        first = tokens.callee_start(index)
+        if first == index or tokens.words[first:index] == ["(", ")"]:
+            self.refuse(index, "a launch needs a kernel in front of '<<<'")
+        callee = self.plain(first, index - 1)
+        close, count = tokens.configuration_end(index)
+        if close < 0:
+            self.refuse(index, "the launch of '%s' has no '>>>'" % callee)
+        if not 2 <= count <= 4:
+            self.refuse(index, "the launch of '%s' needs grid, block and at most shared memory and stream "
+                        "between '<<<' and '>>>'" % callee)
+        if tokens.word(close + 3) != "(" or tokens.match[close + 3] < 0:
+            self.refuse(index, "the launch of '%s' has no arguments in parentheses behind '>>>'" % callee)
+        # The callee moves behind the configuration. Its line breaks stay where they were, so that every line behind
+        # keeps its number.
+        start, end = tokens.starts[first], tokens.end(index - 1)
+        _, breaks = flatten(self.rendered(start, end))
+        for moved in [key for key in self.edits if start <= key < end]:
+            del self.edits[moved]
+        self.edits[start] = (end, "(" + breaks + "::vgpu::configure_launch")
+        self.replace(index, "(")
+        self.edits[tokens.starts[close]] = (tokens.end(close + 2), "), " + callee)
+        self.replace(tokens.match[close + 3], "))")
+
+    # Shared memory
+
+    def shared(self, index: int) -> None:
+        """__shared__ declarations: one struct per declaration, and a reference per variable."""
+        tokens = self.tokens
+        first, end = tokens.declaration_start(index), index
+        while tokens.word(end) not in (";", ")", "]", "}", ""):
+            end = max(end, tokens.match[end]) + 1
+        names = [self.declarator(a, b) for a, b in self.declarators(first, end)]
+        name = names[0]
+        if tokens.word(end) != ";":
+            self.refuse(index, "the declaration of __shared__ variable '%s' does not end with ';'" % name)
+        if not tokens.in_function(index) or tokens.scope(index) == "class":
+            self.refuse(index, "__shared__ variable '%s' stands outside of a function: not supported on virtual "
+                        "GPUs (declare it in the kernel)" % name)
+        dynamic = "extern" in tokens.words[first:end]
+        for at in range(first, end):
+            word = tokens.words[at]
+            if word in ("__shared__", "static", "extern"):
+                self.blank(at, at)
+            elif dynamic and word in ALIGNMENT_WORDS and tokens.word(at + 1) == "(":
+                self.blank(at, tokens.match[at + 1])
+        if dynamic:
+            self.dynamic_shared(index, first, end, names)
+            return
+        number = self.shared_number(index)
+        start = tokens.starts[first]
+        stop, text = self.edits.get(start, (start, ""))
+        self.edits[start] = (stop, "struct vgpu_shared_%s { %s" % (number, text))
+        references = "".join(" auto& %s = vgpu_block_%s.%s;" % (name, number, name) for name in names)
+        self.replace(end, "; }; auto& vgpu_block_%s = ::vgpu::shared<vgpu_shared_%s>();%s"
+                     % (number, number, references))
+
+    def dynamic_shared(self, index: int, first: int, end: int, names: List[str]) -> None:
+        """extern __shared__ T s[]: a reference to the block's dynamic shared memory."""
+        tokens, name = self.tokens, names[0]
+        if len(names) != 1 or tokens.words[end - 3:end] != [name, "[", "]"]:
+            self.refuse(index, "extern __shared__ variable '%s' must be declared alone, and as an array without a "
+                        "size" % name)
+        element = self.plain(first, end - 4).strip()
+        self.replace(end - 3, "(&%s)" % name)
+        self.replace(end, " = *reinterpret_cast<%s (*)[]>(::vgpu::dynamic_shared());" % element)
+
+    def shared_number(self, index: int) -> str:
+        """The declaration's line: the same in every unit that includes a header, and unique in a function."""
+        place = self.tokens.place(index)
+        self.shared_names[place] = count = self.shared_names.get(place, 0) + 1
+        return str(place[1]) if count == 1 else "%d_%d" % (place[1], count)
+
+    def declarators(self, first: int, end: int) -> List[Tuple[int, int]]:
+        """[first, end) cut at its commas."""
+        cuts = [first - 1] + self.tokens.commas(first, end)
+        return [(a + 1, b) for a, b in zip(cuts, cuts[1:])]
+
+    def declarator(self, first: int, end: int) -> str:
+        """The name that declarator [first, end) declares. Refuses initialisers."""
+        tokens, at = self.tokens, end - 1
+        while at > first and tokens.words[at] in ("]", ")"):
+            opener = tokens.match[at]
+            before = tokens.word(opener - 1)
+            if tokens.words[at] == ")" and before not in ALIGNMENT_WORDS:
+                if tokens.word(opener + 1) in ("*", "&"):  # T (*name)[4]
+                    return self.declarator(opener + 1, at)
+                if before != ")":
+                    self.refuse_initialiser(first, opener)
+            at = opener - (2 if before in ALIGNMENT_WORDS else 1)
+        initialiser = next((i for i in range(first, end) if tokens.words[i] == "="
+                            and tokens.parent[i] == tokens.parent[first]), -1)
+        if initialiser >= 0:
+            self.refuse_initialiser(first, initialiser)
+        if tokens.words[at] == "}":
+            self.refuse_initialiser(first, tokens.match[at])
+        if not is_identifier(tokens.words[at]):
+            self.refuse(first, "cannot read this __shared__ declaration")
+        return tokens.words[at]
+
+    def refuse_initialiser(self, first: int, end: int) -> NoReturn:
+        """Refuses `T name = ...`, `T name(...)` and `T name{...}`."""
+        name = self.tokens.word(end - 1)
+        if name == "]":
+            name = self.declarator(first, end)
+        self.refuse(first, "__shared__ variable '%s' has an initialiser (CUDA allows none)" % name)
+
+    # Functions and variables of the device
+
+    def execution_space(self, index: int) -> None:
+        """Strips __device__ and __host__ from functions and lambdas; refuses device variables."""
+        tokens = self.tokens
+        word, before = tokens.words[index], index - 1
+        while tokens.word(before) in FUNCTION_WORDS:
+            before -= 1
+        is_lambda = tokens.word(before) == "]" and before >= 0 and not tokens.is_attribute(before)
+        if word in ("__host__", "__grid_constant__") or is_lambda:
+            self.blank(index, index)
+            return
+        declaration = tokens.words[tokens.declaration_start(index):index]
+        parameters = tokens.parameter_list(index + 1)
+        opened = tokens.word(parameters + 1) if parameters >= 0 else ""
+        # T x; T (*x)(int); T x(1); but not T f(), T f(int)
+        is_variable = not (is_identifier(opened) or opened in (")", "[", "::", "."))
+        end = parameters if opened else tokens.variable_end(index)
+        declaration += tokens.words[index:end]
+        if "__shared__" in declaration:
+            self.blank(index, index)
+            return
+        for kind in VARIABLE_WORDS + (word,):
+            if kind in declaration and (is_variable or kind in VARIABLE_WORDS):
+                name = tokens.word(parameters + 2) if opened == "*" else tokens.declared_name(end)
+                self.refuse(index, "%s variable '%s': not supported on virtual GPUs (pass it as a kernel argument)"
+                            % (kind, name))
+        self.blank(index, index)
+
+
+
+def rewrite(text: str) -> str:
+    """Preprocessed CUDA C++ in, preprocessed C++ with the same lines out. Throws Refusal."""
+    return Rewriter(text).run()
+
+
+def main() -> int:
+    """Filter: standard input to standard output; 1 if the unit is refused."""
+    for stream in (sys.stdin, sys.stdout):
+        stream.reconfigure(encoding="utf-8", errors="surrogateescape", newline="")
+    try:
+        sys.stdout.write(rewrite(sys.stdin.read()))
+    except Refusal as refusal:
+        print(refusal, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+#include "overlap/backend.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "overlap/error.hpp"
+
+namespace overlap {
+namespace {
+
+TEST(BackendTest, NamesItself) {
+  EXPECT_STREQ(backend::name(), backend::modelled_time() ? "virtual" : "cuda");
+}
+
+TEST(BackendTest, VirtualGpusAreAlwaysThere) {
+  if (!backend::modelled_time()) GTEST_SKIP() << "real GPUs";
+  EXPECT_EQ(backend::unavailable(), "");
+}
+
+TEST(BackendTest, TheStampNamesEachFactOnce) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : backend::hardware()) {
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_FALSE(value.empty()) << name;
+  }
+  EXPECT_TRUE(names.contains("gpu"));
+  EXPECT_TRUE(names.contains("gpus"));
+  if (!backend::modelled_time()) {
+    for (const char* fact : {"driver", "toolkit", "max_sm_clock", "power_limit"})
+      EXPECT_TRUE(names.contains(fact));
+  }
+}
+
+TEST(BackendTest, NothingHasFailed) {
+  EXPECT_EQ(backend::failure_exit_code(), kExitFailed);
+  EXPECT_EQ(backend::failure_context(), "");
+}
+
+TEST(BackendTest, RealGpusRefuseWhatOnlyVirtualOnesCan) {
+  if (backend::modelled_time()) GTEST_SKIP() << "virtual GPUs";
+  EXPECT_NO_THROW(backend::configure({}));
+  EXPECT_THROW(backend::configure({.schedule = 1, .machine = ""}), UsageError);
+  EXPECT_THROW(backend::configure({.schedule = {}, .machine = "small"}), UsageError);
+}
+
+TEST(BackendTest, PrepareKeepsWhatTheUserHasSet) {
+  if (backend::modelled_time()) GTEST_SKIP() << "virtual GPUs read no environment";
+  const char* const kName = "CUDA_DEVICE_MAX_CONNECTIONS";
+  ASSERT_EQ(setenv(kName, "4", 1), 0);
+  backend::prepare();
+  EXPECT_STREQ(std::getenv(kName), "4");
+  ASSERT_EQ(unsetenv(kName), 0);
+  backend::prepare();
+  EXPECT_STREQ(std::getenv(kName), "32");
+}
+
+}  // namespace
+}  // namespace overlap

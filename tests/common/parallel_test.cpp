@@ -1,0 +1,53 @@
+#include "overlap/parallel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace overlap {
+namespace {
+
+TEST(ParallelSharesTest, EachIndexOnce) {
+  for (const std::int64_t total : {1, 2, 3, 1000}) {
+    std::vector<int> visits(static_cast<std::size_t>(total), 0);
+    parallel_shares(total, [&](Range share) {
+      EXPECT_FALSE(share.empty());
+      for (std::int64_t i = share.begin; i < share.end; ++i) ++visits[static_cast<std::size_t>(i)];
+    });
+    EXPECT_EQ(visits, std::vector<int>(static_cast<std::size_t>(total), 1));
+  }
+}
+
+TEST(ParallelSharesTest, NothingToDo) {
+  std::atomic<int> calls = 0;
+  parallel_shares(0, [&](Range) { ++calls; });
+  EXPECT_EQ(calls, 0);
+}
+
+TEST(ParallelSharesTest, ExceptionsReachTheCallerAfterAllHaveEnded) {
+  std::atomic<int> ended = 0;
+  std::atomic<int> started = 0;
+  try {
+    parallel_shares(1000, [&](Range share) {
+      ++started;
+      ++ended;
+      throw std::runtime_error("share from " + std::to_string(share.begin));
+    });
+    FAIL() << "no exception";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "share from 0");
+  }
+  EXPECT_EQ(started, ended);
+  // The last share, which runs in a thread of its own where there are two.
+  EXPECT_THROW(parallel_shares(1000,
+                               [](Range share) {
+                                 if (share.end == 1000) throw std::runtime_error("last");
+                               }),
+               std::runtime_error);
+}
+
+}  // namespace
+}  // namespace overlap

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Runs a chapter's program and its mutant with the same arguments, and judges whether the error was noticed.
+
+The unchanged program must exit with 0: otherwise the mutant's failure would prove nothing. Then the mutant's exit
+status is its verdict: 0 not noticed, 1 wrong result, 3 race or deadlock (the report says which). The test passes only
+if that is the verdict that the mutant file names; any other exit status, a signal or a time-out fails.
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+from typing import List
+
+import mutate
+
+
+class Refused(Exception):
+    """The test fails, for the reason given."""
+
+
+def run(program: pathlib.Path, arguments: List[str], limit: float) -> "subprocess.CompletedProcess[str]":
+    """Runs a program, standard error included in its output. Throws Refused on a time-out or if it cannot start."""
+    try:
+        return subprocess.run([str(program), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=limit, check=False, text=True, errors="replace")
+    except subprocess.TimeoutExpired:
+        raise Refused(f"{program.name} did not end within {limit:g} s") from None
+    except OSError as error:
+        raise Refused(f"{program.name} cannot be started: {error}") from None
+
+
+def verdict_of(status: int, output: str) -> str:
+    """What a program's exit status and its report say. Throws Refused if that is no verdict."""
+    if status == 0:
+        return "not noticed"
+    if status == 1:
+        return "wrong result"
+    if status == 3:
+        found = [word for word in ("race", "deadlock") if re.search(rf"\b{word}\b", output, re.IGNORECASE)]
+        if len(found) == 1:
+            return found[0]
+        raise Refused(f"exit status 3, but the report speaks of {' and of '.join(found) or 'no race and no deadlock'}")
+    if status < 0:
+        raise Refused(f"ended by signal {-status}")
+    raise Refused(f"exit status {status} is no verdict")
+
+
+def judge(expected: str, program: pathlib.Path, mutant: pathlib.Path, arguments: List[str], limit: float) -> str:
+    """Runs both programs. Returns the mutant's output if it was noticed as `expected`; throws Refused otherwise."""
+    unchanged = run(program, arguments, limit)
+    if unchanged.returncode != 0:
+        raise Refused(f"the unchanged program exits with {unchanged.returncode}, not 0:\n{unchanged.stdout}")
+    changed = run(mutant, arguments, limit)
+    try:
+        verdict = verdict_of(changed.returncode, changed.stdout)
+    except Refused as reason:
+        raise Refused(f"the mutant: {reason}:\n{changed.stdout}") from None
+    if verdict != expected:
+        raise Refused(f"the mutant's verdict is '{verdict}', not '{expected}':\n{changed.stdout}")
+    return changed.stdout
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Judges whether a mutant is noticed as its file says.")
+    parser.add_argument("mutant_file", type=pathlib.Path)
+    parser.add_argument("program", type=pathlib.Path, help="the chapter's program, unchanged")
+    parser.add_argument("mutant_program", type=pathlib.Path)
+    parser.add_argument("--limit", type=float, default=60, help="seconds that each of the two may take (60)")
+    arguments = parser.parse_args()
+    try:
+        mutant = mutate.read_mutant(arguments.mutant_file)
+        output = judge(mutant.verdict, arguments.program, arguments.mutant_program, mutant.arguments, arguments.limit)
+    except (Refused, mutate.MutantError, OSError, ValueError) as error:
+        print(f"judge.py: {arguments.mutant_file.stem}: {error}", file=sys.stderr)
+        return 1
+    print(f"{mutant.why}\nnoticed: {mutant.verdict}\n{output}", end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

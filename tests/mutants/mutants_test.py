@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Tests of the mutants' own tools: what mutate.py refuses, and each way in which judge.py must fail."""
+import contextlib
+import io
+import pathlib
+import stat
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import judge  # noqa: E402
+import mutate  # noqa: E402
+
+GOOD = """why: wrong neighbour
+file: 01_sample/sample.cuh
+verdict: wrong result
+arguments: --gpus 2 --only "a,b"
+--- original
+  int next = rank + 1;
+--- mutant
+  int next = rank + 2;
+--- end
+"""
+
+
+class TemporaryFolder(unittest.TestCase):
+    """Each test has a folder of its own, with a chapter and a mutant file that fits it."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.chapters = self.folder / "chapters"
+        (self.chapters / "01_sample").mkdir(parents=True)
+        (self.chapters / "01_sample" / "main.cu").write_text("int main() {}\n")
+        (self.chapters / "01_sample" / "sample.cuh").write_text("a\n  int next = rank + 1;\nb\n")
+        self.file = self.folder / "01_sample" / "wrong_neighbour.mutant"
+        self.file.parent.mkdir()
+        self.file.write_text(GOOD)
+
+    def program(self, name: str, script: str) -> pathlib.Path:
+        """A stand-in for a chapter's program."""
+        path = self.folder / name
+        path.write_text("#!/bin/sh\n" + script + "\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return path
+
+
+class MutateTest(TemporaryFolder):
+    def make(self, text: str = GOOD) -> pathlib.Path:
+        self.file.write_text(text)
+        output = self.folder / "copy"
+        mutate.make_tree(mutate.read_mutant(self.file), self.chapters, output)
+        return output
+
+    def assert_refused(self, text: str, sentence: str) -> None:
+        with self.assertRaisesRegex(mutate.MutantError, sentence):
+            self.make(text)
+        self.assertFalse((self.folder / "copy").exists())
+
+    def test_reads_all_fields(self) -> None:
+        mutant = mutate.read_mutant(self.file)
+        self.assertEqual(mutant.why, "wrong neighbour")
+        self.assertEqual(mutant.chapter, "01_sample")
+        self.assertEqual(mutant.arguments, ["--gpus", "2", "--only", "a,b"])
+        self.assertEqual(mutant.original, "  int next = rank + 1;\n")
+
+    def test_changes_that_text_only(self) -> None:
+        output = self.make()
+        self.assertEqual((output / "01_sample" / "sample.cuh").read_text(), "a\n  int next = rank + 2;\nb\n")
+        self.assertEqual((output / "01_sample" / "main.cu").read_text(), "int main() {}\n")
+        self.assertIn("rank + 1", (self.chapters / "01_sample" / "sample.cuh").read_text())
+
+    def test_replaces_an_older_copy(self) -> None:
+        (self.make() / "left_over").touch()
+        self.assertFalse((self.make() / "left_over").exists())
+
+    def test_may_delete_lines(self) -> None:
+        output = self.make(GOOD.replace("  int next = rank + 2;\n", ""))
+        self.assertEqual((output / "01_sample" / "sample.cuh").read_text(), "a\nb\n")
+
+    def test_original_not_found(self) -> None:
+        self.assert_refused(GOOD.replace("rank + 1", "rank - 1"), "occurs 0 times")
+
+    def test_original_found_twice(self) -> None:
+        (self.chapters / "01_sample" / "sample.cuh").write_text("  int next = rank + 1;\n" * 2)
+        self.assert_refused(GOOD, "occurs 2 times")
+
+    def test_bad_files(self) -> None:
+        cases = {
+            "no why": (GOOD.replace("why: wrong neighbour\n", ""), "no line 'why"),
+            "empty why": (GOOD.replace("wrong neighbour", ""), "'why: ' is not one of"),
+            "unknown key": ("who: me\n" + GOOD, "'who: me' is not one of"),
+            "key twice": ("why: again\n" + GOOD, "once"),
+            "unknown verdict": (GOOD.replace("wrong result", "bad"), "verdict 'bad' is none of"),
+            "no end": (GOOD.replace("--- end\n", ""), "must be there"),
+            "two originals": (GOOD + "--- original\n", "must be there"),
+            "wrong order": (GOOD.replace("--- mutant", "-").replace("--- original", "--- mutant")
+                            .replace("-\n", "--- original\n"), "must be there"),
+            "text at the end": (GOOD + "more\n", "after '--- end'"),
+            "no change": (GOOD.replace("rank + 2", "rank + 1"), "the same text"),
+            "empty original": (GOOD.replace("  int next = rank + 1;\n", ""), "original is empty"),
+            "no such file": (GOOD.replace("sample.cuh", "other.cuh"), "does not exist"),
+        }
+        for name, (text, sentence) in cases.items():
+            with self.subTest(name):
+                self.assert_refused(text, sentence)
+
+    def test_no_such_chapter(self) -> None:
+        (self.chapters / "01_sample" / "main.cu").unlink()
+        self.assert_refused(GOOD, "no chapter 01_sample")
+
+    def test_command_line(self) -> None:
+        arguments = ["mutate.py", str(self.file), str(self.chapters), str(self.folder / "copy")]
+        with mock.patch.object(sys, "argv", arguments):
+            self.assertEqual(mutate.main(), 0)
+            self.file.write_text(GOOD.replace("rank + 1", "nothing"))
+            errors = io.StringIO()
+            with contextlib.redirect_stderr(errors):
+                self.assertEqual(mutate.main(), 1)
+        self.assertIn("occurs 0 times", errors.getvalue())
+
+
+class JudgeTest(TemporaryFolder):
+    def judge(self, mutant_script: str, script: str = "exit 0", verdict: str = "wrong result",
+              limit: float = 20) -> str:
+        return judge.judge(verdict, self.program("original", script), self.program("changed", mutant_script),
+                           ["--gpus", "2"], limit)
+
+    def test_each_verdict_is_accepted(self) -> None:
+        for verdict, script in {"wrong result": "echo row 3; exit 1",
+                                "race": "echo 'WARNING: data race' >&2; exit 3",
+                                "deadlock": "echo 'Deadlock: all streams wait' >&2; exit 3"}.items():
+            with self.subTest(verdict):
+                self.assertTrue(self.judge(script, verdict=verdict))
+
+    def test_both_programs_get_the_arguments(self) -> None:
+        check = '[ "$*" = "--gpus 2" ]'
+        self.judge(f"{check} && exit 1; exit 0", script=f"{check} || exit 1")
+
+    def test_each_failure(self) -> None:
+        cases = {
+            "not noticed": (dict(mutant_script="exit 0"), "verdict is 'not noticed', not 'wrong result'"),
+            "another verdict": (dict(mutant_script="echo race; exit 3"), "verdict is 'race', not 'wrong result'"),
+            "wrong, not race": (dict(mutant_script="exit 1", verdict="race"), "verdict is 'wrong result', not 'race'"),
+            "no report": (dict(mutant_script="exit 3", verdict="race"), "no race and no deadlock"),
+            "trace is no race": (dict(mutant_script="echo trace; exit 3", verdict="race"), "no race and no deadlock"),
+            "two reports": (dict(mutant_script="echo race, deadlock; exit 3", verdict="race"), "race and of deadlock"),
+            "failed call": (dict(mutant_script="exit 2"), "exit status 2 is no verdict"),
+            "skipped": (dict(mutant_script="exit 77"), "exit status 77 is no verdict"),
+            "crash": (dict(mutant_script="kill -SEGV $$"), "ended by signal 11"),
+            "time-out": (dict(mutant_script="exec sleep 20", limit=0.3), "changed did not end within 0.3 s"),
+            "original is wrong": (dict(mutant_script="exit 1", script="exit 1"), "unchanged program exits with 1"),
+            "original is skipped": (dict(mutant_script="exit 1", script="exit 77"), "unchanged program exits with 77"),
+            "original hangs": (dict(mutant_script="exit 1", script="exec sleep 20", limit=0.3), "original did not end"),
+        }
+        for name, (arguments, sentence) in cases.items():
+            with self.subTest(name), self.assertRaisesRegex(judge.Refused, sentence):
+                self.judge(**arguments)
+
+    def test_missing_program(self) -> None:
+        with self.assertRaisesRegex(judge.Refused, "cannot be started"):
+            judge.run(self.folder / "nothing", [], 5)
+
+    def test_command_line(self) -> None:
+        def call(script: str) -> int:
+            arguments = ["judge.py", str(self.file), str(self.program("original", "exit 0")),
+                         str(self.program("changed", script))]
+            with mock.patch.object(sys, "argv", arguments), contextlib.redirect_stdout(io.StringIO()), \
+                    contextlib.redirect_stderr(io.StringIO()):
+                return judge.main()
+        self.assertEqual(call("exit 1"), 0)
+        self.assertEqual(call("exit 0"), 1)
+
+
+class RepositoryTest(unittest.TestCase):
+    """The mutants that are here fit the chapters that are here; building them is a slow test."""
+
+    def test_all_mutants_apply(self) -> None:
+        files = sorted(HERE.glob("*/*.mutant"))
+        self.assertTrue(files)
+        for path in files:
+            with self.subTest(path.name):
+                mutant = mutate.read_mutant(path)
+                source = HERE.parent.parent / "chapters" / mutant.file
+                mutate.apply_mutant(mutant, source.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Makes a mutant: a copy of the chapters with one small, known error in it.
+
+A mutant file says what is changed, and what the tests must say about it:
+
+    why: the second GPU multiplies the columns of the first
+    file: 01_column_split/column_split.cuh
+    verdict: wrong result
+    arguments: --gpus 2 --n 37
+    --- original
+    const int column = first_column + local_column;
+    --- mutant
+    const int column = local_column;
+    --- end
+
+`file` is a path inside chapters/. The original text must occur in it exactly once, so that a mutant cannot get lost
+when the chapter changes. The program is the chapter whose name the mutant file's folder has. Verdicts: see judge.py.
+"""
+import argparse
+import dataclasses
+import pathlib
+import re
+import shlex
+import shutil
+import sys
+from typing import List
+
+VERDICTS = ("wrong result", "race", "deadlock")
+_KEYS = ("why", "file", "verdict", "arguments")
+_SEPARATORS = ("original", "mutant", "end")
+_LAYOUT = re.compile(r"(.*?)^--- original\n(.*?)^--- mutant\n(.*?)^--- end\n?(.*)", re.DOTALL | re.MULTILINE)
+
+
+class MutantError(Exception):
+    """The mutant file cannot be read, or it does not fit the chapter: one sentence."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """One mutant file, read and checked."""
+
+    path: pathlib.Path
+    why: str
+    file: str
+    verdict: str
+    arguments: List[str]
+    original: str
+    mutant: str
+
+    @property
+    def chapter(self) -> str:
+        """The program that is run: the chapter with the name of the mutant file's folder."""
+        return self.path.parent.name
+
+
+def read_mutant(path: pathlib.Path) -> Mutant:
+    """Reads a mutant file. Throws MutantError if anything is missing, unknown or empty."""
+    text = path.read_text(encoding="utf-8")
+    header, original, mutant, rest = _split(path, text)
+    fields = {}
+    for line in header.splitlines():
+        key, colon, value = line.partition(":")
+        if not colon or key not in _KEYS or key in fields or not value.strip():
+            raise MutantError(f"{path}: '{line}' is not one of the lines {', '.join(_KEYS)}, each with a value, once")
+        fields[key] = value.strip()
+    missing = [key for key in _KEYS if key not in fields]
+    if missing:
+        raise MutantError(f"{path}: no line '{missing[0]}: ...'")
+    if fields["verdict"] not in VERDICTS:
+        raise MutantError(f"{path}: verdict '{fields['verdict']}' is none of: {', '.join(VERDICTS)}")
+    if rest.strip():
+        raise MutantError(f"{path}: text after '--- end'")
+    if not original.strip() or original == mutant:
+        raise MutantError(f"{path}: the original is empty, or the mutant is the same text")
+    return Mutant(path, fields["why"], fields["file"], fields["verdict"], shlex.split(fields["arguments"]), original,
+                  mutant)
+
+
+def _split(path: pathlib.Path, text: str) -> List[str]:
+    """Cuts the text at its three separator lines: header, original, mutant and what follows."""
+    match = _LAYOUT.fullmatch(text)
+    if match is None or any(len(re.findall(rf"^--- {word}$", text, re.MULTILINE)) != 1 for word in _SEPARATORS):
+        raise MutantError(f"{path}: the lines '--- original', '--- mutant' and '--- end' must be there, once, in order")
+    return list(match.groups())
+
+
+def apply_mutant(mutant: Mutant, source: str) -> str:
+    """The chapter's source with the error in it. Throws MutantError unless the original occurs exactly once."""
+    count = source.count(mutant.original)
+    if count != 1:
+        raise MutantError(f"{mutant.path}: the original text occurs {count} times in {mutant.file}, not once")
+    return source.replace(mutant.original, mutant.mutant)
+
+
+def make_tree(mutant: Mutant, chapters: pathlib.Path, output: pathlib.Path) -> None:
+    """Copies the whole chapters folder to `output` (a chapter may include another) and applies the mutant there.
+
+    Nothing is left in `output` if the mutant does not fit.
+    """
+    source = chapters / mutant.file
+    if not source.is_file():
+        raise MutantError(f"{mutant.path}: chapters/{mutant.file} does not exist")
+    if not (chapters / mutant.chapter / "main.cu").is_file():
+        raise MutantError(f"{mutant.path}: there is no chapter {mutant.chapter}")
+    changed = apply_mutant(mutant, source.read_text(encoding="utf-8"))
+    shutil.rmtree(output, ignore_errors=True)
+    shutil.copytree(chapters, output, copy_function=shutil.copyfile)
+    (output / mutant.file).write_text(changed, encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Makes a copy of the chapters with one known error in it.")
+    parser.add_argument("mutant", type=pathlib.Path, help="the mutant file")
+    parser.add_argument("chapters", type=pathlib.Path, help="the chapters folder")
+    parser.add_argument("output", type=pathlib.Path, help="the copy; replaced if it is there")
+    arguments = parser.parse_args()
+    try:
+        make_tree(read_mutant(arguments.mutant), arguments.chapters, arguments.output)
+    except (MutantError, OSError, ValueError) as error:
+        print(f"mutate.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

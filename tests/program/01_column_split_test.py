@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Tests of the program 01_column_split: its command line, its exit statuses and what it writes."""
+import datetime
+import json
+import re
+import subprocess
+
+import program_test_case
+from program_test_case import ProgramTestCase
+
+SMALL = ("--m", "33", "--n", "37", "--k", "19")
+
+
+class HelpTest(ProgramTestCase):
+    def test_help_lists_the_options(self) -> None:
+        result = self.call("--help")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        for option in ("--gpus", "--m", "--n", "--k", "--type", "--iterations", "--warmup", "--seed", "--no-check", "--json",
+                       "--list", "--only", "--timeout", "--help"):
+            self.assertRegex(result.stdout, rf"(?m)^.*{option}\b")
+        self.assertEqual("--schedule" in result.stdout, self.backend == "virtual")
+        self.assertNotIn("--corrupt", result.stdout)
+
+    def test_common_options_come_first(self) -> None:
+        options = re.findall(r"^  (--[a-z]+)", self.call("--help").stdout, re.MULTILINE)
+        self.assertEqual(options[:6], ["--gpus", "--m", "--n", "--k", "--iterations", "--json"])
+
+    def test_list(self) -> None:
+        result = self.call("--list")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        names = result.stdout.split()
+        self.assertTrue(names)
+        self.call_right("--only", names[0], *SMALL)
+
+
+class BadOptionTest(ProgramTestCase):
+    def test_table(self) -> None:
+        huge = str(2**61)
+        cases = {
+            ("--gpus", "0"): "--gpus: 0 is not between 1 and 16",
+            ("--gpus", "-1"): "--gpus: -1 is not between 1 and 16",
+            ("--gpus", "17"): "--gpus: 17 is not between 1 and 16",
+            ("--gpus", "two"): "--gpus: 'two' is not a whole number",
+            ("--gpus", "2.5"): "--gpus: '2.5' is not a whole number",
+            ("--gpus", ""): "--gpus",
+            ("--gpus",): "--gpus",
+            ("--m", "0"): "--m: 0 is not between",
+            ("--m", "-5"): "--m: -5 is not between",
+            ("--m", "abc"): "--m: 'abc' is not a whole number",
+            ("--n", "0"): "--n: 0 is not between",
+            ("--k", "0x10"): "--k: '0x10' is not a whole number",
+            ("--m", "9" * 30): "--m: 9+ is not between",
+            ("--m", huge, "--k", "2"): "--m",
+            ("--k", huge, "--n", "2"): "--k",
+            ("--m", "3000000000", "--n", "3000000000"): "--m",
+            ("--iterations", "0"): "--iterations: 0 is not between 1 and 10000",
+            ("--iterations", "10001"): "--iterations: 10001",
+            ("--warmup", "-1"): "--warmup: -1",
+            ("--seed", "-1"): "--seed: -1|'-1'",
+            ("--timeout", "soon"): "--timeout: 'soon'",
+            ("--type", "int8"): "--type: 'int8'.*int32",
+            ("--type", "f16"): "--type: 'f16'.*int32",
+            ("--only", "nothing"): "--only: 'nothing'",
+            ("--fast",): "--fast: unknown option",
+            ("fast",): "'fast'",
+            ("--timeline", "x.json"): "--timeline",
+            ("--json", ""): "--json",
+            ("--json", "missing/x.json"): "--json: 'missing/x.json' cannot be written",
+            ("--json", "."): "--json: '.' cannot be written",
+            ("--json", "/proc/x.json"): "--json: '/proc/x.json' cannot be written",
+            ("--schedule", "x"): "--schedule: 'x'",
+            ("--machine", "nothing"): "nothing|--machine",
+        }
+        for arguments, sentence in cases.items():
+            with self.subTest(arguments):
+                result = self.assert_fails(2, (*SMALL, *arguments), sentence)
+                self.assertEqual(result.stdout, "", "nothing runs before the options are checked")
+                self.assertTrue(result.stderr.startswith("01_column_split: "), result.stderr)
+
+    def test_read_only_folder(self) -> None:
+        closed = self.folder / "closed"
+        closed.mkdir(mode=0o555)
+        try:
+            (closed / "probe").touch()
+        except PermissionError:
+            self.assert_fails(2, ("--json", "closed/x.json"), "--json: 'closed/x.json' cannot be written")
+        else:
+            (closed / "probe").unlink()
+            self.skipTest("this user may write into a folder that is closed to all (root)")
+
+    def test_more_memory_than_any_machine_has(self) -> None:
+        self.assert_fails(2, ("--m", str(2**58), "--n", "1", "--k", "1"), "memory")
+
+
+class RunTest(ProgramTestCase):
+    def test_sizes(self) -> None:
+        for gpus in ("1", "2", "3", "4", "8"):
+            for size in (SMALL, ("--m", "1", "--n", "1", "--k", "1"), ("--m", "5", "--n", "3", "--k", "2")):
+                with self.subTest(gpus=gpus, size=size):
+                    self.assertTrue(self.call_right("--gpus", gpus, *size).stdout)
+
+    def test_no_check(self) -> None:
+        self.call_right(*SMALL, "--no-check")
+
+    def test_wrong_result(self) -> None:
+        before = "an older report"
+        (self.folder / "old.json").write_text(before)
+        for arguments in ((), ("--gpus", "2"), ("--json", "new.json"), ("--json", "old.json")):
+            with self.subTest(arguments):
+                self.assert_fails(1, ("--corrupt", *SMALL, *arguments), r"wrong result.*row.*column")
+        self.assertEqual((self.folder / "old.json").read_text(), before)
+
+    def test_json(self) -> None:
+        self.call_right(*SMALL, "--gpus", "1", "--seed", "7", "--iterations", "2", "--json", "report.json")
+        report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
+        self.assertLessEqual({"chapter", "backend", "modelled", "hardware", "options", "date", "commit", "results"}, set(report))
+        self.assertEqual(report["chapter"], "01_column_split")
+        self.assertEqual(report["backend"], self.backend)
+        self.assertIs(report["modelled"], self.backend == "virtual")
+        self.assertTrue(report["hardware"])
+        for name, value in {"gpus": 1, "m": 33, "n": 37, "k": 19, "seed": 7, "iterations": 2}.items():
+            self.assertEqual(report["options"][name], value, name)
+        written = datetime.datetime.fromisoformat(report["date"].replace("Z", "+00:00"))
+        self.assertLess(abs(datetime.datetime.now(datetime.timezone.utc) - written), datetime.timedelta(minutes=10))
+        self.assertTrue(report["commit"])
+        self.assertTrue(report["results"])
+        self.assertTrue(all(isinstance(result, dict) and result for result in report["results"]))
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["report.json"])
+
+    def test_fewer_gpus_than_asked_for(self) -> None:
+        machine = self.machine(gpus=2)
+        self.call_right("--machine", machine, "--gpus", "2", *SMALL)
+        result = self.assert_fails(77, ("--machine", machine, "--gpus", "3", *SMALL, "--json", "x.json"), "skipped.*3.*2")
+        self.assertEqual(result.stdout, "")
+
+    def test_not_enough_gpu_memory(self) -> None:
+        machine = self.machine(memory_mib=1)
+        self.call_right("--machine", machine, "--gpus", "1", *SMALL)
+        self.assert_fails(2, ("--machine", machine, "--gpus", "2", "--m", "1000", "--n", "1000", "--k", "3", "--json", "x.json"),
+                          "GPU 0 has not enough free memory")
+
+    def test_bad_machine_description(self) -> None:
+        machine = self.machine()
+        for text in ("", "{", "[]", "{}", '{"gpus": "two"}'):
+            with self.subTest(text):
+                (self.folder / "machine.json").write_text(text)
+                self.assert_fails(2, ("--machine", machine, *SMALL), "machine")
+
+    def test_schedules(self) -> None:
+        if self.backend != "virtual":
+            self.skipTest("schedules are for virtual GPUs")
+        for seed in ("1", "2", "18446744073709551615"):
+            first, second = (self.call_right("--gpus", "3", "--schedule", seed, *SMALL).stdout for _ in range(2))
+            self.assertRegex(first, rf"schedule {seed}, hash [0-9a-f]+")
+            self.assertEqual(re.findall("hash [0-9a-f]+", first), re.findall("hash [0-9a-f]+", second))
+
+    def test_standard_output_closed(self) -> None:
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = subprocess.run([str(self.program), *SMALL], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertIn(result.returncode, (2, 77))
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+
+
+if __name__ == "__main__":
+    program_test_case.main()

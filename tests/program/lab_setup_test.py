@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Tests of the set-up by ./lab: what it installs, when it asks, and that a complete toolchain is left alone."""
+import unittest
+
+from lab_sandbox import FOR_RUN, PACKAGES, Sandbox
+
+INSTALL = "apt-get install -y --no-install-recommends "
+
+
+class RootTest(Sandbox):
+    def test_bare_machine(self) -> None:
+        self.add_apt()
+        result = self.lab("run", "01")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.calls("apt-get"), [INSTALL + " ".join(FOR_RUN)])
+        self.assertTrue(result.stdout.startswith("01_first:"))
+
+    def test_installs_exactly_what_is_missing(self) -> None:
+        for missing in FOR_RUN:
+            with self.subTest(missing):
+                self.setUp()
+                self.add_apt()
+                self.install(*(package for package in FOR_RUN if package != missing))
+                self.assertEqual(self.lab("run", "01").returncode, 0)
+                self.assertEqual(self.calls("apt-get"), [INSTALL + missing])
+
+    def test_google_test_is_for_test_only(self) -> None:
+        self.add_apt()
+        self.install(*FOR_RUN)
+        self.assertEqual(self.lab("run", "01").returncode, 0)
+        self.assertEqual(self.calls("apt-get"), [])
+        self.assertEqual(self.lab("test").returncode, 0)
+        self.assertEqual(self.calls("apt-get"), [INSTALL + "libgtest-dev"])
+
+    def test_complete_toolchain_is_left_alone(self) -> None:
+        self.add_apt()
+        self.install(*PACKAGES)
+        for command in (["run", "01"], ["run"], ["test"], ["test", "1"], ["doctor"]):
+            self.assertEqual(self.lab(*command).returncode, 0)
+        self.assertEqual(self.calls("apt-get"), [])
+
+    def test_prefix_path_counts(self) -> None:
+        self.install("g++", "cmake", "ninja-build", "python3", "nlohmann-json3-dev")
+        self.assert_refused(self.lab("run", "01"), "missing: libcli11-dev")
+        elsewhere = str(self.sandbox / "store" / "libcli11-dev")
+        self.assertEqual(self.lab("run", "01", CMAKE_PREFIX_PATH=f"/nothing:{elsewhere}").returncode, 0)
+
+    def test_missing_lists_are_fetched_once(self) -> None:
+        self.add_apt(listed=False)
+        self.assertEqual(self.lab("run", "01").returncode, 0)
+        self.assertEqual(self.calls("apt-get"), ["apt-get update", INSTALL + " ".join(FOR_RUN)])
+
+    def test_old_lists_are_fetched_once(self) -> None:
+        self.add_apt()
+        self.mark("stale")
+        self.assertEqual(self.lab("run", "01").returncode, 0)
+        install = INSTALL + " ".join(FOR_RUN)
+        self.assertEqual(self.calls("apt-get"), [install, "apt-get update", install])
+
+    def test_no_network(self) -> None:
+        for listed in (False, True):
+            with self.subTest(listed=listed):
+                self.setUp()
+                self.add_apt(listed)
+                self.mark("offline")
+                self.assert_refused(self.lab("run", "01"), r"installation failed .*network.*E: ", lines=2)
+                self.assertEqual(self.calls("cmake"), [])
+
+    def test_package_that_does_not_help(self) -> None:
+        self.add_apt()
+        (self.sandbox / "store" / "cmake" / "bin" / "cmake").unlink()
+        self.assert_refused(self.lab("run", "01"), "still missing after the installation: cmake", lines=2)
+
+    def test_no_apt(self) -> None:
+        self.assert_refused(self.lab("run", "01"), "missing: " + " ".join(FOR_RUN).replace("+", r"\+"))
+
+    def test_too_old(self) -> None:
+        self.install(*PACKAGES)
+        self.tool("cmake", 'echo "cmake version 3.22.1"')
+        self.assert_refused(self.lab("run", "01"), r"cmake 3\.22\.1 is too old: 3\.25")
+        self.install("cmake")
+        self.tool("g++", "echo 11.4.0")
+        self.assert_refused(self.lab("run", "01"), r"g\+\+ 11\.4\.0 is too old")
+        self.tool("g++-12", "echo 12.3.0")
+        self.assertEqual(self.lab("run", "01", CXX="g++-12").returncode, 0)
+        self.tool("cmake", "exit 1")
+        self.assert_refused(self.lab("run", "01"), "cmake 0 is too old")
+
+
+class UserTest(Sandbox):
+    def setUp(self) -> None:
+        super().setUp()
+        self.be_user(1000)
+
+    def test_no_terminal_prints_the_command(self) -> None:
+        self.add_apt()
+        self.add_sudo()
+        result = self.lab("run", "01")
+        self.assert_refused(result, "no terminal", lines=2)
+        self.assertIn("sudo " + INSTALL + " ".join(FOR_RUN), result.stderr)
+        self.assertEqual(self.calls(), [])
+
+    def test_command_with_update(self) -> None:
+        self.add_apt(listed=False)
+        self.add_sudo()
+        self.assertIn(f"sudo apt-get update && sudo {INSTALL}", self.lab("run", "01").stderr)
+
+    def test_yes(self) -> None:
+        self.add_apt()
+        self.add_sudo()
+        result = self.lab("run", "01", "--yes")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.calls()[:2], ["sudo", INSTALL + " ".join(FOR_RUN)])
+        self.assertIn("sudo " + INSTALL, result.stderr)
+
+    def test_terminal_asks(self) -> None:
+        self.add_apt()
+        self.add_sudo()
+        for answer in ("n\n", "\n"):
+            result = self.lab("run", "01", answer=answer)
+            self.assert_refused(result, "nothing was installed", lines=3)
+            self.assertIn("sudo " + INSTALL, result.stderr)
+            self.assertEqual(self.calls(), [])
+        self.assertEqual(self.lab("run", "01", answer="y\n").returncode, 0)
+        self.assertEqual(self.calls()[:2], ["sudo", INSTALL + " ".join(FOR_RUN)])
+
+    def test_without_sudo_libraries_are_unpacked(self) -> None:
+        self.add_apt()
+        self.install("g++", "cmake", "ninja-build", "python3")
+        result = self.lab("test")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.calls("apt-get"), ["apt-get download libcli11-dev nlohmann-json3-dev libgtest-dev"])
+        self.assertTrue((self.root / ".deps/usr/share/cmake/CLI11/CLI11Config.cmake").is_file())
+        self.assertFalse((self.root / ".deps/download").exists())
+        self.assertEqual(self.lab("test").returncode, 0)
+        self.assertEqual(len(self.calls("apt-get")), 1)
+
+    def test_without_sudo_tools_are_only_named(self) -> None:
+        self.add_apt()
+        self.assert_refused(self.lab("run", "01"), r"without root and sudo .*apt-get install g\+\+ cmake")
+        self.assertEqual(self.calls(), [])
+
+    def test_download_fails(self) -> None:
+        self.add_apt()
+        self.mark("offline")
+        self.install("g++", "cmake", "ninja-build", "python3")
+        self.assert_refused(self.lab("run", "01"), "apt-get download failed .*E: ", lines=2)
+
+
+if __name__ == "__main__":
+    unittest.main()

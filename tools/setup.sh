@@ -1,0 +1,128 @@
+# Sourced by ./lab: what is here, what is missing, and its installation.
+# Uses root, backend, yes, say and die of ./lab.
+# shellcheck shell=bash disable=SC2154
+
+log_of_setup=$root/build/setup.log
+nvcc=$(command -v "${CUDACXX:-nvcc}" || command -v "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" || true)
+# Packages that work from any folder, so that no root is needed: only headers and static libraries.
+unpackable=" libcli11-dev nlohmann-json3-dev libgtest-dev "
+
+at_least() { [[ $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$2" ]]; }
+version_of() { [[ $("$@" 2>/dev/null) =~ [0-9]+(\.[0-9]+)* ]] && printf '%s\n' "${BASH_REMATCH[0]}"; }
+
+# --- what is here ----------------------------------------------------------------------------------------------------
+
+# Looks where CMake looks: in CMAKE_PREFIX_PATH, beside the folders of PATH and in .deps.
+has_cmake_package() {
+  local prefix prefixes
+  IFS=: read -ra prefixes <<<"${CMAKE_PREFIX_PATH:-}:$PATH:$root/.deps/usr"
+  for prefix in "${prefixes[@]}"; do
+    [[ -n $prefix ]] || continue
+    prefix=${prefix%/bin} prefix=${prefix%/sbin}
+    compgen -G "$prefix/*/cmake/$1*/$1*onfig.cmake" || compgen -G "$prefix/lib/*/cmake/$1*/$1*onfig.cmake" ||
+      continue
+    return 0
+  done >/dev/null
+  return 1
+}
+
+missing_packages() {  # run|test -> Debian names, one a line
+  command -v "${CXX:-g++}" >/dev/null || echo g++
+  command -v cmake >/dev/null || echo cmake
+  command -v ninja >/dev/null || echo ninja-build
+  command -v python3 >/dev/null || echo python3
+  has_cmake_package CLI11 || echo libcli11-dev
+  has_cmake_package nlohmann_json || echo nlohmann-json3-dev
+  [[ $1 == run ]] || has_cmake_package GTest || echo libgtest-dev
+}
+
+gxx_version() { version_of "${CXX:-g++}" -dumpfullversion -dumpversion; }
+nvcc_version() { [[ $("$nvcc" --version 2>/dev/null) =~ release\ ([0-9.]+) ]] && echo "${BASH_REMATCH[1]}"; }
+gpu_list() { timeout 30 nvidia-smi -L 2>/dev/null | grep '^GPU'; }
+
+too_old() {  # a sentence if a tool is too old
+  local have
+  if command -v cmake >/dev/null; then
+    have=$(version_of cmake --version) || have=0
+    at_least "$have" 3.25 || { echo "cmake $have is too old: 3.25 or newer is needed"; return; }
+  fi
+  command -v "${CXX:-g++}" >/dev/null || return 0
+  have=$(gxx_version) || have=0
+  at_least "$have" 12 || echo "${CXX:-g++} $have is too old: g++ 12 or newer is needed (CXX=... names another one)"
+}
+
+why_no_cuda_build() {
+  [[ -n $nvcc ]] || { echo "nvcc is not here (CUDA 12.4 or newer is needed)"; return; }
+  at_least "$(nvcc_version || echo 0)" 12.4 || echo "nvcc $(nvcc_version) is too old: CUDA 12.4 or newer is needed"
+}
+
+why_no_cuda_run() {
+  local problem
+  problem=$(why_no_cuda_build)
+  if [[ -n $problem ]]; then echo "$problem"
+  elif ! python3 -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then
+    echo "the GPU driver's libcuda.so.1 is not here"
+  elif ! gpu_list >/dev/null; then echo "no GPU answers (nvidia-smi -L)"
+  fi
+}
+
+# --- set-up ----------------------------------------------------------------------------------------------------------
+
+quietly() { "$@" </dev/null >>"$log_of_setup" 2>&1; }
+
+unpack_packages() {  # without root: into .deps, which CMake searches
+  local package download=$root/.deps/download
+  for package in "$@"; do
+    [[ $unpackable == *" $package "* ]] ||
+      die "missing: $*; without root and sudo they cannot be installed, so ask for: apt-get install $*"
+  done
+  say "unpacking into .deps (no root needed): $*"
+  mkdir -p "$download"
+  (cd "$download" && quietly apt-get download "$@") ||
+    die "apt-get download failed (is there a network?): $(tail -n 1 "$log_of_setup")"
+  for package in "$download"/*.deb; do
+    quietly dpkg -x "$package" "$root/.deps" || die "dpkg -x failed: $(tail -n 1 "$log_of_setup")"
+  done
+  rm -r "$download"
+}
+
+install_packages() {  # PURPOSE PACKAGES...
+  local purpose=$1 package command answer listed=true sudo=() update install
+  shift
+  command -v apt-get >/dev/null || die "missing: $* (Debian's names); without apt-get, please install them yourself"
+  mkdir -p "$root/build"
+  if (($(id -u) != 0)); then
+    command -v sudo >/dev/null || { unpack_packages "$@"; return; }
+    sudo=(sudo)
+  fi
+  update=("${sudo[@]}" apt-get update)
+  install=("${sudo[@]}" apt-get install -y --no-install-recommends "$@")
+  for package in "$@"; do apt-cache show "$package" >/dev/null 2>&1 || listed=false; done
+  $listed && command=${install[*]} || command="${update[*]} && ${install[*]}"
+  say "needed to $purpose the chapters, and missing: $* -> $command"
+  if ((${#sudo[@]})) && ! $yes; then
+    [[ -t 0 ]] || die "there is no terminal to ask on: run that command, or ./lab with --yes"
+    read -rp 'lab: run this command now? [y/N] ' answer
+    [[ $answer == [yY]* ]] || die "nothing was installed"
+  fi
+  export DEBIAN_FRONTEND=noninteractive
+  if $listed && quietly "${install[@]}"; then return; fi
+  # apt has no lists of packages, or lists so old that the archive no longer has those versions.
+  if quietly "${update[@]}" && quietly "${install[@]}"; then return; fi
+  die "the installation failed (is there a network?): $(tail -n 1 "$log_of_setup") (all of it: $log_of_setup)"
+}
+
+set_up() {  # run|test: everything that the build needs is here afterwards, or one sentence says what is not
+  local missing problem
+  read -ra missing <<<"$(missing_packages "$1" | paste -sd ' ')"
+  if ((${#missing[@]})); then
+    install_packages "$1" "${missing[@]}"
+    read -ra missing <<<"$(missing_packages "$1" | paste -sd ' ')"
+    ((${#missing[@]} == 0)) || die "still missing after the installation: ${missing[*]}"
+  fi
+  problem=$(too_old)
+  [[ -z $problem ]] || die "$problem"
+  [[ -n $backend ]] || { [[ -z $(why_no_cuda_run) ]] && backend=cuda || backend=virtual; }
+  [[ $backend == virtual ]] || problem=$(why_no_cuda_build)
+  [[ -z $problem ]] || die "$problem"
+}
