@@ -9,6 +9,10 @@ if(OVERLAP_BACKEND STREQUAL "cuda")
   find_package(CUDAToolkit 12.4 REQUIRED)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know yet that nvcc has C++20
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  endif()
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
   target_link_libraries(overlap_cuda INTERFACE CUDA::cudart)
 
@@ -20,6 +24,12 @@ elseif(OVERLAP_BACKEND STREQUAL "virtual")
   set(OVERLAP_GPU_COMPILER ${PROJECT_SOURCE_DIR}/common/virtual_gpu/tools/compile.py)
   set(OVERLAP_REWRITER ${PROJECT_SOURCE_DIR}/common/virtual_gpu/tools/rewrite.py)
   target_link_libraries(overlap_cuda INTERFACE virtual_gpu)
+  if(OVERLAP_RACE)
+    # Programs are instrumented, the virtual GPUs are not: they tell ThreadSanitizer themselves what comes before what.
+    # -O1: at -O2 some compilers merge accesses into ones that are not instrumented.
+    target_compile_options(overlap_cuda INTERFACE -fsanitize=thread -O1 -g -fno-omit-frame-pointer)
+    target_link_options(overlap_cuda INTERFACE -fsanitize=thread)
+  endif()
 
   function(overlap_gpu_sources target)
     target_link_libraries(${target} PRIVATE overlap_cuda)

@@ -89,7 +89,7 @@ std::vector<std::string> chosen_variants(const ChapterInfo& chapter, const std::
 // 2", or "5 was given as a disallowed flag override on --check".
 std::string mismatch_sentence(const std::string& text) {
   const std::size_t colon = text.find(':');
-  if (colon == std::string::npos) return text.substr(text.rfind(' ') + 1) + ": takes no value";
+  if (colon == std::string::npos) return "--" + text.substr(0, text.find(' ')) + ": takes no value";
   const bool several = text.find("received") != std::string::npos;
   return text.substr(0, colon) + (several ? ": given more than once" : ": a value is missing");
 }
@@ -111,7 +111,7 @@ class CommandLine {
     try {
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-      return app_.help();
+      return help();
     } catch (const CLI::ArgumentMismatch& error) {
       throw UsageError(mismatch_sentence(error.what()));
     } catch (const CLI::ParseError& error) {
@@ -120,6 +120,8 @@ class CommandLine {
     for (const std::string& word : app_.remaining()) {
       throw UsageError(word.starts_with("-") ? word + ": unknown option" : "'" + word + "': not an option");
     }
+    if (check_ && no_check_) throw UsageError("--no-check: cannot be given together with --check");
+    options_.check = !no_check_;
     if (!list_) return std::nullopt;
     std::string names;
     for (const std::string& variant : chapter_.variants) names += variant + "\n";
@@ -129,6 +131,15 @@ class CommandLine {
  private:
   using Apply = std::function<void(const std::string& option, const std::string& text)>;
 
+  // CLI11 leaves two empty lines between groups; one is enough.
+  std::string help() const {
+    std::string text = app_.help();
+    for (std::size_t place = 0; (place = text.find("\n\n\n", place)) != std::string::npos;)
+      text.erase(place, 1);
+    while (text.ends_with("\n\n")) text.pop_back();
+    return text;
+  }
+
   // An option that takes one value.
   void add(const char* group, const std::string& name, const std::string& value_name, const std::string& help,
            const Apply& apply) {
@@ -136,6 +147,11 @@ class CommandLine {
             name, [name, apply](const std::string& text) { apply(name, text); }, help)
         ->type_name(value_name)
         ->group(group);
+  }
+
+  // An option without a value.
+  void add_flag(const char* group, const std::string& name, const std::string& help, bool& given) {
+    app_.add_flag(name, given, help)->disable_flag_override()->group(group);
   }
 
   void add_size(const std::string& name, const std::string& what, std::int64_t& size) {
@@ -182,13 +198,9 @@ class CommandLine {
         [this](const std::string& option, const std::string& text) {
           options_.seed = number<std::uint64_t>(option, text, 0, UINT64_MAX);
         });
-    app_.add_flag("--check,!--no-check", options_.check,
-                  "verify every element of the result, or do not (default: verify)")
-        ->disable_flag_override()
-        ->group(kMore);
-    app_.add_flag("--list", list_, "print the variants of this chapter and stop")
-        ->disable_flag_override()
-        ->group(kMore);
+    add_flag(kMore, "--check", "verify every element of the result (default)", check_);
+    add_flag(kMore, "--no-check", "do not verify the result", no_check_);
+    add_flag(kMore, "--list", "print the variants of this chapter and stop", list_);
     add(kMore, "--only", "A,B", "run these variants only (default: all)",
         [this](const std::string&, const std::string& text) {
           options_.variants = chosen_variants(chapter_, text);
@@ -200,9 +212,8 @@ class CommandLine {
           options_.timeout_s = number<int>(option, text, 0, 86400);
         });
     app_.set_help_flag("--help", "print this help and stop")->group(kMore);
-    app_.add_flag("--corrupt", options_.corrupt, "change one element of the result before it is verified")
-        ->disable_flag_override()
-        ->group(kHidden);
+    add_flag(kHidden, "--corrupt", "change one element of the result before it is verified",
+             options_.corrupt);
   }
 
   // Real GPUs take these options too, to refuse them with a reason.
@@ -222,6 +233,8 @@ class CommandLine {
   CLI::App app_;
   const ChapterInfo& chapter_;
   Options& options_;
+  bool check_ = false;
+  bool no_check_ = false;
   bool list_ = false;
 };
 

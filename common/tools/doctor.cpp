@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "overlap/backend.hpp"
 #include "overlap/check.hpp"
+#include "overlap/error.hpp"
 #include "overlap/stream.hpp"
 
 namespace {
@@ -119,19 +121,18 @@ std::vector<std::string> print_peer_matrix(int count) {
 }
 
 int examine() {
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ||
-      (error == cudaSuccess && count == 0)) {
-    std::fprintf(stderr, "doctor: skipped: there is no GPU\n");
-    return 77;
+  const std::string reason = overlap::backend::unavailable();
+  if (!reason.empty()) {
+    std::fprintf(stderr, "doctor: skipped: %s\n", reason.c_str());
+    return overlap::kExitSkipped;
   }
-  CUDA_CHECK(error);
+  int count = 0;
+  CUDA_CHECK(cudaGetDeviceCount(&count));
   print_gpus(count);
-  if (count == 1) return 0;
+  if (count == 1) return overlap::kExitOk;
   const std::vector<std::string> wrong = print_peer_matrix(count);
   for (const std::string& sentence : wrong) std::fprintf(stderr, "doctor: %s\n", sentence.c_str());
-  return wrong.empty() ? 0 : 1;
+  return wrong.empty() ? overlap::kExitOk : overlap::kExitWrongResult;
 }
 
 }  // namespace
@@ -141,6 +142,6 @@ int main() {
     return examine();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "doctor: %s\n", error.what());
-    return 2;
+    return overlap::kExitFailed;
   }
 }

@@ -4,13 +4,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <sstream>
 #include <stdexcept>
 
@@ -70,8 +70,10 @@ TEST_F(ReportTest, HasResultsAndStamp) {
   EXPECT_EQ(json.at("status"), "ok");
   EXPECT_EQ(json.at("commit"), std::string(commit()));
   EXPECT_FALSE(commit().empty());
-  EXPECT_TRUE(std::regex_match(json.at("date").get<std::string>(),
-                               std::regex("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")));
+  // 2026-01-31T23:59:59Z
+  std::string date = json.at("date");
+  for (char& c : date) c = std::isdigit(static_cast<unsigned char>(c)) != 0 ? '0' : c;
+  EXPECT_EQ(date, "0000-00-00T00:00:00Z");
   EXPECT_EQ(json.at("options").at("gpus"), 3);
   EXPECT_EQ(json.at("options").at("n"), 6);
   EXPECT_EQ(json.at("options").at("seed"), UINT64_MAX);
@@ -139,6 +141,7 @@ TEST_F(WriteFileTest, AFullDiskLeavesTheOldFile) {
       write_file(path("a"), std::string(100000, 'x'));
     } catch (const std::runtime_error&) {
       const bool clean = content(path("a")) == "old" && files() == 1;
+      fs::remove_all(folder_);  // _Exit calls no destructor
       std::_Exit(clean ? 42 : 43);
     }
   };

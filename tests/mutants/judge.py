@@ -2,8 +2,9 @@
 """Runs a chapter's program and its mutant with the same arguments, and judges whether the error was noticed.
 
 The unchanged program must exit with 0: otherwise the mutant's failure would prove nothing. Then the mutant's exit
-status is its verdict: 0 not noticed, 1 wrong result, 3 race or deadlock (the report says which). The test passes only
-if that is the verdict that the mutant file names; any other exit status, a signal or a time-out fails.
+status is its verdict: 0 not noticed, 1 wrong result, 3 race or deadlock (the report says which). A kernel that leaves
+its arrays ends in a failed call, status 2, and is an illegal access only if CUDA's error says so. The test passes only
+if the verdict is the one that the mutant file names; any other exit status, a signal or a time-out fails.
 """
 import argparse
 import pathlib
@@ -36,6 +37,8 @@ def verdict_of(status: int, output: str) -> str:
         return "not noticed"
     if status == 1:
         return "wrong result"
+    if status == 2 and "cudaErrorIllegalAddress" in output:
+        return "illegal access"
     if status == 3:
         found = [word for word in ("race", "deadlock") if re.search(rf"\b{word}\b", output, re.IGNORECASE)]
         if len(found) == 1:

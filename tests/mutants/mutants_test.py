@@ -66,7 +66,7 @@ class MutateTest(TemporaryFolder):
         self.assertEqual(mutant.why, "wrong neighbour")
         self.assertEqual(mutant.chapter, "01_sample")
         self.assertEqual(mutant.arguments, ["--gpus", "2", "--only", "a,b"])
-        self.assertEqual(mutant.original, "  int next = rank + 1;\n")
+        self.assertEqual(mutant.original, "  int next = rank + 1;")
 
     def test_changes_that_text_only(self) -> None:
         output = self.make()
@@ -78,9 +78,18 @@ class MutateTest(TemporaryFolder):
         (self.make() / "left_over").touch()
         self.assertFalse((self.make() / "left_over").exists())
 
-    def test_may_delete_lines(self) -> None:
+    def test_part_of_a_line(self) -> None:
+        text = GOOD.replace("  int next = rank + 1;", "rank + 1").replace("  int next = rank + 2;", "rank - 1")
+        output = self.make(text)
+        self.assertEqual((output / "01_sample" / "sample.cuh").read_text(), "a\n  int next = rank - 1;\nb\n")
+
+    def test_several_lines(self) -> None:
+        output = self.make(GOOD.replace("rank + 1;\n", "rank + 1;\nb\n").replace("rank + 2;\n", "rank;\nc\n"))
+        self.assertEqual((output / "01_sample" / "sample.cuh").read_text(), "a\n  int next = rank;\nc\n")
+
+    def test_may_delete_text(self) -> None:
         output = self.make(GOOD.replace("  int next = rank + 2;\n", ""))
-        self.assertEqual((output / "01_sample" / "sample.cuh").read_text(), "a\nb\n")
+        self.assertEqual((output / "01_sample" / "sample.cuh").read_text(), "a\n\nb\n")
 
     def test_original_not_found(self) -> None:
         self.assert_refused(GOOD.replace("rank + 1", "rank - 1"), "occurs 0 times")
@@ -132,6 +141,7 @@ class JudgeTest(TemporaryFolder):
 
     def test_each_verdict_is_accepted(self) -> None:
         for verdict, script in {"wrong result": "echo row 3; exit 1",
+                                "illegal access": "echo 'call: cudaErrorIllegalAddress (...)' >&2; exit 2",
                                 "race": "echo 'WARNING: data race' >&2; exit 3",
                                 "deadlock": "echo 'Deadlock: all streams wait' >&2; exit 3"}.items():
             with self.subTest(verdict):

@@ -8,13 +8,14 @@ A mutant file says what is changed, and what the tests must say about it:
     verdict: wrong result
     arguments: --gpus 2 --n 37
     --- original
-    const int column = first_column + local_column;
+    first_column + local_column
     --- mutant
-    const int column = local_column;
+    local_column
     --- end
 
-`file` is a path inside chapters/. The original text must occur in it exactly once, so that a mutant cannot get lost
-when the chapter changes. The program is the chapter whose name the mutant file's folder has. Verdicts: see judge.py.
+`file` is a path inside chapters/. The original text, which may be part of a line, must occur in it exactly once, so
+that a mutant cannot get lost when the chapter changes. The program is the chapter whose name the mutant file's folder
+has. Verdicts: see judge.py.
 """
 import argparse
 import dataclasses
@@ -25,7 +26,7 @@ import shutil
 import sys
 from typing import List
 
-VERDICTS = ("wrong result", "race", "deadlock")
+VERDICTS = ("wrong result", "illegal access", "race", "deadlock")
 _KEYS = ("why", "file", "verdict", "arguments")
 _SEPARATORS = ("original", "mutant", "end")
 _LAYOUT = re.compile(r"(.*?)^--- original\n(.*?)^--- mutant\n(.*?)^--- end\n?(.*)", re.DOTALL | re.MULTILINE)
@@ -81,7 +82,8 @@ def _split(path: pathlib.Path, text: str) -> List[str]:
     match = _LAYOUT.fullmatch(text)
     if match is None or any(len(re.findall(rf"^--- {word}$", text, re.MULTILINE)) != 1 for word in _SEPARATORS):
         raise MutantError(f"{path}: the lines '--- original', '--- mutant' and '--- end' must be there, once, in order")
-    return list(match.groups())
+    header, original, mutant, rest = match.groups()
+    return [header, original.rstrip("\n"), mutant.rstrip("\n"), rest]
 
 
 def apply_mutant(mutant: Mutant, source: str) -> str:

@@ -13,7 +13,8 @@ class DoctorTest(unittest.TestCase):
     faulty: pathlib.Path
 
     def call(self, program: pathlib.Path) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run([str(program)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run([str(program)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+                              check=False)
 
     def test_sound_machine(self) -> None:
         result = self.call(self.doctor)
@@ -28,7 +29,8 @@ class DoctorTest(unittest.TestCase):
         result = self.call(self.faulty)
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertEqual(result.stdout.count("WRONG"), 1)
-        self.assertRegex(result.stderr, r"^doctor: the copy from GPU 1 to GPU 0 is wrong in 1 of \d+ elements: element 1000 is ")
+        self.assertRegex(result.stderr,
+                         r"^doctor: the copy from GPU 1 to GPU 0 is wrong in 1 of \d+ elements: element 1000 is ")
         self.assertEqual(len(result.stderr.splitlines()), 1)
 
 

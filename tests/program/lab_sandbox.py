@@ -1,5 +1,5 @@
-"""A stand-in machine for the tests of ./lab: a repository of two empty chapters, and a PATH with nothing but what a bare
-Debian has. All other tools are small scripts that note how they were called; installing one only copies it."""
+"""A stand-in machine for the tests of ./lab: a repository of two empty chapters, and a PATH with nothing but what a
+bare Debian has. All other tools are small scripts that note how they were called; installing one only copies it."""
 import os
 import pathlib
 import pty
@@ -11,8 +11,8 @@ from typing import Dict, List, Optional
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
-BARE = ("bash sh env dirname readlink basename sort head tail paste mkdir rm cat nproc timeout grep sed uname wc cp chmod"
-        " sleep").split()
+BARE = ("bash sh env dirname readlink basename sort head tail paste mkdir rm cat nproc timeout grep sed uname wc"
+        " cp").split()
 
 # What each package brings: path below the prefix -> content. A file in bin/ is a shell script.
 PACKAGES = {
@@ -68,7 +68,8 @@ class Sandbox(unittest.TestCase):
         shutil.copy(REPOSITORY / "lab", self.root)
         shutil.copy(REPOSITORY / "tools" / "setup.sh", self.root / "tools")
         for tool in BARE:
-            (self.bin / tool).symlink_to(shutil.which(tool) or self.fail(f"{tool} is not here"))
+            # A copy and no link: a test may write a stand-in over it, and must not reach the true one.
+            shutil.copy(shutil.which(tool) or self.fail(f"{tool} is not here"), self.bin)
         for package, files in PACKAGES.items():
             for path, content in files.items():
                 self.script(self.sandbox / "store" / package / path, content)
@@ -121,14 +122,14 @@ class Sandbox(unittest.TestCase):
     def lab(self, *arguments: str, answer: Optional[str] = None, cwd: Optional[pathlib.Path] = None,
             program: Optional[pathlib.Path] = None, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Calls ./lab: without a terminal or, if there is an answer to type, with one."""
-        variables: Dict[str, str] = {"PATH": str(self.bin), "SANDBOX": str(self.sandbox),
-                                     "HOME": str(self.sandbox), "CUDA_HOME": str(self.sandbox / "nothing"), **environment}
+        variables: Dict[str, str] = {"PATH": str(self.bin), "SANDBOX": str(self.sandbox), "HOME": str(self.sandbox),
+                                     "CUDA_HOME": str(self.sandbox / "nothing"), **environment}
         terminal, stdin = pty.openpty() if answer is not None else (None, subprocess.DEVNULL)
         try:
             if terminal is not None:
                 os.write(terminal, answer.encode())
-            return subprocess.run([str(program or self.root / "lab"), *arguments], stdin=stdin, capture_output=True, text=True,
-                                  env=variables, cwd=cwd or self.root, timeout=60, check=False)
+            return subprocess.run([str(program or self.root / "lab"), *arguments], stdin=stdin, capture_output=True,
+                                  text=True, env=variables, cwd=cwd or self.root, timeout=60, check=False)
         finally:
             if terminal is not None:
                 os.close(terminal)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from typing import Sequence
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 MACHINES = REPOSITORY / "common" / "virtual_gpu" / "machines"
@@ -22,9 +23,9 @@ class ProgramTestCase(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def call(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def call(self, *arguments: str, **more) -> "subprocess.CompletedProcess[str]":
         return subprocess.run([str(self.program), *arguments], cwd=self.folder, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=120, check=False)
+                              capture_output=True, text=True, timeout=120, check=False, **more)
 
     def call_right(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """A call that must end with 0. Where real GPUs are too few for it, the test is skipped, with the reason."""
@@ -35,10 +36,11 @@ class ProgramTestCase(unittest.TestCase):
         self.assertEqual(result.stderr, "", arguments)
         return result
 
-    def assert_fails(self, status: int, arguments, sentence: str) -> "subprocess.CompletedProcess[str]":
+    def assert_fails(self, status: int, arguments: Sequence[str], sentence: str,
+                     **more) -> "subprocess.CompletedProcess[str]":
         """The exit status, one sentence on standard error that matches, and nothing left behind."""
         before = sorted(self.folder.rglob("*"))
-        result = self.call(*arguments)
+        result = self.call(*arguments, **more)
         if result.returncode == 77 and status != 77 and self.backend == "cuda":
             self.skipTest(result.stderr.strip())
         self.assertEqual(result.returncode, status, f"{arguments}: {result.stdout}{result.stderr}")

@@ -12,8 +12,8 @@ namespace overlap {
 /// What only virtual GPUs can be asked for.
 struct BackendOptions {
   std::optional<std::uint64_t>
-      schedule;         ///< seed of a random order of all operations; none: in the order of time
-  std::string machine;  ///< a machine's name or description file; empty: the default machine
+      schedule;              ///< seed of a random order of all operations; none: in the order of time
+  std::string machine = {};  ///< a machine's name or description file; empty: the default machine
 };
 
 namespace backend {

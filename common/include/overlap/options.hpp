@@ -25,19 +25,19 @@ std::size_t size_of(ElementType type);
 
 /// What a chapter does where the user does not say otherwise.
 struct ChapterDefaults {
-  MatmulShape shape;
+  MatmulShape shape = {};
   int gpus = 1;
   int iterations = 1;
   int warmup = 0;
 };
 
-/// What a chapter is.
+/// What a chapter is. (Every member has a default, so that a designated initialiser may leave it out.)
 struct ChapterInfo {
-  std::string name;                   ///< as its folder: "01_column_split"
-  std::string summary;                ///< one sentence for --help
-  std::vector<std::string> variants;  ///< for --list and --only, in the order in which they run
-  ChapterDefaults on_virtual_gpus;
-  ChapterDefaults on_real_gpus;
+  std::string name = {};                   ///< as its folder: "01_column_split"
+  std::string summary = {};                ///< one sentence for --help
+  std::vector<std::string> variants = {};  ///< for --list and --only, in the order in which they run
+  ChapterDefaults on_virtual_gpus = {};
+  ChapterDefaults on_real_gpus = {};
   std::vector<ElementType> types = {ElementType::kInt32};  ///< those it can do
   ElementType default_type = ElementType::kInt32;
 
@@ -49,17 +49,17 @@ struct ChapterInfo {
 struct Options {
   int gpus = 1;
   bool gpus_given = false;  ///< if not, chapter_main() takes at most as many GPUs as there are
-  MatmulShape shape;        ///< of the whole problem, whatever the number of GPUs
+  MatmulShape shape = {};   ///< of the whole problem, whatever the number of GPUs
   ElementType type = ElementType::kInt32;
   int iterations = 1;
   int warmup = 0;
   std::uint64_t seed = 1;
   bool check = true;
-  std::string json;                   ///< file for the report; empty: none
-  std::vector<std::string> variants;  ///< the chosen ones (all, unless --only), in the chapter's order
-  int timeout_s = 0;                  ///< seconds; 0: none
-  bool corrupt = false;               ///< the tests' hook: see corrupt_one_element()
-  BackendOptions backend;
+  std::string json = {};                   ///< file for the report; empty: none
+  std::vector<std::string> variants = {};  ///< the chosen ones (all, unless --only), in the chapter's order
+  int timeout_s = 0;                       ///< seconds; 0: none
+  bool corrupt = false;                    ///< the tests' hook: see corrupt_one_element()
+  BackendOptions backend = {};
 
   /// True if this variant was chosen.
   bool runs(std::string_view variant) const;

@@ -10,6 +10,8 @@ cudaError_t api_call(const char* name, Function function) {
   cudaError_t code = cudaSuccess;
   std::string sentence;
   Runtime* state = nullptr;
+  hb::start();
+  const hb::RuntimeScope scope;
   try {
     state = &runtime();
     if (std::this_thread::get_id() != state->thread) {

@@ -84,6 +84,7 @@ void copy(Runtime& runtime, const CopyRequest& request, cudaStream_t handle, boo
   if (from.pageable && !within_host) {
     staged.resize(width * height);
     for (std::size_t row = 0; row < height; ++row) {
+      hb::read(hb::host_context(), hb::call_site(), from.region.data + row * source_pitch, width);
       std::memcpy(staged.data() + row * width, from.region.data + row * source_pitch, width);
     }
   }

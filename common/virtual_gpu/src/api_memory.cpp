@@ -69,6 +69,7 @@ cudaError_t cudaFree(void* pointer) {
     // As on real GPUs, freeing waits for the owner's work. Other GPUs may still have copies pending.
     runtime.wait(runtime.pending(runtime.device(allocation.device)));
     check_unused(runtime, allocation);
+    hb::write(hb::host_context(), hb::call_site(), allocation.begin, allocation.bytes);
     runtime.device(allocation.device).memory_used -= allocation.bytes;
     runtime.memory.free(allocation);
   });

@@ -27,8 +27,8 @@ Fiber Block::scheduler_fiber;
 
 Block* current_block() { return running_block; }
 
-Thread* ThreadList::pop(Scheduler& scheduler) {
-  std::swap(threads_[first_], threads_[first_ + scheduler.pick(size())]);
+inline Thread* ThreadList::pop(Scheduler& scheduler) {
+  if (scheduler.random()) std::swap(threads_[first_], threads_[first_ + scheduler.pick(size())]);
   Thread* thread = threads_[first_++];
   if (empty()) {
     threads_.clear();
@@ -49,7 +49,8 @@ void ThreadList::append(ThreadList& other) {
   other.first_ = 0;
 }
 
-Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, FiberPool& fibers)
+Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, FiberPool& fibers,
+             const Operation& launch)
     : grid_(grid),
       linear_index_(linear_index),
       index_{static_cast<unsigned>(linear_index % grid.grid.x),
@@ -57,6 +58,7 @@ Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler,
              static_cast<unsigned>(linear_index / grid.grid.x / grid.grid.y)},
       scheduler_(scheduler),
       fibers_(fibers),
+      launch_(launch),
       threads_(std::size_t{grid.block.x} * grid.block.y * grid.block.z),
       alive_(threads_.size()),
       warps_((threads_.size() + 31) / 32),
@@ -92,7 +94,26 @@ Block::SharedMemory Block::make_shared_memory(std::size_t bytes, std::size_t ali
   return SharedMemory(memory);
 }
 
+inline hb::Context Block::context_of(const Thread& thread) const {
+  return launch_.stream->contexts.of(linear_index_, static_cast<std::size_t>(&thread - threads_.data()));
+}
+
+class Block::RuntimeTurn {
+ public:
+  RuntimeTurn(const Block& block, const Thread& thread) : block_(block), thread_(thread) {
+    hb::enter(hb::runtime_context());
+  }
+  ~RuntimeTurn() { hb::enter(block_.context_of(thread_)); }
+  RuntimeTurn(const RuntimeTurn&) = delete;
+  RuntimeTurn& operator=(const RuntimeTurn&) = delete;
+
+ private:
+  const Block& block_;
+  const Thread& thread_;
+};
+
 void* Block::shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment) {
+  const RuntimeTurn turn(*this, *current_);
   for (const auto& [key, memory] : static_shared_) {
     if (key == declaration) return memory.get();
   }
@@ -119,14 +140,14 @@ Block::State Block::run() {
   return state_;
 }
 
-void Block::become(Thread& thread) {
+inline void Block::become(Thread& thread) {
   current_ = &thread;
   threadIdx = thread.index;
 }
 
 /// The fiber that runs next: a suspended thread's, a fresh one for threads that have not started, or the
 /// scheduler's.
-Fiber& Block::next() {
+inline Fiber& Block::next() {
   const bool unstarted = started_ < threads_.size();
   // Starting threads first keeps the number of fibers small; with a seed any order goes.
   const bool resume = !runnable_.empty() && (!unstarted || scheduler_.pick(2) == 1);
@@ -153,14 +174,18 @@ void Block::run_threads(Fiber& fiber) {
     ++started_;
     thread.fiber = &fiber;
     become(thread);
+    hb::enter(context_of(thread));
+    hb::push_callers(launch_.site);
     grid_.body->run_thread();
+    hb::pop_callers(launch_.site);
+    hb::enter(hb::runtime_context());
     end_thread();
   }
   fibers_.put(fiber);
   switch_fiber(fiber, next());
 }
 
-void Block::suspend() {
+inline void Block::suspend() {
   Fiber& from = *current_->fiber;
   Fiber& to = next();
   if (&from != &to) switch_fiber(from, to);
@@ -181,18 +206,34 @@ void Block::end_thread() {
 void Block::open_barrier() {
   barrier_result_ = barrier_value_;
   barrier_has_value_ = false;
+  barrier_parity_ ^= 1;
   runnable_.append(at_barrier_);
 }
 
-void Block::barrier() {
-  if (at_barrier_.size() + 1 == alive_) {
-    scheduler_.note_progress();
-    open_barrier();
-    return;
+inline void Block::barrier() {
+  Thread& me = *current_;
+  const void* order = &barrier_order_[barrier_parity_];
+  hb::release(context_of(me), order);
+  {
+    const RuntimeTurn turn(*this, me);
+    if (at_barrier_.size() + 1 == alive_) {
+      scheduler_.note_progress();
+      open_barrier();
+    } else {
+      at_barrier_.push(&me);
+      suspend();
+    }
   }
-  at_barrier_.push(current_);
-  suspend();
+  hb::acquire(context_of(me), order);
 }
+
+}  // namespace vgpu
+
+// Here and not with the other kernel functions: the barrier decides how fast tiled kernels run, so it should
+// be one frame.
+void __syncthreads() { vgpu::running_block->barrier(); }
+
+namespace vgpu {
 
 int Block::barrier_reduce(int predicate, int (*combine)(int, int)) {
   barrier_value_ = barrier_has_value_ ? combine(barrier_value_, predicate) : predicate;
@@ -213,6 +254,8 @@ void Block::complete(Exchange& exchange) {
 
 const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, unsigned int* present) {
   Thread& me = *current_;
+  hb::Context context = context_of(me);
+  RuntimeTurn turn(*this, me);
   Warp& warp = warps_[me.warp];
   if (!(mask >> me.lane & 1)) {
     fault("kernel '" + grid_.name + "': lane " + std::to_string(me.lane) +
@@ -228,6 +271,7 @@ const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, uns
     meeting->mask = mask;
   }
   const int parity = meeting->parity;
+  hb::release(context, &meeting->order[parity]);
   meeting->values[parity][me.lane] = value;
   meeting->arrived |= 1u << me.lane;
   if ((mask & warp.alive & ~meeting->arrived) == 0) {
@@ -236,17 +280,20 @@ const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, uns
     meeting->waiting.push(&me);
     suspend();
   }
+  hb::acquire(context, &meeting->order[parity]);
   *present = meeting->present[parity];
   return meeting->values[parity];
 }
 
 void Block::poll(double nanoseconds) {
+  const RuntimeTurn turn(*this, *current_);
   poll_time_ = polling_.empty() ? nanoseconds : std::min(poll_time_, nanoseconds);
   polling_.push(current_);
   suspend();
 }
 
 void Block::fault(const std::string& sentence, cudaError_t code) {
+  hb::enter(hb::runtime_context());
   fault_code_ = code;
   fault_sentence_ = sentence;
   state_ = State::kFaulted;

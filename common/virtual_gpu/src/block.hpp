@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fiber.hpp"
+#include "operation.hpp"
 #include "scheduler.hpp"
 #include "vgpu/launch.h"
 #include "vgpu/types.h"
@@ -55,7 +56,9 @@ class Block {
  public:
   enum class State { kReady, kPolling, kFinished, kStuck, kFaulted };
 
-  Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, FiberPool& fibers);
+  /// `launch` is the operation that the block belongs to.
+  Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, FiberPool& fibers,
+        const Operation& launch);
   ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
@@ -98,6 +101,7 @@ class Block {
         0;  // two sets of values: a lane may already be in the next exchange while another still reads
     std::uint64_t values[2][32];
     unsigned int present[2];
+    char order[2];  // addresses to synchronise on, by parity
     ThreadList waiting;
   };
   struct Warp {
@@ -109,6 +113,10 @@ class Block {
   };
   using SharedMemory = std::unique_ptr<void, FreeAligned>;
 
+  /// The runtime works in the stead of a CUDA thread until the end of the scope.
+  class RuntimeTurn;
+
+  hb::Context context_of(const Thread& thread) const;
   static void fiber_entry();
   void run_threads(Fiber& fiber);
   void suspend();
@@ -124,6 +132,7 @@ class Block {
   uint3 index_;
   Scheduler& scheduler_;
   FiberPool& fibers_;
+  const Operation& launch_;
 
   std::vector<Thread> threads_;
   std::vector<std::uint32_t> start_order_;  // with a seed
@@ -134,6 +143,10 @@ class Block {
   std::vector<Warp> warps_;
   int barrier_value_ = 0, barrier_result_ = 0;
   bool barrier_has_value_ = false;
+  // Addresses that the barrier's threads synchronise on, in turns: a thread that has not left one barrier yet
+  // must not be ordered after what others do between it and the next one.
+  char barrier_order_[2];
+  int barrier_parity_ = 0;
 
   SharedMemory dynamic_shared_;
   std::vector<std::pair<const void*, SharedMemory>> static_shared_;

@@ -64,8 +64,14 @@ void CopyOperation::step(const Step&) {
   for (std::size_t row = 0; row < height_; ++row) {
     const std::byte* from =
         staged_.empty() ? source_.data + row * source_.pitch : staged_.data() + row * width_;
-    std::memmove(destination_.data + row * destination_.pitch, from, width_);
+    std::byte* to = destination_.data + row * destination_.pitch;
+    if (staged_.empty()) hb::read(stream->contexts.own(), site, from, width_);
+    hb::write(stream->contexts.own(), site, to, width_);
+    std::memmove(to, from, width_);
   }
+  Traffic& traffic = runtime_.traffic[{source_.device, destination_.device}];
+  traffic.bytes += width_ * height_;
+  ++traffic.copies;
   finish(end_);
 }
 
@@ -87,6 +93,7 @@ void FillOperation::begin(double now) {
 
 void FillOperation::step(const Step&) {
   if (!alive(runtime_, destination_, *this)) return;
+  hb::write(stream->contexts.own(), site, destination_.data, bytes_);
   std::memset(destination_.data, value_, bytes_);
   finish(end_);
 }

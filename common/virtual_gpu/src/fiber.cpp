@@ -78,7 +78,7 @@ std::size_t whole_pages(std::size_t bytes) { return (bytes + page_size() - 1) / 
 // Stacks that all start at the same offset of a page compete for the same few cache sets; fiber i starts i
 // cache lines further down, modulo one page.
 constexpr std::size_t kCacheLine = 64;
-constexpr std::size_t kColours = 32;
+constexpr std::size_t kColours = 63;
 }  // namespace
 
 FiberPool::~FiberPool() {

@@ -27,6 +27,7 @@ KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid, std::uni
 }
 
 void KernelLaunch::begin(double now) {
+  stream->contexts.begin_kernel();
   start_ = end_ = now + runtime_.machine.launch_ns;
   const auto per_multiprocessor =
       (total_ + runtime_.machine.multiprocessors - 1) / runtime_.machine.multiprocessors;
@@ -65,13 +66,16 @@ void KernelLaunch::step(const Step& step) {
     });
     if (!advance(*resident)) residents_.erase(resident);
   }
-  if (finished_ == total_) finish(end_);
+  if (finished_ == total_) {
+    stream->contexts.end_kernel();
+    finish(end_);
+  }
 }
 
 void KernelLaunch::start_block(double time) {
   const std::uint64_t index = order_.empty() ? started_ : order_[started_];
   ++started_;
-  auto block = std::make_unique<Block>(grid_, index, runtime_.scheduler, thread_fibers());
+  auto block = std::make_unique<Block>(grid_, index, runtime_.scheduler, thread_fibers(), *this);
   const int id = device_.multiprocessors.occupy(footprint_, place_);
   residents_.push_back({std::move(block), place_.multiprocessor, id, time});
   if (!advance(residents_.back())) residents_.pop_back();

@@ -8,8 +8,6 @@ using vgpu::Block;
 
 // Declared here, not included: kernel.h declares the built-in variables constant, block.cpp defines them
 // variable.
-void __syncthreads() { vgpu::current_block()->barrier(); }
-
 int __syncthreads_count(int predicate) {
   return vgpu::current_block()->barrier_reduce(predicate != 0, [](int a, int b) { return a + b; });
 }

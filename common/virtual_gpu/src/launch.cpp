@@ -77,12 +77,22 @@ void check_limits(const Runtime& runtime, const KernelInfo& info,
 
 }  // namespace
 
-void configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream) {
+PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream) {
   if (current_block() != nullptr) {
     current_block()->fault("kernel '" + current_block()->grid().name +
                            "' launches a kernel: not supported on virtual GPUs");
   }
-  runtime().host.pending_launch = {grid, block, shared_bytes, stream};
+  hb::start();
+  const hb::RuntimeScope scope;
+  auto& pending = runtime().host.pending_launches;
+  pending.push_back({grid, block, shared_bytes, stream});
+  return PendingLaunch(pending.size());
+}
+
+PendingLaunch::~PendingLaunch() {
+  auto& pending = runtime().host.pending_launches;
+  if (pending.size() >= depth_)
+    pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(depth_ - 1), pending.end());
 }
 
 bool identifying(const void* key) {
@@ -101,12 +111,12 @@ const void* end_identification() {
 void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body) {
   // A launch has no return value; its error is what cudaGetLastError returns.
   api_call("kernel launch", [&](Runtime& runtime) {
-    if (!runtime.host.pending_launch) {
+    if (runtime.host.pending_launches.empty()) {
       throw ApiError(cudaErrorInvalidConfiguration,
                      "kernel '" + short_name(info.signature) + "' was called without <<<grid, block>>>");
     }
-    const auto launch = *runtime.host.pending_launch;
-    runtime.host.pending_launch.reset();
+    const auto launch = runtime.host.pending_launches.back();
+    runtime.host.pending_launches.pop_back();
     Stream& stream = runtime.stream(launch.stream);
     Device& device = runtime.current_device();
     if (stream.device() != device.id) {

@@ -6,9 +6,10 @@
 #include <map>
 #include <string>
 
-namespace vgpu {
+#include "happens_before.hpp"
+#include "vgpu/control.hpp"
 
-inline constexpr int kHost = -1;
+namespace vgpu {
 
 enum class MemoryKind { kDevice, kPinned, kRegistered };
 
@@ -18,6 +19,7 @@ struct Allocation {
   MemoryKind kind;
   int device;  // owner, or the current device when pinned memory was made
   bool freed = false;
+  hb::CallSite site = hb::call_site();  // who made it
 };
 
 /// Memory comes in whole pages between inaccessible ones, filled with ones (a NaN, -1): reading it before

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "happens_before.hpp"
+
 namespace vgpu {
 
 class Stream;
@@ -53,6 +55,7 @@ class Operation {
   Stream* stream = nullptr;
   double enqueued = 0;  // host clock, ns
   bool begun = false;
+  hb::CallSite site;  // who enqueued it
   std::vector<Token> waits_for;
   Token done = std::make_shared<Completion>();
 

@@ -81,6 +81,8 @@ Token Runtime::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
   }
   operation->id = next_operation_++;
   operation->enqueued = host.now;
+  operation->site = hb::call_site();
+  hb::release(hb::host_context(), operation.get());
   Token done = operation->done;
   stream.push(std::move(operation));
   return done;
@@ -94,7 +96,9 @@ void Runtime::wait(const std::vector<Token>& tokens) {
   if (!reached) report_deadlock();
   throw_if_faulted();
   for (const Token& token : tokens) {
-    if (token) host.now = std::max(host.now, token->time);
+    if (!token) continue;
+    host.now = std::max(host.now, token->time);
+    hb::acquire(hb::host_context(), token.get());
   }
 }
 
@@ -105,16 +109,18 @@ std::vector<Token> Runtime::pending(Device& device) {
 }
 
 bool Runtime::observe(const Token& token) {
-  const auto known = [&] {
-    return !token || (token->complete && (scheduler.random() || token->time <= host.now));
-  };
-  if (known()) return true;
-  scheduler.run_to(host.now);
-  throw_if_faulted();
-  idle_queries_ = scheduler.possible() ? 0 : idle_queries_ + 1;
-  if (idle_queries_ > kIdleQueries) report_deadlock();
-  throw_if_faulted();
-  return known();
+  if (!token) return true;
+  const auto known = [&] { return token->complete && (scheduler.random() || token->time <= host.now); };
+  if (!known()) {
+    scheduler.run_to(host.now);
+    throw_if_faulted();
+    idle_queries_ = scheduler.possible() ? 0 : idle_queries_ + 1;
+    if (idle_queries_ > kIdleQueries) report_deadlock();
+    throw_if_faulted();
+  }
+  if (!known()) return false;
+  hb::acquire(hb::host_context(), token.get());
+  return true;
 }
 
 void Runtime::fault(cudaError_t code, const std::string& sentence) {
@@ -159,7 +165,18 @@ bool failure_reported() { return instance() && instance()->deadlock_reported; }
 std::uint64_t schedule_hash() { return instance() ? instance()->scheduler.hash() : 0; }
 std::string last_error_detail() { return instance() ? instance()->last_error_detail : ""; }
 
+Traffic traffic(int from, int to) {
+  if (!instance()) return {};
+  const auto found = instance()->traffic.find({from, to});
+  return found == instance()->traffic.end() ? Traffic{} : found->second;
+}
+
 void reset() {
+  if (!instance()) {
+    settings() = {};
+    return;
+  }
+  const hb::RuntimeScope scope;
   instance().reset();
   settings() = {};
 }

@@ -38,7 +38,9 @@ struct HostThread {
     std::size_t shared_bytes;
     cudaStream_t stream;
   };
-  std::optional<LaunchConfiguration> pending_launch;
+  // A stack: the arguments of a launch are evaluated after its configuration, and may launch kernels
+  // themselves.
+  std::vector<LaunchConfiguration> pending_launches;
 };
 
 class Runtime {
@@ -75,6 +77,7 @@ class Runtime {
   HostThread host;
   std::map<const void*, std::size_t> dynamic_shared_limits;  // cudaFuncSetAttribute, by kernel
   std::map<Event*, std::unique_ptr<Event>> events;
+  std::map<std::pair<int, int>, Traffic> traffic;  // by source and destination
   std::string last_error_detail;
   bool deadlock_reported = false;
   const std::thread::id thread = std::this_thread::get_id();

@@ -58,6 +58,9 @@ bool Scheduler::step(double not_after) {
   if (step.poll) ++idle_polls_;  // the polling block resets the count if it gets on
   if (step.item == kBegin) {
     step.operation->begun = true;
+    const hb::Context context = step.operation->stream->contexts.own();
+    hb::acquire(context, step.operation);
+    for (const Token& token : step.operation->waits_for) hb::acquire(context, token.get());
     step.operation->begin(step.time);
   } else {
     step.operation->step(step);

@@ -5,6 +5,7 @@
 namespace vgpu {
 
 void Operation::finish(double end) {
+  hb::release(stream->contexts.own(), done.get());
   done->complete = true;
   done->time = end;
   stream->pop(end);

@@ -12,7 +12,11 @@ namespace vgpu {
 /// A queue of operations that run one after the other.
 class Stream {
  public:
-  Stream(int device, int number, bool blocking) : device_(device), number_(number), blocking_(blocking) {}
+  Stream(int device, int number, bool blocking)
+      : contexts("gpu" + std::to_string(device) + "/stream" + std::to_string(number)),
+        device_(device),
+        number_(number),
+        blocking_(blocking) {}
 
   void push(std::unique_ptr<Operation> operation);
   /// The operation that runs or is next to run; nullptr if there is none.
@@ -31,7 +35,8 @@ class Stream {
   /// "gpu1/stream2"; stream 0 is the legacy default stream.
   std::string name() const;
 
-  bool destroyed = false;  // gone for the program, kept until its work is done
+  bool destroyed = false;       // gone for the program, kept until its work is done
+  hb::StreamContexts contexts;  // for the race build
 
  private:
   int device_;

@@ -7,6 +7,7 @@ Every other command is run as it is. x.o.ii stays beside the object, so that a r
 """
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -17,10 +18,10 @@ import cuda_syntax  # noqa: E402
 import cuda_tokens  # noqa: E402
 import rewrite  # noqa: E402
 
-# Options of the preprocessor that have no place in the second call; those of the first line take a value.
-WITH_VALUE = ("-MF", "-MT", "-MQ", "-include", "-imacros")
+# Options that write dependencies: for the first call only. Those of the first line take a value.
+WITH_VALUE = ("-MF", "-MT", "-MQ")
 ALONE = ("-MD", "-MMD", "-MP", "-MG")
-WHAT_OBJECTS_DEPEND_ON = [os.path.abspath(module.__file__) for module in (rewrite, cuda_syntax, cuda_tokens)]
+TOOLS = [os.path.abspath(path) for path in (__file__, rewrite.__file__, cuda_syntax.__file__, cuda_tokens.__file__)]
 
 
 @dataclass
@@ -31,13 +32,13 @@ class Command:
     sources: List[str] = field(default_factory=list)  # the .cu files
     target: str = ""
     compiles: bool = False  # -c was given
-    preprocessing: List[str] = field(default_factory=list)
+    dependencies: List[str] = field(default_factory=list)
     common: List[str] = field(default_factory=list)
 
     def value(self, *options: str) -> Optional[str]:
-        """The value of the last of these preprocessor options, or None."""
+        """The value of the last of these options about dependencies, or None."""
         found = None
-        for option, value in zip(self.preprocessing, self.preprocessing[1:]):
+        for option, value in zip(self.dependencies, self.dependencies[1:]):
             found = value if option in options else found
         return found
 
@@ -50,14 +51,14 @@ def take_apart(arguments: List[str]) -> Command:
         if argument == "-c":
             command.compiles = True
         elif argument in ALONE:
-            command.preprocessing.append(argument)
+            command.dependencies.append(argument)
         elif argument[:2] in ("-o", "-x"):  # -x only says that a .cu file is C++, which each call says itself.
             value = argument[2:] or next(rest, "")
             command.target = value if argument.startswith("-o") else command.target
         elif argument in WITH_VALUE:
-            command.preprocessing += [argument, next(rest, "")]
+            command.dependencies += [argument, next(rest, "")]
         elif argument[:3] in WITH_VALUE:  # -MFfile
-            command.preprocessing += [argument[:3], argument[3:]]
+            command.dependencies += [argument[:3], argument[3:]]
         elif argument.endswith(".cu") and not argument.startswith("-"):
             command.sources.append(argument)
         else:
@@ -73,20 +74,20 @@ def compile_unit(command: Command) -> int:
     source = command.sources[0]
     target = command.target or os.path.splitext(os.path.basename(source))[0] + ".o"
     unit = target + ".ii"
-    dependencies = command.value("-MF") or os.path.splitext(target)[0] + ".d"
-    wants_dependencies = "-MD" in command.preprocessing or "-MMD" in command.preprocessing
+    rules = command.value("-MF") or os.path.splitext(target)[0] + ".d"
+    wants_dependencies = "-MD" in command.dependencies or "-MMD" in command.dependencies
     for old in (target, unit):
         if os.path.exists(old):
             os.remove(old)
-    first = [command.compiler, *command.common, *command.preprocessing, "-E", "-x", "c++", source]
+    first = [command.compiler, *command.common, *command.dependencies, "-E", "-x", "c++", source]
     if wants_dependencies:  # Without -o, g++ would name both after the source.
-        first += [] if command.value("-MF") else ["-MF", dependencies]
+        first += [] if command.value("-MF") else ["-MF", rules]
         first += [] if command.value("-MT", "-MQ") else ["-MQ", target]
     preprocessed = subprocess.run(first, stdout=subprocess.PIPE, check=False)
     if preprocessed.returncode != 0:
         return preprocessed.returncode
     if wants_dependencies:
-        depend_on_rewriter(dependencies)
+        depend_on_tools(rules)
     # Bytes that are no UTF-8 pass through unchanged.
     text = preprocessed.stdout.decode("utf-8", "surrogateescape")
     try:
@@ -100,12 +101,15 @@ def compile_unit(command: Command) -> int:
     return subprocess.run(second, check=False).returncode
 
 
-def depend_on_rewriter(dependencies: str) -> None:
-    """Adds the rewriter to what the object depends on, in the file of dependencies that g++ has just written."""
-    with open(dependencies, "r+", encoding="utf-8", errors="surrogateescape") as file:
-        target = file.read().split(":", 1)[0]
-        paths = (path.replace(" ", "\\ ") for path in WHAT_OBJECTS_DEPEND_ON)
-        file.write("%s: %s\n" % (target, " ".join(paths)))
+def depend_on_tools(path: str) -> None:
+    """Adds the rewriter to what the object depends on, in the file that g++ has just written."""
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        rules = file.read()
+    # To the first rule itself: CMake's Makefiles read one rule a target.
+    tools = "".join(" " + tool.replace(" ", "\\ ") for tool in TOOLS)
+    rules = re.sub(r"(?<!\\)\n", lambda end: tools + end.group(), rules, count=1)
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(rules)
 
 
 def main() -> int:
@@ -115,10 +119,14 @@ def main() -> int:
         print(__doc__, file=sys.stderr)
         return 2
     command = take_apart(arguments)
-    if not command.compiles or not command.sources:
-        os.execvp(arguments[0], arguments)
-    status = compile_unit(command)
-    return status if status >= 0 else 128 - status
+    try:
+        if not command.compiles or not command.sources:
+            os.execvp(arguments[0], arguments)
+        status = compile_unit(command)
+    except OSError as error:  # no such compiler, or a file that cannot be written
+        print("compile.py: %s: %s" % (error.filename or arguments[0], error.strerror), file=sys.stderr)
+        return 1
+    return status if status >= 0 else 128 - status  # ended by a signal: as a shell says it
 
 
 if __name__ == "__main__":

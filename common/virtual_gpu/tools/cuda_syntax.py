@@ -10,11 +10,11 @@ from cuda_tokens import CLOSERS, OPENERS, Tokens, is_identifier
 
 # Words whose parentheses are part of a declaration's specifiers, and never its parameter list.
 WORDS_WITH_PARENTHESES = frozenset(
-    "alignas __align__ __attribute__ __attribute decltype explicit noexcept requires __launch_bounds__".split())
-CLASS_KEYS = frozenset(("class", "struct", "union", "enum"))
+    "alignas __align__ __attribute__ decltype explicit noexcept requires __launch_bounds__".split())
+CLASS_KEYS = frozenset(("class", "struct", "union"))
 # What may stand in front of a launch without being a part of the kernel's name.
 STATEMENT_WORDS = frozenset("return else do case goto co_return co_yield throw new delete sizeof operator".split())
-WORDS_BEFORE_CONDITION = frozenset(("if", "while", "for", "switch", "catch", "constexpr"))
+WORDS_BEFORE_CONDITION = frozenset(("if", "while", "for", "constexpr"))
 
 
 class Syntax(Tokens):
@@ -32,9 +32,9 @@ class Syntax(Tokens):
     def declaration_start(self, index: int, through_bases: bool = False) -> int:
         """First token of the declaration that token `index` belongs to.
 
-        `through_bases` goes on over ':' and ',', which stand in the head of a class.
+        `through_bases` goes on over ':', which stands in the head of a class.
         """
-        stops = (";", "{", "}", "(", "[", "<<<") if through_bases else (";", "{", "}", "(", "[", ":", ",", "<<<")
+        stops = (";", "{", "}", "(") if through_bases else (";", "{", "}", "(", ":")
         index -= 1
         while index >= 0 and self.words[index] not in stops:
             word, before = self.words[index], index
@@ -89,8 +89,7 @@ class Syntax(Tokens):
             elif word == "<":
                 jump = self.close_angle(index)
             elif word == "operator":
-                after = index + 3 if self.word(index + 1) == "(" else index + 1
-                return next((at for at in range(after, len(self.words)) if self.words[at] == "("), -1)
+                return next((at for at in range(index, len(self.words)) if self.words[at] == "("), -1)
             elif word in CLOSERS or word in OPENERS or word in (";", "=", ","):
                 return -1
             index = max(index, jump) + 1
@@ -135,17 +134,14 @@ class Syntax(Tokens):
                 at = self.open_angle(at) - 1
             word = self.word(at) if at >= 0 else ""
             if word in (")", "]"):
-                opener = self.match[at]
-                if opener < 0 or word == "]" and self.is_attribute(at):
+                if self.match[at] < 0:
                     return index
-                before = self.word(opener - 1)
-                called = before in (")", "]", ">") or is_identifier(before) and before not in STATEMENT_WORDS
-                if before == ")":  # if (x) (*kernel)<<<...>>>: these parentheses are the statement's.
-                    called = self.word(self.match[opener - 1] - 1) not in WORDS_BEFORE_CONDITION
-                elif before == "]":
-                    called = not self.is_attribute(opener - 1)
-                index = opener
-                if not called:
+                index = self.match[at]
+                before, opener = self.word(index - 1), self.match[index - 1]
+                # if (x) (*kernel)<<<...>>>: the parentheses before are the statement's.
+                if before == ")" and self.word(opener - 1) in WORDS_BEFORE_CONDITION:
+                    return index
+                if before == "]" and self.is_attribute(index - 1):
                     return index
                 continue
             if not word or not is_identifier(word) or word in STATEMENT_WORDS:
@@ -157,9 +153,8 @@ class Syntax(Tokens):
             if before not in ("::", ".", "->"):
                 return index
             index -= 1
-            outer = self.word(index - 1)
-            if before == "::" and outer != ">" and (not is_identifier(outer) or outer in STATEMENT_WORDS):
-                return index  # ::kernel
+            if before == "::" and self.word(index - 1) in (")", "]"):
+                return index  # if (x) ::kernel<<<...>>>
 
     def configuration_end(self, index: int) -> Tuple[int, int]:
         """(first '>' of the '>>>' that ends the launch's configuration, or -1; number of its arguments)."""
@@ -192,7 +187,7 @@ class Syntax(Tokens):
     def arguments(self, opener: int, closer: int, commas: int) -> int:
         """Number of arguments between two tokens; 0 if one of them is empty."""
         words = self.words
-        return 0 if closer == opener + 1 or words[opener + 1] == "," or words[closer - 1] == "," else commas + 1
+        return 0 if words[opener + 1] == "," or words[closer - 1] == "," else commas + 1
 
     def adjacent_closers(self, index: int) -> int:
         """How many '>' stand here without a space between."""

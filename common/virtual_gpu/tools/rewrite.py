@@ -24,7 +24,7 @@ VARIABLE_WORDS = ("__constant__", "__managed__")
 FUNCTION_WORDS = ("__device__", "__host__", "__global__", "__noinline__", "__grid_constant__")
 ASM_WORDS = ("asm", "__asm__", "__asm")
 WANTED = frozenset(("<<<", "__shared__") + VARIABLE_WORDS + FUNCTION_WORDS + ASM_WORDS)
-ALIGNMENT_WORDS = frozenset(("alignas", "__align__", "__attribute__", "__attribute"))
+ALIGNMENT_WORDS = frozenset(("alignas", "__align__", "__attribute__"))
 
 
 class Refusal(Exception):
@@ -227,7 +227,7 @@ class Rewriter:
             opener = tokens.match[at]
             before = tokens.word(opener - 1)
             if tokens.words[at] == ")" and before not in ALIGNMENT_WORDS:
-                if tokens.word(opener + 1) in ("*", "&"):  # T (*name)[4]
+                if tokens.word(opener + 1) == "*":  # T (*name)[4]
                     return self.declarator(opener + 1, at)
                 if before != ")":
                     self.refuse_initialiser(first, opener)
@@ -244,10 +244,8 @@ class Rewriter:
 
     def refuse_initialiser(self, first: int, end: int) -> NoReturn:
         """Refuses `T name = ...`, `T name(...)` and `T name{...}`."""
-        name = self.tokens.word(end - 1)
-        if name == "]":
-            name = self.declarator(first, end)
-        self.refuse(first, "__shared__ variable '%s' has an initialiser (CUDA allows none)" % name)
+        self.refuse(first, "__shared__ variable '%s' has an initialiser (CUDA allows none)"
+                    % self.declarator(first, end))
 
     # Functions and variables of the device
 
@@ -257,7 +255,7 @@ class Rewriter:
         word, before = tokens.words[index], index - 1
         while tokens.word(before) in FUNCTION_WORDS:
             before -= 1
-        is_lambda = tokens.word(before) == "]" and before >= 0 and not tokens.is_attribute(before)
+        is_lambda = tokens.word(before) == "]" and not tokens.is_attribute(before)
         if word in ("__host__", "__grid_constant__") or is_lambda:
             self.blank(index, index)
             return

@@ -25,8 +25,8 @@ __global__ __launch_bounds__(kThreads) void bounds_before(int* cell) { *cell += 
 __global__ void __launch_bounds__(kThreads * 2, 1) bounds_behind(int* cell) { *cell += 1; }
 __launch_bounds__(128) __global__ void bounds_first(int* cell) { *cell += 1; }
 template <int Threads>
-__global__ void __launch_bounds__(Threads > 32 ? Threads : 32,
-                                  (Threads > 32 ? 1 : 2)) bounds_template(int* cell) {
+__global__ void __launch_bounds__(Threads > 32 ? Threads : 32, (Threads > 32 ? 1 : 2))
+    bounds_template(int* cell) {
   *cell += 1;
 }
 
@@ -35,10 +35,7 @@ __global__ void many_template_parameters(int* cell) {
   *cell += N;
 }
 template <typename T>
-  requires(sizeof(T) > 1)
-__global__ void constrained(int* cell) {
-  *cell += 1;
-}
+requires(sizeof(T) > 1) __global__ void constrained(int* cell) { *cell += 1; }
 template <typename... T>
 __global__ void pack(int* cell, T... values) {
   *cell += (values + ... + 0);
@@ -74,7 +71,8 @@ __global__ void friend_template(int* cell, T friendly) {
 
 #define MAKE_KERNEL(name, amount) \
   __global__ void name(int* cell) { *cell += amount; }
-MAKE_KERNEL(made_by_macro, 1) MAKE_KERNEL(made_beside_it, 1)
+MAKE_KERNEL(made_by_macro, 1)
+MAKE_KERNEL(made_beside_it, 1)
 
 struct Limits {
   int low;

@@ -4,6 +4,9 @@
 
 #include <cstddef>
 
+// How a launch is laid out is a part of the case.
+// clang-format off
+
 struct Small {};
 template <typename... T>
 struct Box {
@@ -164,9 +167,9 @@ void macros_and_templates() {
   // A launch inside of another launch's kernel, configuration and arguments.
   auto pick = [&](int) { return Kernel(shape); };
   pick([&] { shape<<<1, 1>>>(c[5]); return 0; }())<<<
-      [&] { shape<<<1, 1>>>(c[5]); return 1; }(), 1>>>(
+      [&] { shape<<<1, 1>>>(c[5]); return 3; }(), 2>>>(
       c[5], nullptr, [&] { shape<<<1, 1>>>(c[5]); return 0; }());
-  EXPECT(c[5].value() == 404);
+  EXPECT(c[5].value() == 302 + 3 * 101);
 }
 
 // __LINE__ inside of a launch over several lines, and behind it.
@@ -182,9 +185,16 @@ void lines() {
   shape<<<1,
           1>>>(c[1], NULL,
                __LINE__);
+  const int behind_markers = __builtin_LINE();
+  detail::flagged<
+      (5 > 4),
+      Small><<<1,
+               1>>>(
+      c[0]); const int behind_plain = __builtin_LINE();
+  EXPECT(behind_markers == last + 4);
+  EXPECT(behind_plain == behind_markers + 5);
   EXPECT(last == before + 6);
   EXPECT(c[1].value() == 101 + last + 3);
-  EXPECT(__builtin_LINE() == last + 6);
 }
 
 int main() {

@@ -21,9 +21,7 @@ __global__ void declarations(int* cell) {
   __shared__ const int* pointer;
   __shared__ int(*to_array)[2];
   __shared__ unsigned long long int many_words;
-  __shared__ struct {
-    int x, y;
-  } unnamed;
+  __shared__ struct { int x, y; } unnamed;
   one = 1;
   tile[3][4] = 1;
   row[3] = 1;
@@ -45,6 +43,7 @@ __global__ void declarations(int* cell) {
 }
 
 // Two names that are the same, on the same line, are two variables; one declaration in a loop is one.
+// clang-format off
 __global__ void scopes(int* cell) {
   { __shared__ int x; x = 1; *cell = x; } { __shared__ int x; x = 2; *cell += x; }
   { __shared__ int a; __shared__ int b; a = 1; b = 2; *cell += 10 * a + b; }
@@ -59,6 +58,7 @@ __global__ void scopes(int* cell) {
     *cell += in_branch;
   }
 }
+// clang-format on
 
 // A device function's variable is the same in each call, and its own in each instance of a template.
 template <typename T>
@@ -76,6 +76,7 @@ __global__ void in_template(int* cell) {
   *cell = static_cast<int>(last() + scratch<T>()[0]);
 }
 
+// clang-format off
 #define TILE(type, name, size) __shared__ type name[size]
 __global__ void by_macro(int* cell) {
   TILE(int, a, 2); TILE(int, b, 2);
@@ -83,6 +84,7 @@ __global__ void by_macro(int* cell) {
   b[1] = 2;
   *cell = a[1] + b[1];
 }
+// clang-format on
 
 __global__ void dynamic(int* cell) {
   extern __shared__ int elements[];
@@ -91,8 +93,7 @@ __global__ void dynamic(int* cell) {
 }
 template <typename T>
 __global__ void dynamic_template(int* cell) {
-  alignas(16) extern __shared__ unsigned char
-      bytes[];
+  alignas(16) extern __shared__ unsigned char bytes[];
   T* typed = reinterpret_cast<T*>(bytes);
   typed[1] = 4;
   *cell += static_cast<int>(typed[1]);

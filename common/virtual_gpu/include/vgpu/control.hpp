@@ -27,6 +27,14 @@ bool failure_reported();
 /// Hash of all scheduling decisions so far. The same program with the same seed gives the same hash.
 std::uint64_t schedule_hash();
 
+/// Bytes and calls that copies have moved from one GPU to another, or from and to the host (kHost).
+inline constexpr int kHost = -1;
+struct Traffic {
+  std::uint64_t bytes = 0;
+  std::uint64_t copies = 0;
+};
+Traffic traffic(int from, int to);
+
 /// One sentence on the last call that returned an error, "" if there is none: what CUDA's error code does not
 /// say.
 std::string last_error_detail();

@@ -27,8 +27,22 @@ struct KernelInfo {
   const void* key;        // identity, the same for all launches of one kernel
 };
 
+/// The configuration of a launch whose kernel has not been called yet. It is dropped if that never happens,
+/// because an argument throws.
+class [[maybe_unused]] PendingLaunch {
+ public:
+  explicit PendingLaunch(std::size_t depth) : depth_(depth) {}
+  PendingLaunch(const PendingLaunch&) = delete;
+  PendingLaunch& operator=(const PendingLaunch&) = delete;
+  ~PendingLaunch();
+
+ private:
+  std::size_t depth_;
+};
+
 /// Sets the configuration of the launch that follows.
-void configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t stream = nullptr);
+PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes = 0,
+                               cudaStream_t stream = nullptr);
 
 /// True while a kernel is called only to learn which one it is; records `key`.
 bool identifying(const void* key);

@@ -1,0 +1,134 @@
+#include "happens_before.hpp"
+
+#if VGPU_RACE
+
+#include <execinfo.h>
+
+#include "race_report.hpp"
+
+// ThreadSanitizer's interface; no header of g++ 12 declares all of it.
+extern "C" {
+void* __tsan_get_current_fiber();
+void* __tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void* fiber);
+void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+void __tsan_set_fiber_name(void* fiber, const char* name);
+void __tsan_acquire(void* address);
+void __tsan_release(void* address);
+void __tsan_ignore_thread_begin();
+void __tsan_func_entry(void* pc);
+void __tsan_func_exit();
+void __tsan_read_range(void* address, unsigned long bytes);
+void __tsan_write_range(void* address, unsigned long bytes);
+}
+
+namespace vgpu::hb {
+namespace {
+
+// A switch must not order one context after the other.
+constexpr unsigned kNoSync = 1;
+
+struct Contexts {
+  Context host = nullptr;
+  Context runtime = nullptr;
+  // Creating a context orders it after its creator. This one never acquires anything, so its children are
+  // born without any order between them.
+  Context birth = nullptr;
+  Context running = nullptr;
+};
+Contexts contexts;
+
+/// Runs `action` as `context`, then goes on as before.
+template <class Action>
+void as(Context context, Action action) {
+  const Context before = contexts.running;
+  enter(context);
+  action();
+  enter(before);
+}
+
+}  // namespace
+
+void start() {
+  if (contexts.host != nullptr) return;
+  contexts.host = contexts.running = __tsan_get_current_fiber();
+  contexts.birth = __tsan_create_fiber(0);
+  contexts.runtime = __tsan_create_fiber(0);
+  __tsan_set_fiber_name(contexts.host, "the host");
+  as(contexts.runtime, [] { __tsan_ignore_thread_begin(); });
+}
+
+void enter(Context context) {
+  if (contexts.running == context) return;
+  contexts.running = context;
+  __tsan_switch_to_fiber(context, kNoSync);
+}
+
+Context runtime_context() { return contexts.runtime; }
+Context host_context() { return contexts.host; }
+
+Context make_context(const std::string& name) {
+  Context made = nullptr;
+  as(contexts.birth, [&] { made = __tsan_create_fiber(0); });
+  __tsan_set_fiber_name(made, name.c_str());
+  return made;
+}
+
+void destroy_context(Context context) { __tsan_destroy_fiber(context); }
+
+void release(Context context, const void* sync) {
+  as(context, [sync] { __tsan_release(const_cast<void*>(sync)); });
+}
+
+void acquire(Context context, const void* sync) {
+  as(context, [sync] { __tsan_acquire(const_cast<void*>(sync)); });
+}
+
+void read(Context context, const CallSite& site, const void* memory, std::size_t bytes) {
+  as(context, [&] {
+    push_callers(site);
+    __tsan_read_range(const_cast<void*>(memory), bytes);
+    pop_callers(site);
+  });
+}
+
+void write(Context context, const CallSite& site, const void* memory, std::size_t bytes) {
+  as(context, [&] {
+    push_callers(site);
+    __tsan_write_range(const_cast<void*>(memory), bytes);
+    pop_callers(site);
+  });
+}
+
+void* caller_mark() {
+  static const auto mark = [] {};
+  return const_cast<void*>(static_cast<const void*>(&mark));
+}
+
+CallSite call_site() {
+  CallSite site;
+  site.size = backtrace(site.frames.data(), static_cast<int>(site.frames.size()));
+  return site;
+}
+
+std::string describe(const CallSite& site) {
+  for (int i = 0; i < site.size; ++i) {
+    const std::string line = program_line(site.frames[i]).text;
+    if (!line.empty()) return line;
+  }
+  return {};
+}
+
+void push_callers(const CallSite& site) {
+  for (int i = site.size; i-- > 0;) __tsan_func_entry(site.frames[i]);
+  // Marks, in a report's stack, where the program's own frames end and the callers begin.
+  __tsan_func_entry(caller_mark());
+}
+
+void pop_callers(const CallSite& site) {
+  for (int i = 0; i <= site.size; ++i) __tsan_func_exit();
+}
+
+}  // namespace vgpu::hb
+
+#endif

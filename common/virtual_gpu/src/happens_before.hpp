@@ -1,0 +1,138 @@
+// What ThreadSanitizer is told about CUDA's order. In the race build, programs are instrumented and this
+// library is not: every edge is stated here, none arises by accident, and a missing one shows in any
+// schedule. In other builds all of this is empty.
+//
+// A context is ThreadSanitizer's idea of a thread. The host has one, each stream has kContexts, the runtime
+// itself has one whose accesses are ignored. Streams have several so that threads of a kernel can race with
+// each other; not one per CUDA thread, because ThreadSanitizer slows down and forgets with thousands of them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#ifndef VGPU_RACE
+#define VGPU_RACE 0
+#endif
+
+namespace vgpu::hb {
+
+inline constexpr bool kEnabled = VGPU_RACE != 0;
+inline constexpr int kContexts =
+    13;  // of a stream; a prime, so that strides of 2^n do not meet in one context
+
+using Context = void*;  // a ThreadSanitizer fiber
+
+/// The call stack at an API call: return addresses, innermost first. The runtime's own frames are among them;
+/// reports leave them out.
+struct CallSite {
+  std::array<void*, 12> frames{};
+  int size = 0;
+};
+
+#if VGPU_RACE
+
+/// Called once, by the host, before anything else here.
+void start();
+/// The calling thread goes on as this context. No order arises.
+void enter(Context context);
+Context runtime_context();
+Context host_context();
+/// A new context, ordered after nothing but the start.
+Context make_context(const std::string& name);
+void destroy_context(Context context);
+
+/// What `context` has done so far comes before whatever acquires `sync` from now on. `sync` is any address
+/// that the runtime owns.
+void release(Context context, const void* sync);
+void acquire(Context context, const void* sync);
+
+/// An access by the runtime on behalf of `context`, such as a copy's. Reports show `site`.
+void read(Context context, const CallSite& site, const void* memory, std::size_t bytes);
+void write(Context context, const CallSite& site, const void* memory, std::size_t bytes);
+
+/// Makes `site` the callers of what the running context does next, until pop_callers().
+void push_callers(const CallSite& site);
+void pop_callers(const CallSite& site);
+
+/// Where the program is: for an API function to remember who enqueued something. Costs about a microsecond.
+CallSite call_site();
+/// "ring.cu:59", the innermost line of the program, or "" if it is not known.
+std::string describe(const CallSite& site);
+/// The address that push_callers() puts between the callers and what they call.
+void* caller_mark();
+
+#else
+
+inline void start() {}
+inline void enter(Context) {}
+inline Context runtime_context() { return nullptr; }
+inline Context host_context() { return nullptr; }
+inline Context make_context(const std::string&) { return nullptr; }
+inline void destroy_context(Context) {}
+inline void release(Context, const void*) {}
+inline void acquire(Context, const void*) {}
+inline void read(Context, const CallSite&, const void*, std::size_t) {}
+inline void write(Context, const CallSite&, const void*, std::size_t) {}
+inline void push_callers(const CallSite&) {}
+inline void pop_callers(const CallSite&) {}
+inline CallSite call_site() { return {}; }
+inline std::string describe(const CallSite&) { return {}; }
+
+#endif
+
+/// The runtime works in the host's stead until the end of the scope.
+class RuntimeScope {
+ public:
+  RuntimeScope() { enter(runtime_context()); }
+  ~RuntimeScope() { enter(host_context()); }
+  RuntimeScope(const RuntimeScope&) = delete;
+  RuntimeScope& operator=(const RuntimeScope&) = delete;
+};
+
+/// The contexts of one stream. They are made when they are first needed: each costs about a millisecond with
+/// g++ 12.
+class StreamContexts {
+ public:
+  explicit StreamContexts(std::string name) : name_(std::move(name)) {}
+  StreamContexts(const StreamContexts&) = delete;
+  StreamContexts& operator=(const StreamContexts&) = delete;
+  ~StreamContexts() {
+    for (Context context : contexts_) {
+      if (context != nullptr) destroy_context(context);
+    }
+  }
+
+  const std::string& name() const { return name_; }
+  /// The stream's own context: copies, events.
+  Context own() { return get(0); }
+  /// The context of a CUDA thread.
+  Context of(std::size_t block, std::size_t thread) { return get((thread + 5 * block) % kContexts); }
+
+  /// Orders all threads of a kernel that begins after what the stream has done.
+  void begin_kernel() {
+    if constexpr (kEnabled) {
+      release(own(), this);
+      for (int i = 1; i < kContexts; ++i) acquire(get(i), this);
+    }
+  }
+  /// Orders the stream's next operation after all threads of the kernel.
+  void end_kernel() {
+    if constexpr (kEnabled) {
+      for (int i = 1; i < kContexts; ++i) release(get(i), this);
+      acquire(own(), this);
+    }
+  }
+
+ private:
+  Context get(std::size_t i) {
+    if constexpr (!kEnabled) return nullptr;
+    if (contexts_[i] == nullptr) contexts_[i] = make_context(name_);
+    return contexts_[i];
+  }
+
+  std::string name_;
+  std::array<Context, kContexts> contexts_{};
+};
+
+}  // namespace vgpu::hb

@@ -1,0 +1,178 @@
+#include "race_report.hpp"
+
+#if VGPU_RACE
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "happens_before.hpp"
+#include "runtime.hpp"
+
+extern "C" {
+void __sanitizer_symbolize_pc(void* pc, const char* format, char* buffer, std::size_t size);
+void* __tsan_get_current_report();
+int __tsan_get_report_data(void* report, const char** description, int* count, int* stacks, int* accesses,
+                           int* locations, int* mutexes, int* threads, int* unique_tids, void** sleep_trace,
+                           unsigned long trace_size);
+int __tsan_get_report_mop(void* report, unsigned long index, int* tid, void** address, int* size, int* write,
+                          int* atomic, void** trace, unsigned long trace_size);
+int __tsan_get_report_thread(void* report, unsigned long index, int* tid, unsigned long* os_id, int* running,
+                             const char** name, int* parent_tid, void** trace, unsigned long trace_size);
+
+// Read by ThreadSanitizer before main. One report is enough: what follows a race may be its consequence.
+const char* __tsan_default_options() {
+  return "halt_on_error=1 exitcode=3 atexit_sleep_ms=0 history_size=7 report_signal_unsafe=0";
+}
+}
+
+namespace vgpu {
+namespace {
+
+constexpr int kExitRace = 3;
+
+struct Access {
+  int tid = 0;
+  void* address = nullptr;
+  int bytes = 0;
+  bool write = false;
+  std::string who;       // "gpu1/stream2", "the host"
+  std::string line;      // of the access itself; empty if the runtime made it
+  std::string function;  // that line's
+  std::string enqueued;  // line that enqueued the copy or kernel; empty for the host
+};
+
+/// Splits the stack of an access at the mark between what ran and who enqueued it.
+void read_stack(Access& access, void* const* trace) {
+  std::string* into = &access.line;
+  std::string* function = &access.function;
+  std::string ignored;
+  for (int i = 0; trace[i] != nullptr; ++i) {
+    if (trace[i] == hb::caller_mark()) {
+      into = &access.enqueued;
+      function = &ignored;
+      continue;
+    }
+    if (!into->empty()) continue;
+    const ProgramLine line = program_line(trace[i]);
+    *into = line.text;
+    *function = line.function;
+  }
+}
+
+std::string name_of_thread(void* report, int threads, int tid) {
+  for (int i = 0; i < threads; ++i) {
+    int found = 0, running = 0, parent = 0;
+    unsigned long os_id = 0;
+    const char* name = nullptr;
+    void* trace[1] = {};
+    __tsan_get_report_thread(report, i, &found, &os_id, &running, &name, &parent, trace, 1);
+    if (found == tid && name != nullptr) return name;
+  }
+  return "the host";
+}
+
+/// "kernel 'multiply(...)' at x.cuh:31, enqueued at x.cuh:40" or "copy or memset enqueued at x.cuh:12".
+std::string what(const Access& access) {
+  std::string text = access.write ? "write" : "read";
+  text += " by " + access.who + ": ";
+  if (access.enqueued.empty()) return text + access.function + " at " + access.line;
+  if (access.line.empty()) return text + "a copy or memset, enqueued at " + access.enqueued;
+  return text + "kernel at " + access.line + ", enqueued at " + access.enqueued;
+}
+
+std::string cure(const Access& later, const Access& earlier) {
+  if (later.who == earlier.who) {
+    return "Nothing orders these two threads of the kernel: __syncthreads between the accesses, or an atomic "
+           "operation.";
+  }
+  if (later.enqueued.empty() || earlier.enqueued.empty()) {
+    const Access& gpu = later.enqueued.empty() ? earlier : later;
+    return "The host does not wait for " + gpu.who +
+           " between them: synchronise the stream, or an event recorded after that operation.";
+  }
+  return "No event or synchronisation orders " + later.who + " after " + earlier.who + ".";
+}
+
+/// The allocation around an address, and the line that made it.
+std::string memory_line(const void* address) {
+  Runtime* runtime = runtime_if_started();
+  if (runtime == nullptr) return {};
+  std::string text = runtime->memory.locate(address);
+  const Allocation* allocation = runtime->memory.find(address);
+  if (allocation != nullptr) {
+    const auto offset = static_cast<const std::byte*>(address) - allocation->begin;
+    text = std::to_string(offset) + " bytes into " + text.substr(std::strlen("inside "));
+    const std::string made = hb::describe(allocation->site);
+    if (!made.empty()) text += ", made at " + made;
+  }
+  return text;
+}
+
+void print_race(void* report) {
+  const char* description = nullptr;
+  int count = 0, stacks = 0, accesses = 0, locations = 0, mutexes = 0, threads = 0, tids = 0;
+  void* sleep_trace[1] = {};
+  __tsan_get_report_data(report, &description, &count, &stacks, &accesses, &locations, &mutexes, &threads,
+                         &tids, sleep_trace, 1);
+  std::vector<Access> found;
+  for (int i = 0; i < accesses; ++i) {
+    Access access;
+    int write = 0, atomic = 0;
+    std::array<void*, 64> trace{};
+    __tsan_get_report_mop(report, i, &access.tid, &access.address, &access.bytes, &write, &atomic,
+                          trace.data(), trace.size() - 1);
+    access.write = write != 0;
+    access.who = name_of_thread(report, threads, access.tid);
+    read_stack(access, trace.data());
+    found.push_back(std::move(access));
+  }
+  std::fprintf(stderr, "virtual GPUs: %s", description == nullptr ? "race" : description);
+  if (found.size() == 2) {
+    std::fprintf(stderr, " at %s\n  %s\n  %s\n  %s\n", memory_line(found[0].address).c_str(),
+                 what(found[0]).c_str(), what(found[1]).c_str(), cure(found[0], found[1]).c_str());
+  }
+  if (const Runtime* runtime = runtime_if_started()) {
+    std::fprintf(stderr, "  schedule %s, hash %016llx\n", runtime->scheduler.schedule_name().c_str(),
+                 static_cast<unsigned long long>(runtime->scheduler.hash()));
+  }
+}
+
+}  // namespace
+
+ProgramLine program_line(void* return_address) {
+  std::array<char, 4096> buffer{};
+  __sanitizer_symbolize_pc(return_address, "%s:%l\t%f", buffer.data(), buffer.size() - 1);
+  // One string for each inlined frame, innermost first.
+  for (const char* frame = buffer.data(); *frame != '\0'; frame += std::strlen(frame) + 1) {
+    std::string text = frame;
+    const std::size_t tab = text.find('\t');
+    std::string place = text.substr(0, tab);
+    const bool known = place.rfind("/", 0) == 0 || place.find(".cu") != std::string::npos;
+    if (!known || place.find("/virtual_gpu/") != std::string::npos || place.rfind("/usr/", 0) == 0) continue;
+    const std::size_t slash = place.rfind('/');
+    return {slash == std::string::npos ? place : place.substr(slash + 1), text.substr(tab + 1)};
+  }
+  return {};
+}
+
+}  // namespace vgpu
+
+namespace __tsan {
+class ReportDesc;
+/// Replaces ThreadSanitizer's own (weak) hook: prints our report instead of its own. VGPU_FULL_RACE_REPORT=1
+/// in the environment prints both.
+bool OnReport(const ReportDesc*, bool suppressed) {
+  if (suppressed) return true;
+  vgpu::print_race(__tsan_get_current_report());
+  if (std::getenv("VGPU_FULL_RACE_REPORT") != nullptr) return false;
+  std::fflush(nullptr);
+  _exit(vgpu::kExitRace);
+}
+}  // namespace __tsan
+
+#endif

@@ -1,0 +1,214 @@
+// What the scenarios share. They use CUDA alone, so that the same sources run on real and on virtual GPUs,
+// and they rely only on what the CUDA C++ Programming Guide ("Guide") and the CUDA Runtime API reference
+// ("API") promise.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <ostream>
+#include <stdexcept>
+#include <vector>
+
+/// GoogleTest prints errors by name.
+inline void PrintTo(cudaError_t error, std::ostream* out) { *out << cudaGetErrorName(error); }
+
+#define CUDA_OK(call) ASSERT_EQ(call, cudaSuccess)
+/// The call fails with `code`, and so does cudaGetLastError() after it, once.
+#define EXPECT_CUDA_ERROR(call, code)    \
+  do {                                   \
+    EXPECT_EQ(call, code);               \
+    EXPECT_EQ(cudaGetLastError(), code); \
+  } while (false)
+
+namespace semantics {
+
+/// CUDA_OK for code that cannot return early.
+inline void require(cudaError_t error) {
+  if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorName(error));
+}
+
+/// Memory of the device that is current when it is made.
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(std::size_t count, T value = T{}) : DeviceArray(std::vector<T>(count, value)) {}
+  explicit DeviceArray(const std::vector<T>& values) : count_(values.size()) {
+    require(cudaMalloc(&data_, count_ * sizeof(T)));
+    require(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice));
+    require(cudaDeviceSynchronize());  // a copy from pageable memory may still be under way
+  }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  ~DeviceArray() { EXPECT_EQ(cudaFree(data_), cudaSuccess); }
+
+  T* data() const { return data_; }
+  std::size_t bytes() const { return count_ * sizeof(T); }
+  std::vector<T> values() const {
+    std::vector<T> values(count_);
+    require(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost));
+    return values;
+  }
+  T value() const { return values().front(); }
+
+ private:
+  std::size_t count_;
+  T* data_ = nullptr;
+};
+
+/// Page-locked host memory, which kernels may access by the same address (Guide, "Unified Virtual Address
+/// Space").
+template <class T>
+class PinnedArray {
+ public:
+  explicit PinnedArray(std::size_t count, T value = T{}) : count_(count) {
+    require(cudaMallocHost(&data_, bytes()));
+    std::fill_n(data_, count, value);
+  }
+  PinnedArray(const PinnedArray&) = delete;
+  PinnedArray& operator=(const PinnedArray&) = delete;
+  ~PinnedArray() { EXPECT_EQ(cudaFreeHost(data_), cudaSuccess); }
+
+  T* data() const { return data_; }
+  std::size_t bytes() const { return count_ * sizeof(T); }
+  T& operator[](std::size_t i) { return data_[i]; }
+
+ private:
+  std::size_t count_;
+  T* data_ = nullptr;
+};
+
+class Stream {
+ public:
+  explicit Stream(unsigned int flags = cudaStreamNonBlocking) {
+    require(cudaStreamCreateWithFlags(&handle_, flags));
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() { EXPECT_EQ(cudaStreamDestroy(handle_), cudaSuccess); }
+  operator cudaStream_t() const { return handle_; }
+
+ private:
+  cudaStream_t handle_ = nullptr;
+};
+
+class Event {
+ public:
+  explicit Event(unsigned int flags = cudaEventDefault) {
+    require(cudaEventCreateWithFlags(&handle_, flags));
+  }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() { EXPECT_EQ(cudaEventDestroy(handle_), cudaSuccess); }
+  operator cudaEvent_t() const { return handle_; }
+
+ private:
+  cudaEvent_t handle_ = nullptr;
+};
+
+template <class T>
+__global__ void set(T* where, T value) {
+  *where = value;
+}
+template <class T>
+__global__ void copy_one(T* to, const T* from) {
+  *to = *from;
+}
+/// Shifts a decimal digit in: the digits tell in which order the kernels ran.
+template <class T>
+__global__ void append(T* where, T digit) {
+  *where = *where * 10 + digit;
+}
+
+inline constexpr long long kCyclesToGiveUp = 4'000'000'000;  // about 2 s: a broken test ends
+inline constexpr long long kCyclesOfLateness = 1'000'000;
+
+/// Takes its time, then sets: who does not wait for it sees the old value.
+template <class T>
+__global__ void set_late(T* where, T value) {
+  const long long start = clock64();
+  while (clock64() - start < kCyclesOfLateness) {
+  }
+  *where = value;
+}
+/// Ends when `flag` is not zero, or gives up.
+template <class Word>
+__device__ bool await(const volatile Word* flag) {
+  const long long start = clock64();
+  while (*flag == 0) {
+    if (clock64() - start > kCyclesToGiveUp) return false;
+    __nanosleep(500);
+  }
+  return true;
+}
+template <class Word>
+__global__ void hold(const volatile Word* open, Word* gave_up) {
+  if (!await(open)) *gave_up = 1;
+}
+
+/// Holds a stream back: what is enqueued behind close() waits until the host calls open(). Make all memory,
+/// streams and events first: allocating page-locked or device memory may wait for the stream (Guide,
+/// "Implicit Synchronization").
+class Gate {
+ public:
+  Gate() = default;
+  ~Gate() {
+    if (device_ < 0) return;
+    open();
+    int current = 0;
+    EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
+    EXPECT_EQ(cudaSetDevice(device_), cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    EXPECT_EQ(flags_[1], 0) << "the gate was never opened: somebody waited for a stream that was held back";
+    EXPECT_EQ(cudaSetDevice(current), cudaSuccess);
+  }
+  void close(cudaStream_t stream) {
+    require(cudaGetDevice(&device_));
+    hold<int><<<1, 1, 0, stream>>>(flags_.data(), flags_.data() + 1);
+    require(cudaGetLastError());
+  }
+  void open() { *static_cast<volatile int*>(flags_.data()) = 1; }
+
+ private:
+  PinnedArray<int> flags_{2, 0};
+  int device_ = -1;
+};
+
+/// Skips without a GPU. A test takes the errors that it provokes: none is left behind, and device 0 is
+/// current again.
+class GpuTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (cudaGetDeviceCount(&devices_) != cudaSuccess || devices_ == 0) {
+      cudaGetLastError();
+      GTEST_SKIP() << "needs a GPU";
+    }
+    require(cudaSetDevice(0));
+  }
+  void TearDown() override {
+    if (devices_ == 0) return;
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  }
+  int devices_ = 0;
+};
+
+class TwoGpusTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (!IsSkipped() && devices_ < 2) GTEST_SKIP() << "needs 2 GPUs";
+  }
+  void TearDown() override {
+    if (devices_ > 1) {
+      require(cudaSetDevice(1));
+      EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    }
+    if (devices_ > 0) require(cudaSetDevice(0));
+    GpuTest::TearDown();
+  }
+};
+
+}  // namespace semantics

@@ -1,0 +1,83 @@
+"""The tables of measured results: one row per chapter in the README, one table per chapter in its page."""
+from typing import Dict, Iterable, List, Set
+
+# Number and name, and the idea in a few words. The names are the folders of chapters/.
+CHAPTERS = (
+    ("01_column_split", "split the columns of B over the GPUs; streams, events, pinned memory"),
+    ("02_gather_then_multiply", "one rank per GPU; NCCL all-gather, then cuBLAS"),
+    ("03_ring_all_gather", "multiply one shard while the next one travels round a ring"),
+    ("04_copy_engine", "let copy engines carry the ring; peer memory and signals"),
+    ("05_two_streams", "a second compute stream fills the partial waves"),
+    ("06_reduce_scatter", "rotating accumulators: the sum travels, not the data"),
+    ("07_mlp_block", "a whole MLP block, tensor and sequence parallel"),
+    ("08_sparse_baselines", "row-sparse gradients; dense, and through the host"),
+    ("09_sparse_v1_nonzero", "a loop with a host synchronisation per row"),
+    ("10_sparse_v2_where", "the same without synchronisation"),
+    ("11_sparse_v3_graph", "a CUDA graph with fixed capacities"),
+    ("12_sparse_v4_broadcast_eq", "one comparison matrix instead of a loop"),
+    ("13_sparse_v5_kernel", "one fused kernel"),
+    ("14_sparse_v6_tiled", "a tiled kernel that uses the order of the indices"),
+    ("15_sparse_beyond", "cheaper look-ups, peer memory, 16 bit on the wire"),
+    ("16_tensor_core_gemm", "TMA and wgmma: level with cuBLAS"),
+    ("17_gemm_on_signals", "one persistent GEMM waits for shards that copy engines push"),
+    ("18_ring_in_kernel", "the GEMM kernel itself passes its tiles on"),
+    ("19_fused_reduce_scatter", "partial tiles go to their owner from the epilogue"),
+    ("20_two_nodes", "between nodes along one rail, inside by copy engine"),
+)
+
+
+def table(header: List[str], rows: Iterable[List[str]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows)]
+    return "\n".join(lines) + "\n"
+
+
+def stamp(run: Dict) -> str:
+    """Where and when a result was measured."""
+    hardware = run["hardware"]
+    gpus = max(result["gpus"] for result in run["results"])
+    return (f"{gpus} x {hardware['gpu']}, driver {hardware['driver']}, CUDA {hardware['toolkit']}, {run['date'][:10]}, "
+            f"commit {run['commit']}")
+
+
+def runs_of(chapter: str, reports: List[Dict]) -> List[Dict]:
+    """The chapter's runs on real GPUs, over all result files."""
+    return [run for report in reports for run in report["runs"] if run["chapter"] == chapter and not run["modelled"]]
+
+
+def column_split_rows(run: Dict) -> List[List[str]]:
+    """One row for one GPU, one for all of them, each with its speed-up."""
+    base = run["results"][0]
+    size = " x ".join(str(run["options"][name]) for name in "mnk")
+    return [[size, str(result["gpus"]), f"{result['kernel_ms']:.2f}", f"{base['kernel_ms'] / result['kernel_ms']:.2f} x",
+             f"{result['end_to_end_ms']:.2f}", f"{base['end_to_end_ms'] / result['end_to_end_ms']:.2f} x"]
+            for result in run["results"]]
+
+
+def results_table(chapter: str, reports: List[Dict]) -> str:
+    """The measured table of a chapter's page."""
+    runs = runs_of(chapter, reports)
+    if not runs:
+        return "Not run on real GPUs yet.\n"
+    rows = [row for run in runs for row in column_split_rows(run)]
+    stamps = sorted({stamp(run) for run in runs})
+    return table(["M x N x K", "GPUs", "kernel ms", "speed-up", "with copies ms", "speed-up"], rows) + \
+        "\nMedian over the iterations of the slowest GPU's time. " + "; ".join(stamps) + ".\n"
+
+
+def ladder_table(chapters: Set[str], reports: List[Dict]) -> str:
+    """The README's table of all chapters. A chapter that does not exist is to come; one without a real run was not run."""
+    rows = []
+    for name, idea in CHAPTERS:
+        time = ratio = "to come"
+        title = f"`{name}`"
+        if name in chapters:
+            title = f"[`{name}`](chapters/{name}/README.md)"
+            time = ratio = "not run"
+            runs = runs_of(name, reports)
+            if runs:
+                base, last = runs[0]["results"][0], runs[0]["results"][-1]
+                time = f"{last['kernel_ms']:.2f} ms on {last['gpus']} x {runs[0]['hardware']['gpu']}"
+                ratio = f"{base['kernel_ms'] / last['kernel_ms']:.2f} x one GPU"
+        rows.append([title, idea, time, ratio])
+    return table(["chapter", "idea", "time", "ratio"], rows)

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Writes into the pages what must never be typed: code excerpts, programs' output and measured tables.
+
+A page holds pairs of HTML comments; the text between them belongs to this script:
+  <!-- code FILE START --> ... <!-- /code -->   the function or class whose first line contains START, comment included
+  <!-- output ARGUMENTS --> ... <!-- /output -->  what `./lab run ARGUMENTS` prints on virtual GPUs
+  <!-- tests --> ... <!-- /tests -->              how `./lab test` ends there (the check leaves it alone: CI runs the tests)
+  <!-- results CHAPTER --> ... <!-- /results -->  the chapter's measured table, from docs/results/*.json
+  <!-- ladder --> ... <!-- /ladder -->            the table of all chapters
+
+  tools/update_pages.py           rewrites the pages
+  tools/update_pages.py --check   exit status 1 and the names of the pages that have drifted
+
+Modelled times depend on how the compiler cuts kernels into basic blocks, so the check compares a program's output with
+all numbers left out; everything else must be equal.
+"""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+from typing import Callable, Dict, List
+
+from ladder import ladder_table, results_table
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
+BLOCK = re.compile(r"^<!-- (code|output|tests|results|ladder)(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
+
+
+class PageError(Exception):
+    """A page asks for something that is not there."""
+
+
+def excerpt(path: str, start: str) -> str:
+    """The lines from the comment above the line that contains `start` to its closing brace, without common indent."""
+    lines = (REPOSITORY / path).read_text().splitlines()
+    hits = [number for number, line in enumerate(lines) if start in line]
+    if len(hits) != 1:
+        raise PageError(f"{path} has {len(hits)} lines with '{start}'")
+    first = last = hits[0]
+    while first > 0 and lines[first - 1].strip().startswith("//"):
+        first -= 1
+    depth = 0
+    for last in range(hits[0], len(lines)):
+        depth += lines[last].count("{") - lines[last].count("}")
+        if depth == 0 and re.search(r"[;}]\s*$", lines[last]):
+            break
+    chosen = lines[first:last + 1]
+    indent = min(len(line) - len(line.lstrip()) for line in chosen if line.strip())
+    return "```cpp\n" + "\n".join(line[indent:] for line in chosen) + "\n```\n"
+
+
+def lab(*arguments: str) -> str:
+    """What ./lab prints for these arguments on virtual GPUs."""
+    command = ["./lab", "--backend", "virtual", *arguments]
+    run = subprocess.run(command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        raise PageError(f"{' '.join(command)}: exit status {run.returncode}: {run.stderr.strip()}")
+    return run.stdout.rstrip()
+
+
+def output(arguments: str) -> str:
+    """What a chapter prints on virtual GPUs, with the command above it."""
+    return f"```\n$ ./lab run {arguments}\n{lab('run', *arguments.split())}\n```\n"
+
+
+def tests() -> str:
+    """How the quick tests end."""
+    closing = [line for line in lab("test").splitlines() if re.search(r"tests passed|Total Test time", line)]
+    return "```\n$ ./lab test\n" + "\n".join(closing) + "\n```\n"
+
+
+def results() -> List[Dict]:
+    """All committed reports of real runs, each with the name of its file."""
+    return [json.loads(path.read_text()) | {"file": path.name}
+            for path in sorted((REPOSITORY / "docs" / "results").glob("*.json"))]
+
+
+def generate(kind: str, argument: str) -> str:
+    """The text that belongs between two markers."""
+    if kind == "code":
+        path, start = argument.split(" ", 1)
+        return excerpt(path, start)
+    if kind == "output":
+        return output(argument)
+    if kind == "tests":
+        return tests()
+    if kind == "results":
+        return results_table(argument, results())
+    chapters = {path.parent.name for path in REPOSITORY.glob("chapters/*/main.cu")}
+    return ladder_table(chapters, results())
+
+
+def comparable(kind: str, text: str) -> str:
+    """The part of a generated text that must not drift."""
+    return re.sub(r" *[\d.]+", " #", text) if kind == "output" else text
+
+
+def updated(page: str, check: bool, same: Callable[[str, str, str], bool]) -> str:
+    """The page with all generated texts that are not the `same` as before replaced."""
+    def replace(block: re.Match) -> str:
+        kind, argument, old = block.group(1), block.group(2) or "", block.group(3)
+        new = old if check and kind == "tests" else generate(kind, argument)
+        opening = block.group(0).split("\n", 1)[0]
+        return f"{opening}\n{old if same(kind, old, new) else new}<!-- /{kind} -->"
+    return BLOCK.sub(replace, page)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--check", action="store_true", help="change nothing; exit status 1 if a page has drifted")
+    check = parser.parse_args().check
+
+    def same(kind: str, old: str, new: str) -> bool:
+        return check and comparable(kind, old) == comparable(kind, new)
+
+    drifted = []
+    for path in [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("chapters/*/README.md")),
+                 *sorted(REPOSITORY.glob("docs/**/*.md"))]:
+        page = path.read_text()
+        try:
+            new = updated(page, check, same)
+        except PageError as error:
+            print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
+            return 2
+        if new != page:
+            drifted.append(str(path.relative_to(REPOSITORY)))
+            if not check:
+                path.write_text(new)
+    if drifted:
+        print("\n".join(f"{'drifted' if check else 'updated'}: {name}" for name in drifted))
+    return 1 if check and drifted else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
