@@ -1,5 +1,7 @@
 // Copies and fills: who may copy from where to where, and which calls block the host.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "copy.hpp"
 #include "cuda_runtime_api.h"
@@ -88,9 +90,22 @@ void copy(Runtime& runtime, const CopyRequest& request, cudaStream_t handle, boo
       std::memcpy(staged.data() + row * width, from.region.data + row * source_pitch, width);
     }
   }
-  const Token done = runtime.enqueue(
-      stream,
-      std::make_unique<CopyOperation>(runtime, to.region, from.region, width, height, std::move(staged)));
+  auto operation =
+      std::make_unique<CopyOperation>(runtime, to.region, from.region, width, height, std::move(staged));
+  // CUDA Programming Guide, "Peer-to-Peer Memory Copy": in the default stream, a copy between two GPUs comes
+  // after all earlier work and before all later work of both.
+  std::vector<Device*> serialized;
+  if (stream.is_default() && within_devices && to.region.device != from.region.device) {
+    serialized = {&runtime.device(to.region.device), &runtime.device(from.region.device)};
+  }
+  for (Device* device : serialized) {
+    std::vector<Token> earlier = runtime.pending(*device);
+    earlier.push_back(device->serialized);
+    std::copy_if(earlier.begin(), earlier.end(), std::back_inserter(operation->waits_for),
+                 [](const Token& token) { return token != nullptr; });
+  }
+  const Token done = runtime.enqueue(stream, std::move(operation));
+  for (Device* device : serialized) device->serialized = done;
   const bool waits = synchronous ? !within_devices : within_host || to.pageable;
   if (waits) runtime.wait(done);
 }

@@ -22,7 +22,7 @@ void check_unused(Runtime& runtime, const Allocation& allocation) {
       for (const auto& operation : stream->queue()) {
         if (operation->touches(allocation.begin, allocation.bytes)) {
           throw ApiError(cudaErrorIllegalAddress, "the memory is freed under a pending operation: " +
-                                                      operation->describe() + " in " + stream->name());
+                                                      operation->describe() + " in " + operation->origin());
         }
       }
     }

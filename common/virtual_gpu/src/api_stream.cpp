@@ -58,12 +58,14 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return api_call("cudaStreamSynchronize",
-                  [&](Runtime& runtime) { runtime.wait(runtime.stream(handle).last()); });
+                  [&](Runtime& runtime) { runtime.wait(runtime.pending(runtime.stream(handle))); });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return api_call("cudaStreamQuery", [&](Runtime& runtime) {
-    if (!runtime.observe(runtime.stream(handle).last())) throw ApiError(cudaErrorNotReady, "work is pending");
+    if (!runtime.observe(runtime.pending(runtime.stream(handle)))) {
+      throw ApiError(cudaErrorNotReady, "work is pending");
+    }
   });
 }
 

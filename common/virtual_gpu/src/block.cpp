@@ -49,15 +49,13 @@ void ThreadList::append(ThreadList& other) {
   other.first_ = 0;
 }
 
-Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, FiberPool& fibers,
-             const Operation& launch)
+Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, const Operation& launch)
     : grid_(grid),
       linear_index_(linear_index),
       index_{static_cast<unsigned>(linear_index % grid.grid.x),
              static_cast<unsigned>(linear_index / grid.grid.x % grid.grid.y),
              static_cast<unsigned>(linear_index / grid.grid.x / grid.grid.y)},
       scheduler_(scheduler),
-      fibers_(fibers),
       launch_(launch),
       threads_(std::size_t{grid.block.x} * grid.block.y * grid.block.z),
       alive_(threads_.size()),
@@ -96,6 +94,10 @@ Block::SharedMemory Block::make_shared_memory(std::size_t bytes, std::size_t ali
 
 inline hb::Context Block::context_of(const Thread& thread) const {
   return launch_.stream->contexts.of(linear_index_, static_cast<std::size_t>(&thread - threads_.data()));
+}
+
+inline FiberPool& Block::fibers_of(const Thread& thread) const {
+  return launch_.stream->contexts.fibers(linear_index_, static_cast<std::size_t>(&thread - threads_.data()));
 }
 
 class Block::RuntimeTurn {
@@ -156,21 +158,29 @@ inline Fiber& Block::next() {
     running_fiber = current_->fiber;
     return *running_fiber;
   }
-  if (unstarted) {
-    running_fiber = &fibers_.get(&Block::fiber_entry);
-    return *running_fiber;
-  }
+  if (unstarted) return fresh_fiber();
   if (state_ == State::kReady) {
     state_ = alive_ == 0 ? State::kFinished : polling_.empty() ? State::kStuck : State::kPolling;
   }
   return scheduler_fiber;
 }
 
+/// A fiber that will run the next thread to start.
+Fiber& Block::fresh_fiber() {
+  running_fiber = &fibers_of(next_to_start()).get(&Block::fiber_entry);
+  return *running_fiber;
+}
+
 void Block::fiber_entry() { running_block->run_threads(*running_fiber); }
 
 void Block::run_threads(Fiber& fiber) {
+  FiberPool& home = fibers_of(next_to_start());
   while (started_ < threads_.size()) {
-    Thread& thread = threads_[start_order_.empty() ? started_ : start_order_[started_]];
+    Thread& thread = next_to_start();
+    if (&fibers_of(thread) != &home) {  // only in the race build: the next thread has other stacks
+      home.put(fiber);
+      switch_fiber(fiber, fresh_fiber());
+    }
     ++started_;
     thread.fiber = &fiber;
     become(thread);
@@ -181,7 +191,7 @@ void Block::run_threads(Fiber& fiber) {
     hb::enter(hb::runtime_context());
     end_thread();
   }
-  fibers_.put(fiber);
+  home.put(fiber);
   switch_fiber(fiber, next());
 }
 

@@ -13,6 +13,7 @@
 #include "fiber.hpp"
 #include "operation.hpp"
 #include "scheduler.hpp"
+#include "stream.hpp"
 #include "vgpu/launch.h"
 #include "vgpu/types.h"
 
@@ -24,7 +25,9 @@ class Block;
 struct Thread {
   uint3 index;
   int lane, warp;
-  Fiber* fiber = nullptr;  // where it is suspended or runs
+  Fiber* fiber = nullptr;                // where it is suspended or runs
+  const void* loaded_address = nullptr;  // its last atomic load, and what it saw
+  std::uint64_t loaded_bits = 0;
 };
 
 /// Suspended threads, continued in order or, with a seed, at random.
@@ -57,8 +60,7 @@ class Block {
   enum class State { kReady, kPolling, kFinished, kStuck, kFaulted };
 
   /// `launch` is the operation that the block belongs to.
-  Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, FiberPool& fibers,
-        const Operation& launch);
+  Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, const Operation& launch);
   ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
@@ -117,9 +119,12 @@ class Block {
   class RuntimeTurn;
 
   hb::Context context_of(const Thread& thread) const;
+  FiberPool& fibers_of(const Thread& thread) const;
+  Thread& next_to_start() { return threads_[start_order_.empty() ? started_ : start_order_[started_]]; }
   static void fiber_entry();
   void run_threads(Fiber& fiber);
   void suspend();
+  Fiber& fresh_fiber();
   Fiber& next();
   void end_thread();
   void open_barrier();
@@ -131,7 +136,6 @@ class Block {
   std::uint64_t linear_index_;
   uint3 index_;
   Scheduler& scheduler_;
-  FiberPool& fibers_;
   const Operation& launch_;
 
   std::vector<Thread> threads_;

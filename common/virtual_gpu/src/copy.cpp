@@ -21,7 +21,7 @@ bool overlaps(const Region& region, std::size_t width, std::size_t height, const
 bool alive(Runtime& runtime, const Region& region, const Operation& operation) {
   if (region.device == kHost || runtime.memory.find(region.data) != nullptr) return true;
   runtime.fault(cudaErrorIllegalAddress,
-                operation.describe() + ", enqueued in " + operation.stream->name() +
+                operation.describe() + " in " + operation.origin() +
                     ", ran after its memory had been freed: " + runtime.memory.locate(region.data));
   return false;
 }

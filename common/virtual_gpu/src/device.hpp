@@ -84,6 +84,7 @@ class Device {
   Multiprocessors multiprocessors;
   CopyEngines from_host, to_host, between_gpus, local;
   std::size_t memory_used = 0;
+  Token serialized;  // what all later work of this GPU waits for: a synchronous copy to or from another GPU
 
  private:
   int next_stream_ = 1;

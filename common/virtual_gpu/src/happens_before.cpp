@@ -105,16 +105,19 @@ void* caller_mark() {
   return const_cast<void*>(static_cast<const void*>(&mark));
 }
 
-CallSite call_site() {
+CallSite call_site(bool through_kernel) {
   CallSite site;
+  site.through_kernel = through_kernel;
   site.size = backtrace(site.frames.data(), static_cast<int>(site.frames.size()));
   return site;
 }
 
 std::string describe(const CallSite& site) {
+  CallerLine caller(site.through_kernel);
   for (int i = 0; i < site.size; ++i) {
-    const std::string line = program_line(site.frames[i]).text;
-    if (!line.empty()) return line;
+    for (const ProgramLine& line : program_lines(site.frames[i])) {
+      if (caller.is(line)) return line.text;
+    }
   }
   return {};
 }

@@ -28,6 +28,8 @@ using Context = void*;  // a ThreadSanitizer fiber
 struct CallSite {
   std::array<void*, 12> frames{};
   int size = 0;
+  bool through_kernel =
+      false;  // a launch: the innermost program line is the kernel's own, which calls the runtime
 };
 
 #if VGPU_RACE
@@ -56,7 +58,7 @@ void push_callers(const CallSite& site);
 void pop_callers(const CallSite& site);
 
 /// Where the program is: for an API function to remember who enqueued something. Costs about a microsecond.
-CallSite call_site();
+CallSite call_site(bool through_kernel = false);
 /// "ring.cu:59", the innermost line of the program, or "" if it is not known.
 std::string describe(const CallSite& site);
 /// The address that push_callers() puts between the callers and what they call.
@@ -76,7 +78,7 @@ inline void read(Context, const CallSite&, const void*, std::size_t) {}
 inline void write(Context, const CallSite&, const void*, std::size_t) {}
 inline void push_callers(const CallSite&) {}
 inline void pop_callers(const CallSite&) {}
-inline CallSite call_site() { return {}; }
+inline CallSite call_site(bool = false) { return {}; }
 inline std::string describe(const CallSite&) { return {}; }
 
 #endif
@@ -88,51 +90,6 @@ class RuntimeScope {
   ~RuntimeScope() { enter(host_context()); }
   RuntimeScope(const RuntimeScope&) = delete;
   RuntimeScope& operator=(const RuntimeScope&) = delete;
-};
-
-/// The contexts of one stream. They are made when they are first needed: each costs about a millisecond with
-/// g++ 12.
-class StreamContexts {
- public:
-  explicit StreamContexts(std::string name) : name_(std::move(name)) {}
-  StreamContexts(const StreamContexts&) = delete;
-  StreamContexts& operator=(const StreamContexts&) = delete;
-  ~StreamContexts() {
-    for (Context context : contexts_) {
-      if (context != nullptr) destroy_context(context);
-    }
-  }
-
-  const std::string& name() const { return name_; }
-  /// The stream's own context: copies, events.
-  Context own() { return get(0); }
-  /// The context of a CUDA thread.
-  Context of(std::size_t block, std::size_t thread) { return get((thread + 5 * block) % kContexts); }
-
-  /// Orders all threads of a kernel that begins after what the stream has done.
-  void begin_kernel() {
-    if constexpr (kEnabled) {
-      release(own(), this);
-      for (int i = 1; i < kContexts; ++i) acquire(get(i), this);
-    }
-  }
-  /// Orders the stream's next operation after all threads of the kernel.
-  void end_kernel() {
-    if constexpr (kEnabled) {
-      for (int i = 1; i < kContexts; ++i) release(get(i), this);
-      acquire(own(), this);
-    }
-  }
-
- private:
-  Context get(std::size_t i) {
-    if constexpr (!kEnabled) return nullptr;
-    if (contexts_[i] == nullptr) contexts_[i] = make_context(name_);
-    return contexts_[i];
-  }
-
-  std::string name_;
-  std::array<Context, kContexts> contexts_{};
 };
 
 }  // namespace vgpu::hb

@@ -4,18 +4,6 @@
 #include <numeric>
 
 namespace vgpu {
-namespace {
-
-// CUDA threads rarely hold much on their stacks; the memory is only reserved.
-constexpr std::size_t kThreadStack = 128 * 1024;
-
-FiberPool& thread_fibers() {
-  static FiberPool pool(kThreadStack);
-  return pool;
-}
-
-}  // namespace
-
 KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid, std::unique_ptr<KernelBody> body)
     : runtime_(runtime),
       device_(device),
@@ -75,7 +63,7 @@ void KernelLaunch::step(const Step& step) {
 void KernelLaunch::start_block(double time) {
   const std::uint64_t index = order_.empty() ? started_ : order_[started_];
   ++started_;
-  auto block = std::make_unique<Block>(grid_, index, runtime_.scheduler, thread_fibers(), *this);
+  auto block = std::make_unique<Block>(grid_, index, runtime_.scheduler, *this);
   const int id = device_.multiprocessors.occupy(footprint_, place_);
   residents_.push_back({std::move(block), place_.multiprocessor, id, time});
   if (!advance(residents_.back())) residents_.pop_back();
@@ -96,6 +84,7 @@ bool KernelLaunch::advance(Resident& resident) {
       return true;
     case Block::State::kFaulted:
       runtime_.fault(resident.block->fault_code(), resident.block->fault_sentence());
+      stuck_ = true;
       return true;
     default:
       stuck_ = true;

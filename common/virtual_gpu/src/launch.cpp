@@ -135,8 +135,9 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body) {
               nullptr,
               short_name(info.signature),
               runtime.machine.poll_ns};
-    runtime.enqueue(stream,
-                    std::make_unique<KernelLaunch>(runtime, device, std::move(grid), std::move(body)));
+    auto kernel = std::make_unique<KernelLaunch>(runtime, device, std::move(grid), std::move(body));
+    kernel->site.through_kernel = true;
+    runtime.enqueue(stream, std::move(kernel));
   });
 }
 

@@ -48,6 +48,8 @@ class Operation {
   virtual std::string progress() const {
     return begun ? "running" : "waiting for an event or another stream";
   }
+  /// "gpu1/stream2" and, in the race build, the line of the program that enqueued it.
+  std::string origin() const;
   /// True if the operation reads or writes part of that memory. Kernels cannot tell.
   virtual bool touches(const void* /*memory*/, std::size_t /*bytes*/) const { return false; }
 

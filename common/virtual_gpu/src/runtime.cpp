@@ -71,17 +71,18 @@ Token Runtime::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
   // Legacy default stream (CUDA Programming Guide, "Default Stream"): its operations wait for all blocking
   // streams of the device, and those wait for it.
   Device& owner = device(stream.device());
+  const auto wait_for = [&](const Token& token) {
+    if (token) operation->waits_for.push_back(token);
+  };
   if (stream.is_default()) {
-    for (const auto& other : owner.streams) {
-      if (other.get() != &stream && other->blocking() && other->last())
-        operation->waits_for.push_back(other->last());
-    }
-  } else if (stream.blocking() && owner.default_stream().last()) {
-    operation->waits_for.push_back(owner.default_stream().last());
+    for (const Token& token : pending(stream)) wait_for(token);
+  } else if (stream.blocking()) {
+    wait_for(owner.default_stream().last());
   }
+  wait_for(owner.serialized);
   operation->id = next_operation_++;
   operation->enqueued = host.now;
-  operation->site = hb::call_site();
+  operation->site = hb::call_site(operation->site.through_kernel);
   hb::release(hb::host_context(), operation.get());
   Token done = operation->done;
   stream.push(std::move(operation));
@@ -89,6 +90,7 @@ Token Runtime::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
 }
 
 void Runtime::wait(const std::vector<Token>& tokens) {
+  scheduler.note_progress();  // the host may have written what a kernel polls for
   const bool reached = scheduler.run_until([&] {
     return fault_ || std::all_of(tokens.begin(), tokens.end(),
                                  [](const Token& token) { return !token || token->complete; });
@@ -102,24 +104,38 @@ void Runtime::wait(const std::vector<Token>& tokens) {
   }
 }
 
+std::vector<Token> Runtime::pending(Stream& stream) {
+  if (!stream.is_default()) return {stream.last()};
+  std::vector<Token> tokens;
+  for (const auto& other : device(stream.device()).streams) {
+    if (other->blocking()) tokens.push_back(other->last());
+  }
+  return tokens;
+}
+
 std::vector<Token> Runtime::pending(Device& device) {
   std::vector<Token> tokens;
   for (const auto& stream : device.streams) tokens.push_back(stream->last());
   return tokens;
 }
 
-bool Runtime::observe(const Token& token) {
-  if (!token) return true;
-  const auto known = [&] { return token->complete && (scheduler.random() || token->time <= host.now); };
+bool Runtime::observe(const std::vector<Token>& tokens) {
+  const auto known = [&] {
+    return std::all_of(tokens.begin(), tokens.end(), [&](const Token& token) {
+      return !token || (token->complete && (scheduler.random() || token->time <= host.now));
+    });
+  };
   if (!known()) {
-    scheduler.run_to(host.now);
+    const bool alive = scheduler.run_to(host.now);
     throw_if_faulted();
-    idle_queries_ = scheduler.possible() ? 0 : idle_queries_ + 1;
+    idle_queries_ = alive ? 0 : idle_queries_ + 1;
     if (idle_queries_ > kIdleQueries) report_deadlock();
     throw_if_faulted();
   }
   if (!known()) return false;
-  hb::acquire(hb::host_context(), token.get());
+  for (const Token& token : tokens) {
+    if (token) hb::acquire(hb::host_context(), token.get());
+  }
   return true;
 }
 

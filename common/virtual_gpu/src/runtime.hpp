@@ -62,8 +62,12 @@ class Runtime {
   void wait(const Token& token) { wait(std::vector<Token>{token}); }
   /// Completions of all that the streams of a device hold.
   std::vector<Token> pending(Device& device);
-  /// True if the host could know by now that the token is complete.
-  bool observe(const Token& token);
+  /// What a wait for the stream waits for: its own work and, for the default stream, that of all blocking
+  /// streams.
+  std::vector<Token> pending(Stream& stream);
+  /// True if the host could know by now that all tokens are complete.
+  bool observe(const std::vector<Token>& tokens);
+  bool observe(const Token& token) { return observe(std::vector<Token>{token}); }
 
   /// A kernel went wrong. Every later call fails with `code`, as after a real GPU's sticky error.
   void fault(cudaError_t code, const std::string& sentence);

@@ -13,7 +13,7 @@ constexpr std::int64_t kIdlePolls = 20000;
 Scheduler::Scheduler(std::vector<std::unique_ptr<Device>>& devices, std::optional<std::uint64_t> seed)
     : devices_(devices), seed_(seed), generator_(seed.value_or(0)) {}
 
-bool Scheduler::collect() {
+void Scheduler::collect() {
   steps_.clear();
   for (const auto& device : devices_) {
     for (const auto& stream : device->streams) {
@@ -26,12 +26,11 @@ bool Scheduler::collect() {
       }
     }
   }
-  const bool only_polls =
-      std::all_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.poll; });
-  return !only_polls || (!steps_.empty() && idle_polls_ <= kIdlePolls);
 }
 
-bool Scheduler::possible() { return collect(); }
+bool Scheduler::only_polls() const {
+  return std::all_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.poll; });
+}
 
 const Step& Scheduler::choose() {
   if (random()) return steps_[pick(steps_.size())];
@@ -49,10 +48,8 @@ void Scheduler::mix(std::uint64_t value) {
   }
 }
 
-bool Scheduler::step(double not_after) {
-  if (!collect()) return false;
+void Scheduler::take_step() {
   const Step step = choose();
-  if (!random() && step.time > not_after) return false;
   mix(step.operation->id);
   mix(static_cast<std::uint64_t>(step.item));
   if (step.poll) ++idle_polls_;  // the polling block resets the count if it gets on
@@ -66,24 +63,25 @@ bool Scheduler::step(double not_after) {
     step.operation->step(step);
   }
   if (!step.poll) note_progress();
-  return true;
 }
 
 bool Scheduler::run_until(const std::function<bool()>& reached) {
   while (!reached()) {
-    if (!step(std::numeric_limits<double>::infinity())) return false;
+    collect();
+    if (steps_.empty() || (only_polls() && idle_polls_ > kIdlePolls)) return false;
+    take_step();
   }
   return true;
 }
 
-void Scheduler::run_to(double now) {
-  if (!random()) {
-    while (step(now)) {
-    }
-    return;
+bool Scheduler::run_to(double now) {
+  const std::uint64_t before = progress_;
+  std::uint64_t left = random() ? 1 + pick(8) : std::numeric_limits<std::uint64_t>::max();
+  for (collect(); left > 0 && !steps_.empty(); --left, collect()) {
+    if (!random() && choose().time > now) break;
+    take_step();
   }
-  for (std::uint64_t steps = 1 + pick(8); steps > 0 && step(now); --steps) {
-  }
+  return progress_ != before || !only_polls();
 }
 
 std::string Scheduler::schedule_name() const { return random() ? std::to_string(*seed_) : "time order"; }

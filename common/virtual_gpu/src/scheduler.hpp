@@ -22,25 +22,26 @@ class Scheduler {
   /// polls that see nothing new.
   bool run_until(const std::function<bool()>& reached);
   /// Gives the GPUs the time until `now` on the modelled clock; with a seed, a random number of steps. For
-  /// queries.
-  void run_to(double now);
-
-  /// False on a deadlock, as run_until() would find it.
-  bool possible();
+  /// queries. Returns false if polls that saw nothing new are all that has happened and all that can happen.
+  bool run_to(double now);
 
   bool random() const { return seed_.has_value(); }
   /// With a seed: a random number below `bound`. Without: 0.
   std::uint64_t pick(std::uint64_t bound) { return random() && bound > 1 ? generator_() % bound : 0; }
   std::uint64_t hash() const { return hash_; }
   /// Something happened that a polling block may be waiting for.
-  void note_progress() { idle_polls_ = 0; }
+  void note_progress() {
+    idle_polls_ = 0;
+    ++progress_;
+  }
   /// "17" or "time order".
   std::string schedule_name() const;
 
  private:
-  bool step(double not_after);
-  /// Gathers the steps that are possible. Returns false on a deadlock.
-  bool collect();
+  void take_step();
+  /// Gathers the steps that are possible.
+  void collect();
+  bool only_polls() const;
   const Step& choose();
   void mix(std::uint64_t value);
 
@@ -50,6 +51,7 @@ class Scheduler {
   std::vector<Step> steps_;  // possible ones; kept to reuse its memory
   std::uint64_t hash_ = 14695981039346656037u;
   std::int64_t idle_polls_ = 0;
+  std::uint64_t progress_ = 0;
 };
 
 }  // namespace vgpu

@@ -11,8 +11,14 @@ void Operation::finish(double end) {
   stream->pop(end);
 }
 
+std::string Operation::origin() const {
+  const std::string line = hb::describe(site);
+  return line.empty() ? stream->name() : stream->name() + ", enqueued at " + line;
+}
+
 void Stream::push(std::unique_ptr<Operation> operation) {
   operation->stream = this;
+  last_ = operation->done;
   queue_.push_back(std::move(operation));
 }
 

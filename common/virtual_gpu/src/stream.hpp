@@ -6,6 +6,7 @@
 #include <string>
 
 #include "operation.hpp"
+#include "stream_contexts.hpp"
 
 namespace vgpu {
 
@@ -24,8 +25,8 @@ class Stream {
   void pop(double end);
   /// True if the head may begin; `time` gets the modelled time at which it does.
   bool can_begin(double& time) const;
-  /// Completion of all that has been enqueued so far.
-  Token last() const { return queue_.empty() ? nullptr : queue_.back()->done; }
+  /// Completion of all that has been enqueued so far; nullptr if nothing has.
+  Token last() const { return last_; }
   const std::deque<std::unique_ptr<Operation>>& queue() const { return queue_; }
 
   int device() const { return device_; }
@@ -35,14 +36,15 @@ class Stream {
   /// "gpu1/stream2"; stream 0 is the legacy default stream.
   std::string name() const;
 
-  bool destroyed = false;       // gone for the program, kept until its work is done
-  hb::StreamContexts contexts;  // for the race build
+  bool destroyed = false;   // gone for the program, kept until its work is done
+  StreamContexts contexts;  // what its CUDA threads run on
 
  private:
   int device_;
   int number_;
   bool blocking_;
   double free_at_ = 0;
+  Token last_;
   std::deque<std::unique_ptr<Operation>> queue_;
 };
 

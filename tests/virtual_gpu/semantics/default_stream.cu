@@ -17,7 +17,6 @@ class DefaultStreamAndOtherTest : public GpuTest, public testing::WithParamInter
   void expect_waiting(cudaStream_t stream, bool waits) {
     if (!waits) require(cudaStreamSynchronize(stream));
     EXPECT_EQ(cudaStreamQuery(stream), waits ? cudaErrorNotReady : cudaSuccess);
-    cudaGetLastError();
   }
 };
 
@@ -32,7 +31,6 @@ TEST_P(DefaultStreamAndOtherTest, DefaultStreamWaitsForEarlierWorkOfBlockingStre
   CUDA_OK(cudaEventRecord(done));
   if (GetParam().waits) {
     EXPECT_EQ(cudaEventQuery(done), cudaErrorNotReady);
-    cudaGetLastError();
     gate.open();
   }
   CUDA_OK(cudaEventSynchronize(done));
@@ -69,7 +67,6 @@ TEST_F(DefaultStreamTest, OrdersBlockingStreamsAmongEachOther) {
   append<<<1, 1>>>(digits.data(), 4);
   append<<<1, 1, 0, first>>>(digits.data(), 5);
   EXPECT_EQ(cudaStreamQuery(second), cudaErrorNotReady);
-  cudaGetLastError();
   gate.open();
   CUDA_OK(cudaDeviceSynchronize());
   EXPECT_EQ(digits.value(), 12345);
@@ -104,6 +101,21 @@ TEST_F(DefaultStreamTest, EventRecordedInItCapturesBlockingStreams) {
   EXPECT_EQ(result[0], 1);
 }
 
+// Synchronising with it, and asking it, is an action of it too: it waits for the blocking streams.
+TEST_F(DefaultStreamTest, SynchronizeAndQueryCoverBlockingStreams) {
+  PinnedArray<int> result(1, 0);
+  const Stream stream(cudaStreamDefault);
+  {
+    Gate gate;
+    gate.close(stream);
+    EXPECT_EQ(cudaStreamQuery(cudaStreamLegacy), cudaErrorNotReady);
+  }
+  set_late<<<1, 1, 0, stream>>>(result.data(), 1);
+  CUDA_OK(cudaStreamSynchronize(cudaStreamLegacy));
+  EXPECT_EQ(result[0], 1);
+  EXPECT_EQ(cudaStreamQuery(cudaStreamLegacy), cudaSuccess);
+}
+
 // cudaStreamWaitEvent in the default stream is an action of it: it holds back the blocking streams too.
 TEST_F(DefaultStreamTest, WaitInItHoldsBackBlockingStreams) {
   PinnedArray<int> x(1, 0), y(1, 0);
@@ -116,7 +128,6 @@ TEST_F(DefaultStreamTest, WaitInItHoldsBackBlockingStreams) {
   CUDA_OK(cudaStreamWaitEvent(cudaStreamLegacy, event, 0));
   copy_one<<<1, 1, 0, stream>>>(y.data(), x.data());
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
-  cudaGetLastError();
   gate.open();
   CUDA_OK(cudaStreamSynchronize(stream));
   EXPECT_EQ(y[0], 1);
@@ -134,7 +145,6 @@ TEST_F(DefaultStreamsOfTwoGpusTest, DefaultStreamsOfTwoGpusAreIndependent) {
   CUDA_OK(cudaDeviceSynchronize());
   EXPECT_EQ(result[0], 1);
   EXPECT_EQ(cudaEventQuery(held), cudaErrorNotReady);
-  cudaGetLastError();
 }
 
 }  // namespace

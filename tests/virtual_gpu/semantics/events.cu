@@ -21,7 +21,6 @@ TEST_F(EventsTest, WaitOrdersTwoStreams) {
   copy_one<<<1, 1, 0, consumer>>>(y.data(), x.data());
   CUDA_OK(cudaGetLastError());
   EXPECT_EQ(cudaStreamQuery(consumer), cudaErrorNotReady);
-  cudaGetLastError();
   gate.open();
   CUDA_OK(cudaStreamSynchronize(consumer));
   EXPECT_EQ(y.value(), 1);
@@ -78,7 +77,6 @@ TEST_F(EventsTest, WaitBeforeReRecordWaitsForTheOldRecord) {
   CUDA_OK(cudaStreamSynchronize(waiting));
   EXPECT_EQ(result[0], 1);
   EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady) << "the event now stands for the second record";
-  cudaGetLastError();
 }
 
 TEST_F(EventsTest, WaitAfterReRecordWaitsForTheNewRecord) {
@@ -93,7 +91,6 @@ TEST_F(EventsTest, WaitAfterReRecordWaitsForTheNewRecord) {
   CUDA_OK(cudaStreamWaitEvent(waiting, event, 0));
   copy_one<<<1, 1, 0, waiting>>>(y.data(), x.data());
   EXPECT_EQ(cudaStreamQuery(waiting), cudaErrorNotReady);
-  cudaGetLastError();
   gate.open();
   CUDA_OK(cudaStreamSynchronize(waiting));
   EXPECT_EQ(y.value(), 1);
@@ -129,7 +126,6 @@ TEST_F(EventsTest, RecordCapturesEarlierWorkOnly) {
   EXPECT_EQ(result[0], 1);
   EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
-  cudaGetLastError();
 }
 
 TEST_F(EventsTest, QueryTellsWhetherTheRecordIsComplete) {
@@ -139,7 +135,6 @@ TEST_F(EventsTest, QueryTellsWhetherTheRecordIsComplete) {
   gate.close(stream);
   CUDA_OK(cudaEventRecord(event, stream));
   EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
-  cudaGetLastError();
   gate.open();
   CUDA_OK(cudaEventSynchronize(event));
   EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
@@ -158,7 +153,6 @@ TEST_F(EventsTest, WaitOutlivesItsEvent) {
   event.reset();
   copy_one<<<1, 1, 0, consumer>>>(y.data(), x.data());
   EXPECT_EQ(cudaStreamQuery(consumer), cudaErrorNotReady);
-  cudaGetLastError();
   gate.open();
   CUDA_OK(cudaStreamSynchronize(consumer));
   EXPECT_EQ(y.value(), 1);
@@ -194,7 +188,6 @@ TEST_F(EventsTest, ElapsedTimeOfAPendingEventIsNotReady) {
   CUDA_OK(cudaEventRecord(stop, stream));
   float milliseconds = 0;
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, stop), cudaErrorNotReady);
-  cudaGetLastError();
 }
 
 TEST_F(EventsTest, ElapsedTimeNeedsTwoRecordsWithTiming) {
@@ -229,7 +222,6 @@ TEST_F(EventsOfTwoGpusTest, WaitOrdersStreamsOfTwoGpus) {
   CUDA_OK(cudaStreamWaitEvent(consumer, ready, 0));
   copy_one<<<1, 1, 0, consumer>>>(y.data(), x.data());
   EXPECT_EQ(cudaStreamQuery(consumer), cudaErrorNotReady);
-  cudaGetLastError();
   gate.open();
   // Synchronising and querying an event of another device is allowed too.
   CUDA_OK(cudaEventSynchronize(ready));

@@ -78,7 +78,6 @@ TEST_F(StreamsTest, QueryTellsWhetherWorkIsPending) {
   EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess) << "an empty stream";
   gate.close(stream);
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
-  cudaGetLastError();
   gate.open();
   CUDA_OK(cudaStreamSynchronize(stream));
   EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
@@ -90,7 +89,6 @@ TEST_F(StreamsTest, QueriesAloneSeeTheEnd) {
   set_late<<<1, 1, 0, stream>>>(result.data(), 1);
   cudaError_t state = cudaErrorNotReady;
   while (state == cudaErrorNotReady) state = cudaStreamQuery(stream);
-  cudaGetLastError();
   EXPECT_EQ(state, cudaSuccess);
   EXPECT_EQ(result[0], 1);
 }
@@ -104,7 +102,6 @@ TEST_F(StreamsTest, SynchronizeWaitsForItsOwnStreamOnly) {
   CUDA_OK(cudaStreamSynchronize(stream));
   EXPECT_EQ(result[0], 1);
   EXPECT_EQ(cudaStreamQuery(held), cudaErrorNotReady);
-  cudaGetLastError();
 }
 
 // API, cudaStreamDestroy: returns at once, the work is still done.
@@ -146,7 +143,6 @@ TEST_F(StreamsOfTwoGpusTest, DeviceSynchronizeCoversTheCurrentDeviceOnly) {
   CUDA_OK(cudaDeviceSynchronize());
   EXPECT_EQ(result[0], 1);
   EXPECT_EQ(cudaStreamQuery(held), cudaErrorNotReady);
-  cudaGetLastError();
 }
 
 TEST_F(StreamsTest, ManyStreamsDoNotMixTheirWork) {

@@ -1,0 +1,275 @@
+// Programs with one forgotten synchronisation each, and the same programs without the error.
+//   planted_bugs CASE bug|fixed SEED
+// The lines of the two accesses that race are marked "@CASE"; the test reads the marks and expects both lines
+// in the report. In the fixed program the same lines run in order.
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cuda/atomic>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "overlap/stream.hpp"
+#include "vgpu/control.hpp"
+
+namespace {
+
+using overlap::DeviceBuffer;
+using overlap::Event;
+using overlap::PinnedBuffer;
+using overlap::Stream;
+
+constexpr int kCount = 256;
+
+__global__ void fill(int* data, int value) { data[threadIdx.x] = value + static_cast<int>(threadIdx.x); }
+
+__global__ void add(const int* from, int* to) { to[threadIdx.x] += from[threadIdx.x]; }
+
+// ---- ring_wait: a ring all-gather in which a GPU passes a shard on before it has arrived
+// --------------------------------
+void ring_wait(bool fixed) {
+  constexpr int kGpus = 4;
+  std::vector<Stream> streams;
+  std::vector<DeviceBuffer<int>> slots;
+  std::vector<std::vector<Event>> arrived(kGpus);
+  for (int gpu = 0; gpu < kGpus; ++gpu) {
+    streams.emplace_back(gpu);
+    slots.emplace_back(gpu, kGpus * kCount);
+    cudaSetDevice(gpu);
+    fill<<<1, kCount, 0, streams[gpu]>>>(slots[gpu].data() + gpu * kCount, gpu);
+    for (int step = 0; step < kGpus; ++step) arrived[gpu].emplace_back(gpu);
+  }
+  for (int step = 0; step + 1 < kGpus; ++step) {
+    for (int gpu = 0; gpu < kGpus; ++gpu) {
+      const int next = (gpu + 1) % kGpus, shard = (gpu - step + kGpus) % kGpus;
+      const int previous = (gpu + kGpus - 1) % kGpus;
+      if (step > 0 && fixed) cudaStreamWaitEvent(streams[gpu], arrived[previous][step - 1]);
+      int* to = slots[next].data() + shard * kCount;
+      const int* from = slots[gpu].data() + shard * kCount;
+      cudaMemcpyPeerAsync(to, next, from, gpu, kCount * sizeof(int), streams[gpu]);  // @ring_wait @ring_wait
+      cudaEventRecord(arrived[gpu][step], streams[gpu]);
+    }
+  }
+  for (int gpu = 0; gpu < kGpus; ++gpu) cudaStreamSynchronize(streams[gpu]);
+}
+
+// ---- consumer_wait: a kernel reads what another stream's copy brings
+// ----------------------------------------------------
+void consumer_wait(bool fixed) {
+  PinnedBuffer<int> source(kCount);
+  for (int i = 0; i < kCount; ++i) source[i] = i;
+  DeviceBuffer<int> data(0, kCount), sum(0, kCount);
+  Stream transfer(0), compute(0);
+  Event arrived(0);
+  cudaMemsetAsync(sum.data(), 0, sum.bytes(), compute);
+  cudaMemcpyAsync(data.data(), source.data(), data.bytes(), cudaMemcpyHostToDevice,
+                  transfer);  // @consumer_wait
+  cudaEventRecord(arrived, transfer);
+  if (fixed) cudaStreamWaitEvent(compute, arrived);
+  add<<<1, kCount, 0, compute>>>(data.data(), sum.data());  // @consumer_wait
+  cudaStreamSynchronize(compute);
+  cudaStreamSynchronize(transfer);
+}
+
+// ---- two_streams: two kernels on two streams of one GPU
+// -----------------------------------------------------------------
+void two_streams(bool fixed) {
+  DeviceBuffer<int> data(0, kCount), sum(0, kCount);
+  Stream first(0), second(0);
+  Event filled(0);
+  cudaMemsetAsync(sum.data(), 0, sum.bytes(), second);
+  fill<<<1, kCount, 0, first>>>(data.data(), 1);  // @two_streams
+  cudaEventRecord(filled, first);
+  if (fixed) cudaStreamWaitEvent(second, filled);
+  add<<<1, kCount, 0, second>>>(data.data(), sum.data());  // @two_streams
+  cudaStreamSynchronize(first);
+  cudaStreamSynchronize(second);
+}
+
+// ---- syncthreads: a thread reads its neighbour's cell of shared memory
+// --------------------------------------------------
+__global__ void rotate(int* data, bool fixed) {
+  __shared__ int cells[kCount];
+  cells[threadIdx.x] = data[threadIdx.x];  // @syncthreads
+  if (fixed) __syncthreads();
+  data[threadIdx.x] = cells[(threadIdx.x + 1) % kCount];  // @syncthreads
+}
+void syncthreads(bool fixed) {
+  DeviceBuffer<int> data(0, kCount);
+  fill<<<1, kCount>>>(data.data(), 1);
+  rotate<<<1, kCount>>>(data.data(), fixed);
+  cudaDeviceSynchronize();
+}
+
+// ---- second_syncthreads: the buffer is filled again while others still read
+// ---------------------------------------------
+__global__ void rotate_twice(int* data, bool fixed) {
+  __shared__ int cells[kCount];
+  for (int round = 0; round < 2; ++round) {
+    cells[threadIdx.x] = data[threadIdx.x] + round;  // @second_syncthreads
+    __syncthreads();
+    data[threadIdx.x] = cells[(threadIdx.x + 1) % kCount];  // @second_syncthreads
+    if (fixed) __syncthreads();
+  }
+}
+void second_syncthreads(bool fixed) {
+  DeviceBuffer<int> data(0, kCount);
+  fill<<<1, kCount>>>(data.data(), 1);
+  rotate_twice<<<1, kCount>>>(data.data(), fixed);
+  cudaDeviceSynchronize();
+}
+
+// ---- histogram: all threads count in one cell
+// ---------------------------------------------------------------------------
+__global__ void count(int* total, bool fixed) {
+  if (fixed) {
+    atomicAdd(total, 1);
+  } else {
+    *total += 1;  // @histogram @histogram
+  }
+}
+void histogram(bool fixed) {
+  DeviceBuffer<int> total(0, 1);
+  cudaMemset(total.data(), 0, sizeof(int));
+  count<<<4, 64>>>(total.data(), fixed);
+  cudaDeviceSynchronize();
+}
+
+// ---- source_overwritten: the host changes pinned memory that a copy still reads
+// -----------------------------------------
+void source_overwritten(bool fixed) {
+  PinnedBuffer<int> source(kCount);
+  for (int i = 0; i < kCount; ++i) source[i] = i;
+  DeviceBuffer<int> data(0, kCount);
+  Stream stream(0);
+  cudaMemcpyAsync(data.data(), source.data(), data.bytes(), cudaMemcpyHostToDevice,
+                  stream);  // @source_overwritten
+  if (fixed) cudaStreamSynchronize(stream);
+  source[7] = -1;  // @source_overwritten
+  cudaStreamSynchronize(stream);
+}
+
+// ---- early_read: the host reads before the copy is done
+// -----------------------------------------------------------------
+void early_read(bool fixed) {
+  PinnedBuffer<int> result(kCount);
+  DeviceBuffer<int> data(0, kCount);
+  Stream stream(0);
+  fill<<<1, kCount, 0, stream>>>(data.data(), 1);
+  cudaMemcpyAsync(result.data(), data.data(), data.bytes(), cudaMemcpyDeviceToHost, stream);  // @early_read
+  if (fixed) cudaStreamSynchronize(stream);
+  volatile int seen = result[3];  // @early_read
+  (void)seen;
+  cudaStreamSynchronize(stream);
+}
+
+// ---- relaxed_flag: one kernel hands data to another by a flag without release and acquire
+// -------------------------------
+__global__ void produce(int* data, int* flag, bool fixed) {
+  *data = 42;  // @relaxed_flag
+  const cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
+  ready.store(1, fixed ? cuda::memory_order_release : cuda::memory_order_relaxed);
+}
+__global__ void consume(const int* data, int* flag, int* result, bool fixed) {
+  const cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
+  while (ready.load(fixed ? cuda::memory_order_acquire : cuda::memory_order_relaxed) == 0) {
+  }
+  *result = *data;  // @relaxed_flag
+}
+void relaxed_flag(bool fixed) {
+  DeviceBuffer<int> data(0, 1), flag(0, 1), result(0, 1);
+  cudaMemset(flag.data(), 0, sizeof(int));
+  cudaDeviceSynchronize();
+  Stream producer(0), consumer(0);
+  consume<<<1, 1, 0, consumer>>>(data.data(), flag.data(), result.data(), fixed);
+  produce<<<1, 1, 0, producer>>>(data.data(), flag.data(), fixed);
+  cudaStreamSynchronize(consumer);
+  cudaStreamSynchronize(producer);
+}
+
+// ---- plain_flag: the same with a volatile flag
+// --------------------------------------------------------------------------
+__global__ void raise(volatile int* flag, bool fixed) {
+  if (fixed) {
+    cuda::atomic_ref<int, cuda::thread_scope_device>(*const_cast<int*>(flag))
+        .store(1, cuda::memory_order_release);
+  } else {
+    *flag = 1;  // @plain_flag
+  }
+}
+__global__ void await(volatile int* flag, bool fixed) {
+  if (fixed) {
+    const cuda::atomic_ref<int, cuda::thread_scope_device> ready(*const_cast<int*>(flag));
+    while (ready.load(cuda::memory_order_acquire) == 0) {
+    }
+  } else {
+    while (*flag == 0) {  // @plain_flag
+    }
+  }
+}
+void plain_flag(bool fixed) {
+  DeviceBuffer<int> flag(0, 1);
+  cudaMemset(flag.data(), 0, sizeof(int));
+  cudaDeviceSynchronize();
+  Stream first(0), second(0);
+  await<<<1, 1, 0, first>>>(flag.data(), fixed);
+  raise<<<1, 1, 0, second>>>(flag.data(), fixed);
+  cudaStreamSynchronize(first);
+  cudaStreamSynchronize(second);
+}
+
+// ---- early_free: memory goes while another GPU's stream may still copy from it
+// ------------------------------------------
+void early_free(bool fixed) {
+  int* data = nullptr;
+  cudaSetDevice(0);
+  cudaMalloc(&data, kCount * sizeof(int));
+  cudaMemset(data, 0, kCount * sizeof(int));
+  cudaDeviceSynchronize();
+  DeviceBuffer<int> other(1, kCount);
+  Stream stream(1);
+  cudaMemcpyPeerAsync(other.data(), 1, data, 0, kCount * sizeof(int), stream);  // @early_free
+  if (fixed) cudaStreamSynchronize(stream);
+  CUDA_CHECK(cudaFree(data));  // @early_free
+  CUDA_CHECK(cudaStreamSynchronize(stream));
+}
+
+const std::map<std::string, void (*)(bool)> kCases = {
+    {"ring_wait", ring_wait},
+    {"consumer_wait", consumer_wait},
+    {"two_streams", two_streams},
+    {"syncthreads", syncthreads},
+    {"second_syncthreads", second_syncthreads},
+    {"histogram", histogram},
+    {"source_overwritten", source_overwritten},
+    {"early_read", early_read},
+    {"relaxed_flag", relaxed_flag},
+    {"plain_flag", plain_flag},
+    {"early_free", early_free},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
+    for (const auto& [name, run] : kCases) std::printf("%s\n", name.c_str());
+    return 0;
+  }
+  if (argc != 4 || !kCases.contains(argv[1])) {
+    std::fprintf(stderr, "usage: planted_bugs CASE bug|fixed SEED, or --list\n");
+    return 2;
+  }
+  try {
+    const std::string seed = argv[3];
+    if (seed != "time") vgpu::use_schedule(std::stoull(seed));
+    kCases.at(argv[1])(std::strcmp(argv[2], "fixed") == 0);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s; %s\n", error.what(), vgpu::last_error_detail().c_str());
+    return 2;
+  }
+  std::printf("hash %016llx\n", static_cast<unsigned long long>(vgpu::schedule_hash()));
+  return 0;
+}
