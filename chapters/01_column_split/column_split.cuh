@@ -7,7 +7,6 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -126,8 +125,7 @@ class ColumnSplitMatmul {
     DeviceBuffer<int> a, b, c;
   };
 
-  // ---- Step 1: A, and this GPU's columns of B, to the GPU
-  // ---------------------------------------------------------------
+  // ---- Step 1: A, and this GPU's columns of B, to the GPU -----------------------------------------------
   void copy_in(Gpu& gpu, const int* a, const int* b) {
     CUDA_CHECK(cudaMemcpyAsync(gpu.a.data(), a, gpu.a.bytes(), cudaMemcpyHostToDevice, gpu.stream));
     // On the host a row of B has n elements, on the GPU only its own columns: a copy of k short rows with two
@@ -138,8 +136,7 @@ class ColumnSplitMatmul {
                                  cudaMemcpyHostToDevice, gpu.stream));
   }
 
-  // ---- Step 2: the product, between two events of the same stream
-  // -------------------------------------------------------
+  // ---- Step 2: the product, between two events of the same stream ---------------------------------------
   void launch(Gpu& gpu) {
     const dim3 block(kTile, kTile);
     const dim3 grid((gpu.columns.size() + kTile - 1) / kTile, (shape_.m + kTile - 1) / kTile);
@@ -150,8 +147,7 @@ class ColumnSplitMatmul {
     CUDA_CHECK(cudaEventRecord(gpu.stop, gpu.stream));
   }
 
-  // ---- Step 3: this GPU's columns of C back into their place in the whole matrix
-  // ----------------------------------------
+  // ---- Step 3: this GPU's columns of C back into their place in the whole matrix ------------------------
   void copy_out(Gpu& gpu, int* c) {
     const std::size_t host_pitch = shape_.n * sizeof(int);
     const std::size_t width = gpu.columns.size() * sizeof(int);

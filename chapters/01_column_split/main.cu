@@ -131,6 +131,7 @@ const ChapterInfo kChapter = {
     .variants = {"one_gpu", "all_gpus"},
     .on_virtual_gpus = {.shape = {512, 1024, 128}, .gpus = 4, .iterations = 3, .warmup = 1},
     .on_real_gpus = {.shape = {4096, 8192, 1024}, .gpus = 16, .iterations = 20, .warmup = 3},
+    .on_race_build = {{.shape = {128, 256, 32}, .gpus = 4, .iterations = 1, .warmup = 0}},
 };
 
 void run(const Options& options) {

@@ -269,6 +269,7 @@ std::size_t size_of(ElementType type) {
 }
 
 const ChapterDefaults& ChapterInfo::defaults() const {
+  if (backend::race_detector() && on_race_build) return *on_race_build;
   return backend::modelled_time() ? on_virtual_gpus : on_real_gpus;
 }
 

@@ -112,11 +112,26 @@ class MutateTest(TemporaryFolder):
             "text at the end": (GOOD + "more\n", "after '--- end'"),
             "no change": (GOOD.replace("rank + 2", "rank + 1"), "the same text"),
             "empty original": (GOOD.replace("  int next = rank + 1;\n", ""), "original is empty"),
+            "race without report": (GOOD.replace("wrong result", "race"), "no line 'report"),
+            "report without race": ("report: a\n" + GOOD, "verdict race only"),
             "no such file": (GOOD.replace("sample.cuh", "other.cuh"), "does not exist"),
         }
         for name, (text, sentence) in cases.items():
             with self.subTest(name):
                 self.assert_refused(text, sentence)
+
+    def test_reported_place(self) -> None:
+        race = GOOD.replace("verdict: wrong result", "verdict: race\nreport: rank + 2")
+        source = (self.chapters / "01_sample" / "sample.cuh").read_text()
+
+        def place(text: str) -> str:
+            self.file.write_text(text)
+            return mutate.reported_place(mutate.read_mutant(self.file), source)
+        self.assertEqual(place(race), "sample.cuh:2")
+        self.assertEqual(place(race.replace("report: rank + 2", "report: b")), "sample.cuh:3")
+        for text, count in {"rank + 1": 0, "a": 2}.items():  # 'a' is in 'rank' too
+            with self.subTest(text), self.assertRaisesRegex(mutate.MutantError, f"occurs {count} times"):
+                place(race.replace("report: rank + 2", f"report: {text}"))
 
     def test_no_such_chapter(self) -> None:
         (self.chapters / "01_sample" / "main.cu").unlink()
@@ -142,7 +157,7 @@ class JudgeTest(TemporaryFolder):
     def test_each_verdict_is_accepted(self) -> None:
         for verdict, script in {"wrong result": "echo row 3; exit 1",
                                 "illegal access": "echo 'call: cudaErrorIllegalAddress (...)' >&2; exit 2",
-                                "race": "echo 'WARNING: data race' >&2; exit 3",
+                                "race": "echo 'virtual GPUs: data race in ...' >&2; exit 3",
                                 "deadlock": "echo 'Deadlock: all streams wait' >&2; exit 3"}.items():
             with self.subTest(verdict):
                 self.assertTrue(self.judge(script, verdict=verdict))
@@ -154,11 +169,13 @@ class JudgeTest(TemporaryFolder):
     def test_each_failure(self) -> None:
         cases = {
             "not noticed": (dict(mutant_script="exit 0"), "verdict is 'not noticed', not 'wrong result'"),
-            "another verdict": (dict(mutant_script="echo race; exit 3"), "verdict is 'race', not 'wrong result'"),
+            "another verdict": (dict(mutant_script="echo data race; exit 3"), "verdict is 'race', not 'wrong result'"),
             "wrong, not race": (dict(mutant_script="exit 1", verdict="race"), "verdict is 'wrong result', not 'race'"),
             "no report": (dict(mutant_script="exit 3", verdict="race"), "no race and no deadlock"),
             "trace is no race": (dict(mutant_script="echo trace; exit 3", verdict="race"), "no race and no deadlock"),
-            "two reports": (dict(mutant_script="echo race, deadlock; exit 3", verdict="race"), "race and of deadlock"),
+            "race of its own": (dict(mutant_script="echo a race; exit 3", verdict="race"), "no race and no deadlock"),
+            "two reports": (dict(mutant_script="echo data race, deadlock; exit 3", verdict="race"),
+                            "race and of deadlock"),
             "failed call": (dict(mutant_script="exit 2"), "exit status 2 is no verdict"),
             "skipped": (dict(mutant_script="exit 77"), "exit status 77 is no verdict"),
             "crash": (dict(mutant_script="kill -SEGV $$"), "ended by signal 11"),
@@ -170,6 +187,23 @@ class JudgeTest(TemporaryFolder):
         for name, (arguments, sentence) in cases.items():
             with self.subTest(name), self.assertRaisesRegex(judge.Refused, sentence):
                 self.judge(**arguments)
+
+    def test_place(self) -> None:
+        def call(report: str) -> str:
+            return judge.judge("race", self.program("original", "exit 0"),
+                               self.program("changed", f"echo 'data race: {report}'; exit 3"), [], 20, "x.cuh:12")
+        self.assertTrue(call("write at x.cuh:12, read at x.cuh:3"))
+        for report in ("x.cuh", "at x.cuh:121", "at x.cuh:1", "at max.cuh:12", "at a.x.cuh:12", "at x_cuh:12"):
+            with self.subTest(report), self.assertRaisesRegex(judge.Refused, "does not name x.cuh:12"):
+                call(report)
+
+    def test_start(self) -> None:
+        start = self.program("start", 'STARTED=yes exec "$@"')
+        arguments = ("race", self.program("original", '[ "$STARTED" = yes ]'),
+                     self.program("changed", 'echo "data race"; exit $([ "$STARTED" = yes ] && echo 3)'), [], 20)
+        self.assertTrue(judge.judge(*arguments, start=[str(start)]))
+        with self.assertRaisesRegex(judge.Refused, "unchanged program exits with 1"):
+            judge.judge(*arguments)
 
     def test_missing_program(self) -> None:
         with self.assertRaisesRegex(judge.Refused, "cannot be started"):
@@ -197,6 +231,8 @@ class RepositoryTest(unittest.TestCase):
                 mutant = mutate.read_mutant(path)
                 source = HERE.parent.parent / "chapters" / mutant.file
                 mutate.apply_mutant(mutant, source.read_text(encoding="utf-8"))
+                if mutant.report:
+                    mutate.reported_place(mutant, source.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

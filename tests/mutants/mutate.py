@@ -15,7 +15,10 @@ A mutant file says what is changed, and what the tests must say about it:
 
 `file` is a path inside chapters/. The original text, which may be part of a line, must occur in it exactly once, so
 that a mutant cannot get lost when the chapter changes. The program is the chapter whose name the mutant file's folder
-has. Verdicts: see judge.py.
+has. Verdicts: see judge.py. A mutant with the verdict `race` has one more line, which names a line of the changed file
+by a text that occurs in it once: the report must name that line too.
+
+    report: cudaMemcpyAsync(c,
 """
 import argparse
 import dataclasses
@@ -27,7 +30,8 @@ import sys
 from typing import List
 
 VERDICTS = ("wrong result", "illegal access", "race", "deadlock")
-_KEYS = ("why", "file", "verdict", "arguments")
+_KEYS = ("why", "file", "verdict", "arguments")  # all of them must be there
+_KEYS_OF_A_RACE = _KEYS + ("report",)
 _SEPARATORS = ("original", "mutant", "end")
 _LAYOUT = re.compile(r"(.*?)^--- original\n(.*?)^--- mutant\n(.*?)^--- end\n?(.*)", re.DOTALL | re.MULTILINE)
 
@@ -47,6 +51,7 @@ class Mutant:
     arguments: List[str]
     original: str
     mutant: str
+    report: str = ""
 
     @property
     def chapter(self) -> str:
@@ -61,10 +66,13 @@ def read_mutant(path: pathlib.Path) -> Mutant:
     fields = {}
     for line in header.splitlines():
         key, colon, value = line.partition(":")
-        if not colon or key not in _KEYS or key in fields or not value.strip():
+        if not colon or key not in _KEYS_OF_A_RACE or key in fields or not value.strip():
             raise MutantError(f"{path}: '{line}' is not one of the lines {', '.join(_KEYS)}, each with a value, once")
         fields[key] = value.strip()
-    missing = [key for key in _KEYS if key not in fields]
+    is_race = fields.get("verdict") == "race"
+    if "report" in fields and not is_race:
+        raise MutantError(f"{path}: a line 'report' belongs to the verdict race only")
+    missing = [key for key in (_KEYS_OF_A_RACE if is_race else _KEYS) if key not in fields]
     if missing:
         raise MutantError(f"{path}: no line '{missing[0]}: ...'")
     if fields["verdict"] not in VERDICTS:
@@ -74,7 +82,7 @@ def read_mutant(path: pathlib.Path) -> Mutant:
     if not original.strip() or original == mutant:
         raise MutantError(f"{path}: the original is empty, or the mutant is the same text")
     return Mutant(path, fields["why"], fields["file"], fields["verdict"], shlex.split(fields["arguments"]), original,
-                  mutant)
+                  mutant, fields.get("report", ""))
 
 
 def _split(path: pathlib.Path, text: str) -> List[str]:
@@ -92,6 +100,15 @@ def apply_mutant(mutant: Mutant, source: str) -> str:
     if count != 1:
         raise MutantError(f"{mutant.path}: the original text occurs {count} times in {mutant.file}, not once")
     return source.replace(mutant.original, mutant.mutant)
+
+
+def reported_place(mutant: Mutant, source: str) -> str:
+    """The place that the report of a race must name, as "file.cuh:12"; `source` is the unchanged chapter's."""
+    changed = apply_mutant(mutant, source)
+    count = changed.count(mutant.report)
+    if count != 1:
+        raise MutantError(f"{mutant.path}: the text of 'report' occurs {count} times in the changed file, not once")
+    return f"{pathlib.Path(mutant.file).name}:{changed[:changed.index(mutant.report)].count(chr(10)) + 1}"
 
 
 def make_tree(mutant: Mutant, chapters: pathlib.Path, output: pathlib.Path) -> None:

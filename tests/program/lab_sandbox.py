@@ -12,7 +12,7 @@ from typing import Dict, List, Optional
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
 BARE = ("bash sh env dirname readlink basename sort head tail paste mkdir rm cat nproc timeout grep sed uname wc"
-        " cp").split()
+        " cp mktemp true").split()
 
 # What each package brings: path below the prefix -> content. A file in bin/ is a shell script.
 PACKAGES = {
@@ -66,7 +66,8 @@ class Sandbox(unittest.TestCase):
         self.bin.mkdir(parents=True)
         (self.root / "tools").mkdir(parents=True)
         shutil.copy(REPOSITORY / "lab", self.root)
-        shutil.copy(REPOSITORY / "tools" / "setup.sh", self.root / "tools")
+        for tool in ("setup.sh", "race_run"):
+            shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
         for tool in BARE:
             # A copy and no link: a test may write a stand-in over it, and must not reach the true one.
             shutil.copy(shutil.which(tool) or self.fail(f"{tool} is not here"), self.bin)

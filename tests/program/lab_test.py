@@ -13,11 +13,11 @@ class LabTest(Sandbox):
 
 class UsageTest(LabTest):
     def test_help(self) -> None:
-        for arguments in (["--help"], ["run", "--help"], ["test", "--help"]):
+        for arguments in (["--help"], ["run", "--help"], ["test", "--help"], ["race", "--help"]):
             result = self.lab(*arguments)
             self.assertEqual(result.returncode, 0)
             self.assertEqual(result.stderr, "")
-            for word in ("run", "test", "doctor", "--backend", "--yes", "--all"):
+            for word in ("run", "test", "race", "doctor", "--backend", "--yes", "--all", "--test"):
                 self.assertIn(word, result.stdout)
         self.assertEqual(self.calls(), [])
 
@@ -27,7 +27,6 @@ class UsageTest(LabTest):
     def test_refusals(self) -> None:
         cases = {
             ("walk",): "unknown command 'walk'",
-            ("race", "01"): "unknown command 'race'",
             ("bench",): "unknown command 'bench'",
             ("docs",): "unknown command 'docs'",
             ("run", "21"): "no chapter '21'; the chapters are: 01_first, 02_second",
@@ -40,7 +39,12 @@ class UsageTest(LabTest):
             ("run", "--all"): "unknown option --all",
             ("--all", "test"): "unknown option --all",
             ("test", "01", "02"): "unexpected argument '02'",
-            ("test", "--", "x"): "only run passes arguments on: x",
+            ("test", "--", "x"): "only run and race pass arguments on: x",
+            ("race", "--test", "--", "x"): "only run and race pass arguments on: x",
+            ("race", "09"): "no chapter '09'",
+            ("race", "--all"): "unknown option --all",
+            ("race", "--backend", "cuda"): "the race detector works on virtual GPUs only",
+            ("run", "--test"): "unknown option --test",
             ("doctor", "01"): "unexpected argument '01'",
             ("run", "--backend", "opencl"): "--backend is 'opencl'",
             ("run", "--backend"): "--backend is 'nothing'",

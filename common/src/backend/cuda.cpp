@@ -83,6 +83,8 @@ const char* name() { return "cuda"; }
 
 bool modelled_time() { return false; }
 
+bool race_detector() { return false; }
+
 double host_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double, std::milli>(now).count();

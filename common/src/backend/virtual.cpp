@@ -25,6 +25,14 @@ const char* name() { return "virtual"; }
 
 bool modelled_time() { return true; }
 
+bool race_detector() {
+#ifdef __SANITIZE_THREAD__
+  return true;
+#else
+  return false;
+#endif
+}
+
 double host_ms() { return vgpu::host_time_ms(); }
 
 void configure(const BackendOptions& options) {

@@ -72,6 +72,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags = 0);
+/// Calls `function(data)` once the stream's earlier work is done; its later work waits for the function. CUDA
+/// calls in it fail with cudaErrorNotPermitted.
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data);
 
 // Events
 cudaError_t cudaEventCreate(cudaEvent_t* event);

@@ -18,6 +18,10 @@ cudaError_t api_call(const char* name, Function function) {
       throw ApiError(cudaErrorNotSupported, "virtual GPUs are driven by one host thread only");
     }
     state->host.now += state->machine.host_call_ns;
+    if (state->in_host_function) {
+      throw ApiError(cudaErrorNotPermitted,
+                     "CUDA calls are not permitted in a function of cudaLaunchHostFunc");
+    }
     state->throw_if_faulted();
     function(*state);
     return cudaSuccess;
@@ -32,8 +36,9 @@ cudaError_t api_call(const char* name, Function function) {
     sentence = error.what();
   }
   if (state != nullptr) {
-    // cudaErrorNotReady is an answer, not an error that cudaGetLastError should find later.
-    if (code != cudaErrorNotReady) state->host.last_error = code;
+    // cudaErrorNotReady is an answer, not an error that cudaGetLastError should find later. A function of
+    // cudaLaunchHostFunc stands for another thread, which has a last error of its own.
+    if (code != cudaErrorNotReady && !state->in_host_function) state->host.last_error = code;
     state->last_error_detail = std::string(name) + ": " + sentence;
   }
   return code;

@@ -21,6 +21,10 @@ Place locate(Runtime& runtime, const void* pointer, std::size_t pitch, std::size
   if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, "the pointer is null");
   auto* data = static_cast<std::byte*>(const_cast<void*>(pointer));
   const Allocation* allocation = runtime.memory.find(pointer);
+  if (allocation == nullptr && runtime.memory.reserves(pointer)) {
+    throw ApiError(cudaErrorInvalidValue,
+                   "the memory is not there: it lies " + runtime.memory.locate(pointer));
+  }
   if (allocation == nullptr) return {{data, pitch, kHost}, true};
   const std::size_t room = allocation->bytes - static_cast<std::size_t>(data - allocation->begin);
   const std::size_t needed = (height - 1) * pitch + width;

@@ -82,7 +82,20 @@ Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler,
     dynamic_shared_ = make_shared_memory(grid.dynamic_shared_bytes, kSharedAlignment);
 }
 
-Block::~Block() = default;
+inline hb::Context Block::context_of(const Thread& thread) const {
+  return launch_.stream->contexts.of(linear_index_, static_cast<std::size_t>(&thread - threads_.data()));
+}
+
+inline FiberPool& Block::fibers_of(const Thread& thread) const {
+  return launch_.stream->contexts.fibers(linear_index_, static_cast<std::size_t>(&thread - threads_.data()));
+}
+
+Block::~Block() {
+  // After a fault or a deadlock its threads are abandoned where they are; others may have their stacks.
+  for (const Thread& thread : threads_) {
+    if (thread.fiber != nullptr) fibers_of(thread).put(*thread.fiber);
+  }
+}
 
 Block::SharedMemory Block::make_shared_memory(std::size_t bytes, std::size_t alignment) {
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
@@ -90,14 +103,6 @@ Block::SharedMemory Block::make_shared_memory(std::size_t bytes, std::size_t ali
   if (memory == nullptr) throw std::bad_alloc();
   std::memset(memory, kPoison, rounded);
   return SharedMemory(memory);
-}
-
-inline hb::Context Block::context_of(const Thread& thread) const {
-  return launch_.stream->contexts.of(linear_index_, static_cast<std::size_t>(&thread - threads_.data()));
-}
-
-inline FiberPool& Block::fibers_of(const Thread& thread) const {
-  return launch_.stream->contexts.fibers(linear_index_, static_cast<std::size_t>(&thread - threads_.data()));
 }
 
 class Block::RuntimeTurn {
@@ -136,7 +141,8 @@ Block::State Block::run() {
   state_ = State::kReady;
   runnable_.append(polling_);
   const std::uint64_t before = basic_blocks();
-  switch_fiber(scheduler_fiber, next());
+  Fiber& first = next();
+  if (&first != &scheduler_fiber) switch_fiber(scheduler_fiber, first);
   work_ += basic_blocks() - before;
   running_block = nullptr;
   return state_;
@@ -145,6 +151,7 @@ Block::State Block::run() {
 inline void Block::become(Thread& thread) {
   current_ = &thread;
   threadIdx = thread.index;
+  ++turns;
 }
 
 /// The fiber that runs next: a suspended thread's, a fresh one for threads that have not started, or the
@@ -165,10 +172,19 @@ inline Fiber& Block::next() {
   return scheduler_fiber;
 }
 
-/// A fiber that will run the next thread to start.
+/// A fiber that will run the next thread to start; the scheduler's if the host has no memory for its stack.
 Fiber& Block::fresh_fiber() {
-  running_fiber = &fibers_of(next_to_start()).get(&Block::fiber_entry);
-  return *running_fiber;
+  try {
+    running_fiber = &fibers_of(next_to_start()).get(&Block::fiber_entry);
+    return *running_fiber;
+  } catch (const std::bad_alloc&) {
+    state_ = State::kFaulted;
+    fault_code_ = cudaErrorLaunchOutOfResources;
+    fault_sentence_ =
+        "kernel '" + grid_.name +
+        "': so many CUDA threads wait at the same time that the host has no memory for their stacks";
+    return scheduler_fiber;
+  }
 }
 
 void Block::fiber_entry() { running_block->run_threads(*running_fiber); }
@@ -203,6 +219,7 @@ inline void Block::suspend() {
 
 void Block::end_thread() {
   --alive_;
+  current_->fiber = nullptr;
   scheduler_.note_progress();
   if (alive_ > 0 && at_barrier_.size() == alive_) open_barrier();
   Warp& warp = warps_[current_->warp];

@@ -25,7 +25,7 @@ class Block;
 struct Thread {
   uint3 index;
   int lane, warp;
-  Fiber* fiber = nullptr;                // where it is suspended or runs
+  Fiber* fiber = nullptr;                // where it is suspended or runs; nullptr: not started, or ended
   const void* loaded_address = nullptr;  // its last atomic load, and what it saw
   std::uint64_t loaded_bits = 0;
 };

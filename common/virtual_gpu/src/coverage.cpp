@@ -10,8 +10,7 @@ constexpr std::int64_t kSlice = 100000;
 
 std::int64_t left_in_slice = kSlice;
 std::uint64_t slices = 0;
-const vgpu::Thread* last_thread = nullptr;
-const vgpu::Block* last_block = nullptr;
+std::uint64_t last_turn = 0;
 
 [[gnu::noinline]] void end_slice() {
   left_in_slice = kSlice;
@@ -19,10 +18,10 @@ const vgpu::Block* last_block = nullptr;
   vgpu::Block* block = vgpu::current_block();
   if (block == nullptr) return;
   // Interrupt only a thread that has used up a whole slice alone: it may be waiting for somebody else.
-  const bool same = block == last_block && &block->current() == last_thread;
-  last_block = block;
-  last_thread = &block->current();
-  if (same) block->poll(block->grid().poll_ns);
+  // Others must never be interrupted: where their slices end depends on the compiler, and so would the
+  // schedule.
+  if (last_turn == vgpu::turns) block->poll(block->grid().poll_ns);
+  last_turn = vgpu::turns;
 }
 
 }  // namespace

@@ -6,6 +6,9 @@
 
 namespace vgpu {
 
+/// Grows whenever a CUDA thread begins or goes on.
+inline std::uint64_t turns = 0;
+
 /// Basic blocks run so far by the whole program.
 std::uint64_t basic_blocks();
 

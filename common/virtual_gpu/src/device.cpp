@@ -1,6 +1,7 @@
 #include "device.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace vgpu {
 
@@ -34,24 +35,34 @@ bool Multiprocessors::find_on(const Multiprocessor& multiprocessor, const Footpr
   return true;
 }
 
-bool Multiprocessors::find(const Footprint& block, double not_before, Place& place) const {
+bool Multiprocessors::find(const Footprint& block, double not_before, bool any_time, Place& place) const {
   bool found = false;
-  std::size_t fewest = 0;
+  Load least;
   for (int i = 0; i < static_cast<int>(multiprocessors_.size()); ++i) {
     double time;
     if (!find_on(multiprocessors_[i], block, not_before, time)) continue;
     // Ties go to the multiprocessor with the fewest blocks, as on real GPUs: blocks spread out before they
     // pile up.
-    const auto& residents = multiprocessors_[i].residents;
-    const std::size_t load = std::count_if(residents.begin(), residents.end(),
-                                           [time](const Resident& resident) { return resident.end > time; });
-    if (!found || time < place.time || (time == place.time && load < fewest)) {
-      place = {i, time};
-      fewest = load;
-      found = true;
-    }
+    const Load load = load_after(multiprocessors_[i], any_time ? std::numeric_limits<double>::max() : time);
+    const bool better = any_time ? std::tie(load, time) < std::tie(least, place.time)
+                                 : std::tie(time, load) < std::tie(place.time, least);
+    if (found && !better) continue;
+    place = {i, time};
+    least = load;
+    found = true;
   }
   return found;
+}
+
+Multiprocessors::Load Multiprocessors::load_after(const Multiprocessor& multiprocessor, double time) {
+  Load load;
+  for (const Resident& resident : multiprocessor.residents) {
+    if (resident.end <= time) continue;
+    ++load.blocks;
+    load.threads += resident.block.threads;
+    load.shared_bytes += resident.block.shared_bytes;
+  }
+  return load;
 }
 
 int Multiprocessors::occupy(const Footprint& block, const Place& place) {

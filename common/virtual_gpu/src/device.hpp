@@ -1,6 +1,7 @@
 // One virtual GPU: its streams, and the hardware whose time the model accounts for.
 #pragma once
 
+#include <compare>
 #include <limits>
 #include <memory>
 #include <set>
@@ -32,7 +33,9 @@ class Multiprocessors {
   /// Blocks of that size that one multiprocessor holds at once; 0 if it holds none.
   int capacity(const Footprint& block) const;
   /// The earliest place at or after `not_before` that needs no running block to end; false if there is none.
-  bool find(const Footprint& block, double not_before, Place& place) const;
+  /// With `any_time` the least loaded place, however early or late: then what fits later does not depend on
+  /// modelled times.
+  bool find(const Footprint& block, double not_before, bool any_time, Place& place) const;
   /// Takes the place until release(). Returns an id for it.
   int occupy(const Footprint& block, const Place& place);
   void release(int id, int multiprocessor, double end);
@@ -49,6 +52,14 @@ class Multiprocessors {
     std::vector<Resident> residents;  // by end
     double forgotten = 0;             // who ended until then is no longer listed
   };
+  /// What is on a multiprocessor at some time; ordered by blocks first.
+  struct Load {
+    int blocks = 0;
+    int threads = 0;
+    std::size_t shared_bytes = 0;
+    auto operator<=>(const Load&) const = default;
+  };
+  static Load load_after(const Multiprocessor& multiprocessor, double time);
   bool find_on(const Multiprocessor& multiprocessor, const Footprint& block, double not_before,
                double& time) const;
 

@@ -28,9 +28,12 @@ std::string position(const uint3& p) {
 /// Runs in place of the kernel's code after the handler has returned.
 void abandon_block() {
   Block& block = *current_block();
+  const std::string what =
+      block.current().fiber->overflows_at(fault_address)
+          ? "has used up its stack: the recursion is too deep, or local arrays are too large"
+          : "accessed memory that is not there: " + runtime().memory.locate(fault_address);
   block.fault("kernel '" + block.grid().name + "', block " + position(blockIdx) + ", thread " +
-                  position(threadIdx) +
-                  " accessed memory that is not there: " + runtime().memory.locate(fault_address),
+                  position(threadIdx) + " " + what,
               cudaErrorIllegalAddress);
 }
 

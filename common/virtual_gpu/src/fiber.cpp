@@ -79,10 +79,15 @@ std::size_t whole_pages(std::size_t bytes) { return (bytes + page_size() - 1) / 
 // cache lines further down, modulo one page.
 constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kColours = 63;
+// Several, so that a function with large local arrays does not step over them.
+constexpr std::size_t kGuardPages = 16;
+std::size_t mapped_bytes(std::size_t stack_bytes) {
+  return whole_pages(stack_bytes) + (kGuardPages + 1) * page_size();
+}
 }  // namespace
 
 FiberPool::~FiberPool() {
-  const std::size_t mapped = whole_pages(stack_bytes_) + 2 * page_size();
+  const std::size_t mapped = mapped_bytes(stack_bytes_);
   for (const auto& fiber : all_) {
     const auto end = (reinterpret_cast<std::uintptr_t>(fiber->stack_top) / page_size() + 1) * page_size();
     munmap(reinterpret_cast<void*>(end - mapped), mapped);
@@ -90,13 +95,15 @@ FiberPool::~FiberPool() {
 }
 
 std::unique_ptr<Fiber> FiberPool::make() {
-  // From below: guard page, stack, one page that takes up the colour.
-  const std::size_t mapped = whole_pages(stack_bytes_) + 2 * page_size();
+  // From below: guard pages, stack, one page that takes up the colour.
+  const std::size_t mapped = mapped_bytes(stack_bytes_);
   void* base =
       mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) throw std::bad_alloc();
-  mprotect(base, page_size(), PROT_NONE);
+  mprotect(base, kGuardPages * page_size(), PROT_NONE);
   auto fiber = std::make_unique<Fiber>();
+  fiber->guard_begin = static_cast<std::byte*>(base);
+  fiber->guard_end = fiber->guard_begin + kGuardPages * page_size();
   const std::size_t colour = (1 + all_.size() % kColours) * kCacheLine;
   fiber->stack_top = static_cast<std::byte*>(base) + mapped - colour;
   return fiber;

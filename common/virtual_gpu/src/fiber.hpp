@@ -24,13 +24,18 @@ struct Fiber {
   void* stack_pointer = nullptr;
 #endif
   std::byte* stack_top = nullptr;  // nullptr: the operating system's stack
+  std::byte* guard_begin = nullptr;
+  std::byte* guard_end = nullptr;  // where the stack begins
+
+  /// True if an access to `address` says that the stack was too small.
+  bool overflows_at(const void* address) const { return guard_begin <= address && address < guard_end; }
 };
 
 /// Continues `to` and leaves the running context in `from`. Returns when somebody switches to `from`.
 void switch_fiber(Fiber& from, Fiber& to);
 
-/// Makes fibers and keeps their stacks for the next one. Stacks are reserved, not touched; a guard page below
-/// each turns an overflow into a fault instead of a silent overwrite.
+/// Makes fibers and keeps their stacks for the next one. Stacks are reserved, not touched; guard pages below
+/// each turn an overflow into a fault instead of a silent overwrite.
 class FiberPool {
  public:
   /// `stack_bytes` is rounded up to whole pages.

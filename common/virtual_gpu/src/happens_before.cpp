@@ -64,6 +64,7 @@ void enter(Context context) {
   __tsan_switch_to_fiber(context, kNoSync);
 }
 
+Context running_context() { return contexts.running; }
 Context runtime_context() { return contexts.runtime; }
 Context host_context() { return contexts.host; }
 

@@ -38,6 +38,7 @@ struct CallSite {
 void start();
 /// The calling thread goes on as this context. No order arises.
 void enter(Context context);
+Context running_context();
 Context runtime_context();
 Context host_context();
 /// A new context, ordered after nothing but the start.
@@ -68,6 +69,7 @@ void* caller_mark();
 
 inline void start() {}
 inline void enter(Context) {}
+inline Context running_context() { return nullptr; }
 inline Context runtime_context() { return nullptr; }
 inline Context host_context() { return nullptr; }
 inline Context make_context(const std::string&) { return nullptr; }
@@ -83,13 +85,16 @@ inline std::string describe(const CallSite&) { return {}; }
 
 #endif
 
-/// The runtime works in the host's stead until the end of the scope.
+/// The runtime works in its caller's stead until the end of the scope.
 class RuntimeScope {
  public:
-  RuntimeScope() { enter(runtime_context()); }
-  ~RuntimeScope() { enter(host_context()); }
+  RuntimeScope() : caller_(running_context()) { enter(runtime_context()); }
+  ~RuntimeScope() { enter(caller_); }
   RuntimeScope(const RuntimeScope&) = delete;
   RuntimeScope& operator=(const RuntimeScope&) = delete;
+
+ private:
+  [[maybe_unused]] Context caller_;
 };
 
 }  // namespace vgpu::hb

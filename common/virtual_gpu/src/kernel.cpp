@@ -32,7 +32,7 @@ void KernelLaunch::begin(double now) {
 void KernelLaunch::offer(std::vector<Step>& steps) {
   if (started_ < total_) {
     if (place_version_ != device_.multiprocessors.version()) {
-      has_place_ = device_.multiprocessors.find(footprint_, start_, place_);
+      has_place_ = device_.multiprocessors.find(footprint_, start_, runtime_.scheduler.random(), place_);
       place_version_ = device_.multiprocessors.version();
     }
     if (has_place_) steps.push_back({place_.time, this, static_cast<std::int64_t>(started_)});

@@ -120,8 +120,9 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body) {
     Stream& stream = runtime.stream(launch.stream);
     Device& device = runtime.current_device();
     if (stream.device() != device.id) {
-      throw ApiError(cudaErrorInvalidResourceHandle,
-                     "the kernel is launched on GPU " + std::to_string(device.id) + " into " + stream.name());
+      throw ApiError(cudaErrorInvalidResourceHandle, "kernel '" + short_name(info.signature) +
+                                                         "' is launched on GPU " + std::to_string(device.id) +
+                                                         " into " + stream.name());
     }
     const auto raised = runtime.dynamic_shared_limits.find(info.key);
     const std::size_t dynamic_limit = raised == runtime.dynamic_shared_limits.end()

@@ -1,8 +1,10 @@
 #include "machine.hpp"
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 
 namespace vgpu {
@@ -34,11 +36,17 @@ class Section {
     if (!value.is_number()) fail(std::string("'") + field + "' must be a number");
     const double number = value.get<double>();
     if (!(number >= low && number <= high)) {
-      fail(std::string("'") + field + "' must be between " + json(low).dump() + " and " + json(high).dump());
+      std::ostringstream sentence;
+      sentence << "'" << field << "' must be between " << low << " and " << high;
+      fail(sentence.str());
     }
     return number;
   }
-  int integer(const char* field, int low, int high) { return static_cast<int>(number(field, low, high)); }
+  int integer(const char* field, int low, int high) {
+    const double value = number(field, low, high);
+    if (value != std::floor(value)) fail(std::string("'") + field + "' must be a whole number");
+    return static_cast<int>(value);
+  }
   std::string text(const char* field) {
     const json value = take(field);
     if (!value.is_string()) fail(std::string("'") + field + "' must be text");
@@ -94,7 +102,7 @@ void read_gpu(Section gpu, Machine& machine) {
 Machine load_machine(const std::string& name_or_file) {
   const auto file = find_file(name_or_file);
   std::ifstream stream(file);
-  if (!stream) {
+  if (!stream || std::filesystem::is_directory(file)) {
     throw std::runtime_error("machine description: '" + name_or_file +
                              "' is neither a shipped machine nor a readable file");
   }

@@ -82,6 +82,18 @@ Allocation* Memory::find(const void* pointer) {
   return inside && !allocation.freed ? &allocation : nullptr;
 }
 
+bool Memory::reserves(const void* pointer) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto holds = [address](const Allocation& allocation) {
+    if (allocation.kind == MemoryKind::kRegistered) return false;
+    const auto first = reinterpret_cast<std::uintptr_t>(allocation.begin) - lead(allocation.bytes) - kGuard;
+    return address - first < whole_pages(allocation.bytes) + 2 * kGuard;
+  };
+  const auto next = table_.upper_bound(address);
+  return (next != table_.end() && holds(next->second)) ||
+         (next != table_.begin() && holds(std::prev(next)->second));
+}
+
 std::string Memory::locate(const void* pointer) const {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const auto next = table_.upper_bound(address);

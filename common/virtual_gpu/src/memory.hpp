@@ -41,6 +41,9 @@ class Memory {
 
   /// The live allocation that contains `pointer`, or nullptr: pageable host memory.
   Allocation* find(const void* pointer);
+  /// True if the address belongs to the virtual GPUs: live, freed or between two allocations. Then it is no
+  /// memory of the program's own.
+  bool reserves(const void* pointer) const;
   /// Says where an address lies: "12 bytes behind a cudaMalloc of 4096 bytes on GPU 0". For error messages.
   std::string locate(const void* address) const;
 

@@ -84,6 +84,7 @@ class Runtime {
   std::map<std::pair<int, int>, Traffic> traffic;  // by source and destination
   std::string last_error_detail;
   bool deadlock_reported = false;
+  bool in_host_function = false;  // a function of cudaLaunchHostFunc is running
   const std::thread::id thread = std::this_thread::get_id();
 
  private:

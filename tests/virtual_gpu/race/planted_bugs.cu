@@ -23,13 +23,13 @@ using overlap::PinnedBuffer;
 using overlap::Stream;
 
 constexpr int kCount = 256;
+constexpr std::size_t kBytes = kCount * sizeof(int);
 
 __global__ void fill(int* data, int value) { data[threadIdx.x] = value + static_cast<int>(threadIdx.x); }
 
 __global__ void add(const int* from, int* to) { to[threadIdx.x] += from[threadIdx.x]; }
 
-// ---- ring_wait: a ring all-gather in which a GPU passes a shard on before it has arrived
-// --------------------------------
+// ---- ring_wait: a ring all-gather in which a GPU passes a shard on before it has arrived ----------------
 void ring_wait(bool fixed) {
   constexpr int kGpus = 4;
   std::vector<Stream> streams;
@@ -49,15 +49,14 @@ void ring_wait(bool fixed) {
       if (step > 0 && fixed) cudaStreamWaitEvent(streams[gpu], arrived[previous][step - 1]);
       int* to = slots[next].data() + shard * kCount;
       const int* from = slots[gpu].data() + shard * kCount;
-      cudaMemcpyPeerAsync(to, next, from, gpu, kCount * sizeof(int), streams[gpu]);  // @ring_wait @ring_wait
+      cudaMemcpyPeerAsync(to, next, from, gpu, kBytes, streams[gpu]);  // @ring_wait @ring_wait
       cudaEventRecord(arrived[gpu][step], streams[gpu]);
     }
   }
   for (int gpu = 0; gpu < kGpus; ++gpu) cudaStreamSynchronize(streams[gpu]);
 }
 
-// ---- consumer_wait: a kernel reads what another stream's copy brings
-// ----------------------------------------------------
+// ---- consumer_wait: a kernel reads what another stream's copy brings ------------------------------------
 void consumer_wait(bool fixed) {
   PinnedBuffer<int> source(kCount);
   for (int i = 0; i < kCount; ++i) source[i] = i;
@@ -65,8 +64,7 @@ void consumer_wait(bool fixed) {
   Stream transfer(0), compute(0);
   Event arrived(0);
   cudaMemsetAsync(sum.data(), 0, sum.bytes(), compute);
-  cudaMemcpyAsync(data.data(), source.data(), data.bytes(), cudaMemcpyHostToDevice,
-                  transfer);  // @consumer_wait
+  cudaMemcpyAsync(data.data(), source.data(), kBytes, cudaMemcpyHostToDevice, transfer);  // @consumer_wait
   cudaEventRecord(arrived, transfer);
   if (fixed) cudaStreamWaitEvent(compute, arrived);
   add<<<1, kCount, 0, compute>>>(data.data(), sum.data());  // @consumer_wait
@@ -74,8 +72,7 @@ void consumer_wait(bool fixed) {
   cudaStreamSynchronize(transfer);
 }
 
-// ---- two_streams: two kernels on two streams of one GPU
-// -----------------------------------------------------------------
+// ---- two_streams: two kernels on two streams of one GPU -------------------------------------------------
 void two_streams(bool fixed) {
   DeviceBuffer<int> data(0, kCount), sum(0, kCount);
   Stream first(0), second(0);
@@ -89,8 +86,7 @@ void two_streams(bool fixed) {
   cudaStreamSynchronize(second);
 }
 
-// ---- syncthreads: a thread reads its neighbour's cell of shared memory
-// --------------------------------------------------
+// ---- syncthreads: a thread reads its neighbour's cell of shared memory ----------------------------------
 __global__ void rotate(int* data, bool fixed) {
   __shared__ int cells[kCount];
   cells[threadIdx.x] = data[threadIdx.x];  // @syncthreads
@@ -104,8 +100,7 @@ void syncthreads(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- second_syncthreads: the buffer is filled again while others still read
-// ---------------------------------------------
+// ---- second_syncthreads: the buffer is filled again while others still read -----------------------------
 __global__ void rotate_twice(int* data, bool fixed) {
   __shared__ int cells[kCount];
   for (int round = 0; round < 2; ++round) {
@@ -122,8 +117,7 @@ void second_syncthreads(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- histogram: all threads count in one cell
-// ---------------------------------------------------------------------------
+// ---- histogram: all threads count in one cell -----------------------------------------------------------
 __global__ void count(int* total, bool fixed) {
   if (fixed) {
     atomicAdd(total, 1);
@@ -138,22 +132,20 @@ void histogram(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-// ---- source_overwritten: the host changes pinned memory that a copy still reads
-// -----------------------------------------
+// ---- source_overwritten: the host changes pinned memory that a copy still reads -------------------------
 void source_overwritten(bool fixed) {
   PinnedBuffer<int> source(kCount);
   for (int i = 0; i < kCount; ++i) source[i] = i;
   DeviceBuffer<int> data(0, kCount);
   Stream stream(0);
-  cudaMemcpyAsync(data.data(), source.data(), data.bytes(), cudaMemcpyHostToDevice,
-                  stream);  // @source_overwritten
+  constexpr auto kUp = cudaMemcpyHostToDevice;
+  cudaMemcpyAsync(data.data(), source.data(), kBytes, kUp, stream);  // @source_overwritten
   if (fixed) cudaStreamSynchronize(stream);
   source[7] = -1;  // @source_overwritten
   cudaStreamSynchronize(stream);
 }
 
-// ---- early_read: the host reads before the copy is done
-// -----------------------------------------------------------------
+// ---- early_read: the host reads before the copy is done -------------------------------------------------
 void early_read(bool fixed) {
   PinnedBuffer<int> result(kCount);
   DeviceBuffer<int> data(0, kCount);
@@ -166,8 +158,7 @@ void early_read(bool fixed) {
   cudaStreamSynchronize(stream);
 }
 
-// ---- relaxed_flag: one kernel hands data to another by a flag without release and acquire
-// -------------------------------
+// ---- relaxed_flag: one kernel hands data to another by a flag without release and acquire ---------------
 __global__ void produce(int* data, int* flag, bool fixed) {
   *data = 42;  // @relaxed_flag
   const cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
@@ -190,8 +181,7 @@ void relaxed_flag(bool fixed) {
   cudaStreamSynchronize(producer);
 }
 
-// ---- plain_flag: the same with a volatile flag
-// --------------------------------------------------------------------------
+// ---- plain_flag: the same with a volatile flag ----------------------------------------------------------
 __global__ void raise(volatile int* flag, bool fixed) {
   if (fixed) {
     cuda::atomic_ref<int, cuda::thread_scope_device>(*const_cast<int*>(flag))
@@ -221,17 +211,16 @@ void plain_flag(bool fixed) {
   cudaStreamSynchronize(second);
 }
 
-// ---- early_free: memory goes while another GPU's stream may still copy from it
-// ------------------------------------------
+// ---- early_free: memory goes while another GPU's stream may still copy from it --------------------------
 void early_free(bool fixed) {
   int* data = nullptr;
   cudaSetDevice(0);
-  cudaMalloc(&data, kCount * sizeof(int));
-  cudaMemset(data, 0, kCount * sizeof(int));
+  cudaMalloc(&data, kBytes);
+  cudaMemset(data, 0, kBytes);
   cudaDeviceSynchronize();
   DeviceBuffer<int> other(1, kCount);
   Stream stream(1);
-  cudaMemcpyPeerAsync(other.data(), 1, data, 0, kCount * sizeof(int), stream);  // @early_free
+  cudaMemcpyPeerAsync(other.data(), 1, data, 0, kBytes, stream);  // @early_free
   if (fixed) cudaStreamSynchronize(stream);
   CUDA_CHECK(cudaFree(data));  // @early_free
   CUDA_CHECK(cudaStreamSynchronize(stream));

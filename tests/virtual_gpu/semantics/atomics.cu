@@ -20,8 +20,8 @@ __global__ void all_kinds(T* words) {
   atomicAnd(&words[4], ~(T{1} << (i % 20)));
   atomicXor(&words[5], i);
   const T seen = atomicExch(&words[6], i);
-  atomicAdd(&words[7], seen);  // each value but the last is seen once
-  T old = words[8];
+  atomicAdd(&words[7], seen);                     // each value but the last is seen once
+  T old = atomicAdd(&words[8], T{0});             // a plain read would race
   for (T expected = old + 1; expected != old;) {  // add 2 by compare-and-swap
     expected = old;
     old = atomicCAS(&words[8], expected, expected + 2);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cuda/atomic>
 #include <ostream>
 #include <stdexcept>
 #include <vector>
@@ -133,18 +134,22 @@ __global__ void set_late(T* where, T value) {
   }
   *where = value;
 }
+/// A word that one raises and another awaits: who sees it raised sees all that was written before.
+template <class Word>
+using Flag = cuda::atomic_ref<Word, cuda::thread_scope_system>;
+
 /// Ends when `flag` is not zero, or gives up.
 template <class Word>
-__device__ bool await(const volatile Word* flag) {
+__device__ bool await(Word* flag) {
   const long long start = clock64();
-  while (*flag == 0) {
+  while (Flag<Word>(*flag).load(cuda::memory_order_acquire) == 0) {
     if (clock64() - start > kCyclesToGiveUp) return false;
     __nanosleep(500);
   }
   return true;
 }
 template <class Word>
-__global__ void hold(const volatile Word* open, Word* gave_up) {
+__global__ void hold(Word* open, Word* gave_up) {
   if (!await(open)) *gave_up = 1;
 }
 
@@ -169,7 +174,7 @@ class Gate {
     hold<int><<<1, 1, 0, stream>>>(flags_.data(), flags_.data() + 1);
     require(cudaGetLastError());
   }
-  void open() { *static_cast<volatile int*>(flags_.data()) = 1; }
+  void open() { Flag<int>(flags_[0]).store(1, cuda::memory_order_release); }
 
  private:
   PinnedArray<int> flags_{2, 0};
@@ -181,10 +186,8 @@ class Gate {
 class GpuTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (cudaGetDeviceCount(&devices_) != cudaSuccess || devices_ == 0) {
-      cudaGetLastError();
-      GTEST_SKIP() << "needs a GPU";
-    }
+    devices_ = device_count();
+    if (devices_ == 0) GTEST_SKIP() << "needs a GPU";
     require(cudaSetDevice(0));
   }
   void TearDown() override {
@@ -193,6 +196,19 @@ class GpuTest : public testing::Test {
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   }
   int devices_ = 0;
+
+ private:
+  /// Asked once: when a kernel of an earlier test has broken the device, this one must fail and not be
+  /// skipped.
+  static int device_count() {
+    static const int devices = [] {
+      int count = 0;
+      const bool answered = cudaGetDeviceCount(&count) == cudaSuccess;
+      cudaGetLastError();
+      return answered ? count : 0;
+    }();
+    return devices;
+  }
 };
 
 class TwoGpusTest : public GpuTest {

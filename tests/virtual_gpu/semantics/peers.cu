@@ -49,18 +49,15 @@ __global__ void scale(T* to, const T* from, int count, T factor) {
   if (i < count) to[i] = from[i] * factor;
 }
 
-/// Puts a value where another GPU sees it, then raises a flag (Guide, "Memory Fence Functions").
+/// Puts a value where another GPU sees it, then raises a flag.
 template <class Word>
-__global__ void put_and_raise(volatile Word* data, volatile Word* flag, Word value) {
+__global__ void put_and_raise(Word* data, Word* flag, Word value) {
   *data = value;
-  __threadfence_system();
-  *flag = 1;
+  Flag<Word>(*flag).store(1, cuda::memory_order_release);
 }
 template <class Word>
-__global__ void await_and_get(const volatile Word* flag, const volatile Word* data, Word* result) {
-  const bool raised = await(flag);
-  __threadfence_system();
-  *result = raised ? *data : -1;
+__global__ void await_and_get(Word* flag, const Word* data, Word* result) {
+  *result = await(flag) ? *data : -1;
 }
 
 class PeerCopyTest : public PeersTest, public testing::WithParamInterface<bool> {};

@@ -11,8 +11,13 @@ using StreamsOfTwoGpusTest = TwoGpusTest;
 
 /// Waits for a flag that another kernel sets, then says so.
 template <class Word>
-__global__ void report_flag(const volatile Word* flag, Word* seen) {
+__global__ void report_flag(Word* flag, Word* seen) {
   *seen = await(flag) ? 1 : 2;
+}
+
+template <class Word>
+__global__ void raise(Word* flag) {
+  Flag<Word>(*flag).store(1, cuda::memory_order_release);
 }
 
 TEST_F(StreamsTest, KernelsOfOneStreamRunInOrder) {
@@ -53,7 +58,7 @@ TEST_F(StreamsTest, TwoStreamsRunConcurrently) {
   const DeviceArray<int> flag(1), seen(1);
   const Stream waiting, raising;
   report_flag<<<1, 1, 0, waiting>>>(flag.data(), seen.data());
-  set<<<1, 1, 0, raising>>>(flag.data(), 1);
+  raise<<<1, 1, 0, raising>>>(flag.data());
   CUDA_OK(cudaGetLastError());
   CUDA_OK(cudaStreamSynchronize(waiting));
   EXPECT_EQ(seen.value(), 1);

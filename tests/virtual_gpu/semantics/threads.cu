@@ -125,7 +125,7 @@ TEST_F(ThreadsTest, StaticDynamicAndFunctionsSharedMemory) {
   EXPECT_EQ(data.values(), expected);
 }
 
-struct alignas(16) Wide {
+struct alignas(128) Wide {
   double low, high;
 };
 /// Declarations of several kinds: they must not overlap, and each must be aligned.
@@ -147,7 +147,7 @@ __global__ void many_declarations(T* out) {
   __syncthreads();
   if (threadIdx.x == 1) {
     const auto misaligned =
-        reinterpret_cast<std::uintptr_t>(&aligned) % 16 + reinterpret_cast<std::uintptr_t>(wide) % 8;
+        reinterpret_cast<std::uintptr_t>(&aligned) % 128 + reinterpret_cast<std::uintptr_t>(wide) % 8;
     out[0] = byte + odd[6] == -5;
     out[1] = *pointer == 1.0 && wide[1] == 0.5;
     out[2] = matrix[3][4] + matrix[0][4] == 23;

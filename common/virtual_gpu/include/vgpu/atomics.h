@@ -10,6 +10,9 @@ namespace vgpu {
 
 /// Tells the scheduler that memory changed in a way that another block may be waiting for.
 void note_progress();
+/// The running CUDA thread has seen `bits` at `address`. Seeing the same as last time there is a spin-wait:
+/// it lets others run.
+void note_load(const void* address, std::uint64_t bits);
 
 template <class T, class Change>
 T atomic_update(T* address, Change change) {
@@ -19,7 +22,8 @@ T atomic_update(T* address, Change change) {
   while (!__atomic_compare_exchange(address, &seen, &wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     wanted = change(seen);
   }
-  note_progress();
+  // An update that changes nothing is how kernels look at a word or try a lock: nobody gets on by it.
+  if (std::memcmp(&seen, &wanted, sizeof(T)) != 0) note_progress();
   return seen;
 }
 
@@ -51,9 +55,12 @@ VGPU_ATOMIC(atomicDec, unsigned int, (old == 0 || old > value) ? value : old - 1
 #undef VGPU_ATOMIC_INTEGER
 #undef VGPU_ATOMIC
 
-#define VGPU_ATOMIC_CAS(type)                                                                            \
-  inline type atomicCAS(type* address, type compare, type value) {                                       \
-    return vgpu::atomic_update(address, [=](type old) -> type { return old == compare ? value : old; }); \
+#define VGPU_ATOMIC_CAS(type)                                                                         \
+  inline type atomicCAS(type* address, type compare, type value) {                                    \
+    const type seen =                                                                                 \
+        vgpu::atomic_update(address, [=](type old) -> type { return old == compare ? value : old; }); \
+    if (seen != compare) vgpu::note_load(address, static_cast<unsigned long long>(seen));             \
+    return seen;                                                                                      \
   }
 VGPU_ATOMIC_CAS(int)
 VGPU_ATOMIC_CAS(unsigned int)

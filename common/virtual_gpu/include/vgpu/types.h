@@ -102,6 +102,7 @@ struct cudaPointerAttributes {
 
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
+using cudaHostFn_t = void (*)(void* data);
 inline const cudaStream_t cudaStreamLegacy = reinterpret_cast<cudaStream_t>(std::uintptr_t{1});
 
 enum : unsigned int {

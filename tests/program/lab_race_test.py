@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Tests of ./lab race on a machine that has all it needs."""
+import unittest
+
+from lab_sandbox import PACKAGES, Sandbox
+
+
+class RaceTest(Sandbox):
+    def setUp(self) -> None:
+        super().setUp()
+        self.install(*PACKAGES)
+        self.tool("setarch", 'shift 2; STARTED=yes exec "$@"')  # setarch ARCHITECTURE -R COMMAND...
+        self.program("planted_bugs", "exit 0")
+
+    def test_builds_and_starts_the_race_build(self) -> None:
+        self.program("01_first", 'printf "[%s]" "$STARTED" "$@"')
+        result = self.lab("race", "1", "--gpus", "2", "--", "--test")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout, "[yes][--gpus][2][--test]")
+        self.assertEqual(result.stderr.splitlines()[-1], "lab: no race and no deadlock was reported")
+        calls = self.calls("cmake")
+        self.assertIn("--preset race", calls[0])
+        self.assertIn("build/race --target 01_first", calls[1])
+
+    def test_virtual_gpus_even_where_real_ones_answer(self) -> None:
+        self.add_gpu()
+        self.assertEqual(self.lab("race", "01").returncode, 0)
+        self.assertIn("--preset race", self.calls("cmake")[0])
+
+    def test_exit_status_is_the_programs(self) -> None:
+        for status in (1, 2, 3, 77):
+            self.program("01_first", f"echo report >&2; exit {status}")
+            result = self.lab("race", "01")
+            self.assertEqual(result.returncode, status)
+            self.assertEqual(result.stderr.splitlines()[-1], "report")
+
+    def test_tour(self) -> None:
+        cases = {"exit 0": (0, "ok"), "exit 3": (3, "failed .* race or deadlock"), "exit 1": (1, "wrong"),
+                 "exit 77": (0, "skipped")}
+        for script, (status, word) in cases.items():
+            with self.subTest(script):
+                self.program("01_first", script)
+                result = self.lab("race")
+                self.assertEqual(result.returncode, status, result.stderr)
+                self.assertRegex(result.stdout, rf"\n01_first +{word}")
+                self.assertRegex(result.stdout, r"\n02_second +ok")
+
+    def test_tour_that_ran_nothing_is_no_success(self) -> None:
+        for name in ("01_first", "02_second"):
+            self.program(name, "echo ThreadSanitizer: unexpected memory mapping >&2; exit 66")
+        self.tool("setarch", "exit 1")
+        self.tool("cat", 'case $1 in /proc/*) echo 28 ;; *) exec /bin/cat "$@" ;; esac')
+        result = self.lab("race")
+        self.assertEqual(result.returncode, 77)
+        self.assertEqual(result.stdout.count("skipped: the race detector cannot start here"), 2)
+
+    def test_skipped_where_the_detector_cannot_start(self) -> None:
+        self.tool("setarch", "echo 'setarch: failed to set personality' >&2; exit 1")
+        self.tool("cat", 'case $1 in /proc/*) echo 32 ;; *) exec /bin/cat "$@" ;; esac')
+        for arguments in (["01"], [], ["--test"]):
+            with self.subTest(arguments):
+                result = self.lab("race", *arguments)
+                self.assertEqual(result.returncode, 77)
+                self.assertEqual(result.stdout, "")
+                self.assertRegex(result.stderr.splitlines()[-1], "^lab: skipped: .*seccomp=unconfined.*mmap_rnd_bits=28")
+        self.assertEqual(self.calls("ctest"), [])
+        self.assertRegex(self.lab("doctor").stdout, "race detector +the race detector cannot start here: ")
+
+    def test_own_tests(self) -> None:
+        for arguments in (["race", "--test"], ["race", "1", "--test"], ["race", "--test", "01"]):
+            with self.subTest(arguments):
+                self.assertEqual(self.lab(*arguments).returncode, 0)
+                call = self.calls("ctest")[-1]
+                self.assertIn("build/race ", call)
+                self.assertIn("--no-tests=error", call)
+                self.assertEqual("-L ^chapter_01$" in call, len(arguments) == 3)
+                self.assertNotIn("slow", call)
+        configured = [call for call in self.calls("cmake") if "--preset" in call]
+        plain = self.root / "build" / "virtual"
+        self.assertIn("--preset race -DBUILD_TESTING=ON -DOVERLAP_MUTANTS=ON "
+                      f"-DOVERLAP_PLAIN_BUILD={plain}", configured[-1])
+        # What is compared with is built first.
+        self.assertIn("build/virtual --target 01_first", "".join(self.calls("cmake")))
+        self.mark("ctest_status", "8")
+        self.assertEqual(self.lab("race", "--test").returncode, 1)
+
+    def test_doctor(self) -> None:
+        self.assertRegex(self.lab("doctor").stdout, "race detector +can run")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Tests of the race build: planted bugs are found in every schedule, with both places; right programs give no report.
+    race_test.py RACE_RUN list PROGRAM CASE...           the planted bugs are these
+    race_test.py RACE_RUN planted PROGRAM CASE           one planted bug, and the same program without it
+    race_test.py RACE_RUN chapter PROGRAM GPUS           a chapter on so many GPUs
+    race_test.py RACE_RUN same_schedules PROGRAM [PLAIN_BUILD]
+RACE_RUN starts a program of the race build. PLAIN_BUILD is the build folder without race detector to compare with."""
+import math
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+from typing import List
+
+SOURCE = pathlib.Path(__file__).resolve().parent / "planted_bugs.cu"
+SCHEDULES = ["time", *(str(seed) for seed in range(1, 20))]  # the order of time, and 19 random ones
+SMALL = ("--m", "33", "--n", "70", "--k", "19", "--iterations", "1", "--warmup", "0")
+ACCESS = re.compile(r"^  (?:read|write) by (.*): .*$", re.MULTILINE)
+
+
+def marked_lines(case: str) -> List[int]:
+    """The two lines of planted_bugs.cu that race; twice the same one if it is marked twice."""
+    return [number for number, line in enumerate(SOURCE.read_text(encoding="utf-8").splitlines(), start=1)
+            for _ in re.findall(rf"@{case}\b", line)]
+
+
+class RaceTest(unittest.TestCase):
+    race_run: str
+    program: pathlib.Path
+    arguments: List[str]
+
+    def call(self, command: List[str]) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+
+    def race(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return self.call([self.race_run, str(self.program), *arguments])
+
+    def hash_of(self, result: "subprocess.CompletedProcess[str]") -> str:
+        """The schedule's hash, which the program must have printed."""
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found = re.findall(r"\bhash ([0-9a-f]+)$", result.stdout, re.MULTILINE)
+        self.assertEqual(len(found), 1, result.stdout)
+        return found[0]
+
+    def assert_quiet(self, result: "subprocess.CompletedProcess[str]") -> None:
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "")
+
+
+class ListTest(RaceTest):
+    def test_each_bug_has_its_test(self) -> None:
+        result = self.race("--list")
+        self.assert_quiet(result)
+        self.assertEqual(sorted(result.stdout.split()), sorted(self.arguments))
+
+
+class PlantedTest(RaceTest):
+    def setUp(self) -> None:
+        self.case, = self.arguments
+        self.lines = marked_lines(self.case)
+        self.assertEqual(len(self.lines), 2, f"planted_bugs.cu must have two marks @{self.case}")
+
+    def assert_reported(self, result: "subprocess.CompletedProcess[str]") -> None:
+        """A report with two accesses, of which one names the first marked line and the other the second."""
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertRegex(result.stderr, r"^virtual GPUs: data race in ")
+        accesses = [match.group() for match in ACCESS.finditer(result.stderr)]
+        self.assertEqual(len(accesses), 2, f"not two accesses:\n{result.stderr}")
+        names = [lambda text, line=line: re.search(rf"\bplanted_bugs\.cu:{line}\b", text) for line in self.lines]
+        first, second = names
+        self.assertTrue(first(accesses[0]) and second(accesses[1]) or first(accesses[1]) and second(accesses[0]),
+                        f"lines {self.lines} are not the two accesses of:\n{result.stderr}")
+        self.assertRegex(result.stderr, r"\n  schedule (time order|\d+), hash [0-9a-f]{16}\n")
+
+    def assert_refused(self, result: "subprocess.CompletedProcess[str]") -> None:
+        """A failed call whose sentence names both marked lines."""
+        for line in self.lines:
+            self.assertRegex(result.stderr, rf"\bplanted_bugs\.cu:{line}\b")
+
+    def test_bug_is_found(self) -> None:
+        for schedule in SCHEDULES:
+            with self.subTest(schedule=schedule):
+                result = self.race(self.case, "bug", schedule)
+                if self.case == "early_free" and result.returncode == 2:  # cudaFree itself may notice
+                    self.assert_refused(result)
+                else:
+                    self.assert_reported(result)
+
+    def test_fixed_program_has_no_report(self) -> None:
+        hashes = set()
+        for schedule in SCHEDULES:
+            with self.subTest(schedule=schedule):
+                result = self.race(self.case, "fixed", schedule)
+                self.assert_quiet(result)
+                hashes.add(self.hash_of(result))
+        if self.case == "ring_wait":  # elsewhere little or nothing can be reordered
+            self.assertGreater(len(hashes), 10, "the seeds did not change the order")
+
+
+class ChapterTest(RaceTest):
+    def test_default_sizes_are_small(self) -> None:
+        result = self.race()
+        self.assert_quiet(result)
+        sizes = re.search(r"\bA (\d+) x (\d+), B \d+ x (\d+)", result.stdout)
+        self.assertIsNotNone(sizes, result.stdout)
+        self.assertLessEqual(math.prod(int(size) for size in sizes.groups()), 128**3)
+
+    def test_has_no_race(self) -> None:
+        gpus, = self.arguments
+        for schedule in SCHEDULES:
+            with self.subTest(schedule=schedule):
+                seed = () if schedule == "time" else ("--schedule", schedule)
+                self.assert_quiet(self.race("--gpus", gpus, *SMALL, *seed))
+
+
+class SameSchedulesTest(RaceTest):
+    """The race detector changes neither the order nor, so, the hash: a schedule found here can be debugged there."""
+
+    def test_same_hash_without_the_race_detector(self) -> None:
+        build = pathlib.Path(self.arguments[0]) if self.arguments else None
+        if build is None:
+            self.skipTest("no build without race detector to compare with (-DOVERLAP_PLAIN_BUILD=FOLDER names one)")
+        plain = build / "bin" / self.program.name
+        self.assertTrue(plain.exists(), f"{plain} is not built")
+        commands = self.commands()
+        hashes = set()
+        for arguments in commands:
+            with self.subTest(arguments):
+                here, there = self.hash_of(self.race(*arguments)), self.hash_of(self.call([str(plain), *arguments]))
+                self.assertEqual(here, there)
+                hashes.add(here)
+        self.assertGreater(len(hashes), len(commands) / 4, "the seeds did not change the order")
+
+    def commands(self) -> List[List[str]]:
+        """Command lines, each with a seed. Several blocks and several waves of them: these could tell builds apart."""
+        if self.program.name == "planted_bugs":
+            return [[case, "fixed", seed] for case in self.race("--list").stdout.split() for seed in "12345"]
+        sizes = ["--m", "128", "--n", "256", "--k", "32", "--iterations", "1", "--warmup", "1"]
+        return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus in "1348" for seed in "123"]
+
+
+TESTS = {"list": ListTest, "planted": PlantedTest, "chapter": ChapterTest, "same_schedules": SameSchedulesTest}
+
+
+def main() -> int:
+    if len(sys.argv) < 4 or sys.argv[2] not in TESTS:
+        print(__doc__, file=sys.stderr)
+        return 2
+    chosen = TESTS[sys.argv[2]]
+    RaceTest.race_run, RaceTest.program = sys.argv[1], pathlib.Path(sys.argv[3]).resolve()
+    RaceTest.arguments = sys.argv[4:]
+    result = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromTestCase(chosen))
+    if not result.wasSuccessful() or not result.testsRun:
+        return 1
+    return 77 if len(result.skipped) == result.testsRun else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+// Kernels that go wrong: the code is CUDA's, the sentence names kernel, block, thread and memory, and nothing
+// works afterwards.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "virtual_test.hpp"
+
+namespace virtual_only {
+namespace {
+
+using FaultsTest = VirtualTest;
+
+/// Thread (x, 1, 0) of block (b, 0, 0) writes one word at an offset; the rest do nothing.
+template <class T>
+__global__ void write_at(T* memory, long long offset, unsigned int block, unsigned int x) {
+  if (blockIdx.x == block && threadIdx.x == x && threadIdx.y == 1) memory[offset] = 1;
+}
+
+struct Wild {
+  long long offset;  // in ints, from the start of 4,096 bytes
+  const char* where;
+};
+class WildAddressTest : public VirtualTest, public testing::WithParamInterface<Wild> {};
+
+TEST_P(WildAddressTest, IsReportedWithItsPlace) {
+  int* memory = device_words(1024, 0);
+  write_at<<<3, dim3(4, 2)>>>(memory, GetParam().offset, 1, 3);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
+                 {"cudaDeviceSynchronize: kernel 'virtual_only::", "write_at", "block (1,0,0)",
+                  "thread (3,1,0)", GetParam().where});
+}
+INSTANTIATE_TEST_SUITE_P(Offsets, WildAddressTest,
+                         testing::Values(Wild{1024, " 0 bytes behind a cudaMalloc of 4096 bytes on GPU 0"},
+                                         Wild{1034, " 40 bytes behind a cudaMalloc of 4096 bytes on GPU 0"},
+                                         Wild{17000, "bytes behind a cudaMalloc of 4096 bytes on GPU 0"},
+                                         Wild{-1, "4 bytes before a cudaMalloc of 4096 bytes on GPU 0"},
+                                         Wild{-4000, "bytes before a cudaMalloc of 4096 bytes on GPU 0"}));
+
+TEST_F(FaultsTest, NullPointer) {
+  set<int><<<1, 1>>>(nullptr, 1);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress, {"set", "thread (0,0,0)", "in no memory"});
+}
+
+TEST_F(FaultsTest, UseAfterFree) {
+  require(cudaSetDevice(2));
+  int* memory = device_words(100, 0);
+  require(cudaFree(memory));
+  set<<<1, 1>>>(memory + 5, 1);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
+                 {"set", "inside freed memory, a cudaMalloc of 400 bytes on GPU 2"});
+}
+
+// Memory of one GPU is freed while a kernel of another one is still to use it: freeing waits for the owner
+// alone.
+TEST_F(FaultsTest, UseAfterFreeByAnotherGpu) {
+  int* flag = nullptr;
+  require(cudaMallocHost(&flag, sizeof(int)));
+  *flag = 0;
+  int* memory = device_words(1, 0);
+  require(cudaSetDevice(1));
+  require(cudaDeviceEnablePeerAccess(0, 0));
+  const cudaStream_t late = new_stream();
+  await<<<1, 1, 0, late>>>(flag);
+  set<<<1, 1, 0, late>>>(memory, 1);
+  require(cudaFree(memory));
+  *flag = 1;
+  expect_failure(cudaStreamSynchronize(late), cudaErrorIllegalAddress, {"set", "inside freed memory"});
+}
+
+TEST_F(FaultsTest, ItSticks) {
+  int* memory = device_words(1, 7);
+  set<int><<<1, 1>>>(nullptr, 1);
+  int value = 0;
+  EXPECT_EQ(cudaMemcpy(&value, memory, sizeof(int), cudaMemcpyDeviceToHost), cudaErrorIllegalAddress);
+  expect_failure(cudaSetDevice(1), cudaErrorIllegalAddress, {"cudaSetDevice: kernel", "set"});
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+  EXPECT_FALSE(vgpu::failure_reported()) << "that is for deadlocks";
+  vgpu::reset();
+  EXPECT_EQ(word(device_words(1, 4)), 4) << "reset() cures it";
+}
+
+// The host asks instead of waiting: it must hear of the fault too.
+TEST_F(FaultsTest, QueriesReportIt) {
+  const cudaStream_t stream = new_stream();
+  set<int><<<4, 8, 0, stream>>>(nullptr, 1);
+  cudaError_t state = cudaErrorNotReady;
+  for (int i = 0; i < 100000 && state == cudaErrorNotReady; ++i) state = cudaStreamQuery(stream);
+  EXPECT_EQ(state, cudaErrorIllegalAddress);
+}
+
+/// The other threads of the block are suspended in a barrier when one of them goes wrong.
+template <class T>
+__global__ void fault_beside_a_barrier(T* memory) {
+  if (threadIdx.x == 40) memory = nullptr;
+  if (threadIdx.x != 40) __syncthreads();
+  *memory = 1;
+}
+
+TEST_F(FaultsTest, BesideABarrierAndManyTimes) {
+  for (int i = 0; i < 20; ++i) {
+    vgpu::reset();
+    fault_beside_a_barrier<<<2, 64>>>(device_words(1, 0));
+    expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress, {"thread (40,0,0)"});
+  }
+}
+
+template <class T>
+__global__ void trap_if(T condition) {
+  if (threadIdx.x == condition) __trap();
+}
+
+TEST_F(FaultsTest, Trap) {
+  trap_if<<<2, 64>>>(100u);
+  CUDA_OK(cudaDeviceSynchronize());
+  trap_if<<<2, 64>>>(5u);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure, {"trap_if", "called __trap()"});
+}
+
+template <class T>
+__device__ T recursion(T depth, volatile T* sink) {
+  volatile T locals[64];
+  for (int i = 0; i < 64; ++i) locals[i] = depth + i;
+  *sink = locals[7];
+  if (depth == 0) return locals[3];
+  return recursion(depth - 1, sink) + locals[5];
+}
+template <class T>
+__global__ void recurse(T depth, volatile T* out) {
+  *out = recursion(depth, out);
+}
+
+TEST_F(FaultsTest, RecursionThatFits) {
+  int* out = device_words(1, 0);
+  recurse<<<1, 1>>>(100, out);
+  EXPECT_EQ(word(out), 3 + 100 * 101 / 2 + 100 * 5);
+}
+
+TEST_F(FaultsTest, StackOverflow) {
+  recurse<<<2, 3>>>(1000000, device_words(1, 0));
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
+                 {"recurse", "block (0,0,0)", "thread (0,0,0)", "stack"});
+}
+
+/// In a process with little address space, more threads wait than there is room for stacks. Exits with 0 if
+/// it is told.
+void run_out_of_stacks() {
+  int* flag = device_words(1, 0);
+  const rlimit limit{1 << 29, 1 << 29};
+  setrlimit(RLIMIT_AS, &limit);
+  await<<<16, 1024>>>(flag);
+  const bool told = cudaDeviceSynchronize() == cudaErrorLaunchOutOfResources;
+  expect_parts(vgpu::last_error_detail(), {"await", "no memory for their stacks"});
+  _exit(told && !testing::Test::HasFailure() ? 0 : 1);
+}
+
+TEST_F(FaultsTest, NoMemoryForStacks) { EXPECT_EXIT(run_out_of_stacks(), testing::ExitedWithCode(0), ""); }
+
+template <class T, int kCount>
+__global__ void static_shared(T* out) {
+  __shared__ T words[kCount];
+  words[threadIdx.x] = 1;
+  *out = words[threadIdx.x];
+}
+
+TEST_F(FaultsTest, TooMuchStaticSharedMemory) {
+  int* out = device_words(1, 0);
+  static_shared<int, 48 * 256><<<1, 1>>>(out);
+  CUDA_OK(cudaDeviceSynchronize());
+  static_shared<int, 48 * 256 + 1><<<1, 1>>>(out);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure,
+                 {"static_shared", "49156 bytes of shared memory", "49152"});
+}
+
+TEST_F(FaultsTest, TooMuchStaticAndDynamicSharedMemoryTogether) {
+  static_shared<int, 24 * 256><<<1, 1, 24 * 1024 + 4>>>(device_words(1, 0));
+  expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure, {"49156 bytes of shared memory", "49152"});
+}
+
+template <class T>
+__global__ void mask_without_the_caller(T* out) {
+  *out = static_cast<T>(__ballot_sync(0x0000fff0u, 1));
+}
+
+TEST_F(FaultsTest, WarpFunctionWhoseMaskLeavesTheCallerOut) {
+  mask_without_the_caller<<<1, 16>>>(device_words(1, 0));
+  expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure, {"lane 0", "mask leaves it out"});
+}
+
+template <class T>
+__global__ void launches_another(T* out) {
+  set<<<1, 1>>>(out, 1);
+}
+
+TEST_F(FaultsTest, LaunchInsideAKernel) {
+  launches_another<<<1, 1>>>(device_words(1, 0));
+  expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure,
+                 {"launches_another", "launches a kernel", "not supported"});
+}
+
+}  // namespace
+}  // namespace virtual_only

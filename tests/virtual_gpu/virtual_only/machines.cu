@@ -1,0 +1,131 @@
+// Machine descriptions: what they change, and what is said about wrong ones.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "virtual_test.hpp"
+
+namespace virtual_only {
+namespace {
+
+using nlohmann::json;
+
+/// Starts from the shipped machine "small".
+class MachinesTest : public VirtualTest {
+ protected:
+  void SetUp() override {
+    VirtualTest::SetUp();
+    std::ifstream(VGPU_MACHINES_DIR "/small.json") >> machine;
+  }
+  std::string write(const std::string& text) {
+    std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::replace(name.begin(), name.end(), '/', '_');
+    const auto path = std::filesystem::path(testing::TempDir()) / ("machine_" + name + ".json");
+    std::ofstream(path) << text;
+    return path.string();
+  }
+  /// What use_machine() says about a file, "" if it takes it.
+  static std::string complaint(const std::string& file) {
+    try {
+      vgpu::use_machine(file);
+      return "";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  }
+  json machine;
+};
+
+TEST_F(MachinesTest, SmallIsTheDefault) {
+  EXPECT_EQ(vgpu::machine_name(), "small");
+  int count = 0;
+  require(cudaGetDeviceCount(&count));
+  EXPECT_EQ(count, machine["gpus"]);
+}
+
+TEST_F(MachinesTest, FileSetsTheMachine) {
+  machine["name"] = "mine";
+  machine["gpus"] = 3;
+  machine["gpu"]["multiprocessors"] = 5;
+  machine["gpu"]["memory_mib"] = 1;
+  machine["gpu"]["compute_capability"] = {8, 6};
+  machine["peer"]["access"] = false;
+  ASSERT_EQ(complaint(write(machine.dump())), "");
+  EXPECT_EQ(vgpu::machine_name(), "mine");
+  int value = 0;
+  require(cudaGetDeviceCount(&value));
+  EXPECT_EQ(value, 3);
+  cudaDeviceProp properties;
+  require(cudaGetDeviceProperties(&properties, 2));
+  EXPECT_EQ(properties.multiProcessorCount, 5);
+  EXPECT_EQ(properties.major * 10 + properties.minor, 86);
+  EXPECT_EQ(properties.totalGlobalMem, 1u << 20);
+  void* memory = nullptr;
+  expect_failure(cudaMalloc(&memory, (1 << 20) + 1), cudaErrorMemoryAllocation, {"1048576 bytes free"});
+  expect_failure(cudaSetDevice(3), cudaErrorInvalidDevice, {"'mine'", "has 3"});
+  int can_access = 1;
+  require(cudaDeviceCanAccessPeer(&can_access, 0, 1));
+  EXPECT_EQ(can_access, 0);
+  expect_failure(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessUnsupported,
+                 {"'mine'", "no peer access"});
+}
+
+struct WrongMachine {
+  const char* name;
+  std::function<void(json&)> spoil;
+  const char* said;
+  friend void PrintTo(const WrongMachine& machine, std::ostream* out) { *out << machine.name; }
+};
+class WrongMachineTest : public MachinesTest, public testing::WithParamInterface<WrongMachine> {};
+
+TEST_P(WrongMachineTest, IsRefusedInOneSentence) {
+  GetParam().spoil(machine);
+  const std::string file = write(machine.dump());
+  const std::string said = complaint(file);
+  expect_parts(said, {"machine description: ", file.c_str(), GetParam().said});
+  EXPECT_EQ(said.find('\n'), std::string::npos) << said;
+  EXPECT_EQ(vgpu::machine_name(), "small") << "the choice before stays";
+}
+INSTANTIATE_TEST_SUITE_P(
+    Fields, WrongMachineTest,
+    testing::Values(
+        WrongMachine{"unknown", [](json& m) { m["gpuss"] = 3; }, "does not know 'gpuss'"},
+        WrongMachine{"unknown_in_gpu", [](json& m) { m["gpu"]["speed"] = 3; }, "'gpu' does not know 'speed'"},
+        WrongMachine{"unknown_in_host", [](json& m) { m["host"]["speed"] = 3; },
+                     "'host' does not know 'speed'"},
+        WrongMachine{"missing", [](json& m) { m.erase("gpus"); }, "lacks 'gpus'"},
+        WrongMachine{"missing_in_peer", [](json& m) { m["peer"].erase("access"); }, "'peer' lacks 'access'"},
+        WrongMachine{"missing_section", [](json& m) { m.erase("gpu"); }, "lacks 'gpu'"},
+        WrongMachine{"section_is_no_object", [](json& m) { m["gpu"] = 3; }, "'gpu' must be an object"},
+        WrongMachine{"no_object", [](json& m) { m = json::array(); }, "must be an object"},
+        WrongMachine{"number_is_text", [](json& m) { m["gpus"] = "8"; }, "'gpus' must be a number"},
+        WrongMachine{"text_is_number", [](json& m) { m["name"] = 8; }, "'name' must be text"},
+        WrongMachine{"flag_is_number", [](json& m) { m["peer"]["access"] = 1; },
+                     "'access' must be true or false"},
+        WrongMachine{"not_whole", [](json& m) { m["gpus"] = 2.5; }, "'gpus' must be a whole number"},
+        WrongMachine{"no_gpu", [](json& m) { m["gpus"] = 0; }, "'gpus' must be between 1 and 16"},
+        WrongMachine{"17_gpus", [](json& m) { m["gpus"] = 17; }, "'gpus' must be between 1 and 16"},
+        WrongMachine{"negative", [](json& m) { m["gpu"]["launch_us"] = -1; }, "'launch_us' must be between"},
+        WrongMachine{"no_rate", [](json& m) { m["host"]["copy_gb_per_s"] = 0; },
+                     "'copy_gb_per_s' must be between"},
+        WrongMachine{"too_much_memory", [](json& m) { m["gpu"]["memory_mib"] = 1e30; },
+                     "'memory_mib' must be between"},
+        WrongMachine{"capability", [](json& m) { m["gpu"]["compute_capability"] = 9; }, "[major, minor]"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST_F(MachinesTest, FileThatIsNoJson) {
+  const std::string file = write("{\"gpus\": 8,");
+  expect_parts(complaint(file), {"machine description: ", file.c_str(), "is not valid JSON"});
+  expect_parts(complaint(write("")), {"is not valid JSON"});
+}
+
+TEST_F(MachinesTest, FileThatIsNotThere) {
+  expect_parts(complaint("no_such_machine"), {"machine description: ", "'no_such_machine'", "readable file"});
+  expect_parts(complaint(""), {"machine description: "});
+  expect_parts(complaint(testing::TempDir()), {"machine description: "});
+}
+
+}  // namespace
+}  // namespace virtual_only

@@ -1,0 +1,102 @@
+// virtual_gpu_speed: host seconds of typical kernels on a virtual GPU. No test: it prints, and checks the
+// products.
+#include <cuda_runtime.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int kSize = 512, kTile = 16;
+constexpr int kSwitchThreads = 256, kSwitchBarriers = 20000;
+
+template <class T>
+__global__ void multiply(const T* a, const T* b, T* c, int size) {
+  const int row = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
+  const int column = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  T sum = 0;
+  for (int k = 0; k < size; ++k) sum += a[row * size + k] * b[k * size + column];
+  c[row * size + column] = sum;
+}
+
+template <class T>
+__global__ void multiply_tiled(const T* a, const T* b, T* c, int size) {
+  __shared__ T a_tile[kTile][kTile];
+  __shared__ T b_tile[kTile][kTile];
+  const int row = static_cast<int>(blockIdx.y * kTile + threadIdx.y);
+  const int column = static_cast<int>(blockIdx.x * kTile + threadIdx.x);
+  T sum = 0;
+  for (int start = 0; start < size; start += kTile) {
+    a_tile[threadIdx.y][threadIdx.x] = a[row * size + start + threadIdx.x];
+    b_tile[threadIdx.y][threadIdx.x] = b[(start + threadIdx.y) * size + column];
+    __syncthreads();
+    for (int k = 0; k < kTile; ++k) sum += a_tile[threadIdx.y][k] * b_tile[k][threadIdx.x];
+    __syncthreads();
+  }
+  c[row * size + column] = sum;
+}
+
+template <class T>
+__global__ void only_barriers(T* out, int barriers) {
+  for (int i = 0; i < barriers; ++i) __syncthreads();
+  if (threadIdx.x == 0) *out = barriers;
+}
+
+void check(cudaError_t error) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "%s\n", cudaGetErrorString(error));
+  std::exit(2);
+}
+
+/// Host seconds until the device is idle again.
+template <class Launch>
+double seconds(Launch launch) {
+  const auto start = std::chrono::steady_clock::now();
+  launch();
+  check(cudaGetLastError());
+  check(cudaDeviceSynchronize());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+int main() {
+  std::vector<int> a(kSize * kSize), b(a.size()), expected(a.size(), 0), result(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    a[i] = static_cast<int>(i * 7 % 11) - 5;
+    b[i] = static_cast<int>(i * 5 % 13) - 6;
+  }
+  for (int row = 0; row < kSize; ++row) {
+    for (int k = 0; k < kSize; ++k) {
+      for (int column = 0; column < kSize; ++column) {
+        expected[row * kSize + column] += a[row * kSize + k] * b[k * kSize + column];
+      }
+    }
+  }
+  int *device_a, *device_b, *device_c;
+  const std::size_t bytes = a.size() * sizeof(int);
+  for (int** memory : {&device_a, &device_b, &device_c}) check(cudaMalloc(memory, bytes));
+  check(cudaMemcpy(device_a, a.data(), bytes, cudaMemcpyHostToDevice));
+  check(cudaMemcpy(device_b, b.data(), bytes, cudaMemcpyHostToDevice));
+
+  const dim3 grid(kSize / kTile, kSize / kTile), block(kTile, kTile);
+  bool right = true;
+  const auto report = [&](const char* name, auto kernel) {
+    check(cudaMemset(device_c, 0xff, bytes));
+    const double time = seconds([&] { kernel<<<grid, block>>>(device_a, device_b, device_c, kSize); });
+    check(cudaMemcpy(result.data(), device_c, bytes, cudaMemcpyDeviceToHost));
+    right = right && result == expected;
+    std::printf("%-28s %.3f s, %s\n", name, time, result == expected ? "right" : "WRONG");
+  };
+  report("naive 512^3 product", multiply<int>);
+  report("tiled 512^3 product", multiply_tiled<int>);
+
+  const double time = seconds([&] { only_barriers<<<1, kSwitchThreads>>>(device_c, kSwitchBarriers); });
+  const double switches = static_cast<double>(kSwitchThreads) * kSwitchBarriers;
+  std::printf("%-28s %.1f ns (%.0f of them in %.3f s)\n", "fiber switch", time / switches * 1e9, switches,
+              time);
+  return right ? 0 : 1;
+}

@@ -1,0 +1,80 @@
+// What the tests share that only virtual GPUs can pass: a fresh machine for each test, and what the runtime
+// says.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <ostream>
+#include <stdexcept>
+#include <string>
+
+#include "vgpu/control.hpp"
+
+/// GoogleTest prints errors by name.
+inline void PrintTo(cudaError_t error, std::ostream* out) { *out << cudaGetErrorName(error); }
+
+#define CUDA_OK(call) ASSERT_EQ(call, cudaSuccess) << vgpu::last_error_detail()
+
+namespace virtual_only {
+
+/// Each test starts and ends without virtual GPUs; what it allocates dies with them.
+class VirtualTest : public testing::Test {
+ protected:
+  void SetUp() override { vgpu::reset(); }
+  void TearDown() override { vgpu::reset(); }
+};
+
+inline void require(cudaError_t error) {
+  if (error != cudaSuccess) throw std::runtime_error(vgpu::last_error_detail());
+}
+
+/// Device memory of the current GPU, every word `value`. The machine's end frees it.
+template <class T = int>
+T* device_words(std::size_t count, T value = {}) {
+  T* memory = nullptr;
+  require(cudaMalloc(&memory, count * sizeof(T)));
+  for (std::size_t i = 0; i < count; ++i) {
+    require(cudaMemcpy(memory + i, &value, sizeof(T), cudaMemcpyHostToDevice));
+  }
+  return memory;
+}
+template <class T>
+T word(const T* device_memory) {
+  T value{};
+  require(cudaMemcpy(&value, device_memory, sizeof(T), cudaMemcpyDeviceToHost));
+  return value;
+}
+inline cudaStream_t new_stream(unsigned int flags = cudaStreamNonBlocking) {
+  cudaStream_t stream = nullptr;
+  require(cudaStreamCreateWithFlags(&stream, flags));
+  return stream;
+}
+inline cudaEvent_t new_event() {
+  cudaEvent_t event = nullptr;
+  require(cudaEventCreate(&event));
+  return event;
+}
+
+inline void expect_parts(const std::string& text, std::initializer_list<const char*> parts) {
+  for (const char* part : parts)
+    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
+}
+/// The call failed with `code`, and the sentence on it says all of `parts`.
+inline void expect_failure(cudaError_t got, cudaError_t code, std::initializer_list<const char*> parts) {
+  EXPECT_EQ(got, code);
+  expect_parts(vgpu::last_error_detail(), parts);
+}
+
+template <class T>
+__global__ void set(T* where, T value) {
+  *where = value;
+}
+/// Polls until `flag` is set.
+template <class T>
+__global__ void await(const volatile T* flag) {
+  while (*flag == 0) __nanosleep(100);
+}
+
+}  // namespace virtual_only
