@@ -35,8 +35,7 @@ def table(header: List[str], rows: Iterable[List[str]]) -> str:
 def stamp(run: Dict) -> str:
     """Where and when a result was measured."""
     hardware = run["hardware"]
-    gpus = max(result["gpus"] for result in run["results"])
-    return (f"{gpus} x {hardware['gpu']}, driver {hardware['driver']}, CUDA {hardware['toolkit']}, {run['date'][:10]}, "
+    return (f"{hardware['gpus']} x {hardware['gpu']}, driver {hardware['driver']}, CUDA {hardware['toolkit']}, {run['date'][:10]}, "
             f"commit {run['commit']}")
 
 
@@ -52,6 +51,22 @@ def column_split_rows(run: Dict) -> List[List[str]]:
     return [[size, str(result["gpus"]), f"{result['kernel_ms']:.2f}", f"{base['kernel_ms'] / result['kernel_ms']:.2f} x",
              f"{result['end_to_end_ms']:.2f}", f"{base['end_to_end_ms'] / result['end_to_end_ms']:.2f} x"]
             for result in run["results"]]
+
+
+# What a profile's metrics are called in a page, and what one of them is divided by.
+METRICS = (("gpu__time_duration.sum", "kernel ms", 1e6), ("l1tex__t_sector_hit_rate.pct", "L1 hit rate, %", 1),
+           ("lts__t_sector_hit_rate.pct", "L2 hit rate, %", 1), ("dram__bytes_read.sum", "read from memory, MB", 1e6),
+           ("dram__bytes_write.sum", "written to memory, MB", 1e6))
+
+
+def profile_table(chapter: str, reports: List[Dict]) -> str:
+    """What Nsight Compute counted of the chapter's kernels."""
+    profiles = [profile for report in reports for profile in report["profiles"] if profile["chapter"] == chapter]
+    if not profiles:
+        return "Not profiled on real GPUs yet.\n"
+    rows = [[profile["size"].replace("-", " "), *(f"{profile['metrics'][name]['value'] / unit:.1f}" for name, _, unit in METRICS)]
+            for profile in profiles]
+    return table(["one GPU", *(title for _, title, _ in METRICS)], rows)
 
 
 def results_table(chapter: str, reports: List[Dict]) -> str:

@@ -5,7 +5,9 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- code FILE START --> ... <!-- /code -->   the function or class whose first line contains START, comment included
   <!-- output ARGUMENTS --> ... <!-- /output -->  what `./lab run ARGUMENTS` prints on virtual GPUs
   <!-- tests --> ... <!-- /tests -->              how `./lab test` ends there (the check leaves it alone: CI runs the tests)
+  <!-- race CASE --> ... <!-- /race -->          the race build's report on a planted bug (after `./lab race --test`)
   <!-- results CHAPTER --> ... <!-- /results -->  the chapter's measured table, from docs/results/*.json
+  <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
   <!-- ladder --> ... <!-- /ladder -->            the table of all chapters
 
   tools/update_pages.py           rewrites the pages
@@ -22,10 +24,10 @@ import subprocess
 import sys
 from typing import Callable, Dict, List
 
-from ladder import ladder_table, results_table
+from ladder import ladder_table, profile_table, results_table
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-BLOCK = re.compile(r"^<!-- (code|output|tests|results|ladder)(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^<!-- (code|output|tests|race|results|profile|ladder)(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 
 
 class PageError(Exception):
@@ -71,6 +73,18 @@ def tests() -> str:
     return "```\n$ ./lab test\n" + "\n".join(closing) + "\n```\n"
 
 
+def race(case: str) -> str:
+    """What the race build reports on a case of tests/virtual_gpu/race/planted_bugs.cu."""
+    program = REPOSITORY / "build" / "race" / "bin" / "planted_bugs"
+    if not program.exists():
+        raise PageError(f"{program.relative_to(REPOSITORY)} is not built: ./lab race --test builds it")
+    run = subprocess.run([REPOSITORY / "tools" / "race_run", program, case, "bug", "time"], stdin=subprocess.DEVNULL,
+                         capture_output=True, text=True, check=False)
+    if run.returncode != 3:
+        raise PageError(f"planted_bugs {case}: exit status {run.returncode}: {run.stderr.strip()}")
+    return f"```\n{run.stderr.rstrip()}\n```\n"
+
+
 def results() -> List[Dict]:
     """All committed reports of real runs, each with the name of its file."""
     return [json.loads(path.read_text()) | {"file": path.name}
@@ -86,15 +100,19 @@ def generate(kind: str, argument: str) -> str:
         return output(argument)
     if kind == "tests":
         return tests()
+    if kind == "race":
+        return race(argument)
     if kind == "results":
         return results_table(argument, results())
+    if kind == "profile":
+        return profile_table(argument, results())
     chapters = {path.parent.name for path in REPOSITORY.glob("chapters/*/main.cu")}
     return ladder_table(chapters, results())
 
 
 def comparable(kind: str, text: str) -> str:
     """The part of a generated text that must not drift."""
-    return re.sub(r" *[\d.]+", " #", text) if kind == "output" else text
+    return re.sub(r" *\b[\da-f.]*\d[\da-f.]*\b", " #", text) if kind in ("output", "race") else text
 
 
 def updated(page: str, check: bool, same: Callable[[str, str, str], bool]) -> str:
@@ -116,7 +134,8 @@ def main() -> int:
         return check and comparable(kind, old) == comparable(kind, new)
 
     drifted = []
-    for path in [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("chapters/*/README.md")),
+    for path in [REPOSITORY / "README.md", REPOSITORY / "common" / "virtual_gpu" / "README.md",
+                 *sorted(REPOSITORY.glob("chapters/*/README.md")),
                  *sorted(REPOSITORY.glob("docs/**/*.md"))]:
         page = path.read_text()
         try:

@@ -38,7 +38,7 @@ struct ChapterInfo {
   std::vector<std::string> variants = {};  ///< for --list and --only, in the order in which they run
   ChapterDefaults on_virtual_gpus = {};
   ChapterDefaults on_real_gpus = {};
-  /// With the race detector, where every access to memory costs about forty times as much; empty: as on
+  /// With the race detector, where a kernel takes about twenty times as long; empty: as on
   /// virtual GPUs.
   std::optional<ChapterDefaults> on_race_build = {};
   std::vector<ElementType> types = {ElementType::kInt32};  ///< those it can do
