@@ -10,6 +10,7 @@ cudaError_t api_call(const char* name, Function function) {
   cudaError_t code = cudaSuccess;
   std::string sentence;
   Runtime* state = nullptr;
+  bool faulted_before = false;
   hb::start();
   const hb::RuntimeScope scope;
   try {
@@ -22,6 +23,7 @@ cudaError_t api_call(const char* name, Function function) {
       throw ApiError(cudaErrorNotPermitted,
                      "CUDA calls are not permitted in a function of cudaLaunchHostFunc");
     }
+    faulted_before = state->sticky_error() != cudaSuccess;
     state->throw_if_faulted();
     function(*state);
     return cudaSuccess;
@@ -39,7 +41,8 @@ cudaError_t api_call(const char* name, Function function) {
     // cudaErrorNotReady is an answer, not an error that cudaGetLastError should find later. A function of
     // cudaLaunchHostFunc stands for another thread, which has a last error of its own.
     if (code != cudaErrorNotReady && !state->in_host_function) state->host.last_error = code;
-    state->last_error_detail = std::string(name) + ": " + sentence;
+    // After a fault every call fails; the one that met it says most.
+    if (!faulted_before) state->last_error_detail = std::string(name) + ": " + sentence;
   }
   return code;
 }

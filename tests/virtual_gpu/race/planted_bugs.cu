@@ -1,5 +1,5 @@
 // Programs with one forgotten synchronisation each, and the same programs without the error.
-//   planted_bugs CASE bug|fixed SEED
+//   planted_bugs CASE bug|fixed SEED|time [GPUS]    (GPUS: of the ring; others need one or two)
 // The lines of the two accesses that race are marked "@CASE"; the test reads the marks and expects both lines
 // in the report. In the fixed program the same lines run in order.
 #include <cuda_runtime.h>
@@ -30,22 +30,22 @@ __global__ void fill(int* data, int value) { data[threadIdx.x] = value + static_
 __global__ void add(const int* from, int* to) { to[threadIdx.x] += from[threadIdx.x]; }
 
 // ---- ring_wait: a ring all-gather in which a GPU passes a shard on before it has arrived ----------------
+int ring_gpus = 4;
 void ring_wait(bool fixed) {
-  constexpr int kGpus = 4;
   std::vector<Stream> streams;
   std::vector<DeviceBuffer<int>> slots;
-  std::vector<std::vector<Event>> arrived(kGpus);
-  for (int gpu = 0; gpu < kGpus; ++gpu) {
+  std::vector<std::vector<Event>> arrived(ring_gpus);
+  for (int gpu = 0; gpu < ring_gpus; ++gpu) {
     streams.emplace_back(gpu);
-    slots.emplace_back(gpu, kGpus * kCount);
+    slots.emplace_back(gpu, ring_gpus * kCount);
     cudaSetDevice(gpu);
     fill<<<1, kCount, 0, streams[gpu]>>>(slots[gpu].data() + gpu * kCount, gpu);
-    for (int step = 0; step < kGpus; ++step) arrived[gpu].emplace_back(gpu);
+    for (int step = 0; step < ring_gpus; ++step) arrived[gpu].emplace_back(gpu);
   }
-  for (int step = 0; step + 1 < kGpus; ++step) {
-    for (int gpu = 0; gpu < kGpus; ++gpu) {
-      const int next = (gpu + 1) % kGpus, shard = (gpu - step + kGpus) % kGpus;
-      const int previous = (gpu + kGpus - 1) % kGpus;
+  for (int step = 0; step + 1 < ring_gpus; ++step) {
+    for (int gpu = 0; gpu < ring_gpus; ++gpu) {
+      const int next = (gpu + 1) % ring_gpus, shard = (gpu - step + ring_gpus) % ring_gpus;
+      const int previous = (gpu + ring_gpus - 1) % ring_gpus;
       if (step > 0 && fixed) cudaStreamWaitEvent(streams[gpu], arrived[previous][step - 1]);
       int* to = slots[next].data() + shard * kCount;
       const int* from = slots[gpu].data() + shard * kCount;
@@ -53,7 +53,7 @@ void ring_wait(bool fixed) {
       cudaEventRecord(arrived[gpu][step], streams[gpu]);
     }
   }
-  for (int gpu = 0; gpu < kGpus; ++gpu) cudaStreamSynchronize(streams[gpu]);
+  for (int gpu = 0; gpu < ring_gpus; ++gpu) cudaStreamSynchronize(streams[gpu]);
 }
 
 // ---- consumer_wait: a kernel reads what another stream's copy brings ------------------------------------
@@ -247,13 +247,14 @@ int main(int argc, char** argv) {
     for (const auto& [name, run] : kCases) std::printf("%s\n", name.c_str());
     return 0;
   }
-  if (argc != 4 || !kCases.contains(argv[1])) {
-    std::fprintf(stderr, "usage: planted_bugs CASE bug|fixed SEED, or --list\n");
+  if (argc < 4 || argc > 5 || !kCases.contains(argv[1])) {
+    std::fprintf(stderr, "usage: planted_bugs CASE bug|fixed SEED|time [GPUS], or --list\n");
     return 2;
   }
   try {
     const std::string seed = argv[3];
     if (seed != "time") vgpu::use_schedule(std::stoull(seed));
+    if (argc == 5) ring_gpus = std::stoi(argv[4]);
     kCases.at(argv[1])(std::strcmp(argv[2], "fixed") == 0);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s; %s\n", error.what(), vgpu::last_error_detail().c_str());

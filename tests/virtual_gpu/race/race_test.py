@@ -2,6 +2,7 @@
 """Tests of the race build: planted bugs are found in every schedule, with both places; right programs give no report.
     race_test.py RACE_RUN list PROGRAM CASE...           the planted bugs are these
     race_test.py RACE_RUN planted PROGRAM CASE           one planted bug, and the same program without it
+    race_test.py RACE_RUN ring PROGRAM GPUS              the ring without its bug, on so many GPUs
     race_test.py RACE_RUN chapter PROGRAM GPUS           a chapter on so many GPUs
     race_test.py RACE_RUN same_schedules PROGRAM [PLAIN_BUILD]
 RACE_RUN starts a program of the race build. PLAIN_BUILD is the build folder without race detector to compare with."""
@@ -98,6 +99,14 @@ class PlantedTest(RaceTest):
             self.assertGreater(len(hashes), 10, "the seeds did not change the order")
 
 
+class RingTest(RaceTest):
+    def test_has_no_race(self) -> None:
+        gpus, = self.arguments
+        for schedule in SCHEDULES:
+            with self.subTest(schedule=schedule):
+                self.assert_quiet(self.race("ring_wait", "fixed", schedule, gpus))
+
+
 class ChapterTest(RaceTest):
     def test_default_sizes_are_small(self) -> None:
         result = self.race()
@@ -140,7 +149,7 @@ class SameSchedulesTest(RaceTest):
         return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus in "1348" for seed in "123"]
 
 
-TESTS = {"list": ListTest, "planted": PlantedTest, "chapter": ChapterTest, "same_schedules": SameSchedulesTest}
+TESTS = {"list": ListTest, "planted": PlantedTest, "ring": RingTest, "chapter": ChapterTest, "same_schedules": SameSchedulesTest}
 
 
 def main() -> int:

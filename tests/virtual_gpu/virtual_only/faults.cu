@@ -74,7 +74,10 @@ TEST_F(FaultsTest, ItSticks) {
   set<int><<<1, 1>>>(nullptr, 1);
   int value = 0;
   EXPECT_EQ(cudaMemcpy(&value, memory, sizeof(int), cudaMemcpyDeviceToHost), cudaErrorIllegalAddress);
-  expect_failure(cudaSetDevice(1), cudaErrorIllegalAddress, {"cudaSetDevice: kernel", "set"});
+  // The sentence stays that of the call which met the fault.
+  expect_failure(cudaSetDevice(1), cudaErrorIllegalAddress, {"cudaMemcpy: kernel", "set"});
+  int device = -1;
+  EXPECT_EQ(cudaGetDevice(&device), cudaSuccess) << "error messages name the device";
   EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
   EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
   EXPECT_FALSE(vgpu::failure_reported()) << "that is for deadlocks";
