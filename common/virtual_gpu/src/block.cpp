@@ -266,9 +266,8 @@ int Block::barrier_reduce(int predicate, int (*combine)(int, int)) {
   barrier_value_ = barrier_has_value_ ? combine(barrier_value_, predicate) : predicate;
   barrier_has_value_ = true;
   barrier();
-  const int result = barrier_result_;
-  barrier();  // nobody may start the next reduction before all have read this one
-  return result;
+  return barrier_result_;  // the next barrier, which would overwrite it, cannot open before this thread is
+                           // there
 }
 
 void Block::complete(Exchange& exchange) {

@@ -156,7 +156,7 @@ void Runtime::report_deadlock() {
     for (const auto& stream : device->streams) {
       const Operation* head = stream->head();
       if (head == nullptr) continue;
-      std::fprintf(stderr, "  %s: %s: %s; %zu more behind it\n", stream->name().c_str(),
+      std::fprintf(stderr, "  %s: %s: %s; %zu more behind it\n", head->origin().c_str(),
                    head->describe().c_str(), head->progress().c_str(), stream->queue().size() - 1);
     }
   }

@@ -33,7 +33,7 @@ int __syncthreads_or(int predicate);
 /// spin-wait.
 void __nanosleep(unsigned int nanoseconds);
 
-/// Modelled cycles of the calling block's multiprocessor; grows by what the block has executed.
+/// Modelled cycles: grows with every basic block that any kernel runs. Good for waiting, not for timing.
 long long clock64();
 
 /// Stops the kernel with cudaErrorLaunchFailure.
