@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of the set-up by ./lab: what it installs, when it asks, and that a complete toolchain is left alone."""
+import os
 import unittest
 
 from lab_sandbox import FOR_RUN, PACKAGES, Sandbox
@@ -114,6 +115,11 @@ class UserTest(Sandbox):
         self.assertIn("sudo " + INSTALL, result.stderr)
 
     def test_terminal_asks(self) -> None:
+        try:
+            for end in os.openpty():
+                os.close(end)
+        except OSError as error:  # a container without /dev/pts
+            self.skipTest(f"no terminal can be made here: {error}")
         self.add_apt()
         self.add_sudo()
         for answer in ("n\n", "\n"):

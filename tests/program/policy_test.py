@@ -2,6 +2,7 @@
 """Rules that hold for the whole repository, checked on its text."""
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -23,7 +24,7 @@ UPWARD = re.compile(r"""(?:^|[\s"'`=(\[<])((?:\.\./)+[\w./-]*)""")
 def files() -> List[pathlib.Path]:
     """The repository's files: git's list, or without git all but the build's."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=REPOSITORY,
-                            capture_output=True, check=False) if (REPOSITORY / ".git").exists() else None
+                            capture_output=True, check=False) if shutil.which("git") else None
     if listed is not None and listed.returncode == 0:
         found = [REPOSITORY / name for name in listed.stdout.decode().split("\0") if name]
     else:
