@@ -55,14 +55,16 @@ class ColumnSplitMatmul {
  public:
   static constexpr int kTile = 16;  // a block has kTile x kTile threads
 
-  /// Throws UsageError for a shape without elements or with more rows than a grid can have, CudaError if a
-  /// GPU is missing or has too little memory.
+  /// Throws UsageError for a shape without elements, with more rows than a grid can have or with longer rows
+  /// than a 2-D copy takes; CudaError if a GPU is missing or has too little memory.
   ColumnSplitMatmul(int gpus, MatmulShape shape) : shape_(shape) {
     checked_elements(shape.m, shape.k, sizeof(int));
     checked_elements(shape.k, shape.n, sizeof(int));
     checked_elements(shape.m, shape.n, sizeof(int));
     if (shape.m > kMaxRows)
       throw UsageError("--m: a grid has at most 65535 blocks along y, so at most 1048560 rows");
+    if (shape.n > kMaxColumns)
+      throw UsageError("--n: a 2-D copy takes rows of less than 2^31 bytes, so at most 536870911 columns");
     for (int device = 0; device < gpus; ++device) {
       gpus_.emplace_back(device, shape, balanced_share(shape.n, gpus, device));
     }
@@ -104,6 +106,7 @@ class ColumnSplitMatmul {
 
  private:
   static constexpr std::int64_t kMaxRows = std::int64_t{65535} * kTile;
+  static constexpr std::int64_t kMaxColumns = 0x7fffffff / sizeof(int);  // cudaDeviceProp::memPitch
 
   /// What one GPU holds: all of A, its columns of B and C, a stream for its work, two events around its
   /// kernel.

@@ -16,7 +16,7 @@ std::size_t width_of(const std::string& text) {
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-// A number, perhaps with a sign before it or a unit after it; or the placeholder "-".
+// A number, perhaps with a sign before it or a unit after it; or "-" for none.
 bool is_number(const std::string& text) {
   const std::size_t first = text.starts_with("-") || text.starts_with("+") ? 1 : 0;
   return text == "-" || (first < text.size() && std::isdigit(static_cast<unsigned char>(text[first])) != 0);

@@ -89,6 +89,7 @@ TEST(ColumnSplitRefuses, ShapesThatCannotBe) {
   EXPECT_THROW(ColumnSplitMatmul(1, {1, -1, 1}), UsageError);
   EXPECT_THROW(ColumnSplitMatmul(1, {1, 1, 0}), UsageError);
   EXPECT_THROW(ColumnSplitMatmul(1, {std::int64_t{65535} * 16 + 1, 1, 1}), UsageError);
+  EXPECT_THROW(ColumnSplitMatmul(1, {1, std::int64_t{1} << 29, 1}), UsageError);
   EXPECT_THROW(ColumnSplitMatmul(1, {1 << 20, std::int64_t{1} << 42, 1}), UsageError);  // 2^64 bytes
 }
 
@@ -107,6 +108,16 @@ TEST(ColumnSplitCost, CountsBytesOfBothDirections) {
   EXPECT_EQ(second.bytes_from_host, 4 * (4 * 3 + 3 * 2));
   EXPECT_EQ(second.bytes_to_host, 4 * (4 * 2));
   EXPECT_EQ(column_split_cost({4, 1, 3}, 2, 1).copies, 0);
+}
+
+TEST(ColumnSplitCost, IsThePagesCostCard) {
+  for (const int gpu : {0, 1}) {
+    const ColumnSplitCost cost = column_split_cost({4096, 8192, 1024}, 2, gpu);
+    EXPECT_EQ(cost.bytes_from_host, 33'554'432);
+    EXPECT_EQ(cost.bytes_to_host, 67'108'864);
+    EXPECT_EQ(cost.multiply_adds, 17'179'869'184.0);
+    EXPECT_EQ(cost.copies, 3);
+  }
 }
 
 TEST(ColumnSplitCost, AddressesBeyondTwoToTheThirtyOne) {

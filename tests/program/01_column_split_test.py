@@ -95,7 +95,10 @@ class BadOptionTest(ProgramTestCase):
         self.assert_fails(2, ("--m", "1", "--n", "1", "--k", "40000000", "--gpus", "1"), "--k: .* would not fit an int")
 
     def test_more_memory_than_any_machine_has(self) -> None:
-        self.assert_fails(2, ("--m", "1", "--n", str(2**58), "--k", "1"), "memory")
+        self.assert_fails(2, ("--m", "1", "--n", str(2**28), "--k", str(2**20)), "memory")
+
+    def test_longer_rows_than_a_copy_takes(self) -> None:
+        self.assert_fails(2, ("--m", "1", "--n", str(2**58), "--k", "1"), "--n: .* at most 536870911 columns")
 
 
 class RunTest(ProgramTestCase):

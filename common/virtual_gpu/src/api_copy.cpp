@@ -25,13 +25,19 @@ Place locate(Runtime& runtime, const void* pointer, std::size_t pitch, std::size
     throw ApiError(cudaErrorInvalidValue,
                    "the memory is not there: it lies " + runtime.memory.locate(pointer));
   }
-  if (allocation == nullptr) return {{data, pitch, kHost}, true};
-  const std::size_t room = allocation->bytes - static_cast<std::size_t>(data - allocation->begin);
-  const std::size_t needed = (height - 1) * pitch + width;
+  const std::size_t room = allocation == nullptr
+                               ? SIZE_MAX
+                               : allocation->bytes - static_cast<std::size_t>(data - allocation->begin);
+  std::size_t needed;
+  if (__builtin_mul_overflow(height - 1, pitch, &needed) || __builtin_add_overflow(needed, width, &needed)) {
+    throw ApiError(cudaErrorInvalidValue,
+                   "so many rows of that pitch have more bytes than there are addresses");
+  }
   if (needed > room) {
     throw ApiError(cudaErrorInvalidValue, std::to_string(needed) + " bytes at an address with room for " +
                                               std::to_string(room) + ", " + runtime.memory.locate(pointer));
   }
+  if (allocation == nullptr) return {{data, pitch, kHost}, true};
   const int device = allocation->kind == MemoryKind::kDevice ? allocation->device : kHost;
   return {{data, pitch, device}, false};
 }

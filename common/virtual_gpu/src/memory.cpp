@@ -14,6 +14,7 @@ constexpr std::size_t kGuard = 64 * 1024;
 constexpr std::size_t kAlignment = 256;  // what cudaMalloc promises
 
 std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+std::size_t physical_memory() { return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page_size(); }
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page_size() - 1) / page_size() * page_size(); }
 
 /// The memory ends as near to the guard above it as the alignment allows.
@@ -45,6 +46,8 @@ Memory::~Memory() {
 }
 
 std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device) {
+  // The system would promise more than it has, and end the program when it is touched.
+  if (bytes > physical_memory()) return nullptr;
   const std::size_t mapped = whole_pages(bytes) + 2 * kGuard;
   void* base = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return nullptr;

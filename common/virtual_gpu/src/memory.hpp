@@ -32,7 +32,7 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
-  /// Returns nullptr if the operating system has no memory.
+  /// Returns nullptr if the host has no such memory.
   std::byte* allocate(std::size_t bytes, MemoryKind kind, int device);
   void free(Allocation& allocation);
   /// Enters memory of the program's own as pinned.

@@ -173,6 +173,24 @@ TEST_F(MisuseTest, MemoryOfTheMachineIsLimited) {
   CUDA_OK(cudaMalloc(&pointer, std::size_t{1} << 20));
 }
 
+TEST_F(MisuseTest, MoreMemoryThanTheHostHasIsRefused) {
+  for (const std::size_t bytes : {~std::size_t{0}, ~std::size_t{0} / 2, std::size_t{1} << 46}) {
+    void* memory = &memory;
+    expect_failure(cudaMallocHost(&memory, bytes), cudaErrorMemoryAllocation,
+                   {"cudaMallocHost", "cannot pin"});
+    expect_failure(cudaMalloc(&memory, bytes), cudaErrorMemoryAllocation,
+                   {"cudaMalloc", "bytes free on GPU 0"});
+  }
+}
+
+TEST_F(MisuseTest, RowsBeyondAllAddressesAreRefused) {
+  int* memory = device_words(4, 0);
+  std::vector<int> host(4);
+  expect_failure(cudaMemcpy2D(memory, std::size_t{1} << 40, host.data(), 16, 16, (std::size_t{1} << 24) + 1,
+                              cudaMemcpyHostToDevice),
+                 cudaErrorInvalidValue, {"cudaMemcpy2D", "more bytes than there are addresses"});
+}
+
 TEST_F(MisuseTest, UnsupportedFlagsAreNamed) {
   cudaStream_t stream = nullptr;
   expect_failure(cudaStreamCreateWithFlags(&stream, 8), cudaErrorInvalidValue,
