@@ -57,6 +57,8 @@ class Section {
     if (!value.is_boolean()) fail(std::string("'") + field + "' must be true or false");
     return value.get<bool>();
   }
+  /// The object in that field.
+  Section section(const char* field) { return {path_ + ": '" + field + "'", take(field)}; }
   void done() {
     object_.erase("about");
     if (!object_.empty()) fail("does not know '" + object_.begin().key() + "'");
@@ -94,6 +96,12 @@ void read_gpu(Section gpu, Machine& machine) {
   machine.cycles_per_basic_block = gpu.number("cycles_per_basic_block", 1e-3, 1e6);
   machine.launch_ns = gpu.number("launch_us", 0, 1e6) * 1e3;
   machine.poll_ns = gpu.number("poll_us", 1e-3, 1e6) * 1e3;
+  Section product = gpu.section("product");
+  machine.product_tile_rows = product.integer("tile_rows", 1, 4096);
+  machine.product_tile_columns = product.integer("tile_columns", 1, 4096);
+  machine.product_rate_f16 = product.number("f16_tflops", 1e-6, 1e6) * 1e3;
+  machine.product_rate_f32 = product.number("f32_tflops", 1e-6, 1e6) * 1e3;
+  product.done();
   gpu.done();
 }
 
@@ -114,19 +122,26 @@ Machine load_machine(const std::string& name_or_file) {
   Section root(file.string(), document);
   machine.name = root.text("name");
   machine.gpus = root.integer("gpus", 1, 16);
-  read_gpu(Section(file.string() + ": 'gpu'", root.take("gpu")), machine);
+  read_gpu(root.section("gpu"), machine);
 
-  Section host(file.string() + ": 'host'", root.take("host"));
+  Section host = root.section("host");
   machine.host_call_ns = host.number("call_us", 1e-3, 1e6) * 1e3;
   machine.host_copy_latency_ns = host.number("copy_latency_us", 0, 1e6) * 1e3;
   machine.host_copy_rate = host.number("copy_gb_per_s", 1e-3, 1e6);
   host.done();
 
-  Section peer(file.string() + ": 'peer'", root.take("peer"));
+  Section peer = root.section("peer");
   machine.peer_access = peer.flag("access");
   machine.peer_copy_latency_ns = peer.number("copy_latency_us", 0, 1e6) * 1e3;
   machine.peer_copy_rate = peer.number("copy_gb_per_s", 1e-3, 1e6);
+  machine.signal_ns = peer.number("signal_us", 0, 1e6) * 1e3;
   peer.done();
+
+  Section nccl = root.section("nccl");
+  machine.nccl_channels = nccl.integer("channels", 1, 64);
+  machine.nccl_latency_ns = nccl.number("latency_us", 0, 1e6) * 1e3;
+  machine.nccl_rate = nccl.number("gb_per_s", 1e-3, 1e6);
+  nccl.done();
   root.done();
   return machine;
 }

@@ -23,10 +23,20 @@ struct Machine {
   int copy_engines;  // for each of: from the host, to the host, between GPUs
   double cycles_per_basic_block;
   double launch_ns, poll_ns;
+  // A library's matrix product: the part of C that one multiprocessor computes at a time, and what a whole
+  // GPU computes, in floating point operations per nanosecond (= GFLOP/s).
+  int product_tile_rows, product_tile_columns;
+  double product_rate_f16, product_rate_f32;
 
   double host_call_ns, host_copy_latency_ns, host_copy_rate;
   bool peer_access;
-  double peer_copy_latency_ns, peer_copy_rate;
+  double peer_copy_latency_ns, peer_copy_rate;  // the rate of a link, too: each GPU has one out and one in
+  double signal_ns;  // from a value written by one GPU's stream until another GPU's stream has seen it
+
+  // A collective of NCCL: the multiprocessors that it takes on each GPU (one block a channel), its time for
+  // no data, and the bytes that leave each GPU per nanosecond.
+  int nccl_channels;
+  double nccl_latency_ns, nccl_rate;
 };
 
 /// Reads `machines/NAME.json` or, if there is none of that name, the file of that path. Throws

@@ -45,6 +45,14 @@ TEST_F(MachinesTest, SmallIsTheDefault) {
   EXPECT_EQ(count, machine["gpus"]);
 }
 
+TEST_F(MachinesTest, ShippedMachinesAreNamedAsTheirFiles) {
+  for (const char* name : {"small", "h100-nvlink", "h100-pcie"}) {
+    ASSERT_EQ(complaint(name), "");
+    EXPECT_EQ(vgpu::machine_name(), name);
+    vgpu::reset();
+  }
+}
+
 TEST_F(MachinesTest, FileSetsTheMachine) {
   machine["name"] = "mine";
   machine["gpus"] = 3;
@@ -97,6 +105,9 @@ INSTANTIATE_TEST_SUITE_P(
                      "'host' does not know 'speed'"},
         WrongMachine{"missing", [](json& m) { m.erase("gpus"); }, "lacks 'gpus'"},
         WrongMachine{"missing_in_peer", [](json& m) { m["peer"].erase("access"); }, "'peer' lacks 'access'"},
+        WrongMachine{"missing_in_product", [](json& m) { m["gpu"]["product"].erase("tile_rows"); },
+                     "'product' lacks 'tile_rows'"},
+        WrongMachine{"no_channel", [](json& m) { m["nccl"]["channels"] = 0; }, "'channels' must be between"},
         WrongMachine{"missing_section", [](json& m) { m.erase("gpu"); }, "lacks 'gpu'"},
         WrongMachine{"section_is_no_object", [](json& m) { m["gpu"] = 3; }, "'gpu' must be an object"},
         WrongMachine{"no_object", [](json& m) { m = json::array(); }, "must be an object"},

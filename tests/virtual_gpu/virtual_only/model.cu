@@ -99,6 +99,9 @@ class CopyModelTest : public VirtualTest {
   static constexpr std::size_t kBytes = 1 << 20;
   void SetUp() override {
     VirtualTest::SetUp();
+    allocate();
+  }
+  void allocate() {
     require(cudaMallocHost(&host, 2 * kBytes));
     require(cudaMalloc(&device, 2 * kBytes));
     for (cudaStream_t& stream : streams) stream = new_stream();
@@ -150,7 +153,10 @@ TEST_F(CopyModelTest, TwiceTheBytesTakeLonger) {
   EXPECT_GT(run(kBytes), 1.5 * run(kBytes / 2));
 }
 
-TEST_F(CopyModelTest, PeerAccessShortensCopiesBetweenGpus) {
+TEST_F(CopyModelTest, PeerAccessShortensCopiesOverNvlink) {
+  vgpu::reset();
+  vgpu::use_machine("h100-nvlink");
+  allocate();
   char* there = nullptr;
   require(cudaSetDevice(1));
   require(cudaMalloc(&there, kBytes));
