@@ -18,7 +18,7 @@ cudaError_t api_call(const char* name, Function function) {
     if (std::this_thread::get_id() != state->thread) {
       throw ApiError(cudaErrorNotSupported, "virtual GPUs are driven by one host thread only");
     }
-    state->host.now += state->machine.host_call_ns;
+    state->host().now += state->machine.host_call_ns;
     if (state->in_host_function) {
       throw ApiError(cudaErrorNotPermitted,
                      "CUDA calls are not permitted in a function of cudaLaunchHostFunc");
@@ -40,7 +40,7 @@ cudaError_t api_call(const char* name, Function function) {
   if (state != nullptr) {
     // cudaErrorNotReady is an answer, not an error that cudaGetLastError should find later. A function of
     // cudaLaunchHostFunc stands for another thread, which has a last error of its own.
-    if (code != cudaErrorNotReady && !state->in_host_function) state->host.last_error = code;
+    if (code != cudaErrorNotReady && !state->in_host_function) state->host().last_error = code;
     // After a fault every call fails; the one that met it says most.
     if (!faulted_before) state->last_error_detail = std::string(name) + ": " + sentence;
   }

@@ -58,7 +58,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int device) {
   return api_call("cudaSetDevice", [&](Runtime& runtime) {
     check_device(runtime, device);
-    runtime.host.device = device;
+    runtime.host().device = device;
   });
 }
 
@@ -66,7 +66,7 @@ cudaError_t cudaGetDevice(int* device) {
   // Not through api_call: it works after a fault too, so that an error message can name the device.
   hb::start();
   const hb::RuntimeScope scope;
-  *device = runtime().host.device;
+  *device = runtime().host().device;
   return cudaSuccess;
 }
 
@@ -122,7 +122,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
   return api_call("cudaDeviceEnablePeerAccess", [&](Runtime& runtime) {
     check_device(runtime, peer);
     if (flags != 0) throw ApiError(cudaErrorInvalidValue, "flags must be 0");
-    if (peer == runtime.host.device) throw ApiError(cudaErrorInvalidDevice, "a GPU is not its own peer");
+    if (peer == runtime.host().device) throw ApiError(cudaErrorInvalidDevice, "a GPU is not its own peer");
     if (!runtime.machine.peer_access) {
       throw ApiError(cudaErrorPeerAccessUnsupported,
                      "the machine '" + runtime.machine.name + "' has no peer access");
@@ -130,7 +130,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
     if (!runtime.current_device().peers.insert(peer).second) {
       throw ApiError(
           cudaErrorPeerAccessAlreadyEnabled,
-          "GPU " + std::to_string(runtime.host.device) + " may already access GPU " + std::to_string(peer));
+          "GPU " + std::to_string(runtime.host().device) + " may already access GPU " + std::to_string(peer));
     }
   });
 }
@@ -139,7 +139,7 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
   return api_call("cudaDeviceDisablePeerAccess", [&](Runtime& runtime) {
     check_device(runtime, peer);
     if (runtime.current_device().peers.erase(peer) == 0) {
-      throw ApiError(cudaErrorPeerAccessNotEnabled, "GPU " + std::to_string(runtime.host.device) +
+      throw ApiError(cudaErrorPeerAccessNotEnabled, "GPU " + std::to_string(runtime.host().device) +
                                                         " has no access to GPU " + std::to_string(peer));
     }
   });

@@ -3,15 +3,15 @@
 #include "runtime.hpp"
 
 cudaError_t cudaPeekAtLastError() {
-  const vgpu::Runtime* runtime = vgpu::runtime_if_started();
-  return runtime == nullptr ? cudaSuccess : runtime->host.last_error;
+  vgpu::Runtime* runtime = vgpu::runtime_if_started();
+  return runtime == nullptr ? cudaSuccess : runtime->host().last_error;
 }
 
 cudaError_t cudaGetLastError() {
   vgpu::Runtime* runtime = vgpu::runtime_if_started();
   if (runtime == nullptr) return cudaSuccess;
-  const cudaError_t error = runtime->host.last_error;
-  runtime->host.last_error = runtime->sticky_error();
+  const cudaError_t error = runtime->host().last_error;
+  runtime->host().last_error = runtime->sticky_error();
   return error;
 }
 

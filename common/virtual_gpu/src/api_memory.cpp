@@ -31,7 +31,7 @@ void check_unused(Runtime& runtime, const Allocation& allocation) {
 
 void* allocate_pinned(Runtime& runtime, std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  void* memory = runtime.memory.allocate(bytes, MemoryKind::kPinned, runtime.host.device);
+  void* memory = runtime.memory.allocate(bytes, MemoryKind::kPinned, runtime.host().device);
   if (memory == nullptr)
     throw ApiError(cudaErrorMemoryAllocation, "the host cannot pin " + std::to_string(bytes) + " bytes");
   return memory;
@@ -71,6 +71,7 @@ cudaError_t cudaFree(void* pointer) {
     check_unused(runtime, allocation);
     hb::write(hb::host_context(), hb::call_site(), allocation.begin, allocation.bytes);
     runtime.device(allocation.device).memory_used -= allocation.bytes;
+    runtime.signals.forget(allocation.begin, allocation.bytes);
     runtime.memory.free(allocation);
   });
 }
@@ -94,6 +95,7 @@ cudaError_t cudaFreeHost(void* pointer) {
     Allocation& allocation =
         begin_of(runtime, pointer, MemoryKind::kPinned, cudaErrorInvalidValue, "cudaMallocHost");
     for (const auto& device : runtime.devices) runtime.wait(runtime.pending(*device));
+    runtime.signals.forget(allocation.begin, allocation.bytes);
     runtime.memory.free(allocation);
   });
 }
@@ -108,14 +110,16 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned int flag
     if (runtime.memory.find(pointer) != nullptr) {
       throw ApiError(cudaErrorHostMemoryAlreadyRegistered, "it lies " + runtime.memory.locate(pointer));
     }
-    runtime.memory.add_registered(pointer, bytes, runtime.host.device);
+    runtime.memory.add_registered(pointer, bytes, runtime.host().device);
   });
 }
 
 cudaError_t cudaHostUnregister(void* pointer) {
   return api_call("cudaHostUnregister", [&](Runtime& runtime) {
-    begin_of(runtime, pointer, MemoryKind::kRegistered, cudaErrorHostMemoryNotRegistered, "cudaHostRegister");
+    const Allocation& allocation = begin_of(runtime, pointer, MemoryKind::kRegistered,
+                                            cudaErrorHostMemoryNotRegistered, "cudaHostRegister");
     for (const auto& device : runtime.devices) runtime.wait(runtime.pending(*device));
+    runtime.signals.forget(allocation.begin, allocation.bytes);
     runtime.memory.remove_registered(pointer);
   });
 }

@@ -19,7 +19,7 @@ void create_event(Runtime& runtime, cudaEvent_t* handle, unsigned int flags) {
     throw ApiError(cudaErrorInvalidValue, "only the flags BlockingSync and DisableTiming are supported");
   }
   const bool timing = (flags & cudaEventDisableTiming) == 0;
-  auto event = std::make_unique<Event>(Event{runtime.host.device, timing, nullptr});
+  auto event = std::make_unique<Event>(Event{runtime.host().device, timing, nullptr});
   Event* key = event.get();
   runtime.events.emplace(key, std::move(event));
   *handle = reinterpret_cast<cudaEvent_t>(key);

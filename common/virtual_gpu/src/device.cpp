@@ -87,6 +87,11 @@ void Multiprocessors::release(int id, int multiprocessor, double end) {
   ++version_;
 }
 
+void Multiprocessors::clear() {
+  for (Multiprocessor& multiprocessor : multiprocessors_) multiprocessor.residents.clear();
+  ++version_;
+}
+
 double CopyEngines::book(double ready, double duration) {
   double& engine = *std::min_element(free_at_.begin(), free_at_.end());
   engine = std::max(engine, ready) + duration;
@@ -107,6 +112,11 @@ Stream& Device::add_stream(bool blocking) {
   collect_streams();
   streams.push_back(std::make_unique<Stream>(id, next_stream_++, blocking));
   return *streams.back();
+}
+
+void Device::discard_work(double now) {
+  for (const auto& stream : streams) stream->discard(now);
+  multiprocessors.clear();
 }
 
 void Device::collect_streams() {

@@ -39,6 +39,8 @@ class Multiprocessors {
   /// Takes the place until release(). Returns an id for it.
   int occupy(const Footprint& block, const Place& place);
   void release(int id, int multiprocessor, double end);
+  /// Forgets all blocks.
+  void clear();
   /// Grows with every change; a result of find() holds as long as it stays the same.
   std::uint64_t version() const { return version_; }
 
@@ -88,6 +90,8 @@ class Device {
   Stream& add_stream(bool blocking);
   /// Forgets destroyed streams whose work is done.
   void collect_streams();
+  /// Gives up everything that its streams hold, at modelled time `now`, ns.
+  void discard_work(double now);
 
   int id;
   std::vector<std::unique_ptr<Stream>> streams;  // the first is the legacy default stream

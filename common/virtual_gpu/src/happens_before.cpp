@@ -20,6 +20,8 @@ void __tsan_func_entry(void* pc);
 void __tsan_func_exit();
 void __tsan_read_range(void* address, unsigned long bytes);
 void __tsan_write_range(void* address, unsigned long bytes);
+void __tsan_atomic32_store(volatile std::uint32_t* word, std::uint32_t value, int order);
+std::uint32_t __tsan_atomic32_load(const volatile std::uint32_t* word, int order);
 }
 
 namespace vgpu::hb {
@@ -67,6 +69,7 @@ void enter(Context context) {
 Context running_context() { return contexts.running; }
 Context runtime_context() { return contexts.runtime; }
 Context host_context() { return contexts.host; }
+void become_host(Context context) { contexts.host = context; }
 
 Context make_context(const std::string& name) {
   Context made = nullptr;
@@ -99,6 +102,24 @@ void write(Context context, const CallSite& site, const void* memory, std::size_
     __tsan_write_range(const_cast<void*>(memory), bytes);
     pop_callers(site);
   });
+}
+
+void store_atomic(Context context, const CallSite& site, std::uint32_t* word, std::uint32_t value) {
+  as(context, [&] {
+    push_callers(site);
+    __tsan_atomic32_store(word, value, __ATOMIC_RELEASE);
+    pop_callers(site);
+  });
+}
+
+std::uint32_t load_atomic(Context context, const CallSite& site, const std::uint32_t* word) {
+  std::uint32_t value = 0;
+  as(context, [&] {
+    push_callers(site);
+    value = __tsan_atomic32_load(word, __ATOMIC_RELAXED);
+    pop_callers(site);
+  });
+  return value;
 }
 
 void* caller_mark() {

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #ifndef VGPU_RACE
@@ -41,6 +42,8 @@ void enter(Context context);
 Context running_context();
 Context runtime_context();
 Context host_context();
+/// Another host thread runs from now on: host_context() is its context.
+void become_host(Context context);
 /// A new context, ordered after nothing but the start.
 Context make_context(const std::string& name);
 void destroy_context(Context context);
@@ -53,6 +56,10 @@ void acquire(Context context, const void* sync);
 /// An access by the runtime on behalf of `context`, such as a copy's. Reports show `site`.
 void read(Context context, const CallSite& site, const void* memory, std::size_t bytes);
 void write(Context context, const CallSite& site, const void* memory, std::size_t bytes);
+
+/// The same for one word, atomically: a store with release, a load without any order.
+void store_atomic(Context context, const CallSite& site, std::uint32_t* word, std::uint32_t value);
+std::uint32_t load_atomic(Context context, const CallSite& site, const std::uint32_t* word);
 
 /// Makes `site` the callers of what the running context does next, until pop_callers().
 void push_callers(const CallSite& site);
@@ -72,12 +79,19 @@ inline void enter(Context) {}
 inline Context running_context() { return nullptr; }
 inline Context runtime_context() { return nullptr; }
 inline Context host_context() { return nullptr; }
+inline void become_host(Context) {}
 inline Context make_context(const std::string&) { return nullptr; }
 inline void destroy_context(Context) {}
 inline void release(Context, const void*) {}
 inline void acquire(Context, const void*) {}
 inline void read(Context, const CallSite&, const void*, std::size_t) {}
 inline void write(Context, const CallSite&, const void*, std::size_t) {}
+inline void store_atomic(Context, const CallSite&, std::uint32_t* word, std::uint32_t value) {
+  __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+inline std::uint32_t load_atomic(Context, const CallSite&, const std::uint32_t* word) {
+  return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
 inline void push_callers(const CallSite&) {}
 inline void pop_callers(const CallSite&) {}
 inline CallSite call_site(bool = false) { return {}; }

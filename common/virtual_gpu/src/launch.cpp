@@ -84,13 +84,13 @@ PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes, 
   }
   hb::start();
   const hb::RuntimeScope scope;
-  auto& pending = runtime().host.pending_launches;
+  auto& pending = runtime().host().pending_launches;
   pending.push_back({grid, block, shared_bytes, stream});
   return PendingLaunch(pending.size());
 }
 
 PendingLaunch::~PendingLaunch() {
-  auto& pending = runtime().host.pending_launches;
+  auto& pending = runtime().host().pending_launches;
   if (pending.size() >= depth_)
     pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(depth_ - 1), pending.end());
 }
@@ -111,12 +111,12 @@ const void* end_identification() {
 void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body) {
   // A launch has no return value; its error is what cudaGetLastError returns.
   api_call("kernel launch", [&](Runtime& runtime) {
-    if (runtime.host.pending_launches.empty()) {
+    if (runtime.host().pending_launches.empty()) {
       throw ApiError(cudaErrorInvalidConfiguration,
                      "kernel '" + short_name(info.signature) + "' was called without <<<grid, block>>>");
     }
-    const auto launch = runtime.host.pending_launches.back();
-    runtime.host.pending_launches.pop_back();
+    const auto launch = runtime.host().pending_launches.back();
+    runtime.host().pending_launches.pop_back();
     Stream& stream = runtime.stream(launch.stream);
     Device& device = runtime.current_device();
     if (stream.device() != device.id) {

@@ -21,13 +21,15 @@ struct Completion {
 using Token = std::shared_ptr<Completion>;
 
 class Operation;
+struct HostThread;
 
 /// Something that could happen next. The scheduler chooses one of all steps that are possible.
 struct Step {
   double time;  // modelled time at which it happens, ns
   Operation* operation;
-  std::int64_t item;  // which of the operation's steps; kBegin: its first
-  bool poll = false;  // a waiting kernel block that looks again
+  std::int64_t item;           // which of the operation's steps; kBegin: its first
+  bool poll = false;           // a waiting kernel block that looks again
+  HostThread* host = nullptr;  // instead of an operation: this host thread goes on
 };
 inline constexpr std::int64_t kBegin = -1;
 

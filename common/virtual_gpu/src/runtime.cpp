@@ -48,7 +48,7 @@ Runtime& runtime() {
 Runtime* runtime_if_started() { return instance().get(); }
 
 Runtime::Runtime(Machine description, std::optional<std::uint64_t> seed)
-    : machine(std::move(description)), devices(make_devices(machine)), scheduler(devices, seed) {}
+    : machine(std::move(description)), devices(make_devices(machine)), scheduler(devices, hosts, seed) {}
 
 Stream& Runtime::stream(cudaStream_t handle) {
   if (handle == nullptr || handle == cudaStreamLegacy) return current_device().default_stream();
@@ -81,27 +81,65 @@ Token Runtime::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
   }
   wait_for(owner.serialized);
   operation->id = next_operation_++;
-  operation->enqueued = host.now;
+  operation->enqueued = host().now;
   operation->site = hb::call_site(operation->site.through_kernel);
   hb::release(hb::host_context(), operation.get());
   Token done = operation->done;
+  if (stopping_) {
+    done->complete = true;
+    done->time = host().now;
+    return done;
+  }
   stream.push(std::move(operation));
   return done;
 }
 
 void Runtime::wait(const std::vector<Token>& tokens) {
+  if (stopping_) return;
+  HostThread& self = host();
+  const auto complete = [&] {
+    return std::all_of(tokens.begin(), tokens.end(),
+                       [](const Token& token) { return !token || token->complete; });
+  };
+  const auto time = [&] {
+    double latest = self.now;
+    for (const Token& token : tokens) latest = token ? std::max(latest, token->time) : latest;
+    return latest;
+  };
   scheduler.note_progress();  // the host may have written what a kernel polls for
-  const bool reached = scheduler.run_until([&] {
-    return fault_ || std::all_of(tokens.begin(), tokens.end(),
-                                 [](const Token& token) { return !token || token->complete; });
-  });
-  if (!reached) report_deadlock();
-  throw_if_faulted();
+  block_until({[&] { return given_up() || complete(); }, time, "work that was enqueued"});
+  throw_if_given_up();
+  self.now = time();
   for (const Token& token : tokens) {
-    if (!token) continue;
-    host.now = std::max(host.now, token->time);
-    hb::acquire(hb::host_context(), token.get());
+    if (token) hb::acquire(hb::host_context(), token.get());
   }
+}
+
+void Runtime::block_host(const std::function<bool()>& reached, const std::string& what) {
+  HostThread& self = host();
+  scheduler.note_progress();
+  block_until({[&] { return given_up() || reached(); }, [&] { return self.now; }, what});
+  throw_if_given_up();
+}
+
+void Runtime::block_until(const HostThread::Wait& wait) {
+  if (!scheduler.run_until(wait)) report_deadlock();
+}
+
+void Runtime::yield() {
+  bool alive;
+  if (hosts.several()) {
+    const HostThread& self = host();
+    const std::uint64_t before = scheduler.progress();
+    block_until({[] { return true; }, [&] { return self.now; }, "its turn", true});
+    alive = scheduler.progress() != before || scheduler.work_is_left();
+  } else {
+    alive = scheduler.run_to(host().now);
+  }
+  throw_if_given_up();
+  idle_queries_ = alive ? 0 : idle_queries_ + 1;
+  if (idle_queries_ > kIdleQueries) report_deadlock();
+  throw_if_given_up();
 }
 
 std::vector<Token> Runtime::pending(Stream& stream) {
@@ -122,16 +160,10 @@ std::vector<Token> Runtime::pending(Device& device) {
 bool Runtime::observe(const std::vector<Token>& tokens) {
   const auto known = [&] {
     return std::all_of(tokens.begin(), tokens.end(), [&](const Token& token) {
-      return !token || (token->complete && (scheduler.random() || token->time <= host.now));
+      return !token || (token->complete && (scheduler.random() || token->time <= host().now));
     });
   };
-  if (!known()) {
-    const bool alive = scheduler.run_to(host.now);
-    throw_if_faulted();
-    idle_queries_ = alive ? 0 : idle_queries_ + 1;
-    if (idle_queries_ > kIdleQueries) report_deadlock();
-    throw_if_faulted();
-  }
+  if (hosts.several() || !known()) yield();
   if (!known()) return false;
   for (const Token& token : tokens) {
     if (token) hb::acquire(hb::host_context(), token.get());
@@ -147,6 +179,16 @@ void Runtime::throw_if_faulted() const {
   if (fault_) throw *fault_;
 }
 
+void Runtime::throw_if_given_up() const {
+  throw_if_faulted();
+  if (stopping_) throw ApiError(cudaErrorUnknown, "the host threads are being stopped");
+}
+
+void Runtime::stop() {
+  stopping_ = true;
+  for (const auto& device : devices) device->discard_work(host().now);
+}
+
 void Runtime::report_deadlock() {
   std::fprintf(
       stderr,
@@ -159,6 +201,11 @@ void Runtime::report_deadlock() {
       std::fprintf(stderr, "  %s: %s: %s; %zu more behind it\n", head->origin().c_str(),
                    head->describe().c_str(), head->progress().c_str(), stream->queue().size() - 1);
     }
+  }
+  for (const auto& thread : hosts.all()) {
+    if (!hosts.several() || thread->wait == nullptr || thread->ended) continue;
+    std::fprintf(stderr, "  %s (GPU %d): waits for %s\n", thread->name.c_str(), thread->device,
+                 thread->wait->what.c_str());
   }
   deadlock_reported = true;
   fault(cudaErrorLaunchTimeout, "deadlock on the virtual GPUs (reported above)");
@@ -176,7 +223,7 @@ void use_machine(const std::string& name_or_file) {
 }
 
 std::string machine_name() { return runtime().machine.name; }
-double host_time_ms() { return runtime().host.now * 1e-6; }
+double host_time_ms() { return runtime().host().now * 1e-6; }
 bool failure_reported() { return instance() && instance()->deadlock_reported; }
 std::uint64_t schedule_hash() { return instance() ? instance()->scheduler.hash() : 0; }
 std::string last_error_detail() { return instance() ? instance()->last_error_detail : ""; }

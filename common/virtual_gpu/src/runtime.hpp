@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "device.hpp"
+#include "host_thread.hpp"
 #include "machine.hpp"
 #include "memory.hpp"
 #include "scheduler.hpp"
+#include "signal.hpp"
 #include "vgpu/types.h"
 
 namespace vgpu {
@@ -26,29 +28,14 @@ class ApiError : public std::runtime_error {
   cudaError_t code;
 };
 
-/// What belongs to one host thread in CUDA: the current device, the last error, and here its clock and
-/// pending launch.
-struct HostThread {
-  int device = 0;
-  cudaError_t last_error = cudaSuccess;
-  double now = 0;  // modelled clock, ns
-
-  struct LaunchConfiguration {
-    dim3 grid, block;
-    std::size_t shared_bytes;
-    cudaStream_t stream;
-  };
-  // A stack: the arguments of a launch are evaluated after its configuration, and may launch kernels
-  // themselves.
-  std::vector<LaunchConfiguration> pending_launches;
-};
-
 class Runtime {
  public:
   Runtime(Machine machine, std::optional<std::uint64_t> seed);
 
   Device& device(int id) { return *devices[id]; }
-  Device& current_device() { return *devices[host.device]; }
+  /// The host thread that runs.
+  HostThread& host() { return hosts.current(); }
+  Device& current_device() { return *devices[host().device]; }
   /// The stream behind a handle. Throws cudaErrorInvalidResourceHandle for one that was never made or is
   /// destroyed.
   Stream& stream(cudaStream_t handle);
@@ -60,6 +47,13 @@ class Runtime {
   /// fault.
   void wait(const std::vector<Token>& tokens);
   void wait(const Token& token) { wait(std::vector<Token>{token}); }
+  /// Blocks the calling host thread until `reached` holds, which others bring about. `what` completes the
+  /// report's "waits for". Throws after a deadlock, a fault or stop().
+  void block_host(const std::function<bool()>& reached, const std::string& what);
+  /// The same for any wait, without exceptions. Reports a deadlock, after which all waits are over.
+  void block_until(const HostThread::Wait& wait);
+  /// Lets everybody else do what is due by now. For calls that only ask.
+  void yield();
   /// Completions of all that the streams of a device hold.
   std::vector<Token> pending(Device& device);
   /// What a wait for the stream waits for: its own work and, for the default stream, that of all blocking
@@ -72,15 +66,20 @@ class Runtime {
   /// A kernel went wrong. Every later call fails with `code`, as after a real GPU's sticky error.
   void fault(cudaError_t code, const std::string& sentence);
   void throw_if_faulted() const;
+  /// Gives up all that the GPUs hold, and wakes all host threads with an error. From here to the end of
+  /// run_host_threads() nothing is enqueued and nothing blocks.
+  void stop();
+  bool stopping() const { return stopping_; }
   cudaError_t sticky_error() const { return fault_ ? fault_->code : cudaSuccess; }
 
   Machine machine;
   std::vector<std::unique_ptr<Device>> devices;
   Memory memory;
+  HostThreads hosts;
   Scheduler scheduler;
-  HostThread host;
   std::map<const void*, std::size_t> dynamic_shared_limits;  // cudaFuncSetAttribute, by kernel
   std::map<Event*, std::unique_ptr<Event>> events;
+  Signals signals;
   std::map<std::pair<int, int>, Traffic> traffic;  // by source and destination
   std::string last_error_detail;
   bool deadlock_reported = false;
@@ -89,7 +88,12 @@ class Runtime {
 
  private:
   void report_deadlock();
+  /// Waits are over when what they wait for has happened, and when it never will.
+  bool given_up() const { return fault_ || stopping_; }
+  void throw_if_given_up() const;
 
+  friend class HostThreads;
+  bool stopping_ = false;
   std::optional<ApiError> fault_;
   std::uint64_t next_operation_ = 1;
   std::uint64_t idle_queries_ = 0;

@@ -10,8 +10,9 @@ namespace {
 constexpr std::int64_t kIdlePolls = 20000;
 }  // namespace
 
-Scheduler::Scheduler(std::vector<std::unique_ptr<Device>>& devices, std::optional<std::uint64_t> seed)
-    : devices_(devices), seed_(seed), generator_(seed.value_or(0)) {}
+Scheduler::Scheduler(std::vector<std::unique_ptr<Device>>& devices, HostThreads& hosts,
+                     std::optional<std::uint64_t> seed)
+    : devices_(devices), hosts_(hosts), seed_(seed), generator_(seed.value_or(0)) {}
 
 void Scheduler::collect() {
   steps_.clear();
@@ -28,15 +29,34 @@ void Scheduler::collect() {
   }
 }
 
+void Scheduler::add_host_threads() {
+  if (!hosts_.several()) return;
+  for (std::size_t i = 0; i < hosts_.all().size(); ++i) {
+    HostThread& thread = *hosts_.all()[i];
+    if (thread.wait == nullptr || thread.ended || !thread.wait->reached()) continue;
+    steps_.push_back(
+        {thread.wait->time(), nullptr, static_cast<std::int64_t>(i), thread.wait->poll, &thread});
+  }
+}
+
+/// A host thread may do anything, so it is never only a poll.
 bool Scheduler::only_polls() const {
-  return std::all_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.poll; });
+  return std::all_of(steps_.begin(), steps_.end(),
+                     [](const Step& step) { return step.poll && step.host == nullptr; });
+}
+
+bool Scheduler::work_is_left() {
+  collect();
+  return !only_polls();
 }
 
 const Step& Scheduler::choose() {
   if (random()) return steps_[pick(steps_.size())];
   return *std::min_element(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) {
     if (a.time != b.time) return a.time < b.time;
-    if (a.operation->id != b.operation->id) return a.operation->id < b.operation->id;
+    if ((a.host == nullptr) != (b.host == nullptr))
+      return a.host == nullptr;  // what is due on the GPUs first
+    if (a.host == nullptr && a.operation->id != b.operation->id) return a.operation->id < b.operation->id;
     return a.item < b.item;
   });
 }
@@ -48,8 +68,8 @@ void Scheduler::mix(std::uint64_t value) {
   }
 }
 
-void Scheduler::take_step() {
-  const Step step = choose();
+void Scheduler::take(const Step& step) {
+  now_ = step.time;
   mix(step.operation->id);
   mix(static_cast<std::uint64_t>(step.item));
   if (step.poll) ++idle_polls_;  // the polling block resets the count if it gets on
@@ -65,13 +85,28 @@ void Scheduler::take_step() {
   if (!step.poll) note_progress();
 }
 
-bool Scheduler::run_until(const std::function<bool()>& reached) {
-  while (!reached()) {
+bool Scheduler::run_until(const HostThread::Wait& wait) {
+  hosts_.current().wait = &wait;
+  bool reached = true;
+  while (hosts_.several() || !wait.reached()) {
     collect();
-    if (steps_.empty() || (only_polls() && idle_polls_ > kIdlePolls)) return false;
-    take_step();
+    add_host_threads();
+    if (steps_.empty() || (only_polls() && idle_polls_ > kIdlePolls)) {
+      reached = false;
+      break;
+    }
+    const Step step = choose();
+    if (step.host == nullptr) {
+      take(step);
+      continue;
+    }
+    mix(~static_cast<std::uint64_t>(step.item));
+    if (!step.poll) note_progress();
+    hosts_.switch_to(*step.host);
+    break;  // somebody has chosen this thread
   }
-  return true;
+  hosts_.current().wait = nullptr;
+  return reached;
 }
 
 bool Scheduler::run_to(double now) {
@@ -79,7 +114,7 @@ bool Scheduler::run_to(double now) {
   std::uint64_t left = random() ? 1 + pick(8) : std::numeric_limits<std::uint64_t>::max();
   for (collect(); left > 0 && !steps_.empty(); --left, collect()) {
     if (!random() && choose().time > now) break;
-    take_step();
+    take(choose());
   }
   return progress_ != before || !only_polls();
 }

@@ -10,17 +10,19 @@
 #include <vector>
 
 #include "device.hpp"
+#include "host_thread.hpp"
 #include "operation.hpp"
 
 namespace vgpu {
 
 class Scheduler {
  public:
-  Scheduler(std::vector<std::unique_ptr<Device>>& devices, std::optional<std::uint64_t> seed);
+  Scheduler(std::vector<std::unique_ptr<Device>>& devices, HostThreads& hosts,
+            std::optional<std::uint64_t> seed);
 
-  /// Runs steps until `reached` holds. Returns false on a deadlock: nothing can happen any more, or only
-  /// polls that see nothing new.
-  bool run_until(const std::function<bool()>& reached);
+  /// Runs steps, other host threads among them, until the running host thread's wait is over and it is its
+  /// turn. Returns false on a deadlock: nothing can happen any more, or only polls that see nothing new.
+  bool run_until(const HostThread::Wait& wait);
   /// Gives the GPUs the time until `now` on the modelled clock; with a seed, a random number of steps. For
   /// queries. Returns false if polls that saw nothing new are all that has happened and all that can happen.
   bool run_to(double now);
@@ -34,24 +36,33 @@ class Scheduler {
     idle_polls_ = 0;
     ++progress_;
   }
+  /// Grows with everything that happens but polls.
+  std::uint64_t progress() const { return progress_; }
+  /// True if some step other than polls could come next on the GPUs.
+  bool work_is_left();
+  /// Time of the last step, ns.
+  double now() const { return now_; }
   /// "17" or "time order".
   std::string schedule_name() const;
 
  private:
-  void take_step();
+  void take(const Step& step);
   /// Gathers the steps that are possible.
   void collect();
+  void add_host_threads();
   bool only_polls() const;
   const Step& choose();
   void mix(std::uint64_t value);
 
   std::vector<std::unique_ptr<Device>>& devices_;
+  HostThreads& hosts_;
   std::optional<std::uint64_t> seed_;
   std::mt19937_64 generator_;
   std::vector<Step> steps_;  // possible ones; kept to reuse its memory
   std::uint64_t hash_ = 14695981039346656037u;
   std::int64_t idle_polls_ = 0;
   std::uint64_t progress_ = 0;
+  double now_ = 0;
 };
 
 }  // namespace vgpu

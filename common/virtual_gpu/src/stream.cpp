@@ -27,6 +27,14 @@ void Stream::pop(double end) {
   queue_.pop_front();
 }
 
+void Stream::discard(double now) {
+  for (const auto& operation : queue_) {
+    operation->done->complete = true;
+    operation->done->time = now;
+  }
+  queue_.clear();
+}
+
 bool Stream::can_begin(double& time) const {
   const Operation& operation = *queue_.front();
   time = std::max(free_at_, operation.enqueued);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace vgpu {
@@ -23,6 +24,40 @@ double host_time_ms();
 
 /// True once a deadlock has been reported.
 bool failure_reported();
+
+/// Calls body(0) ... body(count - 1), each on a host thread of its own with its own current device (GPU 0 at
+/// first), last error and modelled clock. They are fibers of the calling thread: one runs until it blocks or
+/// asks in a CUDA call or a HostBarrier, and the schedule decides who goes on. Returns when all have ended;
+/// rethrows the exception of the first of them, by number. While they wait, ThreadSanitizer and debuggers see
+/// one thread.
+void run_host_threads(int count, const std::function<void(int)>& body);
+
+/// Ends a run of host threads early: what the GPUs hold is given up, every call that waits returns an error,
+/// later ones do not wait, HostBarrier::wait() returns false, and nothing more is enqueued until all threads
+/// have ended.
+void stop_host_threads();
+
+/// Where host threads meet. (A std::barrier would block the only thread of the operating system that there
+/// is.)
+class HostBarrier {
+ public:
+  explicit HostBarrier(int count) : count_(count) {}
+  HostBarrier(const HostBarrier&) = delete;
+  HostBarrier& operator=(const HostBarrier&) = delete;
+  /// Blocks until `count` threads have called it. What they did before comes before what any does after.
+  /// Returns false if they will never all come: after a deadlock (reported), a fault or stop_host_threads().
+  bool wait();
+
+ private:
+  struct Round {
+    double opened = 0;  // modelled time, ns
+  };
+  int count_;
+  int arrived_ = 0;
+  double latest_ = 0;
+  std::uint64_t generation_ = 0;
+  Round rounds_[2];  // a thread may not have left one round when the next one fills
+};
 
 /// Hash of all scheduling decisions so far. The same program with the same seed gives the same hash.
 std::uint64_t schedule_hash();

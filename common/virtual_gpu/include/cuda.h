@@ -1,0 +1,43 @@
+// The CUDA driver API of the virtual GPUs: the operations of a stream that write a word of memory and wait
+// for one. Semantics are those of the CUDA Driver API reference, "Stream Memory Operations".
+#pragma once
+
+#include <cstdint>
+
+#include "vgpu/types.h"
+
+using CUdeviceptr = unsigned long long;
+using CUstream = cudaStream_t;
+using cuuint32_t = std::uint32_t;
+
+enum CUresult {
+  CUDA_SUCCESS = 0,
+  CUDA_ERROR_INVALID_VALUE = 1,
+  CUDA_ERROR_OUT_OF_MEMORY = 2,
+  CUDA_ERROR_INVALID_HANDLE = 400,
+  CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+  CUDA_ERROR_LAUNCH_TIMEOUT = 702,
+  CUDA_ERROR_LAUNCH_FAILED = 719,
+  CUDA_ERROR_NOT_PERMITTED = 800,
+  CUDA_ERROR_NOT_SUPPORTED = 801,
+  CUDA_ERROR_UNKNOWN = 999,
+};
+CUresult cuGetErrorName(CUresult error, const char** name);
+CUresult cuGetErrorString(CUresult error, const char** text);
+
+enum CUstreamWriteValue_flags {
+  CU_STREAM_WRITE_VALUE_DEFAULT = 0,
+  CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 1,  // refused: a signal without order is of no use here
+};
+/// Writes `value` to the word at `address`, after the stream's earlier work; whoever sees the value sees that
+/// work, too. `address`: 4 bytes, aligned, on any GPU that the stream's GPU may access, or in pinned memory.
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags);
+
+enum CUstreamWaitValue_flags {
+  CU_STREAM_WAIT_VALUE_GEQ = 0,  // (int32_t)(*address - value) >= 0: right across the overflow of a counter
+  CU_STREAM_WAIT_VALUE_EQ = 1,
+  CU_STREAM_WAIT_VALUE_AND = 2,  // (*address & value) != 0
+  CU_STREAM_WAIT_VALUE_NOR = 3,  // ~(*address | value) != 0
+};
+/// The stream's later work waits until the word at `address` compares as `flags` says.
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags);
