@@ -12,9 +12,12 @@
 
 #include "overlap/check.hpp"
 #include "overlap/error.hpp"
+#include "team.hpp"
 
 namespace overlap {
 namespace {
+
+constexpr std::chrono::seconds kStopPatience{10};  // more than run_ranks() needs to give up
 
 // Ends the process if it still lives after some seconds. The one place where the library does so itself: the
 // main thread may sit in a CUDA call that never returns, and no exception reaches it there.
@@ -25,7 +28,11 @@ class Watchdog {
     if (seconds == 0) return;
     thread_ = std::jthread([name = std::move(name), seconds, done = done_.get_future()] {
       if (done.wait_for(std::chrono::seconds(seconds)) == std::future_status::ready) return;
-      std::fprintf(stderr, "%s: not finished after %d s, the limit of --timeout\n", name.c_str(), seconds);
+      const std::string reason =
+          "not finished after " + std::to_string(seconds) + " s, the limit of --timeout";
+      // Ranks are stopped in good order, if they still answer: then that is the program's error.
+      if (stop_active_run(reason) && done.wait_for(kStopPatience) == std::future_status::ready) return;
+      std::fprintf(stderr, "%s: %s\n", name.c_str(), reason.c_str());
       std::_Exit(kExitFailed);
     });
   }

@@ -21,6 +21,12 @@ CudaError::CudaError(cudaError_t code, const char* call, const char* file, int l
       device_(device),
       call_(call) {}
 
+CudaError::CudaError(const CudaError& error, const std::string& where)
+    : std::runtime_error(where + error.what()),
+      code_(error.code_),
+      device_(error.device_),
+      call_(error.call_) {}
+
 void throw_cuda_error(cudaError_t code, const char* call, const char* file, int line) {
   int device = -1;
   // After some errors every further call fails too; then the device stays unknown.

@@ -1,6 +1,8 @@
-// CUDA_CHECK: a CUDA call that fails becomes an exception that says which call, where, why and on which GPU.
+// CUDA_CHECK, CU_CHECK: a CUDA call that fails becomes an exception that says which call, where, why and on
+// which GPU.
 #pragma once
 
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <stdexcept>
@@ -14,6 +16,8 @@ class CudaError : public std::runtime_error {
  public:
   /// `device` is the calling thread's current device, or -1 if it could not be read.
   CudaError(cudaError_t code, const char* call, const char* file, int line, int device);
+  /// The same error, its text preceded by `where`, such as "rank 3: ".
+  CudaError(const CudaError& error, const std::string& where);
 
   cudaError_t code() const { return code_; }
   int device() const { return device_; }
@@ -34,7 +38,14 @@ inline void check_cuda(cudaError_t code, const char* call, const char* file, int
   if (code != cudaSuccess) throw_cuda_error(code, call, file, line);
 }
 
+/// The same for the driver API, whose codes have the values of the runtime API's. Use it through CU_CHECK.
+inline void check_driver(CUresult code, const char* call, const char* file, int line) {
+  if (code != CUDA_SUCCESS) throw_cuda_error(static_cast<cudaError_t>(code), call, file, line);
+}
+
 }  // namespace overlap
 
 /// CUDA_CHECK(cudaMalloc(&p, bytes)); A macro, because only a macro sees the call's text.
 #define CUDA_CHECK(...) ::overlap::check_cuda((__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
+/// CU_CHECK(cuStreamWriteValue32(stream, address, 1, 0));
+#define CU_CHECK(...) ::overlap::check_driver((__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)

@@ -63,12 +63,43 @@ std::size_t checked_bytes(std::size_t elements) {
 
 }  // namespace detail
 
-/// A stream of one GPU. By default a non-blocking one: no implicit order with the default stream.
+/// Streams that one GPU can have here: as many as CUDA gives it hardware queues
+/// (CUDA_DEVICE_MAX_CONNECTIONS). With more, a stream that waits can hold up one that it waits for.
+inline constexpr int kMaxStreams = 32;
+
+namespace detail {
+
+// One of a GPU's kMaxStreams places.
+class StreamPlace {
+ public:
+  explicit StreamPlace(int device);  // throws std::runtime_error if all are taken
+  StreamPlace(StreamPlace&& other) noexcept : device_(std::exchange(other.device_, -1)) {}
+  StreamPlace& operator=(StreamPlace&& other) noexcept {
+    std::swap(device_, other.device_);
+    return *this;
+  }
+  ~StreamPlace();
+
+ private:
+  int device_;
+};
+
+}  // namespace detail
+
+/// How urgent a stream's work is where two streams have work waiting. A hint: virtual GPUs ignore it.
+enum class StreamPriority { kNormal, kHigh };
+
+/// A stream of one GPU, a non-blocking one: no implicit order with the default stream. Throws
+/// std::runtime_error for the 33rd of a GPU.
 class Stream {
  public:
-  explicit Stream(int device, unsigned flags = cudaStreamNonBlocking) : device_(device) {
+  explicit Stream(int device, StreamPriority priority = StreamPriority::kNormal)
+      : place_(device), device_(device) {
     const DeviceGuard guard(device);
-    CUDA_CHECK(cudaStreamCreateWithFlags(&stream_.handle, flags));
+    int least = 0, greatest = 0;
+    CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    CUDA_CHECK(cudaStreamCreateWithPriority(&stream_.handle, cudaStreamNonBlocking,
+                                            priority == StreamPriority::kHigh ? greatest : least));
   }
 
   cudaStream_t get() const { return stream_.handle; }
@@ -76,6 +107,7 @@ class Stream {
   int device() const { return device_; }
 
  private:
+  detail::StreamPlace place_;
   detail::Owner<cudaStream_t, cudaStreamDestroy> stream_;
   int device_;
 };

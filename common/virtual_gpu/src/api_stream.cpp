@@ -46,6 +46,25 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) 
                   [&](Runtime& runtime) { create_stream(runtime, stream, flags); });
 }
 
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int) {
+  return api_call("cudaStreamCreateWithPriority",
+                  [&](Runtime& runtime) { create_stream(runtime, stream, flags); });
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return api_call("cudaDeviceGetStreamPriorityRange", [&](Runtime&) {
+    if (least != nullptr) *least = 0;
+    if (greatest != nullptr) *greatest = -5;  // as on GPUs since Volta
+  });
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
+  return api_call("cudaStreamIsCapturing", [&](Runtime& runtime) {
+    runtime.stream(handle);
+    *status = cudaStreamCaptureStatusNone;
+  });
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   return api_call("cudaStreamDestroy", [&](Runtime& runtime) {
     Stream& stream = runtime.stream(handle);

@@ -93,15 +93,21 @@ TEST(Signals, WordMayLieInPinnedMemoryAndBeWrittenByTheHost) {
   EXPECT_EQ(data.value(), 1);
 }
 
+template <class T>
+__global__ void release_word(T* word, T value) {
+  cuda::atomic_ref<T, cuda::thread_scope_system>(*word).store(value, cuda::memory_order_release);
+}
+
 TEST(Signals, KernelMayWriteTheWord) {
   const DeviceArray<unsigned> word(1, 0u);
   const DeviceArray<int> data(1, 0);
   const Stream waiting, writing;
   wait_value(waiting, word.data(), 1);
   add_one<<<1, 1, 0, waiting>>>(data.data());
-  add_one<<<1, 1, 0, writing>>>(word.data());
+  add_one<<<1, 1, 0, writing>>>(data.data());
+  release_word<<<1, 1, 0, writing>>>(word.data(), 1u);
   CUDA_OK(cudaStreamSynchronize(waiting));
-  EXPECT_EQ(data.value(), 1);
+  EXPECT_EQ(data.value(), 2);
 }
 
 template <class T>

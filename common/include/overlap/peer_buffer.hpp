@@ -1,0 +1,58 @@
+// Memory that all ranks reach: a buffer on every rank's GPU, whose address every rank knows.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "overlap/ranks.hpp"
+#include "overlap/stream.hpp"
+
+namespace overlap {
+
+/// The untyped part of PeerBuffer.
+class PeerMemory {
+ public:
+  PeerMemory(Rank& rank, std::size_t bytes);
+  ~PeerMemory();
+  PeerMemory(const PeerMemory&) = delete;
+  PeerMemory& operator=(const PeerMemory&) = delete;
+
+  /// Waits until nobody uses it any more: for this rank's GPU, then for all ranks. Not while the run is being
+  /// stopped, or an exception passes through this rank, which then stops the run.
+  void settle() noexcept;
+  void* on(int rank) const { return all_[static_cast<std::size_t>(rank)]; }
+  Rank& rank() const { return rank_; }
+
+ private:
+  Rank& rank_;
+  int exceptions_;  // in flight when it was made
+  DeviceBuffer<std::byte> own_;
+  std::vector<void*> all_;
+};
+
+/// `elements` values of T on every rank's GPU, not initialised. Constructor and destructor are collective:
+/// they wait for the GPU and for all ranks, because a peer may still write; so make it before, never inside,
+/// a timed loop. While the run is being stopped they wait for nobody. The constructor proves peer access the
+/// first time. Throws std::invalid_argument if ranks ask for different sizes, Skip if two GPUs have no access
+/// to each other, CudaError if the memory is not there.
+template <typename T>
+class PeerBuffer {
+ public:
+  PeerBuffer(Rank& rank, std::size_t elements)
+      : memory_(rank, detail::checked_bytes<T>(elements)), size_(elements) {}
+
+  /// This rank's own buffer.
+  T* local() const { return on(memory_.rank().id()); }
+  /// The buffer of that rank, at an address that this rank's GPU can read and write.
+  T* on(int rank) const { return static_cast<T*>(memory_.on(rank)); }
+  std::size_t size() const { return size_; }
+  std::size_t bytes() const { return size_ * sizeof(T); }
+  /// What the destructor does before it frees: see PeerMemory.
+  void settle() noexcept { memory_.settle(); }
+
+ private:
+  PeerMemory memory_;
+  std::size_t size_;
+};
+
+}  // namespace overlap

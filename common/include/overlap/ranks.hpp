@@ -1,0 +1,101 @@
+// Programs with one host thread for each GPU: the same code runs as rank 0, 1, ..., size - 1.
+//
+//   run_ranks(options.gpus, [&](Rank& rank) {
+//     ... one GPU's part of the work ...
+//     rank.barrier();
+//   });
+//
+// On virtual GPUs the ranks are fibers of one thread. So ranks never wait for each other by a mutex, a
+// condition variable, a std::barrier or a spin on an atomic: only by what is here, by CUDA and by NCCL.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <type_traits>
+#include <vector>
+
+// Handles of NCCL and cuBLAS, so that not every chapter compiles their headers.
+struct ncclComm;
+struct cublasContext;
+
+namespace overlap {
+
+class Team;
+
+/// Another rank has failed and the run is being stopped. Thrown by what waits; let it pass.
+class RunStopped : public std::runtime_error {
+ public:
+  RunStopped() : std::runtime_error("the run was stopped because another rank failed") {}
+};
+
+/// One rank: its number, its GPU, and how it meets the others. Lives as long as the program of run_ranks().
+class Rank {
+ public:
+  Rank(Team& team, int id, int size, int device, bool shares_gpu);
+  ~Rank();
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  int id() const { return id_; }
+  int size() const { return size_; }
+  /// Its GPU, which is the current device of its host thread. With more ranks than GPUs several ranks share
+  /// one.
+  int device() const { return device_; }
+  bool shares_gpu() const { return shares_gpu_; }
+  /// The neighbours in the ring.
+  int next() const { return (id_ + 1) % size_; }
+  int previous() const { return (id_ + size_ - 1) % size_; }
+
+  /// A non-blocking stream of its GPU, made when it is first asked for.
+  cudaStream_t stream();
+  /// Its communicator of all ranks, made at the first call, which is collective. Throws Skip if ranks share a
+  /// GPU.
+  ncclComm* nccl();
+  /// Its cuBLAS handle, made at the first call. The stream is the caller's to set.
+  cublasContext* cublas();
+
+  /// Waits for all ranks. Throws RunStopped if one of them has failed.
+  void barrier();
+  /// Waits for the stream. Throws RunStopped if a rank has failed: what the stream has computed then means
+  /// nothing.
+  void synchronize(cudaStream_t stream);
+  /// True once a rank has failed: no result, time or file may be written any more.
+  bool stopping() const;
+  /// A word in pinned memory that becomes other than 0 when the run stops; kernels that spin look at it.
+  const unsigned* stop_word() const;
+
+  /// Every rank's `value`, by rank. Collective.
+  template <typename T>
+  std::vector<T> exchange(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> all(static_cast<std::size_t>(size_));
+    exchange_bytes(&value, sizeof(T), all.data());
+    return all;
+  }
+
+  Team& team() { return team_; }
+
+ private:
+  void exchange_bytes(const void* value, std::size_t bytes, void* all);
+
+  Team& team_;
+  int id_, size_, device_;
+  bool shares_gpu_;
+  struct Handles;  // made on first use
+  std::unique_ptr<Handles> handles_;
+};
+
+/// Runs `program` once for each rank, each on a host thread of its own whose current device is GPU rank %
+/// GPUs, and returns when all have ended. If a rank throws, the run is stopped: waits of the other ranks
+/// throw RunStopped, signals open and communicators are aborted, so that nothing waits for the one that
+/// failed. The first error is then rethrown, its text preceded by "rank N: ". On real GPUs, if the ranks are
+/// not home 5 s later (a call hangs), or the error is one after which a GPU can do nothing more, that error
+/// and who waits for what are printed and the process ends with status 2. Throws std::invalid_argument unless
+/// 1 <= ranks <= 16.
+void run_ranks(int ranks, const std::function<void(Rank&)>& program);
+
+}  // namespace overlap

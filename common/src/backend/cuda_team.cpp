@@ -1,0 +1,255 @@
+// Ranks on real GPUs: one thread of the operating system each. Stopping a run is the difficult part: GPUs
+// that wait for each other never give up by themselves, so everything that they may wait for is opened or
+// aborted.
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "overlap/check.hpp"
+#include "overlap/error.hpp"
+#include "overlap/stream.hpp"
+#include "team.hpp"
+
+namespace overlap {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPatience = 5s;         // for the ranks to come home after a stop
+constexpr auto kLookPatience = 200ms;  // for reading a signal of a GPU that may hang
+
+/// After these a GPU refuses every further call: no rank that uses it comes home in good order.
+bool is_sticky(cudaError_t code) {
+  switch (code) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_sticky(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const CudaError& failed) {
+    return is_sticky(failed.code());
+  } catch (...) {
+    return false;
+  }
+}
+
+class CudaTeam;
+/// The team whose run is under way; the watchdog asks for it.
+struct Active {
+  std::mutex mutex;
+  CudaTeam* team = nullptr;
+};
+Active& active() {
+  static Active instance;
+  return instance;
+}
+
+class CudaTeam final : public Team {
+ public:
+  CudaTeam(int size, int devices)
+      : size_(size), devices_(devices), stop_word_(1), seen_(1), doing_(static_cast<std::size_t>(size)) {
+    for (auto& doing : doing_) doing = "";
+    *stop_word_.data() = 0;
+    // Made before all streams of the ranks: once all hardware queues hold waits, a write on a stream made
+    // later would never run.
+    for (int device = 0; device < devices; ++device) rescue_.emplace_back(device);
+    const std::lock_guard lock(active().mutex);
+    active().team = this;
+  }
+  ~CudaTeam() override {
+    const std::lock_guard lock(active().mutex);
+    active().team = nullptr;
+  }
+
+  void run(const std::function<void(int)>& body) override {
+    std::vector<std::thread> ranks;
+    for (int rank = 0; rank < size_; ++rank) {
+      ranks.emplace_back([this, &body, rank] {
+        body(rank);
+        const std::lock_guard lock(mutex_);
+        ++home_;
+        changed_.notify_all();
+      });
+    }
+    {
+      std::unique_lock lock(mutex_);
+      const auto all_home = [this] { return home_ == size_; };
+      changed_.wait(lock, [&] { return all_home() || stopping_; });
+      if (!changed_.wait_for(lock, kPatience, all_home)) give_up("the other ranks did not stop");
+    }
+    for (std::thread& rank : ranks) rank.join();
+    if (opener_.joinable()) opener_.join();
+    if (!reason_.empty()) throw std::runtime_error(reason_);
+  }
+
+  bool barrier(int) override {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t generation = generation_;
+    if (++arrived_ == size_) {
+      arrived_ = 0;
+      ++generation_;
+      changed_.notify_all();
+    }
+    changed_.wait(lock, [&] { return stopping_ || generation_ != generation || home_ > 0; });
+    if (generation_ == generation && home_ > 0 && !stopping_)
+      throw std::logic_error("a rank waits at a barrier, but another one has ended");
+    return !stopping_;
+  }
+
+  void stop(int rank) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+      stopping_ = true;
+      culprit = rank;
+      __atomic_store_n(stop_word_.data(), 1u, __ATOMIC_RELEASE);
+      changed_.notify_all();
+      opener_ = std::thread([this] { open_everything(); });
+    }
+  }
+  void stop(const std::string& reason) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!stopping_) reason_ = reason;
+    }
+    stop(-1);
+  }
+
+  bool stopping() const override { return stopping_; }
+  const unsigned* stop_word() const override { return stop_word_.data(); }
+
+  void failed(int rank, const std::exception_ptr& error) override {
+    std::unique_lock lock(mutex_);
+    if (rank != culprit) return;
+    reason_of_culprit_ = "rank " + std::to_string(rank) + ": " + sentence_of(error);
+    if (is_sticky(error)) give_up("its GPU can do nothing more after that");
+  }
+
+  void waits_for(int rank, const char* what) override { doing_[static_cast<std::size_t>(rank)] = what; }
+
+  void add(const SignalWords& words) override {
+    const std::lock_guard lock(registry_);
+    words_.push_back(words);
+  }
+  void remove(const std::uint32_t* words) override {
+    const std::lock_guard lock(registry_);
+    std::erase_if(words_, [&](const SignalWords& known) { return known.words == words; });
+  }
+
+ private:
+  /// The word's value, read by a stream that waits for nothing; none if the GPU does not answer.
+  std::optional<std::uint32_t> look(const SignalWords& words, int i) {
+    if (words.device < 0) return __atomic_load_n(words.words + i, __ATOMIC_ACQUIRE);
+    const cudaStream_t stream = rescue_stream(words.device);
+    if (cudaMemcpyAsync(seen_.data(), words.words + i, sizeof(std::uint32_t), cudaMemcpyDefault, stream) !=
+        cudaSuccess)
+      return std::nullopt;
+    return finished(stream) ? std::optional(*seen_.data()) : std::nullopt;
+  }
+
+  /// A stream that can reach the GPU's memory and hangs on none of its streams: another GPU's, if there is
+  /// one.
+  cudaStream_t rescue_stream(int device) {
+    const Stream& stream = rescue_[static_cast<std::size_t>((device + 1) % devices_)];
+    cudaSetDevice(stream.device());
+    return stream;
+  }
+
+  static bool finished(cudaStream_t stream) {
+    const auto until = std::chrono::steady_clock::now() + kLookPatience;
+    while (cudaStreamQuery(stream) == cudaErrorNotReady) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::sleep_for(1ms);
+    }
+    return true;
+  }
+
+  void open_everything() {
+    const std::lock_guard lock(registry_);
+    for (const SignalWords& words : words_) {
+      for (int i = 0; i < words.count; ++i) {
+        const std::uint32_t awaited = words.awaited[i];
+        const auto seen = look(words, i);
+        if (awaited != 0 && (!seen || static_cast<std::int32_t>(*seen - awaited) < 0)) {
+          waits_ += "  rank " + std::to_string(words.rank) + " waits for " + words.name + " " +
+                    std::to_string(i) + ": expected " + std::to_string(awaited) + ", seen " +
+                    (seen ? std::to_string(*seen) : "nothing") + "\n";
+        }
+        const std::uint32_t open = awaited + kOpen;
+        if (words.device < 0) {
+          __atomic_store_n(words.words + i, open, __ATOMIC_RELEASE);
+        } else {
+          cuStreamWriteValue32(rescue_stream(words.device), reinterpret_cast<CUdeviceptr>(words.words + i),
+                               open, CU_STREAM_WRITE_VALUE_DEFAULT);
+        }
+      }
+      if (words.device >= 0) finished(rescue_stream(words.device));
+    }
+  }
+
+  /// Ends the process. The one way out when a call never returns; mutex_ is held.
+  [[noreturn]] void give_up(const char* why) {
+    const std::string first = !reason_.empty() ? reason_ : reason_of_culprit_;
+    std::fprintf(stderr, "%s: %s (%s)\n", program_invocation_short_name, first.c_str(), why);
+    for (int rank = 0; rank < size_; ++rank) {
+      const char* what = doing_[static_cast<std::size_t>(rank)];
+      if (*what != '\0') std::fprintf(stderr, "  rank %d waits for %s\n", rank, what);
+    }
+    if (registry_.try_lock()) std::fputs(waits_.c_str(), stderr);
+    std::fflush(nullptr);
+    std::_Exit(kExitFailed);
+  }
+
+  int size_, devices_;
+  PinnedBuffer<unsigned> stop_word_;
+  PinnedBuffer<std::uint32_t> seen_;
+  std::vector<Stream> rescue_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int home_ = 0, arrived_ = 0;
+  std::uint64_t generation_ = 0;
+  std::atomic<bool> stopping_ = false;
+  std::string reason_, reason_of_culprit_;
+  std::thread opener_;
+  std::vector<std::atomic<const char*>> doing_;
+
+  std::mutex registry_;
+  std::vector<SignalWords> words_;
+  std::string waits_;
+};
+
+}  // namespace
+
+std::unique_ptr<Team> Team::make(int size, int devices) { return std::make_unique<CudaTeam>(size, devices); }
+
+bool stop_active_run(const std::string& reason) {
+  const std::lock_guard lock(active().mutex);
+  if (active().team == nullptr) return false;
+  active().team->stop(reason);
+  return true;
+}
+
+}  // namespace overlap

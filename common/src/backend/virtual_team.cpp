@@ -1,0 +1,36 @@
+// Ranks on virtual GPUs: fibers of one thread.
+#include <vgpu/control.hpp>
+
+#include "team.hpp"
+
+namespace overlap {
+namespace {
+
+class VirtualTeam final : public Team {
+ public:
+  explicit VirtualTeam(int size) : size_(size), barrier_(size) {}
+
+  void run(const std::function<void(int)>& body) override { vgpu::run_host_threads(size_, body); }
+  bool barrier(int) override { return barrier_.wait(); }
+  void stop(int rank) override {
+    if (stopping()) return;
+    culprit = rank;
+    __atomic_store_n(&stop_word_, 1u, __ATOMIC_RELEASE);
+    vgpu::stop_host_threads();  // opens signals and ends collectives, too: nothing runs on the GPUs any more
+  }
+  bool stopping() const override { return __atomic_load_n(&stop_word_, __ATOMIC_ACQUIRE) != 0; }
+  const unsigned* stop_word() const override { return &stop_word_; }
+
+ private:
+  int size_;
+  vgpu::HostBarrier barrier_;
+  unsigned stop_word_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Team> Team::make(int size, int) { return std::make_unique<VirtualTeam>(size); }
+
+bool stop_active_run(const std::string&) { return false; }
+
+}  // namespace overlap

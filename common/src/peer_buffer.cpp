@@ -1,0 +1,54 @@
+#include "overlap/peer_buffer.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include "overlap/peer_access.hpp"
+#include "team.hpp"
+
+namespace overlap {
+namespace {
+
+/// The first that needs it proves peer access for all ranks.
+void prove_peer_access(Rank& rank) {
+  Team& team = rank.team();
+  if (rank.id() == 0 && !team.peer_access_proved) {
+    int devices = 0;
+    CUDA_CHECK(cudaGetDeviceCount(&devices));
+    require_peer_access(std::min(rank.size(), devices));
+    team.peer_access_proved = true;
+  }
+  rank.barrier();
+}
+
+}  // namespace
+
+PeerMemory::PeerMemory(Rank& rank, std::size_t bytes)
+    : rank_(rank), exceptions_(std::uncaught_exceptions()), own_(rank.device(), bytes) {
+  const std::vector<std::size_t> sizes = rank.exchange(bytes);
+  if (std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end()) {
+    throw std::invalid_argument("PeerBuffer: this rank asks for " + std::to_string(bytes) +
+                                " bytes, another one for a different number");
+  }
+  prove_peer_access(rank);
+  CUDA_CHECK(cudaDeviceSynchronize());
+  all_ = rank.exchange(static_cast<void*>(own_.data()));
+}
+
+PeerMemory::~PeerMemory() { settle(); }
+
+void PeerMemory::settle() noexcept {
+  // An exception passes through this rank: nobody may wait for it any more.
+  if (std::uncaught_exceptions() > exceptions_) rank_.team().stop(rank_.id());
+  if (rank_.stopping()) return;
+  try {
+    CUDA_CHECK(cudaDeviceSynchronize());
+    rank_.barrier();
+  } catch (...) {
+    // Stopped meanwhile, or the GPU has failed: the next call says so.
+  }
+}
+
+}  // namespace overlap

@@ -1,0 +1,123 @@
+#include "overlap/ranks.hpp"
+
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "overlap/check.hpp"
+#include "overlap/error.hpp"
+#include "overlap/stream.hpp"
+#include "team.hpp"
+
+namespace overlap {
+namespace {
+
+constexpr int kMaxRanks = 16;
+
+/// Throws the error again, its text preceded by the rank. Its type stays: it decides the exit status.
+[[noreturn]] void rethrow(const std::exception_ptr& error, int rank) {
+  const std::string who = "rank " + std::to_string(rank) + ": ";
+  try {
+    std::rethrow_exception(error);
+  } catch (const Skip& skip) {
+    throw Skip(who + skip.what());
+  } catch (const WrongResult& wrong) {
+    throw WrongResult(who + wrong.what());
+  } catch (const UsageError& unusable) {
+    throw UsageError(who + unusable.what());
+  } catch (const CudaError& failed) {
+    throw CudaError(failed, who);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& other) {
+    throw std::runtime_error(who + other.what());
+  } catch (...) {
+    throw std::runtime_error(who + "an unknown exception");
+  }
+}
+
+}  // namespace
+
+struct Rank::Handles {
+  std::optional<Stream> stream;
+};
+
+Rank::Rank(Team& team, int id, int size, int device, bool shares_gpu)
+    : team_(team),
+      id_(id),
+      size_(size),
+      device_(device),
+      shares_gpu_(shares_gpu),
+      handles_(std::make_unique<Handles>()) {}
+
+Rank::~Rank() = default;
+
+cudaStream_t Rank::stream() {
+  if (!handles_->stream) handles_->stream.emplace(device_);
+  return *handles_->stream;
+}
+
+void Rank::barrier() {
+  team_.waits_for(id_, "the other ranks, at a barrier");
+  const bool met = team_.barrier(id_);
+  team_.waits_for(id_, "");
+  if (team_.stopping()) throw RunStopped();
+  // Not stopped, and yet not met: the virtual GPUs have reported a deadlock or a fault, and this names it.
+  if (!met) CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+void Rank::synchronize(cudaStream_t stream) {
+  team_.waits_for(id_, "its stream");
+  const cudaError_t error = cudaStreamSynchronize(stream);
+  team_.waits_for(id_, "");
+  if (team_.stopping()) throw RunStopped();
+  check_cuda(error, "cudaStreamSynchronize(stream)", __FILE__, __LINE__);
+}
+
+bool Rank::stopping() const { return team_.stopping(); }
+
+const unsigned* Rank::stop_word() const { return team_.stop_word(); }
+
+void Rank::exchange_bytes(const void* value, std::size_t bytes, void* all) {
+  team_.slots[static_cast<std::size_t>(id_)] = value;
+  barrier();
+  for (std::size_t rank = 0; rank < team_.slots.size(); ++rank)
+    std::memcpy(static_cast<std::byte*>(all) + rank * bytes, team_.slots[rank], bytes);
+  barrier();  // the values stay until everybody has read them
+}
+
+void run_ranks(int ranks, const std::function<void(Rank&)>& program) {
+  if (ranks < 1 || ranks > kMaxRanks)
+    throw std::invalid_argument("run_ranks: " + std::to_string(ranks) + " ranks; 1 to 16 are possible");
+  int gpus = 0;
+  CUDA_CHECK(cudaGetDeviceCount(&gpus));
+  const std::unique_ptr<Team> team = Team::make(ranks, std::min(ranks, gpus));
+  team->slots.resize(static_cast<std::size_t>(ranks));
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
+  team->run([&](int id) {
+    try {
+      CUDA_CHECK(cudaSetDevice(id % gpus));
+      Rank rank(*team, id, ranks, id % gpus, ranks > gpus);
+      program(rank);
+    } catch (...) {
+      errors[static_cast<std::size_t>(id)] = std::current_exception();
+      team->stop(id);
+      team->failed(id, errors[static_cast<std::size_t>(id)]);
+    }
+  });
+  if (team->culprit < 0) return;
+  rethrow(errors[static_cast<std::size_t>(team->culprit)], team->culprit);
+}
+
+std::string sentence_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "an unknown exception";
+  }
+}
+
+}  // namespace overlap

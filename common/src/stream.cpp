@@ -1,0 +1,30 @@
+#include "overlap/stream.hpp"
+
+#include <array>
+#include <atomic>
+#include <string>
+
+namespace overlap::detail {
+namespace {
+
+constexpr int kMaxDevices = 64;
+std::array<std::atomic<int>, kMaxDevices> streams;  // that live, by GPU
+
+}  // namespace
+
+StreamPlace::StreamPlace(int device) : device_(device) {
+  if (device < 0 || device >= kMaxDevices) {
+    device_ = -1;  // the call that makes the stream will refuse it
+    return;
+  }
+  if (++streams[static_cast<std::size_t>(device)] <= kMaxStreams) return;
+  --streams[static_cast<std::size_t>(device)];
+  throw std::runtime_error("the 33rd stream on GPU " + std::to_string(device) +
+                           ": only 32 are sure not to hold each other up (CUDA_DEVICE_MAX_CONNECTIONS)");
+}
+
+StreamPlace::~StreamPlace() {
+  if (device_ >= 0) --streams[static_cast<std::size_t>(device_)];
+}
+
+}  // namespace overlap::detail

@@ -1,0 +1,68 @@
+// What the ranks of one run share. How host threads meet, and how a run is stopped, differs between real and
+// virtual GPUs: src/backend/ holds one Team for each.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+struct ncclComm;
+
+namespace overlap {
+
+/// Words that streams wait for. Stopping a run opens them: each becomes so large that no wait holds.
+struct SignalWords {
+  int rank;    // whose words they are
+  int device;  // where they are; -1: pinned memory
+  std::uint32_t* words;
+  int count;
+  std::string name;                           // for reports: "signal", "gate"
+  const std::atomic<std::uint32_t>* awaited;  // the last value that a stream was made to wait for, by word
+};
+
+/// What stopping adds to a word: no wait is that far ahead, and compared as CUDA does (by signed difference)
+/// the word is ahead of all.
+inline constexpr std::uint32_t kOpen = std::uint32_t{1} << 30;
+
+class Team {
+ public:
+  /// `devices`: GPUs that the ranks are spread over.
+  static std::unique_ptr<Team> make(int size, int devices);
+  virtual ~Team() = default;
+
+  /// Runs body(rank) on host threads and returns when all are home.
+  virtual void run(const std::function<void(int)>& body) = 0;
+  /// False if the run is being stopped.
+  virtual bool barrier(int rank) = 0;
+  /// Stops the run because of that rank. Only the first call does anything.
+  virtual void stop(int rank) = 0;
+  virtual bool stopping() const = 0;
+  virtual const unsigned* stop_word() const = 0;
+  /// Called once a rank has caught its error. May end the process, if the GPU is beyond help.
+  virtual void failed(int /*rank*/, const std::exception_ptr& /*error*/) {}
+  /// For reports: what a rank is about to wait for; "" afterwards.
+  virtual void waits_for(int /*rank*/, const char* /*what*/) {}
+  /// What stopping has to open or abort.
+  virtual void add(const SignalWords& /*words*/) {}
+  virtual void remove(const std::uint32_t* /*words*/) {}
+  virtual void add(ncclComm* /*communicator*/) {}
+  virtual void remove(ncclComm* /*communicator*/) {}
+
+  int culprit = -1;                 // the rank that was first to fail
+  std::vector<const void*> slots;   // of Rank::exchange()
+  bool peer_access_proved = false;  // by rank 0, between two barriers
+};
+
+/// The error's own sentence.
+std::string sentence_of(const std::exception_ptr& error);
+
+/// Stops the run that is under way in this process, if there is one, because of a reason that is no rank's.
+/// Called by the watchdog of --timeout, from a thread of its own. Returns false if there is none (or GPUs are
+/// virtual: they cannot hang).
+bool stop_active_run(const std::string& reason);
+
+}  // namespace overlap
