@@ -47,20 +47,19 @@ class Watchdog {
 
 // What CUDA says about the call, and for the commonest failure a sentence in plain words.
 std::string sentence_of(const CudaError& error) {
-  const std::string detail = backend::error_detail();
-  const std::string text = error.what() + (detail.empty() ? "" : ": " + detail);
+  const std::string text = error.what() + (error.detail().empty() ? "" : ": " + error.detail());
   if (error.code() != cudaErrorMemoryAllocation) return text;
   return "GPU " + (error.device() < 0 ? "(unknown)" : std::to_string(error.device())) +
          " has not enough free memory; " + text;
 }
 
 // The number of GPUs to use. Throws Skip if there are fewer than asked for.
-int usable_gpus(const Options& options) {
+int usable_gpus(const Options& options, const ChapterInfo& chapter) {
   const std::string reason = backend::unavailable();
   if (!reason.empty()) throw Skip(reason);
   int available = 0;
   CUDA_CHECK(cudaGetDeviceCount(&available));
-  if (options.gpus <= available) return options.gpus;
+  if (options.gpus <= available || (options.gpus_given && chapter.ranks_may_share_gpus)) return options.gpus;
   if (!options.gpus_given) return available;
   throw Skip("--gpus: " + std::to_string(options.gpus) + " GPUs asked for, " + std::to_string(available) +
              " here");
@@ -121,7 +120,7 @@ int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
       chapter.name,
       [&] {
         backend::prepare();
-        options->gpus = usable_gpus(*options);
+        options->gpus = usable_gpus(*options, chapter);
         program(*options);
       },
       std::cerr);

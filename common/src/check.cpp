@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "overlap/backend.hpp"
+
 namespace overlap {
 namespace {
 
@@ -19,13 +21,15 @@ CudaError::CudaError(cudaError_t code, const char* call, const char* file, int l
     : std::runtime_error(sentence(code, call, file, line, device)),
       code_(code),
       device_(device),
-      call_(call) {}
+      call_(call),
+      detail_(backend::error_detail()) {}
 
 CudaError::CudaError(const CudaError& error, const std::string& where)
     : std::runtime_error(where + error.what()),
       code_(error.code_),
       device_(error.device_),
-      call_(error.call_) {}
+      call_(error.call_),
+      detail_(error.detail_) {}
 
 void throw_cuda_error(cudaError_t code, const char* call, const char* file, int line) {
   int device = -1;

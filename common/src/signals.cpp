@@ -29,7 +29,7 @@ Signals::Registration::Registration(Signals& signals) : signals_(signals) {
       {rank.id(), rank.device(), signals.words_.local(), signals.count_, "signal", signals.awaited_.data()});
 }
 
-Signals::Registration::~Registration() { signals_.rank_.team().remove(signals_.words_.local()); }
+Signals::Registration::~Registration() { signals_.rank_.team().remove(signals_.awaited_.data()); }
 
 void Signals::check(int i, cudaStream_t stream) const {
   if (rank_.stopping()) throw RunStopped();

@@ -16,8 +16,9 @@ namespace overlap {
 
 /// Words that streams wait for. Stopping a run opens them: each becomes so large that no wait holds.
 struct SignalWords {
-  int rank;    // whose words they are
-  int device;  // where they are; -1: pinned memory
+  static constexpr int kPinned = -1;  // in the host's memory
+  int rank;                           // whose words they are
+  int device;                         // where they are, or kPinned
   std::uint32_t* words;
   int count;
   std::string name;                           // for reports: "signal", "gate"
@@ -48,7 +49,7 @@ class Team {
   virtual void waits_for(int /*rank*/, const char* /*what*/) {}
   /// What stopping has to open or abort.
   virtual void add(const SignalWords& /*words*/) {}
-  virtual void remove(const std::uint32_t* /*words*/) {}
+  virtual void remove(const std::atomic<std::uint32_t>* /*awaited*/) {}
   virtual void add(ncclComm* /*communicator*/) {}
   virtual void remove(ncclComm* /*communicator*/) {}
 

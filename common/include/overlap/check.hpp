@@ -21,13 +21,15 @@ class CudaError : public std::runtime_error {
 
   cudaError_t code() const { return code_; }
   int device() const { return device_; }
+  /// What is known beyond the code when it is thrown (backend::error_detail()); "" if nothing is.
+  const std::string& detail() const { return detail_; }
   /// The source text of the call.
   const std::string& call() const { return call_; }
 
  private:
   cudaError_t code_;
   int device_;
-  std::string call_;
+  std::string call_, detail_;
 };
 
 /// Throws the CudaError of `code`. Reads the current device, and changes no CUDA state.

@@ -43,6 +43,7 @@ struct ChapterInfo {
   std::optional<ChapterDefaults> on_race_build = {};
   std::vector<ElementType> types = {ElementType::kInt32};  ///< those it can do
   ElementType default_type = ElementType::kInt32;
+  bool ranks_may_share_gpus = false;  ///< with more --gpus than there are, several ranks share one
 
   /// The defaults on the GPUs that this program was built for.
   const ChapterDefaults& defaults() const;

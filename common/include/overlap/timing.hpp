@@ -1,7 +1,13 @@
 // Times: summaries of samples, and the host's clock.
 #pragma once
 
+#include <cuda_runtime.h>
+
+#include <functional>
+#include <string>
 #include <vector>
+
+#include "overlap/ranks.hpp"
 
 namespace overlap {
 
@@ -29,5 +35,32 @@ class HostTimer {
  private:
   double start_ms_;
 };
+
+/// One of several ways to do the same, to be timed.
+struct TimedVariant {
+  std::string name;
+  /// Enqueues one call on this rank and returns without waiting for it. Other streams that it uses start
+  /// after what `stream` holds, and `stream` waits for them at the end.
+  std::function<void(cudaStream_t stream)> enqueue;
+};
+
+/// Times of one variant, in milliseconds; the same on all ranks.
+struct VariantTimes {
+  std::string name;
+  /// One call on the GPUs, from the gate that starts all of them together to the end on the slowest rank.
+  Summary device_ms;
+  /// One call with the host's part, from a barrier of the hosts until the last of them knows that its GPU is
+  /// done.
+  Summary host_ms;
+  /// kBackToBack calls enqueued at once, divided by their number.
+  double back_to_back_ms = 0;
+  static constexpr int kBackToBack = 20;
+};
+
+/// Times the variants in turns (first, second, ..., first, second, ...), so that a change of clocks or of
+/// temperature meets all of them alike. Each runs at least once without a gate before it is timed: see Gate
+/// for what a variant may do. Collective.
+std::vector<VariantTimes> time_variants(Rank& rank, const std::vector<TimedVariant>& variants, int iterations,
+                                        int warmup);
 
 }  // namespace overlap

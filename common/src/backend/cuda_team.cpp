@@ -101,7 +101,9 @@ class CudaTeam final : public Team {
     }
     for (std::thread& rank : ranks) rank.join();
     if (opener_.joinable()) opener_.join();
-    if (!reason_.empty()) throw std::runtime_error(reason_);
+    if (reason_.empty()) return;
+    std::fputs(waits_.c_str(), stderr);
+    throw std::runtime_error(reason_);
   }
 
   bool barrier(int) override {
@@ -153,9 +155,9 @@ class CudaTeam final : public Team {
     const std::lock_guard lock(registry_);
     words_.push_back(words);
   }
-  void remove(const std::uint32_t* words) override {
+  void remove(const std::atomic<std::uint32_t>* awaited) override {
     const std::lock_guard lock(registry_);
-    std::erase_if(words_, [&](const SignalWords& known) { return known.words == words; });
+    std::erase_if(words_, [&](const SignalWords& known) { return known.awaited == awaited; });
   }
 
  private:

@@ -123,7 +123,10 @@ void Runtime::block_host(const std::function<bool()>& reached, const std::string
 }
 
 void Runtime::block_until(const HostThread::Wait& wait) {
-  if (!scheduler.run_until(wait)) report_deadlock();
+  if (scheduler.run_until(wait)) return;
+  host().wait = &wait;  // it waits still
+  report_deadlock();
+  host().wait = nullptr;
 }
 
 void Runtime::yield() {

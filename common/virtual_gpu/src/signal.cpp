@@ -73,10 +73,15 @@ const Token* WaitValue::source() const {
 
 void WaitValue::offer(std::vector<Step>& steps) {
   if (!still_there(runtime_, *this, word_) || !satisfied_by(__atomic_load_n(word_, __ATOMIC_RELAXED))) return;
-  // A word that a kernel or the host wrote has no time of its own; it was seen at the last step.
-  const Token* write = source();
-  const double written = write != nullptr ? (*write)->time : runtime_.scheduler.now();
-  steps.push_back({std::max(begun_, written + runtime_.machine.signal_ns), this, 0});
+  if (satisfied_ < 0) {
+    const Token* write = source();
+    satisfied_ = write != nullptr ? (*write)->time : runtime_.scheduler.now();
+    // A word that a kernel wrote has no time of its own; it is seen right after the kernel's step. One in
+    // pinned memory the host may have written, which then has just blocked.
+    if (write == nullptr && runtime_.memory.find(word_)->kind != MemoryKind::kDevice)
+      satisfied_ = std::max(satisfied_, runtime_.host().now);
+  }
+  steps.push_back({std::max(begun_, satisfied_ + runtime_.machine.signal_ns), this, 0});
 }
 
 void WaitValue::step(const Step& step) {

@@ -77,6 +77,7 @@ class WaitValue final : public Operation {
   std::uint32_t value_;
   unsigned int comparison_;
   double begun_ = 0;
+  double satisfied_ = -1;  // when the word became right, ns; -1: not yet
 };
 
 }  // namespace vgpu

@@ -1,0 +1,106 @@
+// A program whose rank 1 fails, or waits for ever, while the others wait: what becomes of it is tested by
+// failing_test.py.
+#include <cuda_runtime.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "overlap/chapter.hpp"
+#include "overlap/error.hpp"
+#include "overlap/gate.hpp"
+#include "overlap/peer_buffer.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/signals.hpp"
+
+namespace overlap {
+namespace {
+
+template <class T>
+__global__ void nothing(T*) {}
+
+template <class T>
+__global__ void spin(T* word, const volatile unsigned* stop) {
+  while (*stop == 0) __nanosleep(1000);
+  *word = 1;
+}
+
+/// Fails once the others have had time to begin their wait.
+[[noreturn]] void fail(Rank& rank) {
+  for (int i = 0; i < 100; ++i) {
+    (void)cudaStreamQuery(rank.stream());  // lets the others go on where they are fibers
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  throw std::runtime_error("planted");
+}
+
+void run(Rank& rank, const std::string& where) {
+  PeerBuffer<int> data(rank, 1);
+  Signals arrived(rank, 1);
+  Gate gate(rank);
+  const cudaStream_t stream = rank.stream();
+  nothing<<<1, 1, 0, stream>>>(data.local());
+  rank.synchronize(stream);
+  arrived.begin_call();
+  rank.barrier();
+  const bool fails = rank.id() == 1;
+  if (where == "stream") {
+    if (fails) fail(rank);
+    arrived.await(0, stream);
+    nothing<<<1, 1, 0, stream>>>(data.local());
+    rank.synchronize(stream);
+  } else if (where == "barrier") {
+    if (fails) fail(rank);
+    rank.barrier();
+  } else if (where == "constructor") {
+    if (fails) fail(rank);
+    const Signals more(rank, 3);
+  } else if (where == "destructor") {
+    arrived.await(0, stream);
+    if (fails) fail(rank);
+  } else if (where == "gate") {
+    gate.close(stream);
+    if (fails) throw std::runtime_error("planted");
+    gate.open();
+    rank.synchronize(stream);
+  } else if (where == "kernel") {
+    if (fails) fail(rank);
+    spin<<<1, 1, 0, stream>>>(data.local(), rank.stop_word());
+    rank.synchronize(stream);
+  } else if (where == "fault") {  // a kernel that leaves its memory: the GPU can do nothing more
+    if (fails) {
+      nothing<<<1, 1, 0, stream>>>(data.local());
+      spin<<<1, 1, 0, stream>>>(static_cast<int*>(nullptr), reinterpret_cast<const unsigned*>(8));
+    } else {
+      arrived.await(0, stream);
+    }
+    rank.synchronize(stream);
+  } else if (where == "hang") {  // of a host; real GPUs only
+    if (fails) throw std::runtime_error("planted");
+    arrived.await(0, stream);
+    std::this_thread::sleep_for(std::chrono::hours(1));
+  } else if (where == "nobody") {  // nobody fails, and nobody raises the signal
+    arrived.await(0, stream);
+    rank.synchronize(stream);
+  } else if (where == "ended") {  // a rank goes home while the others wait for it
+    if (!fails) rank.barrier();
+  } else {
+    throw UsageError("unknown place '" + where + "'");
+  }
+}
+
+}  // namespace
+}  // namespace overlap
+
+int main(int argc, char** argv) {
+  overlap::ChapterInfo info;
+  info.name = "failing";
+  info.on_virtual_gpus = info.on_real_gpus = {.shape = {1, 1, 1}, .gpus = 16};
+  info.ranks_may_share_gpus = true;
+  const char* where = std::getenv("FAILING_WHERE");
+  return overlap::chapter_main(argc, argv, info, [&](const overlap::Options& options) {
+    overlap::run_ranks(options.gpus,
+                       [&](overlap::Rank& rank) { overlap::run(rank, where != nullptr ? where : ""); });
+  });
+}

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""A rank fails while the others wait: the program says why and ends, with status 2, in good time."""
+import os
+import subprocess
+import sys
+import unittest
+
+PROGRAM, BACKEND, *START = sys.argv[1:]
+LIMIT_S = 20
+SIZES = (2, 3, 8)  # more ranks than GPUs: they share them
+
+
+def run(where: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*START, PROGRAM, *arguments], env={**os.environ, "FAILING_WHERE": where}, timeout=LIMIT_S,
+                          capture_output=True, text=True, check=False)
+
+
+class FailingTest(unittest.TestCase):
+    def expect(self, done: "subprocess.CompletedProcess[str]", status: int, *texts: str) -> None:
+        self.assertEqual(done.returncode, status, done.stderr)
+        for text in texts:
+            self.assertIn(text, done.stderr)
+
+    def test_rank_that_throws(self) -> None:
+        for where in ("stream", "barrier", "constructor", "destructor", "gate", "kernel"):
+            for size in SIZES:
+                if where == "kernel" and BACKEND == "cuda":
+                    size = 2  # a kernel that spins wants a GPU of its own
+                with self.subTest(where=where, size=size):
+                    done = run(where, "--gpus", str(size))
+                    self.expect(done, 2, "failing: rank 1: planted\n")
+                    self.assertEqual(done.stdout, "")
+
+    def test_kernel_that_faults(self) -> None:
+        who = "failing: rank 1: " if BACKEND == "cuda" else "failing: rank "  # virtual GPUs all fault together
+        self.expect(run("fault", "--gpus", "2"), 2, who, "cudaErrorIllegalAddress")
+
+    def test_rank_that_ends_while_others_wait_for_it(self) -> None:
+        status, text = (2, "another one has ended") if BACKEND == "cuda" else (3, "to reach a barrier")
+        self.expect(run("ended", "--gpus", "3"), status, text)
+
+    def test_signal_that_nobody_raises(self) -> None:
+        if BACKEND == "cuda":
+            self.expect(run("nobody", "--gpus", "2", "--timeout", "3"), 2, "not finished after 3 s",
+                        "rank 0 waits for signal 0: expected 1, seen 0", "rank 1 waits for signal 0")
+        else:
+            for arguments in ((), ("--schedule", "5")):
+                self.expect(run("nobody", "--gpus", "2", *arguments), 3, "deadlock", "gpu0/stream",
+                            "wait until a word is at least 1: it is 0", "host thread 1 (GPU 1): waits for")
+
+    def test_host_that_hangs(self) -> None:
+        if BACKEND != "cuda":
+            self.skipTest("a fiber that sleeps stops the whole program")
+        self.expect(run("hang", "--gpus", "2"), 2, "failing: rank 1: planted (the other ranks did not stop)")
+
+    def test_unknown_place(self) -> None:
+        self.expect(run("nowhere"), 2, "unknown place 'nowhere'")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

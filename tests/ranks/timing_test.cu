@@ -1,0 +1,116 @@
+// The gate, and times that all ranks agree on.
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "overlap/backend.hpp"
+#include "overlap/gate.hpp"
+#include "overlap/peer_buffer.hpp"
+#include "overlap/timing.hpp"
+
+namespace overlap {
+namespace {
+
+class RankTimingTest : public testing::TestWithParam<int> {
+ protected:
+  static void SetUpTestSuite() { backend::prepare(); }
+};
+INSTANTIATE_TEST_SUITE_P(Sizes, RankTimingTest, testing::Values(1, 2, 4));
+
+/// Takes a time that grows with `rounds`.
+template <class T>
+__global__ void work(T* sink, int rounds) {
+  T sum = *sink;
+  for (int i = 0; i < rounds; ++i) sum = sum * 3 + i;
+  *sink = sum;
+}
+
+TEST_P(RankTimingTest, NothingRunsBehindAClosedGate) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    PinnedBuffer<int> done(1);
+    Gate gate(rank);
+    const cudaStream_t stream = rank.stream();
+    done[0] = 0;
+    work<<<1, 1, 0, stream>>>(done.data(), 0);
+    rank.synchronize(stream);
+    for (int round = 1; round <= 5; ++round) {
+      gate.close(stream);
+      work<<<1, 1, 0, stream>>>(done.data(), round);
+      CUDA_CHECK(cudaGetLastError());
+      for (int i = 0; i < 10; ++i) {
+        EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      gate.open();
+      rank.synchronize(stream);
+    }
+  });
+}
+
+/// The gate's word reaches the same value on all ranks, whoever closes and opens.
+TEST_P(RankTimingTest, OpensForTheLastOne) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    PeerBuffer<int> sum(rank, 1);
+    Gate gate(rank);
+    CUDA_CHECK(cudaMemset(sum.local(), 0, sizeof(int)));
+    CUDA_CHECK(cudaDeviceSynchronize());
+    for (int i = 0; i < rank.id(); ++i) {  // the ranks come at different times
+      (void)cudaStreamQuery(rank.stream());
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    gate.close(rank.stream());
+    CUDA_CHECK(cudaMemsetAsync(sum.on(rank.next()), 1, sizeof(int), rank.stream()));
+    gate.open();
+    rank.synchronize(rank.stream());
+    rank.barrier();
+    int found = 0;
+    CUDA_CHECK(cudaMemcpy(&found, sum.local(), sizeof(int), cudaMemcpyDeviceToHost));
+    EXPECT_EQ(found, 0x01010101);
+  });
+}
+
+TEST_P(RankTimingTest, VariantsAreTimedInTurnsAndAllRanksAgree) {
+  static constexpr int kIterations = 4, kWarmup = 2;
+  run_ranks(GetParam(), [](Rank& rank) {
+    DeviceBuffer<int> sink(rank.device(), 1);
+    CUDA_CHECK(cudaMemset(sink.data(), 0, sizeof(int)));
+    CUDA_CHECK(cudaDeviceSynchronize());
+    std::vector<int> calls;
+    const auto variant = [&](int which, int rounds) {
+      return TimedVariant{"rounds " + std::to_string(rounds),
+                          [&calls, &sink, which, rounds](cudaStream_t stream) {
+                            calls.push_back(which);
+                            work<<<1, 1, 0, stream>>>(sink.data(), rounds);
+                            CUDA_CHECK(cudaGetLastError());
+                          }};
+    };
+    // The last rank is slow; its time is everybody's.
+    const int slow = rank.id() == rank.size() - 1 ? 20000 : 10;
+    const auto times = time_variants(rank, {variant(0, 10), variant(1, slow)}, kIterations, kWarmup);
+
+    ASSERT_EQ(times.size(), 2u);
+    EXPECT_EQ(times[0].name, "rounds 10");
+    EXPECT_EQ(times[0].device_ms.samples, kIterations);
+    EXPECT_GT(times[1].device_ms.min, times[0].device_ms.median);
+    EXPECT_GT(times[1].back_to_back_ms, times[0].back_to_back_ms);
+    for (const VariantTimes& time : times) {
+      EXPECT_GT(time.device_ms.min, 0);
+      EXPECT_GT(time.host_ms.median, time.device_ms.min);
+      for (const double other : rank.exchange(time.device_ms.median)) EXPECT_EQ(other, time.device_ms.median);
+    }
+    // Once each; then gated and ungated, in turns; then twenty at once, three times.
+    std::vector<int> expected = {0, 1};
+    for (int i = 0; i < kWarmup + kIterations; ++i) expected.insert(expected.end(), {0, 0, 1, 1});
+    for (int i = 0; i < 3; ++i) {
+      expected.insert(expected.end(), VariantTimes::kBackToBack, 0);
+      expected.insert(expected.end(), VariantTimes::kBackToBack, 1);
+    }
+    EXPECT_EQ(calls, expected);
+  });
+}
+
+}  // namespace
+}  // namespace overlap
