@@ -18,12 +18,13 @@ Gate::Gate(Rank& rank) : rank_(rank) {
 }
 
 Gate::~Gate() {
-  rank_.team().remove(&awaited_);
+  detail::before_release();
   try {
     rank_.barrier();  // nobody looks at the word any more
   } catch (...) {
     // The run is being stopped; the streams that waited here have gone on.
   }
+  rank_.team().remove(&awaited_);
 }
 
 void Gate::close(cudaStream_t stream) {

@@ -25,8 +25,7 @@ void prove_peer_access(Rank& rank) {
 
 }  // namespace
 
-PeerMemory::PeerMemory(Rank& rank, std::size_t bytes)
-    : rank_(rank), exceptions_(std::uncaught_exceptions()), own_(rank.device(), bytes) {
+PeerMemory::PeerMemory(Rank& rank, std::size_t bytes) : rank_(rank), own_(rank.device(), bytes) {
   const std::vector<std::size_t> sizes = rank.exchange(bytes);
   if (std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end()) {
     throw std::invalid_argument("PeerBuffer: this rank asks for " + std::to_string(bytes) +
@@ -40,8 +39,7 @@ PeerMemory::PeerMemory(Rank& rank, std::size_t bytes)
 PeerMemory::~PeerMemory() { settle(); }
 
 void PeerMemory::settle() noexcept {
-  // An exception passes through this rank: nobody may wait for it any more.
-  if (std::uncaught_exceptions() > exceptions_) rank_.team().stop(rank_.id());
+  detail::before_release();
   if (rank_.stopping()) return;
   try {
     CUDA_CHECK(cudaDeviceSynchronize());

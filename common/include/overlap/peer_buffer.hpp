@@ -25,7 +25,6 @@ class PeerMemory {
 
  private:
   Rank& rank_;
-  int exceptions_;  // in flight when it was made
   DeviceBuffer<std::byte> own_;
   std::vector<void*> all_;
 };

@@ -33,6 +33,11 @@ class DeviceGuard {
 
 namespace detail {
 
+// What every owner calls before it gives something back, which may wait for the GPU. If an exception passes
+// through a rank, its GPU may wait for others and they for it: then the run is stopped first, and what GPUs
+// wait for is opened.
+void before_release() noexcept;
+
 // A handle that is destroyed by kDestroy, unless it is null. CUDA's destroy functions know the handle's
 // device, so none of them needs the current device to be set.
 template <typename Handle, auto kDestroy>
@@ -46,7 +51,9 @@ class Owner {
     return *this;
   }
   ~Owner() {
-    if (handle != nullptr) kDestroy(handle);
+    if (handle == nullptr) return;
+    before_release();
+    kDestroy(handle);
   }
 
   Handle handle = nullptr;

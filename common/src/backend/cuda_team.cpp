@@ -56,6 +56,8 @@ bool is_sticky(const std::exception_ptr& error) {
 }
 
 class CudaTeam;
+thread_local CudaTeam* team_of_thread = nullptr;
+thread_local int rank_of_thread = -1;
 /// The team whose run is under way; the watchdog asks for it.
 struct Active {
   std::mutex mutex;
@@ -69,7 +71,11 @@ Active& active() {
 class CudaTeam final : public Team {
  public:
   CudaTeam(int size, int devices)
-      : size_(size), devices_(devices), stop_word_(1), seen_(1), doing_(static_cast<std::size_t>(size)) {
+      : size_(size),
+        devices_(devices),
+        stop_word_(1),
+        seen_(static_cast<std::size_t>(devices) + 1),
+        doing_(static_cast<std::size_t>(size)) {
     for (auto& doing : doing_) doing = "";
     *stop_word_.data() = 0;
     // Made before all streams of the ranks: once all hardware queues hold waits, a write on a stream made
@@ -87,6 +93,8 @@ class CudaTeam final : public Team {
     std::vector<std::thread> ranks;
     for (int rank = 0; rank < size_; ++rank) {
       ranks.emplace_back([this, &body, rank] {
+        team_of_thread = this;
+        rank_of_thread = rank;
         body(rank);
         const std::lock_guard lock(mutex_);
         ++home_;
@@ -139,6 +147,13 @@ class CudaTeam final : public Team {
     stop(-1);
   }
 
+  void stop_if_unwinding(int rank) noexcept override {
+    if (std::uncaught_exceptions() == 0) return;
+    stop(rank);
+    // A call that gives memory back waits for the GPU, and blocks the calls that open what the GPU waits for.
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kPatience, [this] { return opened_; });
+  }
   bool stopping() const override { return stopping_; }
   const unsigned* stop_word() const override { return stop_word_.data(); }
 
@@ -162,13 +177,13 @@ class CudaTeam final : public Team {
 
  private:
   /// The word's value, read by a stream that waits for nothing; none if the GPU does not answer.
-  std::optional<std::uint32_t> look(const SignalWords& words, int i) {
-    if (words.device < 0) return __atomic_load_n(words.words + i, __ATOMIC_ACQUIRE);
+  std::optional<std::uint32_t> look(const SignalWords& words, int i, std::uint32_t* seen) {
+    if (words.device == SignalWords::kPinned) return __atomic_load_n(words.words + i, __ATOMIC_ACQUIRE);
     const cudaStream_t stream = rescue_stream(words.device);
-    if (cudaMemcpyAsync(seen_.data(), words.words + i, sizeof(std::uint32_t), cudaMemcpyDefault, stream) !=
+    if (cudaMemcpyAsync(seen, words.words + i, sizeof(std::uint32_t), cudaMemcpyDefault, stream) !=
         cudaSuccess)
       return std::nullopt;
-    return finished(stream) ? std::optional(*seen_.data()) : std::nullopt;
+    return finished(stream) ? std::optional(*seen) : std::nullopt;
   }
 
   /// A stream that can reach the GPU's memory and hangs on none of its streams: another GPU's, if there is
@@ -188,45 +203,67 @@ class CudaTeam final : public Team {
     return true;
   }
 
+  /// Opens what each GPU waits for, from another GPU, all at the same time: a GPU whose calls are blocked, by
+  /// a call that waits for it, goes on once it has been opened, and then opens others.
   void open_everything() {
-    const std::lock_guard lock(registry_);
+    {
+      const std::lock_guard lock(registry_);
+      std::vector<std::thread> openers;
+      for (int device = SignalWords::kPinned; device < devices_; ++device)
+        openers.emplace_back([this, device] { open(device); });
+      for (std::thread& opener : openers) opener.join();
+    }
+    const std::lock_guard lock(mutex_);
+    opened_ = true;
+    changed_.notify_all();
+  }
+
+  /// Opens the words in the memory of that GPU, and notes who waits for them.
+  void open(int device) {
+    std::uint32_t* seen = seen_.data() + (device + 1);
     for (const SignalWords& words : words_) {
+      if (words.device != device) continue;
       for (int i = 0; i < words.count; ++i) {
         const std::uint32_t awaited = words.awaited[i];
-        const auto seen = look(words, i);
-        if (awaited != 0 && (!seen || static_cast<std::int32_t>(*seen - awaited) < 0)) {
-          waits_ += "  rank " + std::to_string(words.rank) + " waits for " + words.name + " " +
-                    std::to_string(i) + ": expected " + std::to_string(awaited) + ", seen " +
-                    (seen ? std::to_string(*seen) : "nothing") + "\n";
-        }
+        const auto value = look(words, i, seen);
+        if (awaited != 0 && (!value || static_cast<std::int32_t>(*value - awaited) < 0))
+          note_wait(words, i, value);
         const std::uint32_t open = awaited + kOpen;
-        if (words.device < 0) {
+        if (device == SignalWords::kPinned) {
           __atomic_store_n(words.words + i, open, __ATOMIC_RELEASE);
         } else {
-          cuStreamWriteValue32(rescue_stream(words.device), reinterpret_cast<CUdeviceptr>(words.words + i),
-                               open, CU_STREAM_WRITE_VALUE_DEFAULT);
+          cuStreamWriteValue32(rescue_stream(device), reinterpret_cast<CUdeviceptr>(words.words + i), open,
+                               CU_STREAM_WRITE_VALUE_DEFAULT);
         }
       }
-      if (words.device >= 0) finished(rescue_stream(words.device));
     }
+    if (device != SignalWords::kPinned) finished(rescue_stream(device));
+  }
+
+  void note_wait(const SignalWords& words, int i, const std::optional<std::uint32_t>& seen) {
+    const std::lock_guard lock(mutex_);
+    waits_ += "  rank " + std::to_string(words.rank) + " waits for " + words.name + " " + std::to_string(i) +
+              ": expected " + std::to_string(words.awaited[i]) + ", seen " +
+              (seen ? std::to_string(*seen) : "nothing") + "\n";
   }
 
   /// Ends the process. The one way out when a call never returns; mutex_ is held.
   [[noreturn]] void give_up(const char* why) {
-    const std::string first = !reason_.empty() ? reason_ : reason_of_culprit_;
+    std::string first = !reason_.empty() ? reason_ : reason_of_culprit_;
+    if (first.empty()) first = "rank " + std::to_string(culprit) + " has failed, and not come home";
     std::fprintf(stderr, "%s: %s (%s)\n", program_invocation_short_name, first.c_str(), why);
     for (int rank = 0; rank < size_; ++rank) {
       const char* what = doing_[static_cast<std::size_t>(rank)];
       if (*what != '\0') std::fprintf(stderr, "  rank %d waits for %s\n", rank, what);
     }
-    if (registry_.try_lock()) std::fputs(waits_.c_str(), stderr);
+    std::fputs(waits_.c_str(), stderr);
     std::fflush(nullptr);
     std::_Exit(kExitFailed);
   }
 
   int size_, devices_;
   PinnedBuffer<unsigned> stop_word_;
-  PinnedBuffer<std::uint32_t> seen_;
+  PinnedBuffer<std::uint32_t> seen_;  // by GPU, the pinned words first
   std::vector<Stream> rescue_;
 
   std::mutex mutex_;
@@ -234,6 +271,7 @@ class CudaTeam final : public Team {
   int home_ = 0, arrived_ = 0;
   std::uint64_t generation_ = 0;
   std::atomic<bool> stopping_ = false;
+  bool opened_ = false;
   std::string reason_, reason_of_culprit_;
   std::thread opener_;
   std::vector<std::atomic<const char*>> doing_;
@@ -246,6 +284,10 @@ class CudaTeam final : public Team {
 }  // namespace
 
 std::unique_ptr<Team> Team::make(int size, int devices) { return std::make_unique<CudaTeam>(size, devices); }
+
+void detail::before_release() noexcept {
+  if (team_of_thread != nullptr) team_of_thread->stop_if_unwinding(rank_of_thread);
+}
 
 bool stop_active_run(const std::string& reason) {
   const std::lock_guard lock(active().mutex);

@@ -44,6 +44,7 @@ void HostThreads::switch_to(HostThread& thread) {
 
 void HostThreads::start(HostThread& thread, int index) {
   const HostThread& parent = *current_;
+  thread.number = index;
   thread.name = "host thread " + std::to_string(index);
   thread.now = parent.now;
   thread.context = hb::make_context(thread.name);
@@ -53,12 +54,9 @@ void HostThreads::start(HostThread& thread, int index) {
 void HostThreads::fiber_entry() {
   HostThreads& threads = runtime().hosts;
   HostThread& self = threads.current();
-  const auto is_self = [&](const auto& thread) { return thread.get() == &self; };
-  const auto index =
-      std::find_if(threads.threads_.begin(), threads.threads_.end(), is_self) - threads.threads_.begin() - 1;
   hb::acquire(self.context, &threads);
   hb::enter(self.context);
-  (*threads.body_)(static_cast<int>(index));
+  (*threads.body_)(self.number);
   hb::enter(hb::runtime_context());
   hb::release(self.context, &threads.join_order_);
   self.ended = true;
@@ -120,6 +118,11 @@ void run_host_threads(int count, const std::function<void(int)>& body) {
   hb::start();
   const hb::RuntimeScope scope;
   runtime().hosts.run(runtime(), count, body);
+}
+
+int host_thread() {
+  Runtime* runtime = runtime_if_started();
+  return runtime == nullptr ? -1 : runtime->host().number;
 }
 
 void stop_host_threads() {

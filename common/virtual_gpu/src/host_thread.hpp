@@ -30,6 +30,7 @@ struct HostThread {
   // themselves.
   std::vector<LaunchConfiguration> pending_launches;
 
+  int number = -1;  // among those of one run(); -1: the program's own
   /// For reports: "host thread 3".
   std::string name = "the host";
   hb::Context context = nullptr;

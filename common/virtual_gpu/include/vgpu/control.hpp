@@ -32,6 +32,9 @@ bool failure_reported();
 /// one thread.
 void run_host_threads(int count, const std::function<void(int)>& body);
 
+/// The number of the calling host thread, -1 outside of run_host_threads().
+int host_thread();
+
 /// Ends a run of host threads early: what the GPUs hold is given up, every call that waits returns an error,
 /// later ones do not wait, HostBarrier::wait() returns false, and nothing more is enqueued until all threads
 /// have ended.
