@@ -37,7 +37,8 @@ class Team {
 
   /// Runs body(rank) on host threads and returns when all are home.
   virtual void run(const std::function<void(int)>& body) = 0;
-  /// Stops the run if an exception passes through `rank`, and returns once nothing waits for it any more.
+  /// Stops the run if an exception passes through `rank`. In a run that is being stopped, returns once
+  /// nothing on the GPUs waits any more.
   virtual void stop_if_unwinding(int rank) noexcept = 0;
   /// False if the run is being stopped.
   virtual bool barrier(int rank) = 0;

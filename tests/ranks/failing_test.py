@@ -32,8 +32,8 @@ class FailingTest(unittest.TestCase):
                     self.assertEqual(done.stdout, "")
 
     def test_kernel_that_faults(self) -> None:
-        who = "failing: rank 1: " if BACKEND == "cuda" else "failing: rank "  # virtual GPUs all fault together
-        self.expect(run("fault", "--gpus", "2"), 2, who, "cudaErrorIllegalAddress")
+        # GPUs with access to each other all fail together, and any rank may be the first to see it.
+        self.expect(run("fault", "--gpus", "2"), 2, "failing: rank ", "cudaErrorIllegalAddress")
 
     def test_rank_that_ends_while_others_wait_for_it(self) -> None:
         status, text = (2, "another one has ended") if BACKEND == "cuda" else (3, "to reach a barrier")

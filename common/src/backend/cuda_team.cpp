@@ -114,7 +114,7 @@ class CudaTeam final : public Team {
     throw std::runtime_error(reason_);
   }
 
-  bool barrier(int) override {
+  bool barrier(int rank) override {
     std::unique_lock lock(mutex_);
     const std::uint64_t generation = generation_;
     if (++arrived_ == size_) {
@@ -123,8 +123,10 @@ class CudaTeam final : public Team {
       changed_.notify_all();
     }
     changed_.wait(lock, [&] { return stopping_ || generation_ != generation || home_ > 0; });
-    if (generation_ == generation && home_ > 0 && !stopping_)
-      throw std::logic_error("a rank waits at a barrier, but another one has ended");
+    if (generation_ == generation && home_ > 0 && !stopping_) {
+      lock.unlock();
+      stop("rank " + std::to_string(rank) + " waits at a barrier, but another one has ended");
+    }
     return !stopping_;
   }
 
@@ -148,8 +150,8 @@ class CudaTeam final : public Team {
   }
 
   void stop_if_unwinding(int rank) noexcept override {
-    if (std::uncaught_exceptions() == 0) return;
-    stop(rank);
+    if (std::uncaught_exceptions() > 0) stop(rank);
+    if (!stopping_) return;
     // A call that gives memory back waits for the GPU, and blocks the calls that open what the GPU waits for.
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [this] { return opened_; });
