@@ -9,6 +9,9 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- results CHAPTER --> ... <!-- /results -->  the chapter's measured table, from docs/results/*.json
   <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
   <!-- ladder --> ... <!-- /ladder -->            the table of all chapters
+and, inside a line:
+  <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
+Excerpts leave out the markers of assignments (see blank.py).
 
   tools/update_pages.py           rewrites the pages
   tools/update_pages.py --check   exit status 1 and the names of the pages that have drifted
@@ -18,33 +21,59 @@ all numbers left out; everything else must be equal.
 """
 import argparse
 import json
+import os
 import pathlib
 import re
 import subprocess
 import sys
 from typing import Callable, Dict, List
 
+from blank import TaskError, without_markers
 from ladder import ladder_table, profile_table, results_table
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^<!-- (code|output|tests|race|results|profile|ladder)(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
+LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
 
 class PageError(Exception):
     """A page asks for something that is not there."""
 
 
-def excerpt(path: str, start: str) -> str:
-    """The lines from the comment above the line that contains `start` to its closing brace, without common indent."""
-    lines = (REPOSITORY / path).read_text().splitlines()
+def read(path: str) -> str:
+    """A file of the repository."""
+    try:
+        return (REPOSITORY / path).read_text()
+    except OSError as error:
+        raise PageError(f"{path}: {error.strerror}") from None
+
+
+def only_line(lines: List[str], path: str, start: str) -> int:
+    """The index of the only line that contains `start`."""
     hits = [number for number, line in enumerate(lines) if start in line]
     if len(hits) != 1:
         raise PageError(f"{path} has {len(hits)} lines with '{start}'")
-    first = last = hits[0]
+    return hits[0]
+
+
+def link_to_line(path: str, start: str, page: pathlib.Path) -> str:
+    """A link from a page to the line of a file that contains `start`: "column_split.cuh:25"."""
+    number = only_line(read(path).splitlines(), path, start) + 1
+    target = os.path.relpath(REPOSITORY / path, page.parent)
+    return f"<!-- line {path} {start} -->[{pathlib.Path(path).name}:{number}]({target}#L{number})<!-- /line -->"
+
+
+def excerpt(path: str, start: str) -> str:
+    """The lines from the comment above the line that contains `start` to its closing brace, without common indent."""
+    try:
+        lines = without_markers(read(path), path).splitlines()
+    except TaskError as error:
+        raise PageError(str(error)) from None
+    first = last = only_line(lines, path, start)
     while first > 0 and lines[first - 1].strip().startswith("//"):
         first -= 1
     depth = 0
-    for last in range(hits[0], len(lines)):
+    for last in range(last, len(lines)):
         depth += lines[last].count("{") - lines[last].count("}")
         if depth == 0 and re.search(r"[;}]\s*$", lines[last]):
             break
@@ -115,14 +144,15 @@ def comparable(kind: str, text: str) -> str:
     return re.sub(r" *\b[\da-f.]*\d[\da-f.]*\b", " #", text) if kind in ("output", "race") else text
 
 
-def updated(page: str, check: bool, same: Callable[[str, str, str], bool]) -> str:
-    """The page with all generated texts that are not the `same` as before replaced."""
+def updated(page: str, path: pathlib.Path, check: bool, same: Callable[[str, str, str], bool]) -> str:
+    """The page with all generated texts that are not the `same` as before replaced; `path` is the page's own."""
     def replace(block: re.Match) -> str:
         kind, argument, old = block.group(1), block.group(2) or "", block.group(3)
         new = old if check and kind == "tests" else generate(kind, argument)
         opening = block.group(0).split("\n", 1)[0]
         return f"{opening}\n{old if same(kind, old, new) else new}<!-- /{kind} -->"
-    return BLOCK.sub(replace, page)
+    page = BLOCK.sub(replace, page)
+    return LINE.sub(lambda line: link_to_line(line.group(1), line.group(2), path), page)
 
 
 def main() -> int:
@@ -139,7 +169,7 @@ def main() -> int:
                  *sorted(REPOSITORY.glob("docs/**/*.md"))]:
         page = path.read_text()
         try:
-            new = updated(page, check, same)
+            new = updated(page, path, check, same)
         except PageError as error:
             print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
             return 2

@@ -20,6 +20,7 @@ namespace overlap {
 /// C[m, n] = A[m, k] B[k, n], row-major, one CUDA thread for each element of C. Threads along x take
 /// neighbouring columns: they read neighbouring elements of B, which the hardware fetches together.
 __global__ void multiply(const int* a, const int* b, int* c, std::int64_t m, std::int64_t n, std::int64_t k) {
+  // [task kernel: which element of C is this thread's, if it has one, and what is its value?]
   const std::int64_t row = std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y;
   const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   // The grid is made of whole blocks; at the lower and right edge some threads have no element.
@@ -30,6 +31,7 @@ __global__ void multiply(const int* a, const int* b, int* c, std::int64_t m, std
     }
     c[row * n + column] = sum;
   }
+  // [/task]
 }
 
 /// What one GPU moves and computes in one run. The page's cost card and the tests both come from here.
@@ -66,7 +68,11 @@ class ColumnSplitMatmul {
     if (shape.n > kMaxColumns)
       throw UsageError("--n: a 2-D copy takes rows of less than 2^31 bytes, so at most 536870911 columns");
     for (int device = 0; device < gpus; ++device) {
-      gpus_.emplace_back(device, shape, balanced_share(shape.n, gpus, device));
+      // [task share_of_columns: which columns belong to this GPU, also if the GPUs do not divide n?]
+      // [blank] const Range columns{};
+      const Range columns = balanced_share(shape.n, gpus, device);
+      // [/task]
+      gpus_.emplace_back(device, shape, columns);
     }
   }
 
@@ -85,9 +91,11 @@ class ColumnSplitMatmul {
 
   /// Waits until all GPUs have finished what run() has enqueued: only then the host may read C.
   void synchronize() {
+    // [task wait: what has to be over on every GPU before the host may read C?]
     for (Gpu& gpu : gpus_) {
       CUDA_CHECK(cudaStreamSynchronize(gpu.stream));
     }
+    // [/task]
   }
 
   /// Milliseconds that the kernel of the last run took on that GPU, without the copies. Call it after
@@ -130,6 +138,7 @@ class ColumnSplitMatmul {
 
   // ---- Step 1: A, and this GPU's columns of B, to the GPU -----------------------------------------------
   void copy_in(Gpu& gpu, const int* a, const int* b) {
+    // [task copy_in: where do the elements of a GPU's columns of B lie on the host, and where on the GPU?]
     CUDA_CHECK(cudaMemcpyAsync(gpu.a.data(), a, gpu.a.bytes(), cudaMemcpyHostToDevice, gpu.stream));
     // On the host a row of B has n elements, on the GPU only its own columns: a copy of k short rows with two
     // pitches.
@@ -137,10 +146,12 @@ class ColumnSplitMatmul {
     const std::size_t width = gpu.columns.size() * sizeof(int);
     CUDA_CHECK(cudaMemcpy2DAsync(gpu.b.data(), width, b + gpu.columns.begin, host_pitch, width, shape_.k,
                                  cudaMemcpyHostToDevice, gpu.stream));
+    // [/task]
   }
 
   // ---- Step 2: the product, between two events of the same stream ---------------------------------------
   void launch(Gpu& gpu) {
+    // [task launch: how many blocks does it take, in which stream, and what do the events stand around?]
     const dim3 block(kTile, kTile);
     const dim3 grid((gpu.columns.size() + kTile - 1) / kTile, (shape_.m + kTile - 1) / kTile);
     CUDA_CHECK(cudaEventRecord(gpu.start, gpu.stream));
@@ -148,14 +159,17 @@ class ColumnSplitMatmul {
                                              gpu.columns.size(), shape_.k);
     CUDA_CHECK(cudaGetLastError());  // a launch returns nothing; this is where a refused one shows
     CUDA_CHECK(cudaEventRecord(gpu.stop, gpu.stream));
+    // [/task]
   }
 
   // ---- Step 3: this GPU's columns of C back into their place in the whole matrix ------------------------
   void copy_out(Gpu& gpu, int* c) {
+    // [task copy_out: which pitch does C have on the host, and which on the GPU?]
     const std::size_t host_pitch = shape_.n * sizeof(int);
     const std::size_t width = gpu.columns.size() * sizeof(int);
     CUDA_CHECK(cudaMemcpy2DAsync(c + gpu.columns.begin, host_pitch, gpu.c.data(), width, width, shape_.m,
                                  cudaMemcpyDeviceToHost, gpu.stream));
+    // [/task]
   }
 
   MatmulShape shape_;
