@@ -26,11 +26,12 @@ has_cmake_package() {
   return 1
 }
 
-missing_packages() {  # run|test -> Debian names, one a line
-  command -v "${CXX:-g++}" >/dev/null || echo g++
+missing_packages() {  # run|test|docs -> Debian names, one a line
+  [[ $1 == docs ]] || command -v "${CXX:-g++}" >/dev/null || echo g++
   command -v cmake >/dev/null || echo cmake
   command -v ninja >/dev/null || echo ninja-build
   command -v python3 >/dev/null || echo python3
+  [[ $1 != docs ]] || { command -v doxygen >/dev/null || echo doxygen; return; }
   has_cmake_package CLI11 || echo libcli11-dev
   has_cmake_package nlohmann_json || echo nlohmann-json3-dev
   [[ $1 == run ]] || has_cmake_package GTest || echo libgtest-dev
@@ -40,11 +41,16 @@ gxx_version() { version_of "${CXX:-g++}" -dumpfullversion -dumpversion; }
 nvcc_version() { [[ $("$nvcc" --version 2>/dev/null) =~ release\ ([0-9.]+) ]] && echo "${BASH_REMATCH[1]}"; }
 gpu_list() { timeout 30 nvidia-smi -L 2>/dev/null | grep '^GPU'; }
 
-too_old() {  # a sentence if a tool is too old
+too_old() {  # [run|test|docs] -> a sentence if a tool is too old
   local have
   if command -v cmake >/dev/null; then
     have=$(version_of cmake --version) || have=0
     at_least "$have" 3.25 || { echo "cmake $have is too old: 3.25 or newer is needed"; return; }
+  fi
+  if [[ ${1-} == docs ]]; then
+    have=$(version_of doxygen --version) || have=0
+    at_least "$have" 1.9.4 || echo "doxygen $have is too old: 1.9.4 or newer is needed"
+    return
   fi
   command -v "${CXX:-g++}" >/dev/null || return 0
   have=$(gxx_version) || have=0
@@ -86,8 +92,9 @@ unpack_packages() {  # without root: into .deps, which CMake searches
   rm -r "$download"
 }
 
-install_packages() {  # PURPOSE PACKAGES...
-  local purpose=$1 package command answer listed=true sudo=() update install
+install_packages() {  # run|test|docs PACKAGES...
+  local purpose="$1 the chapters" package command answer listed=true sudo=() update install
+  [[ $1 != docs ]] || purpose='build the documentation'
   shift
   command -v apt-get >/dev/null || die "missing: $* (Debian's names); without apt-get, please install them yourself"
   mkdir -p "$root/build"
@@ -99,7 +106,7 @@ install_packages() {  # PURPOSE PACKAGES...
   install=("${sudo[@]}" apt-get install -y --no-install-recommends "$@")
   for package in "$@"; do apt-cache show "$package" >/dev/null 2>&1 || listed=false; done
   $listed && command=${install[*]} || command="${update[*]} && ${install[*]}"
-  say "needed to $purpose the chapters, and missing: $* -> $command"
+  say "needed to $purpose, and missing: $* -> $command"
   if ((${#sudo[@]})) && ! $yes; then
     [[ -t 0 ]] || die "there is no terminal to ask on: run that command, or ./lab with --yes"
     read -rp 'lab: run this command now? [y/N] ' answer
@@ -112,7 +119,7 @@ install_packages() {  # PURPOSE PACKAGES...
   die "the installation failed (is there a network?): $(tail -n 1 "$log_of_setup") (all of it: $log_of_setup)"
 }
 
-set_up() {  # run|test: everything that the build needs is here afterwards, or one sentence says what is not
+set_up() {  # run|test|docs: everything that the build needs is here afterwards, or one sentence says what is not
   local missing problem
   read -ra missing <<<"$(missing_packages "$1" | paste -sd ' ')"
   if ((${#missing[@]})); then
@@ -120,8 +127,9 @@ set_up() {  # run|test: everything that the build needs is here afterwards, or o
     read -ra missing <<<"$(missing_packages "$1" | paste -sd ' ')"
     ((${#missing[@]} == 0)) || die "still missing after the installation: ${missing[*]}"
   fi
-  problem=$(too_old)
+  problem=$(too_old "$1")
   [[ -z $problem ]] || die "$problem"
+  [[ $1 != docs ]] || return 0
   [[ -n $backend ]] || { [[ -z $(why_no_cuda_run) ]] && backend=cuda || backend=virtual; }
   [[ $backend == virtual ]] || problem=$(why_no_cuda_build)
   [[ -z $problem ]] || die "$problem"

@@ -38,8 +38,8 @@ __global__ void multiply(const int* a, const int* b, int* c, std::int64_t m, std
 struct ColumnSplitCost {
   std::int64_t bytes_from_host;  ///< all of A, its columns of B
   std::int64_t bytes_to_host;    ///< its columns of C
-  int copies;
-  double multiply_adds;
+  int copies;                    ///< of any size, in either direction
+  double multiply_adds;          ///< m n' k for its n' columns
 };
 
 /// Cost of share `gpu` of `gpus` for C[m, n] = A[m, k] B[k, n] in int.
@@ -55,7 +55,7 @@ inline ColumnSplitCost column_split_cost(MatmulShape shape, int gpus, int gpu) {
 /// enqueues.
 class ColumnSplitMatmul {
  public:
-  static constexpr int kTile = 16;  // a block has kTile x kTile threads
+  static constexpr int kTile = 16;  ///< a block has kTile x kTile threads
 
   /// Throws UsageError for a shape without elements, with more rows than a grid can have or with longer rows
   /// than a 2-D copy takes; CudaError if a GPU is missing or has too little memory.
@@ -108,6 +108,7 @@ class ColumnSplitMatmul {
     return milliseconds;
   }
 
+  /// The number of GPUs, those without columns included.
   int gpus() const { return static_cast<int>(gpus_.size()); }
   /// The columns of B and C that belong to a GPU.
   Range columns(int device) const { return gpus_[device].columns; }

@@ -34,8 +34,10 @@ PACKAGES = {
     "libcli11-dev": {"share/cmake/CLI11/CLI11Config.cmake": ""},
     "nlohmann-json3-dev": {"share/cmake/nlohmann_json/nlohmann_jsonConfig.cmake": ""},
     "libgtest-dev": {"lib/x86_64-linux-gnu/cmake/GTest/GTestConfig.cmake": ""},
+    "doxygen": {"bin/doxygen": "echo 1.9.4"},
 }
-FOR_RUN = [package for package in PACKAGES if package != "libgtest-dev"]
+FOR_RUN = [package for package in PACKAGES if package not in ("libgtest-dev", "doxygen")]
+FOR_DOCS = ["cmake", "ninja-build", "python3", "doxygen"]
 
 APT = {
     "apt-cache": '[ -e "$SANDBOX/listed" ]',
@@ -66,7 +68,7 @@ class Sandbox(unittest.TestCase):
         self.bin.mkdir(parents=True)
         (self.root / "tools").mkdir(parents=True)
         shutil.copy(REPOSITORY / "lab", self.root)
-        for tool in ("setup.sh", "race_run"):
+        for tool in ("setup.sh", "doctor.sh", "race_run"):
             shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
         for tool in BARE:
             # A copy and no link: a test may write a stand-in over it, and must not reach the true one.
@@ -79,6 +81,7 @@ class Sandbox(unittest.TestCase):
             (self.root / "chapters" / name / "main.cu").touch()
             self.program(name, f"echo {name}: $*; pwd")
         self.program("doctor", "echo GPU table")
+        self.program("docs", "exit 1")  # a target that builds, but no program to run
         (self.sandbox / "ctest_status").write_text("0")
         self.be_user(0)
 

@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from lab_sandbox import FOR_RUN, PACKAGES, Sandbox
+from lab_sandbox import FOR_DOCS, FOR_RUN, PACKAGES, Sandbox
 
 INSTALL = "apt-get install -y --no-install-recommends "
 
@@ -33,10 +33,28 @@ class RootTest(Sandbox):
         self.assertEqual(self.lab("test").returncode, 0)
         self.assertEqual(self.calls("apt-get"), [INSTALL + "libgtest-dev"])
 
+    def test_documentation_needs_no_compiler(self) -> None:
+        self.add_apt()
+        result = self.lab("docs")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.calls("apt-get"), [INSTALL + " ".join(FOR_DOCS)])
+        self.assertIn("needed to build the documentation, and missing: cmake ", result.stderr)
+        self.assertEqual(self.lab("docs").returncode, 0)
+        self.assertEqual(len(self.calls("apt-get")), 1)
+
+    def test_doxygen_is_for_docs_only(self) -> None:
+        self.add_apt()
+        self.install(*(package for package in PACKAGES if package != "doxygen"))
+        for command in (["run", "01"], ["test"], ["doctor"]):
+            self.assertEqual(self.lab(*command).returncode, 0)
+        self.assertEqual(self.calls("apt-get"), [])
+        self.assertEqual(self.lab("docs").returncode, 0)
+        self.assertEqual(self.calls("apt-get"), [INSTALL + "doxygen"])
+
     def test_complete_toolchain_is_left_alone(self) -> None:
         self.add_apt()
         self.install(*PACKAGES)
-        for command in (["run", "01"], ["run"], ["test"], ["test", "1"], ["doctor"]):
+        for command in (["run", "01"], ["run"], ["test"], ["test", "1"], ["doctor"], ["docs"]):
             self.assertEqual(self.lab(*command).returncode, 0)
         self.assertEqual(self.calls("apt-get"), [])
 
@@ -84,6 +102,9 @@ class RootTest(Sandbox):
         self.assert_refused(self.lab("run", "01"), r"g\+\+ 11\.4\.0 is too old")
         self.tool("g++-12", "echo 12.3.0")
         self.assertEqual(self.lab("run", "01", CXX="g++-12").returncode, 0)
+        self.assertEqual(self.lab("docs").returncode, 0)  # without a compiler
+        self.tool("doxygen", "echo 1.9.1")
+        self.assert_refused(self.lab("docs"), r"doxygen 1\.9\.1 is too old: 1\.9\.4")
         self.tool("cmake", "exit 1")
         self.assert_refused(self.lab("run", "01"), "cmake 0 is too old")
 

@@ -13,22 +13,25 @@ class LabTest(Sandbox):
 
 class UsageTest(LabTest):
     def test_help(self) -> None:
-        for arguments in (["--help"], ["run", "--help"], ["test", "--help"], ["race", "--help"]):
+        for arguments in (["--help"], ["run", "--help"], ["test", "--help"], ["race", "--help"], ["docs", "--help"]):
             result = self.lab(*arguments)
             self.assertEqual(result.returncode, 0)
             self.assertEqual(result.stderr, "")
-            for word in ("run", "test", "race", "doctor", "--backend", "--yes", "--all", "--test"):
+            for word in ("run", "test", "race", "docs", "doctor", "--backend", "--yes", "--all", "--test"):
                 self.assertIn(word, result.stdout)
         self.assertEqual(self.calls(), [])
 
     def test_nothing_asked(self) -> None:
-        self.assert_refused(self.lab(), r"\./lab run", lines=20)
+        self.assert_refused(self.lab(), r"\./lab run", lines=21)
 
     def test_refusals(self) -> None:
         cases = {
             ("walk",): "unknown command 'walk'",
             ("bench",): "unknown command 'bench'",
-            ("docs",): "unknown command 'docs'",
+            ("docs", "01"): "unexpected argument '01'",
+            ("docs", "--all"): "unknown option --all",
+            ("docs", "--", "x"): "only run and race pass arguments on: x",
+            ("docs", "--backend", "virtual"): "docs takes no --backend",
             ("run", "21"): "no chapter '21'; the chapters are: 01_first, 02_second",
             ("run", "0x1"): "no chapter '0x1'",
             ("run", "001"): "no chapter '001'",
@@ -218,12 +221,28 @@ class BackendTest(LabTest):
         self.assertEqual(self.calls("ctest"), [])
 
 
+class DocsTest(LabTest):
+    def test_builds_and_says_where(self) -> None:
+        self.add_gpu()
+        result = self.lab("docs", cwd=self.sandbox)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout, f"{self.root}/build/docs/html/index.html\n")
+        self.assertEqual(result.stderr, "lab: building docs (output: build/docs/lab.log)\n")
+        configure, build = self.calls("cmake")
+        self.assertIn("--preset docs", configure)
+        self.assertIn("build/docs --target docs", build)
+
+    def test_failure_shows_the_warnings(self) -> None:
+        self.mark("broken_docs", "stream.hpp:3: Member x is not documented.\n")
+        self.assert_refused(self.lab("docs"), "Member x is not documented(.|\n)*building docs failed", lines=5)
+
+
 class DoctorTest(LabTest):
     def test_virtual(self) -> None:
         result = self.lab("doctor")
         self.assertEqual(result.returncode, 0, result.stderr)
         for line in (r"g\+\+ +12\.2\.0", r"cmake +3\.25\.1", r"ninja +1\.11\.1", r"python3 +3\.11\.2",
-                     "nvcc +not here", "GPUs +none answers", "missing +nothing",
+                     r"doxygen +1\.9\.4", "nvcc +not here", "GPUs +none answers", "missing +nothing",
                      r"backend +virtual \(.*nvcc is not here", "skipped +real times", "GPU table"):
             self.assertRegex(result.stdout, line)
 

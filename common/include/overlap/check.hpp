@@ -19,8 +19,8 @@ class CudaError : public std::runtime_error {
   /// The same error, its text preceded by `where`, such as "rank 3: ".
   CudaError(const CudaError& error, const std::string& where);
 
-  cudaError_t code() const { return code_; }
-  int device() const { return device_; }
+  cudaError_t code() const { return code_; }  ///< what the call returned
+  int device() const { return device_; }      ///< the current device, or -1
   /// What is known beyond the code when it is thrown (backend::error_detail()); "" if nothing is.
   const std::string& detail() const { return detail_; }
   /// The source text of the call.

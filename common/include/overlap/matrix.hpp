@@ -9,10 +9,11 @@ namespace overlap {
 
 /// C[m, n] = A[m, k] B[k, n].
 struct MatmulShape {
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
+  std::int64_t m = 0;  ///< rows of A and C
+  std::int64_t n = 0;  ///< columns of B and C
+  std::int64_t k = 0;  ///< columns of A, rows of B
 
+  /// Equal in all three sizes.
   bool operator==(const MatmulShape&) const = default;
 
   /// Multiply-adds of the product: m n k. Floating point operations are twice as many. A double, because the
@@ -24,12 +25,13 @@ struct MatmulShape {
 
 /// The indices begin, begin + 1, ..., end - 1.
 struct Range {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
+  std::int64_t begin = 0;  ///< the first index
+  std::int64_t end = 0;    ///< one past the last index
 
+  /// Equal in both ends: empty ranges at different places differ.
   bool operator==(const Range&) const = default;
-  std::int64_t size() const { return end - begin; }
-  bool empty() const { return begin == end; }
+  std::int64_t size() const { return end - begin; }  ///< the number of indices
+  bool empty() const { return begin == end; }        ///< true if there is no index
 };
 
 /// Share `index` of `total` things that are dealt out to `parts` owners in contiguous shares. The sizes

@@ -25,10 +25,10 @@ std::size_t size_of(ElementType type);
 
 /// What a chapter does where the user does not say otherwise.
 struct ChapterDefaults {
-  MatmulShape shape = {};
-  int gpus = 1;
-  int iterations = 1;
-  int warmup = 0;
+  MatmulShape shape = {};  ///< of the whole problem
+  int gpus = 1;            ///< at most: fewer if fewer are there
+  int iterations = 1;      ///< timed runs
+  int warmup = 0;          ///< runs before them that are not timed
 };
 
 /// What a chapter is. (Every member has a default, so that a designated initialiser may leave it out.)
@@ -36,13 +36,13 @@ struct ChapterInfo {
   std::string name = {};                   ///< as its folder: "01_column_split"
   std::string summary = {};                ///< one sentence for --help
   std::vector<std::string> variants = {};  ///< for --list and --only, in the order in which they run
-  ChapterDefaults on_virtual_gpus = {};
-  ChapterDefaults on_real_gpus = {};
+  ChapterDefaults on_virtual_gpus = {};    ///< sizes that take seconds on a CPU
+  ChapterDefaults on_real_gpus = {};       ///< the source's sizes
   /// With the race detector, where a kernel takes about twenty times as long; empty: as on
   /// virtual GPUs.
   std::optional<ChapterDefaults> on_race_build = {};
   std::vector<ElementType> types = {ElementType::kInt32};  ///< those it can do
-  ElementType default_type = ElementType::kInt32;
+  ElementType default_type = ElementType::kInt32;          ///< without --type
   bool ranks_may_share_gpus = false;  ///< with more --gpus than there are, several ranks share one
 
   /// The defaults on the GPUs that this program was built for.
@@ -51,19 +51,19 @@ struct ChapterInfo {
 
 /// The command line, checked and complete.
 struct Options {
-  int gpus = 1;
-  bool gpus_given = false;  ///< if not, chapter_main() takes at most as many GPUs as there are
-  MatmulShape shape = {};   ///< of the whole problem, whatever the number of GPUs
-  ElementType type = ElementType::kInt32;
-  int iterations = 1;
-  int warmup = 0;
-  std::uint64_t seed = 1;
-  bool check = true;
+  int gpus = 1;                            ///< ranks, or GPUs of a program without ranks
+  bool gpus_given = false;                 ///< if not, chapter_main() takes at most as many GPUs as there are
+  MatmulShape shape = {};                  ///< of the whole problem, whatever the number of GPUs
+  ElementType type = ElementType::kInt32;  ///< of the matrices' elements
+  int iterations = 1;                      ///< timed runs
+  int warmup = 0;                          ///< runs before them that are not timed
+  std::uint64_t seed = 1;                  ///< of the data
+  bool check = true;                       ///< compare the result with the CPU's
   std::string json = {};                   ///< file for the report; empty: none
   std::vector<std::string> variants = {};  ///< the chosen ones (all, unless --only), in the chapter's order
   int timeout_s = 0;                       ///< seconds; 0: none
   bool corrupt = false;                    ///< the tests' hook: see corrupt_one_element()
-  BackendOptions backend = {};
+  BackendOptions backend = {};             ///< --schedule and --machine
 
   /// True if this variant was chosen.
   bool runs(std::string_view variant) const;

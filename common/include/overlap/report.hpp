@@ -21,9 +21,12 @@ std::string_view commit();
 /// the hardware, whether times are modelled, the date and the commit.
 class Report {
  public:
+  /// A value in a result.
   using Value = std::variant<std::int64_t, double, std::string>;
+  /// The fields of one result: names and values, in this order.
   using Fields = std::vector<std::pair<std::string, Value>>;
 
+  /// A report without results.
   Report(const ChapterInfo& chapter, const Options& options);
 
   /// Adds one object to "results", its fields in this order. Throws std::invalid_argument if a number is not
@@ -55,6 +58,7 @@ void write_file(const std::string& path, std::string_view text);
 /// A table of text for the terminal. Columns of numbers are aligned on the right, others on the left.
 class Table {
  public:
+  /// A table without rows, with the columns of `header`.
   explicit Table(std::vector<std::string> header);
 
   /// Throws std::invalid_argument unless there is one cell for each column.
@@ -67,6 +71,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;  // the header first
 };
 
+/// Writes the table's text().
 std::ostream& operator<<(std::ostream& out, const Table& table);
 
 /// The number with that many digits after the point: fixed(3.14159, 2) is "3.14".

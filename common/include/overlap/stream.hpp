@@ -18,6 +18,7 @@ namespace overlap {
 /// Makes `device` the calling thread's current device until the end of the scope.
 class DeviceGuard {
  public:
+  /// Sets the device, and remembers the one before.
   explicit DeviceGuard(int device) {
     CUDA_CHECK(cudaGetDevice(&previous_));
     CUDA_CHECK(cudaSetDevice(device));
@@ -100,6 +101,7 @@ enum class StreamPriority { kNormal, kHigh };
 /// std::runtime_error for the 33rd of a GPU.
 class Stream {
  public:
+  /// Creates a stream on `device`. Throws CudaError.
   explicit Stream(int device, StreamPriority priority = StreamPriority::kNormal)
       : place_(device), device_(device) {
     const DeviceGuard guard(device);
@@ -109,9 +111,9 @@ class Stream {
                                             priority == StreamPriority::kHigh ? greatest : least));
   }
 
-  cudaStream_t get() const { return stream_.handle; }
-  operator cudaStream_t() const { return get(); }  // so that it can stand in CUDA calls and in <<<...>>>
-  int device() const { return device_; }
+  cudaStream_t get() const { return stream_.handle; }  ///< the handle
+  operator cudaStream_t() const { return get(); }  ///< so that it can stand in CUDA calls and in <<<...>>>
+  int device() const { return device_; }           ///< the GPU that it belongs to
 
  private:
   detail::StreamPlace place_;
@@ -122,14 +124,15 @@ class Stream {
 /// An event of one GPU. By default one that takes times (for cudaEventElapsedTime, milliseconds).
 class Event {
  public:
+  /// Creates an event on `device`, with the flags of cudaEventCreateWithFlags. Throws CudaError.
   explicit Event(int device, unsigned flags = cudaEventDefault) : device_(device) {
     const DeviceGuard guard(device);
     CUDA_CHECK(cudaEventCreateWithFlags(&event_.handle, flags));
   }
 
-  cudaEvent_t get() const { return event_.handle; }
-  operator cudaEvent_t() const { return get(); }
-  int device() const { return device_; }
+  cudaEvent_t get() const { return event_.handle; }  ///< the handle
+  operator cudaEvent_t() const { return get(); }     ///< so that it can stand in CUDA calls
+  int device() const { return device_; }             ///< the GPU that it belongs to
 
  private:
   detail::Owner<cudaEvent_t, cudaEventDestroy> event_;
@@ -141,6 +144,7 @@ class Event {
 template <typename T>
 class DeviceBuffer {
  public:
+  /// Allocates the elements on `device`.
   DeviceBuffer(int device, std::size_t elements) : device_(device), size_(elements) {
     const std::size_t bytes = detail::checked_bytes<T>(elements);
     if (bytes == 0) return;
@@ -149,8 +153,10 @@ class DeviceBuffer {
     CUDA_CHECK(cudaMalloc(&memory, bytes));
     memory_.handle = static_cast<T*>(memory);
   }
+  /// Takes the memory over; `other` is empty afterwards.
   DeviceBuffer(DeviceBuffer&& other) noexcept
       : memory_(std::move(other.memory_)), device_(other.device_), size_(std::exchange(other.size_, 0)) {}
+  /// Frees its own memory and takes the other's over.
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
     memory_ = std::move(other.memory_);
     device_ = other.device_;
@@ -158,10 +164,10 @@ class DeviceBuffer {
     return *this;
   }
 
-  T* data() const { return memory_.handle; }
-  std::size_t size() const { return size_; }
-  std::size_t bytes() const { return size_ * sizeof(T); }
-  int device() const { return device_; }
+  T* data() const { return memory_.handle; }               ///< the first element; null if there is none
+  std::size_t size() const { return size_; }               ///< the number of elements
+  std::size_t bytes() const { return size_ * sizeof(T); }  ///< the size of all elements
+  int device() const { return device_; }                   ///< the GPU that it belongs to
 
  private:
   detail::Owner<T*, cudaFree> memory_;
@@ -176,6 +182,7 @@ class DeviceBuffer {
 template <typename T>
 class PinnedBuffer {
  public:
+  /// Allocates the elements.
   explicit PinnedBuffer(std::size_t elements) : size_(elements) {
     const std::size_t bytes = detail::checked_bytes<T>(elements);
     if (bytes == 0) return;
@@ -188,14 +195,18 @@ class PinnedBuffer {
     CUDA_CHECK(error);
     memory_.handle = static_cast<T*>(memory);
   }
+  /// Takes the memory over; `other` is empty afterwards.
   PinnedBuffer(PinnedBuffer&& other) noexcept
       : memory_(std::move(other.memory_)), size_(std::exchange(other.size_, 0)) {}
+  /// Frees its own memory and takes the other's over.
   PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
     memory_ = std::move(other.memory_);
     size_ = std::exchange(other.size_, 0);
     return *this;
   }
 
+  /// The elements: where they are, how many, how to walk over them. The index is not checked.
+  ///@{
   T* data() { return memory_.handle; }
   const T* data() const { return memory_.handle; }
   std::size_t size() const { return size_; }
@@ -206,6 +217,7 @@ class PinnedBuffer {
   const T* end() const { return data() + size_; }
   T& operator[](std::size_t i) { return data()[i]; }
   const T& operator[](std::size_t i) const { return data()[i]; }
+  ///@}
 
  private:
   detail::Owner<T*, cudaFreeHost> memory_;

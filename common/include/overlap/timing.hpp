@@ -15,9 +15,9 @@ namespace overlap {
 struct Summary {
   double median = 0;  ///< the middle sample; the mean of the two middle ones if their number is even
   double p99 = 0;     ///< 99 % of the samples are at most this (nearest rank: always one of the samples)
-  double min = 0;
-  double max = 0;
-  int samples = 0;
+  double min = 0;     ///< the smallest sample
+  double max = 0;     ///< the largest sample
+  int samples = 0;    ///< how many there were
 };
 
 /// Throws std::invalid_argument if there is no sample, or if one is not a number.

@@ -16,10 +16,10 @@ void reference_matmul(MatmulShape shape, std::span<const int> a, std::span<const
 
 /// One element that is not as expected. A double holds every value of the element types exactly.
 struct Mismatch {
-  std::int64_t row;
-  std::int64_t column;
-  double expected;
-  double actual;
+  std::int64_t row;     ///< counted from 0
+  std::int64_t column;  ///< counted from 0
+  double expected;      ///< the reference's value
+  double actual;        ///< the value found
 };
 
 /// What a comparison found.
@@ -28,6 +28,7 @@ struct Verification {
   std::int64_t mismatches = 0;  ///< differing
   std::vector<Mismatch> first;  ///< the first differing ones, in row-major order, at most 5
 
+  /// True if every element is as expected.
   bool ok() const { return mismatches == 0; }
 };
 

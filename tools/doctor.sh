@@ -1,0 +1,34 @@
+# Sourced by ./lab: the command doctor, which says what is here, what is missing and what would be skipped.
+# Uses root, backend, build and die of ./lab, and tools/setup.sh.
+# shellcheck shell=bash disable=SC2154
+
+doctor() {
+  local missing old no_cuda status=0
+  row() { printf '%-16s %s\n' "$@"; }
+  missing=$(missing_packages test | paste -sd ' ') old=$(too_old 2>/dev/null) no_cuda=$(why_no_cuda_run)
+  [[ -n $backend ]] || { [[ -z $no_cuda ]] && backend=cuda || backend=virtual; }
+  row system "$(. /etc/os-release 2>/dev/null && echo "$PRETTY_NAME, ")$(uname -sm)"
+  row g++ "$(gxx_version || echo 'not here')"
+  row cmake "$(version_of cmake --version || echo 'not here')"
+  row ninja "$(version_of ninja --version || echo 'not here')"
+  row python3 "$(version_of python3 --version || echo 'not here')"
+  row doxygen "$(version_of doxygen --version || echo 'not here (./lab docs installs it)')"
+  row nvcc "$([[ -n $nvcc ]] && echo "$(nvcc_version) ($nvcc)" || echo 'not here')"
+  row GPUs "$(gpu_list | sed 's/ (UUID.*//' | paste -sd ';' | grep . || echo 'none answers')"
+  row missing "${missing:-nothing}"
+  [[ -z $missing ]] || row 'install with' "apt-get install --no-install-recommends $missing (./lab run does it)"
+  row backend "$backend${no_cuda:+ (real GPUs cannot be used: $no_cuda)}"
+  row 'race detector' "$("$root/tools/race_run" --why-not | grep . || echo 'can run (./lab race)')"
+  case $backend in
+    virtual) row skipped 'real times (those of virtual GPUs are modelled)' ;;
+    cuda) row skipped "$([[ -n $no_cuda ]] && echo 'all runs' || echo "runs on more than $(gpu_list | wc -l) GPUs")" ;;
+  esac
+  [[ -z $old ]] || die "$old"
+  missing=$(missing_packages run | paste -sd ' ')
+  [[ -z $missing ]] || die "nothing can run before these packages are installed: $missing"
+  [[ $backend == virtual || -z $no_cuda ]] || exit 2
+  build doctor
+  "$root/build/$backend/bin/doctor" || status=$?
+  ((status != 77)) || status=0
+  exit $status
+}

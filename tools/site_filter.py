@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Doxygen's filter for the files of the site (docs/Doxyfile): prints the file as Doxygen should read it.
+
+Every line keeps its number. In a page
+- each link becomes one to the placeholder host, with a path from the repository's root; tools/site.py turns it into a
+  link inside the site when all its pages are there,
+- each heading gets an id of its own, so that links can lead to it.
+In a source the comment at its top becomes the description of the file.
+"""
+import pathlib
+import re
+import sys
+
+from links import REPOSITORY, headings_of, links_of, masked, target_of
+
+HOST = "https://repository.invalid/"
+
+
+def page_name(page: pathlib.PurePosixPath) -> str:
+    """The name of a page in the site, from its path in the repository: README.md is the page of its folder."""
+    parts = page.parts[:-1] if page.name == "README.md" else (*page.parts[:-1], page.stem)
+    return re.sub(r"\W", "_", "_".join(parts)) or "index"
+
+
+def heading_id(page: pathlib.PurePosixPath, name: str) -> str:
+    """The id of a heading, of all pages together."""
+    return f"{page_name(page)}--{name}"
+
+
+def filtered_page(text: str, page: pathlib.Path, root: pathlib.Path = REPOSITORY) -> str:
+    """A Markdown page for Doxygen."""
+    path = pathlib.PurePosixPath(page.relative_to(root))
+    changes = []  # (begin, end, new text)
+    for link in links_of(text):
+        if link.is_relative:
+            target = pathlib.PurePosixPath(target_of(link, page).relative_to(root))
+            fragment = f"#{link.fragment}" if link.fragment else ""
+            changes.append((link.begin, link.end, f"{HOST}{target}{fragment}"))
+    for number, (heading, name) in enumerate(headings_of(text)):
+        label = page_name(path) if number == 0 else heading_id(path, name)
+        if label != "index":  # Doxygen knows the first page by its name
+            changes.append((heading.end(2), heading.end(2), f" {{#{label}}}"))
+    comments = masked(text, comments=False)
+    for comment in re.finditer(r"<!--.*?-->", comments, re.DOTALL):
+        changes.append((*comment.span(), "\n" * comment.group(0).count("\n")))
+    for begin, end, new in sorted(changes, reverse=True):
+        text = text[:begin] + new + text[end:]
+    return text
+
+
+def filtered_source(text: str) -> str:
+    """A header or a program for Doxygen: `@header` is an alias in the Doxyfile that describes the file."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if not line.startswith("//"):
+            break
+        lines[number] = line.replace("//", "///", 1) if number else line.replace("//", "/// @header", 1)
+    return "\n".join(lines)
+
+
+def main() -> int:
+    path = pathlib.Path(sys.argv[1]).resolve()
+    text = path.read_text(encoding="utf-8")
+    sys.stdout.write(filtered_page(text, path) if path.suffix == ".md" else filtered_source(text))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
