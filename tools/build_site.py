@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the documentation site: tools/site.py FOLDER writes FOLDER/html/index.html.
+"""Builds the documentation site: tools/build_site.py FOLDER writes FOLDER/html/index.html.
 
 Doxygen makes pages and sources (docs/Doxyfile, through tools/site_filter.py). This script then leads each link of a
 page to its place in the site: to another page, to Doxygen's view of a source, to a copy of a picture or, for files and
@@ -132,7 +132,7 @@ def build(folder: pathlib.Path) -> pathlib.Path:
                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if run.returncode != 0:
         warnings = run.stdout.replace(f"{REPOSITORY}/", "").strip().splitlines()
-        raise SiteError("\n".join(warnings + [f"doxygen's exit status is {run.returncode}: {len(warnings)} warnings"]))
+        raise SiteError("\n".join(warnings + [f"doxygen's exit status is {run.returncode}"]))
     site = Site(folder)
     site.lead_links()
     bad = list(bad_html_links(site.html))
@@ -148,7 +148,7 @@ def main() -> int:
     try:
         print(build(pathlib.Path(sys.argv[1])))
     except (SiteError, OSError, ValueError) as error:
-        print(f"site.py: {error}", file=sys.stderr)
+        print(f"build_site.py: {error}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Tests of the documentation site's own steps, without Doxygen (./lab docs builds all of it): what the filter makes of
+pages and sources, and where links lead."""
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tools"))
+import build_site  # noqa: E402
+import links  # noqa: E402
+import site_filter  # noqa: E402
+
+TAGS = """<?xml version='1.0'?>
+<tagfile>
+  <compound kind="page"><name>index</name><filename>index.html</filename></compound>
+  <compound kind="page"><name>chapters_01_first</name><filename>chapters_01_first.html</filename></compound>
+  <compound kind="file"><name>first.cuh</name><path>{root}/chapters/01_first/</path><filename>first_8cuh.html</filename>
+  </compound>
+</tagfile>
+"""
+
+
+class TemporaryRepository(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name).resolve()
+        for name, text in {"README.md": "# Top\n", "chapters/01_first/README.md": "# First\n## Cost\n",
+                           "chapters/01_first/first.cuh": "// A.\n", "chapters/01_first/p.svg": "<svg/>",
+                           "tools/run": "a < b\nc\n", "tools/more/x.bin": "\0\0", "build/x": ""}.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+
+class FilterTest(TemporaryRepository):
+    def page(self, text: str) -> str:
+        result = site_filter.filtered_page(text, self.root / "chapters" / "01_first" / "README.md", self.root)
+        self.assertEqual(result.count("\n"), text.count("\n"), "lines have moved")
+        return result
+
+    def test_links_get_a_path_from_the_root(self) -> None:
+        host = site_filter.HOST
+        for before, after in {"../../tools/run#L2": "tools/run#L2", "first.cuh": "chapters/01_first/first.cuh",
+                              "#cost": "chapters/01_first/README.md#cost", "../..": "."}.items():
+            self.assertEqual(self.page(f"x [a]({before}) y"), f"x [a]({host}{after}) y")
+        for text in ("[a](https://host.org/x)", "`[a](b.md)`", "```\n[a](b.md)\n```\n"):
+            self.assertEqual(self.page(text), text)
+
+    def test_headings_get_an_id(self) -> None:
+        self.assertEqual(self.page("# First\n## Cost card\n```\n# no\n```\n"),
+                         "# First {#chapters_01_first}\n## Cost card {#chapters_01_first--cost-card}\n```\n# no\n```\n")
+
+    def test_comments_go_but_not_out_of_code(self) -> None:
+        self.assertEqual(self.page("a<!-- code x\ny -->b\n```\n<!-- c -->\n```\n`<!-- d -->`"),
+                         "a\nb\n```\n<!-- c -->\n```\n`<!-- d -->`")
+
+    def test_names_of_pages(self) -> None:
+        for path, name in {"README.md": "index", "docs/articles/README.md": "docs_articles",
+                           "docs/a-b.md": "docs_a_b"}.items():
+            self.assertEqual(site_filter.page_name(pathlib.PurePosixPath(path)), name)
+
+    def test_comment_at_the_top_of_a_source(self) -> None:
+        self.assertEqual(site_filter.filtered_source("// One\n// two.\n//\n#pragma once\n// x\n"),
+                         "/// @header One\n/// two.\n///\n#pragma once\n// x\n")
+        self.assertEqual(site_filter.filtered_source("#pragma once\n// x\n"), "#pragma once\n// x\n")
+
+
+class SiteTest(TemporaryRepository):
+    def setUp(self) -> None:
+        super().setUp()
+        patch = mock.patch.object(build_site, "REPOSITORY", self.root)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.folder = self.root / "build" / "docs"
+        self.html = self.folder / "html"
+        self.html.mkdir(parents=True)
+        (self.folder / "tags.xml").write_text(TAGS.format(root=self.root))
+        self.site = build_site.Site(self.folder)
+
+    def led(self, target: str) -> str:
+        """Where a link ends up."""
+        page = self.html / "index.html"
+        page.write_text(f'<a href="{site_filter.HOST}{target}">')
+        self.site.lead_links()
+        return page.read_text()[len('<a href="'):-len('">')]
+
+    def test_pages_and_sources(self) -> None:
+        for target, place in {"README.md": "index.html", ".": "index.html", "chapters/01_first": "chapters_01_first.html",
+                              "chapters/01_first/README.md#cost": "chapters_01_first.html#chapters_01_first--cost",
+                              "chapters/01_first/first.cuh": "first_8cuh_source.html",
+                              "chapters/01_first/first.cuh#L12": "first_8cuh_source.html#l00012"}.items():
+            self.assertEqual(self.led(target), place)
+        self.assertFalse((self.html / "files").exists())
+
+    def test_pictures_are_copied(self) -> None:
+        self.assertEqual(self.led("chapters/01_first/p.svg"), "files/chapters/01_first/p.svg")
+        self.assertEqual((self.html / "files" / "chapters" / "01_first" / "p.svg").read_text(), "<svg/>")
+
+    def test_other_files(self) -> None:
+        self.assertEqual(self.led("tools/run#L2"), "files/tools/run.html#L2")
+        text = (self.html / "files" / "tools" / "run.html").read_text()
+        self.assertIn('<a href="#L1">    1</a>  a &lt; b</span>', text)
+        self.assertIn('id="L2"', text)
+        self.assertIn('href="../../theme.css"', text)
+
+    def test_folders(self) -> None:
+        (self.html / "theme.css").touch()
+        (self.html / "chapters_01_first.html").touch()
+        for folder in ("tools", "chapters"):
+            self.assertEqual(self.led(folder), f"files/{folder}/index.html")
+        text = (self.html / "files" / "tools" / "index.html").read_text()
+        self.assertIn('<a href="../../files/tools/more/index.html">more/</a>', text)
+        self.assertIn("2 bytes", (self.html / "files" / "tools" / "more" / "x.bin.html").read_text())
+        self.assertIn('"../../chapters_01_first.html">01_first/</a>',
+                      (self.html / "files" / "chapters" / "index.html").read_text())
+        self.assertEqual(list(links.bad_html_links(self.html)), [])
+
+    def test_missing_file(self) -> None:
+        with self.assertRaisesRegex(build_site.SiteError, "tools/none, which does not exist"):
+            self.led("tools/none")
+
+
+if __name__ == "__main__":
+    unittest.main()
