@@ -20,6 +20,7 @@ namespace overlap {
 /// collective.
 class Gate {
  public:
+  /// A closed gate for all ranks. Throws RunStopped, CudaError.
   explicit Gate(Rank& rank);
   ~Gate();
   Gate(const Gate&) = delete;

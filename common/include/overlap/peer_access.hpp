@@ -9,10 +9,11 @@ namespace overlap {
 /// What a copy from one GPU to another brought.
 struct PeerCopy {
   bool direct = false;  ///< the two have peer access: the copy goes over their link, not through host memory
-  std::size_t elements = 0;  ///< copied, of 4 bytes
-  std::size_t wrong = 0;     ///< that did not arrive
-  std::size_t first_wrong = 0;
-  std::uint32_t expected = 0, found = 0;  ///< in the first wrong one
+  std::size_t elements = 0;     ///< copied, of 4 bytes
+  std::size_t wrong = 0;        ///< that did not arrive
+  std::size_t first_wrong = 0;  ///< index of the first of them
+  std::uint32_t expected = 0;   ///< what it should be
+  std::uint32_t found = 0;      ///< what it is
 };
 
 /// Lets the two GPUs reach each other's memory, if they can, copies a pattern of 256 KiB and compares every

@@ -12,6 +12,7 @@ namespace overlap {
 /// The untyped part of PeerBuffer.
 class PeerMemory {
  public:
+  /// See PeerBuffer.
   PeerMemory(Rank& rank, std::size_t bytes);
   ~PeerMemory();
   PeerMemory(const PeerMemory&) = delete;
@@ -20,7 +21,9 @@ class PeerMemory {
   /// Waits until nobody uses it any more: for this rank's GPU, then for all ranks. Not while the run is being
   /// stopped, or an exception passes through this rank, which then stops the run.
   void settle() noexcept;
+  /// The memory of that rank, for this rank's GPU.
   void* on(int rank) const { return all_[static_cast<std::size_t>(rank)]; }
+  /// The rank that it belongs to.
   Rank& rank() const { return rank_; }
 
  private:
@@ -37,6 +40,7 @@ class PeerMemory {
 template <typename T>
 class PeerBuffer {
  public:
+  /// Allocates on this rank's GPU and learns the others' addresses.
   PeerBuffer(Rank& rank, std::size_t elements)
       : memory_(rank, detail::checked_bytes<T>(elements)), size_(elements) {}
 
@@ -44,8 +48,8 @@ class PeerBuffer {
   T* local() const { return on(memory_.rank().id()); }
   /// The buffer of that rank, at an address that this rank's GPU can read and write.
   T* on(int rank) const { return static_cast<T*>(memory_.on(rank)); }
-  std::size_t size() const { return size_; }
-  std::size_t bytes() const { return size_ * sizeof(T); }
+  std::size_t size() const { return size_; }               ///< elements on each rank
+  std::size_t bytes() const { return size_ * sizeof(T); }  ///< bytes on each rank
   /// What the destructor does before it frees: see PeerMemory.
   void settle() noexcept { memory_.settle(); }
 

@@ -35,20 +35,20 @@ class RunStopped : public std::runtime_error {
 /// One rank: its number, its GPU, and how it meets the others. Lives as long as the program of run_ranks().
 class Rank {
  public:
+  /// Made by run_ranks().
   Rank(Team& team, int id, int size, int device, bool shares_gpu);
   ~Rank();
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
-  int id() const { return id_; }
-  int size() const { return size_; }
+  int id() const { return id_; }      ///< 0 to size() - 1
+  int size() const { return size_; }  ///< how many ranks there are
   /// Its GPU, which is the current device of its host thread. With more ranks than GPUs several ranks share
   /// one.
   int device() const { return device_; }
-  bool shares_gpu() const { return shares_gpu_; }
-  /// The neighbours in the ring.
-  int next() const { return (id_ + 1) % size_; }
-  int previous() const { return (id_ + size_ - 1) % size_; }
+  bool shares_gpu() const { return shares_gpu_; }  ///< some ranks share a GPU, since there are too few
+  int next() const { return (id_ + 1) % size_; }   ///< right neighbour in the ring
+  int previous() const { return (id_ + size_ - 1) % size_; }  ///< left neighbour
 
   /// A non-blocking stream of its GPU, made when it is first asked for.
   cudaStream_t stream();
@@ -77,7 +77,7 @@ class Rank {
     return all;
   }
 
-  Team& team() { return team_; }
+  Team& team() { return team_; }  ///< for the helpers in common: what the ranks share
 
  private:
   void exchange_bytes(const void* value, std::size_t bytes, void* all);

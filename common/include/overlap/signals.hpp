@@ -20,6 +20,7 @@ namespace overlap {
 /// once a call. Collective as PeerBuffer is.
 class Signals {
  public:
+  /// All of them 0, and call 0. Throws as PeerBuffer does.
   Signals(Rank& rank, int count);
   ~Signals();
   Signals(const Signals&) = delete;
@@ -39,7 +40,7 @@ class Signals {
   /// For kernels: the word of signal `i` on rank `peer`, and the value that it gets in this call. Read and
   /// write it by cuda::atomic_ref with acquire and release at system scope.
   std::uint32_t* word(int peer, int i) const { return words_.on(peer) + i; }
-  std::uint32_t epoch() const { return epoch_; }
+  std::uint32_t epoch() const { return epoch_; }  ///< number of the call
 
  private:
   /// Lets the run's stop know the words, as long as it lives.

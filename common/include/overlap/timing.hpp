@@ -38,7 +38,7 @@ class HostTimer {
 
 /// One of several ways to do the same, to be timed.
 struct TimedVariant {
-  std::string name;
+  std::string name;  ///< for the table
   /// Enqueues one call on this rank and returns without waiting for it. Other streams that it uses start
   /// after what `stream` holds, and `stream` waits for them at the end.
   std::function<void(cudaStream_t stream)> enqueue;
@@ -46,7 +46,7 @@ struct TimedVariant {
 
 /// Times of one variant, in milliseconds; the same on all ranks.
 struct VariantTimes {
-  std::string name;
+  std::string name;  ///< of the variant
   /// One call on the GPUs, from the gate that starts all of them together to the end on the slowest rank.
   Summary device_ms;
   /// One call with the host's part, from a barrier of the hosts until the last of them knows that its GPU is
@@ -54,7 +54,7 @@ struct VariantTimes {
   Summary host_ms;
   /// kBackToBack calls enqueued at once, divided by their number.
   double back_to_back_ms = 0;
-  static constexpr int kBackToBack = 20;
+  static constexpr int kBackToBack = 20;  ///< calls enqueued at once
 };
 
 /// Times the variants in turns (first, second, ..., first, second, ...), so that a change of clocks or of
