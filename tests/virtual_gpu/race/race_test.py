@@ -14,15 +14,15 @@ import sys
 import unittest
 from typing import List
 
-SOURCE = pathlib.Path(__file__).resolve().parent / "planted_bugs.cu"
+HERE = pathlib.Path(__file__).resolve().parent
 SCHEDULES = ["time", *(str(seed) for seed in range(1, 20))]  # the order of time, and 19 random ones
 SMALL = ("--m", "33", "--n", "70", "--k", "19", "--iterations", "1", "--warmup", "0")
 ACCESS = re.compile(r"^  (?:read|write) by (.*): .*$", re.MULTILINE)
 
 
-def marked_lines(case: str) -> List[int]:
-    """The two lines of planted_bugs.cu that race; twice the same one if it is marked twice."""
-    return [number for number, line in enumerate(SOURCE.read_text(encoding="utf-8").splitlines(), start=1)
+def marked_lines(source: pathlib.Path, case: str) -> List[int]:
+    """The two lines of the program that race; twice the same one if it is marked twice."""
+    return [number for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), start=1)
             for _ in re.findall(rf"@{case}\b", line)]
 
 
@@ -59,8 +59,9 @@ class ListTest(RaceTest):
 class PlantedTest(RaceTest):
     def setUp(self) -> None:
         self.case, = self.arguments
-        self.lines = marked_lines(self.case)
-        self.assertEqual(len(self.lines), 2, f"planted_bugs.cu must have two marks @{self.case}")
+        self.source = HERE / f"{self.program.name}.cu"
+        self.lines = marked_lines(self.source, self.case)
+        self.assertEqual(len(self.lines), 2, f"{self.source.name} must have two marks @{self.case}")
 
     def assert_reported(self, result: "subprocess.CompletedProcess[str]") -> None:
         """A report with two accesses, of which one names the first marked line and the other the second."""
@@ -68,7 +69,7 @@ class PlantedTest(RaceTest):
         self.assertRegex(result.stderr, r"^virtual GPUs: data race in ")
         accesses = [match.group() for match in ACCESS.finditer(result.stderr)]
         self.assertEqual(len(accesses), 2, f"not two accesses:\n{result.stderr}")
-        names = [lambda text, line=line: re.search(rf"\bplanted_bugs\.cu:{line}\b", text) for line in self.lines]
+        names = [lambda text, line=line: re.search(rf"\b{self.source.name}:{line}\b", text) for line in self.lines]
         first, second = names
         self.assertTrue(first(accesses[0]) and second(accesses[1]) or first(accesses[1]) and second(accesses[0]),
                         f"lines {self.lines} are not the two accesses of:\n{result.stderr}")
@@ -77,7 +78,7 @@ class PlantedTest(RaceTest):
     def assert_refused(self, result: "subprocess.CompletedProcess[str]") -> None:
         """A failed call whose sentence names both marked lines."""
         for line in self.lines:
-            self.assertRegex(result.stderr, rf"\bplanted_bugs\.cu:{line}\b")
+            self.assertRegex(result.stderr, rf"\b{self.source.name}:{line}\b")
 
     def test_bug_is_found(self) -> None:
         for schedule in SCHEDULES:
@@ -143,7 +144,7 @@ class SameSchedulesTest(RaceTest):
 
     def commands(self) -> List[List[str]]:
         """Command lines, each with a seed. Several blocks and several waves of them: these could tell builds apart."""
-        if self.program.name == "planted_bugs":
+        if self.program.name.startswith("planted_"):
             return [[case, "fixed", seed] for case in self.race("--list").stdout.split() for seed in "12345"]
         sizes = ["--m", "128", "--n", "256", "--k", "32", "--iterations", "1", "--warmup", "1"]
         return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus in "1348" for seed in "123"]

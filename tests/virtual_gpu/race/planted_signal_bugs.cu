@@ -1,0 +1,180 @@
+// Programs of two ranks with one error each in how they order their GPUs, and the same programs without the
+// error. Command line and marks as in planted_bugs.cu:
+//   planted_signal_bugs CASE bug|fixed SEED|time
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "overlap/peer_buffer.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/signals.hpp"
+#include "overlap/stream.hpp"
+#include "vgpu/control.hpp"
+
+namespace {
+
+using overlap::PeerBuffer;
+using overlap::Rank;
+using overlap::Signals;
+using overlap::Stream;
+
+constexpr int kCount = 256;
+constexpr std::size_t kBytes = kCount * sizeof(int);
+
+__global__ void fill(int* data, int value) { data[threadIdx.x] = value + static_cast<int>(threadIdx.x); }
+
+__global__ void add(const int* from, int* to) { to[threadIdx.x] += from[threadIdx.x]; }
+
+/// What the cases share: rank 0 has something for rank 1, which adds it to what it has.
+struct Pair {
+  explicit Pair(Rank& rank)
+      : rank(rank), own(rank, kCount), slot(rank, kCount), signals(rank, 2), stream(rank.device()) {
+    fill<<<1, kCount, 0, stream>>>(own.local(), rank.id());
+    fill<<<1, kCount, 0, stream>>>(slot.local(), 0);
+    rank.synchronize(stream);
+    rank.barrier();
+    signals.begin_call();
+  }
+  void finish() { rank.synchronize(stream); }
+
+  Rank& rank;
+  PeerBuffer<int> own, slot;
+  int* to = slot.on(1);
+  Signals signals;  // 0: the slot is full; 1: it may be filled again
+  Stream stream;
+};
+
+// ---- signal_not_awaited: rank 1 reads the slot without waiting for the signal ----------------------------
+void signal_not_awaited(Rank& rank, bool fixed) {
+  Pair pair(rank);
+  if (rank.id() == 0) {
+    cudaMemcpyAsync(pair.to, pair.own.local(), kBytes, cudaMemcpyDefault,
+                    pair.stream);  // @signal_not_awaited
+    pair.signals.raise(1, 0, pair.stream);
+  } else {
+    if (fixed) pair.signals.await(0, pair.stream);
+    add<<<1, kCount, 0, pair.stream>>>(pair.to, pair.own.local());  // @signal_not_awaited
+  }
+  pair.finish();
+}
+
+// ---- raised_on_another_stream: the signal overtakes the copy ---------------------------------------------
+void raised_on_another_stream(Rank& rank, bool fixed) {
+  Pair pair(rank);
+  const Stream other(rank.device());
+  if (rank.id() == 0) {
+    cudaMemcpyAsync(pair.to, pair.own.local(), kBytes, cudaMemcpyDefault,
+                    pair.stream);  // @raised_on_another_stream
+    pair.signals.raise(1, 0, fixed ? pair.stream.get() : other.get());
+  } else {
+    pair.signals.await(0, pair.stream);
+    add<<<1, kCount, 0, pair.stream>>>(pair.to, pair.own.local());  // @raised_on_another_stream
+  }
+  pair.finish();
+  rank.synchronize(other);
+}
+
+// ---- slot_filled_too_early: the second call does not ask whether the first one's data have been read -----
+void slot_filled_too_early(Rank& rank, bool fixed) {
+  Pair pair(rank);
+  for (int call = 0; call < 2; ++call) {
+    if (call > 0) pair.signals.begin_call();
+    if (rank.id() == 0) {
+      if (call > 0 && fixed) {
+        CU_CHECK(cuStreamWaitValue32(pair.stream, reinterpret_cast<CUdeviceptr>(pair.signals.word(0, 1)), 1,
+                                     CU_STREAM_WAIT_VALUE_GEQ));
+      }
+      cudaMemcpyAsync(pair.to, pair.own.local(), kBytes, cudaMemcpyDefault,
+                      pair.stream);  // @slot_filled_too_early
+      pair.signals.raise(1, 0, pair.stream);
+    } else {
+      pair.signals.await(0, pair.stream);
+      add<<<1, kCount, 0, pair.stream>>>(pair.to, pair.own.local());  // @slot_filled_too_early
+      pair.signals.raise(0, 1, pair.stream);
+    }
+  }
+  pair.finish();
+}
+
+// ---- epoch_of_the_call_before: in the second call the wait asks for the first one's value ----------------
+void epoch_of_the_call_before(Rank& rank, bool fixed) {
+  Pair pair(rank);
+  for (int call = 1; call <= 2; ++call) {
+    if (call > 1) pair.signals.begin_call();
+    if (rank.id() == 0) {
+      cudaMemcpyAsync(pair.to, pair.own.local(), kBytes, cudaMemcpyDefault,
+                      pair.stream);  // @epoch_of_the_call_before
+      pair.signals.raise(1, 0, pair.stream);
+      pair.signals.await(1, pair.stream);
+    } else {
+      const unsigned epoch = fixed ? call : 1;
+      CU_CHECK(cuStreamWaitValue32(pair.stream, reinterpret_cast<CUdeviceptr>(pair.signals.word(1, 0)), epoch,
+                                   CU_STREAM_WAIT_VALUE_GEQ));
+      add<<<1, kCount, 0, pair.stream>>>(pair.to, pair.own.local());  // @epoch_of_the_call_before
+      pair.signals.raise(0, 1, pair.stream);
+    }
+  }
+  pair.finish();
+}
+
+// ---- host_barrier_taken_for_a_wait: the hosts have met, their GPUs have not ------------------------------
+void host_barrier_taken_for_a_wait(Rank& rank, bool fixed) {
+  Pair pair(rank);
+  if (rank.id() == 0) {
+    cudaMemcpyAsync(pair.to, pair.own.local(), kBytes, cudaMemcpyDefault,
+                    pair.stream);  // @host_barrier_taken_for_a_wait
+    if (fixed) rank.synchronize(pair.stream);
+  }
+  rank.barrier();
+  if (rank.id() == 1) {
+    add<<<1, kCount, 0, pair.stream>>>(pair.to, pair.own.local());  // @host_barrier_taken_for_a_wait
+  }
+  pair.finish();
+}
+
+// ---- hosts_without_a_barrier: a rank's host reads what another one's writes ------------------------------
+int shared_value = 0;
+void hosts_without_a_barrier(Rank& rank, bool fixed) {
+  Pair pair(rank);
+  if (rank.id() == 0) shared_value = 1;  // @hosts_without_a_barrier
+  if (fixed) rank.barrier();
+  if (rank.id() == 1 && shared_value == 2) std::printf("2\n");  // @hosts_without_a_barrier
+  pair.finish();
+}
+
+const std::map<std::string, void (*)(Rank&, bool)> kCases = {
+    {"signal_not_awaited", signal_not_awaited},
+    {"raised_on_another_stream", raised_on_another_stream},
+    {"slot_filled_too_early", slot_filled_too_early},
+    {"epoch_of_the_call_before", epoch_of_the_call_before},
+    {"host_barrier_taken_for_a_wait", host_barrier_taken_for_a_wait},
+    {"hosts_without_a_barrier", hosts_without_a_barrier},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
+    for (const auto& [name, run] : kCases) std::printf("%s\n", name.c_str());
+    return 0;
+  }
+  if (argc != 4 || !kCases.contains(argv[1])) {
+    std::fprintf(stderr, "usage: planted_signal_bugs CASE bug|fixed SEED|time, or --list\n");
+    return 2;
+  }
+  try {
+    const std::string seed = argv[3];
+    if (seed != "time") vgpu::use_schedule(std::stoull(seed));
+    const bool fixed = std::strcmp(argv[2], "fixed") == 0;
+    overlap::run_ranks(2, [&](Rank& rank) { kCases.at(argv[1])(rank, fixed); });
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s; %s\n", error.what(), vgpu::last_error_detail().c_str());
+    return 2;
+  }
+  std::printf("hash %016llx\n", static_cast<unsigned long long>(vgpu::schedule_hash()));
+  return 0;
+}
