@@ -46,16 +46,23 @@ void CopyOperation::begin(double now) {
     end_ = now + by_host;
   } else if (from == kHost) {
     end_ = runtime_.device(to).from_host.book(now, by_host);
+    spans = {{to, "copies in", end_ - by_host, end_}};
   } else if (to == kHost) {
     end_ = runtime_.device(from).to_host.book(now, by_host);
+    spans = {{from, "copies out", end_ - by_host, end_}};
   } else if (from == to) {
-    end_ = runtime_.device(to).local.book(now, 2 * bytes / machine.memory_rate);  // read and written
+    const double duration = 2 * bytes / machine.memory_rate;  // read and written
+    end_ = runtime_.device(to).local.book(now, duration);
+    spans = {{to, "copies within", end_ - duration, end_}};
   } else if (runtime_.device(from).peers.contains(to) || runtime_.device(to).peers.contains(from)) {
-    end_ = runtime_.device(from).between_gpus.book(
-        now, machine.peer_copy_latency_ns + bytes / machine.peer_copy_rate);
+    const double duration = machine.peer_copy_latency_ns + bytes / machine.peer_copy_rate;
+    end_ = runtime_.device(from).between_gpus.book(now, duration);
+    spans = {{from, "copies to GPUs", end_ - duration, end_}};
   } else {
     // Without peer access CUDA copies through a buffer on the host.
-    end_ = runtime_.device(to).from_host.book(runtime_.device(from).to_host.book(now, by_host), by_host);
+    const double on_host = runtime_.device(from).to_host.book(now, by_host);
+    end_ = runtime_.device(to).from_host.book(on_host, by_host);
+    spans = {{from, "copies out", on_host - by_host, on_host}, {to, "copies in", end_ - by_host, end_}};
   }
 }
 
@@ -80,6 +87,10 @@ std::string CopyOperation::describe() const {
          place_name(destination_);
 }
 
+Work CopyOperation::work() const {
+  return {"copy", describe(), width_ * height_, source_.device, destination_.device};
+}
+
 bool CopyOperation::touches(const void* memory, std::size_t bytes) const {
   return overlaps(destination_, width_, height_, memory, bytes) ||
          (staged_.empty() && overlaps(source_, width_, height_, memory, bytes));
@@ -87,8 +98,12 @@ bool CopyOperation::touches(const void* memory, std::size_t bytes) const {
 
 void FillOperation::begin(double now) {
   const double duration = static_cast<double>(bytes_) / runtime_.machine.memory_rate;
-  end_ = destination_.device == kHost ? now + duration
-                                      : runtime_.device(destination_.device).local.book(now, duration);
+  if (destination_.device == kHost) {
+    end_ = now + duration;
+  } else {
+    end_ = runtime_.device(destination_.device).local.book(now, duration);
+    spans = {{destination_.device, "copies within", end_ - duration, end_}};
+  }
 }
 
 void FillOperation::step(const Step&) {
@@ -101,6 +116,8 @@ void FillOperation::step(const Step&) {
 std::string FillOperation::describe() const {
   return "memset of " + std::to_string(bytes_) + " bytes on " + place_name(destination_);
 }
+
+Work FillOperation::work() const { return {"memset", describe(), bytes_, kHost, destination_.device}; }
 
 bool FillOperation::touches(const void* memory, std::size_t bytes) const {
   return overlaps(destination_, bytes_, 1, memory, bytes);

@@ -23,6 +23,7 @@ class CopyOperation final : public Operation {
   void offer(std::vector<Step>& steps) override { steps.push_back({end_, this, 0}); }
   void step(const Step& step) override;
   std::string describe() const override;
+  Work work() const override;
   bool touches(const void* memory, std::size_t bytes) const override;
 
  private:
@@ -41,6 +42,7 @@ class FillOperation final : public Operation {
   void offer(std::vector<Step>& steps) override { steps.push_back({end_, this, 0}); }
   void step(const Step& step) override;
   std::string describe() const override;
+  Work work() const override;
   bool touches(const void* memory, std::size_t bytes) const override;
 
  private:

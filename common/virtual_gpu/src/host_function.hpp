@@ -13,6 +13,7 @@ class HostFunction final : public Operation {
       : runtime_(runtime), function_(function), data_(data) {}
   void begin(double now) override;
   std::string describe() const override { return "host function"; }
+  Work work() const override { return {"host function", "host function"}; }
 
  private:
   static void fiber_entry();

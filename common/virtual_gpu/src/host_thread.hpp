@@ -29,6 +29,7 @@ struct HostThread {
   // A stack: the arguments of a launch are evaluated after its configuration, and may launch kernels
   // themselves.
   std::vector<LaunchConfiguration> pending_launches;
+  std::vector<std::string> labels;  // for what it enqueues, outermost first
 
   int number = -1;  // among those of one run(); -1: the program's own
   /// For reports: "host thread 3".

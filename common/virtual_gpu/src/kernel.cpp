@@ -62,6 +62,7 @@ void KernelLaunch::step(const Step& step) {
 
 void KernelLaunch::start_block(double time) {
   const std::uint64_t index = order_.empty() ? started_ : order_[started_];
+  occupied_from = started_ == 0 ? time : std::min(occupied_from, time);
   ++started_;
   auto block = std::make_unique<Block>(grid_, index, runtime_.scheduler, *this);
   const int id = device_.multiprocessors.occupy(footprint_, place_);

@@ -20,6 +20,7 @@ class KernelLaunch final : public Operation {
   void step(const Step& step) override;
   std::string describe() const override { return "kernel '" + grid_.name + "'"; }
   std::string progress() const override;
+  Work work() const override { return {"kernel", grid_.name}; }
 
  private:
   /// A block on a multiprocessor that has not finished.

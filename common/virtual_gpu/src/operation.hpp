@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "happens_before.hpp"
+#include "timeline.hpp"
+#include "vgpu/timeline.hpp"
 
 namespace vgpu {
 
@@ -55,11 +57,20 @@ class Operation {
   /// True if the operation reads or writes part of that memory. Kernels cannot tell.
   virtual bool touches(const void* /*memory*/, std::size_t /*bytes*/) const { return false; }
 
+  /// For a timeline.
+  virtual Work work() const { return {"kernel", describe()}; }
+  /// True if it occupies no hardware while it runs: a timeline shows a gap.
+  virtual bool only_waits() const { return false; }
+
   std::uint64_t id = 0;  // order of enqueueing
   Stream* stream = nullptr;
   double enqueued = 0;  // host clock, ns
   bool begun = false;
-  hb::CallSite site;  // who enqueued it
+  // From when on it occupies multiprocessors, ns: since it began, unless it then had to wait for room on them.
+  double occupied_from = 0;
+  std::vector<Span> spans;          // what it occupies instead: copy engines
+  std::vector<std::string> labels;  // of the host thread that enqueued it
+  hb::CallSite site;                // who enqueued it
   std::vector<Token> waits_for;
   Token done = std::make_shared<Completion>();
 

@@ -15,6 +15,7 @@ constexpr std::uint64_t kIdleQueries = 100000;
 struct Settings {
   std::optional<std::uint64_t> seed;
   std::string machine = "small";
+  bool timeline = false;
 };
 Settings& settings() {
   static Settings chosen;
@@ -82,6 +83,7 @@ Token Runtime::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
   wait_for(owner.serialized);
   operation->id = next_operation_++;
   operation->enqueued = host().now;
+  operation->labels = host().labels;
   operation->site = hb::call_site(operation->site.through_kernel);
   hb::release(hb::host_context(), operation.get());
   Token done = operation->done;
@@ -224,6 +226,9 @@ void use_machine(const std::string& name_or_file) {
   load_machine(name_or_file);  // complain now, in the caller's hands
   settings().machine = name_or_file;
 }
+
+void record_timeline() { settings().timeline = true; }
+bool recording_timeline() { return settings().timeline; }
 
 std::string machine_name() { return runtime().machine.name; }
 double host_time_ms() { return runtime().host().now * 1e-6; }

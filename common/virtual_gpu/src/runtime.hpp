@@ -17,6 +17,7 @@
 #include "memory.hpp"
 #include "scheduler.hpp"
 #include "signal.hpp"
+#include "vgpu/timeline.hpp"
 #include "vgpu/types.h"
 
 namespace vgpu {
@@ -81,6 +82,7 @@ class Runtime {
   std::map<Event*, std::unique_ptr<Event>> events;
   Signals signals;
   std::map<std::pair<int, int>, Traffic> traffic;  // by source and destination
+  std::vector<TimelineEntry> timeline;             // if it is recorded
   std::string last_error_detail;
   bool deadlock_reported = false;
   bool in_host_function = false;  // a function of cudaLaunchHostFunc is running

@@ -75,6 +75,7 @@ void Scheduler::take(const Step& step) {
   if (step.poll) ++idle_polls_;  // the polling block resets the count if it gets on
   if (step.item == kBegin) {
     step.operation->begun = true;
+    step.operation->occupied_from = step.time;
     const hb::Context context = step.operation->stream->contexts.own();
     hb::acquire(context, step.operation);
     for (const Token& token : step.operation->waits_for) hb::acquire(context, token.get());

@@ -8,6 +8,7 @@ void Operation::finish(double end) {
   hb::release(stream->contexts.own(), done.get());
   done->complete = true;
   done->time = end;
+  note_finished(*this, end);
   stream->pop(end);
 }
 

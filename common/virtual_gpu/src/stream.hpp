@@ -32,6 +32,7 @@ class Stream {
   const std::deque<std::unique_ptr<Operation>>& queue() const { return queue_; }
 
   int device() const { return device_; }
+  int number() const { return number_; }
   /// False if it takes no part in the legacy default stream's ordering.
   bool blocking() const { return blocking_; }
   bool is_default() const { return number_ == 0; }
@@ -61,6 +62,7 @@ class RecordOperation final : public Operation {
  public:
   void begin(double now) override { finish(now); }
   std::string describe() const override { return "event record"; }
+  bool only_waits() const override { return true; }
 };
 
 /// cudaStreamWaitEvent: its tokens are what it waits for.
@@ -68,6 +70,7 @@ class WaitOperation final : public Operation {
  public:
   void begin(double now) override { finish(now); }
   std::string describe() const override { return "wait for an event"; }
+  bool only_waits() const override { return true; }
 };
 
 }  // namespace vgpu
