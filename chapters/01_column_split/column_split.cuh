@@ -14,6 +14,7 @@
 #include "overlap/error.hpp"
 #include "overlap/matrix.hpp"
 #include "overlap/stream.hpp"
+#include "overlap/timeline.hpp"
 
 namespace overlap {
 
@@ -139,6 +140,7 @@ class ColumnSplitMatmul {
 
   // ---- Step 1: A, and this GPU's columns of B, to the GPU -----------------------------------------------
   void copy_in(Gpu& gpu, const int* a, const int* b) {
+    const TimelineScope name("copy A and B in");  // in the picture that --timeline makes
     // [task copy_in: where do the elements of a GPU's columns of B lie on the host, and where on the GPU?]
     CUDA_CHECK(cudaMemcpyAsync(gpu.a.data(), a, gpu.a.bytes(), cudaMemcpyHostToDevice, gpu.stream));
     // On the host a row of B has n elements, on the GPU only its own columns: a copy of k short rows with two
@@ -165,6 +167,7 @@ class ColumnSplitMatmul {
 
   // ---- Step 3: this GPU's columns of C back into their place in the whole matrix ------------------------
   void copy_out(Gpu& gpu, int* c) {
+    const TimelineScope name("copy C out");
     // [task copy_out: which pitch does C have on the host, and which on the GPU?]
     const std::size_t host_pitch = shape_.n * sizeof(int);
     const std::size_t width = gpu.columns.size() * sizeof(int);

@@ -8,6 +8,7 @@
 #include "01_column_split/column_split.cuh"
 #include "overlap/chapter.hpp"
 #include "overlap/report.hpp"
+#include "overlap/timeline.hpp"
 #include "overlap/timing.hpp"
 #include "overlap/verify.hpp"
 
@@ -153,6 +154,7 @@ void run(const Options& options) {
     const bool compare = options.check && (i == -1 || i == runs - 1);
     for (Variant& variant : variants) {
       if (compare) poison({data.c.begin(), data.c.end()});
+      const TimelineSection section(gpus_text(variant.matmul.gpus()), i == runs - 1);
       time_once(variant, data, i >= options.warmup);
       if (compare) require_right_product(variant, data, options);
     }

@@ -12,6 +12,7 @@
 
 #include "overlap/check.hpp"
 #include "overlap/error.hpp"
+#include "overlap/timeline_file.hpp"
 #include "team.hpp"
 
 namespace overlap {
@@ -116,14 +117,18 @@ int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
   if (status != kExitOk || !options) return status;
 
   const Watchdog watchdog(chapter.name, options->timeout_s);
-  return run_and_report(
+  const int ended = run_and_report(
       chapter.name,
       [&] {
         backend::prepare();
         options->gpus = usable_gpus(*options, chapter);
+        if (!options->timeline.empty()) backend::record_timeline();
         program(*options);
       },
       std::cerr);
+  if (ended != kExitOk) return ended;  // no timeline of what went wrong
+  return run_and_report(
+      chapter.name, [&] { save_timeline(chapter, *options); }, std::cerr);
 }
 
 }  // namespace overlap

@@ -178,8 +178,8 @@ class CommandLine {
           options_.iterations = number<int>(option, text, 1, 10000);
         });
     add(kCommon, "--json", "FILE", "also write the results there, as JSON (default: no file)",
-        [this](const std::string&, const std::string& text) {
-          require_writable(text);
+        [this](const std::string& option, const std::string& text) {
+          require_writable(option, text);
           options_.json = text;
         });
   }
@@ -200,6 +200,11 @@ class CommandLine {
         });
     add_flag(kMore, "--check", "verify every element of the result (default)", check_);
     add_flag(kMore, "--no-check", "do not verify the result", no_check_);
+    add(kMore, "--timeline", "FILE", "also write there what each GPU did and when (default: no file)",
+        [this](const std::string& option, const std::string& text) {
+          require_writable(option, text);
+          options_.timeline = text;
+        });
     add_flag(kMore, "--list", "print the variants of this chapter and stop", list_);
     add(kMore, "--only", "A,B", "run these variants only (default: all)",
         [this](const std::string&, const std::string& text) {
@@ -295,6 +300,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Ch
     out << *answer;
     return std::nullopt;
   }
+  if (!options.timeline.empty() && options.timeline == options.json)
+    throw UsageError("--timeline: '" + options.timeline + "' is the file of --json");
   check_matrix("A", "--m --k", options.shape.m, options.shape.k, options.type);
   check_matrix("B", "--k --n", options.shape.k, options.shape.n, options.type);
   check_matrix("C", "--m --n", options.shape.m, options.shape.n, options.type);

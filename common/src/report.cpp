@@ -7,19 +7,12 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "utc_now.hpp"
+
 namespace overlap {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::ostringstream text;
-  text << std::put_time(&utc, "%Y-%m-%dT%H:%M:%SZ");
-  return text.str();
-}
 
 Json options_json(const Options& options) {
   Json json = {{"gpus", options.gpus},          {"m", options.shape.m},
@@ -29,10 +22,20 @@ Json options_json(const Options& options) {
                {"check", options.check},        {"variants", options.variants}};
   if (options.backend.schedule) json["schedule"] = *options.backend.schedule;
   if (!options.backend.machine.empty()) json["machine"] = options.backend.machine;
+  if (!options.timeline.empty()) json["timeline"] = true;  // on real GPUs recording takes time
   return json;
 }
 
 }  // namespace
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::ostringstream text;
+  text << std::put_time(&utc, "%Y-%m-%dT%H:%M:%SZ");
+  return text.str();
+}
 
 Report::Report(const ChapterInfo& chapter, const Options& options)
     : chapter_(chapter.name), options_(options) {}

@@ -69,13 +69,13 @@ fs::path target_of(const std::string& path) {
 
 }  // namespace
 
-void require_writable(const std::string& path) {
-  if (path.empty()) throw UsageError("--json: the name of the file is empty");
+void require_writable(const std::string& option, const std::string& path) {
+  if (path.empty()) throw UsageError(option + ": the name of the file is empty");
   try {
     // Trying is the only sure way: permissions, read-only disks and odd file systems all have a say.
     const TemporaryFile probe(target_of(path));
   } catch (const std::runtime_error& error) {  // filesystem_error is one
-    throw UsageError("--json: '" + path + "' cannot be written: " + error.what());
+    throw UsageError(option + ": '" + path + "' cannot be written: " + error.what());
   }
 }
 

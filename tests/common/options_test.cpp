@@ -46,6 +46,7 @@ TEST(OptionsTest, Defaults) {
   EXPECT_EQ(options.seed, 1U);
   EXPECT_TRUE(options.check);
   EXPECT_EQ(options.json, "");
+  EXPECT_EQ(options.timeline, "");
   EXPECT_EQ(options.variants, chapter().variants);
   EXPECT_EQ(options.timeout_s, backend::modelled_time() ? 0 : 60);
   EXPECT_FALSE(options.corrupt);
@@ -130,7 +131,6 @@ TEST(OptionsTest, Refusals) {
       {{"--only", "plain,"}, "--only: '' is not a variant of this chapter (known: plain, fast, odd)"},
       {{"--timeout", "86401"}, "--timeout: 86401 is not between 0 and 86400"},
       {{"--schedule", "x"}, "--schedule: 'x' is not a whole number"},
-      {{"--timeline", "t.json"}, "--timeline: unknown option"},
       {{"--frobnicate"}, "--frobnicate: unknown option"},
       {{"--gpu", "2"}, "--gpu: unknown option"},
       {{"-x"}, "-x: unknown option"},
@@ -141,6 +141,10 @@ TEST(OptionsTest, Refusals) {
       {{"--json", ""}, "--json: the name of the file is empty"},
       {{"--json", "/nowhere/at/all.json"},
        "--json: '/nowhere/at/all.json' cannot be written: No such file or directory"},
+      {{"--timeline", ""}, "--timeline: the name of the file is empty"},
+      {{"--timeline", "/nowhere/at/all.json"},
+       "--timeline: '/nowhere/at/all.json' cannot be written: No such file or directory"},
+      {{"--timeline", "both.json", "--json", "both.json"}, "--timeline: 'both.json' is the file of --json"},
       {{"--json", "/"}, "--json: '/' cannot be written: it is not a regular file"},
       {{"--json", "/dev/null"}, "--json: '/dev/null' cannot be written: it is not a regular file"},
   };
@@ -164,12 +168,13 @@ TEST(OptionsTest, OddRefusals) {
   EXPECT_EQ(out.str(), "");
 }
 
-TEST(OptionsTest, JsonLeavesNothingBehindYet) {
+TEST(OptionsTest, FilesAreNotWrittenYet) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("overlap-options-" + std::to_string(getpid()));
   std::filesystem::create_directory(folder);
   const std::string file = (folder / "result.json").string();
   EXPECT_EQ(parsed({"--json", file.c_str()}).json, file);
+  EXPECT_EQ(parsed({"--timeline", file.c_str()}).timeline, file);
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   std::filesystem::remove_all(folder);
 }
@@ -197,8 +202,9 @@ TEST(OptionsTest, Help) {
   const std::string help = out.str();
   std::size_t last = 0;
   // Each option is there, in this order; the six common ones first.
-  for (const char* option : {"--gpus", "--m ", "--n ", "--k ", "--iterations", "--json", "--warmup", "--type",
-                             "--seed", "--check", "--no-check", "--list", "--only", "--timeout", "--help"}) {
+  for (const char* option :
+       {"--gpus", "--m ", "--n ", "--k ", "--iterations", "--json", "--warmup", "--type", "--seed", "--check",
+        "--no-check", "--timeline", "--list", "--only", "--timeout", "--help"}) {
     const std::size_t place = help.find(std::string("\n  ") + option);
     ASSERT_NE(place, std::string::npos) << option << " is missing in\n" << help;
     EXPECT_GT(place, last) << option;

@@ -149,14 +149,20 @@ TEST_F(WriteFileTest, AFullDiskLeavesTheOldFile) {
 }
 
 TEST_F(WriteFileTest, RequireWritableChangesNothing) {
-  require_writable(path("new"));
+  require_writable("--json", path("new"));
   EXPECT_EQ(files(), 0);
   write_file(path("old"), "old");
-  require_writable(path("old"));
+  require_writable("--json", path("old"));
   EXPECT_EQ(content(path("old")), "old");
-  EXPECT_THROW(require_writable(path("old/below")), UsageError);
-  EXPECT_THROW(require_writable(path("no/folder")), UsageError);
-  EXPECT_THROW(require_writable(""), UsageError);
+  EXPECT_THROW(require_writable("--json", path("old/below")), UsageError);
+  EXPECT_THROW(require_writable("--json", path("no/folder")), UsageError);
+  EXPECT_THROW(require_writable("--json", ""), UsageError);
+  try {
+    require_writable("--timeline", "");
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "--timeline: the name of the file is empty");
+  }
   EXPECT_EQ(files(), 1);
 }
 

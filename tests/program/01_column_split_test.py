@@ -17,7 +17,7 @@ class HelpTest(ProgramTestCase):
         result = self.call("--help")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         for option in ("--gpus", "--m", "--n", "--k", "--type", "--iterations", "--warmup", "--seed", "--no-check",
-                       "--json", "--list", "--only", "--timeout", "--help"):
+                       "--json", "--timeline", "--list", "--only", "--timeout", "--help"):
             self.assertRegex(result.stdout, rf"(?m)^.*{option}\b")
         self.assertEqual("--schedule" in result.stdout, self.backend == "virtual")
         self.assertNotIn("--corrupt", result.stdout)
@@ -65,7 +65,9 @@ class BadOptionTest(ProgramTestCase):
             ("--m", "3", "--m", "3"): "--m: given more than once",
             ("--fast",): "--fast: unknown option",
             ("fast",): "'fast'",
-            ("--timeline", "x.json"): "--timeline",
+            ("--timeline", ""): "--timeline",
+            ("--timeline", "missing/x.json"): "--timeline: 'missing/x.json' cannot be written",
+            ("--timeline", "x.json", "--json", "x.json"): "--timeline: 'x.json' is the file of --json",
             ("--json", ""): "--json",
             ("--json", "missing/x.json"): "--json: 'missing/x.json' cannot be written",
             ("--json", "."): "--json: '.' cannot be written",

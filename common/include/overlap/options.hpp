@@ -60,6 +60,7 @@ struct Options {
   std::uint64_t seed = 1;                  ///< of the data
   bool check = true;                       ///< compare the result with the CPU's
   std::string json = {};                   ///< file for the report; empty: none
+  std::string timeline = {};               ///< file for the timeline; empty: none
   std::vector<std::string> variants = {};  ///< the chosen ones (all, unless --only), in the chapter's order
   int timeout_s = 0;                       ///< seconds; 0: none
   bool corrupt = false;                    ///< the tests' hook: see corrupt_one_element()

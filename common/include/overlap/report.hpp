@@ -47,9 +47,9 @@ class Report {
   std::vector<Fields> results_;
 };
 
-/// Throws UsageError if no file `path` could be written: the folder is missing or closed, or something else
-/// has that name. Leaves nothing behind.
-void require_writable(const std::string& path);
+/// Throws UsageError, one sentence that starts with `option`, if no file `path` could be written: the folder
+/// is missing or closed, or something else has that name. Leaves nothing behind.
+void require_writable(const std::string& option, const std::string& path);
 
 /// Writes the whole text to `path`, or nothing: it is written beside it first and then renamed.
 /// Throws std::runtime_error.

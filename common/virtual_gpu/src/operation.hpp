@@ -66,7 +66,8 @@ class Operation {
   Stream* stream = nullptr;
   double enqueued = 0;  // host clock, ns
   bool begun = false;
-  // From when on it occupies multiprocessors, ns: since it began, unless it then had to wait for room on them.
+  // From when on it occupies multiprocessors, ns: since it began, unless it then had to wait for room on
+  // them.
   double occupied_from = 0;
   std::vector<Span> spans;          // what it occupies instead: copy engines
   std::vector<std::string> labels;  // of the host thread that enqueued it

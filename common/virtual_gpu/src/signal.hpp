@@ -65,6 +65,7 @@ class WaitValue final : public Operation {
   void step(const Step& step) override;
   std::string describe() const override;
   std::string progress() const override;
+  bool only_waits() const override { return true; }
   bool touches(const void* memory, std::size_t bytes) const override;
 
  private:
