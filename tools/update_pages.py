@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes into the pages what must never be typed: code excerpts, programs' output and measured tables.
+"""Writes into the pages what must never be typed: code excerpts, programs' output, measured tables and timelines.
 
 A page holds pairs of HTML comments; the text between them belongs to this script:
   <!-- code FILE START --> ... <!-- /code -->   the function or class whose first line contains START, comment included
@@ -13,11 +13,13 @@ and, inside a line:
   <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
 Excerpts leave out the markers of assignments (see blank.py).
 
-  tools/update_pages.py           rewrites the pages
-  tools/update_pages.py --check   exit status 1 and the names of the pages that have drifted
+The pictures listed in PICTURES are timelines of chapters on virtual GPUs, drawn by tools/draw_timeline.py.
 
-Modelled times depend on how the compiler cuts kernels into basic blocks, so the check compares a program's output with
-all numbers left out; everything else must be equal.
+  tools/update_pages.py           rewrites the pages and the pictures
+  tools/update_pages.py --check   exit status 1 and the names of the pages and pictures that have drifted
+
+Modelled times depend on how the compiler cuts kernels into basic blocks, so the check compares a program's output and
+its timeline with all numbers left out; everything else must be equal.
 """
 import argparse
 import json
@@ -26,6 +28,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 from typing import Callable, Dict, List
 
 from blank import TaskError, without_markers
@@ -34,6 +37,9 @@ from ladder import ladder_table, profile_table, results_table
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^<!-- (code|output|tests|race|results|profile|ladder)(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
+
+# The chapter whose timeline it shows, and how that chapter is called.
+PICTURES = {"docs/pictures/chapter_01_timeline.svg": ("01", "--gpus", "2")}
 
 
 class PageError(Exception):
@@ -114,6 +120,15 @@ def race(case: str) -> str:
     return f"```\n{run.stderr.rstrip()}\n```\n"
 
 
+def timeline(*arguments: str) -> str:
+    """The timeline of a chapter on virtual GPUs, as SVG."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace, drawing = pathlib.Path(folder) / "trace.json", pathlib.Path(folder) / "timeline.svg"
+        lab("run", *arguments, "--timeline", str(trace))
+        subprocess.run([sys.executable, REPOSITORY / "tools" / "draw_timeline.py", trace, "-o", drawing], check=True)
+        return drawing.read_text(encoding="utf-8")
+
+
 def results() -> List[Dict]:
     """All committed reports of real runs, each with the name of its file."""
     return [json.loads(path.read_text()) | {"file": path.name}
@@ -141,7 +156,7 @@ def generate(kind: str, argument: str) -> str:
 
 def comparable(kind: str, text: str) -> str:
     """The part of a generated text that must not drift."""
-    return re.sub(r" *\b[\da-f.]*\d[\da-f.]*\b", " #", text) if kind in ("output", "race") else text
+    return re.sub(r" *\b[\da-f.]*\d[\da-f.]*\b", " #", text) if kind in ("output", "race", "timeline") else text
 
 
 def updated(page: str, path: pathlib.Path, check: bool, same: Callable[[str, str, str], bool]) -> str:
@@ -177,6 +192,14 @@ def main() -> int:
             drifted.append(str(path.relative_to(REPOSITORY)))
             if not check:
                 path.write_text(new)
+    for name, arguments in PICTURES.items():
+        path = REPOSITORY / name
+        new, old = timeline(*arguments), path.read_text(encoding="utf-8") if path.exists() else ""
+        if new != old and not same("timeline", old, new):
+            drifted.append(name)
+            if not check:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(new, encoding="utf-8")
     if drifted:
         print("\n".join(f"{'drifted' if check else 'updated'}: {name}" for name in drifted))
     return 1 if check and drifted else 0
