@@ -105,6 +105,9 @@ std::string cure(const Access& later, const Access& earlier) {
     return "Nothing orders these two threads of the kernel: __syncthreads between the accesses, or an atomic "
            "operation.";
   }
+  if (later.enqueued.empty() && earlier.enqueued.empty())
+    return "Nothing orders " + later.who + " after " + earlier.who +
+           ": they meet at a barrier, or not at all.";
   if (later.enqueued.empty() || earlier.enqueued.empty()) {
     const Access& gpu = later.enqueued.empty() ? earlier : later;
     return "The host does not wait for " + gpu.who +

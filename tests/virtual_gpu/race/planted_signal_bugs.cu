@@ -43,6 +43,7 @@ struct Pair {
 
   Rank& rank;
   PeerBuffer<int> own, slot;
+  const int* from = own.local();
   int* to = slot.on(1);
   Signals signals;  // 0: the slot is full; 1: it may be filled again
   Stream stream;
@@ -52,8 +53,7 @@ struct Pair {
 void signal_not_awaited(Rank& rank, bool fixed) {
   Pair pair(rank);
   if (rank.id() == 0) {
-    cudaMemcpyAsync(pair.to, pair.own.local(), kBytes, cudaMemcpyDefault,
-                    pair.stream);  // @signal_not_awaited
+    cudaMemcpyAsync(pair.to, pair.from, kBytes, cudaMemcpyDefault, pair.stream);  // @signal_not_awaited
     pair.signals.raise(1, 0, pair.stream);
   } else {
     if (fixed) pair.signals.await(0, pair.stream);
@@ -67,8 +67,7 @@ void raised_on_another_stream(Rank& rank, bool fixed) {
   Pair pair(rank);
   const Stream other(rank.device());
   if (rank.id() == 0) {
-    cudaMemcpyAsync(pair.to, pair.own.local(), kBytes, cudaMemcpyDefault,
-                    pair.stream);  // @raised_on_another_stream
+    cudaMemcpyAsync(pair.to, pair.from, kBytes, cudaMemcpyDefault, pair.stream);  // @raised_on_another_stream
     pair.signals.raise(1, 0, fixed ? pair.stream.get() : other.get());
   } else {
     pair.signals.await(0, pair.stream);
@@ -88,8 +87,7 @@ void slot_filled_too_early(Rank& rank, bool fixed) {
         CU_CHECK(cuStreamWaitValue32(pair.stream, reinterpret_cast<CUdeviceptr>(pair.signals.word(0, 1)), 1,
                                      CU_STREAM_WAIT_VALUE_GEQ));
       }
-      cudaMemcpyAsync(pair.to, pair.own.local(), kBytes, cudaMemcpyDefault,
-                      pair.stream);  // @slot_filled_too_early
+      cudaMemcpyAsync(pair.to, pair.from, kBytes, cudaMemcpyDefault, pair.stream);  // @slot_filled_too_early
       pair.signals.raise(1, 0, pair.stream);
     } else {
       pair.signals.await(0, pair.stream);
@@ -100,38 +98,36 @@ void slot_filled_too_early(Rank& rank, bool fixed) {
   pair.finish();
 }
 
-// ---- epoch_of_the_call_before: in the second call the wait asks for the first one's value ----------------
-void epoch_of_the_call_before(Rank& rank, bool fixed) {
+// ---- stale_epoch: in the second call the wait asks for the first one's value ----------------
+void stale_epoch(Rank& rank, bool fixed) {
   Pair pair(rank);
   for (int call = 1; call <= 2; ++call) {
     if (call > 1) pair.signals.begin_call();
     if (rank.id() == 0) {
-      cudaMemcpyAsync(pair.to, pair.own.local(), kBytes, cudaMemcpyDefault,
-                      pair.stream);  // @epoch_of_the_call_before
+      cudaMemcpyAsync(pair.to, pair.from, kBytes, cudaMemcpyDefault, pair.stream);  // @stale_epoch
       pair.signals.raise(1, 0, pair.stream);
       pair.signals.await(1, pair.stream);
     } else {
       const unsigned epoch = fixed ? call : 1;
       CU_CHECK(cuStreamWaitValue32(pair.stream, reinterpret_cast<CUdeviceptr>(pair.signals.word(1, 0)), epoch,
                                    CU_STREAM_WAIT_VALUE_GEQ));
-      add<<<1, kCount, 0, pair.stream>>>(pair.to, pair.own.local());  // @epoch_of_the_call_before
+      add<<<1, kCount, 0, pair.stream>>>(pair.to, pair.own.local());  // @stale_epoch
       pair.signals.raise(0, 1, pair.stream);
     }
   }
   pair.finish();
 }
 
-// ---- host_barrier_taken_for_a_wait: the hosts have met, their GPUs have not ------------------------------
-void host_barrier_taken_for_a_wait(Rank& rank, bool fixed) {
+// ---- host_barrier_only: the hosts have met, their GPUs have not ------------------------------
+void host_barrier_only(Rank& rank, bool fixed) {
   Pair pair(rank);
   if (rank.id() == 0) {
-    cudaMemcpyAsync(pair.to, pair.own.local(), kBytes, cudaMemcpyDefault,
-                    pair.stream);  // @host_barrier_taken_for_a_wait
+    cudaMemcpyAsync(pair.to, pair.from, kBytes, cudaMemcpyDefault, pair.stream);  // @host_barrier_only
     if (fixed) rank.synchronize(pair.stream);
   }
   rank.barrier();
   if (rank.id() == 1) {
-    add<<<1, kCount, 0, pair.stream>>>(pair.to, pair.own.local());  // @host_barrier_taken_for_a_wait
+    add<<<1, kCount, 0, pair.stream>>>(pair.to, pair.own.local());  // @host_barrier_only
   }
   pair.finish();
 }
@@ -147,12 +143,9 @@ void hosts_without_a_barrier(Rank& rank, bool fixed) {
 }
 
 const std::map<std::string, void (*)(Rank&, bool)> kCases = {
-    {"signal_not_awaited", signal_not_awaited},
-    {"raised_on_another_stream", raised_on_another_stream},
-    {"slot_filled_too_early", slot_filled_too_early},
-    {"epoch_of_the_call_before", epoch_of_the_call_before},
-    {"host_barrier_taken_for_a_wait", host_barrier_taken_for_a_wait},
-    {"hosts_without_a_barrier", hosts_without_a_barrier},
+    {"signal_not_awaited", signal_not_awaited},       {"raised_on_another_stream", raised_on_another_stream},
+    {"slot_filled_too_early", slot_filled_too_early}, {"stale_epoch", stale_epoch},
+    {"host_barrier_only", host_barrier_only},         {"hosts_without_a_barrier", hosts_without_a_barrier},
 };
 
 }  // namespace
