@@ -92,6 +92,19 @@ void Multiprocessors::clear() {
   ++version_;
 }
 
+std::uint64_t Multiprocessors::fill(const Footprint& block, double not_before, double not_after,
+                                    double duration, std::uint64_t count, double& end) {
+  std::uint64_t placed = 0;
+  for (int i = 0; i < static_cast<int>(multiprocessors_.size()) && placed < count; ++i) {
+    double time;
+    if (!find_on(multiprocessors_[i], block, not_before, time) || time > not_after) continue;
+    release(occupy(block, {i, time}), i, time + duration);
+    end = std::max(end, time + duration);
+    ++placed;
+  }
+  return placed;
+}
+
 double CopyEngines::book(double ready, double duration) {
   double& engine = *std::min_element(free_at_.begin(), free_at_.end());
   engine = std::max(engine, ready) + duration;

@@ -39,6 +39,10 @@ class Multiprocessors {
   /// Takes the place until release(). Returns an id for it.
   int occupy(const Footprint& block, const Place& place);
   void release(int id, int multiprocessor, double end);
+  /// Occupies up to `count` places, at most one on each multiprocessor, that are free at some time from
+  /// `not_before` to `not_after`, each for `duration` ns. Returns how many, and raises `end` to their end.
+  std::uint64_t fill(const Footprint& block, double not_before, double not_after, double duration,
+                     std::uint64_t count, double& end);
   /// Forgets all blocks.
   void clear();
   /// Grows with every change; a result of find() holds as long as it stays the same.

@@ -41,16 +41,17 @@ struct Access {
   void* address = nullptr;
   int bytes = 0;
   bool write = false;
-  std::string who;       // "gpu1/stream2", "the host"
-  std::string line;      // of the access itself; empty if the runtime made it
-  std::string function;  // that line's
-  std::string enqueued;  // line that enqueued the copy or kernel; empty for the host
+  std::string who;                     // "gpu1/stream2", "the host"
+  std::string line;                    // of the access itself; empty if the runtime made it
+  std::string function;                // that line's
+  std::string enqueued;                // line that enqueued the copy or kernel; empty for the host
+  hb::Actor actor = hb::Actor::kCopy;  // whose access it is if the runtime made it
 };
 
 /// Splits the stack of an access at the mark between what ran and who enqueued it.
 void read_stack(Access& access, void* const* trace) {
   int i = 0;
-  for (; trace[i] != nullptr && trace[i] != hb::caller_mark(); ++i) {
+  for (; trace[i] != nullptr && !hb::is_caller_mark(trace[i], access.actor); ++i) {
     for (const ProgramLine& line : program_lines(trace[i])) {
       if (access.line.empty()) {
         access.line = line.text;
@@ -95,7 +96,10 @@ std::string what(const Access& access) {
   std::string text = access.write ? "write" : "read";
   text += " by " + access.who + ": ";
   if (access.enqueued.empty()) return text + short_function(access.function) + " at " + access.line;
-  if (access.line.empty()) return text + "a copy or memset, enqueued at " + access.enqueued;
+  if (access.line.empty()) {
+    const bool product = access.actor == hb::Actor::kProduct;
+    return text + (product ? "a product of cuBLAS" : "a copy or memset") + ", enqueued at " + access.enqueued;
+  }
   return text + "kernel '" + short_function(access.function) + "' at " + access.line + ", enqueued at " +
          access.enqueued;
 }

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "cublas_handle.hpp"
 #include "device.hpp"
 #include "host_thread.hpp"
 #include "machine.hpp"
@@ -80,6 +81,7 @@ class Runtime {
   Scheduler scheduler;
   std::map<const void*, std::size_t> dynamic_shared_limits;  // cudaFuncSetAttribute, by kernel
   std::map<Event*, std::unique_ptr<Event>> events;
+  std::map<CublasHandle*, std::unique_ptr<CublasHandle>> cublas_handles;
   Signals signals;
   std::map<std::pair<int, int>, Traffic> traffic;  // by source and destination
   std::vector<TimelineEntry> timeline;             // if it is recorded

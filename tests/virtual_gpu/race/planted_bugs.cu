@@ -2,6 +2,7 @@
 //   planted_bugs CASE bug|fixed SEED|time [GPUS]    (GPUS: of the ring; others need one or two)
 // The lines of the two accesses that race are marked "@CASE"; the test reads the marks and expects both lines
 // in the report. In the fixed program the same lines run in order.
+#include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "overlap/check_cublas.hpp"
 #include "overlap/stream.hpp"
 #include "vgpu/control.hpp"
 
@@ -226,6 +228,75 @@ void early_free(bool fixed) {
   CUDA_CHECK(cudaStreamSynchronize(stream));
 }
 
+// ---- products of cuBLAS: 16 x 16 floats ------------------------------------------------------------------
+constexpr auto kN = CUBLAS_OP_N;
+constexpr int kM = 16;
+constexpr float kOne = 1, kZero = 0;
+
+/// Three matrices, and a handle for a stream of their own.
+struct Matrices {
+  Matrices() {
+    CUBLAS_CHECK(cublasCreate(&blas));
+    CUBLAS_CHECK(cublasSetStream(blas, compute));
+    for (auto* matrix : {&a, &b, &c}) cudaMemset(matrix->data(), 0, matrix->bytes());
+    cudaDeviceSynchronize();
+  }
+  ~Matrices() { cublasDestroy(blas); }
+  DeviceBuffer<float> a{0, kCount}, b{0, kCount}, c{0, kCount};
+  PinnedBuffer<float> host{kCount};
+  Stream compute{0}, transfer{0};
+  Event ready{0};
+  cublasHandle_t blas = nullptr;
+};
+
+// ---- product_wait: a product reads what another stream's copy brings
+void product_wait(bool fixed) {
+  Matrices all;
+  const float* a = all.a.data();
+  float *b = all.b.data(), *c = all.c.data();
+  std::memset(all.host.data(), 0, kBytes);
+  cudaMemcpyAsync(b, all.host.data(), kBytes, cudaMemcpyHostToDevice, all.transfer);  // @product_wait
+  cudaEventRecord(all.ready, all.transfer);
+  if (fixed) cudaStreamWaitEvent(all.compute, all.ready);
+  cublasSgemm(all.blas, kN, kN, kM, kM, kM, &kOne, a, kM, b, kM, &kZero, c, kM);  // @product_wait
+  cudaDeviceSynchronize();
+}
+
+// ---- product_overwritten: an operand gets its next values before the product is done
+void product_overwritten(bool fixed) {
+  Matrices all;
+  float *a = all.a.data(), *b = all.b.data(), *c = all.c.data();
+  std::memset(all.host.data(), 0, kBytes);
+  cublasSgemm(all.blas, kN, kN, kM, kM, kM, &kOne, a, kM, b, kM, &kZero, c, kM);  // @product_overwritten
+  cudaEventRecord(all.ready, all.compute);
+  if (fixed) cudaStreamWaitEvent(all.transfer, all.ready);
+  cudaMemcpyAsync(a, all.host.data(), kBytes, cudaMemcpyHostToDevice, all.transfer);  // @product_overwritten
+  cudaDeviceSynchronize();
+}
+
+// ---- product_read_early: the result is sent on before it is there
+void product_read_early(bool fixed) {
+  Matrices all;
+  float *a = all.a.data(), *b = all.b.data(), *c = all.c.data();
+  cublasSgemm(all.blas, kN, kN, kM, kM, kM, &kOne, a, kM, b, kM, &kZero, c, kM);  // @product_read_early
+  cudaEventRecord(all.ready, all.compute);
+  if (fixed) cudaStreamWaitEvent(all.transfer, all.ready);
+  cudaMemcpyAsync(all.host.data(), c, kBytes, cudaMemcpyDeviceToHost, all.transfer);  // @product_read_early
+  cudaDeviceSynchronize();
+}
+
+// ---- product_sum: two products add to the same C, on two streams. In the fixed program the second one has
+// the rows below, between those of the first: only the elements of a column count
+void product_sum(bool fixed) {
+  Matrices all;
+  float *a = all.a.data(), *b = all.b.data(), *c = all.c.data();
+  float* d = fixed ? c + 8 : c;
+  cublasSgemm(all.blas, kN, kN, 8, kM, kM, &kOne, a, kM, b, kM, &kOne, c, kM);  // @product_sum
+  CUBLAS_CHECK(cublasSetStream(all.blas, all.transfer));
+  cublasSgemm(all.blas, kN, kN, 8, kM, kM, &kOne, a, kM, b, kM, &kOne, d, kM);  // @product_sum
+  cudaDeviceSynchronize();
+}
+
 const std::map<std::string, void (*)(bool)> kCases = {
     {"ring_wait", ring_wait},
     {"consumer_wait", consumer_wait},
@@ -238,6 +309,10 @@ const std::map<std::string, void (*)(bool)> kCases = {
     {"relaxed_flag", relaxed_flag},
     {"plain_flag", plain_flag},
     {"early_free", early_free},
+    {"product_wait", product_wait},
+    {"product_overwritten", product_overwritten},
+    {"product_read_early", product_read_early},
+    {"product_sum", product_sum},
 };
 
 }  // namespace

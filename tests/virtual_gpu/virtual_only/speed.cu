@@ -1,5 +1,6 @@
-// virtual_gpu_speed: host seconds of typical kernels on a virtual GPU. No test: it prints, and checks the
-// products.
+// virtual_gpu_speed: host seconds of typical kernels and products on a virtual GPU. No test: it prints, and
+// checks the products.
+#include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 #include <chrono>
@@ -7,6 +8,7 @@
 #include <cstdlib>
 #include <string>
 #include <vector>
+#include <vgpu/control.hpp>
 
 namespace {
 
@@ -61,6 +63,45 @@ double seconds(Launch launch) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+void check(cublasStatus_t status) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  std::fprintf(stderr, "%s\n", cublasGetStatusString(status));
+  std::exit(2);
+}
+
+/// Products of cuBLAS, in half: the second time, when all memory has been touched.
+double product_seconds(int m, int n, int k) {
+  cublasHandle_t blas;
+  check(cublasCreate(&blas));
+  const float one = 1, zero = 0;
+  void *a, *b, *c;
+  const auto allocate = [](void** memory, std::size_t elements) {
+    check(cudaMalloc(memory, elements * sizeof(__half)));
+    check(cudaMemset(*memory, 0, elements * sizeof(__half)));
+  };
+  allocate(&a, std::size_t(m) * k);
+  allocate(&b, std::size_t(k) * n);
+  allocate(&c, std::size_t(m) * n);
+  double last = 0;
+  for (int i = 0; i < 2; ++i) {
+    last = seconds([&] {
+      check(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &one, a, CUDA_R_16F, m, b, CUDA_R_16F, k,
+                         &zero, c, CUDA_R_16F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+    });
+  }
+  check(cublasDestroy(blas));
+  for (void* memory : {a, b, c}) check(cudaFree(memory));
+  return last;
+}
+
+void report_products() {
+  for (const auto method : {vgpu::product_method(), vgpu::ProductMethod::kLoop}) {
+    vgpu::use_product_method(method);
+    std::printf("%-28s %.4f s, with %s\n", "cuBLAS 1024^3 product", product_seconds(1024, 1024, 1024),
+                method == vgpu::ProductMethod::kLoop ? "the loop" : "OpenBLAS");
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -98,5 +139,6 @@ int main() {
   const double switches = static_cast<double>(kSwitchThreads) * kSwitchBarriers;
   std::printf("%-28s %.1f ns (%.0f of them in %.3f s)\n", "fiber switch", time / switches * 1e9, switches,
               time);
+  report_products();
   return right ? 0 : 1;
 }

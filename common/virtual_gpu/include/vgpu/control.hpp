@@ -73,6 +73,13 @@ struct Traffic {
 };
 Traffic traffic(int from, int to);
 
+/// How the host computes cuBLAS's products: with OpenBLAS, if the build found it, or with a loop that takes
+/// many times as long.
+enum class ProductMethod { kOpenBlas, kLoop };
+ProductMethod product_method();
+/// Throws std::logic_error if the method is not there.
+void use_product_method(ProductMethod method);
+
 /// One sentence on the last call that returned an error, "" if there is none: what CUDA's error code does not
 /// say.
 std::string last_error_detail();

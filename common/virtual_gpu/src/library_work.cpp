@@ -1,0 +1,47 @@
+#include "library_work.hpp"
+
+#include <limits>
+
+namespace vgpu {
+
+LibraryWork::LibraryWork(Runtime& runtime, Device& device, std::uint64_t blocks, double block_ns)
+    : runtime_(runtime),
+      device_(device),
+      footprint_{runtime.machine.max_threads, runtime.machine.shared_per_multiprocessor},
+      blocks_(blocks),
+      block_ns_(block_ns) {}
+
+void LibraryWork::begin(double now) { start_ = end_ = now + runtime_.machine.launch_ns; }
+
+// One step starts a whole wave: work of thousands of blocks must stay cheap. Its number is that of blocks
+// that have started: with a seed it does not depend on modelled times.
+void LibraryWork::offer(std::vector<Step>& steps) {
+  if (started_ == blocks_) {
+    steps.push_back({end_, this, static_cast<std::int64_t>(blocks_)});
+    return;
+  }
+  if (place_version_ != device_.multiprocessors.version()) {
+    has_place_ = device_.multiprocessors.find(footprint_, start_, runtime_.scheduler.random(), place_);
+    place_version_ = device_.multiprocessors.version();
+  }
+  if (has_place_) steps.push_back({place_.time, this, static_cast<std::int64_t>(started_)});
+}
+
+void LibraryWork::step(const Step& step) {
+  if (started_ == blocks_) {
+    if (last_block_ends()) finish(end_);
+    return;
+  }
+  if (started_ == 0 && !first_block_begins()) return;
+  const double until = runtime_.scheduler.random() ? std::numeric_limits<double>::max() : step.time;
+  started_ += device_.multiprocessors.fill(footprint_, start_, until, block_ns_, blocks_ - started_, end_);
+}
+
+std::string LibraryWork::progress() const {
+  if (!begun) return Operation::progress();
+  std::string text = std::to_string(started_) + " of " + std::to_string(blocks_) + " tiles started";
+  if (started_ < blocks_) text += ", the others wait for a free multiprocessor";
+  return text;
+}
+
+}  // namespace vgpu

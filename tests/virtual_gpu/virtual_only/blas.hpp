@@ -1,0 +1,54 @@
+// Products for the tests of virtual cuBLAS.
+#pragma once
+
+#include <cublas_v2.h>
+
+#include <vector>
+
+#include "virtual_test.hpp"
+
+/// GoogleTest prints statuses by name.
+inline void PrintTo(cublasStatus_t status, std::ostream* out) { *out << cublasGetStatusName(status); }
+
+namespace virtual_only {
+
+inline void require(cublasStatus_t status) {
+  if (status != CUBLAS_STATUS_SUCCESS) throw std::runtime_error(vgpu::last_error_detail());
+}
+inline void expect_failure(cublasStatus_t got, cublasStatus_t status,
+                           std::initializer_list<const char*> parts) {
+  EXPECT_EQ(got, status);
+  expect_parts(vgpu::last_error_detail(), parts);
+}
+
+/// A handle that works on `stream`. The machine's end destroys it.
+inline cublasHandle_t new_blas(cudaStream_t stream = nullptr) {
+  cublasHandle_t blas = nullptr;
+  require(cublasCreate(&blas));
+  require(cublasSetStream(blas, stream));
+  return blas;
+}
+
+/// C = A B in half, without gaps between the columns.
+inline cublasStatus_t multiply(cublasHandle_t blas, int m, int n, int k, const __half* a, const __half* b,
+                               __half* c) {
+  const float one = 1, zero = 0;
+  return cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, m, n, k, &one, a, CUDA_R_16F, m, b, CUDA_R_16F, k,
+                      &zero, c, CUDA_R_16F, m, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+}
+
+/// Device memory of the current GPU, all `value`. The machine's end frees it.
+inline __half* halves(std::size_t count, float value = 0) {
+  std::vector<__half> host(count, __half(value));
+  __half* memory = nullptr;
+  require(cudaMalloc(&memory, count * sizeof(__half)));
+  require(cudaMemcpy(memory, host.data(), count * sizeof(__half), cudaMemcpyHostToDevice));
+  return memory;
+}
+inline std::vector<float> floats(const __half* device_memory, std::size_t count) {
+  std::vector<__half> host(count);
+  require(cudaMemcpy(host.data(), device_memory, count * sizeof(__half), cudaMemcpyDeviceToHost));
+  return {host.begin(), host.end()};
+}
+
+}  // namespace virtual_only
