@@ -14,7 +14,7 @@ if(OVERLAP_BACKEND STREQUAL "cuda")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   endif()
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
-  target_link_libraries(overlap_cuda INTERFACE CUDA::cudart CUDA::cuda_driver)
+  target_link_libraries(overlap_cuda INTERFACE CUDA::cudart CUDA::cuda_driver CUDA::cublas)
 
   function(overlap_gpu_sources target)
     target_link_libraries(${target} PRIVATE overlap_cuda)

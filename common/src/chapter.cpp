@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "overlap/check.hpp"
+#include "overlap/check_cublas.hpp"
 #include "overlap/error.hpp"
 #include "overlap/timeline_file.hpp"
 #include "team.hpp"
@@ -46,7 +47,13 @@ class Watchdog {
   std::jthread thread_;
 };
 
-// What CUDA says about the call, and for the commonest failure a sentence in plain words.
+// What the exception says about the call and, on virtual GPUs, why it failed.
+std::string with_detail(const std::exception& error) {
+  const std::string detail = backend::error_detail();
+  return error.what() + (detail.empty() ? "" : ": " + detail);
+}
+
+// The same, and for CUDA's commonest failure a sentence in plain words.
 std::string sentence_of(const CudaError& error) {
   const std::string text = error.what() + (error.detail().empty() ? "" : ": " + error.detail());
   if (error.code() != cudaErrorMemoryAllocation) return text;
@@ -85,6 +92,8 @@ int run_and_report(const std::string& name, const std::function<void()>& program
     return fail(unusable.what(), kExitFailed);
   } catch (const CudaError& failed) {
     return fail(sentence_of(failed), backend::failure_exit_code());
+  } catch (const CublasError& failed) {
+    return fail(with_detail(failed), backend::failure_exit_code());
   } catch (const std::bad_alloc&) {
     return fail("not enough host memory", kExitFailed);
   } catch (const std::exception& other) {

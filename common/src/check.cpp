@@ -1,24 +1,14 @@
 #include "overlap/check.hpp"
 
-#include <string_view>
+#include "failed_call.hpp"
 
 #include "overlap/backend.hpp"
 
 namespace overlap {
-namespace {
-
-std::string_view file_name(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
-
-std::string sentence(cudaError_t code, const char* call, const char* file, int line, int device) {
-  return std::string(file_name(file)) + ":" + std::to_string(line) + ": " + call + ": " +
-         cudaGetErrorName(code) + " (" + cudaGetErrorString(code) + "), device " +
-         (device < 0 ? "unknown" : std::to_string(device));
-}
-
-}  // namespace
 
 CudaError::CudaError(cudaError_t code, const char* call, const char* file, int line, int device)
-    : std::runtime_error(sentence(code, call, file, line, device)),
+    : std::runtime_error(
+          failed_call_sentence(cudaGetErrorName(code), cudaGetErrorString(code), call, file, line, device)),
       code_(code),
       device_(device),
       call_(call),
@@ -32,10 +22,7 @@ CudaError::CudaError(const CudaError& error, const std::string& where)
       detail_(error.detail_) {}
 
 void throw_cuda_error(cudaError_t code, const char* call, const char* file, int line) {
-  int device = -1;
-  // After some errors every further call fails too; then the device stays unknown.
-  if (cudaGetDevice(&device) != cudaSuccess) device = -1;
-  throw CudaError(code, call, file, line, device);
+  throw CudaError(code, call, file, line, device_of_failure());
 }
 
 }  // namespace overlap

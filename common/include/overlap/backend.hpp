@@ -52,6 +52,9 @@ std::string failure_context();
 /// The hardware stamp of a result: names and values, in this order; "unknown" where a value cannot be had.
 std::vector<std::pair<std::string, std::string>> hardware();
 
+/// What computes the matrix products of cuBLAS, such as "OpenBLAS".
+std::string product_method();
+
 /// Empty if there is a GPU that can be used, else why not.
 std::string unavailable();
 

@@ -1,6 +1,7 @@
 // Real GPUs.
 #include "overlap/backend.hpp"
 
+#include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -118,6 +119,16 @@ Stamp hardware() {
                  {"toolkit", runtime_version()}};
   add_driver_facts(0, stamp);
   return stamp;
+}
+
+std::string product_method() {
+  std::array<int, 3> version{};
+  constexpr std::array kParts = {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL};
+  for (std::size_t i = 0; i < kParts.size(); ++i) {
+    if (cublasGetProperty(kParts[i], &version[i]) != CUBLAS_STATUS_SUCCESS) return "cuBLAS";
+  }
+  return "cuBLAS " + std::to_string(version[0]) + "." + std::to_string(version[1]) + "." +
+         std::to_string(version[2]);
 }
 
 std::string unavailable() {

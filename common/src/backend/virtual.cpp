@@ -71,6 +71,11 @@ std::vector<std::pair<std::string, std::string>> hardware() {
           {"schedule", schedule_text()}};
 }
 
+std::string product_method() {
+  if (vgpu::product_method() == vgpu::ProductMethod::kOpenBlas) return "virtual cuBLAS, with OpenBLAS";
+  return "virtual cuBLAS, with a loop (10 times as slow as with libopenblas-dev)";
+}
+
 std::string unavailable() {
   int gpus = 0;
   const cudaError_t error = cudaGetDeviceCount(&gpus);
