@@ -17,6 +17,7 @@ doctor() {
   row GPUs "$(gpu_list | sed 's/ (UUID.*//' | paste -sd ';' | grep . || echo 'none answers')"
   row missing "${missing:-nothing}"
   [[ -z $missing ]] || row 'install with' "apt-get install --no-install-recommends $missing (./lab run does it)"
+  [[ -z $(optional_packages) ]] || row optional "$(optional_packages) would make cuBLAS on virtual GPUs faster"
   row backend "$backend${no_cuda:+ (real GPUs cannot be used: $no_cuda)}"
   row 'race detector' "$("$root/tools/race_run" --why-not | grep . || echo 'can run (./lab race)')"
   case $backend in

@@ -13,18 +13,19 @@ version_of() { [[ $("$@" 2>/dev/null) =~ [0-9]+(\.[0-9]+)* ]] && printf '%s\n' "
 # --- what is here ----------------------------------------------------------------------------------------------------
 
 # Looks where CMake looks: in CMAKE_PREFIX_PATH, beside the folders of PATH and in .deps.
-has_cmake_package() {
-  local prefix prefixes
+has_file() {  # PATTERNS below such a folder
+  local prefix prefixes pattern
   IFS=: read -ra prefixes <<<"${CMAKE_PREFIX_PATH:-}:$PATH:$root/.deps/usr"
   for prefix in "${prefixes[@]}"; do
     [[ -n $prefix ]] || continue
     prefix=${prefix%/bin} prefix=${prefix%/sbin}
-    compgen -G "$prefix/*/cmake/$1*/$1*onfig.cmake" || compgen -G "$prefix/lib/*/cmake/$1*/$1*onfig.cmake" ||
-      continue
-    return 0
-  done >/dev/null
+    for pattern in "$@"; do
+      if compgen -G "$prefix/$pattern" >/dev/null; then return 0; fi
+    done
+  done
   return 1
 }
+has_cmake_package() { has_file "*/cmake/$1*/$1*onfig.cmake" "lib/*/cmake/$1*/$1*onfig.cmake"; }
 
 missing_packages() {  # run|test|docs -> Debian names, one a line
   [[ $1 == docs ]] || command -v "${CXX:-g++}" >/dev/null || echo g++
@@ -36,6 +37,8 @@ missing_packages() {  # run|test|docs -> Debian names, one a line
   has_cmake_package nlohmann_json || echo nlohmann-json3-dev
   [[ $1 == run ]] || has_cmake_package GTest || echo libgtest-dev
 }
+# What is installed along with a missing package, but never needed: without OpenBLAS virtual cuBLAS is slow.
+optional_packages() { has_file "lib*/libopenblas.so" "lib/*/libopenblas.so" || echo libopenblas-dev; }
 
 gxx_version() { version_of "${CXX:-g++}" -dumpfullversion -dumpversion; }
 nvcc_version() { [[ $("$nvcc" --version 2>/dev/null) =~ release\ ([0-9.]+) ]] && echo "${BASH_REMATCH[1]}"; }
@@ -93,8 +96,12 @@ unpack_packages() {  # without root: into .deps, which CMake searches
 }
 
 install_packages() {  # run|test|docs PACKAGES...
-  local purpose="$1 the chapters" package command answer listed=true sudo=() update install
-  [[ $1 != docs ]] || purpose='build the documentation'
+  local purpose="$1 the chapters" package command answer listed=true sudo=() update install optional=()
+  if [[ $1 == docs ]]; then
+    purpose='build the documentation'
+  else
+    read -ra optional <<<"$(optional_packages)"
+  fi
   shift
   command -v apt-get >/dev/null || die "missing: $* (Debian's names); without apt-get, please install them yourself"
   mkdir -p "$root/build"
@@ -105,17 +112,19 @@ install_packages() {  # run|test|docs PACKAGES...
   update=("${sudo[@]}" apt-get update)
   install=("${sudo[@]}" apt-get install -y --no-install-recommends "$@")
   for package in "$@"; do apt-cache show "$package" >/dev/null 2>&1 || listed=false; done
-  $listed && command=${install[*]} || command="${update[*]} && ${install[*]}"
-  say "needed to $purpose, and missing: $* -> $command"
+  $listed && command="${install[*]} ${optional[*]}" || command="${update[*]} && ${install[*]} ${optional[*]}"
+  say "needed to $purpose, and missing: $* -> ${command% }"
   if ((${#sudo[@]})) && ! $yes; then
     [[ -t 0 ]] || die "there is no terminal to ask on: run that command, or ./lab with --yes"
     read -rp 'lab: run this command now? [y/N] ' answer
     [[ $answer == [yY]* ]] || die "nothing was installed"
   fi
   export DEBIAN_FRONTEND=noninteractive
-  if $listed && quietly "${install[@]}"; then return; fi
+  if $listed && quietly "${install[@]}" "${optional[@]}"; then return; fi
   # apt has no lists of packages, or lists so old that the archive no longer has those versions.
-  if quietly "${update[@]}" && quietly "${install[@]}"; then return; fi
+  if quietly "${update[@]}" && quietly "${install[@]}" "${optional[@]}"; then return; fi
+  # An archive without the optional ones must not stop anything.
+  if ((${#optional[@]})) && quietly "${install[@]}"; then return; fi
   die "the installation failed (is there a network?): $(tail -n 1 "$log_of_setup") (all of it: $log_of_setup)"
 }
 

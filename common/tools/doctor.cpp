@@ -63,6 +63,7 @@ int examine() {
   int count = 0;
   CUDA_CHECK(cudaGetDeviceCount(&count));
   print_gpus(count);
+  std::printf("%-16s %s\n", "products", overlap::backend::product_method().c_str());
   if (count == 1) return overlap::kExitOk;
   const std::vector<std::string> wrong = print_peer_matrix(count);
   for (const std::string& sentence : wrong) std::fprintf(stderr, "doctor: %s\n", sentence.c_str());

@@ -21,6 +21,7 @@ class DoctorTest(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         gpus = re.findall(r"^GPU (\d+) .* \d+ SMs, [\d.]+ GiB$", result.stdout, re.MULTILINE)
         self.assertGreaterEqual(len(gpus), 2)
+        self.assertRegex(result.stdout, r"\nproducts +virtual cuBLAS, with (OpenBLAS|a loop .*)\n")
         rows = [line.split() for line in result.stdout.splitlines()[-len(gpus):]]
         for i, row in enumerate(rows):
             self.assertEqual(row, [str(i)] + ["-" if i == j else "ok" for j in range(len(gpus))])

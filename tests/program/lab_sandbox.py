@@ -35,8 +35,10 @@ PACKAGES = {
     "nlohmann-json3-dev": {"share/cmake/nlohmann_json/nlohmann_jsonConfig.cmake": ""},
     "libgtest-dev": {"lib/x86_64-linux-gnu/cmake/GTest/GTestConfig.cmake": ""},
     "doxygen": {"bin/doxygen": "echo 1.9.4"},
+    "libopenblas-dev": {"lib/x86_64-linux-gnu/libopenblas.so": ""},
 }
-FOR_RUN = [package for package in PACKAGES if package not in ("libgtest-dev", "doxygen")]
+OPTIONAL = "libopenblas-dev"
+FOR_RUN = [package for package in PACKAGES if package not in ("libgtest-dev", "doxygen", OPTIONAL)]
 FOR_DOCS = ["cmake", "ninja-build", "python3", "doxygen"]
 
 APT = {
@@ -46,6 +48,9 @@ APT = {
           update) [ ! -e "$SANDBOX/offline" ] || { echo "E: no network"; exit 100; }; > "$SANDBOX/listed" ;;
           install | download) [ -e "$SANDBOX/listed" ] && [ ! -e "$SANDBOX/offline" ] && [ ! -e "$SANDBOX/stale" ] || {
             rm -f "$SANDBOX/stale"; echo "E: cannot fetch"; exit 100; }
+            for package in "$@"; do
+              [ ! -e "$SANDBOX/no_$package" ] || { echo "E: Unable to locate package $package"; exit 100; }
+            done
             for package in "$@"; do
               if [ -d "$SANDBOX/store/$package" ]; then
                 [ "$1" = install ] && cp -r "$SANDBOX/store/$package/." "$SANDBOX/usr/" || > "$package.deb"

@@ -3,9 +3,10 @@
 import os
 import unittest
 
-from lab_sandbox import FOR_DOCS, FOR_RUN, PACKAGES, Sandbox
+from lab_sandbox import FOR_DOCS, FOR_RUN, OPTIONAL, PACKAGES, Sandbox
 
 INSTALL = "apt-get install -y --no-install-recommends "
+INSTALL_ALL = INSTALL + " ".join([*FOR_RUN, OPTIONAL])
 
 
 class RootTest(Sandbox):
@@ -13,7 +14,7 @@ class RootTest(Sandbox):
         self.add_apt()
         result = self.lab("run", "01")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(self.calls("apt-get"), [INSTALL + " ".join(FOR_RUN)])
+        self.assertEqual(self.calls("apt-get"), [INSTALL_ALL])
         self.assertTrue(result.stdout.startswith("01_first:"))
 
     def test_installs_exactly_what_is_missing(self) -> None:
@@ -21,13 +22,13 @@ class RootTest(Sandbox):
             with self.subTest(missing):
                 self.setUp()
                 self.add_apt()
-                self.install(*(package for package in FOR_RUN if package != missing))
+                self.install(OPTIONAL, *(package for package in FOR_RUN if package != missing))
                 self.assertEqual(self.lab("run", "01").returncode, 0)
                 self.assertEqual(self.calls("apt-get"), [INSTALL + missing])
 
     def test_google_test_is_for_test_only(self) -> None:
         self.add_apt()
-        self.install(*FOR_RUN)
+        self.install(*FOR_RUN, OPTIONAL)
         self.assertEqual(self.lab("run", "01").returncode, 0)
         self.assertEqual(self.calls("apt-get"), [])
         self.assertEqual(self.lab("test").returncode, 0)
@@ -58,6 +59,21 @@ class RootTest(Sandbox):
             self.assertEqual(self.lab(*command).returncode, 0)
         self.assertEqual(self.calls("apt-get"), [])
 
+    def test_optional_package_alone_is_not_installed(self) -> None:
+        self.add_apt()
+        self.install(*(package for package in PACKAGES if package != OPTIONAL))
+        for command in (["run", "01"], ["run"], ["test"], ["doctor"]):
+            self.assertEqual(self.lab(*command).returncode, 0)
+        self.assertEqual(self.calls("apt-get"), [])
+
+    def test_optional_package_that_the_archive_lacks(self) -> None:
+        self.add_apt()
+        self.mark(f"no_{OPTIONAL}")
+        result = self.lab("run", "01")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.calls("apt-get")[-1], INSTALL + " ".join(FOR_RUN))
+        self.assertTrue(result.stdout.startswith("01_first:"))
+
     def test_prefix_path_counts(self) -> None:
         self.install("g++", "cmake", "ninja-build", "python3", "nlohmann-json3-dev")
         self.assert_refused(self.lab("run", "01"), "missing: libcli11-dev")
@@ -67,13 +83,13 @@ class RootTest(Sandbox):
     def test_missing_lists_are_fetched_once(self) -> None:
         self.add_apt(listed=False)
         self.assertEqual(self.lab("run", "01").returncode, 0)
-        self.assertEqual(self.calls("apt-get"), ["apt-get update", INSTALL + " ".join(FOR_RUN)])
+        self.assertEqual(self.calls("apt-get"), ["apt-get update", INSTALL_ALL])
 
     def test_old_lists_are_fetched_once(self) -> None:
         self.add_apt()
         self.mark("stale")
         self.assertEqual(self.lab("run", "01").returncode, 0)
-        install = INSTALL + " ".join(FOR_RUN)
+        install = INSTALL_ALL
         self.assertEqual(self.calls("apt-get"), [install, "apt-get update", install])
 
     def test_no_network(self) -> None:
@@ -119,7 +135,7 @@ class UserTest(Sandbox):
         self.add_sudo()
         result = self.lab("run", "01")
         self.assert_refused(result, "no terminal", lines=2)
-        self.assertIn("sudo " + INSTALL + " ".join(FOR_RUN), result.stderr)
+        self.assertIn("sudo " + INSTALL_ALL, result.stderr)
         self.assertEqual(self.calls(), [])
 
     def test_command_with_update(self) -> None:
@@ -132,7 +148,7 @@ class UserTest(Sandbox):
         self.add_sudo()
         result = self.lab("run", "01", "--yes")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(self.calls()[:2], ["sudo", INSTALL + " ".join(FOR_RUN)])
+        self.assertEqual(self.calls()[:2], ["sudo", INSTALL_ALL])
         self.assertIn("sudo " + INSTALL, result.stderr)
 
     def test_terminal_asks(self) -> None:
@@ -149,7 +165,7 @@ class UserTest(Sandbox):
             self.assertIn("sudo " + INSTALL, result.stderr)
             self.assertEqual(self.calls(), [])
         self.assertEqual(self.lab("run", "01", answer="y\n").returncode, 0)
-        self.assertEqual(self.calls()[:2], ["sudo", INSTALL + " ".join(FOR_RUN)])
+        self.assertEqual(self.calls()[:2], ["sudo", INSTALL_ALL])
 
     def test_without_sudo_libraries_are_unpacked(self) -> None:
         self.add_apt()

@@ -254,6 +254,13 @@ class DoctorTest(LabTest):
             self.assertRegex(result.stdout, line)
         self.assertIn("--target doctor", self.calls("cmake")[1])
 
+    def test_optional_package(self) -> None:
+        self.assertNotIn("optional", self.lab("doctor").stdout)
+        (self.sandbox / "usr/lib/x86_64-linux-gnu/libopenblas.so").unlink()
+        result = self.lab("doctor")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, "missing +nothing\noptional +libopenblas-dev would make cuBLAS ")
+
     def test_wrong_copy(self) -> None:
         self.program("doctor", "exit 1")
         self.assertEqual(self.lab("doctor").returncode, 1)
