@@ -217,6 +217,24 @@ TYPED_TEST(CublasTest, Batches) {
   EXPECT_EQ(as_floats(c.values()), expected);
 }
 
+// On the host: these need no GPU.
+TEST(CublasStatusTest, StatusesHaveNames) {
+  EXPECT_STREQ(cublasGetStatusName(CUBLAS_STATUS_SUCCESS), "CUBLAS_STATUS_SUCCESS");
+  EXPECT_STREQ(cublasGetStatusString(CUBLAS_STATUS_SUCCESS), "success");
+  EXPECT_STREQ(cublasGetStatusName(CUBLAS_STATUS_EXECUTION_FAILED), "CUBLAS_STATUS_EXECUTION_FAILED");
+  EXPECT_STREQ(cublasGetStatusString(CUBLAS_STATUS_EXECUTION_FAILED),
+               "the function failed to launch on the GPU");
+  EXPECT_STREQ(cublasGetStatusName(static_cast<cublasStatus_t>(2)), "unrecognized status");
+}
+
+TEST(CublasStatusTest, WithoutAHandleNothingWorks) {
+  const float one = 1;
+  EXPECT_EQ(
+      cublasSgemm(nullptr, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, nullptr, 1, nullptr, 1, &one, nullptr, 1),
+      CUBLAS_STATUS_NOT_INITIALIZED);
+  EXPECT_EQ(cublasDestroy(nullptr), CUBLAS_STATUS_NOT_INITIALIZED);
+}
+
 /// Square products of floats.
 class CublasCallTest : public GpuTest {
  protected:
@@ -271,7 +289,6 @@ TEST_F(CublasCallTest, TypesThatDoNotGoTogether) {
 }
 
 TEST_F(CublasCallTest, Handles) {
-  EXPECT_EQ(multiply(nullptr, nullptr, nullptr, nullptr), CUBLAS_STATUS_NOT_INITIALIZED);
   const Blas blas;
   int version = 0;
   CUBLAS_OK(cublasGetVersion(blas, &version));
@@ -295,15 +312,6 @@ TEST_F(CublasCallTest, Handles) {
   const DeviceArray<char> workspace(1 << 20);
   CUBLAS_OK(cublasSetWorkspace(blas, workspace.data(), workspace.bytes()));
   EXPECT_EQ(cublasSetWorkspace(blas, workspace.data() + 1, 1024), CUBLAS_STATUS_INVALID_VALUE);
-}
-
-TEST_F(CublasCallTest, StatusesHaveNames) {
-  EXPECT_STREQ(cublasGetStatusName(CUBLAS_STATUS_SUCCESS), "CUBLAS_STATUS_SUCCESS");
-  EXPECT_STREQ(cublasGetStatusString(CUBLAS_STATUS_SUCCESS), "success");
-  EXPECT_STREQ(cublasGetStatusName(CUBLAS_STATUS_EXECUTION_FAILED), "CUBLAS_STATUS_EXECUTION_FAILED");
-  EXPECT_STREQ(cublasGetStatusString(CUBLAS_STATUS_EXECUTION_FAILED),
-               "the function failed to launch on the GPU");
-  EXPECT_STREQ(cublasGetStatusName(static_cast<cublasStatus_t>(2)), "unrecognized status");
 }
 
 // The call only enqueues: operands are read when the product runs, in the stream's order; alpha is read by
