@@ -10,7 +10,7 @@ class RaceTest(Sandbox):
         super().setUp()
         self.install(*PACKAGES)
         self.tool("setarch", 'shift 2; STARTED=yes exec "$@"')  # setarch ARCHITECTURE -R COMMAND...
-        self.program("planted_bugs", "exit 0")
+        self.program("planted_programs", "exit 0")
 
     def test_builds_and_starts_the_race_build(self) -> None:
         self.program("01_first", 'printf "[%s]" "$STARTED" "$@"')
