@@ -1,7 +1,6 @@
 // The one command line of all chapter programs. Every option has the same meaning everywhere.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
@@ -10,18 +9,10 @@
 #include <vector>
 
 #include "overlap/backend.hpp"
+#include "overlap/element_type.hpp"
 #include "overlap/matrix.hpp"
 
 namespace overlap {
-
-/// The type of a matrix's elements.
-enum class ElementType { kInt32, kF16, kBf16, kF32 };
-
-/// "int32", "f16", "bf16" or "f32": the names that --type takes.
-const char* name_of(ElementType type);
-
-/// Bytes of one element.
-std::size_t size_of(ElementType type);
 
 /// What a chapter does where the user does not say otherwise.
 struct ChapterDefaults {
