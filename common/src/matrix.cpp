@@ -5,18 +5,15 @@
 #include <string>
 
 #include "overlap/error.hpp"
+#include "random.hpp"
 
 namespace overlap {
 namespace {
 
-// splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). Its state only
-// counts, in steps of kStep, so that element i can be made without the elements before it.
-constexpr std::uint64_t kStep = 0x9E3779B97F4A7C15;
-
-constexpr std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-  return x ^ (x >> 31);
+// "rows 3 to 7", or "no rows".
+std::string text_of(const char* what, Range range) {
+  if (range.empty()) return std::string("no ") + what;
+  return std::string(what) + " " + std::to_string(range.begin) + " to " + std::to_string(range.end - 1);
 }
 
 }  // namespace
@@ -29,6 +26,20 @@ Range balanced_share(std::int64_t total, int parts, int index) {
   const std::int64_t larger_shares = total % parts;
   const std::int64_t begin = small * index + std::min<std::int64_t>(index, larger_shares);
   return {begin, begin + small + (index < larger_shares ? 1 : 0)};
+}
+
+Shard whole_matrix(std::int64_t rows, std::int64_t columns) { return {{0, rows}, {0, columns}, columns}; }
+
+Shard row_shard(std::int64_t rows, std::int64_t columns, int ranks, int rank) {
+  return {balanced_share(rows, ranks, rank), {0, columns}, columns, rank};
+}
+
+Shard column_shard(std::int64_t rows, std::int64_t columns, int ranks, int rank) {
+  return {{0, rows}, balanced_share(columns, ranks, rank), columns, rank};
+}
+
+std::string describe(const Shard& shard) {
+  return text_of("rows", shard.rows) + ", " + text_of("columns", shard.columns);
 }
 
 std::int64_t checked_elements(std::int64_t rows, std::int64_t columns, std::size_t element_size) {
@@ -47,12 +58,10 @@ std::int64_t checked_elements(std::int64_t rows, std::int64_t columns, std::size
 void fill_integers(std::span<int> out, int low, int high, std::uint64_t seed, std::uint64_t first) {
   if (low > high) throw std::invalid_argument("fill_integers: low is greater than high");
   const std::int64_t values = std::int64_t{high} - low + 1;  // at most 2^32
-  const std::uint64_t start = mix(seed + kStep);             // far apart also for neighbouring seeds
+  const RandomBits random(seed);
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::uint64_t random = mix(start + (first + i + 1) * kStep);
-    // The upper 32 bits, scaled to 0 ... values - 1: each value is off its share by at most 2^-32.
-    const std::uint64_t scaled = ((random >> 32) * static_cast<std::uint64_t>(values)) >> 32;
-    out[i] = static_cast<int>(low + static_cast<std::int64_t>(scaled));
+    const std::uint64_t choice = below(static_cast<std::uint64_t>(values), random.at(first + i));
+    out[i] = static_cast<int>(low + static_cast<std::int64_t>(choice));
   }
 }
 

@@ -48,6 +48,22 @@ TEST(BalancedShareTest, RefusesWhatIsNoShare) {
   EXPECT_THROW(balanced_share(1, 2, -1), std::invalid_argument);
 }
 
+TEST(ShardTest, KnowsItsPlace) {
+  EXPECT_EQ(whole_matrix(4, 5), (Shard{{0, 4}, {0, 5}, 5, -1}));
+  EXPECT_EQ(row_shard(7, 5, 3, 1), (Shard{{3, 5}, {0, 5}, 5, 1}));
+  EXPECT_EQ(column_shard(7, 5, 3, 2), (Shard{{0, 7}, {4, 5}, 5, 2}));
+  EXPECT_EQ(row_shard(7, 5, 3, 1).elements(), 10);
+  EXPECT_EQ(column_shard(7, 1, 3, 2).elements(), 0);
+  EXPECT_THROW(row_shard(7, 5, 3, 3), std::invalid_argument);
+  EXPECT_THROW(column_shard(7, 5, 0, 0), std::invalid_argument);
+}
+
+TEST(ShardTest, SaysItsPlace) {
+  EXPECT_EQ(describe(row_shard(7, 5, 3, 1)), "rows 3 to 4, columns 0 to 4");
+  EXPECT_EQ(describe(column_shard(7, 1, 3, 2)), "rows 0 to 6, no columns");
+  EXPECT_EQ(describe(row_shard(1, 5, 3, 2)), "no rows, columns 0 to 4");
+}
+
 TEST(MatmulShapeTest, CountsMultiplyAdds) {
   EXPECT_EQ((MatmulShape{4096, 8192, 1024}.multiply_adds()), 34359738368.0);
   // More than 64 bits hold.

@@ -1,9 +1,11 @@
-// Shapes, shares and data of matrices. All matrices are row-major, all sizes and offsets are 64-bit.
+// Shapes, shares and shards of matrices, and integers to fill them with. All matrices are row-major, all
+// sizes and offsets are 64-bit.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace overlap {
 
@@ -38,6 +40,30 @@ struct Range {
 /// differ by at most 1: the first total % parts shares hold one more. With fewer things than owners the last
 /// shares are empty. Throws std::invalid_argument unless total >= 0, parts >= 1 and 0 <= index < parts.
 Range balanced_share(std::int64_t total, int parts, int index);
+
+/// The part of a row-major matrix that one rank holds, itself row-major and dense: these rows and these
+/// columns of a matrix of `width` columns.
+struct Shard {
+  Range rows = {};
+  Range columns = {};
+  std::int64_t width = 0;
+  int rank = -1;  ///< who holds it; -1: nobody in particular
+
+  bool operator==(const Shard&) const = default;
+  std::int64_t elements() const { return rows.size() * columns.size(); }
+};
+
+/// All of a matrix of rows x columns.
+Shard whole_matrix(std::int64_t rows, std::int64_t columns);
+
+/// The rows that `rank` of `ranks` holds, by balanced_share; all columns.
+Shard row_shard(std::int64_t rows, std::int64_t columns, int ranks, int rank);
+
+/// The columns that `rank` of `ranks` holds, by balanced_share; all rows.
+Shard column_shard(std::int64_t rows, std::int64_t columns, int ranks, int rank);
+
+/// "rows 128 to 191, columns 0 to 511"; "no rows" or "no columns" where there are none.
+std::string describe(const Shard& shard);
 
 /// No matrix may have more bytes than this (2^62), so that byte offsets never overflow a signed 64-bit
 /// integer.
