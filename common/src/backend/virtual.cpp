@@ -73,7 +73,7 @@ std::vector<std::pair<std::string, std::string>> hardware() {
 
 std::string product_method() {
   if (vgpu::product_method() == vgpu::ProductMethod::kOpenBlas) return "virtual cuBLAS, with OpenBLAS";
-  return "virtual cuBLAS, with a loop (10 times as slow as with libopenblas-dev)";
+  return "virtual cuBLAS, with a loop (several times as slow as with libopenblas-dev)";
 }
 
 std::string unavailable() {

@@ -74,7 +74,7 @@ struct Traffic {
 Traffic traffic(int from, int to);
 
 /// How the host computes cuBLAS's products: with OpenBLAS, if the build found it, or with a loop that takes
-/// many times as long.
+/// several times as long.
 enum class ProductMethod { kOpenBlas, kLoop };
 ProductMethod product_method();
 /// Throws std::logic_error if the method is not there.
