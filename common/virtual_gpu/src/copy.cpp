@@ -1,5 +1,6 @@
 #include "copy.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace vgpu {
@@ -55,9 +56,16 @@ void CopyOperation::begin(double now) {
     end_ = runtime_.device(to).local.book(now, duration);
     spans = {{to, "copies within", end_ - duration, end_}};
   } else if (runtime_.device(from).peers.contains(to) || runtime_.device(to).peers.contains(from)) {
-    const double duration = machine.peer_copy_latency_ns + bytes / machine.peer_copy_rate;
-    end_ = runtime_.device(from).between_gpus.book(now, duration);
-    spans = {{from, "copies to GPUs", end_ - duration, end_}};
+    // The engine is taken from the beginning, the link while bytes move: out of one GPU, into the other.
+    CopyEngines& engines = runtime_.device(from).between_gpus;
+    Port &out = runtime_.device(from).egress, &in = runtime_.device(to).ingress;
+    const double begin = engines.free_from(now);
+    const double ready = begin + machine.peer_copy_latency_ns;
+    end_ = std::max({ready, out.free_at(), in.free_at()}) + bytes / machine.peer_copy_rate;
+    engines.occupy_until(end_);
+    out.occupy_until(end_);
+    in.occupy_until(end_);
+    spans = {{from, "copies to GPUs", begin, end_}};
   } else {
     // Without peer access CUDA copies through a buffer on the host.
     const double on_host = runtime_.device(from).to_host.book(now, by_host);

@@ -106,10 +106,16 @@ std::uint64_t Multiprocessors::fill(const Footprint& block, double not_before, d
 }
 
 double CopyEngines::book(double ready, double duration) {
-  double& engine = *std::min_element(free_at_.begin(), free_at_.end());
-  engine = std::max(engine, ready) + duration;
-  return engine;
+  const double end = free_from(ready) + duration;
+  occupy_until(end);
+  return end;
 }
+
+double CopyEngines::free_from(double ready) const {
+  return std::max(ready, *std::min_element(free_at_.begin(), free_at_.end()));
+}
+
+void CopyEngines::occupy_until(double end) { *std::min_element(free_at_.begin(), free_at_.end()) = end; }
 
 Device::Device(int id, const Machine& machine)
     : id(id),

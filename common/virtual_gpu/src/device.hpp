@@ -1,6 +1,7 @@
 // One virtual GPU: its streams, and the hardware whose time the model accounts for.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <limits>
 #include <memory>
@@ -81,9 +82,25 @@ class CopyEngines {
   explicit CopyEngines(int count) : free_at_(count, 0.0) {}
   /// Books the engine that is free first for `duration` ns, from `ready` on at the earliest. Returns the end.
   double book(double ready, double duration);
+  /// When the first engine is free, `ready` at the earliest.
+  double free_from(double ready) const;
+  /// Takes the engine that is free first until `end`.
+  void occupy_until(double end);
 
  private:
   std::vector<double> free_at_;
+};
+
+/// One direction of the link between a GPU and its peers: transfers take turns, in the order of booking.
+class Port {
+ public:
+  double free_at() const { return free_at_; }
+  void occupy_until(double end) { free_at_ = end; }
+  /// Takes the port for `duration` ns, from `ready` on at the earliest. Returns the end.
+  double book(double ready, double duration) { return free_at_ = std::max(free_at_, ready) + duration; }
+
+ private:
+  double free_at_ = 0;
 };
 
 class Device {
@@ -102,6 +119,7 @@ class Device {
   std::set<int> peers;                           // GPUs whose memory this one may access directly
   Multiprocessors multiprocessors;
   CopyEngines from_host, to_host, between_gpus, local;
+  Port egress, ingress;
   std::size_t memory_used = 0;
   Token serialized;  // what all later work of this GPU waits for: a synchronous copy to or from another GPU
 

@@ -1,0 +1,87 @@
+// The links between GPUs: each has one way out and one way in, which copies share.
+#include <algorithm>
+#include <vector>
+
+#include "virtual_test.hpp"
+
+namespace virtual_only {
+namespace {
+
+constexpr std::size_t kBytes = 1 << 20;
+
+/// A copy from one GPU to another, with a stream of its own on the source.
+struct PeerCopy {
+  int from, to;
+};
+
+class LinksTest : public VirtualTest {
+ protected:
+  void SetUp() override {
+    VirtualTest::SetUp();
+    for (int gpu = 0; gpu < kGpus; ++gpu) {
+      require(cudaSetDevice(gpu));
+      for (int peer = 0; peer < kGpus; ++peer) {
+        if (peer != gpu) require(cudaDeviceEnablePeerAccess(peer, 0));
+      }
+      require(cudaMalloc(&memory_[gpu], 8 * kBytes));
+    }
+  }
+  /// Modelled milliseconds until all copies are done that begin at the same time.
+  float time_of(const std::vector<PeerCopy>& copies) {
+    float latest = 0;
+    std::vector<cudaEvent_t> starts, stops;
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      const auto [from, to] = copies[i];
+      require(cudaSetDevice(from));
+      const cudaStream_t stream = new_stream();
+      starts.push_back(new_event());
+      stops.push_back(new_event());
+      require(cudaEventRecord(starts.back(), stream));
+      require(cudaMemcpyPeerAsync(memory_[to] + i * kBytes, to, memory_[from], from, kBytes, stream));
+      require(cudaEventRecord(stops.back(), stream));
+    }
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      require(cudaEventSynchronize(stops[i]));
+      float milliseconds = 0;
+      require(cudaEventElapsedTime(&milliseconds, starts[i], stops[i]));
+      latest = std::max(latest, milliseconds);
+    }
+    return latest;
+  }
+  static constexpr int kGpus = 4;
+  char* memory_[kGpus] = {};
+};
+
+TEST_F(LinksTest, ARingRunsAtFullRateOnAllGpus) {
+  const float one = time_of({{0, 1}});
+  EXPECT_NEAR(time_of({{0, 1}, {1, 2}, {2, 3}, {3, 0}}), one, 0.05 * one);
+  EXPECT_NEAR(time_of({{0, 1}, {1, 0}}), one, 0.05 * one) << "out and in at the same time";
+}
+
+TEST_F(LinksTest, CopiesIntoOneGpuTakeTurns) {
+  const float one = time_of({{0, 3}});
+  EXPECT_GT(time_of({{0, 3}, {1, 3}}), 1.8 * one);
+  EXPECT_GT(time_of({{0, 3}, {1, 3}, {2, 3}}), 2.7 * one);
+}
+
+// The machine has 3 copy engines for each GPU, and one way out.
+TEST_F(LinksTest, CopiesOutOfOneGpuTakeTurns) {
+  const float one = time_of({{0, 1}});
+  EXPECT_GT(time_of({{0, 1}, {0, 2}}), 1.8 * one);
+  EXPECT_LT(time_of({{0, 1}, {0, 2}}), 2.2 * one);
+}
+
+// Everybody writes to GPU 0 first, then to GPU 1 and so on; in turn, no two write to the same one.
+TEST_F(LinksTest, AllToAllWithoutTurnsCollides) {
+  std::vector<PeerCopy> collide, in_turn;
+  for (int step = 0; step < kGpus; ++step) {
+    for (int gpu = 0; gpu < kGpus; ++gpu) {
+      if (step != gpu) collide.push_back({gpu, step});
+      if (step != 0) in_turn.push_back({gpu, (gpu + step) % kGpus});
+    }
+  }
+  EXPECT_GT(time_of(collide), 1.2 * time_of(in_turn));
+}
+
+}  // namespace
+}  // namespace virtual_only
