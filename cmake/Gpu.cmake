@@ -1,5 +1,5 @@
 # The one place that knows on what the chapters run. It defines
-#   overlap_cuda                 CUDA's headers and library: the toolkit's, or the virtual GPUs'
+#   overlap_cuda                 headers and libraries of CUDA and NCCL: the real ones, or the virtual GPUs'
 #   overlap_gpu_sources(target)  compiles the target's .cu files: with nvcc, or with g++ behind the rewriter
 add_library(overlap_cuda INTERFACE)
 
@@ -7,6 +7,7 @@ if(OVERLAP_BACKEND STREQUAL "cuda")
   include(CudaArchitectures)
   enable_language(CUDA)
   find_package(CUDAToolkit 12.4 REQUIRED)
+  find_package(NCCL 2.18 REQUIRED)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know yet that nvcc has C++20
@@ -14,7 +15,7 @@ if(OVERLAP_BACKEND STREQUAL "cuda")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   endif()
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
-  target_link_libraries(overlap_cuda INTERFACE CUDA::cudart CUDA::cuda_driver CUDA::cublas)
+  target_link_libraries(overlap_cuda INTERFACE CUDA::cudart CUDA::cuda_driver CUDA::cublas NCCL::NCCL)
 
   function(overlap_gpu_sources target)
     target_link_libraries(${target} PRIVATE overlap_cuda)

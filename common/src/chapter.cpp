@@ -12,6 +12,7 @@
 
 #include "overlap/check.hpp"
 #include "overlap/check_cublas.hpp"
+#include "overlap/check_nccl.hpp"
 #include "overlap/error.hpp"
 #include "overlap/timeline_file.hpp"
 #include "team.hpp"
@@ -61,6 +62,13 @@ std::string sentence_of(const CudaError& error) {
          " has not enough free memory; " + text;
 }
 
+// What NCCL says about the call. Real NCCL keeps its sentence itself.
+std::string sentence_of(const NcclError& error) {
+  std::string detail = backend::error_detail();
+  if (detail.empty()) detail = ncclGetLastError(nullptr);
+  return error.what() + (detail.empty() ? "" : ": " + detail);
+}
+
 // The number of GPUs to use. Throws Skip if there are fewer than asked for.
 int usable_gpus(const Options& options, const ChapterInfo& chapter) {
   const std::string reason = backend::unavailable();
@@ -94,6 +102,8 @@ int run_and_report(const std::string& name, const std::function<void()>& program
     return fail(sentence_of(failed), backend::failure_exit_code());
   } catch (const CublasError& failed) {
     return fail(with_detail(failed), backend::failure_exit_code());
+  } catch (const NcclError& failed) {
+    return fail(sentence_of(failed), backend::failure_exit_code());
   } catch (const std::bad_alloc&) {
     return fail("not enough host memory", kExitFailed);
   } catch (const std::exception& other) {

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "overlap/check.hpp"
+#include "overlap/check_nccl.hpp"
 #include "overlap/error.hpp"
 
 namespace overlap {
@@ -101,6 +102,13 @@ TEST(RunAndReportTest, CudaErrors) {
   EXPECT_EQ(outcome.status, 2);
   EXPECT_TRUE(outcome.error.starts_with("99_test: GPU 1 has not enough free memory; a.cu:5: cudaMalloc(): "))
       << outcome.error;
+}
+
+TEST(RunAndReportTest, NcclErrors) {
+  const Outcome outcome = outcome_of<NcclError>(ncclInvalidUsage, "ncclFoo()", "a.cu", 5, 1);
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_TRUE(outcome.error.starts_with("99_test: a.cu:5: ncclFoo(): invalid usage")) << outcome.error;
+  EXPECT_NE(outcome.error.find(", device 1"), std::string::npos) << outcome.error;
 }
 
 TEST(RunAndReportTest, OutputThatCannotBeWrittenIsAFailure) {

@@ -16,6 +16,10 @@ namespace vgpu {
 
 class Runtime;
 
+namespace nccl {
+struct Group;  // nccl_communicator.hpp
+}
+
 struct HostThread {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
@@ -30,6 +34,8 @@ struct HostThread {
   // themselves.
   std::vector<LaunchConfiguration> pending_launches;
   std::vector<std::string> labels;  // for what it enqueues, outermost first
+
+  std::shared_ptr<nccl::Group> nccl_group;  // null before the thread's first NCCL call
 
   int number = -1;  // among those of one run(); -1: the program's own
   /// For reports: "host thread 3".

@@ -23,6 +23,10 @@
 
 namespace vgpu {
 
+namespace nccl {
+struct State;  // nccl_communicator.hpp
+}
+
 /// An API call's failure: CUDA's code, and one sentence that says what the code does not.
 class ApiError : public std::runtime_error {
  public:
@@ -85,6 +89,7 @@ class Runtime {
   Signals signals;
   std::map<std::pair<int, int>, Traffic> traffic;  // by source and destination
   std::vector<TimelineEntry> timeline;             // if it is recorded
+  std::shared_ptr<nccl::State> nccl;               // null before the first NCCL call
   std::string last_error_detail;
   bool deadlock_reported = false;
   bool in_host_function = false;  // a function of cudaLaunchHostFunc is running

@@ -23,7 +23,7 @@ class LinksTest : public VirtualTest {
       for (int peer = 0; peer < kGpus; ++peer) {
         if (peer != gpu) require(cudaDeviceEnablePeerAccess(peer, 0));
       }
-      require(cudaMalloc(&memory_[gpu], 8 * kBytes));
+      require(cudaMalloc(&memory_[gpu], kCopies * kBytes));
     }
   }
   /// Modelled milliseconds until all copies are done that begin at the same time.
@@ -48,7 +48,7 @@ class LinksTest : public VirtualTest {
     }
     return latest;
   }
-  static constexpr int kGpus = 4;
+  static constexpr int kGpus = 4, kCopies = kGpus * (kGpus - 1);
   char* memory_[kGpus] = {};
 };
 

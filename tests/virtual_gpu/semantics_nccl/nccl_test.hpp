@@ -1,0 +1,138 @@
+// What the scenarios of NCCL share. They use CUDA and NCCL alone, so that the same sources run on real and on
+// virtual GPUs, and rely only on what the NCCL User Guide ("Guide") promises. One host thread drives all
+// GPUs.
+#pragma once
+
+#include <nccl.h>
+
+#include <memory>
+#include <numeric>
+#include <random>
+
+#include "gpu_test.hpp"
+
+/// GoogleTest prints errors by their text.
+inline void PrintTo(ncclResult_t result, std::ostream* out) { *out << ncclGetErrorString(result); }
+
+#define NCCL_OK(call) ASSERT_EQ(call, ncclSuccess)
+
+namespace semantics {
+
+inline void require(ncclResult_t result) {
+  if (result != ncclSuccess) throw std::runtime_error(ncclGetLastError(nullptr));
+}
+
+/// Makes a device current until the end of the scope.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    require(cudaGetDevice(&previous_));
+    require(cudaSetDevice(device));
+  }
+  ~OnDevice() { EXPECT_EQ(cudaSetDevice(previous_), cudaSuccess); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int previous_ = 0;
+};
+
+/// Memory of a device, not initialised; T's size is all that matters.
+class Bytes {
+ public:
+  Bytes(int device, std::size_t bytes) : bytes_(bytes) {
+    const OnDevice on(device);
+    require(cudaMalloc(&data_, std::max<std::size_t>(bytes, 1)));
+  }
+  Bytes(Bytes&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  Bytes& operator=(Bytes&&) = delete;
+  ~Bytes() {
+    EXPECT_EQ(cudaFree(data_), cudaSuccess);  // of nothing, after a move
+  }
+
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+  std::size_t size() const { return bytes_; }
+  /// Both wait until the copy is done.
+  void put(const void* from, std::size_t bytes) const {
+    if (bytes > 0) require(cudaMemcpy(data_, from, bytes, cudaMemcpyHostToDevice));
+    require(cudaDeviceSynchronize());  // a copy from pageable memory may still be under way
+  }
+  /// Fills it with what no test computes.
+  void poison() const {
+    require(cudaMemset(data_, 0x5a, bytes_));
+    require(cudaDeviceSynchronize());
+  }
+  template <class T>
+  std::vector<T> get(std::size_t count) const {
+    std::vector<T> values(count);
+    if (count > 0) require(cudaMemcpy(values.data(), data_, count * sizeof(T), cudaMemcpyDeviceToHost));
+    return values;
+  }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_;
+};
+
+/// Communicators of GPUs 0 ... ranks - 1 in this order, and a non-blocking stream on each.
+class Ranks {
+ public:
+  explicit Ranks(int ranks) : communicators_(ranks) {
+    require(ncclCommInitAll(communicators_.data(), ranks, nullptr));
+    for (int rank = 0; rank < ranks; ++rank) {
+      const OnDevice on(rank);
+      streams_.push_back(std::make_unique<Stream>());
+    }
+  }
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+  ~Ranks() {
+    synchronize();
+    for (ncclComm_t communicator : communicators_) EXPECT_EQ(ncclCommDestroy(communicator), ncclSuccess);
+  }
+
+  int size() const { return static_cast<int>(communicators_.size()); }
+  ncclComm_t communicator(int rank) const { return communicators_[rank]; }
+  cudaStream_t stream(int rank) const { return *streams_[rank]; }
+  /// Calls `call(rank, communicator, stream)` for all ranks in one group.
+  template <class Call>
+  void together(Call call) const {
+    require(ncclGroupStart());
+    for (int rank = 0; rank < size(); ++rank) require(call(rank, communicators_[rank], stream(rank)));
+    require(ncclGroupEnd());
+  }
+  void synchronize() const {
+    for (const auto& stream : streams_) require(cudaStreamSynchronize(*stream));
+  }
+
+ private:
+  std::vector<ncclComm_t> communicators_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+};
+
+/// With as many GPUs as there are: 1, 2, 3, 4, 8.
+class RanksTest : public GpuTest, public testing::WithParamInterface<int> {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (!IsSkipped() && devices_ < GetParam()) GTEST_SKIP() << "needs " << GetParam() << " GPUs";
+  }
+  int ranks() const { return GetParam(); }
+};
+/// `name`: a test's suite.
+#define FOR_ALL_RANKS(name)                        \
+  INSTANTIATE_TEST_SUITE_P(                        \
+      Ranks, name, testing::Values(1, 2, 3, 4, 8), \
+      [](const testing::TestParamInfo<int>& info) { return std::to_string(info.param) + "_ranks"; })
+
+/// Says who holds it: rank and index.
+inline int label(int rank, std::size_t index) { return rank * 1000000 + static_cast<int>(index); }
+inline std::vector<int> labels(int rank, std::size_t count) {
+  std::vector<int> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = label(rank, i);
+  return values;
+}
+
+inline constexpr std::size_t kCounts[] = {0, 1, 3, 1000, 4097};
+
+}  // namespace semantics

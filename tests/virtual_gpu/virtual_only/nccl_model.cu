@@ -1,0 +1,252 @@
+// Virtual NCCL's bytes and modelled times: bytes exactly, times by their order.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "nccl_virtual_test.hpp"
+
+namespace virtual_only {
+namespace {
+
+class NcclModelTest : public NcclTest {
+ protected:
+  /// Modelled milliseconds of `call(rank)` on all ranks, at the slowest of them.
+  template <class Call>
+  float time_of(Call call) {
+    std::vector<cudaEvent_t> starts, stops;
+    for (int rank = 0; rank < size(); ++rank) {
+      require(cudaSetDevice(rank));
+      starts.push_back(new_event());
+      stops.push_back(new_event());
+      require(cudaEventRecord(starts[rank], streams[rank]));
+    }
+    require(ncclGroupStart());
+    for (int rank = 0; rank < size(); ++rank) require(call(rank));
+    require(ncclGroupEnd());
+    float latest = 0;
+    for (int rank = 0; rank < size(); ++rank) require(cudaEventRecord(stops[rank], streams[rank]));
+    for (int rank = 0; rank < size(); ++rank) {
+      require(cudaEventSynchronize(stops[rank]));
+      float milliseconds = 0;
+      require(cudaEventElapsedTime(&milliseconds, starts[rank], stops[rank]));
+      latest = std::max(latest, milliseconds);
+    }
+    return latest;
+  }
+  /// Bytes from each rank to each other since `before`, as "from>to:bytes/messages" for all that are not 0.
+  std::string moved() {
+    std::string text;
+    for (int from = 0; from < size(); ++from) {
+      for (int to = 0; to < size(); ++to) {
+        const auto [bytes, copies] = vgpu::traffic(from, to);
+        auto& [bytes_before, copies_before] = before_[from * 16 + to];
+        if (bytes != bytes_before) {
+          text += std::to_string(from) + ">" + std::to_string(to) + ":" +
+                  std::to_string(bytes - bytes_before) + "/" + std::to_string(copies - copies_before) + " ";
+        }
+        bytes_before = bytes;
+        copies_before = copies;
+      }
+    }
+    return text;
+  }
+  template <class Call>
+  std::string moved_by(Call call) {
+    require(ncclGroupStart());
+    for (int rank = 0; rank < size(); ++rank) require(call(rank));
+    require(ncclGroupEnd());
+    synchronize();
+    return moved();
+  }
+
+ private:
+  vgpu::Traffic before_[256] = {};
+};
+
+TEST_F(NcclModelTest, BytesPerLink) {
+  make_ranks(3);
+  EXPECT_EQ(moved(), "");
+  EXPECT_EQ(moved_by([&](int rank) { return all_gather(rank, 10); }), "0>1:80/2 1>2:80/2 2>0:80/2 ");
+  EXPECT_EQ(moved_by([&](int rank) { return reduce_scatter(rank, 10); }), "0>1:80/2 1>2:80/2 2>0:80/2 ");
+  EXPECT_EQ(moved_by([&](int rank) { return all_reduce(rank, 30); }), "0>1:160/4 1>2:160/4 2>0:160/4 ");
+  // 11 elements are 4, 4 and 3: a rank never sends its own part on, nor in the second round its successor's.
+  EXPECT_EQ(moved_by([&](int rank) { return all_reduce(rank, 11); }), "0>1:56/4 1>2:60/4 2>0:60/4 ");
+  EXPECT_EQ(moved_by([&](int rank) { return broadcast(rank, 10, 1); }), "1>2:40/1 2>0:40/1 ");
+  EXPECT_EQ(moved_by([&](int rank) { return reduce(rank, 10, 1); }), "0>1:40/1 2>0:40/1 ");
+  EXPECT_EQ(moved_by([&](int rank) {
+              return rank == 0 ? send(0, 2, 7) : rank == 2 ? receive(2, 0, 7) : ncclSuccess;
+            }),
+            "0>2:28/1 ");
+  EXPECT_EQ(moved_by([&](int rank) {
+              require(send(rank, rank, 10));
+              return receive(rank, rank, 10);
+            }),
+            "")
+      << "within a GPU no link is used";
+}
+
+TEST_F(NcclModelTest, AllReduceTakesTwiceAsLongAsReduceScatter) {
+  make_ranks(4);
+  const float scatter = time_of([&](int rank) { return reduce_scatter(rank, kRoom / 4); });
+  const float gather = time_of([&](int rank) { return all_gather(rank, kRoom / 4); });
+  const float all = time_of([&](int rank) { return all_reduce(rank, kRoom); });
+  EXPECT_GT(all, 1.4 * scatter);
+  EXPECT_LT(all, 2.1 * scatter);
+  EXPECT_NEAR(gather, scatter, 0.05 * scatter);
+  EXPECT_LT(time_of([&](int rank) { return all_reduce(rank, 1); }), 0.5 * scatter) << "latency alone";
+}
+
+// The ring's part of the data that leaves a rank is (P-1)/P.
+TEST_F(NcclModelTest, MoreRanksGatherTheSameTotalALittleSlower) {
+  float before = 0;
+  for (int ranks : {2, 4, 8}) {
+    TearDown();
+    communicators.clear(), streams.clear(), data.clear();
+    make_ranks(ranks);
+    const float time = time_of([&](int rank) { return all_gather(rank, kRoom / ranks); });
+    EXPECT_GT(time, before);
+    before = time;
+  }
+}
+
+TEST_F(NcclModelTest, AGroupPaysTheLatencyOnce) {
+  make_ranks(2);
+  const float one = time_of([&](int rank) { return all_reduce(rank, 1); });
+  EXPECT_LT(
+      time_of([&](int rank) {
+        for (int i = 0; i < 8; ++i) {
+          int* place = data[rank] + i;
+          require(ncclAllReduce(place, place, 1, ncclInt32, ncclSum, communicators[rank], streams[rank]));
+        }
+        return ncclSuccess;
+      }),
+      2 * one);
+}
+
+// All-to-all: what leaves a GPU shares its way out, what comes in its way in.
+TEST_F(NcclModelTest, SendsToSeveralRanksShareTheLink) {
+  make_ranks(4);
+  constexpr std::size_t kCount = kRoom / 8;
+  const auto exchange = [&](int rank, int peers) {
+    for (int i = 1; i <= peers; ++i) {
+      require(ncclSend(data[rank] + i * kCount, kCount, ncclInt32, (rank + i) % 4, communicators[rank],
+                       streams[rank]));
+      require(receive(rank, (rank + 4 - i) % 4, kCount, (4 + i) * kCount));
+    }
+    return ncclSuccess;
+  };
+  const float empty = time_of([&](int rank) { return all_reduce(rank, 1); });
+  const float one = time_of([&](int rank) { return exchange(rank, 1); }) - empty;
+  const float three = time_of([&](int rank) { return exchange(rank, 3); }) - empty;
+  EXPECT_GT(three, 2.5 * one);
+  EXPECT_LT(three, 3.5 * one);
+}
+
+TEST_F(NcclModelTest, TheLastRankToComeDecides) {
+  make_ranks(2);
+  const float alone = time_of([&](int rank) { return all_reduce(rank, 1000); });
+  const float late = time_of([&](int rank) {
+    if (rank == 1) {
+      require(cudaSetDevice(1));
+      require(cudaMemsetAsync(data[1], 0, kRoom * sizeof(int), streams[1]));
+      for (int i = 0; i < 50; ++i) {
+        require(
+            cudaMemcpyAsync(data[1] + kRoom / 2, data[1], kRoom * 2, cudaMemcpyDeviceToDevice, streams[1]));
+      }
+    }
+    return all_reduce(rank, 1000);
+  });
+  EXPECT_GT(late, alone);
+}
+
+template <class T>
+__global__ void work(T* sink, int rounds) {
+  volatile T sum = 0;
+  for (int i = 0; i < rounds; ++i) sum = sum + static_cast<T>(i);
+  if (sum < 0) *sink = sum;
+}
+
+// 8 blocks that want a multiprocessor each: beside a collective, which has taken one, they need a second
+// wave.
+TEST_F(NcclModelTest, ACollectiveTakesMultiprocessorsFromAKernel) {
+  make_ranks(2);
+  constexpr int kShared = 200 * 1024, kRounds = 2000;
+  require(cudaFuncSetAttribute(work<float>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
+  const cudaStream_t compute = new_stream();
+  const cudaEvent_t start = new_event(), stop = new_event();
+  const auto product = [&](int blocks, bool beside) {
+    require(cudaSetDevice(0));
+    if (beside) require(all_reduce(0, 1000));  // it holds its multiprocessor until rank 1 comes
+    require(cudaEventRecord(start, compute));
+    work<float><<<blocks, 32, kShared, compute>>>(nullptr, kRounds);
+    require(cudaGetLastError());
+    require(cudaEventRecord(stop, compute));
+    require(cudaEventSynchronize(stop));
+    if (beside) require(all_reduce(1, 1000));
+    synchronize();
+    float milliseconds = 0;
+    require(cudaEventElapsedTime(&milliseconds, start, stop));
+    return milliseconds;
+  };
+  const float wave = product(8, false);
+  EXPECT_GT(product(9, false), 1.7 * wave);
+  EXPECT_NEAR(product(7, true), wave, 0.02 * wave);
+  EXPECT_GT(product(8, true), 1.5 * wave);
+}
+
+/// The machine "small" without peer access, and with a slow way to the host.
+std::string machine_without_peer_access() {
+  nlohmann::json machine;
+  std::ifstream(VGPU_MACHINES_DIR "/small.json") >> machine;
+  machine["peer"]["access"] = false;
+  machine["host"]["copy_gb_per_s"] = 2;
+  const auto path = std::filesystem::path(testing::TempDir()) / "machine_without_peer_access.json";
+  std::ofstream(path) << machine;
+  return path.string();
+}
+
+TEST_F(NcclModelTest, WithoutPeerAccessAllGoesThroughTheHost) {
+  make_ranks(2);
+  const auto run = [&] { return time_of([&](int rank) { return all_reduce(rank, kRoom); }); };
+  const float with = run();
+  TearDown();
+  communicators.clear(), streams.clear(), data.clear();
+  vgpu::use_machine(machine_without_peer_access());
+  make_ranks(2);
+  EXPECT_GT(run(), 1.3 * with);
+}
+
+TEST_F(NcclModelTest, OneRankCopiesWithoutAKernel) {
+  make_ranks(1);
+  const float one = time_of([&](int) {
+    return ncclAllReduce(data[0], data[0] + 100, 100, ncclInt32, ncclSum, communicators[0], streams[0]);
+  });
+  TearDown();
+  communicators.clear(), streams.clear(), data.clear();
+  make_ranks(2);
+  EXPECT_LT(one, 0.5 * time_of([&](int rank) { return all_reduce(rank, 1); }));
+}
+
+// A peer copy and a collective share the link.
+TEST_F(NcclModelTest, CopyEnginesAndNcclShareTheLink) {
+  make_ranks(2);
+  require(cudaSetDevice(0));
+  require(cudaDeviceEnablePeerAccess(1, 0));
+  char *from = nullptr, *to = nullptr;
+  constexpr std::size_t kBytes = 1 << 18;
+  require(cudaMalloc(&from, kBytes));
+  require(cudaSetDevice(1));
+  require(cudaMalloc(&to, kBytes));
+  require(cudaSetDevice(0));
+  const cudaStream_t copies = new_stream();
+  const auto all = [&](int rank) { return all_reduce(rank, kRoom); };
+  const float alone = time_of(all);
+  require(cudaMemcpyPeerAsync(to, 1, from, 0, kBytes, copies));
+  const float beside = time_of(all);
+  require(cudaStreamSynchronize(copies));
+  EXPECT_GT(beside, 1.3 * alone);
+}
+
+}  // namespace
+}  // namespace virtual_only
