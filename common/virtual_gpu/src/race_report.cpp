@@ -46,7 +46,18 @@ struct Access {
   std::string function;                // that line's
   std::string enqueued;                // line that enqueued the copy or kernel; empty for the host
   hb::Actor actor = hb::Actor::kCopy;  // whose access it is if the runtime made it
+  std::string nccl;                    // the NCCL function that it called there, if it is one
 };
+
+/// "ncclAllReduce", if the return address lies in that function.
+std::string nccl_function(void* return_address) {
+  std::array<char, 4096> buffer{};
+  __sanitizer_symbolize_pc(return_address, "%f", buffer.data(), buffer.size() - 1);
+  for (const char* name = buffer.data(); *name != '\0'; name += std::strlen(name) + 1) {
+    if (std::strncmp(name, "nccl", 4) == 0) return std::string(name).substr(0, std::strcspn(name, "("));
+  }
+  return {};
+}
 
 /// Splits the stack of an access at the mark between what ran and who enqueued it.
 void read_stack(Access& access, void* const* trace) {
@@ -62,6 +73,7 @@ void read_stack(Access& access, void* const* trace) {
   if (trace[i] == nullptr) return;  // the host
   CallerLine caller(!access.line.empty());
   for (++i; trace[i] != nullptr && access.enqueued.empty(); ++i) {
+    if (access.line.empty() && access.nccl.empty()) access.nccl = nccl_function(trace[i]);
     for (const ProgramLine& line : program_lines(trace[i])) {
       if (access.enqueued.empty() && caller.is(line)) access.enqueued = line.text;
     }
@@ -96,6 +108,7 @@ std::string what(const Access& access) {
   std::string text = access.write ? "write" : "read";
   text += " by " + access.who + ": ";
   if (access.enqueued.empty()) return text + short_function(access.function) + " at " + access.line;
+  if (!access.nccl.empty()) return text + access.nccl + ", enqueued at " + access.enqueued;
   if (access.line.empty()) {
     const bool product = access.actor == hb::Actor::kProduct;
     return text + (product ? "a product of cuBLAS" : "a copy or memset") + ", enqueued at " + access.enqueued;
