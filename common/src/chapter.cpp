@@ -62,11 +62,8 @@ std::string sentence_of(const CudaError& error) {
          " has not enough free memory; " + text;
 }
 
-// What NCCL says about the call. Real NCCL keeps its sentence itself.
 std::string sentence_of(const NcclError& error) {
-  std::string detail = backend::error_detail();
-  if (detail.empty()) detail = ncclGetLastError(nullptr);
-  return error.what() + (detail.empty() ? "" : ": " + detail);
+  return error.what() + (error.detail().empty() ? "" : ": " + error.detail());
 }
 
 // The number of GPUs to use. Throws Skip if there are fewer than asked for.

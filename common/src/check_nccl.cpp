@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "overlap/backend.hpp"
+
 namespace overlap {
 namespace {
 
@@ -12,13 +14,26 @@ std::string sentence(ncclResult_t code, const char* call, const char* file, int 
          ncclGetErrorString(code) + ", device " + (device < 0 ? "unknown" : std::to_string(device));
 }
 
+std::string detail_now() {
+  const std::string detail = backend::error_detail();
+  return detail.empty() ? ncclGetLastError(nullptr) : detail;
+}
+
 }  // namespace
 
 NcclError::NcclError(ncclResult_t code, const char* call, const char* file, int line, int device)
     : std::runtime_error(sentence(code, call, file, line, device)),
       code_(code),
       device_(device),
-      call_(call) {}
+      call_(call),
+      detail_(detail_now()) {}
+
+NcclError::NcclError(const NcclError& error, const std::string& where)
+    : std::runtime_error(where + error.what()),
+      code_(error.code_),
+      device_(error.device_),
+      call_(error.call_),
+      detail_(error.detail_) {}
 
 void throw_nccl_error(ncclResult_t code, const char* call, const char* file, int line) {
   int device = -1;

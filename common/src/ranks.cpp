@@ -6,6 +6,7 @@
 #include <string>
 
 #include "overlap/check.hpp"
+#include "overlap/check_nccl.hpp"
 #include "overlap/error.hpp"
 #include "overlap/stream.hpp"
 #include "team.hpp"
@@ -28,6 +29,8 @@ constexpr int kMaxRanks = 16;
     throw UsageError(who + unusable.what());
   } catch (const CudaError& failed) {
     throw CudaError(failed, who);
+  } catch (const NcclError& failed) {
+    throw NcclError(failed, who);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& other) {

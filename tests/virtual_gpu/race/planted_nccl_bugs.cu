@@ -89,7 +89,8 @@ void bucket(bool fixed) {
   all.synchronize();
 }
 
-// ---- early_use: the sum is used on another stream than the one that makes it ------------------------------
+// ---- early_use: what is gathered is used on another stream; only the own part may be, since it is in place
+// ---
 __global__ void use(const int* sum, int* out) {
   out[threadIdx.x] = sum[threadIdx.x];  // @early_use
 }
@@ -101,8 +102,9 @@ void early_use(bool fixed) {
     return ncclAllGather(data + rank, data, 1, ncclInt, communicator, all.transfer[rank]);  // @early_use
   });
   for (int rank = 0; rank < kRanks; ++rank) {
-    if (fixed) all.join(rank);
     const DeviceGuard guard(rank);
+    use<<<1, 1, 0, all.compute[rank]>>>(all.bucket[rank].data() + rank, all.result[rank].data());
+    if (fixed) all.join(rank);
     use<<<1, kRanks, 0, all.compute[rank]>>>(all.bucket[rank].data(), all.result[rank].data());
   }
   all.synchronize();

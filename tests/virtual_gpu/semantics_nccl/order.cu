@@ -119,6 +119,35 @@ TEST_P(OrderTest, ABroadcastWaitsForItsRoot) {
   for (int rank = 0; rank < ranks(); ++rank) expect_all(data[rank], 42, rank);
 }
 
+// A rank whose part is over may overwrite what it sent, also where others come late.
+TEST_P(OrderTest, BuffersMayBeReusedAfterTheCall) {
+  const Ranks all(ranks());
+  const int root = ranks() - 1;
+  for (int kind = 0; kind < 4; ++kind) {
+    const auto from = buffers(3), to = buffers(0);
+    for (int rank = 0; rank < ranks(); ++rank) {
+      enqueue_change(rank, to[rank].data(), 0, 0, rank % 2 == kind % 2, all.stream(rank));
+    }
+    all.together([&](int rank, ncclComm_t communicator, cudaStream_t stream) {
+      const std::byte* send = from[rank].data();
+      std::byte* receive = to[rank].data();
+      if (kind == 0) return ncclBroadcast(send, receive, kCount, ncclInt32, root, communicator, stream);
+      if (kind == 1) return ncclReduce(send, receive, kCount, ncclInt32, ncclSum, root, communicator, stream);
+      if (kind == 2) return ncclAllReduce(send, receive, kCount, ncclInt32, ncclSum, communicator, stream);
+      require(ncclSend(send, kCount, ncclInt32, (rank + 1) % ranks(), communicator, stream));
+      return ncclRecv(receive, kCount, ncclInt32, (rank + ranks() - 1) % ranks(), communicator, stream);
+    });
+    for (int rank = 0; rank < ranks(); ++rank)
+      enqueue_change(rank, from[rank].data(), 0, -1, false, all.stream(rank));
+    all.synchronize();
+    const int sum = 3 * ranks();
+    for (int rank = 0; rank < ranks(); ++rank) {
+      expect_all(to[rank], kind == 2 ? sum : kind != 1 ? 3 : rank == root ? sum : 0, rank);
+      expect_all(from[rank], -1, rank);
+    }
+  }
+}
+
 // Different collectives in one group, as one operation.
 TEST_P(OrderTest, SeveralCallsInOneGroup) {
   const Ranks all(ranks());

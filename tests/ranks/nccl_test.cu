@@ -1,0 +1,118 @@
+// NCCL with one host thread for each rank, on real GPUs and on virtual ones: setup by a unique id, calls
+// without groups, and each rank at its own pace.
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+#include <nccl.h>
+
+#include <vector>
+
+#include "overlap/backend.hpp"
+#include "overlap/check_nccl.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/stream.hpp"
+
+namespace overlap {
+namespace {
+
+class RanksNcclTest : public testing::TestWithParam<int> {
+ protected:
+  static void SetUpTestSuite() { backend::prepare(); }
+  void SetUp() override {
+    int gpus = 0;
+    CUDA_CHECK(cudaGetDeviceCount(&gpus));
+    if (gpus < GetParam()) GTEST_SKIP() << "needs " << GetParam() << " GPUs";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Sizes, RanksNcclTest, testing::Values(1, 2, 3, 4, 8));
+
+/// A rank's communicator of all ranks.
+class Communicator {
+ public:
+  explicit Communicator(Rank& rank) {
+    ncclUniqueId id{};
+    if (rank.id() == 0) NCCL_CHECK(ncclGetUniqueId(&id));
+    id = rank.exchange(id)[0];
+    NCCL_CHECK(ncclCommInitRank(&handle_, rank.size(), id, rank.id()));
+  }
+  ~Communicator() { EXPECT_EQ(ncclCommDestroy(handle_), ncclSuccess); }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  operator ncclComm_t() const { return handle_; }
+
+ private:
+  ncclComm_t handle_ = nullptr;
+};
+
+template <class T>
+__global__ void set(T* data, T value) {
+  data[threadIdx.x] = value;
+}
+constexpr int kCount = 128;
+
+std::vector<int> values_of(const DeviceBuffer<int>& buffer) {
+  std::vector<int> values(buffer.size());
+  CUDA_CHECK(cudaMemcpy(values.data(), buffer.data(), buffer.bytes(), cudaMemcpyDeviceToHost));
+  return values;
+}
+
+TEST_P(RanksNcclTest, SetupTellsEachRankItsPlace) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    const Communicator communicator(rank);
+    int number = -1, count = -1, device = -1;
+    NCCL_CHECK(ncclCommUserRank(communicator, &number));
+    NCCL_CHECK(ncclCommCount(communicator, &count));
+    NCCL_CHECK(ncclCommCuDevice(communicator, &device));
+    EXPECT_EQ(number, rank.id());
+    EXPECT_EQ(count, rank.size());
+    EXPECT_EQ(device, rank.device());
+  });
+}
+
+// The ranks never wait for each other but in NCCL, and rank r has r more kernels before each call.
+TEST_P(RanksNcclTest, ManyCallsAtEachRanksOwnPace) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    const Communicator communicator(rank);
+    DeviceBuffer<int> data(rank.device(), kCount), gathered(rank.device(), rank.size());
+    for (int round = 0; round < 10; ++round) {
+      for (int i = 0; i < rank.id(); ++i) set<<<1, kCount, 0, rank.stream()>>>(data.data(), -1);
+      set<<<1, kCount, 0, rank.stream()>>>(data.data(), (round + 1) * (rank.id() + 1));
+      NCCL_CHECK(
+          ncclAllReduce(data.data(), data.data(), kCount, ncclInt, ncclSum, communicator, rank.stream()));
+      NCCL_CHECK(ncclBroadcast(data.data(), data.data(), 1, ncclInt, round % rank.size(), communicator,
+                               rank.stream()));
+      if (round % 3 == 0) rank.synchronize(rank.stream());
+    }
+    NCCL_CHECK(ncclAllGather(data.data() + 5, gathered.data(), 1, ncclInt, communicator, rank.stream()));
+    rank.synchronize(rank.stream());
+    const int sum = 10 * rank.size() * (rank.size() + 1) / 2;
+    EXPECT_EQ(values_of(data), std::vector<int>(kCount, sum));
+    EXPECT_EQ(values_of(gathered), std::vector<int>(rank.size(), sum));
+  });
+}
+
+// Each rank passes on what it has got: P - 1 steps bring every rank's value to all. Groups are each thread's
+// own.
+TEST_P(RanksNcclTest, RingAllGatherBySendsAndReceives) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    const Communicator communicator(rank);
+    DeviceBuffer<int> slots(rank.device(), kCount * rank.size());
+    const auto slot = [&](int shard) { return slots.data() + shard * kCount; };
+    set<<<1, kCount, 0, rank.stream()>>>(slot(rank.id()), rank.id() + 100);
+    for (int step = 0; step + 1 < rank.size(); ++step) {
+      const int out = (rank.id() - step + rank.size()) % rank.size();
+      const int in = (out + rank.size() - 1) % rank.size();
+      NCCL_CHECK(ncclGroupStart());
+      NCCL_CHECK(ncclSend(slot(out), kCount, ncclInt, rank.next(), communicator, rank.stream()));
+      NCCL_CHECK(ncclRecv(slot(in), kCount, ncclInt, rank.previous(), communicator, rank.stream()));
+      NCCL_CHECK(ncclGroupEnd());
+    }
+    rank.synchronize(rank.stream());
+    const std::vector<int> values = values_of(slots);
+    for (int shard = 0; shard < rank.size(); ++shard) {
+      for (int i = 0; i < kCount; ++i) ASSERT_EQ(values[shard * kCount + i], shard + 100) << rank.id();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace overlap
