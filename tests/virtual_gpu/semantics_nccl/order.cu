@@ -124,8 +124,9 @@ TEST_P(OrderTest, BuffersMayBeReusedAfterTheCall) {
   const Ranks all(ranks());
   const int root = ranks() - 1;
   for (int kind = 0; kind < 4; ++kind) {
-    const auto from = buffers(3), to = buffers(0);
+    const auto from = buffers(1), to = buffers(0);
     for (int rank = 0; rank < ranks(); ++rank) {
+      enqueue_change(rank, from[rank].data(), 2, 1, rank % 2 != kind % 2, all.stream(rank));
       enqueue_change(rank, to[rank].data(), 0, 0, rank % 2 == kind % 2, all.stream(rank));
     }
     all.together([&](int rank, ncclComm_t communicator, cudaStream_t stream) {

@@ -143,6 +143,32 @@ TEST_F(NcclModelTest, SendsToSeveralRanksShareTheLink) {
   EXPECT_LT(three, 3.5 * one);
 }
 
+// One rank sends to all others, or gets from all others: its own link is what they share.
+TEST_F(NcclModelTest, OneRanksLinkIsSharedInEachDirection) {
+  make_ranks(4);
+  constexpr std::size_t kCount = kRoom / 4;
+  const float empty = time_of([&](int rank) { return all_reduce(rank, 1); });
+  const auto spread = [&](int peers, bool from_one) {
+    return time_of([&](int rank) {
+             for (int peer = 1; peer <= peers; ++peer) {
+               if (rank != 0 && rank != peer) continue;
+               int* place = data[rank] + (rank == 0 ? peer * kCount : 0);
+               const int other = rank == 0 ? peer : 0;
+               const bool sends = (rank == 0) == from_one;
+               require(sends ? ncclSend(place, kCount, ncclInt32, other, communicators[rank], streams[rank])
+                             : ncclRecv(place, kCount, ncclInt32, other, communicators[rank], streams[rank]));
+             }
+             return ncclSuccess;
+           }) -
+           empty;
+  };
+  for (const bool from_one : {true, false}) {
+    const float one = spread(1, from_one), three = spread(3, from_one);
+    EXPECT_GT(three, 2.5 * one) << from_one;
+    EXPECT_LT(three, 3.5 * one) << from_one;
+  }
+}
+
 TEST_F(NcclModelTest, TheLastRankToComeDecides) {
   make_ranks(2);
   const float alone = time_of([&](int rank) { return all_reduce(rank, 1000); });
