@@ -11,8 +11,6 @@
 #include <thread>
 
 #include "overlap/check.hpp"
-#include "overlap/check_cublas.hpp"
-#include "overlap/check_nccl.hpp"
 #include "overlap/error.hpp"
 #include "overlap/timeline_file.hpp"
 #include "team.hpp"
@@ -48,22 +46,13 @@ class Watchdog {
   std::jthread thread_;
 };
 
-// What the exception says about the call and, on virtual GPUs, why it failed.
-std::string with_detail(const std::exception& error) {
-  const std::string detail = backend::error_detail();
-  return error.what() + (detail.empty() ? "" : ": " + detail);
-}
-
-// The same, and for CUDA's commonest failure a sentence in plain words.
-std::string sentence_of(const CudaError& error) {
+// What the exception says about the call, what else is known, and for CUDA's commonest failure plain words.
+std::string sentence_of(const FailedCall& error) {
   const std::string text = error.what() + (error.detail().empty() ? "" : ": " + error.detail());
-  if (error.code() != cudaErrorMemoryAllocation) return text;
+  const auto* cuda = dynamic_cast<const CudaError*>(&error);
+  if (cuda == nullptr || cuda->code() != cudaErrorMemoryAllocation) return text;
   return "GPU " + (error.device() < 0 ? "(unknown)" : std::to_string(error.device())) +
          " has not enough free memory; " + text;
-}
-
-std::string sentence_of(const NcclError& error) {
-  return error.what() + (error.detail().empty() ? "" : ": " + error.detail());
 }
 
 // The number of GPUs to use. Throws Skip if there are fewer than asked for.
@@ -95,11 +84,7 @@ int run_and_report(const std::string& name, const std::function<void()>& program
     return fail(std::string("wrong result: ") + wrong.what(), kExitWrongResult);
   } catch (const UsageError& unusable) {
     return fail(unusable.what(), kExitFailed);
-  } catch (const CudaError& failed) {
-    return fail(sentence_of(failed), backend::failure_exit_code());
-  } catch (const CublasError& failed) {
-    return fail(with_detail(failed), backend::failure_exit_code());
-  } catch (const NcclError& failed) {
+  } catch (const FailedCall& failed) {
     return fail(sentence_of(failed), backend::failure_exit_code());
   } catch (const std::bad_alloc&) {
     return fail("not enough host memory", kExitFailed);

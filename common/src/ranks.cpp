@@ -1,11 +1,16 @@
 #include "overlap/ranks.hpp"
 
+#include <cublas_v2.h>
+#include <nccl.h>
+
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <optional>
 #include <string>
 
 #include "overlap/check.hpp"
+#include "overlap/check_cublas.hpp"
 #include "overlap/check_nccl.hpp"
 #include "overlap/error.hpp"
 #include "overlap/stream.hpp"
@@ -29,8 +34,8 @@ constexpr int kMaxRanks = 16;
     throw UsageError(who + unusable.what());
   } catch (const CudaError& failed) {
     throw CudaError(failed, who);
-  } catch (const NcclError& failed) {
-    throw NcclError(failed, who);
+  } catch (const FailedCall& failed) {
+    throw FailedCall(failed, who);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& other) {
@@ -44,6 +49,8 @@ constexpr int kMaxRanks = 16;
 
 struct Rank::Handles {
   std::optional<Stream> stream;
+  ncclComm_t nccl = nullptr;
+  cublasHandle_t cublas = nullptr;
 };
 
 Rank::Rank(Team& team, int id, int size, int device, bool shares_gpu)
@@ -54,7 +61,30 @@ Rank::Rank(Team& team, int id, int size, int device, bool shares_gpu)
       shares_gpu_(shares_gpu),
       handles_(std::make_unique<Handles>()) {}
 
-Rank::~Rank() = default;
+Rank::~Rank() {
+  detail::before_release();
+  if (handles_->cublas != nullptr) cublasDestroy(handles_->cublas);
+  if (handles_->nccl == nullptr || !team_.remove(handles_->nccl)) return;  // aborted, if the run was stopped
+  ncclCommDestroy(handles_->nccl);
+}
+
+ncclComm_t Rank::nccl() {
+  if (handles_->nccl != nullptr) return handles_->nccl;
+  if (shares_gpu_) throw Skip("NCCL wants a GPU for each rank, and some ranks share one here");
+  ncclUniqueId id{};
+  if (id_ == 0) NCCL_CHECK(ncclGetUniqueId(&id));
+  id = exchange(id).front();
+  team_.waits_for(id_, "the other ranks, in ncclCommInitRank");
+  NCCL_CHECK(ncclCommInitRank(&handles_->nccl, size_, id, id_));
+  team_.waits_for(id_, "");
+  team_.add(handles_->nccl);
+  return handles_->nccl;
+}
+
+cublasHandle_t Rank::cublas() {
+  if (handles_->cublas == nullptr) CUBLAS_CHECK(cublasCreate(&handles_->cublas));
+  return handles_->cublas;
+}
 
 cudaStream_t Rank::stream() {
   if (!handles_->stream) handles_->stream.emplace(device_);

@@ -54,7 +54,8 @@ class Team {
   virtual void add(const SignalWords& /*words*/) {}
   virtual void remove(const std::atomic<std::uint32_t>* /*awaited*/) {}
   virtual void add(ncclComm* /*communicator*/) {}
-  virtual void remove(ncclComm* /*communicator*/) {}
+  /// False if stopping has aborted it: then it is gone.
+  virtual bool remove(ncclComm* /*communicator*/) { return true; }
 
   int culprit = -1;                 // the rank that was first to fail
   std::vector<const void*> slots;   // of Rank::exchange()

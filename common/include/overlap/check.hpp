@@ -5,31 +5,26 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
-#include <stdexcept>
 #include <string>
+
+#include "overlap/failed_call.hpp"
 
 namespace overlap {
 
 /// A CUDA runtime call that did not return cudaSuccess. what() reads
 /// "column_split.cuh:41: cudaMalloc(&p, bytes): cudaErrorMemoryAllocation (out of memory), device 0".
-class CudaError : public std::runtime_error {
+class CudaError : public FailedCall {
  public:
   /// `device` is the calling thread's current device, or -1 if it could not be read.
   CudaError(cudaError_t code, const char* call, const char* file, int line, int device);
   /// The same error, its text preceded by `where`, such as "rank 3: ".
-  CudaError(const CudaError& error, const std::string& where);
+  CudaError(const CudaError& error, const std::string& where)
+      : FailedCall(error, where), code_(error.code_) {}
 
   cudaError_t code() const { return code_; }  ///< what the call returned
-  int device() const { return device_; }      ///< the current device, or -1
-  /// What is known beyond the code when it is thrown (backend::error_detail()); "" if nothing is.
-  const std::string& detail() const { return detail_; }
-  /// The source text of the call.
-  const std::string& call() const { return call_; }
 
  private:
   cudaError_t code_;
-  int device_;
-  std::string call_, detail_;
 };
 
 /// Throws the CudaError of `code`. Reads the current device, and changes no CUDA state.

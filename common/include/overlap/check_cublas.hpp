@@ -3,27 +3,21 @@
 
 #include <cublas_v2.h>
 
-#include <stdexcept>
-#include <string>
+#include "overlap/failed_call.hpp"
 
 namespace overlap {
 
 /// A cuBLAS call that did not return CUBLAS_STATUS_SUCCESS. what() reads "gemm.cuh:41: cublasSgemm(...):
 /// CUBLAS_STATUS_INVALID_VALUE (an unsupported value or parameter was passed to the function), device 0".
-class CublasError : public std::runtime_error {
+class CublasError : public FailedCall {
  public:
   /// `device` is the calling thread's current device, or -1 if it could not be read.
   CublasError(cublasStatus_t status, const char* call, const char* file, int line, int device);
 
-  cublasStatus_t status() const { return status_; }
-  int device() const { return device_; }
-  /// The source text of the call.
-  const std::string& call() const { return call_; }
+  cublasStatus_t status() const { return status_; }  ///< what the call returned
 
  private:
   cublasStatus_t status_;
-  int device_;
-  std::string call_;
 };
 
 /// Throws the CublasError of `status`. Reads the current device, and changes no CUDA state.

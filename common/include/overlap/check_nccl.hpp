@@ -3,8 +3,7 @@
 
 #include <nccl.h>
 
-#include <stdexcept>
-#include <string>
+#include "overlap/failed_call.hpp"
 
 namespace overlap {
 
@@ -12,25 +11,15 @@ namespace overlap {
 /// "ring_all_gather.cuh:41: ncclSend(...): invalid argument, device 0". A call that fails between
 /// ncclGroupStart() and ncclGroupEnd() leaves the group open: the thread must make no further NCCL call but
 /// ncclCommAbort.
-class NcclError : public std::runtime_error {
+class NcclError : public FailedCall {
  public:
   /// `device` is the calling thread's current device, or -1 if it could not be read.
   NcclError(ncclResult_t code, const char* call, const char* file, int line, int device);
-  /// The same error, its text preceded by `where`, such as "rank 3: ".
-  NcclError(const NcclError& error, const std::string& where);
 
   ncclResult_t code() const { return code_; }  ///< what the call returned
-  int device() const { return device_; }       ///< the current device, or -1
-  /// What is known beyond the code when it is thrown (backend::error_detail(), or what NCCL itself says); "" if
-  /// nothing is.
-  const std::string& detail() const { return detail_; }
-  /// The source text of the call.
-  const std::string& call() const { return call_; }
 
  private:
   ncclResult_t code_;
-  int device_;
-  std::string call_, detail_;
 };
 
 /// Throws the NcclError of `code`. Reads the current device, and changes no CUDA state.

@@ -3,6 +3,7 @@
 // aborted.
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <nccl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -176,6 +177,14 @@ class CudaTeam final : public Team {
     const std::lock_guard lock(registry_);
     std::erase_if(words_, [&](const SignalWords& known) { return known.awaited == awaited; });
   }
+  void add(ncclComm* communicator) override {
+    const std::lock_guard lock(registry_);
+    communicators_.push_back(communicator);
+  }
+  bool remove(ncclComm* communicator) override {
+    const std::lock_guard lock(registry_);
+    return std::erase(communicators_, communicator) > 0;
+  }
 
  private:
   /// The word's value, read by a stream that waits for nothing; none if the GPU does not answer.
@@ -213,7 +222,10 @@ class CudaTeam final : public Team {
       std::vector<std::thread> openers;
       for (int device = SignalWords::kPinned; device < devices_; ++device)
         openers.emplace_back([this, device] { open(device); });
+      for (ncclComm* communicator : communicators_)
+        openers.emplace_back([communicator] { ncclCommAbort(communicator); });
       for (std::thread& opener : openers) opener.join();
+      communicators_.clear();
     }
     const std::lock_guard lock(mutex_);
     opened_ = true;
@@ -280,6 +292,7 @@ class CudaTeam final : public Team {
 
   std::mutex registry_;
   std::vector<SignalWords> words_;
+  std::vector<ncclComm*> communicators_;
   std::string waits_;
 };
 
