@@ -1,6 +1,7 @@
 // A program whose rank 1 fails, or waits for ever, while the others wait: what becomes of it is tested by
 // failing_test.py.
 #include <cuda_runtime.h>
+#include <nccl.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "overlap/chapter.hpp"
+#include "overlap/check_nccl.hpp"
 #include "overlap/error.hpp"
 #include "overlap/gate.hpp"
 #include "overlap/peer_buffer.hpp"
@@ -63,6 +65,17 @@ void run(Rank& rank, const std::string& where) {
     gate.close(stream);
     if (fails) throw std::runtime_error("planted");
     gate.open();
+    rank.synchronize(stream);
+  } else if (where == "collective") {
+    PeerBuffer<int> numbers(rank, 1000);
+    const auto sum = [&] {
+      NCCL_CHECK(ncclAllReduce(numbers.local(), numbers.local(), numbers.size(), ncclInt, ncclSum,
+                               rank.nccl(), stream));
+    };
+    sum();
+    rank.synchronize(stream);
+    if (fails) fail(rank);
+    sum();
     rank.synchronize(stream);
   } else if (where == "kernel") {
     if (fails) fail(rank);

@@ -22,10 +22,10 @@ class FailingTest(unittest.TestCase):
             self.assertIn(text, done.stderr)
 
     def test_rank_that_throws(self) -> None:
-        for where in ("stream", "barrier", "constructor", "destructor", "gate", "kernel"):
+        for where in ("stream", "barrier", "constructor", "destructor", "gate", "kernel", "collective"):
             for size in SIZES:
-                if where == "kernel" and BACKEND == "cuda":
-                    size = 2  # a kernel that spins wants a GPU of its own
+                if where in ("kernel", "collective") and BACKEND == "cuda":
+                    size = 2  # a kernel that spins wants a GPU of its own, and so does NCCL
                 with self.subTest(where=where, size=size):
                     done = run(where, "--gpus", str(size))
                     self.expect(done, 2, "failing: rank 1: planted\n")

@@ -1,7 +1,9 @@
 // Ranks, memory that all of them reach, and signals. The same tests on real GPUs, where ranks share a GPU if
 // there are too few.
+#include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
+#include <nccl.h>
 
 #include <chrono>
 #include <exception>
@@ -11,6 +13,8 @@
 #include <vector>
 
 #include "overlap/backend.hpp"
+#include "overlap/check_cublas.hpp"
+#include "overlap/check_nccl.hpp"
 #include "overlap/error.hpp"
 #include "overlap/peer_buffer.hpp"
 #include "overlap/ranks.hpp"
@@ -170,6 +174,42 @@ TEST_P(RanksTest, SeveralStreamsMayAwaitOneSignal) {
     std::vector<int> found(3);
     CUDA_CHECK(cudaMemcpy(found.data(), data.local(), data.bytes(), cudaMemcpyDeviceToHost));
     EXPECT_EQ(found, (std::vector<int>{40, 41, 42}));
+  });
+}
+
+TEST_P(RanksTest, EachHasItsCommunicatorAndItsCublasHandle) {
+  int gpus = 0;
+  CUDA_CHECK(cudaGetDeviceCount(&gpus));
+  run_ranks(GetParam(), [&](Rank& rank) {
+    const cudaStream_t stream = rank.stream();
+    EXPECT_EQ(rank.stream(), stream) << "made once";
+    EXPECT_EQ(rank.cublas(), rank.cublas());
+    // 2 x 2 from 2 x 1 and 1 x 2, column-major; then the sum over all ranks.
+    DeviceBuffer<float> a(rank.device(), 2), c(rank.device(), 4);
+    const float one = 1, zero = 0, host_a[] = {1.0f + rank.id(), 2};
+    CUDA_CHECK(cudaMemcpy(a.data(), host_a, a.bytes(), cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaDeviceSynchronize());
+    CUBLAS_CHECK(cublasSetStream(rank.cublas(), stream));
+    CUBLAS_CHECK(cublasSgemm(rank.cublas(), CUBLAS_OP_N, CUBLAS_OP_T, 2, 2, 1, &one, a.data(), 2, a.data(), 2,
+                             &zero, c.data(), 2));
+    if (rank.shares_gpu()) {
+      EXPECT_THROW(rank.nccl(), Skip);
+      rank.synchronize(stream);
+      return;
+    }
+    EXPECT_EQ(rank.nccl(), rank.nccl());
+    NCCL_CHECK(ncclAllReduce(c.data(), c.data(), c.size(), ncclFloat, ncclSum, rank.nccl(), stream));
+    rank.synchronize(stream);
+    std::vector<float> found(4), expected(4);
+    CUDA_CHECK(cudaMemcpy(found.data(), c.data(), c.bytes(), cudaMemcpyDeviceToHost));
+    for (int id = 0; id < rank.size(); ++id) {
+      const float first = 1.0f + id;
+      expected[0] += first * first;
+      expected[1] += 2 * first;
+      expected[2] += 2 * first;
+      expected[3] += 4;
+    }
+    EXPECT_EQ(found, expected);
   });
 }
 
