@@ -6,6 +6,8 @@
 #include <climits>
 #include <cstddef>
 
+#include "cuda_bf16.h"
+#include "cuda_fp16.h"
 #include "cuda_runtime.h"
 
 #define NCCL_MAJOR 2

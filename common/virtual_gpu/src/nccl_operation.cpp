@@ -97,6 +97,7 @@ void NcclOperation::step(const Step& step) {
 }
 
 void NcclOperation::start_channel(double time) {
+  occupied_from = channels_.empty() ? time : std::min(occupied_from, time);
   channels_.push_back({place_.multiprocessor, device_.multiprocessors.occupy(footprint_, place_)});
   arrival_ = std::max(arrival_, time);
   if (channels_.size() == channels_wanted_) arrive();

@@ -28,6 +28,7 @@ class NcclOperation final : public Operation {
   std::string describe() const override;
   std::string progress() const override;
   bool touches(const void* memory, std::size_t bytes) const override;
+  bool only_waits() const override { return aborted_; }
 
  private:
   struct Part {

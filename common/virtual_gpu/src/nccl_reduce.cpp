@@ -5,30 +5,21 @@
 #include <cstring>
 #include <type_traits>
 
-#include "half_bits.hpp"
-
 namespace vgpu::nccl {
 namespace {
 
-// How elements lie in memory, and what they are computed in.
+/// What elements of type T are computed in.
 template <class T>
-struct Plain {
-  using Stored = T;
-  using Value = T;
-  static Value load(Stored stored) { return stored; }
-  static Stored store(Value value) { return value; }
+struct Computed {
+  using Type = T;
 };
-struct F16 {
-  using Stored = std::uint16_t;
-  using Value = float;
-  static Value load(Stored stored) { return float_from_f16(stored); }
-  static Stored store(Value value) { return f16_from_float(value); }
+template <>
+struct Computed<__half> {
+  using Type = float;
 };
-struct Bf16 {
-  using Stored = std::uint16_t;
-  using Value = float;
-  static Value load(Stored stored) { return float_from_bf16(stored); }
-  static Stored store(Value value) { return bf16_from_float(value); }
+template <>
+struct Computed<__nv_bfloat16> {
+  using Type = float;
 };
 
 template <class T>
@@ -59,22 +50,21 @@ T combine(ncclRedOp_t op, T a, T b) {
   }
 }
 
-template <class Element>
+template <class T>
 std::vector<std::byte> reduce_as(const std::vector<const std::byte*>& inputs, std::size_t count,
                                  ncclRedOp_t op) {
-  using Stored = typename Element::Stored;
-  using Value = typename Element::Value;
+  using Value = typename Computed<T>::Type;
   const auto ranks = static_cast<Value>(inputs.size());
   const auto load = [&](const std::byte* input, std::size_t i) {
-    Stored stored;
-    std::memcpy(&stored, input + i * sizeof(Stored), sizeof(Stored));
-    Value value = Element::load(stored);
+    T stored;
+    std::memcpy(&stored, input + i * sizeof(T), sizeof(T));
+    auto value = static_cast<Value>(stored);
     if constexpr (std::is_floating_point_v<Value>) {
       if (op == ncclAvg) value *= Value{1} / ranks;
     }
     return value;
   };
-  std::vector<std::byte> result(count * sizeof(Stored));
+  std::vector<std::byte> result(count * sizeof(T));
   for (std::size_t i = 0; i < count; ++i) {
     Value sum = load(inputs[0], i);
     for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
@@ -83,8 +73,8 @@ std::vector<std::byte> reduce_as(const std::vector<const std::byte*>& inputs, st
     if constexpr (!std::is_floating_point_v<Value>) {
       if (op == ncclAvg) sum = static_cast<Value>(sum / ranks);
     }
-    const Stored stored = Element::store(sum);
-    std::memcpy(result.data() + i * sizeof(Stored), &stored, sizeof(Stored));
+    const T stored = static_cast<T>(sum);
+    std::memcpy(result.data() + i * sizeof(T), &stored, sizeof(T));
   }
   return result;
 }
@@ -115,25 +105,25 @@ std::vector<std::byte> reduce(const std::vector<const std::byte*>& inputs, std::
                               ncclDataType_t type, ncclRedOp_t op) {
   switch (type) {
     case ncclInt8:
-      return reduce_as<Plain<std::int8_t>>(inputs, count, op);
+      return reduce_as<std::int8_t>(inputs, count, op);
     case ncclUint8:
-      return reduce_as<Plain<std::uint8_t>>(inputs, count, op);
+      return reduce_as<std::uint8_t>(inputs, count, op);
     case ncclInt32:
-      return reduce_as<Plain<std::int32_t>>(inputs, count, op);
+      return reduce_as<std::int32_t>(inputs, count, op);
     case ncclUint32:
-      return reduce_as<Plain<std::uint32_t>>(inputs, count, op);
+      return reduce_as<std::uint32_t>(inputs, count, op);
     case ncclInt64:
-      return reduce_as<Plain<std::int64_t>>(inputs, count, op);
+      return reduce_as<std::int64_t>(inputs, count, op);
     case ncclUint64:
-      return reduce_as<Plain<std::uint64_t>>(inputs, count, op);
+      return reduce_as<std::uint64_t>(inputs, count, op);
     case ncclFloat16:
-      return reduce_as<F16>(inputs, count, op);
+      return reduce_as<__half>(inputs, count, op);
     case ncclFloat32:
-      return reduce_as<Plain<float>>(inputs, count, op);
+      return reduce_as<float>(inputs, count, op);
     case ncclFloat64:
-      return reduce_as<Plain<double>>(inputs, count, op);
+      return reduce_as<double>(inputs, count, op);
     case ncclBfloat16:
-      return reduce_as<Bf16>(inputs, count, op);
+      return reduce_as<__nv_bfloat16>(inputs, count, op);
   }
   return {};
 }

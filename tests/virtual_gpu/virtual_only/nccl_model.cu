@@ -1,10 +1,13 @@
 // Virtual NCCL's bytes and modelled times: bytes exactly, times by their order.
+#include <cublas_v2.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "nccl_virtual_test.hpp"
+#include "vgpu/timeline.hpp"
 
 namespace virtual_only {
 namespace {
@@ -221,6 +224,47 @@ TEST_F(NcclModelTest, ACollectiveTakesMultiprocessorsFromAKernel) {
   EXPECT_GT(product(8, true), 1.5 * wave);
 }
 
+// A matrix product's tiles fill a multiprocessor each: beside a collective that holds one of 8, 8 tiles need
+// a second wave.
+TEST_F(NcclModelTest, ACollectiveTakesMultiprocessorsFromAProduct) {
+  make_ranks(2);
+  require(cudaSetDevice(0));
+  const cudaStream_t compute = new_stream();
+  cublasHandle_t handle = nullptr;
+  ASSERT_EQ(cublasCreate(&handle), CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cublasSetStream(handle, compute), CUBLAS_STATUS_SUCCESS);
+  constexpr int kTileRows = 64, kTileColumns = 128, kInner = 64;
+  float* memory = nullptr;
+  require(cudaMalloc(&memory,
+                     9 * kTileRows * (kInner + kTileColumns) * sizeof(float) + kInner * kTileColumns * 4));
+  require(cudaMemset(memory, 0,
+                     9 * kTileRows * (kInner + kTileColumns) * sizeof(float) + kInner * kTileColumns * 4));
+  require(cudaDeviceSynchronize());
+  const auto product = [&](int tiles, bool beside) {
+    const int rows = tiles * kTileRows;
+    const float one = 1, zero = 0;
+    float *a = memory, *b = a + rows * kInner, *c = b + kInner * kTileColumns;
+    const cudaEvent_t start = new_event(), stop = new_event();
+    if (beside) require(all_reduce(0, 1000));  // it holds its multiprocessor until rank 1 comes
+    EXPECT_EQ(cudaStreamQuery(compute), cudaSuccess);
+    require(cudaEventRecord(start, compute));
+    EXPECT_EQ(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, rows, kTileColumns, kInner, &one, a, rows, b,
+                          kInner, &zero, c, rows),
+              CUBLAS_STATUS_SUCCESS);
+    require(cudaEventRecord(stop, compute));
+    require(cudaEventSynchronize(stop));
+    if (beside) require(all_reduce(1, 1000));
+    synchronize();
+    float milliseconds = 0;
+    require(cudaEventElapsedTime(&milliseconds, start, stop));
+    return milliseconds;
+  };
+  const float wave = product(8, false);
+  EXPECT_GT(product(9, false), 1.5 * wave);
+  EXPECT_NEAR(product(7, true), wave, 0.05 * wave);
+  EXPECT_GT(product(8, true), 1.5 * wave);
+}
+
 /// The machine "small" without peer access, and with a slow way to the host.
 std::string machine_without_peer_access() {
   nlohmann::json machine;
@@ -252,6 +296,51 @@ TEST_F(NcclModelTest, OneRankCopiesWithoutAKernel) {
   communicators.clear(), streams.clear(), data.clear();
   make_ranks(2);
   EXPECT_LT(one, 0.5 * time_of([&](int rank) { return all_reduce(rank, 1); }));
+}
+
+// 2048 + 1 is no half: rounding after each step would lose both ones.
+TEST_F(NcclModelTest, SixteenBitSumsAreRoundedOnce) {
+  make_ranks(3);
+  const auto sum = [&](auto large, ncclDataType_t type) {
+    using T = decltype(large);
+    std::vector<T*> places;
+    for (int rank = 0; rank < 3; ++rank) {
+      require(cudaSetDevice(rank));
+      places.push_back(device_words<T>(1, rank == 0 ? large : T(1.0f)));
+    }
+    require(ncclGroupStart());
+    for (int rank = 0; rank < 3; ++rank) {
+      require(
+          ncclAllReduce(places[rank], places[rank], 1, type, ncclSum, communicators[rank], streams[rank]));
+    }
+    require(ncclGroupEnd());
+    synchronize();
+    return static_cast<float>(word(places[2]));
+  };
+  EXPECT_EQ(sum(__half(2048.0f), ncclFloat16), 2050);
+  EXPECT_EQ(sum(__nv_bfloat16(256.0f), ncclBfloat16), 258);
+}
+
+// From when its channels run on, waiting for the others included: it occupies multiprocessors all that time.
+TEST_F(NcclModelTest, TimelineShowsHowLongMultiprocessorsAreTaken) {
+  make_ranks(2);
+  vgpu::record_timeline();
+  set<<<1, 1, 0, streams[1]>>>(data[1], 3);
+  require(all_reduce(0, 10));
+  for (int i = 0; i < 100; ++i) require(cudaMemsetAsync(data[1] + kRoom / 2, 0, 4, streams[1]));
+  require(all_reduce(1, 10));
+  synchronize();
+  std::vector<vgpu::TimelineEntry> calls;
+  for (const vgpu::TimelineEntry& entry : vgpu::timeline()) {
+    if (entry.work.name == "ncclAllReduce of 40 bytes") calls.push_back(entry);
+  }
+  ASSERT_EQ(calls.size(), 2u);
+  if (calls[0].device == 1) std::swap(calls[0], calls[1]);
+  EXPECT_EQ(calls[0].device, 0);
+  EXPECT_EQ(calls[1].device, 1);
+  EXPECT_EQ(calls[0].work.kind, "kernel");
+  EXPECT_LT(calls[0].begin, calls[1].begin);
+  EXPECT_EQ(calls[0].end, calls[1].end);
 }
 
 // A peer copy and a collective share the link.
