@@ -46,13 +46,20 @@ std::span<const T> row_of(std::span<const T> matrix, std::int64_t row, std::int6
   return matrix.subspan(static_cast<std::size_t>(row * columns), static_cast<std::size_t>(columns));
 }
 
-// `value(i)` for i = 0 ... count - 1, each computed once, on all hardware threads.
+// Rows of that many elements that are worth a thread of their own.
+std::int64_t rows_for_a_thread(std::int64_t elements) {
+  constexpr std::int64_t kElements = 1 << 15;
+  return std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(1, elements));
+}
+
+// `value(i)` for i = 0 ... count - 1, each computed once from `elements` elements, on all hardware threads.
 template <typename Value>
-Integers for_each_row(std::int64_t count, const Value& value) {
+Integers for_each_row(std::int64_t count, std::int64_t elements, const Value& value) {
   Integers values(static_cast<std::size_t>(count));
-  parallel_shares(count, [&](Range rows) {
+  const auto compute = [&](Range rows) {
     for (std::int64_t i = rows.begin; i < rows.end; ++i) values[static_cast<std::size_t>(i)] = value(i);
-  });
+  };
+  parallel_shares(count, compute, rows_for_a_thread(elements));
   return values;
 }
 
@@ -85,11 +92,11 @@ class ProductCheck {
   ProductCheck(MatmulShape shape, std::span<const T> a, std::span<const T> b, std::span<const Out> c,
                const Shard& shard)
       : shape_(shape), a_(a), b_(b), c_(c), shard_(shard) {
-    const Integers b_largest =
-        for_each_row(shape.k, [&](std::int64_t k) { return largest_magnitude(row_of(b_, k, shape_.n)); });
+    const Integers b_largest = for_each_row(
+        shape.k, shape.n, [&](std::int64_t k) { return largest_magnitude(row_of(b_, k, shape_.n)); });
     const std::int64_t b_max = shape.k == 0 ? 0 : *std::max_element(b_largest.begin(), b_largest.end());
-    limits_ =
-        for_each_row(shape.m, [&](std::int64_t i) { return sum_of_magnitudes(row_of(a_, i, shape_.k)); });
+    limits_ = for_each_row(shape.m, shape.k,
+                           [&](std::int64_t i) { return sum_of_magnitudes(row_of(a_, i, shape_.k)); });
     const std::int64_t a_max = shape.m == 0 ? 0 : *std::max_element(limits_.begin(), limits_.end());
     const std::int64_t columns = std::max<std::int64_t>(shape.n, 1);
     // a_max b_max n < 2^32, by divisions, which do not overflow.
@@ -110,12 +117,13 @@ class ProductCheck {
       x[j] = 1 + static_cast<std::int64_t>(below(kLargestX, random.at(j)));
     }
     const Integers bx =
-        for_each_row(shape_.k, [&](std::int64_t k) { return dot(row_of(b_, k, shape_.n), x); });
-    parallel_shares(shape_.m, [&](Range rows) {
+        for_each_row(shape_.k, shape_.n, [&](std::int64_t k) { return dot(row_of(b_, k, shape_.n), x); });
+    const auto compare = [&](Range rows) {
       for (std::int64_t i = rows.begin; i < rows.end; ++i) {
         if (dot(row_of(a_, i, shape_.k), bx) != row_times(i, x)) wrong_[static_cast<std::size_t>(i)] = 1;
       }
-    });
+    };
+    parallel_shares(shape_.m, compare, rows_for_a_thread(shape_.k + shape_.n));
   }
 
   Verification result(int vectors) const {

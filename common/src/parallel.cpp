@@ -7,9 +7,12 @@
 
 namespace overlap {
 
-void parallel_shares(std::int64_t total, const std::function<void(Range)>& work) {
+void parallel_shares(std::int64_t total, const std::function<void(Range)>& work,
+                     std::int64_t smallest_share) {
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  const auto threads = static_cast<int>(std::min(cores, total));
+  const std::int64_t shares = std::max<std::int64_t>(std::min<std::int64_t>(total, 1),
+                                                     total / std::max<std::int64_t>(1, smallest_share));
+  const auto threads = static_cast<int>(std::min(cores, shares));
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(std::max(threads, 0)));
 
   // An exception that leaves a thread ends the process, so each share keeps its own.

@@ -40,19 +40,28 @@ __global__ void ping_pong(T* mine, T* theirs, unsigned rounds, bool begins, cons
   *clocks = clock64() - start;
 }
 
-/// Tells every GPU that this one has started, and takes the time until all have.
+/// Tells every GPU that this one is there, and waits until all are.
 template <class T>
-__global__ void meet(T* const* flags, int rank, int ranks, unsigned round, const volatile unsigned* stop,
-                     long long* clocks) {
+__device__ long long meet_once(T* const* flags, int rank, int ranks, unsigned round,
+                               const volatile unsigned* stop) {
   unsigned looks = 0;
   const long long start = clock64();
   for (int peer = 0; peer < ranks; ++peer) Flag(flags[peer][rank]).store(round, cuda::memory_order_release);
   for (int peer = 0; peer < ranks; ++peer) {
     while (Flag(flags[rank][peer]).load(cuda::memory_order_acquire) < round) {
-      if (++looks % 1024 == 0 && *stop != 0) return;
+      if (++looks % 1024 == 0 && *stop != 0) return 0;
     }
   }
-  *clocks = clock64() - start;
+  return clock64() - start;
+}
+
+/// The GPUs meet twice. The first time some wait for the last one to start; the second time all start
+/// together.
+template <class T>
+__global__ void meet(T* const* flags, int rank, int ranks, unsigned round, const volatile unsigned* stop,
+                     long long* clocks) {
+  clocks[0] = meet_once(flags, rank, ranks, 2 * round, stop);
+  clocks[1] = meet_once(flags, rank, ranks, 2 * round + 1, stop);
 }
 
 template <class T>
@@ -90,8 +99,7 @@ void measure_signals(Rank& rank) {
   line(rank, "signal there and back, by streams", by_streams / kRounds, "us");
 }
 
-/// Returns the round trip in clocks of rank 0's GPU.
-double measure_flags(Rank& rank, double& clocks_per_us) {
+void measure_flags(Rank& rank, double& clocks_per_us) {
   constexpr unsigned kRounds = 1000;
   PeerBuffer<unsigned> flags(rank, 1);
   PinnedBuffer<long long> clocks(1);
@@ -120,17 +128,16 @@ double measure_flags(Rank& rank, double& clocks_per_us) {
   const double total_us = rank.exchange(us).front();
   clocks_per_us = total / total_us;
   line(rank, "flag there and back, by kernels", total_us / kRounds, "us");
-  return total / kRounds;
 }
 
-void measure_gate(Rank& rank, double round_trip_clocks, double clocks_per_us) {
+void measure_gate(Rank& rank, double clocks_per_us) {
   PeerBuffer<unsigned> flags(rank, static_cast<std::size_t>(rank.size()));
   CUDA_CHECK(cudaMemset(flags.local(), 0, flags.bytes()));
   std::vector<unsigned*> addresses;
   for (int peer = 0; peer < rank.size(); ++peer) addresses.push_back(flags.on(peer));
   const DeviceBuffer<unsigned*> table(rank.device(), addresses.size());
   CUDA_CHECK(cudaMemcpy(table.data(), addresses.data(), table.bytes(), cudaMemcpyHostToDevice));
-  PinnedBuffer<long long> clocks(1);
+  PinnedBuffer<long long> clocks(2);
   meet<<<1, 1, 0, rank.stream()>>>(table.data(), 0, 0, 0u, rank.stop_word(),
                                    clocks.data());  // loads the kernel
   CUDA_CHECK(cudaDeviceSynchronize());
@@ -143,8 +150,9 @@ void measure_gate(Rank& rank, double round_trip_clocks, double clocks_per_us) {
     CUDA_CHECK(cudaGetLastError());
     gate.open();
     rank.synchronize(rank.stream());
-    const double longest = largest(rank, static_cast<double>(*clocks.data()));
-    if (round > 5) skews.push_back(std::max(0.0, (longest - round_trip_clocks / 2) / clocks_per_us));
+    const double first = largest(rank, static_cast<double>(clocks[0]));
+    const double second = largest(rank, static_cast<double>(clocks[1]));
+    if (round > 5) skews.push_back(std::max(0.0, (first - second) / clocks_per_us));
   }
   const Summary summary = summarise(skews);
   line(rank, "gate: first GPU to last, median", summary.median, "us");
@@ -219,8 +227,8 @@ void measure(int gpus) {
     rank.synchronize(rank.stream());
     measure_signals(rank);
     double clocks_per_us = 0;
-    const double round_trip = measure_flags(rank, clocks_per_us);
-    measure_gate(rank, round_trip, clocks_per_us);
+    measure_flags(rank, clocks_per_us);
+    measure_gate(rank, clocks_per_us);
     measure_host_calls(rank);
     for (const std::size_t megabytes : {1, 8, 64}) measure_copies(rank, megabytes);
   });

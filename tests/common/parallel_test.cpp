@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,23 @@ TEST(ParallelSharesTest, EachIndexOnce) {
       for (std::int64_t i = share.begin; i < share.end; ++i) ++visits[static_cast<std::size_t>(i)];
     });
     EXPECT_EQ(visits, std::vector<int>(static_cast<std::size_t>(total), 1));
+  }
+}
+
+TEST(ParallelSharesTest, SharesAreNoSmallerThanAskedFor) {
+  for (const std::int64_t total : {1, 99, 100, 101, 350}) {
+    std::atomic<std::int64_t> covered = 0, smallest = total;
+    parallel_shares(
+        total,
+        [&](Range share) {
+          covered += share.size();
+          for (std::int64_t seen = smallest;
+               share.size() < seen && !smallest.compare_exchange_weak(seen, share.size());) {
+          }
+        },
+        100);
+    EXPECT_EQ(covered, total);
+    EXPECT_GE(smallest, std::min<std::int64_t>(total, 100));
   }
 }
 

@@ -29,7 +29,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, RanksNcclTest, testing::Values(1, 2, 3, 4, 8));
 class Communicator {
  public:
   explicit Communicator(Rank& rank) {
-    struct Id {  // NCCL's type has no name of its own, and nvcc 13.0 breaks off at a std::vector of such a type
+    struct Id {  // NCCL's type has no name of its own, and nvcc 13.0 breaks off at a std::vector of such a
+                 // type
       ncclUniqueId value;
     } id{};
     if (rank.id() == 0) NCCL_CHECK(ncclGetUniqueId(&id.value));
