@@ -14,6 +14,9 @@ NOT_OURS = {".git", ".deps", "build", "__pycache__"}
 # Chapters compile unchanged for virtual and for real GPUs, so they must not look at which of the two it is.
 CONDITIONAL = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif|else)\b")
 
+# Ranks are fibers of one thread on virtual GPUs: who blocks that thread stops all of them.
+BLOCKING = re.compile(r"\b(?:std::(?:\w*mutex|condition_variable\w*|barrier|latch|\w*semaphore)|thread_local)\b")
+
 # The folders that every Linux system has. Any other absolute path is one of somebody's own machine.
 SYSTEM_FOLDERS = {"bin", "dev", "etc", "lib", "lib64", "opt", "proc", "sbin", "sys", "tmp", "usr", "var"}
 INVENTED = {"a", "nothing", "nowhere", "missing"}  # folders that tests make up
@@ -44,6 +47,12 @@ def conditionals(paths: List[pathlib.Path]) -> List[str]:
     return [f"{path}:{number}: {text}" for path in paths for number, text in lines(path) if CONDITIONAL.match(text)]
 
 
+def blocking(paths: List[pathlib.Path]) -> List[str]:
+    """The lines of code that block an operating system thread, or belong to one, as file:line: text."""
+    return [f"{path}:{number}: {text}" for path in paths for number, text in lines(path)
+            if BLOCKING.search(text.split("//")[0])]
+
+
 def foreign_paths(paths: List[pathlib.Path], root: pathlib.Path) -> List[str]:
     """The lines that name a path outside the repository `root`, as file:line: path."""
     found = []
@@ -64,6 +73,14 @@ class RepositoryTest(unittest.TestCase):
                    if REPOSITORY / "chapters" in path.parents and path.suffix in (".cu", ".cuh")]
         self.assertTrue(sources)
         self.assertEqual(conditionals(sources), [])
+
+    def test_ranks_wait_for_each_other_only_by_what_knows_them(self) -> None:
+        apart = (REPOSITORY / "common" / "src" / "backend", REPOSITORY / "common" / "virtual_gpu")
+        sources = [path for path in files() if path.suffix in (".cu", ".cuh", ".cpp", ".hpp")
+                   and {REPOSITORY / "chapters", REPOSITORY / "common"} & set(path.parents)
+                   and not set(apart) & set(path.parents)]
+        self.assertGreater(len(sources), 30)
+        self.assertEqual(blocking(sources), [])
 
     def test_no_path_outside_the_repository(self) -> None:
         ours = [path for path in files() if path != pathlib.Path(__file__).resolve()]
@@ -87,6 +104,14 @@ class RulesTest(unittest.TestCase):
             self.assertEqual(conditionals([self.file]), [f"{self.file}:2: {text}"])
         self.file.write_text("#pragma once\n#include <if>\nif (a) {}\n// #if\n")
         self.assertEqual(conditionals([self.file]), [])
+
+    def test_blocking(self) -> None:
+        for text in ("std::mutex m;", "std::shared_mutex m;", "std::barrier b(2);", "std::condition_variable_any c;",
+                     "thread_local int x;", "std::counting_semaphore<2> s(0);", "const std::latch l(3);  // once"):
+            self.file.write_text(text)
+            self.assertEqual(blocking([self.file]), [f"{self.file}:1: {text}"])
+        self.file.write_text("// no std::mutex here\nrank.barrier();\nstd::atomic<int> x;\n")
+        self.assertEqual(blocking([self.file]), [])
 
     def test_foreign_paths(self) -> None:
         for text in ("see /home/someone/notes", '"/root/x"', "cd /srv/data", "(../../other/x)", "../../../a"):
