@@ -110,7 +110,7 @@ void Rank::synchronize(cudaStream_t stream) {
 
 bool Rank::stopping() const { return team_.stopping(); }
 
-const unsigned* Rank::stop_word() const { return team_.stop_word(); }
+unsigned* Rank::stop_word() const { return team_.stop_word(); }
 
 void Rank::exchange_bytes(const void* value, std::size_t bytes, void* all) {
   team_.slots[static_cast<std::size_t>(id_)] = value;

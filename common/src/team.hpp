@@ -45,7 +45,7 @@ class Team {
   /// Stops the run because of that rank. Only the first call does anything.
   virtual void stop(int rank) = 0;
   virtual bool stopping() const = 0;
-  virtual const unsigned* stop_word() const = 0;
+  virtual unsigned* stop_word() = 0;
   /// Called once a rank has caught its error. May end the process, if the GPU is beyond help.
   virtual void failed(int /*rank*/, const std::exception_ptr& /*error*/) {}
   /// For reports: what a rank is about to wait for; "" afterwards.

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <cuda/atomic>
 #include <string>
 #include <thread>
 
@@ -23,8 +24,9 @@ template <class T>
 __global__ void nothing(T*) {}
 
 template <class T>
-__global__ void spin(T* word, const volatile unsigned* stop) {
-  while (*stop == 0) __nanosleep(1000);
+__global__ void spin(T* word, unsigned* stop) {
+  const cuda::atomic_ref<unsigned, cuda::thread_scope_system> flag(*stop);
+  while (flag.load(cuda::memory_order_acquire) == 0) __nanosleep(1000);
   *word = 1;
 }
 
@@ -84,7 +86,7 @@ void run(Rank& rank, const std::string& where) {
   } else if (where == "fault") {  // a kernel that leaves its memory: the GPU can do nothing more
     if (fails) {
       nothing<<<1, 1, 0, stream>>>(data.local());
-      spin<<<1, 1, 0, stream>>>(static_cast<int*>(nullptr), reinterpret_cast<const unsigned*>(8));
+      spin<<<1, 1, 0, stream>>>(static_cast<int*>(nullptr), reinterpret_cast<unsigned*>(8));
     } else {
       arrived.await(0, stream);
     }

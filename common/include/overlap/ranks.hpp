@@ -65,8 +65,9 @@ class Rank {
   void synchronize(cudaStream_t stream);
   /// True once a rank has failed: no result, time or file may be written any more.
   bool stopping() const;
-  /// A word in pinned memory that becomes other than 0 when the run stops; kernels that spin look at it.
-  const unsigned* stop_word() const;
+  /// A word in pinned memory that becomes other than 0 when the run stops; kernels that spin look
+  /// at it, by cuda::atomic_ref with acquire.
+  unsigned* stop_word() const;
 
   /// Every rank's `value`, by rank. Collective.
   template <typename T>

@@ -158,7 +158,7 @@ class CudaTeam final : public Team {
     changed_.wait_for(lock, kPatience, [this] { return opened_; });
   }
   bool stopping() const override { return stopping_; }
-  const unsigned* stop_word() const override { return stop_word_.data(); }
+  unsigned* stop_word() override { return stop_word_.data(); }
 
   void failed(int rank, const std::exception_ptr& error) override {
     std::unique_lock lock(mutex_);

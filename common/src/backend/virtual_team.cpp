@@ -27,7 +27,7 @@ class VirtualTeam final : public Team {
     if (std::uncaught_exceptions() > 0) stop(rank);
   }
   bool stopping() const override { return __atomic_load_n(&stop_word_, __ATOMIC_ACQUIRE) != 0; }
-  const unsigned* stop_word() const override { return &stop_word_; }
+  unsigned* stop_word() override { return &stop_word_; }
 
  private:
   int size_;

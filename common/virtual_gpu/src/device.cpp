@@ -133,8 +133,8 @@ Stream& Device::add_stream(bool blocking) {
   return *streams.back();
 }
 
-void Device::discard_work(double now) {
-  for (const auto& stream : streams) stream->discard(now);
+void Device::discard_work(double now, const void* order) {
+  for (const auto& stream : streams) stream->discard(now, order);
   multiprocessors.clear();
 }
 

@@ -112,7 +112,7 @@ class Device {
   /// Forgets destroyed streams whose work is done.
   void collect_streams();
   /// Gives up everything that its streams hold, at modelled time `now`, ns.
-  void discard_work(double now);
+  void discard_work(double now, const void* order);
 
   int id;
   std::vector<std::unique_ptr<Stream>> streams;  // the first is the legacy default stream

@@ -71,6 +71,8 @@ class HostThreads {
   const std::vector<std::unique_ptr<HostThread>>& all() const { return threads_; }
   bool several() const { return threads_.size() > 1; }
 
+  /// The address by which what comes before the end of run() is ordered.
+  const void* join_order() const { return &join_order_; }
   /// See vgpu::run_host_threads().
   void run(Runtime& runtime, int count, const std::function<void(int)>& body);
   /// Continues `thread`, whose wait is over. Returns when the caller's is.

@@ -191,7 +191,7 @@ void Runtime::throw_if_given_up() const {
 
 void Runtime::stop() {
   stopping_ = true;
-  for (const auto& device : devices) device->discard_work(host().now);
+  for (const auto& device : devices) device->discard_work(host().now, hosts.join_order());
 }
 
 void Runtime::report_deadlock() {

@@ -28,7 +28,9 @@ void Stream::pop(double end) {
   queue_.pop_front();
 }
 
-void Stream::discard(double now) {
+void Stream::discard(double now, const void* order) {
+  contexts.end_kernel();
+  hb::release(contexts.own(), order);
   for (const auto& operation : queue_) {
     operation->done->complete = true;
     operation->done->time = now;

@@ -24,7 +24,8 @@ class Stream {
   Operation* head() const { return queue_.empty() ? nullptr : queue_.front().get(); }
   void pop(double end);
   /// Gives up all operations; to whom waits for them they are complete.
-  void discard(double now);
+  /// What its threads have done comes before whatever acquires `order`.
+  void discard(double now, const void* order);
   /// True if the head may begin; `time` gets the modelled time at which it does.
   bool can_begin(double& time) const;
   /// Completion of all that has been enqueued so far; nullptr if nothing has.
