@@ -129,7 +129,7 @@ decltype(auto) visit_one_of(ElementType type, Function&& function) {
 
 /// Calls `function` with the TypeTag of `type` and returns what it returns:
 ///   visit_type<__half, __nv_bfloat16>(options.type, [&](auto tag) {
-///     using T = typename decltype(tag)::type; ...
+///     using T = typename decltype(tag) type; ...
 ///   });
 /// The function is compiled for the types in <...>; without them for all four. It returns the same type for
 /// each. Throws std::invalid_argument if `type` is none of them.
