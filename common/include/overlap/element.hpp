@@ -128,9 +128,11 @@ decltype(auto) visit_one_of(ElementType type, Function&& function) {
 }  // namespace detail
 
 /// Calls `function` with the TypeTag of `type` and returns what it returns:
+/// \code
 ///   visit_type<__half, __nv_bfloat16>(options.type, [&](auto tag) {
-///     using T = typename decltype(tag) type; ...
+///     using T = typename decltype(tag)::type; ...
 ///   });
+/// \endcode
 /// The function is compiled for the types in <...>; without them for all four. It returns the same type for
 /// each. Throws std::invalid_argument if `type` is none of them.
 template <Element... Types, typename Function>
