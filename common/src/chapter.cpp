@@ -122,7 +122,7 @@ int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
       chapter.name,
       [&] {
         backend::prepare();
-        options->gpus = usable_gpus(*options, chapter);
+        options->use_gpus(usable_gpus(*options, chapter), chapter.defaults());
         if (!options->timeline.empty()) backend::record_timeline();
         program(*options);
       },

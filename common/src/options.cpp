@@ -154,8 +154,13 @@ class CommandLine {
     app_.add_flag(name, given, help)->disable_flag_override()->group(group);
   }
 
-  void add_size(const std::string& name, const std::string& what, std::int64_t& size) {
-    add(kCommon, name, "SIZE", what + ", in elements (default " + std::to_string(size) + ")",
+  void add_size(const std::string& name, const std::string& what, std::int64_t MatmulShape::*member) {
+    const std::int64_t fixed = chapter_.defaults().shape.*member,
+                       growing = chapter_.defaults().per_gpu.*member;
+    std::string usual = fixed > 0 || growing == 0 ? std::to_string(fixed) : "";
+    if (growing > 0) usual += (usual.empty() ? "" : " and ") + std::to_string(growing) + " for each GPU";
+    std::int64_t& size = options_.given_shape.*member;
+    add(kCommon, name, "SIZE", what + ", in elements (default " + usual + ")",
         [&size](const std::string& option, const std::string& text) {
           size = number<std::int64_t>(option, text, 1, kMaxBytes);
         });
@@ -169,9 +174,9 @@ class CommandLine {
           options_.gpus = number<int>(option, text, 1, 16);
           options_.gpus_given = true;
         });
-    add_size("--m", "rows of A and C", options_.shape.m);
-    add_size("--n", "columns of B and C", options_.shape.n);
-    add_size("--k", "columns of A, rows of B", options_.shape.k);
+    add_size("--m", "rows of A and C", &MatmulShape::m);
+    add_size("--n", "columns of B and C", &MatmulShape::n);
+    add_size("--k", "columns of A, rows of B", &MatmulShape::k);
     add(kCommon, "--iterations", "COUNT",
         "timed runs, 1 to 10000 (default " + std::to_string(options_.iterations) + ")",
         [this](const std::string& option, const std::string& text) {
@@ -260,6 +265,20 @@ const ChapterDefaults& ChapterInfo::defaults() const {
   return backend::modelled_time() ? on_virtual_gpus : on_real_gpus;
 }
 
+MatmulShape ChapterDefaults::shape_on(int number_of_gpus) const {
+  return {shape.m + number_of_gpus * per_gpu.m, shape.n + number_of_gpus * per_gpu.n,
+          shape.k + number_of_gpus * per_gpu.k};
+}
+
+void Options::use_gpus(int number, const ChapterDefaults& defaults) {
+  const MatmulShape usual = defaults.shape_on(number);
+  const auto size = [&](std::int64_t MatmulShape::*member) {
+    return given_shape.*member > 0 ? given_shape.*member : usual.*member;
+  };
+  gpus = number;
+  shape = {size(&MatmulShape::m), size(&MatmulShape::n), size(&MatmulShape::k)};
+}
+
 bool Options::runs(std::string_view variant) const {
   return std::find(variants.begin(), variants.end(), variant) != variants.end();
 }
@@ -269,7 +288,6 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Ch
   const ChapterDefaults& defaults = chapter.defaults();
   Options options;
   options.gpus = defaults.gpus;
-  options.shape = defaults.shape;
   options.iterations = defaults.iterations;
   options.warmup = defaults.warmup;
   options.type = chapter.default_type;
@@ -282,6 +300,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Ch
     out << *answer;
     return std::nullopt;
   }
+  options.use_gpus(options.gpus, defaults);
   if (!options.timeline.empty() && options.timeline == options.json)
     throw UsageError("--timeline: '" + options.timeline + "' is the file of --json");
   check_matrix("A", "--m --k", options.shape.m, options.shape.k, options.type);

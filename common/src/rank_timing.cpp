@@ -64,7 +64,10 @@ std::vector<VariantTimes> time_variants(Rank& rank, const std::vector<TimedVaria
   for (const TimedVariant& variant : variants) stopwatch.host_ms(variant, 1);
   for (int i = -warmup; i < iterations; ++i) {
     for (std::size_t v = 0; v < variants.size(); ++v) {
+      const bool last = i == iterations - 1;
+      if (last && variants[v].before_last) variants[v].before_last();
       const double device = stopwatch.device_ms(variants[v]);
+      if (last && variants[v].after_last) variants[v].after_last();
       const double host = stopwatch.host_ms(variants[v], 1);
       if (i < 0) continue;
       samples[v].device_ms.push_back(device);

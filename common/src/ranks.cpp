@@ -4,6 +4,7 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <optional>
@@ -48,9 +49,10 @@ constexpr int kMaxRanks = 16;
 }  // namespace
 
 struct Rank::Handles {
-  std::optional<Stream> stream;
+  std::array<std::optional<Stream>, 2> compute;
+  std::array<std::optional<Stream>, 2> transfer;
   ncclComm_t nccl = nullptr;
-  cublasHandle_t cublas = nullptr;
+  std::array<cublasHandle_t, 2> cublas = {};
 };
 
 Rank::Rank(Team& team, int id, int size, int device, bool shares_gpu)
@@ -63,7 +65,9 @@ Rank::Rank(Team& team, int id, int size, int device, bool shares_gpu)
 
 Rank::~Rank() {
   detail::before_release();
-  if (handles_->cublas != nullptr) cublasDestroy(handles_->cublas);
+  for (const cublasHandle_t handle : handles_->cublas) {
+    if (handle != nullptr) cublasDestroy(handle);
+  }
   if (handles_->nccl == nullptr || !team_.remove(handles_->nccl)) return;  // aborted, if the run was stopped
   ncclCommDestroy(handles_->nccl);
 }
@@ -81,14 +85,26 @@ ncclComm_t Rank::nccl() {
   return handles_->nccl;
 }
 
-cublasHandle_t Rank::cublas() {
-  if (handles_->cublas == nullptr) CUBLAS_CHECK(cublasCreate(&handles_->cublas));
-  return handles_->cublas;
+cublasHandle_t Rank::cublas(int i) {
+  cublasHandle_t& handle = handles_->cublas.at(static_cast<std::size_t>(i));
+  if (handle == nullptr) CUBLAS_CHECK(cublasCreate(&handle));
+  return handle;
 }
 
 cudaStream_t Rank::stream() {
-  if (!handles_->stream) handles_->stream.emplace(device_);
-  return *handles_->stream;
+  if (!handles_->compute[0]) handles_->compute[0].emplace(device_);
+  return *handles_->compute[0];
+}
+
+cudaStream_t Rank::second_stream() {
+  if (!handles_->compute[1]) handles_->compute[1].emplace(device_);
+  return *handles_->compute[1];
+}
+
+cudaStream_t Rank::transfer_stream(int i) {
+  std::optional<Stream>& stream = handles_->transfer.at(static_cast<std::size_t>(i));
+  if (!stream) stream.emplace(device_, StreamPriority::kHigh);
+  return *stream;
 }
 
 void Rank::barrier() {

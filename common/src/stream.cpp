@@ -27,4 +27,18 @@ StreamPlace::~StreamPlace() {
   if (device_ >= 0) --streams[static_cast<std::size_t>(device_)];
 }
 
+void* allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  try {
+    CUDA_CHECK(cudaMalloc(&memory, bytes));
+  } catch (CudaError& error) {
+    std::size_t free = 0, total = 0;
+    if (error.code() != cudaErrorMemoryAllocation || cudaMemGetInfo(&free, &total) != cudaSuccess) throw;
+    error.add_detail(std::to_string(bytes >> 20) + " MiB are asked for, " + std::to_string(free >> 20) +
+                     " of " + std::to_string(total >> 20) + " MiB are free");
+    throw;
+  }
+  return memory;
+}
+
 }  // namespace overlap::detail

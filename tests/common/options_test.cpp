@@ -54,6 +54,18 @@ TEST(OptionsTest, Defaults) {
   EXPECT_EQ(options.backend.machine, "");
 }
 
+TEST(OptionsTest, SizesGrowWithTheGpusUnlessTheyAreGiven) {
+  const ChapterDefaults defaults = {.shape = {0, 7, 100}, .per_gpu = {10, 2, 0}};
+  EXPECT_EQ(defaults.shape_on(3), (MatmulShape{30, 13, 100}));
+  Options options;
+  options.use_gpus(2, defaults);
+  EXPECT_EQ(options.gpus, 2);
+  EXPECT_EQ(options.shape, (MatmulShape{20, 11, 100}));
+  options.given_shape = {5, 0, 6};
+  options.use_gpus(4, defaults);
+  EXPECT_EQ(options.shape, (MatmulShape{5, 15, 6}));
+}
+
 TEST(OptionsTest, AllAtOnce) {
   const Options options = parsed({"--gpus",     "16",        "--m",          "1",
                                   "--n",        "2",         "--k",          "3",

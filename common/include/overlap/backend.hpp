@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "overlap/element_type.hpp"
+
 namespace overlap {
 
 /// What only virtual GPUs can be asked for.
@@ -51,6 +53,10 @@ std::string failure_context();
 
 /// The hardware stamp of a result: names and values, in this order; "unknown" where a value cannot be had.
 std::vector<std::pair<std::string, std::string>> hardware();
+
+/// The highest rate of one GPU's products of dense matrices, in TFLOP/s, from its data sheet (for f32 without
+/// rounding the factors to TF32); 0 if it is not known.
+double peak_tflops(ElementType type);
 
 /// What computes the matrix products of cuBLAS, such as "OpenBLAS".
 std::string product_method();

@@ -21,6 +21,8 @@ class FailedCall : public std::runtime_error {
   const std::string& call() const { return call_; }
   /// What was known beyond the error's code when it was thrown (backend::error_detail()); "" if nothing was.
   const std::string& detail() const { return detail_; }
+  /// Adds what the caller knows.
+  void add_detail(const std::string& text) { detail_ += (detail_.empty() ? "" : ", ") + text; }
 
  private:
   int device_;

@@ -17,11 +17,14 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "overlap/check_cublas.hpp"
 #include "overlap/element.hpp"
 #include "overlap/error.hpp"
 #include "overlap/matrix.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/stream.hpp"
 
 namespace overlap {
 
@@ -103,6 +106,24 @@ void matmul_row_major(cublasHandle_t handle, cudaStream_t stream, MatmulShape sh
                       Out* c, const GemmOptions& options = {}) {
   matmul_row_major(handle, stream, shape, a, options.a == Layout::kTransposed ? shape.m : shape.k, b,
                    options.b == Layout::kTransposed ? shape.k : shape.n, c, shape.n, options);
+}
+
+/// Runs a product of each of these shapes once on `stream` of the rank, on memory of its own, and waits for
+/// it. Loading a kernel waits for the GPU; so every product has to run once before any stream of this GPU
+/// waits for a signal: in the constructors of algorithms. Out is the type of C.
+template <Floating T, typename Out = T>
+void warm_up_products(Rank& rank, cublasHandle_t handle, cudaStream_t stream,
+                      const std::vector<MatmulShape>& shapes, const GemmOptions& options = {}) {
+  for (const MatmulShape shape : shapes) {
+    if (shape.multiply_adds() == 0) continue;
+    const DeviceBuffer<T> a(rank.device(), shape.m * shape.k), b(rank.device(), shape.k * shape.n);
+    const DeviceBuffer<Out> c(rank.device(), shape.m * shape.n);
+    CUDA_CHECK(cudaMemsetAsync(c.data(), 0, c.bytes(), stream));
+    CUDA_CHECK(cudaMemsetAsync(a.data(), 0, a.bytes(), stream));
+    CUDA_CHECK(cudaMemsetAsync(b.data(), 0, b.bytes(), stream));
+    matmul_row_major(handle, stream, shape, a.data(), b.data(), c.data(), options);
+    rank.synchronize(stream);
+  }
 }
 
 }  // namespace overlap

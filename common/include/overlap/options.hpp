@@ -16,10 +16,14 @@ namespace overlap {
 
 /// What a chapter does where the user does not say otherwise.
 struct ChapterDefaults {
-  MatmulShape shape = {};  ///< of the whole problem
-  int gpus = 1;            ///< at most: fewer if fewer are there
-  int iterations = 1;      ///< timed runs
-  int warmup = 0;          ///< runs before them that are not timed
+  MatmulShape shape = {};    ///< of the whole problem, and
+  MatmulShape per_gpu = {};  ///< what each GPU adds to it
+  int gpus = 1;              ///< at most: fewer if fewer are there
+  int iterations = 1;        ///< timed runs
+  int warmup = 0;            ///< runs before them that are not timed
+
+  /// The sizes of the whole problem on so many GPUs.
+  MatmulShape shape_on(int number_of_gpus) const;
 };
 
 /// What a chapter is. (Every member has a default, so that a designated initialiser may leave it out.)
@@ -45,6 +49,7 @@ struct Options {
   int gpus = 1;                            ///< ranks, or GPUs of a program without ranks
   bool gpus_given = false;                 ///< if not, chapter_main() takes at most as many GPUs as there are
   MatmulShape shape = {};                  ///< of the whole problem, whatever the number of GPUs
+  MatmulShape given_shape = {};            ///< the sizes that the user gave, 0 where there is none
   ElementType type = ElementType::kInt32;  ///< of the matrices' elements
   int iterations = 1;                      ///< timed runs
   int warmup = 0;                          ///< runs before them that are not timed
@@ -59,6 +64,8 @@ struct Options {
 
   /// True if this variant was chosen.
   bool runs(std::string_view variant) const;
+  /// Takes so many GPUs, and the chapter's sizes for them where the user gave none.
+  void use_gpus(int number, const ChapterDefaults& defaults);
 };
 
 /// Reads the command line. --help and --list are answered on `out`; the result is then empty. Throws

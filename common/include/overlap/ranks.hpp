@@ -50,13 +50,18 @@ class Rank {
   int next() const { return (id_ + 1) % size_; }   ///< right neighbour in the ring
   int previous() const { return (id_ + size_ - 1) % size_; }  ///< left neighbour
 
-  /// A non-blocking stream of its GPU, made when it is first asked for.
+  /// Non-blocking streams of its GPU, each made when it is first asked for: the one that calls are made on, a
+  /// second one for products that overlap those of the first, and two of high priority for transfers.
+  /// Algorithms that run one after the other share them, so that eight ranks fit on one GPU (kMaxStreams).
   cudaStream_t stream();
+  cudaStream_t second_stream();
+  cudaStream_t transfer_stream(int i = 0);  ///< i is 0 or 1; throws std::out_of_range
   /// Its communicator of all ranks, made at the first call, which is collective. Throws Skip if ranks share a
   /// GPU.
   ncclComm* nccl();
-  /// Its cuBLAS handle, made at the first call. The stream is the caller's to set.
-  cublasContext* cublas();
+  /// Its cuBLAS handles 0 and 1, made at the first call. The stream is the caller's to set. Products that may
+  /// run at the same time on two streams take two handles: one handle's products may share a workspace.
+  cublasContext* cublas(int i = 0);
 
   /// Waits for all ranks. Throws RunStopped if one of them has failed.
   void barrier();

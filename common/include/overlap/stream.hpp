@@ -60,6 +60,9 @@ class Owner {
   Handle handle = nullptr;
 };
 
+// cudaMalloc on the current device. Throws CudaError; if there is too little memory, that says how much.
+void* allocate(std::size_t bytes);
+
 // The bytes of `elements` values of T. Throws std::length_error if they do not fit in a std::size_t.
 template <typename T>
 std::size_t checked_bytes(std::size_t elements) {
@@ -149,9 +152,7 @@ class DeviceBuffer {
     const std::size_t bytes = detail::checked_bytes<T>(elements);
     if (bytes == 0) return;
     const DeviceGuard guard(device);
-    void* memory = nullptr;
-    CUDA_CHECK(cudaMalloc(&memory, bytes));
-    memory_.handle = static_cast<T*>(memory);
+    memory_.handle = static_cast<T*>(detail::allocate(bytes));
   }
   /// Takes the memory over; `other` is empty afterwards.
   DeviceBuffer(DeviceBuffer&& other) noexcept

@@ -42,6 +42,9 @@ struct TimedVariant {
   /// Enqueues one call on this rank and returns without waiting for it. Other streams that it uses start
   /// after what `stream` holds, and `stream` waits for them at the end.
   std::function<void(cudaStream_t stream)> enqueue;
+  /// Called before and after the last call that is timed on the GPUs, if they are set: to poison its result,
+  /// and to look at it.
+  std::function<void()> before_last = {}, after_last = {};
 };
 
 /// Times of one variant, in milliseconds; the same on all ranks.

@@ -121,6 +121,26 @@ Stamp hardware() {
   return stamp;
 }
 
+double peak_tflops(ElementType type) {
+  // NVIDIA's data sheets, without sparsity; the multiprocessors tell the SXM cards from others of the chip.
+  struct Card {
+    int major, minor, multiprocessors;
+    double sixteen_bit, f32;
+  };
+  constexpr std::array kCards = {Card{8, 0, 108, 312, 19.5}, Card{9, 0, 114, 756, 51},
+                                 Card{9, 0, 132, 989.4, 67}};
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) return 0;
+  for (const Card& card : kCards) {
+    if (card.major != properties.major || card.minor != properties.minor ||
+        card.multiprocessors != properties.multiProcessorCount)
+      continue;
+    if (type == ElementType::kF16 || type == ElementType::kBf16) return card.sixteen_bit;
+    return type == ElementType::kF32 ? card.f32 : 0;
+  }
+  return 0;
+}
+
 std::string product_method() {
   std::array<int, 3> version{};
   constexpr std::array kParts = {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL};

@@ -71,6 +71,11 @@ std::vector<std::pair<std::string, std::string>> hardware() {
           {"schedule", schedule_text()}};
 }
 
+double peak_tflops(ElementType type) {
+  if (type == ElementType::kInt32) return 0;
+  return vgpu::product_tflops(type != ElementType::kF32);
+}
+
 std::string product_method() {
   if (vgpu::product_method() == vgpu::ProductMethod::kOpenBlas) return "virtual cuBLAS, with OpenBLAS";
   return "virtual cuBLAS, with a loop (several times as slow as with libopenblas-dev)";

@@ -233,6 +233,11 @@ void record_timeline() { settings().timeline = true; }
 bool recording_timeline() { return settings().timeline; }
 
 std::string machine_name() { return runtime().machine.name; }
+
+double product_tflops(bool sixteen_bit) {
+  const Machine& machine = runtime().machine;
+  return (sixteen_bit ? machine.product_rate_f16 : machine.product_rate_f32) / 1000;  // from GFLOP/s
+}
 double host_time_ms() { return runtime().host().now * 1e-6; }
 bool failure_reported() { return instance() && instance()->deadlock_reported; }
 std::uint64_t schedule_hash() { return instance() ? instance()->scheduler.hash() : 0; }

@@ -73,6 +73,9 @@ struct Traffic {
 };
 Traffic traffic(int from, int to);
 
+/// The rate of the modelled machine's matrix products in TFLOP/s, of 16-bit elements or of f32.
+double product_tflops(bool sixteen_bit);
+
 /// How the host computes cuBLAS's products: with OpenBLAS, if the build found it, or with a loop that takes
 /// several times as long.
 enum class ProductMethod { kOpenBlas, kLoop };

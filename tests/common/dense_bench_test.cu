@@ -1,0 +1,136 @@
+// The frame of the dense chapters: what is right passes, what is wrong does not, what cannot run is left out.
+#include "overlap/dense_bench.hpp"
+
+#include <gtest/gtest.h>
+
+#include "overlap/backend.hpp"
+#include "overlap/error.hpp"
+#include "overlap/gemm.hpp"
+
+namespace overlap {
+namespace {
+
+const ChapterInfo kChapter = {.name = "99_test", .variants = {"first", "second"}};
+
+class DenseBenchTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { backend::prepare(); }
+};
+
+Options options() {
+  Options options;
+  options.variants = kChapter.variants;
+  options.iterations = 2;
+  return options;
+}
+
+/// What gather chapters compute, from all of A, which DenseBench gives only to products; can spoil an
+/// element.
+template <Floating T>
+DenseBench::Enqueue product_of(GatherProblem<T>& problem, bool spoil) {
+  return [&problem, spoil](cudaStream_t stream) {
+    Rank& rank = problem.rank();
+    matmul_row_major(rank.cublas(), stream, problem.product(), problem.whole_a(), problem.b(), problem.c());
+    const std::size_t last = static_cast<std::size_t>(problem.product().m * problem.product().n) - 1;
+    if (spoil && rank.id() == rank.size() - 1)
+      CUDA_CHECK(cudaMemsetAsync(problem.c() + last, 0x44, sizeof(T), stream));
+  };
+}
+
+template <Floating T>
+void verify_gather(const Options& options, bool spoil, bool times = false) {
+  run_ranks(3, [&](Rank& rank) {
+    GatherProblem<T> problem(rank, {19, 23, 17}, 7);
+    DenseBench bench(problem, options, kChapter);
+    bench.add("first", Role::kAlgorithm, [&] { return product_of(problem, spoil && !times); });
+    bench.verify();
+    if (!times) return;
+    bench.add("second", Role::kAlgorithm, [&] { return product_of(problem, spoil); });
+    bench.time();
+  });
+}
+
+TEST_F(DenseBenchTest, ARightResultPasses) {
+  verify_gather<__half>(options(), false);
+  verify_gather<__nv_bfloat16>(options(), false);
+  verify_gather<float>(options(), false);
+}
+
+TEST_F(DenseBenchTest, OneWrongElementOfTheLastRankIsFound) {
+  EXPECT_THROW(verify_gather<__half>(options(), true), WrongResult);
+  EXPECT_THROW(verify_gather<__nv_bfloat16>(options(), true), WrongResult);
+  EXPECT_THROW(verify_gather<float>(options(), true), WrongResult);
+}
+
+TEST_F(DenseBenchTest, TheResultOfTheLastTimedCallIsCompared) {
+  verify_gather<float>(options(), false, true);
+  EXPECT_THROW(verify_gather<float>(options(), true, true), WrongResult);
+}
+
+TEST_F(DenseBenchTest, ACorruptedResultIsFoundUnlessNothingIsChecked) {
+  Options corrupt = options();
+  corrupt.corrupt = true;
+  EXPECT_THROW(verify_gather<__half>(corrupt, false), WrongResult);
+  corrupt.check = false;
+  EXPECT_NO_THROW(verify_gather<__half>(corrupt, false));
+}
+
+TEST_F(DenseBenchTest, ResultsThatAreNotWrittenAreFound) {
+  const auto forgets = [](Rank& rank, bool of_scatter) {
+    GatherProblem<__half> gather(rank, {8, 8, 8}, 1);
+    ScatterProblem<__half> scatter(rank, {8, 8, 8}, 1);
+    DenseProblem& problem = of_scatter ? static_cast<DenseProblem&>(scatter) : gather;
+    DenseBench bench(problem, options(), kChapter);
+    bench.add("first", Role::kAlgorithm, [] { return [](cudaStream_t) {}; });
+    bench.verify();
+  };
+  EXPECT_THROW(run_ranks(2, [&](Rank& rank) { forgets(rank, false); }), WrongResult);
+  EXPECT_THROW(run_ranks(2, [&](Rank& rank) { forgets(rank, true); }), WrongResult);
+}
+
+/// With one rank, the partial product is the whole one.
+template <Floating T>
+void verify_scatter(bool spoil) {
+  run_ranks(1, [&](Rank& rank) {
+    ScatterProblem<T> problem(rank, {19, 23, 17}, 7);
+    DenseBench bench(problem, options(), kChapter);
+    bool wrong = false;
+    bench.add("first", Role::kAlgorithm, [&] {
+      return [&](cudaStream_t stream) {
+        matmul_row_major(rank.cublas(), stream, problem.product(), problem.a(), problem.b(), problem.c());
+        if (wrong) CUDA_CHECK(cudaMemsetAsync(problem.c() + 5, 0x44, sizeof(T), stream));
+      };
+    });
+    bench.verify();
+    wrong = spoil;
+    bench.time();
+    EXPECT_NE(bench.times_of("first"), nullptr);
+    EXPECT_EQ(bench.times_of("second"), nullptr);
+  });
+}
+
+TEST_F(DenseBenchTest, ScatteredSumsAreComparedInBothModes) {
+  verify_scatter<__half>(false);
+  verify_scatter<__nv_bfloat16>(false);
+  verify_scatter<float>(false);
+  EXPECT_THROW(verify_scatter<__half>(true), WrongResult);
+  EXPECT_THROW(verify_scatter<float>(true), WrongResult);
+}
+
+TEST_F(DenseBenchTest, WhatCannotRunIsLeftOutAndNothingLeftIsASkip) {
+  const auto with = [](bool second) {
+    run_ranks(2, [&](Rank& rank) {
+      GatherProblem<float> problem(rank, {8, 8, 8}, 1);
+      DenseBench bench(problem, options(), kChapter);
+      bench.add("first", Role::kAlgorithm, []() -> DenseBench::Enqueue { throw Skip("not today"); });
+      if (second) bench.add("second", Role::kAlgorithm, [&] { return product_of(problem, false); });
+      bench.add("third", Role::kAlgorithm, []() -> DenseBench::Enqueue { throw UsageError("not chosen"); });
+      bench.verify();
+    });
+  };
+  EXPECT_NO_THROW(with(true));
+  EXPECT_THROW(with(false), Skip);
+}
+
+}  // namespace
+}  // namespace overlap
