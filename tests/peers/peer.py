@@ -249,7 +249,9 @@ def hardware() -> Dict[str, str]:
     if not listed:
         raise NotRun("no GPU answers (nvidia-smi)")
     name, driver = (word.strip() for word in listed[0].split(","))
-    return {"gpu": name, "gpus": str(len(listed)), "driver": driver}
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    gpus = min(len(listed), len(visible.split(","))) if visible else len(listed)
+    return {"gpu": name, "gpus": str(gpus), "driver": driver}
 
 
 def report(peer: str, protocol: str, version: str, machine: Dict[str, str], case: Case,

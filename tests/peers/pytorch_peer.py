@@ -179,9 +179,10 @@ class Clock:
         return least
 
 
-def require_right(torch: Any, name: str, result: Any, expected: Any) -> None:
-    """Compares with NCCL and cuBLAS, on all ranks."""
-    error = (result.float() - expected.float()).norm() / expected.float().norm()
+def require_right(torch: Any, name: str, call: Call, expected: Any) -> None:
+    """Calls it and compares with NCCL and cuBLAS, on all ranks."""
+    call().fill_(float("nan"))  # so that no older result can pass for this call's
+    error = (call().float() - expected.float()).norm() / expected.float().norm()
     torch.distributed.all_reduce(error, op=torch.distributed.ReduceOp.MAX)
     if not error.item() <= TOLERANCE:  # NaN is wrong, too
         raise RuntimeError(f"{name}: wrong result, relative error {error.item():.3g}")
@@ -247,13 +248,11 @@ def work(rank: int, case: peer.Case, variants: Sequence[str], port: int, progres
                 warnings.simplefilter("ignore")  # newer versions do not need it, and say so
                 torch.distributed._symmetric_memory.enable_symm_mem_for_group(group)
         call = calls[base_of(variant)]
-        require_right(torch, variant, call(), expected)
         if variant.endswith("_graph"):
             call = in_graph(torch, call)
-            call()
-            require_right(torch, variant, call(), expected)
+        require_right(torch, variant, call, expected)
         times = times_of(torch, case, gemm_only, call)
-        require_right(torch, variant, call(), expected)
+        require_right(torch, variant, call, expected)
         progress.measured(variant, times)
     dist.barrier()
     dist.destroy_process_group()
