@@ -185,7 +185,8 @@ class Team:
         while time.monotonic() < end:
             dead = [process.exitcode for process in self._processes if process.exitcode not in (None, 0)]
             try:
-                return self._messages.get(timeout=1 if dead else 0.2)
+                message: Message = self._messages.get(timeout=1 if dead else 0.2)
+                return message
             except queue.Empty:
                 if dead:
                     return "failed", f"a process ended with status {dead[0]}", None
@@ -296,8 +297,8 @@ def parse(description: str, operations: Sequence[str]) -> Tuple[Case, Optional[p
         parser.add_argument(f"--{name}", type=count, required=True, help="of the whole problem, in elements")
     parser.add_argument("--iterations", type=count, default=30, help="timed calls of each variant (default 30, at least 20)")
     parser.add_argument("--warmup", type=count, default=5, help="calls before them (default 5)")
-    parser.add_argument("--limit", type=float, default=120, metavar="SECONDS",
-                        help="time limit of each variant, and of the start (default 120)")
+    parser.add_argument("--limit", type=float, default=240, metavar="SECONDS",
+                        help="time limit of each variant, and of the start (default 240)")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE")
     chosen = parser.parse_args()
     return Case(chosen.operation, chosen.gpus, chosen.m, chosen.n, chosen.k, max(20, chosen.iterations), chosen.warmup,
