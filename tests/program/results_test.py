@@ -37,7 +37,7 @@ def run(chapter: str = "05_two_streams", gpus: int = 8, commit: str = "abc", dat
                 result("ring", "algorithm", ring_ms, tflops=704.8, ratio_to_gemm_only=ring_ms / 0.36, exposed_ms=ring_ms - 0.36),
                 {"section": "sweep", "rows": 512, "device_ms": 0.12345678, "note": "a"},
                 {"section": "sweep", "rows": 1024, "device_ms": 0.2, "extra": 7},
-                {"section": "waves", "tiles": 256}], **more}
+                {"section": "waves", "tiles": 256, "role": "algorithm", "device_ms": 0.001}], **more}
 
 
 def peer(name: str = "PyTorch", operation: str = "all_gather_matmul", gpus: int = 8, date: str = "2026-11-21T11:00:00Z",
@@ -132,7 +132,7 @@ class SectionTest(unittest.TestCase):
         self.assertIn("commit abc.", text)
 
     def test_sections_are_apart(self) -> None:
-        self.assertEqual(rows(ladder.results_table("05_two_streams waves", [file(run())])), [["256"]])
+        self.assertEqual(rows(ladder.results_table("05_two_streams waves", [file(run())])), [["256", "algorithm", "0.001"]])
         self.assertEqual(ladder.results_table("05_two_streams other", [file(run())]), "Not run on real GPUs yet.\n")
 
 
