@@ -67,7 +67,7 @@ void DenseBench::compare(const Variant& variant, bool exact) {
 void DenseBench::verify() {
   Rank& rank = problem_.rank();
   const bool any = std::any_of(variants_.begin(), variants_.end(),
-                               [](const Variant& variant) { return variant.role != Role::kGemmOnly; });
+                               [](const Variant& variant) { return writes_result(variant.role); });
   if (!any && !skipped_.empty()) throw Skip(skipped_);
   if (!options_.check) return;
   problem_.fill_exact();

@@ -132,5 +132,20 @@ TEST_F(DenseBenchTest, WhatCannotRunIsLeftOutAndNothingLeftIsASkip) {
   EXPECT_THROW(with(false), Skip);
 }
 
+TEST_F(DenseBenchTest, APartOfTheWorkIsNoAlgorithmThatIsLeft) {
+  const auto with = [](bool skips) {
+    run_ranks(2, [&](Rank& rank) {
+      GatherProblem<float> problem(rank, {8, 8, 8}, 1);
+      DenseBench bench(problem, options(), kChapter);
+      if (skips)
+        bench.add("first", Role::kAlgorithm, []() -> DenseBench::Enqueue { throw Skip("not today"); });
+      bench.add("second", Role::kPart, [] { return [](cudaStream_t) {}; });
+      bench.verify();
+    });
+  };
+  EXPECT_NO_THROW(with(false));  // chosen by --only
+  EXPECT_THROW(with(true), Skip);
+}
+
 }  // namespace
 }  // namespace overlap

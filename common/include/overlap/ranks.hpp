@@ -18,6 +18,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "overlap/nccl_mode.hpp"
+
 // Handles of NCCL and cuBLAS, so that not every chapter compiles their headers.
 struct ncclComm;
 struct cublasContext;
@@ -56,9 +58,9 @@ class Rank {
   cudaStream_t stream();
   cudaStream_t second_stream();
   cudaStream_t transfer_stream(int i = 0);  ///< i is 0 or 1; throws std::out_of_range
-  /// Its communicator of all ranks, made at the first call, which is collective. Throws Skip if ranks share a
-  /// GPU.
-  ncclComm* nccl();
+  /// Its communicator of all ranks, made at the first call, which is collective; one for copy engines and one
+  /// for all other modes. Throws Skip if ranks share a GPU, or where the mode cannot be had.
+  ncclComm* nccl(NcclMode mode = NcclMode::kPlain);
   /// Its cuBLAS handles 0 and 1, made at the first call. The stream is the caller's to set. Products that may
   /// run at the same time on two streams take two handles: one handle's products may share a workspace.
   cublasContext* cublas(int i = 0);
