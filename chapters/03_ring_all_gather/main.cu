@@ -7,6 +7,7 @@
 #include "overlap/chapter.hpp"
 #include "overlap/dense_bench.hpp"
 #include "overlap/dense_problem.hpp"
+#include "overlap/metrics.hpp"
 #include "overlap/report.hpp"
 
 namespace overlap {
@@ -47,6 +48,21 @@ DenseBench::Enqueue communication_only(const GatherProblem<T>& problem) {
   return [ring, &problem](cudaStream_t stream) { ring->communicate(problem.a(), stream); };
 }
 
+/// Where the time beyond the product alone goes. Rank 0 prints.
+void print_exposed(const Rank& rank, const DenseBench& bench) {
+  const VariantTimes* const ring = bench.times_of("ring");
+  const VariantTimes* const split = bench.times_of("split_only");
+  const VariantTimes* const communication = bench.times_of("communication_only");
+  if (rank.id() != 0 || rank.size() == 1 || !ring || !split || !communication) return;
+  const double alone_ms = bench.times_of("gemm_only")->device_ms.median;
+  const double split_ms = split->device_ms.median, ring_ms = ring->device_ms.median;
+  std::cout << "\nexposed: " << fixed(1e3 * exposed_ms(split_ms, alone_ms), 1)
+            << " us by splitting the product, " << fixed(1e3 * exposed_ms(ring_ms, split_ms), 1)
+            << " us by the transfers; "
+            << fixed(hidden_percent(ring_ms, split_ms, communication->device_ms.median), 0)
+            << " % of the communication is hidden\n";
+}
+
 void run(const Options& options) {
   Report report(kChapter, options);
   run_ranks(options.gpus, [&](Rank& rank) {
@@ -61,6 +77,7 @@ void run(const Options& options) {
       bench.verify();
       bench.time();
       bench.print();
+      print_exposed(rank, bench);
       bench.save(report);
     });
   });
