@@ -76,7 +76,7 @@ class RingAllGatherMatmul {
     }
     const DeviceBuffer<T> a(rank.device(), elements(0));
     communicate(a.data(), rank.stream());
-    rank.synchronize(rank.stream());
+    rank.synchronize(transfers_);
     const std::int64_t columns = balanced_share(whole.n, rank.size(), rank.id()).size();
     const std::int64_t most = balanced_share(whole.m, rank.size(), 0).size();
     const std::int64_t least = balanced_share(whole.m, rank.size(), rank.size() - 1).size();
@@ -90,6 +90,7 @@ class RingAllGatherMatmul {
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     start_transfers_after(stream);
     for (int step = 0; step < rank_.size(); ++step) {
+      // The transfer first: behind a product that fills the GPU it would find no free multiprocessor.
       if (step + 1 < rank_.size()) pass_on(step, a);
       if (step > 0) await_shard(step, stream);
       const int shard = shard_in_step(rank_.id(), rank_.size(), step);
@@ -128,9 +129,11 @@ class RingAllGatherMatmul {
     return balanced_share(whole_.m, rank_.size(), shard).size() * whole_.k;
   }
 
-  /// Where the shard of a step lies: the first one is the caller's and is used where it is, each later one
-  /// has a slot of its own.
-  const T* shard_at(int step, const T* a) const { return step == 0 ? a : slots_[step - 1].data(); }
+  /// Where the shard lies that comes in a step: each has a slot of its own.
+  T* slot(int step) const { return slots_[step].data(); }
+  /// Where the shard lies that is multiplied in a step: the first one is the caller's and is used where it
+  /// is.
+  const T* shard_at(int step, const T* a) const { return step == 0 ? a : slot(step - 1); }
 
   // ---- Before the first step ------------------------------------------------------------------------------
   // Two things must be over before anything is sent or received: what the caller does on `stream` to make A,
@@ -140,8 +143,8 @@ class RingAllGatherMatmul {
     CUDA_CHECK(cudaStreamWaitEvent(transfers_, started_));
   }
 
-  // ---- In each step but the last: the shard goes on to the left, the next one comes from the right
-  // --------- What is sent came in the step before, on the same stream: no event is needed between the two.
+  // ---- Every step but the last: a shard goes on to the left, the next one comes from the right ------------
+  // What is sent came in the step before, on the same stream: no event is needed between the two.
   void pass_on(int step, const T* a) {
     const TimelineScope name("step ", step, ": pass on shard ",
                              shard_in_step(rank_.id(), rank_.size(), step));
@@ -154,16 +157,14 @@ class RingAllGatherMatmul {
     // A shard without rows is not sent; its receiver, which computes the same sizes, does not wait for it.
     if (out > 0)
       NCCL_CHECK(ncclSend(shard_at(step, a), out, nccl_type<T>(), rank_.previous(), nccl_, transfers_));
-    if (in > 0)
-      NCCL_CHECK(ncclRecv(slots_[step].data(), in, nccl_type<T>(), rank_.next(), nccl_, transfers_));
+    if (in > 0) NCCL_CHECK(ncclRecv(slot(step), in, nccl_type<T>(), rank_.next(), nccl_, transfers_));
     NCCL_CHECK(ncclGroupEnd());
     // [/task]
     CUDA_CHECK(cudaEventRecord(arrived_[step], transfers_));
   }
 
-  // ---- In each step but the first: no product before its shard is here
-  // ------------------------------------- The last of these waits also orders the caller's later work behind
-  // all transfers of this call.
+  // ---- Every step but the first: no product before its shard is here --------------------------------------
+  // The last of these waits also puts the caller's later work behind all transfers of this call.
   void await_shard(int step, cudaStream_t stream) {
     // [task wait: what must be over before the product of this step may read its shard?]
     CUDA_CHECK(cudaStreamWaitEvent(stream, arrived_[step - 1]));
