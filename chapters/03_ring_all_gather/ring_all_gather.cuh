@@ -27,8 +27,8 @@ namespace overlap {
 /// The shard of A that `rank` multiplies in a step of the ring, 0 <= step < ranks: first its own, then what
 /// comes from the right. In the same step it sends this shard on to the left.
 inline int shard_in_step(int rank, int ranks, int step) {
-  // [task order: which shard does a rank hold in this step, if all shards move one rank to the left each
-  // time?] [blank] return rank + 0 * (ranks + step);
+  // [task order: which shard does a rank hold, if all shards move one rank to the left in each step?]
+  // [blank] return rank;
   return (rank + step) % ranks;
   // [/task]
 }
@@ -148,8 +148,7 @@ class RingAllGatherMatmul {
   void pass_on(int step, const T* a) {
     const TimelineScope name("step ", step, ": pass on shard ",
                              shard_in_step(rank_.id(), rank_.size(), step));
-    // [task transfer: what is sent and received in this step, and how, so that no rank waits for another one
-    // to receive first?]
+    // [task transfer: what goes out and what comes in, so that no rank waits for another one's receive?]
     const std::int64_t out = elements(step), in = elements(step + 1);
     // A send is not over before the other side receives. If all ranks sent first, none would ever receive: as
     // one group, both make progress side by side.
