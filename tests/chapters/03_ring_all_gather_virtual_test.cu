@@ -147,7 +147,7 @@ Times times_on(int ranks, std::int64_t columns) {
   return times;
 }
 
-// A shard of 128 rows times 512 columns is 8 tiles of 64 x 128, and the modelled GPU has 8 multiprocessors:
+// A shard of 128 rows times 512 columns is 8 tiles of 128 x 64, and the modelled GPU has 8 multiprocessors:
 // with one of them NCCL's, a product takes a second wave. With 448 columns there are 7 tiles, and nothing is
 // lost.
 TEST_F(OnVirtualGpus, ProductsThatLeaveRoomHideTheTransfersInTheModel) {
