@@ -43,6 +43,7 @@ LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 # The chapter whose timeline it shows, and how that chapter is called.
 PICTURES = {"docs/pictures/chapter_01_timeline.svg": ("01", "--gpus", "2"),
             "docs/pictures/chapter_02_timeline.svg": ("02", "--only", "nccl")}
+            "docs/pictures/chapter_03_timeline.svg": ("03", "--only", "ring")}
 
 
 class PageError(Exception):
