@@ -141,8 +141,10 @@ void DenseBench::save(Report& report) const {
                              {"host_ms", times.host_ms.median},
                              {"back_to_back_ms", times.back_to_back_ms}};
     if (role == Role::kCommunication) {
-      fields.emplace_back("bus_gb_per_s",
-                          bus_bandwidth_all_gather(problem_.collective_bytes(), problem_.rank().size(), ms));
+      if (ms > 0) {  // one rank sends nothing, in no time
+        fields.emplace_back("bus_gb_per_s", bus_bandwidth_all_gather(problem_.collective_bytes(),
+                                                                     problem_.rank().size(), ms));
+      }
     } else if (role != Role::kPart) {
       const double rate = tflops(problem_.product(), ms);
       fields.emplace_back("tflops", rate);
