@@ -115,7 +115,7 @@ void DenseBench::print() const {
     const Role role = variants_[i].role;
     const double ms = times_[i].device_ms.median;
     const bool product = role != Role::kCommunication && role != Role::kPart;
-    const double rate = tflops(problem_.product(), ms);
+    const double rate = product ? tflops(problem_.product(), ms) : 0;
     table.add_row({times_[i].name, microseconds(ms), product ? fixed(rate, 2) : "-",
                    product && peak > 0 ? fixed(percent_of(rate, peak), 1) : "-",
                    product ? fixed(ms / alone, 3) : "-",
