@@ -59,6 +59,7 @@ class CopyEngineRing {
   /// loading it waits for the GPU.
   void warm_up(MatmulShape whole) {
     const std::int64_t most_rows = balanced_share(whole.m, rank_.size(), 0).size();
+    if (columns_ == 0) return;
     const DeviceBuffer<T> shard(rank_.device(), most_rows * k_), b(rank_.device(), k_ * columns_);
     const DeviceBuffer<T> c(rank_.device(), whole.m * columns_);
     for (const DeviceBuffer<T>* factor : {&shard, &b})

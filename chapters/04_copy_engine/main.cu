@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "04_copy_engine/copy_engine_ring.cuh"
+#include "04_copy_engine/split_only.cuh"
 #include "overlap/chapter.hpp"
 #include "overlap/dense_bench.hpp"
 #include "overlap/report.hpp"
@@ -13,7 +14,7 @@ const ChapterInfo kChapter = {
     .name = "04_copy_engine",
     .summary =
         "All-gather, then product: shards pushed round a ring by copy engines while they are multiplied.",
-    .variants = {"copy_engine_ring", "communication_only"},
+    .variants = {"split_only", "copy_engine_ring", "communication_only"},
     .on_virtual_gpus = {.shape = {0, 0, 512}, .per_gpu = {128, 512, 0}, .gpus = 4, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 16, .iterations = 30, .warmup = 5},
@@ -31,6 +32,12 @@ void run(const Options& options) {
       GatherProblem<T> problem(rank, options.shape, options.seed);
       print_shares(problem);
       DenseBench bench(problem, options, kChapter);
+      bench.add("split_only", Role::kProduct, [&] {
+        auto split = std::make_shared<SplitOnly<T>>(rank, problem.whole());
+        return [split, &problem](cudaStream_t stream) {
+          split->run(problem.whole_a(), problem.b(), problem.c(), stream);
+        };
+      });
       bench.add_algorithm<CopyEngineRing<T>>("copy_engine_ring", problem);
       bench.add("communication_only", Role::kCommunication, [&] {
         auto ring = std::make_shared<RingPush<T>>(rank, problem.whole());
