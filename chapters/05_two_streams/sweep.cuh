@@ -14,35 +14,13 @@
 #include "04_copy_engine/split_only.cuh"
 #include "05_two_streams/pull_two_streams.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
+#include "05_two_streams/split_waves.hpp"
 #include "overlap/backend.hpp"
 #include "overlap/check.hpp"
 #include "overlap/dense_bench.hpp"
 #include "overlap/report.hpp"
-#include "overlap/waves.hpp"
 
 namespace overlap {
-
-/// Waves of a rank's whole product, and of its P sub-products: one after the other, where each has a partial
-/// wave of its own, and on two streams, where the next one fills it.
-struct SplitWaves {
-  std::int64_t whole;        ///< N + 1, if the last wave is partial
-  std::int64_t one_stream;   ///< up to N + P
-  std::int64_t two_streams;  ///< at least: as if all tiles of all sub-products were one product's
-};
-
-/// For C[m, n_r] = A B, cut into the ranks' balanced shares of m.
-inline SplitWaves split_waves(MatmulShape product, int ranks, Tile tile, std::int64_t multiprocessors) {
-  SplitWaves split{waves(product, tile, multiprocessors).waves, 0, 0};
-  std::int64_t tiles = 0;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const MatmulShape part{balanced_share(product.m, ranks, rank).size(), product.n, product.k};
-    const Waves own = waves(part, tile, multiprocessors);
-    split.one_stream += own.waves;
-    tiles += own.tiles;
-  }
-  split.two_streams = (tiles + multiprocessors - 1) / multiprocessors;
-  return split;
-}
 
 /// Adds the sub-products without transfers, which read all of A, on one stream or two.
 template <Floating T>
