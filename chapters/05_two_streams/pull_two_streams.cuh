@@ -108,10 +108,12 @@ class PullTwoStreams {
     const cudaStream_t second = rank_.second_stream();
     switch (opening_) {
       case Opening::kBefore:
+        // [task opening: in which order, and on which stream: copy, barrier, product, and the fork?]
         publish(a, stream);
         meet(kPublished, stream);
         start_after(second, stream);
         multiply(0, a, b, c, stream);
+        // [/task]
         break;
       case Opening::kBeside:
         start_after(second, stream);
@@ -157,14 +159,12 @@ class PullTwoStreams {
   // What `stream` has done so far on every rank comes before what it does from here on on any rank. P - 1
   // signals to the others, P - 1 from them; each pair of ranks has a signal of its own, in each direction.
   void meet(int barrier, cudaStream_t stream) {
-    // [task barrier: whom does a rank tell that it is here, and for whom does it wait?]
     for (int i = 1; i < rank_.size(); ++i) {
       signals_.raise((rank_.id() + i) % rank_.size(), barrier * rank_.size() + rank_.id(), stream);
     }
     for (int i = 1; i < rank_.size(); ++i) {
       signals_.await(barrier * rank_.size() + (rank_.id() + i) % rank_.size(), stream);
     }
-    // [/task]
   }
 
   // ---- Step i: pull shard d + i, multiply it --------------------------------------------------------------
@@ -193,13 +193,11 @@ class PullTwoStreams {
 
   // ---- Closing: both streams are one again, and nobody pulls any more -------------------------------------
   void close(cudaStream_t stream) {
-    // [task close: what must be over, here and on the other ranks, before the next call may begin?]
     start_after(stream, rank_.second_stream());
     // The next call overwrites what this one has published, so the others must have pulled it. (PyTorch has a
     // barrier at the beginning of a call, too, since other operations use the same memory. Nobody else uses
     // this one.)
     meet(kPulled, stream);
-    // [/task]
   }
 
   /// What `later` gets from now on waits for what `earlier` holds now. One event serves all such places: a
