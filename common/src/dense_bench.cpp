@@ -84,7 +84,7 @@ void DenseBench::verify() {
   std::cout << "all " << problem_.whole().m * problem_.whole().n << " elements are right: " << names << "\n";
 }
 
-void DenseBench::time() {
+void DenseBench::time(bool back_to_back) {
   Rank& rank = problem_.rank();
   problem_.fill_normal();
   std::vector<TimedVariant> timed;
@@ -94,7 +94,7 @@ void DenseBench::time() {
     timed.back().before_last = [this] { problem_.poison_result(); };
     timed.back().after_last = [this, &variant] { compare(variant, false); };
   }
-  times_ = time_variants(rank, timed, options_.iterations, options_.warmup);
+  times_ = time_variants(rank, timed, options_.iterations, options_.warmup, back_to_back);
   if (options_.timeline.empty()) return;
   for (const Variant& variant : variants_) {
     rank.barrier();

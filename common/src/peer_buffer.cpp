@@ -5,33 +5,41 @@
 #include <stdexcept>
 #include <string>
 
+#include "overlap/error.hpp"
 #include "overlap/peer_access.hpp"
 #include "team.hpp"
 
 namespace overlap {
 namespace {
 
-/// The first that needs it proves peer access for all ranks.
-void prove_peer_access(Rank& rank) {
+/// The first that needs it proves peer access for all ranks. If there is none, all of them throw, so that
+/// they may go on together without it.
+Rank& with_peer_access(Rank& rank) {
   Team& team = rank.team();
-  if (rank.id() == 0 && !team.peer_access_proved) {
+  if (rank.id() == 0 && !team.peer_access_proved && team.peer_access_refused.empty()) {
     int devices = 0;
     CUDA_CHECK(cudaGetDeviceCount(&devices));
-    require_peer_access(std::min(rank.size(), devices));
-    team.peer_access_proved = true;
+    try {
+      require_peer_access(std::min(rank.size(), devices));
+      team.peer_access_proved = true;
+    } catch (const Skip& skip) {
+      team.peer_access_refused = skip.what();
+    }
   }
   rank.barrier();
+  if (!team.peer_access_refused.empty()) throw Skip(team.peer_access_refused);
+  return rank;
 }
 
 }  // namespace
 
-PeerMemory::PeerMemory(Rank& rank, std::size_t bytes) : rank_(rank), own_(rank.device(), bytes) {
+PeerMemory::PeerMemory(Rank& rank, std::size_t bytes)
+    : rank_(with_peer_access(rank)), own_(rank.device(), bytes) {
   const std::vector<std::size_t> sizes = rank.exchange(bytes);
   if (std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end()) {
     throw std::invalid_argument("PeerBuffer: this rank asks for " + std::to_string(bytes) +
                                 " bytes, another one for a different number");
   }
-  prove_peer_access(rank);
   CUDA_CHECK(cudaDeviceSynchronize());
   all_ = rank.exchange(static_cast<void*>(own_.data()));
 }

@@ -67,7 +67,7 @@ std::vector<std::size_t> order_of_a_round(std::size_t variants) {
 }  // namespace
 
 std::vector<VariantTimes> time_variants(Rank& rank, const std::vector<TimedVariant>& variants, int iterations,
-                                        int warmup) {
+                                        int warmup, bool back_to_back) {
   Stopwatch stopwatch(rank);
   std::vector<Samples> samples(variants.size());
   for (const TimedVariant& variant : variants) stopwatch.host_ms(variant, 1);
@@ -84,15 +84,16 @@ std::vector<VariantTimes> time_variants(Rank& rank, const std::vector<TimedVaria
       samples[v].host_ms.push_back(host);
     }
   }
-  for (int i = 0; i < std::min(iterations, 3); ++i) {
+  for (int i = 0; back_to_back && i < std::min(iterations, 3); ++i) {
     for (std::size_t v = 0; v < variants.size(); ++v)
       samples[v].back_to_back_ms.push_back(stopwatch.host_ms(variants[v], VariantTimes::kBackToBack));
   }
   std::vector<VariantTimes> times;
   for (std::size_t v = 0; v < variants.size(); ++v) {
     times.push_back({variants[v].name, summarise(largest_of_all_ranks(rank, samples[v].device_ms)),
-                     summarise(largest_of_all_ranks(rank, samples[v].host_ms)),
-                     summarise(largest_of_all_ranks(rank, samples[v].back_to_back_ms)).median});
+                     summarise(largest_of_all_ranks(rank, samples[v].host_ms))});
+    if (!back_to_back) continue;
+    times.back().back_to_back_ms = summarise(largest_of_all_ranks(rank, samples[v].back_to_back_ms)).median;
   }
   return times;
 }

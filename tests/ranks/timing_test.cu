@@ -128,6 +128,12 @@ TEST_P(RankTimingTest, VariantsAreTimedInTurnsAndAllRanksAgree) {
       expected.insert(expected.end(), VariantTimes::kBackToBack, 1);
     }
     EXPECT_EQ(calls, expected);
+
+    calls.clear();
+    const auto without = time_variants(rank, {variant(0, 10)}, 2, 0, false);
+    EXPECT_EQ(calls, std::vector<int>(5, 0));
+    EXPECT_GT(without.front().device_ms.min, 0);
+    EXPECT_EQ(without.front().back_to_back_ms, 0);
   });
 }
 

@@ -55,8 +55,9 @@ class DenseBench {
   /// Throws WrongResult; Skip if no algorithm is left to run. Without --check nothing is compared.
   void verify();
   /// Times all variants in turns on random normals, and compares the result of each one's last timed call
-  /// with GEMM only's. With --timeline each variant then runs once more, as a section of it.
-  void time();
+  /// with GEMM only's. With --timeline each variant then runs once more, as a section of it. `back_to_back`:
+  /// see time_variants().
+  void time(bool back_to_back = true);
   /// Prints the table.
   void print() const;
   /// Adds one result for each variant.

@@ -55,7 +55,7 @@ struct VariantTimes {
   /// One call with the host's part, from a barrier of the hosts until the last of them knows that its GPU is
   /// done.
   Summary host_ms;
-  /// kBackToBack calls enqueued at once, divided by their number.
+  /// kBackToBack calls enqueued at once, divided by their number; 0 if that was not timed.
   double back_to_back_ms = 0;
   static constexpr int kBackToBack = 20;  ///< calls enqueued at once
 };
@@ -64,7 +64,11 @@ struct VariantTimes {
 /// (first, second, first, third, ...): so a change of clocks, of temperature or of the caches meets all of
 /// them alike. Each runs at least once without a gate before it is timed: see Gate for what a variant may do.
 /// Collective.
+/// Times the variants in turns (first, second, ..., first, second, ...), so that a change of clocks or of
+/// temperature meets all of them alike. Each runs at least once without a gate before it is timed: see Gate
+/// for what a variant may do. Calls at once take most of the time; a sweep over many sizes can leave them
+/// out. Collective.
 std::vector<VariantTimes> time_variants(Rank& rank, const std::vector<TimedVariant>& variants, int iterations,
-                                        int warmup);
+                                        int warmup, bool back_to_back = true);
 
 }  // namespace overlap

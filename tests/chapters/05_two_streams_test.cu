@@ -1,0 +1,101 @@
+// Chapter 05 on any GPUs: ring and pull on two streams are right for every number of ranks and any sizes,
+// call after call.
+#include <gtest/gtest.h>
+
+#include "05_two_streams/pull_two_streams.cuh"
+#include "05_two_streams/ring_two_streams.cuh"
+#include "05_two_streams/split_waves.hpp"
+#include "dense_run.hpp"
+
+namespace overlap {
+namespace {
+
+constexpr Opening kOpenings[] = {Opening::kBefore, Opening::kBeside, Opening::kCopyFirst, Opening::kAfter,
+                                 Opening::kBarrierAfter};
+
+template <typename T, template <typename> class Algorithm, typename... More>
+void expect_right_of(int ranks, MatmulShape whole, std::uint64_t seed = 1, int calls = 1, More... more) {
+  expect_right<Algorithm<T>, GatherProblem<T>>(ranks, whole, seed, calls, more...);
+}
+
+class OnRanks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(TwoStreams, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
+TEST_P(OnRanks, AreRightInAllTypes) {
+  for (const MatmulShape shape : dense_shapes()) {
+    expect_right_of<__half, RingTwoStreams>(GetParam(), shape);
+    expect_right_of<__nv_bfloat16, RingTwoStreams>(GetParam(), shape);
+    expect_right_of<float, RingTwoStreams>(GetParam(), shape);
+    expect_right_of<__half, PullTwoStreams>(GetParam(), shape);
+    expect_right_of<__nv_bfloat16, PullTwoStreams>(GetParam(), shape);
+    expect_right_of<float, PullTwoStreams>(GetParam(), shape);
+  }
+}
+
+TEST_P(OnRanks, AreRightOnRandomSizes) {
+  // 200 sizes in all, over the five numbers of ranks. Pulls take their openings in turns.
+  const unsigned seed = 20261205 + static_cast<unsigned>(GetParam());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  int i = 0;
+  for (const MatmulShape shape : random_shapes(40, seed)) {
+    expect_right_of<__half, RingTwoStreams>(GetParam(), shape, seed);
+    expect_right_of<__half, PullTwoStreams>(GetParam(), shape, seed, 1, kOpenings[i++ % 5]);
+  }
+}
+
+TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {
+  expect_right_of<float, RingTwoStreams>(GetParam(), {13, 6, 5}, 1, 50);
+  for (const Opening opening : kOpenings)
+    expect_right_of<float, PullTwoStreams>(GetParam(), {13, 6, 5}, 1, 10, opening);
+}
+
+TEST(RingTwoStreamsCost, IsThePagesCostCard) {
+  // 8 ranks with 1024 rows each, k = 4096, f16: shards of 8 MiB.
+  const RingPushCost cost = RingTwoStreams<__half>::cost({8192, 32768, 4096}, 8, 3);
+  EXPECT_EQ(cost.steps, 8);
+  EXPECT_EQ(cost.messages, 7);
+  EXPECT_EQ(cost.bytes_out, 58'720'256);
+  EXPECT_EQ(cost.bytes_in, 58'720'256);
+  EXPECT_EQ(cost.bytes_of_slots, 117'440'512);
+}
+
+TEST(PullTwoStreamsCost, IsThePagesCostCard) {
+  const PullTwoStreamsCost cost = PullTwoStreams<__half>::cost({8192, 32768, 4096}, 8, 3);
+  EXPECT_EQ(cost.products, 8);
+  EXPECT_EQ(cost.pulls, 7);
+  EXPECT_EQ(cost.signals, 14);
+  EXPECT_EQ(cost.bytes_in, 58'720'256);
+  EXPECT_EQ(cost.bytes_local, 8'388'608);
+  EXPECT_EQ(cost.memory, 67'108'864);
+}
+
+TEST(PullTwoStreamsCost, CountsUnevenAndEmptyShares) {
+  // 2 rows and 1 column on 3 ranks: shards of 1, 1, 0 rows; only rank 0 has a column.
+  const PullTwoStreamsCost first = PullTwoStreams<float>::cost({2, 1, 10}, 3, 0);
+  EXPECT_EQ(first.products, 2);
+  EXPECT_EQ(first.pulls, 1);
+  EXPECT_EQ(first.bytes_in, 40);
+  EXPECT_EQ(first.bytes_local, 40);
+  const PullTwoStreamsCost last = PullTwoStreams<float>::cost({2, 1, 10}, 3, 2);
+  EXPECT_EQ(last.products, 0);
+  EXPECT_EQ(last.pulls, 2);
+  EXPECT_EQ(last.bytes_local, 0);
+  EXPECT_EQ(PullTwoStreams<float>::cost({2, 1, 10}, 1, 0).bytes_local, 0);
+}
+
+TEST(SplitWaves, CountsPartialWaves) {
+  // The article's example with its 8 shards: 4096 x 4096 in 256 x 256 tiles are 256 tiles, 2 waves on 132
+  // multiprocessors. Eight sub-products of 32 tiles are 8 partial waves on one stream, 2 waves on two.
+  const SplitWaves split = split_waves({4096, 4096, 1}, 8, {256, 256}, 132);
+  EXPECT_EQ(split.whole, 2);
+  EXPECT_EQ(split.one_stream, 8);
+  EXPECT_EQ(split.two_streams, 2);
+  // Shares that do not fill their last row of tiles cost tiles, which no stream gives back.
+  const SplitWaves uneven = split_waves({4 * 65, 128, 1}, 4, {64, 128}, 2);
+  EXPECT_EQ(uneven.whole, 3);
+  EXPECT_EQ(uneven.one_stream, 4);
+  EXPECT_EQ(uneven.two_streams, 4);
+}
+
+}  // namespace
+}  // namespace overlap

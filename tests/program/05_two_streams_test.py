@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Tests of the program 05_two_streams. What all chapters with ranks share is tested with chapter 02's."""
+import json
+import pathlib
+
+import program_test_case
+from program_test_case import ProgramTestCase
+
+SMALL = ("--m", "33", "--n", "37", "--k", "19", "--iterations", "1", "--warmup", "0")
+ALGORITHMS = ["split_only", "copy_engine_ring", "ring_two_streams", "pull_two_streams"]
+OPENINGS = ["before", "beside", "copy_first", "after", "barrier_after"]
+
+
+class CommandLineTest(ProgramTestCase):
+    def test_help_and_list(self) -> None:
+        self.assertIn("--type", self.call("--help").stdout)
+        self.assertEqual(self.call("--list").stdout.split(), [*ALGORITHMS, "openings", "sweep"])
+
+    def test_bad_options(self) -> None:
+        for arguments, sentence in {("--type", "int32"): "--type: 'int32' is not a type of this chapter",
+                                    ("--only", "ring"): "--only: 'ring'",
+                                    ("--gpus", "17"): "--gpus: 17 is not between 1 and 16"}.items():
+            with self.subTest(arguments):
+                self.assertEqual(self.assert_fails(2, arguments, sentence).stdout, "")
+
+
+class RunTest(ProgramTestCase):
+    def test_sizes_and_types(self) -> None:
+        tiny = ("--m", "5", "--n", "3", "--k", "2")  # not even a row and a column for each rank
+        for arguments in [("--gpus", gpus, *SMALL) for gpus in "12348"] + [("--gpus", "8", *tiny)] + \
+                [("--gpus", "3", "--type", kind, *SMALL) for kind in ("bf16", "f32")]:
+            with self.subTest(arguments):
+                text = self.call_right(*arguments).stdout
+                self.assertIn("elements are right: " + ", ".join(ALGORITHMS), text)
+                self.assertIn("elements are right: " + ", ".join(OPENINGS), text)
+
+    def test_wrong_result(self) -> None:
+        for variant in [*ALGORITHMS, "openings", "sweep"]:
+            name = {"openings": "before", "sweep": "gemm_only|split_one"}.get(variant, variant)
+            with self.subTest(variant):
+                self.assert_fails(1, ("--corrupt", *SMALL, "--only", variant, "--json", "new.json"),
+                                  rf"wrong result.*({name}).*row.*column")
+
+    def test_ranks_may_share_a_gpu(self) -> None:
+        for machine in (self.machine(gpus=2), self.machine(gpus=1)):
+            text = self.call_right("--machine", machine, "--gpus", "3", *SMALL).stdout
+            self.assertIn("some share a GPU", text)
+            self.assertIn("elements are right: " + ", ".join(ALGORITHMS), text)
+
+    def test_no_peer_access(self) -> None:
+        machine = pathlib.Path(self.machine())
+        description = json.loads(machine.read_text(encoding="utf-8"))
+        description["peer"]["access"] = False
+        machine.write_text(json.dumps(description), encoding="utf-8")
+        arguments = ("--machine", str(machine), "--gpus", "2", *SMALL, "--only", "ring_two_streams,pull_two_streams")
+        result = self.assert_fails(77, arguments, "skipped.*GPU")
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+
+    def test_json(self) -> None:
+        self.call_right(*SMALL, "--gpus", "2", "--json", "report.json")
+        report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
+        self.assertEqual((report["chapter"], report["options"]["gpus"]), ("05_two_streams", 2))
+        results = report["results"]
+        self.assertEqual([result["variant"] for result in results if "variant" in result], ["gemm_only", *ALGORITHMS])
+        self.assertEqual([result["opening"] for result in results if result.get("section") == "openings"], OPENINGS)
+        sweep = [result for result in results if result.get("section") == "sweep"]
+        self.assertIn(33, [result["m"] for result in sweep])
+        for result in sweep:
+            for field in ("waves", "waves_one_stream", "waves_two_streams", "gemm_only_ms", "split_one_stream_ms",
+                          "split_two_streams_ms", "ring_one_stream_ms", "ring_two_streams_ms", "transfers_ms"):
+                self.assertGreater(result[field], 0, field)
+            self.assertAlmostEqual(result["speedup_of_two_streams"],
+                                   result["ring_one_stream_ms"] / result["ring_two_streams_ms"])
+            self.assertAlmostEqual(result["speedup_of_overlap"],
+                                   (result["gemm_only_ms"] + result["transfers_ms"]) / result["ring_two_streams_ms"])
+
+    def test_timeline_shows_the_openings(self) -> None:
+        self.call_right(*SMALL, "--gpus", "2", "--only", "openings,sweep", "--timeline", "trace.json")
+        text = (self.folder / "trace.json").read_text(encoding="utf-8")
+        for name in OPENINGS:
+            self.assertIn(f'"{name}', text)
+        self.assertNotIn("split_one", text, "the sweep leaves no section")
+
+
+if __name__ == "__main__":
+    program_test_case.main()
