@@ -101,6 +101,19 @@ TEST_F(DenseBenchTest, ResultsCanBeLookedAtOneByOne) {
   });
 }
 
+TEST_F(DenseBenchTest, CommunicationOfOneRankMayTakeNoTime) {
+  run_ranks(1, [](Rank& rank) {
+    const Options all = options();
+    ScatterProblem<float> problem(rank, {6, 5, 4}, 3);
+    DenseBench bench(problem, all, kChapter);
+    bench.add("first", Role::kCommunication, [] { return [](cudaStream_t) {}; });
+    bench.time();
+    Report report(kChapter, all);
+    EXPECT_NO_THROW(bench.print());
+    EXPECT_NO_THROW(bench.save(report));
+  });
+}
+
 TEST_F(DenseBenchTest, ResultsThatAreNotWrittenAreFound) {
   const auto forgets = [](Rank& rank, bool of_scatter) {
     GatherProblem<__half> gather(rank, {8, 8, 8}, 1);
