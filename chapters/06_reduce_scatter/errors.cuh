@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -70,6 +71,13 @@ Errors errors_of(const ScatterProblem<T>& problem, Accumulation accumulation) {
   const MatmulShape whole = problem.whole();
   all.root_mean_square = std::sqrt(squares / (static_cast<double>(whole.m) * static_cast<double>(whole.n)));
   return all;
+}
+
+/// The number with two digits: "1.8e-02".
+inline std::string scientific(double value) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%.1e", value);
+  return text;
 }
 
 /// Prints and adds to the report the errors of all algorithms, on the random normals that were timed.
