@@ -88,8 +88,7 @@ class AllToAllSum {
     sum_slots<T><<<1, 1, 0, rank.stream()>>>(slots_.local(), 0, 0, slots_.local(), 0, 0);
     CUDA_CHECK(cudaGetLastError());
     rank.synchronize(rank.stream());
-    rank.barrier();  // ranks may share a GPU: no stream waits for a signal before all have loaded their
-                     // kernels
+    rank.barrier();  // ranks may share a GPU: no stream waits for a signal before all have warmed up
   }
 
   /// Enqueues one call: x[m, k_r], w[k_r, n], c[m_r, n], all row-major and dense, on this rank's GPU. Every
@@ -146,7 +145,7 @@ class AllToAllSum {
     return slots_.on(at) + (set * rank_.size() + source) * chunks_.place();
   }
 
-  // ---- Step 1: a partial product to its owner, by copy engine, while the next one is multiplied ----------
+  // ---- Step 1: a partial product to its owner, by copy engine, while the next one is multiplied --------
   void push(int step) {
     const cudaStream_t stream = rank_.transfer_stream();
     const int to = owner(step);
@@ -163,8 +162,7 @@ class AllToAllSum {
     // [/task]
   }
 
-  // ---- Step 2: wait for everybody's summands, in the order in which they are sent
-  // --------------------------
+  // ---- Step 2: wait for everybody's summands, in the order in which they are sent ----------------------
   void await_slots() {
     // [task await_slots: which signals are raised here in each call, and by whom?]
     for (int back = 1; back < rank_.size(); ++back) {
@@ -174,8 +172,7 @@ class AllToAllSum {
     // [/task]
   }
 
-  // ---- Step 3: one sum
-  // --------------------------------------------------------------------------------------
+  // ---- Step 3: one sum ---------------------------------------------------------------------------------
   void sum(T* c) {
     const std::int64_t elements = chunks_.elements(rank_.id());
     if (elements == 0) return;

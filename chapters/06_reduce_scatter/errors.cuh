@@ -90,7 +90,7 @@ void report_errors(DenseBench& bench, const ScatterProblem<T>& problem, Report& 
     const Errors errors = errors_of(problem, accumulation_of(name, problem.type(), ranks));
     if (problem.rank().id() != 0) return;
     table.add_row(
-        {name, fixed(errors.largest, 6), fixed(errors.root_mean_square, 6), fixed(errors.bound, 4)});
+        {name, scientific(errors.largest), scientific(errors.root_mean_square), scientific(errors.bound)});
     report.add_result({{"section", std::string("error")},
                        {"variant", name},
                        {"gpus", std::int64_t{ranks}},

@@ -54,7 +54,7 @@ class MultiplyThenScatter {
   }
 
  private:
-  // ---- Step 1: the product, each rank's rows into its slot ------------------------------------------------
+  // ---- Step 1: the product, each rank's rows into its slot ---------------------------------------------
   void multiply(const T* x, const T* w, cudaStream_t stream) {
     const TimelineScope name("multiply");
     // [task slots: which rows of the product can be written at once, and which slot has a gap behind it?]
@@ -73,7 +73,7 @@ class MultiplyThenScatter {
                      slots_.data() + to_row * chunks_.n);
   }
 
-  // ---- Step 2: the sum over all ranks, of which each gets its slot ----------------------------------------
+  // ---- Step 2: the sum over all ranks, of which each gets its slot -------------------------------------
   void scatter(T* c, cudaStream_t stream) {
     const TimelineScope name("reduce-scatter");
     const std::int64_t own = chunks_.rows(rank_.id()).size();
