@@ -1,14 +1,17 @@
 // Chapter 06 (c): C = X W by all-to-all and one sum. Each rank sends its chunk products to their owners as
 // they get ready; the owner adds all of them once, in the order of the ranks, in f32.
 //
-//   step         0        1        2        3 = own       P = 4: what rank d multiplies in each step
+//   step         0        1        2        3 = own      P = 4: what rank d multiplies in each step
 //   rank 0    chunk 1  chunk 2  chunk 3  chunk 0
-//   rank 1    chunk 2  chunk 3  chunk 0  chunk 1          Down each column every chunk stands once: in each
-//   rank 2    chunk 3  chunk 0  chunk 1  chunk 2          step a rank sends to one rank and receives from
-//   one, rank 3    chunk 0  chunk 1  chunk 2  chunk 3          so every way in and out carries one transfer.
+//   rank 1    chunk 2  chunk 3  chunk 0  chunk 1
+//   rank 2    chunk 3  chunk 0  chunk 1  chunk 2
+//   rank 3    chunk 0  chunk 1  chunk 2  chunk 3
 //
-// Source: "On async tensor parallelism in PyTorch" (the decomposed matmul reduce-scatter), and PyTorch's
-// _pipelined_produce_and_all2all; where this differs from them, the page beside this file says why.
+// In each column every chunk stands once: in each step a rank sends to one rank and receives from one, so
+// every way in and out carries one transfer at a time.
+//
+// Source: PyTorch's _pipelined_produce_and_all2all, which pulls behind barriers; the page beside this file
+// says why this pushes and signals.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -75,18 +75,19 @@ class ChunkProducts {
 
   /// Runs every product that a call can have, on memory of its own, and waits: a kernel must be loaded before
   /// any stream waits for a signal. cuBLAS chooses kernels by shape and by alignment, so each chunk is
-  /// multiplied where it lies, and on both handles.
+  /// multiplied where it lies, by each handle on the stream that it is for.
   void warm_up() {
     const DeviceBuffer<T> x(rank_.device(), chunks_.m * k_), w(rank_.device(), k_ * chunks_.n);
     const DeviceBuffer<Out> out(rank_.device(), chunks_.place());
-    CUDA_CHECK(cudaMemsetAsync(x.data(), 0, x.bytes(), rank_.stream()));
-    CUDA_CHECK(cudaMemsetAsync(w.data(), 0, w.bytes(), rank_.stream()));
+    compute_ = {rank_.stream(), rank_.second_stream()};
+    CUDA_CHECK(cudaMemsetAsync(x.data(), 0, x.bytes(), compute_[0]));
+    CUDA_CHECK(cudaMemsetAsync(w.data(), 0, w.bytes(), compute_[0]));
     for (int turn = 0; turn < 2; ++turn) {
       for (int chunk = 0; chunk < chunks_.ranks; ++chunk) {
-        product(rank_.cublas(turn), rank_.stream(), chunk, x.data(), w.data(), out.data());
+        product(rank_.cublas(turn), compute_[turn], chunk, x.data(), w.data(), out.data());
       }
+      rank_.synchronize(compute_[turn]);
     }
-    rank_.synchronize(rank_.stream());
   }
 
  private:

@@ -1,15 +1,16 @@
 // Chapter 06 (b): C = X W by accumulators that go round. There is one accumulator for each rank's rows. It
 // visits all ranks, each adds its part, and it ends where it belongs:
 //
-//   step         0        1        2        3       P = 4: whose accumulator rank d has in each step
+//   step         0        1        2        3      P = 4: whose accumulator rank d has in each step
 //   rank 0    chunk 3  chunk 2  chunk 1  chunk 0
-//   rank 1    chunk 0  chunk 3  chunk 2  chunk 1    Chunk 0 begins on rank 1 and ends on rank 0.
+//   rank 1    chunk 0  chunk 3  chunk 2  chunk 1
 //   rank 2    chunk 1  chunk 0  chunk 3  chunk 2
 //   rank 3    chunk 2  chunk 1  chunk 0  chunk 3
 //
-// While an accumulator is on its way, its next rank multiplies what it will add to it.
+// Chunk 0 begins on rank 1 and ends on rank 0. While an accumulator is on its way, its next rank multiplies
+// what it will add to it.
 //
-// Source: "On async tensor parallelism in PyTorch", "Decomposing matmul reduce-scatters", after Wang et al.,
+// Source: the article on async tensor parallelism, "Decomposing matmul reduce-scatters", after Wang et al.,
 // "Overlap Communication with Dependent Computation via Decomposition" (ASPLOS 2023). They begin with
 // accumulators of zeros, which go P times; here the first partial product *is* the accumulator: P - 1 times.
 #pragma once
