@@ -75,6 +75,32 @@ TEST_F(DenseBenchTest, ACorruptedResultIsFoundUnlessNothingIsChecked) {
   EXPECT_NO_THROW(verify_gather<__half>(corrupt, false));
 }
 
+TEST_F(DenseBenchTest, ResultsCanBeLookedAtOneByOne) {
+  run_ranks(2, [](Rank& rank) {
+    ScatterProblem<float> problem(rank, {6, 5, 4}, 3);
+    DenseBench bench(problem, options(), kChapter);
+    const auto writes = [&](int byte) {
+      return [&problem, byte]() -> DenseBench::Enqueue {
+        return [&problem, byte](cudaStream_t stream) {
+          CUDA_CHECK(cudaMemsetAsync(problem.c(), byte, 15 * sizeof(float), stream));
+        };
+      };
+    };
+    bench.add("first", Role::kAlgorithm, writes(0));
+    bench.add("second", Role::kProduct, writes(1));
+    problem.fill_normal();
+    EXPECT_EQ(problem.reference().size(), 15u);
+    EXPECT_EQ(problem.norms().a_rows.size(), 3u);
+    std::string seen;
+    bench.look_at_results([&](const std::string& name) {
+      unsigned char byte = 0xFF;
+      CUDA_CHECK(cudaMemcpy(&byte, problem.c(), 1, cudaMemcpyDeviceToHost));
+      seen += name + std::to_string(byte) + " ";
+    });
+    EXPECT_EQ(seen, "first0 second1 ");
+  });
+}
+
 TEST_F(DenseBenchTest, ResultsThatAreNotWrittenAreFound) {
   const auto forgets = [](Rank& rank, bool of_scatter) {
     GatherProblem<__half> gather(rank, {8, 8, 8}, 1);

@@ -57,6 +57,9 @@ class DenseBench {
   /// Times all variants in turns on random normals, and compares the result of each one's last timed call
   /// with GEMM only's. With --timeline each variant then runs once more, as a section of it.
   void time();
+  /// Runs each algorithm once more, and calls `look` with its name and its result in C. After time(): on
+  /// random normals.
+  void look_at_results(const std::function<void(const std::string& name)>& look);
   /// Prints the table.
   void print() const;
   /// Adds one result for each variant.

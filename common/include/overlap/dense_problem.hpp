@@ -109,6 +109,10 @@ class ScatterProblem : public DenseProblem {
   Verification compare_exact(bool corrupt) override;
   Verification compare_normal(bool corrupt) override;
   void gemm_only(cudaStream_t stream) override;
+  /// After fill_normal(): the rank's rows of C as one product with sums and result in f32 has them, and the
+  /// norms that bound errors (tolerance.hpp).
+  const std::vector<double>& reference() const { return expected_; }
+  const MatmulNorms& norms() const { return norms_; }
 
  private:
   Shard x_shard() const;
