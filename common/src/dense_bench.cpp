@@ -124,7 +124,7 @@ void DenseBench::print() const {
     const Role role = variants_[i].role;
     const double ms = times_[i].device_ms.median;
     const bool product = role != Role::kCommunication && role != Role::kPart;
-    const double rate = tflops(problem_.product(), ms);
+    const double rate = product ? tflops(problem_.product(), ms) : 0;
     table.add_row({times_[i].name, microseconds(ms), product ? fixed(rate, 2) : "-",
                    product && peak > 0 ? fixed(percent_of(rate, peak), 1) : "-",
                    product ? fixed(ms / alone, 3) : "-",
@@ -150,8 +150,10 @@ void DenseBench::save(Report& report) const {
                              {"host_ms", times.host_ms.median},
                              {"back_to_back_ms", times.back_to_back_ms}};
     if (role == Role::kCommunication) {
-      fields.emplace_back("bus_gb_per_s",
-                          bus_bandwidth_all_gather(problem_.collective_bytes(), problem_.rank().size(), ms));
+      if (ms > 0) {  // one rank sends nothing, in no time
+        fields.emplace_back("bus_gb_per_s", bus_bandwidth_all_gather(problem_.collective_bytes(),
+                                                                     problem_.rank().size(), ms));
+      }
     } else if (role != Role::kPart) {
       const double rate = tflops(problem_.product(), ms);
       fields.emplace_back("tflops", rate);

@@ -167,5 +167,18 @@ TEST_F(StreamGpuTest, MemoryIsGivenBack) {
   EXPECT_LT(before - free_bytes(), std::int64_t{32} << 20);
 }
 
+TEST(DeviceBufferTest, TooLittleMemorySaysHowMuchIsAskedForAndFree) {
+  if (backend::unavailable() != "") GTEST_SKIP() << backend::unavailable();
+  try {
+    const DeviceBuffer<char> buffer(0, std::size_t{1} << 50);
+    FAIL() << "a petabyte fits";
+  } catch (const CudaError& error) {
+    EXPECT_EQ(error.code(), cudaErrorMemoryAllocation);
+    EXPECT_NE(error.detail().find("1073741824 MiB are asked for, "), std::string::npos) << error.detail();
+    EXPECT_NE(error.detail().find(" MiB are free"), std::string::npos) << error.detail();
+  }
+  cudaGetLastError();
+}
+
 }  // namespace
 }  // namespace overlap

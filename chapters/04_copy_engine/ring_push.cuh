@@ -1,0 +1,166 @@
+// Chapter 04: shards of A travel round the ring by copy engine, ordered by signals. In step i rank d has
+// shard (d + i) mod P at hand, and pushes it on to its left neighbour:
+//
+//   rank d, transfer stream:  push own A -> slot 0 of d-1, raise | await 0, push slot 0 -> slot 1 of d-1,
+//   raise | ... whoever needs the shard of step i:                             await i - 1, read slot i - 1
+//
+// No multiprocessor takes part, and no rank waits for a barrier, neither within a call nor between two.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "overlap/check.hpp"
+#include "overlap/element.hpp"
+#include "overlap/matrix.hpp"
+#include "overlap/peer_buffer.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/signals.hpp"
+#include "overlap/stream.hpp"
+#include "overlap/timeline.hpp"
+
+namespace overlap {
+
+/// What one rank moves in one call. The page's cost card and the tests both come from here.
+struct RingPushCost {
+  int steps;                    ///< sub-products, and shards at hand one after the other: P
+  int messages;                 ///< copies to the left neighbour, each followed by one signal: P - 1
+  std::int64_t bytes_out;       ///< all shards but the left neighbour's
+  std::int64_t bytes_in;        ///< all shards but its own
+  std::int64_t bytes_of_slots;  ///< memory: P - 1 slots for each of two calls
+};
+
+/// Passes the ranks' rows of A[m, k] round the ring, on the rank's transfer stream 0. A call is
+///
+///   begin(a, stream);
+///   for (step = 0 ... P - 1)  { push(step);  use await(step, stream); }
+///   end(stream);
+///
+/// Calls follow each other at once, without any wait for the other ranks: see half_. All ranks make the same
+/// calls in the same order, each call's `stream` after that of the call before it.
+template <Floating T>
+class RingPush {
+ public:
+  /// Collective. Allocates the slots, copies once. Throws as PeerBuffer and Signals do.
+  RingPush(Rank& rank, MatmulShape whole)
+      : rank_(rank),
+        whole_(whole),
+        slot_elements_(slot_elements(whole, rank.size())),
+        slots_(rank, 2 * (rank.size() - 1) * slot_elements_),
+        arrived_(rank, std::max(1, rank.size() - 1)),
+        ready_(rank.device(), cudaEventDisableTiming),
+        done_(rank.device(), cudaEventDisableTiming) {
+    if (rank.size() == 1) return;
+    // The first copy may load a kernel (it does if the neighbour's slots are on this GPU), which must not
+    // happen while a stream waits for a signal. From one half to the other: nobody reads what is written.
+    CUDA_CHECK(cudaMemsetAsync(slots_.local(), 0, slot_elements_ * sizeof(T), transfer()));
+    CUDA_CHECK(cudaMemcpyAsync(slots_.on(rank.previous()) + (rank.size() - 1) * slot_elements_,
+                               slots_.local(), slot_elements_ * sizeof(T), cudaMemcpyDefault, transfer()));
+    rank.synchronize(transfer());
+    rank.barrier();
+  }
+
+  /// A new call. Its transfers start after what `stream` holds now. `a`: this rank's rows of A; it belongs to
+  /// the call until end().
+  void begin(const T* a, cudaStream_t stream) {
+    a_ = a;
+    half_ = 1 - half_;
+    arrived_.begin_call();
+    if (rank_.size() == 1) return;
+    CUDA_CHECK(cudaEventRecord(ready_, stream));
+    CUDA_CHECK(cudaStreamWaitEvent(transfer(), ready_));
+  }
+
+  /// Passes the shard of this step on to the left neighbour, for which it is the shard of step + 1. The last
+  /// one stays: everybody has had it.
+  void push(int step) {
+    if (step == rank_.size() - 1) return;
+    const TimelineScope name("step ", step, ": push shard ", shard(step));
+    // [task push: what has to be here before the copy, where does it go, and who learns of it, when?]
+    const T* from = await(step, transfer());
+    const std::int64_t elements = rows(step).size() * whole_.k;
+    if (elements > 0) {
+      CUDA_CHECK(cudaMemcpyAsync(slot(rank_.previous(), step), from, elements * sizeof(T), cudaMemcpyDefault,
+                                 transfer()));
+    }
+    // Also after a shard without rows: the signal tells, too, that this rank is through with its last call.
+    arrived_.raise(rank_.previous(), step, transfer());
+    // [/task]
+  }
+
+  /// The shard of this step, for what `stream` gets from now on: `stream` waits until it is here. Any number
+  /// of streams may ask.
+  const T* await(int step, cudaStream_t stream) {
+    // [task await: where does the shard of a step lie, and what says that it is there?]
+    // [blank] (void)stream; return a_;
+    if (step == 0) return a_;  // in place: the caller's own rows
+    arrived_.await(step - 1, stream);
+    return slot(rank_.id(), step - 1);
+    // [/task]
+  }
+
+  /// Ends the call: `stream` waits for its transfers.
+  void end(cudaStream_t stream) {
+    if (rank_.size() == 1) return;
+    // [task end: what would the caller's next write to A meet?]
+    CUDA_CHECK(cudaEventRecord(done_, transfer()));
+    CUDA_CHECK(cudaStreamWaitEvent(stream, done_));
+    // [/task]
+  }
+
+  /// The transfers alone: a whole call in which nobody uses the shards.
+  void run(const T* a, cudaStream_t stream) {
+    begin(a, stream);
+    for (int step = 0; step < rank_.size(); ++step) {
+      push(step);
+      await(step, stream);
+    }
+    end(stream);
+  }
+
+  /// Which shard is at hand in a step: first its own, then those of its right neighbours.
+  int shard(int step) const { return (rank_.id() + step) % rank_.size(); }
+  /// The rows of A, and of C, that are those of this step.
+  Range rows(int step) const { return balanced_share(whole_.m, rank_.size(), shard(step)); }
+
+  /// What `rank` of `ranks` moves in a call.
+  static RingPushCost cost(MatmulShape whole, int ranks, int rank) {
+    const auto bytes = [&](int of) {
+      return balanced_share(whole.m, ranks, of).size() * whole.k * std::int64_t{sizeof(T)};
+    };
+    const std::int64_t all = whole.m * whole.k * std::int64_t{sizeof(T)};
+    return {ranks, ranks - 1, all - bytes((rank + ranks - 1) % ranks), all - bytes(rank),
+            2 * (ranks - 1) * slot_elements(whole, ranks) * std::int64_t{sizeof(T)}};
+  }
+
+ private:
+  /// Room for the largest shard, rounded up so that all slots are aligned as cudaMalloc aligns: cuBLAS
+  /// chooses its kernels by the alignment, too.
+  static std::int64_t slot_elements(MatmulShape whole, int ranks) {
+    constexpr std::int64_t kAlignment = 256 / sizeof(T);
+    return (balanced_share(whole.m, ranks, 0).size() * whole.k + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
+  cudaStream_t transfer() { return rank_.transfer_stream(); }  // of high priority: copies go before products
+
+  /// Where the shard of step i + 1 arrives on that rank.
+  T* slot(int rank, int i) const {
+    return slots_.on(rank) + (half_ * (rank_.size() - 1) + i) * slot_elements_;
+  }
+
+  Rank& rank_;
+  MatmulShape whole_;
+  std::int64_t slot_elements_;
+  PeerBuffer<T> slots_;  // [call mod 2][step - 1]
+  Signals arrived_;      // one for each slot index, raised by the right neighbour
+  Event ready_, done_;   // order the transfer stream after the caller's, and the other way round
+  const T* a_ = nullptr;
+  // Calls use the two halves of the slots in turns, and that suffices. A call of rank d ends after the last
+  // shard has come, that of rank d - 1, all the way round. Rank d - 1 sent it off after its call before this
+  // one, with all its reads of slots. So in its next call rank d may write where rank d - 1 read in that one.
+  int half_ = 0;
+};
+
+}  // namespace overlap
