@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "06_reduce_scatter/packs.cuh"
@@ -15,18 +16,18 @@
 
 namespace overlap {
 
-inline constexpr int kMlpThreads = 256;  ///< in a block of these kernels: eight warps
+inline constexpr int kMlpThreads = 256;  ///< in a block of these kernels, at most
 inline constexpr int kWarp = 32;         ///< threads in a warp
 
 /// The sum of all threads' values, the same bits on every thread and in every run: first in each warp, by
-/// exchange of registers, then over the warps. Every thread of a block of kMlpThreads calls it, once.
+/// exchange of registers, then over the warps. Every thread of a block of whole warps calls it, once.
 __device__ inline float block_sum(float value) {
   __shared__ float sums[kMlpThreads / kWarp];
   for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value += __shfl_xor_sync(0xffffffffu, value, lanes);
   if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = value;
   __syncthreads();
   float sum = 0;
-  for (int warp = 0; warp < kMlpThreads / kWarp; ++warp) sum += sums[warp];
+  for (int warp = 0; warp < static_cast<int>(blockDim.x) / kWarp; ++warp) sum += sums[warp];
   return sum;
 }
 
@@ -45,20 +46,20 @@ __global__ void normalise_rows(const T* __restrict__ x, const T* __restrict__ ga
 
   // [task normalise: what is summed over the row, and what is each element multiplied by?]
   float squares = 0;
-  for (std::int64_t i = threadIdx.x; i < packs; i += kMlpThreads) {
+  for (std::int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
     const Elements elements = x_packs[i];
     for (int j = 0; j < kWidth; ++j) {
       const float element = static_cast<float>(elements.values[j]);
       squares += element * element;
     }
   }
-  for (std::int64_t i = packs * kWidth + threadIdx.x; i < h; i += kMlpThreads) {
+  for (std::int64_t i = packs * kWidth + threadIdx.x; i < h; i += blockDim.x) {
     const float element = static_cast<float>(x[row + i]);
     squares += element * element;
   }
   const float scale = 1.0f / sqrtf(block_sum(squares) / static_cast<float>(h) + epsilon);
   // The second reading of the row comes from the cache.
-  for (std::int64_t i = threadIdx.x; i < packs; i += kMlpThreads) {
+  for (std::int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
     const Elements elements = x_packs[i], gains = gain_packs[i];
     Elements normed;
     for (int j = 0; j < kWidth; ++j) {
@@ -67,7 +68,7 @@ __global__ void normalise_rows(const T* __restrict__ x, const T* __restrict__ ga
     }
     out_packs[i] = normed;
   }
-  for (std::int64_t i = packs * kWidth + threadIdx.x; i < h; i += kMlpThreads) {
+  for (std::int64_t i = packs * kWidth + threadIdx.x; i < h; i += blockDim.x) {
     out[row + i] = static_cast<T>(static_cast<float>(gain[i]) * (static_cast<float>(x[row + i]) * scale));
   }
   // [/task]
@@ -128,6 +129,12 @@ unsigned mlp_blocks(std::int64_t elements, std::int64_t packs) {
   return static_cast<unsigned>((threads + kMlpThreads - 1) / kMlpThreads);
 }
 
+// Whole warps, with a thread for each pack or element of a row, as far as a block has them.
+inline unsigned threads_of_row(std::int64_t work) {
+  const std::int64_t warps = (work + kWarp - 1) / kWarp;
+  return static_cast<unsigned>(std::min<std::int64_t>(warps * kWarp, kMlpThreads));
+}
+
 }  // namespace detail
 
 /// Enqueues out[rows, h] = RMSNorm of x[rows, h] with gain[h], all on the current device.
@@ -138,8 +145,9 @@ void normalise(const T* x, const T* gain, T* out, std::int64_t rows, std::int64_
   const TimelineScope name("normalise");
   // Each row begins at a multiple of 16 bytes, or no packs.
   const bool aligned = h % kPackWidth<T> == 0 && packs_at(x, h) > 0 && packs_at(gain, h) > 0;
-  normalise_rows<<<static_cast<unsigned>(rows), kMlpThreads, 0, stream>>>(
-      x, gain, out, h, aligned ? packs_at(out, h) : 0, epsilon);
+  const std::int64_t packs = aligned ? packs_at(out, h) : 0;
+  normalise_rows<<<static_cast<unsigned>(rows), detail::threads_of_row(packs > 0 ? packs : h), 0, stream>>>(
+      x, gain, out, h, packs, epsilon);
   CUDA_CHECK(cudaGetLastError());
 }
 
