@@ -73,6 +73,9 @@ class RingPush {
     CUDA_CHECK(cudaStreamWaitEvent(transfer(), ready_));
   }
 
+  /// Another stream, too, starts after what began the call: for a caller that uses the shards on two.
+  void also_begin(cudaStream_t other) { CUDA_CHECK(cudaStreamWaitEvent(other, ready_)); }
+
   /// Passes the shard of this step on to the left neighbour, for which it is the shard of step + 1. The last
   /// one stays: everybody has had it.
   void push(int step) {

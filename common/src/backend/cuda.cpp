@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "overlap/error.hpp"
+#include "overlap/waves.hpp"
 
 namespace overlap::backend {
 namespace {
@@ -120,6 +121,8 @@ Stamp hardware() {
   add_driver_facts(0, stamp);
   return stamp;
 }
+
+Tile product_tile() { return {128, 256}; }
 
 double peak_tflops(ElementType type) {
   // NVIDIA's data sheets, without sparsity; the multiprocessors tell the SXM cards from others of the chip.

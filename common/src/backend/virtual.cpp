@@ -8,6 +8,7 @@
 #include <vgpu/control.hpp>
 
 #include "overlap/error.hpp"
+#include "overlap/waves.hpp"
 
 namespace overlap::backend {
 namespace {
@@ -74,6 +75,11 @@ std::vector<std::pair<std::string, std::string>> hardware() {
 double peak_tflops(ElementType type) {
   if (type == ElementType::kInt32) return 0;
   return vgpu::product_tflops(type != ElementType::kF32);
+}
+
+Tile product_tile() {
+  const vgpu::ProductTile tile = vgpu::product_tile();
+  return {tile.rows, tile.columns};
 }
 
 std::string product_method() {

@@ -238,6 +238,12 @@ double product_tflops(bool sixteen_bit) {
   const Machine& machine = runtime().machine;
   return (sixteen_bit ? machine.product_rate_f16 : machine.product_rate_f32) / 1000;  // from GFLOP/s
 }
+
+ProductTile product_tile() {
+  const Machine& machine = runtime().machine;
+  return {machine.product_tile_rows, machine.product_tile_columns};
+}
+
 double host_time_ms() { return runtime().host().now * 1e-6; }
 bool failure_reported() { return instance() && instance()->deadlock_reported; }
 std::uint64_t schedule_hash() { return instance() ? instance()->scheduler.hash() : 0; }

@@ -76,6 +76,13 @@ Traffic traffic(int from, int to);
 /// The rate of the modelled machine's matrix products in TFLOP/s, of 16-bit elements or of f32.
 double product_tflops(bool sixteen_bit);
 
+/// Rows and columns of C that one multiprocessor computes at a time in the modelled machine's matrix
+/// products.
+struct ProductTile {
+  int rows, columns;
+};
+ProductTile product_tile();
+
 /// How the host computes cuBLAS's products: with OpenBLAS, if the build found it, or with a loop that takes
 /// several times as long.
 enum class ProductMethod { kOpenBlas, kLoop };

@@ -1,0 +1,266 @@
+// Chapter 05: C = A B, where rank r has rows of A and columns of B, the way PyTorch's "async TP" computes it.
+// Each rank puts a copy of its shard of A where the others reach it; behind a barrier every rank pulls the
+// others' shards, d + 1, d + 2, ..., and multiplies each as soon as it is there. Shards go to two streams in
+// turns, a pull and its product on each:
+//
+//   stream:  multiply d        | pull d+2 | multiply d+2 | pull d+4 ...
+//   second:  pull d+1 | multiply d+1    | pull d+3 | multiply d+3 ...
+//
+// So a product begins on the multiprocessors that the last wave of the product before it leaves idle.
+//
+// Source: "An illustrated deep-dive into how the compute and comms in TP+SP are overlapped using Async TP",
+// and PyTorch's _pipelined_multi_all_gather_and_consume, which it prints.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "overlap/check.hpp"
+#include "overlap/gemm.hpp"
+#include "overlap/matrix.hpp"
+#include "overlap/peer_buffer.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/signals.hpp"
+#include "overlap/stream.hpp"
+#include "overlap/timeline.hpp"
+
+namespace overlap {
+
+/// When a rank copies its shard to where the others reach it, and when it meets them at the barrier behind
+/// that: as seen from its first product, which needs neither. The first is PyTorch's choice; the others are
+/// the four scenarios in a comment of its source, which leaves them to the GPU's scheduler. Here events force
+/// them.
+enum class Opening {
+  kBefore,        ///< copy and barrier, then the product: PyTorch's choice, since it is never the worst
+  kBeside,        ///< "ideal scenario 0": both beside the product
+  kCopyFirst,     ///< "ideal scenario 1": the copy before the product, the barrier beside it
+  kAfter,         ///< "suboptimal scenario 0": both after the product
+  kBarrierAfter,  ///< the other "suboptimal scenario 0": the copy beside the product, the barrier after it
+};
+
+/// What one rank moves and keeps in one call. The page's cost card and the tests both come from here.
+struct PullTwoStreamsCost {
+  int products;              ///< steps with rows to multiply, at most P
+  int pulls;                 ///< copies from other ranks, at most P - 1; empty shards are not pulled
+  int signals;               ///< that it raises: two barriers, each with all other ranks
+  std::int64_t bytes_in;     ///< all of A but its own shard
+  std::int64_t bytes_local;  ///< copied on its own GPU: its shard
+  std::int64_t memory;       ///< bytes of what is published and of P - 1 slots
+};
+
+/// C = A B: rank r has A_r[m_r, k] and B_r[k, n_r] and gets C_r[m, n_r], row-major, with m_r and n_r by
+/// balanced_share(); some may be 0. Sums are in f32.
+template <Floating T>
+class PullTwoStreams {
+ public:
+  /// Collective. Allocates all that run() needs, and runs each of its copies and products once. Throws as
+  /// PeerBuffer and Signals do.
+  PullTwoStreams(Rank& rank, MatmulShape whole, Opening opening = Opening::kBefore)
+      : rank_(rank),
+        whole_(whole),
+        columns_(balanced_share(whole.n, rank.size(), rank.id()).size()),
+        opening_(opening),
+        published_(rank, slot_elements(whole, rank.size())),
+        slots_(rank.device(), (rank.size() - 1) * slot_elements(whole, rank.size())),
+        signals_(rank, 2 * rank.size()),
+        reached_(rank.device(), cudaEventDisableTiming),
+        pulled_(rank.device(), cudaEventDisableTiming) {
+    warm_up();
+  }
+
+  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` gets past it. All ranks make the
+  /// same calls in the same order. Calls may follow each other at once, on streams that are ordered.
+  void run(const T* a, const T* b, T* c, cudaStream_t stream) {
+    if (rank_.size() == 1) return multiply(0, a, b, c, stream);
+    signals_.begin_call();
+    open(a, b, c, stream);
+    for (int step = 1; step < rank_.size(); ++step) {
+      const cudaStream_t on = step % 2 == 0 ? stream : rank_.second_stream();
+      pull(step, on);
+      multiply(step, slot(step), b, c, on);
+    }
+    close(stream);
+  }
+
+  /// What `rank` of `ranks` moves and keeps in one call.
+  static PullTwoStreamsCost cost(MatmulShape whole, int ranks, int rank) {
+    PullTwoStreamsCost cost{};
+    const auto element = static_cast<std::int64_t>(sizeof(T));
+    const bool has_columns = !balanced_share(whole.n, ranks, rank).empty();
+    for (int shard = 0; shard < ranks; ++shard) {
+      const std::int64_t rows = balanced_share(whole.m, ranks, shard).size();
+      if (rows == 0) continue;
+      if (has_columns) ++cost.products;
+      if (shard != rank) ++cost.pulls, cost.bytes_in += rows * whole.k * element;
+      if (shard == rank && ranks > 1) cost.bytes_local = rows * whole.k * element;
+    }
+    cost.signals = 2 * (ranks - 1);
+    cost.memory = ranks * slot_elements(whole, ranks) * element;
+    return cost;
+  }
+
+ private:
+  // ---- Opening: own shard published, everybody's published, own shard multiplied --------------------------
+  // Whatever the order, when it is over both streams may pull, and the second one may write to C.
+  void open(const T* a, const T* b, T* c, cudaStream_t stream) {
+    const cudaStream_t second = rank_.second_stream();
+    switch (opening_) {
+      case Opening::kBefore:
+        publish(a, stream);
+        meet(kPublished, stream);
+        start_after(second, stream);
+        multiply(0, a, b, c, stream);
+        break;
+      case Opening::kBeside:
+        start_after(second, stream);
+        publish(a, second);
+        meet(kPublished, second);
+        multiply(0, a, b, c, stream);
+        start_after(stream, second);
+        break;
+      case Opening::kCopyFirst:
+        start_after(second, stream);
+        publish(a, second);
+        start_after(stream, second);
+        multiply(0, a, b, c, stream);
+        meet(kPublished, second);
+        start_after(stream, second);
+        break;
+      case Opening::kAfter:
+        multiply(0, a, b, c, stream);
+        start_after(second, stream);
+        publish(a, second);
+        meet(kPublished, second);
+        start_after(stream, second);
+        break;
+      case Opening::kBarrierAfter:
+        start_after(second, stream);
+        publish(a, second);
+        multiply(0, a, b, c, stream);
+        start_after(second, stream);
+        meet(kPublished, second);
+        start_after(stream, second);
+        break;
+    }
+  }
+
+  /// The rank's shard to where the others reach it. The caller's own memory they do not: only what
+  /// PeerBuffer has allocated has an address on every GPU.
+  void publish(const T* a, cudaStream_t stream) {
+    const TimelineScope name("publish shard ", rank_.id());
+    copy(published_.local(), a, 0, stream);
+  }
+
+  // ---- A barrier of all ranks, by signals -----------------------------------------------------------------
+  // What `stream` has done so far on every rank comes before what it does from here on on any rank. P - 1
+  // signals to the others, P - 1 from them; each pair of ranks has a signal of its own, in each direction.
+  void meet(int barrier, cudaStream_t stream) {
+    // [task barrier: whom does a rank tell that it is here, and for whom does it wait?]
+    for (int i = 1; i < rank_.size(); ++i) {
+      signals_.raise((rank_.id() + i) % rank_.size(), barrier * rank_.size() + rank_.id(), stream);
+    }
+    for (int i = 1; i < rank_.size(); ++i) {
+      signals_.await(barrier * rank_.size() + (rank_.id() + i) % rank_.size(), stream);
+    }
+    // [/task]
+  }
+
+  // ---- Step i: pull shard d + i, multiply it --------------------------------------------------------------
+  // Every rank begins with its right neighbour, and pulls from one rank at a time: as long as all keep step,
+  // each GPU is also pulled from by one rank at a time. (PyTorch's source assumes that copies on two streams
+  // cannot overlap; here an event sees to it.)
+  void pull(int step, cudaStream_t stream) {
+    const TimelineScope name("step ", step, ": pull shard ", shard(step));
+    if (step > 1) CUDA_CHECK(cudaStreamWaitEvent(stream, pulled_));
+    // [task pull: from whose memory, and whereto?]
+    copy(slot(step), published_.on(shard(step)), step, stream);
+    // [/task]
+    CUDA_CHECK(cudaEventRecord(pulled_, stream));
+  }
+
+  /// The rows of C that belong to the shard of this step. Each stream has a cuBLAS handle of its own: two
+  /// products of one handle may share a workspace, and these two may run at the same time.
+  void multiply(int step, const T* shard_of_a, const T* b, T* c, cudaStream_t stream) {
+    const TimelineScope name("step ", step, ": multiply shard ", shard(step));
+    // [task multiply: which rows of C does the shard of this step give?]
+    const Range rows = rows_of(step);
+    matmul_row_major(rank_.cublas(step % 2), stream, {rows.size(), columns_, whole_.k}, shard_of_a, b,
+                     c + rows.begin * columns_);
+    // [/task]
+  }
+
+  // ---- Closing: both streams are one again, and nobody pulls any more -------------------------------------
+  void close(cudaStream_t stream) {
+    // [task close: what must be over, here and on the other ranks, before the next call may begin?]
+    start_after(stream, rank_.second_stream());
+    // The next call overwrites what this one has published, so the others must have pulled it. (PyTorch has a
+    // barrier at the beginning of a call, too, since other operations use the same memory. Nobody else uses
+    // this one.)
+    meet(kPulled, stream);
+    // [/task]
+  }
+
+  /// What `later` gets from now on waits for what `earlier` holds now. One event serves all such places: a
+  /// wait is for what was recorded last when it was enqueued.
+  void start_after(cudaStream_t later, cudaStream_t earlier) {
+    CUDA_CHECK(cudaEventRecord(reached_, earlier));
+    CUDA_CHECK(cudaStreamWaitEvent(later, reached_));
+  }
+
+  /// The shard of this step, from one place to another.
+  void copy(T* to, const T* from, int step, cudaStream_t stream) {
+    const std::int64_t elements = rows_of(step).size() * whole_.k;
+    if (elements > 0) CUDA_CHECK(cudaMemcpyAsync(to, from, elements * sizeof(T), cudaMemcpyDefault, stream));
+  }
+
+  /// All copies and products once, on the same streams and at places with the same alignment. One that is
+  /// first launched while a stream of this GPU waits for a signal may never start: loading a kernel waits for
+  /// the GPU.
+  void warm_up() {
+    const cudaStream_t stream = rank_.stream(), second = rank_.second_stream();
+    const DeviceBuffer<T> a(rank_.device(), slot_elements(whole_, rank_.size())),
+        b(rank_.device(), whole_.k * columns_), c(rank_.device(), whole_.m * columns_);
+    CUDA_CHECK(cudaMemsetAsync(a.data(), 0, a.bytes(), stream));
+    if (b.size() > 0) CUDA_CHECK(cudaMemsetAsync(b.data(), 0, b.bytes(), stream));
+    publish(a.data(), stream);
+    rank_.synchronize(stream);
+    rank_.barrier();
+    for (int step = 0; step < rank_.size(); ++step) {
+      const cudaStream_t on = step % 2 == 0 ? stream : second;
+      if (step > 0) pull(step, on);
+      multiply(step, step == 0 ? a.data() : slot(step), b.data(), c.data(), on);
+    }
+    rank_.synchronize(stream);
+    rank_.synchronize(second);
+    rank_.barrier();  // nobody pulls any more
+  }
+
+  /// Which shard it is in a step: first its own, then those of its right neighbours.
+  int shard(int step) const { return (rank_.id() + step) % rank_.size(); }
+  /// The rows of A, and of C, that are those of this step.
+  Range rows_of(int step) const { return balanced_share(whole_.m, rank_.size(), shard(step)); }
+  /// Where the shard of a step is pulled to, from step 1 on.
+  T* slot(int step) const { return slots_.data() + (step - 1) * slot_elements(whole_, rank_.size()); }
+
+  /// Room for the largest shard, rounded up so that all slots are aligned as cudaMalloc aligns: cuBLAS
+  /// chooses its kernels by the alignment, too.
+  static std::int64_t slot_elements(MatmulShape whole, int ranks) {
+    constexpr std::int64_t kAlignment = 256 / sizeof(T);
+    return (balanced_share(whole.m, ranks, 0).size() * whole.k + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
+  static constexpr int kPublished = 0, kPulled = 1;  // the barriers: signals 0 to P - 1, and P to 2 P - 1
+
+  Rank& rank_;
+  MatmulShape whole_;
+  std::int64_t columns_;
+  Opening opening_;
+  PeerBuffer<T> published_;  // this call's shard of every rank
+  DeviceBuffer<T> slots_;    // what has been pulled: slot i - 1 in step i
+  Signals signals_;          // [barrier][raising rank]
+  Event reached_, pulled_;
+};
+
+}  // namespace overlap

@@ -1,0 +1,97 @@
+// Chapter 05: chapter 04's ring with its products on two streams in turns. The transfers are the same; what
+// changes is that the product of a step need not wait for the one before it. As soon as the last wave of that
+// one leaves multiprocessors idle, it begins on them:
+//
+//   stream:    multiply d            | multiply d+2          | multiply d+4 ...
+//   second:        await, multiply d+1   | await, multiply d+3 ...
+//   transfer:  push d  | push d+1  | push d+2 ...
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "04_copy_engine/ring_push.cuh"
+#include "overlap/gemm.hpp"
+
+namespace overlap {
+
+/// C = A B by a ring of copy-engine pushes, with products on two streams. Rank r has A_r[m_r, k] and
+/// B_r[k, n_r], and gets C_r[m, n_r], row-major, with m_r and n_r by balanced_share(); some may be 0. Sums
+/// are in f32.
+template <Floating T>
+class RingTwoStreams {
+ public:
+  /// Collective. Allocates all that run() needs, and runs each of its products once. Throws as RingPush does.
+  RingTwoStreams(Rank& rank, MatmulShape whole)
+      : rank_(rank),
+        ring_(rank, whole),
+        columns_(balanced_share(whole.n, rank.size(), rank.id()).size()),
+        k_(whole.k),
+        second_done_(rank.device(), cudaEventDisableTiming) {
+    warm_up(whole);
+  }
+
+  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` gets past it. All ranks make the
+  /// same calls in the same order. Calls may follow each other at once, on streams that are ordered.
+  void run(const T* a, const T* b, T* c, cudaStream_t stream) {
+    const cudaStream_t second = rank_.second_stream();
+    const bool two = rank_.size() > 1;  // one rank has one product
+    // ---- Fork: B, and C's last reader, are in `stream` ----------------------------------------------------
+    ring_.begin(a, stream);
+    if (two) ring_.also_begin(second);
+    // ---- Steps: the product before the push, since the GPU idles until the host has enqueued the first one,
+    // while a shard is sent on in half the time of a product.
+    for (int step = 0; step < rank_.size(); ++step) {
+      // [task steps: which stream multiplies the shard of this step, and what must that stream wait for?]
+      const cudaStream_t on = step % 2 == 0 ? stream : second;
+      multiply(step, ring_.await(step, on), b, c, on);
+      ring_.push(step);
+      // [/task]
+    }
+    // ---- Join: C is whole when both streams are through ---------------------------------------------------
+    if (two) {
+      CUDA_CHECK(cudaEventRecord(second_done_, second));
+      CUDA_CHECK(cudaStreamWaitEvent(stream, second_done_));
+    }
+    ring_.end(stream);
+  }
+
+  /// What `rank` of `ranks` moves in a call: what chapter 04's ring moves.
+  static RingPushCost cost(MatmulShape whole, int ranks, int rank) {
+    return RingPush<T>::cost(whole, ranks, rank);
+  }
+
+ private:
+  /// The rows of C that belong to the shard of this step. Each stream has a cuBLAS handle of its own: two
+  /// products of one handle may share a workspace, and these two may run at the same time.
+  void multiply(int step, const T* shard, const T* b, T* c, cudaStream_t on) {
+    const TimelineScope name("step ", step, ": multiply shard ", ring_.shard(step));
+    // [task ring_product: which rows of C does the shard of this step give, and whose workspace is free?]
+    const Range rows = ring_.rows(step);
+    matmul_row_major(rank_.cublas(step % 2), on, {rows.size(), columns_, k_}, shard, b,
+                     c + rows.begin * columns_);
+    // [/task]
+  }
+
+  /// Each step's product on its stream and handle, at the same places in a C of its own: see CopyEngineRing.
+  void warm_up(MatmulShape whole) {
+    if (columns_ == 0) return;
+    const cudaStream_t stream = rank_.stream(), second = rank_.second_stream();
+    const std::int64_t most_rows = balanced_share(whole.m, rank_.size(), 0).size();
+    const DeviceBuffer<T> shard(rank_.device(), most_rows * k_), b(rank_.device(), k_ * columns_);
+    const DeviceBuffer<T> c(rank_.device(), whole.m * columns_);
+    for (const DeviceBuffer<T>* factor : {&shard, &b})
+      CUDA_CHECK(cudaMemsetAsync(factor->data(), 0, factor->bytes(), stream));
+    rank_.synchronize(stream);
+    for (int step = 0; step < rank_.size(); ++step)
+      multiply(step, shard.data(), b.data(), c.data(), step % 2 == 0 ? stream : second);
+    rank_.synchronize(stream);
+    rank_.synchronize(second);
+  }
+
+  Rank& rank_;
+  RingPush<T> ring_;
+  std::int64_t columns_, k_;
+  Event second_done_;
+};
+
+}  // namespace overlap

@@ -1,0 +1,94 @@
+// Chapter 04 on virtual GPUs: right in any order of events, moving just the bytes of its cost card, and as
+// fast, in the model, as the page says.
+#include <gtest/gtest.h>
+
+#include "04_copy_engine/copy_engine_ring.cuh"
+#include "04_copy_engine/split_only.cuh"
+#include "dense_run.hpp"
+#include "vgpu/control.hpp"
+
+namespace overlap {
+namespace {
+
+class OnVirtualGpus : public testing::Test {
+ protected:
+  void SetUp() override { vgpu::reset(); }
+  void TearDown() override { vgpu::reset(); }
+};
+
+using Ring = CopyEngineRing<__half>;
+using Problem = GatherProblem<__half>;
+
+TEST_F(OnVirtualGpus, BackToBackCallsAreRightInTwentySchedules) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    for (const int ranks : {2, 3, 8}) {
+      SCOPED_TRACE("schedule " + std::to_string(seed));
+      vgpu::reset();
+      vgpu::use_schedule(seed);
+      expect_right<Ring, Problem>(ranks, {19, 17, 11}, seed, 5);
+    }
+  }
+}
+
+TEST_F(OnVirtualGpus, AHundredCallsFollowEachOtherInSeveralSchedules) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    for (const int ranks : {2, 4}) {
+      SCOPED_TRACE("schedule " + std::to_string(seed));
+      vgpu::reset();
+      vgpu::use_schedule(seed);
+      expect_right<Ring, Problem>(ranks, {9, 5, 6}, seed, 100);
+    }
+  }
+}
+
+TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
+  const auto hash = [](std::uint64_t seed) {
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    expect_right<Ring, Problem>(4, {33, 40, 8}, 1, 2);
+    return vgpu::schedule_hash();
+  };
+  EXPECT_EQ(hash(17), hash(17));
+  EXPECT_NE(hash(17), hash(18));
+}
+
+TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
+  for (const MatmulShape shape : {MatmulShape{16, 32, 8}, MatmulShape{19, 37, 11}, MatmulShape{5, 3, 7}}) {
+    for (const int ranks : {1, 2, 3, 8}) {
+      vgpu::reset();
+      run_ranks(ranks, [&](Rank& rank) {
+        Problem problem(rank, shape, 1);
+        Ring ring(rank, shape);
+        problem.fill_exact();
+        rank.barrier();
+        // What this rank sends to each other one and gets from it, in this call alone.
+        std::vector<vgpu::Traffic> out, in;
+        for (int other = 0; other < ranks; ++other) {
+          out.push_back(vgpu::traffic(rank.id(), other));
+          in.push_back(vgpu::traffic(other, rank.id()));
+        }
+        rank.barrier();
+        ring.run(problem.a(), problem.b(), problem.c(), rank.stream());
+        rank.synchronize(rank.stream());
+        rank.barrier();
+        const RingPushCost cost = Ring::cost(shape, ranks, rank.id());
+        for (int other = 0; other < ranks; ++other) {
+          const vgpu::Traffic out_now = vgpu::traffic(rank.id(), other),
+                              in_now = vgpu::traffic(other, rank.id());
+          const bool sends = other == rank.previous() && ranks > 1, gets = other == rank.next() && ranks > 1;
+          const auto to = static_cast<std::size_t>(other);
+          EXPECT_EQ(out_now.bytes - out[to].bytes, sends ? cost.bytes_out : 0)
+              << rank.id() << " to " << other;
+          EXPECT_EQ(in_now.bytes - in[to].bytes, gets ? cost.bytes_in : 0) << other << " to " << rank.id();
+          // Shards without rows are not copied.
+          if (shape.m >= ranks) {
+            EXPECT_EQ(out_now.copies - out[to].copies, sends ? cost.messages : 0);
+          }
+        }
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace overlap
