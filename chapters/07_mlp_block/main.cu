@@ -19,7 +19,7 @@ const ChapterInfo kChapter = {
     .name = "07_mlp_block",
     .summary = "Y = X + act(norm(X) W1) W2: m tokens, feed-forward size n, hidden size k.",
     .variants = {"vanilla", "sequence_parallel", "overlapped"},
-    .on_virtual_gpus = {.shape = {0, 0, 512}, .per_gpu = {128, 512, 0}, .gpus = 4, .iterations = 1},
+    .on_virtual_gpus = {.shape = {0, 0, 256}, .per_gpu = {128, 512, 0}, .gpus = 4, .iterations = 1},
     .on_real_gpus = {.shape = {8192, 28672, 8192}, .gpus = 16, .iterations = 30, .warmup = 5},
     .on_race_build = {{.shape = {0, 0, 24}, .per_gpu = {24, 32, 0}, .gpus = 4, .iterations = 1}},
     .types = {ElementType::kF16, ElementType::kBf16, ElementType::kF32},
