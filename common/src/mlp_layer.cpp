@@ -52,9 +52,9 @@ double activated(Activation activation, double value) {
   switch (activation) {
     case Activation::kRelu:
       return value < 0 ? 0 : value;  // NaN stays NaN
-    case Activation::kGeluTanh:
-      return value / 2 *
-             (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (value + 0.044715 * value * value * value)));
+    case Activation::kGeluTanh:      // 1 + tanh(u) = 2 / (1 + e^-2u), without the loss of digits near 0
+      return value / (1 + std::exp(-2 * std::sqrt(2 / std::numbers::pi) *
+                                   (value + 0.044715 * value * value * value)));
     case Activation::kGeluErf:
       return value / 2 * std::erfc(-value / std::numbers::sqrt2);  // 1 + erf(v) = erfc(-v)
   }

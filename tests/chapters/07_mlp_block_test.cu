@@ -32,10 +32,10 @@ class Kernels : public testing::Test {
     CUDA_CHECK(cudaMemcpy(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost));
     return values;
   }
-  /// Rounding to T once, and some in f32.
-  static double allowed(double right) {
+  /// Rounding to T once, and some in f32. `slack`: relative error in f32.
+  static double allowed(double right, double slack = 0x1p-20) {
     const double u = std::same_as<T, float> ? 0 : std::same_as<T, __half> ? 0x1p-11 : 0x1p-8;
-    return std::abs(right) * (u + 0x1p-20) + (std::same_as<T, __half> ? 0x1p-25 : 1e-37);
+    return std::abs(right) * (u + slack) + (std::same_as<T, __half> ? 0x1p-25 : 1e-37);
   }
 };
 using Types = testing::Types<__half, __nv_bfloat16, float>;
@@ -53,7 +53,9 @@ TYPED_TEST(Kernels, ActivateIsTheFunctionAtEveryAlignment) {
         const std::vector<T> out = this->download(memory.data() + offset, in.size());
         for (int i = 0; i < count; ++i) {
           const double right = activated(activation, value_of(in[i]));
-          ASSERT_NEAR(value_of(out[i]), right, this->allowed(right)) << "of " << value_of(in[i]);
+          // Where GELU runs out, it is an exponential, which multiplies its argument's error by the argument.
+          const double allowed = this->allowed(right, value_of(in[i]) < -1 ? 0x1p-14 : 0x1p-20);
+          ASSERT_NEAR(value_of(out[i]), right, allowed) << "of " << value_of(in[i]);
         }
         ASSERT_EQ(value_of(out[count]), value_of(in[count]));
       }
