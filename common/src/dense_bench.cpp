@@ -81,7 +81,7 @@ void DenseBench::verify() {
   }
   rank.barrier();  // every rank has compared
   if (rank.id() != 0 || names.empty()) return;
-  std::cout << "all " << problem_.whole().m * problem_.whole().n << " elements are right: " << names << "\n";
+  std::cout << "all " << problem_.result_elements() << " elements are right: " << names << "\n";
 }
 
 void DenseBench::time(bool back_to_back) {

@@ -30,6 +30,8 @@ class DenseProblem {
   MatmulShape whole() const { return whole_; }        ///< sizes of the whole problem
   ElementType type() const { return type_; }          ///< of A, B and C
   virtual MatmulShape product() const = 0;            ///< what this rank has to multiply
+  /// How many elements the result has, over all ranks.
+  virtual std::int64_t result_elements() const { return whole_.m * whole_.n; }
   virtual std::int64_t collective_bytes() const = 0;  ///< as the bus bandwidths of metrics.hpp want them
   virtual const char* unit() const = 0;               ///< how A and B are shared out, in words
 
