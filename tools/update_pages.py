@@ -41,10 +41,12 @@ BLOCK = re.compile(r"^<!-- (code|output|tests|race|results|profile|ladder)(?: (.
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
 # The chapter whose timeline it shows, and how that chapter is called.
-PICTURES = {"docs/pictures/chapter_01_timeline.svg": ("01", "--gpus", "2"),
-            "docs/pictures/chapter_02_timeline.svg": ("02", "--only", "nccl")}
-            "docs/pictures/chapter_03_timeline.svg": ("03", "--only", "ring")}
-            "docs/pictures/chapter_06_timeline.svg": ("06", "--gpus", "4", "--only", "nccl,rotating,all_to_all")}
+PICTURES = {
+    "docs/pictures/chapter_01_timeline.svg": ("01", "--gpus", "2"),
+    "docs/pictures/chapter_02_timeline.svg": ("02", "--only", "nccl"),
+    "docs/pictures/chapter_03_timeline.svg": ("03", "--only", "ring"),
+    "docs/pictures/chapter_06_timeline.svg": ("06", "--gpus", "4", "--only", "nccl,rotating,all_to_all"),
+}
 
 
 class PageError(Exception):

@@ -63,7 +63,7 @@ struct VariantTimes {
 /// Times the variants in turns, the first one, with which the others are compared, before each of them
 /// (first, second, first, third, ...): so a change of clocks, of temperature or of the caches meets all of
 /// them alike. Each runs at least once without a gate before it is timed: see Gate for what a variant may do.
-/// Collective.
+/// Calls at once take most of the time; a sweep over many sizes can leave them out. Collective.
 /// Times the variants in turns (first, second, ..., first, second, ...), so that a change of clocks or of
 /// temperature meets all of them alike. Each runs at least once without a gate before it is timed: see Gate
 /// for what a variant may do. Calls at once take most of the time; a sweep over many sizes can leave them
