@@ -33,9 +33,9 @@ struct GatherThenMultiplyCost {
 template <Floating T>
 class GatherThenMultiply {
  public:
-  /// For products of these sizes over all ranks. Allocates a slot for each rank's rows of A, and runs all
-  /// that run() will enqueue once. Collective. Throws Skip if ranks share a GPU or NCCL does not know the
-  /// mode, CudaError or NcclError if the memory is not there.
+  /// For products of these sizes over all ranks. Allocates a slot for each rank's rows of A, and runs the
+  /// all-gather and every product once. Collective. Throws Skip if ranks share a GPU or NCCL does not know
+  /// the mode, CudaError or NcclError if the memory is not there.
   GatherThenMultiply(Rank& rank, MatmulShape whole, NcclMode mode = NcclMode::kPlain)
       : rank_(rank),
         k_(whole.k),

@@ -79,7 +79,8 @@ class RunTest(ProgramTestCase):
         report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
         self.assertEqual((report["chapter"], report["options"]["gpus"]), ("02_gather_then_multiply", 2))
         results = {result["variant"]: result for result in report["results"]}
-        self.assertLess(results["gemm_only"]["device_ms"], results["nccl"]["device_ms"])
+        if self.backend == "virtual":  # modelled, so the same each time
+            self.assertLess(results["gemm_only"]["device_ms"], results["nccl"]["device_ms"])
         self.assertGreater(results["communication_only"]["bus_gb_per_s"], 0)
         for field in ("tflops", "ratio_to_gemm_only", "exposed_ms", "host_ms"):
             self.assertIn(field, results["nccl"])
