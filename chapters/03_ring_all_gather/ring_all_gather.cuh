@@ -146,8 +146,7 @@ class RingAllGatherMatmul {
   // ---- Every step but the last: a shard goes on to the left, the next one comes from the right ------------
   // What is sent came in the step before, on the same stream: no event is needed between the two.
   void pass_on(int step, const T* a) {
-    const TimelineScope name("step ", step, ": pass on shard ",
-                             shard_in_step(rank_.id(), rank_.size(), step));
+    const TimelineScope name("step ", step, ": pass shard ", shard_in_step(rank_.id(), rank_.size(), step));
     // [task transfer: what goes out and what comes in, so that no rank waits for another one's receive?]
     const std::int64_t out = elements(step), in = elements(step + 1);
     // A send is not over before the other side receives. If all ranks sent first, none would ever receive: as
