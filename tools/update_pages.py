@@ -45,6 +45,7 @@ PICTURES = {
     "docs/pictures/chapter_01_timeline.svg": ("01", "--gpus", "2"),
     "docs/pictures/chapter_02_timeline.svg": ("02", "--only", "nccl"),
     "docs/pictures/chapter_03_timeline.svg": ("03", "--only", "ring"),
+    "docs/pictures/chapter_04_timeline.svg": ("04", "--gpus", "3", "--only", "copy_engine_ring"),
     "docs/pictures/chapter_06_timeline.svg": ("06", "--gpus", "4", "--only", "nccl,rotating,all_to_all"),
 }
 
