@@ -144,8 +144,12 @@ class AllToAllSum {
   /// calls in turns: a rank may be a call ahead of this one, which still reads the set before. It is never
   /// two ahead, since it waits in each call for what this rank sends in that call.
   T* slot(int at, int source) const {
+    // [task slot: which place has this source's summand, in this call?]
+    // [blank] static_cast<void>(source);
+    // [blank] return slots_.on(at);
     const std::int64_t set = arrived_.epoch() % 2;
     return slots_.on(at) + (set * rank_.size() + source) * chunks_.place();
+    // [/task]
   }
 
   // ---- Step 1: a partial product to its owner, by copy engine, while the next one is multiplied --------
@@ -167,12 +171,10 @@ class AllToAllSum {
 
   // ---- Step 2: wait for everybody's summands, in the order in which they are sent ----------------------
   void await_slots() {
-    // [task await_slots: which signals are raised here in each call, and by whom?]
     for (int back = 1; back < rank_.size(); ++back) {
       const int source = (rank_.id() + rank_.size() - back) % rank_.size();
       arrived_.await(source, rank_.transfer_stream());
     }
-    // [/task]
   }
 
   // ---- Step 3: one sum ---------------------------------------------------------------------------------

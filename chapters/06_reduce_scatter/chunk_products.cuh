@@ -63,11 +63,9 @@ class ChunkProducts {
   /// the blocks of the next product fill the multiprocessors that the last wave of this one leaves idle.
   void multiply(int step, int chunk, const T* x, const T* w, Out* out) {
     const TimelineScope name("step ", step, ": multiply chunk ", chunk);
-    // [task two_streams: on which of the two streams, and by which cuBLAS handle?]
     const int turn = step % 2;
     product(rank_.cublas(turn), compute_[turn], chunk, x, w, out);
     CUDA_CHECK(cudaEventRecord(done_[step], compute_[turn]));
-    // [/task]
   }
 
   /// `stream` waits for the product of that step of this call.

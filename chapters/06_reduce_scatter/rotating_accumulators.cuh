@@ -144,9 +144,7 @@ class RotatingAccumulators {
         copy_to_next(0, partial(0));
         continue;
       }
-      // [task await_accumulator: what has to be here before the sum, beside the product?]
       arrived_.await(step, transfer());
-      // [/task]
       if (step < last) {
         add_and_pass(step);
       } else {
@@ -163,7 +161,12 @@ class RotatingAccumulators {
   static constexpr int kStoringBlocks = 64;
 
   /// Whose accumulator this rank has in a step: first the previous rank's, last its own.
-  int chunk(int step) const { return (rank_.id() + rank_.size() - 1 - step) % rank_.size(); }
+  int chunk(int step) const {
+    // [task chunk: whose is it, if accumulators go to the next rank and end where they belong?]
+    // [blank] return (rank_.id() + step) % rank_.size();
+    return (rank_.id() + rank_.size() - 1 - step) % rank_.size();
+    // [/task]
+  }
   Accumulator* partial(int step) const { return partials_.data() + step * chunks_.place(); }
   /// Where an accumulator of a step arrives on a rank. There are two sets of slots, for calls in turns: the
   /// previous rank may be a call ahead of this one, which still reads the set before. It is never two ahead:
@@ -197,15 +200,12 @@ class RotatingAccumulators {
   void copy_to_next(int step, const Accumulator* accumulator) {
     // The zeros of "step -1" are those of the rank's own chunk: it is what chunk(-1) is.
     const TimelineScope name("step ", step, ": pass chunk ", chunk(step));
-    // [task copy_to_next: into which slot, and which signal says that it is there?]
-    // [blank] arrived_.raise(rank_.next(), step + 1, transfer());
     const std::size_t bytes = chunks_.elements(chunk(step)) * sizeof(Accumulator);
     if (bytes > 0) {
       CUDA_CHECK(cudaMemcpyAsync(slot(rank_.next(), step + 1), accumulator, bytes, cudaMemcpyDeviceToDevice,
                                  transfer()));
     }
     arrived_.raise(rank_.next(), step + 1, transfer());
-    // [/task]
   }
 
   // ---- Steps 1 to P - 1: what has arrived + the partial product ----------------------------------------
