@@ -39,7 +39,8 @@ BLOCK = re.compile(r"^<!-- (code|output|tests|race|results|profile|ladder)(?: (.
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
 # The chapter whose timeline it shows, and how that chapter is called.
-PICTURES = {"docs/pictures/chapter_01_timeline.svg": ("01", "--gpus", "2")}
+PICTURES = {"docs/pictures/chapter_01_timeline.svg": ("01", "--gpus", "2"),
+            "docs/pictures/chapter_07_timeline.svg": ("07", "--gpus", "2", "--only", "overlapped")}
 
 
 class PageError(Exception):
