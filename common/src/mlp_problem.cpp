@@ -350,8 +350,9 @@ void print_shares(const MlpProblem<T>& problem) {
   const Rank& rank = problem.rank();
   if (rank.id() != 0) return;
   const auto [t, f, h] = problem.whole();
-  std::cout << "Y = X + act(norm(X) W1) W2 in " << name_of(problem.type()) << ": " << t
-            << " tokens (m), hidden " << h << " (k), feed-forward " << f << " (n);\n"
+  std::cout << "Y = X + act(norm(X) W1) W2 in " << name_of(problem.type()) << ": X " << t << " x " << h
+            << ", W1 " << h << " x " << f << ", W2 " << f << " x " << h
+            << " (m tokens, k hidden, n feed-forward);\n"
             << problem.unit() << " shared out over " << rank.size() << (rank.size() == 1 ? " rank" : " ranks")
             << " (" << backend::name() << (rank.shares_gpu() ? ", some share a GPU" : "") << ")\n";
 }

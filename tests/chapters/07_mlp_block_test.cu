@@ -245,6 +245,10 @@ TEST(MlpCost, IsThePagesCostCard) {
   }
   EXPECT_EQ(VanillaBlock<__half>::cost(shape, 8, 3).activation, 402'653'184);
   EXPECT_EQ(SequenceParallelBlock<__half>::cost(shape, 8, 3).activation, 50'331'648);
+  EXPECT_EQ(OverlappedBlock<__half>::cost(shape, 8, 3).activation, 50'331'648);
+  EXPECT_EQ(VanillaBlock<__half>::cost(shape, 8, 3).workspace, 192'937'984);
+  EXPECT_EQ(SequenceParallelBlock<__half>::cost(shape, 8, 3).workspace, 209'715'200);
+  EXPECT_EQ(OverlappedBlock<__half>::cost(shape, 8, 3).workspace, 696'254'464);
 }
 
 }  // namespace

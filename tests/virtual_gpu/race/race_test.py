@@ -118,7 +118,7 @@ class ChapterTest(RaceTest):
     def test_default_sizes_are_small(self) -> None:
         result = self.race()
         self.assert_quiet(result)
-        sizes = re.search(r"\bA (\d+) x (\d+), B \d+ x (\d+)", result.stdout)
+        sizes = re.search(r"\b[AX] (\d+) x (\d+), (?:B|W1) \d+ x (\d+)", result.stdout)
         self.assertIsNotNone(sizes, result.stdout)
         self.assertLessEqual(math.prod(int(size) for size in sizes.groups()), 128**3)
 
