@@ -178,7 +178,7 @@ void print_shares(const DenseProblem& problem) {
   std::cout << "C = A B in " << name_of(problem.type()) << ": A " << m << " x " << k << ", B " << k << " x "
             << n << "; " << problem.unit() << " shared out over " << ranks
             << (ranks == 1 ? " rank" : " ranks") << " (" << backend::name()
-            << (problem.rank().shares_gpu() ? ", some share a GPU" : "") << ")\n";
+            << (problem.rank().shares_gpu() ? ", all on one GPU" : "") << ")\n";
 }
 
 }  // namespace overlap

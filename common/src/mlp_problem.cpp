@@ -354,7 +354,7 @@ void print_shares(const MlpProblem<T>& problem) {
             << ", W1 " << h << " x " << f << ", W2 " << f << " x " << h
             << " (m tokens, k hidden, n feed-forward);\n"
             << problem.unit() << " shared out over " << rank.size() << (rank.size() == 1 ? " rank" : " ranks")
-            << " (" << backend::name() << (rank.shares_gpu() ? ", some share a GPU" : "") << ")\n";
+            << " (" << backend::name() << (rank.shares_gpu() ? ", all on one GPU" : "") << ")\n";
 }
 
 template class MlpProblem<__half>;

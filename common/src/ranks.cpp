@@ -78,7 +78,7 @@ Rank::~Rank() {
 ncclComm_t Rank::nccl(NcclMode mode) {
   ncclComm_t& communicator = handles_->nccl[mode == NcclMode::kCopyEngine ? 1 : 0];
   if (communicator != nullptr) return communicator;
-  if (shares_gpu_) throw Skip("NCCL wants a GPU for each rank, and some ranks share one here");
+  if (shares_gpu_) throw Skip("NCCL wants a GPU for each rank, and all ranks share one here");
   if (const std::string reason = why_not(mode); !reason.empty()) throw Skip(reason);
   ncclUniqueId id{};
   if (id_ == 0) NCCL_CHECK(ncclGetUniqueId(&id));
@@ -148,13 +148,18 @@ void run_ranks(int ranks, const std::function<void(Rank&)>& program) {
     throw std::invalid_argument("run_ranks: " + std::to_string(ranks) + " ranks; 1 to 16 are possible");
   int gpus = 0;
   CUDA_CHECK(cudaGetDeviceCount(&gpus));
-  const std::unique_ptr<Team> team = Team::make(ranks, std::min(ranks, gpus));
+  // All on one GPU, not some on each: streams of a GPU share the queues of its copy engines, so a copy to
+  // another GPU that waits for its rank's turn holds up those of other ranks (seen with 3 ranks on 2 GPUs,
+  // which then waited for each other). Copies within a GPU do not pass there.
+  const bool share = ranks > gpus;
+  const std::unique_ptr<Team> team = Team::make(ranks, share ? 1 : ranks);
   team->slots.resize(static_cast<std::size_t>(ranks));
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   team->run([&](int id) {
     try {
-      CUDA_CHECK(cudaSetDevice(id % gpus));
-      Rank rank(*team, id, ranks, id % gpus, ranks > gpus);
+      const int device = share ? 0 : id;
+      CUDA_CHECK(cudaSetDevice(device));
+      Rank rank(*team, id, ranks, device, share);
       program(rank);
     } catch (...) {
       errors[static_cast<std::size_t>(id)] = std::current_exception();

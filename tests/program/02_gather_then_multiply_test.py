@@ -66,7 +66,7 @@ class RunTest(ProgramTestCase):
     def test_more_ranks_than_gpus(self) -> None:
         machine = self.machine(gpus=2)
         result = self.assert_fails(77, ("--machine", machine, "--gpus", "3", *SMALL),
-                                   "skipped: rank 0: NCCL wants a GPU for each rank, and some ranks share one here")
+                                   "skipped: rank 0: NCCL wants a GPU for each rank, and all ranks share one here")
         self.assertEqual(len(result.stderr.splitlines()), 1)
         self.assertNotRegex(result.stdout, "elements are right|TFLOP")
         # The product of one shard needs no NCCL.

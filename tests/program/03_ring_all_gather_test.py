@@ -39,7 +39,7 @@ class RunTest(ProgramTestCase):
         machine = self.machine(gpus=2)
         shared = ("--machine", machine, "--gpus", "3", *SMALL)
         result = self.assert_fails(77, (*shared, "--only", "ring,communication_only"),
-                                   "skipped: rank 0: NCCL wants a GPU for each rank, and some ranks share one here")
+                                   "skipped: rank 0: NCCL wants a GPU for each rank, and all ranks share one here")
         self.assertEqual(len(result.stderr.splitlines()), 1)
         text = self.call_right(*shared).stdout  # products need no NCCL
         self.assertRegex(text, r"(?m)^ring is left out: NCCL wants a GPU for each rank")

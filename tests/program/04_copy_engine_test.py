@@ -50,7 +50,7 @@ class RunTest(ProgramTestCase):
     def test_ranks_share_a_gpu(self) -> None:
         machine = self.machine(gpus=2)
         result = self.call_right("--machine", machine, "--gpus", "3", *SMALL)
-        self.assertIn("some share a GPU", result.stdout)
+        self.assertIn("all on one GPU", result.stdout)
         self.assertIn("NCCL is left out", result.stdout)
 
     def test_one_gpu_for_all_ranks(self) -> None:

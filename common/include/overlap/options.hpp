@@ -39,7 +39,7 @@ struct ChapterInfo {
   std::optional<ChapterDefaults> on_race_build = {};
   std::vector<ElementType> types = {ElementType::kInt32};  ///< those it can do
   ElementType default_type = ElementType::kInt32;          ///< without --type
-  bool ranks_may_share_gpus = false;  ///< with more --gpus than there are, several ranks share one
+  bool ranks_may_share_gpus = false;  ///< with more --gpus than there are, all ranks share one
   bool has_nccl_modes = false;  ///< its variants are those of nccl_modes() and others; --nccl keeps one mode
 
   /// The defaults on the GPUs that this program was built for.

@@ -45,10 +45,10 @@ class Rank {
 
   int id() const { return id_; }      ///< 0 to size() - 1
   int size() const { return size_; }  ///< how many ranks there are
-  /// Its GPU, which is the current device of its host thread. With more ranks than GPUs several ranks share
-  /// one.
+  /// Its GPU, which is the current device of its host thread: that of its number. With more ranks than GPUs
+  /// all of them share GPU 0.
   int device() const { return device_; }
-  bool shares_gpu() const { return shares_gpu_; }  ///< some ranks share a GPU, since there are too few
+  bool shares_gpu() const { return shares_gpu_; }  ///< all ranks share one GPU, since there are too few
   int next() const { return (id_ + 1) % size_; }   ///< right neighbour in the ring
   int previous() const { return (id_ + size_ - 1) % size_; }  ///< left neighbour
 
@@ -97,13 +97,13 @@ class Rank {
   std::unique_ptr<Handles> handles_;
 };
 
-/// Runs `program` once for each rank, each on a host thread of its own whose current device is GPU rank %
-/// GPUs, and returns when all have ended. If a rank throws, the run is stopped: waits of the other ranks
-/// throw RunStopped, signals open and communicators are aborted, so that nothing waits for the one that
-/// failed. The first error is then rethrown, its text preceded by "rank N: ". On real GPUs, if the ranks are
-/// not home 5 s later (a call hangs), or the error is one after which a GPU can do nothing more, that error
-/// and who waits for what are printed and the process ends with status 2. Throws std::invalid_argument unless
-/// 1 <= ranks <= 16.
+/// Runs `program` once for each rank, each on a host thread of its own whose current device is the GPU of its
+/// number (GPU 0 if there are fewer GPUs than ranks), and returns when all have ended. If a rank throws, the
+/// run is stopped: waits of the other ranks throw RunStopped, signals open and communicators are aborted, so
+/// that nothing waits for the one that failed. The first error is then rethrown, its text preceded by "rank
+/// N: ". On real GPUs, if the ranks are not home 5 s later (a call hangs), or the error is one after which a
+/// GPU can do nothing more, that error and who waits for what are printed and the process ends with status 2.
+/// Throws std::invalid_argument unless 1 <= ranks <= 16.
 void run_ranks(int ranks, const std::function<void(Rank&)>& program);
 
 }  // namespace overlap
