@@ -136,19 +136,19 @@ class Bench:
         self._calls = 0
         self.outcome = Outcome()
 
-    def _measure(self, name: str, command: Sequence[str]) -> Tuple[int, str, pathlib.Path]:
+    def _measure(self, name: str, program: Sequence[str], arguments: Sequence[str]) -> Tuple[int, str, pathlib.Path]:
         self._calls += 1
         report = self._folder / f"{self._calls:02}-{name}.json"
         report.unlink(missing_ok=True)
         started = time.monotonic()
-        say(f"{name} {' '.join(command[1:])}")
-        status, last = call([*command, "--json", str(report)], report.with_suffix(".log"))
+        say(" ".join([name, *arguments]))
+        status, last = call([*program, *arguments, "--json", str(report)], report.with_suffix(".log"))
         say(f"  {'ok' if status == 0 else last} ({time.monotonic() - started:.1f} s)")
         return status, last, report
 
     def chapter(self, name: str, arguments: Sequence[str]) -> None:
         """One run of a chapter."""
-        status, last, path = self._measure(name, [str(self._programs / name), *arguments])
+        status, last, path = self._measure(name, [str(self._programs / name)], arguments)
         what = " ".join([name, *arguments])
         report = read_report(path)
         if status == SKIPPED:
@@ -165,9 +165,9 @@ class Bench:
         """One run of a peer. One that fails is named, but says nothing of the chapters."""
         operation, m, n, k, gpus = problem
         sizes = [word for name, size in zip("mnk", (m, n, k)) for word in (f"--{name}", str(size))]
-        command = [sys.executable, str(REPOSITORY / "tests" / "peers" / f"{script}.py"), "--operation", operation,
-                   "--gpus", str(gpus), *sizes]
-        status, last, path = self._measure(script, command)
+        program = [sys.executable, str(REPOSITORY / "tests" / "peers" / f"{script}.py")]
+        arguments = ["--operation", operation, "--gpus", str(gpus), *sizes]
+        status, last, path = self._measure(script, program, arguments)
         report = read_report(path)
         if report is not None and status == 0:
             self.outcome.reports.append(path)
