@@ -89,7 +89,7 @@ class DenseBench {
   void compare(const Variant& variant, bool exact);
 
   DenseProblem& problem_;
-  Options options_;
+  const Options options_;  // a copy: a caller may pass a temporary
   std::string chapter_;
   std::vector<Variant> variants_;
   std::vector<VariantTimes> times_;
