@@ -34,7 +34,7 @@ const ChapterInfo kChapter = {
     .ranks_may_share_gpus = true,
 };
 
-/// Two ranks, bare: a message by push, two by pull.
+/// Two ranks, bare: two messages by push, two by pull.
 void show_first_push(const Options& options) {
   if (options.gpus < 2) {
     std::cout << "first_push is left out: it takes two ranks\n";
@@ -42,15 +42,18 @@ void show_first_push(const Options& options) {
   }
   run_ranks(2, [&](Rank& rank) {
     FirstPush contact(rank, 10000);
-    contact.push(1);
-    require_right(contact.compare(1, options.corrupt), "first_push, pushed");
-    rank.barrier();  // both have read: the push itself does not tell
-    for (const int number : {2, 3}) {
+    for (const int number : {1, 2}) {
+      contact.push(number);
+      require_right(contact.compare(number, options.corrupt), "first_push, pushed");
+      rank.barrier();  // both have read: the push itself does not tell
+    }
+    for (const int number : {3, 4}) {
       contact.pull(number);
       require_right(contact.compare(number), "first_push, pulled");
     }
     rank.barrier();
-    if (rank.id() == 0) std::cout << "first_push: one message pushed, two pulled, both ways; all are right\n";
+    if (rank.id() == 0)
+      std::cout << "first_push: two messages pushed, two pulled, both ways; all are right\n";
   });
 }
 

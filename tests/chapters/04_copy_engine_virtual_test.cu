@@ -43,6 +43,27 @@ TEST_F(OnVirtualGpus, AHundredCallsFollowEachOtherInSeveralSchedules) {
   }
 }
 
+TEST_F(OnVirtualGpus, TheCallerMayOverwriteAAfterTheCall) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    run_ranks(2, [&](Rank& rank) {
+      const MatmulShape shape{40, 5, 40};
+      Problem problem(rank, shape, seed);
+      problem.fill_exact();
+      problem.poison_result();
+      Ring ring(rank, shape);
+      const DeviceBuffer<__half> a(rank.device(), 20 * 40);
+      CUDA_CHECK(cudaMemcpyAsync(a.data(), problem.a(), a.bytes(), cudaMemcpyDefault, rank.stream()));
+      ring.run(a.data(), problem.b(), problem.c(), rank.stream());
+      CUDA_CHECK(cudaMemsetAsync(a.data(), 0xFF, a.bytes(), rank.stream()));
+      rank.synchronize(rank.stream());
+      const Verification found = problem.compare_exact(false);
+      EXPECT_TRUE(found.ok()) << "schedule " << seed << ": " << describe(found);
+    });
+  }
+}
+
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
   const auto hash = [](std::uint64_t seed) {
     vgpu::reset();
