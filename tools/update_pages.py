@@ -39,7 +39,9 @@ BLOCK = re.compile(r"^<!-- (code|output|tests|race|results|profile|ladder)(?: (.
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
 # The chapter whose timeline it shows, and how that chapter is called.
-PICTURES = {"docs/pictures/chapter_01_timeline.svg": ("01", "--gpus", "2")}
+PICTURES = {"docs/pictures/chapter_01_timeline.svg": ("01", "--gpus", "2"),
+            "docs/pictures/chapter_05_timeline.svg": ("05", "--gpus", "2", "--only", "copy_engine_ring,ring_two_streams"),
+            "docs/pictures/chapter_05_openings.svg": ("05", "--gpus", "3", "--only", "openings")}
 
 
 class PageError(Exception):
