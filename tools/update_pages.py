@@ -46,6 +46,8 @@ PICTURES = {
     "docs/pictures/chapter_02_timeline.svg": ("02", "--only", "nccl"),
     "docs/pictures/chapter_03_timeline.svg": ("03", "--only", "ring"),
     "docs/pictures/chapter_04_timeline.svg": ("04", "--gpus", "3", "--only", "copy_engine_ring"),
+    "docs/pictures/chapter_05_openings.svg": ("05", "--gpus", "3", "--only", "openings"),
+    "docs/pictures/chapter_05_timeline.svg": ("05", "--gpus", "2", "--only", "copy_engine_ring,ring_two_streams"),
     "docs/pictures/chapter_06_timeline.svg": ("06", "--gpus", "4", "--only", "nccl,rotating,all_to_all"),
     "docs/pictures/chapter_07_timeline.svg": ("07", "--gpus", "2", "--only", "overlapped"),
 }

@@ -5,6 +5,7 @@
 #include "05_two_streams/pull_two_streams.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
 #include "05_two_streams/sweep.cuh"
+#include "overlap/backend.hpp"
 #include "overlap/chapter.hpp"
 #include "overlap/dense_bench.hpp"
 #include "overlap/report.hpp"

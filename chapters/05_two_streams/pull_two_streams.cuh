@@ -103,7 +103,8 @@ class PullTwoStreams {
 
  private:
   // ---- Opening: own shard published, everybody's published, own shard multiplied --------------------------
-  // Whatever the order, when it is over both streams may pull, and the second one may write to C.
+  // Whatever the order, behind it the second stream has met the others and comes after the caller's, so that
+  // it may pull and write to C. The caller's stream pulls after the second one has (see pull).
   void open(const T* a, const T* b, T* c, cudaStream_t stream) {
     const cudaStream_t second = rank_.second_stream();
     switch (opening_) {
@@ -120,7 +121,6 @@ class PullTwoStreams {
         publish(a, second);
         meet(kPublished, second);
         multiply(0, a, b, c, stream);
-        start_after(stream, second);
         break;
       case Opening::kCopyFirst:
         start_after(second, stream);
@@ -128,14 +128,12 @@ class PullTwoStreams {
         start_after(stream, second);
         multiply(0, a, b, c, stream);
         meet(kPublished, second);
-        start_after(stream, second);
         break;
       case Opening::kAfter:
         multiply(0, a, b, c, stream);
         start_after(second, stream);
         publish(a, second);
         meet(kPublished, second);
-        start_after(stream, second);
         break;
       case Opening::kBarrierAfter:
         start_after(second, stream);
@@ -143,7 +141,6 @@ class PullTwoStreams {
         multiply(0, a, b, c, stream);
         start_after(second, stream);
         meet(kPublished, second);
-        start_after(stream, second);
         break;
     }
   }
@@ -169,8 +166,8 @@ class PullTwoStreams {
 
   // ---- Step i: pull shard d + i, multiply it --------------------------------------------------------------
   // Every rank begins with its right neighbour, and pulls from one rank at a time: as long as all keep step,
-  // each GPU is also pulled from by one rank at a time. (PyTorch's source assumes that copies on two streams
-  // cannot overlap; here an event sees to it.)
+  // each GPU is also pulled from by one rank at a time. PyTorch's source assumes that copies on two streams
+  // cannot overlap; here an event sees to it. It orders pulls on the caller's stream behind the barrier, too.
   void pull(int step, cudaStream_t stream) {
     const TimelineScope name("step ", step, ": pull shard ", shard(step));
     if (step > 1) CUDA_CHECK(cudaStreamWaitEvent(stream, pulled_));
