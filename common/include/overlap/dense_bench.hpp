@@ -88,7 +88,7 @@ class DenseBench {
   void compare(const Variant& variant, bool exact);
 
   DenseProblem& problem_;
-  const Options& options_;
+  Options options_;  // a copy: callers may pass a temporary
   std::string chapter_;
   std::vector<Variant> variants_;
   std::vector<VariantTimes> times_;
