@@ -1,6 +1,10 @@
 // Chapter 06 on any GPUs: right for every number of ranks, any sizes, all types, and call after call.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <random>
+
 #include "06_reduce_scatter/all_to_all_sum.cuh"
 #include "06_reduce_scatter/errors.cuh"
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
@@ -146,15 +150,107 @@ TEST_P(OnRanks, ErrorsKeepWithinTheirBounds) {
 
 TEST_P(OnRanks, AllToAllSumGivesTheSameBitsEachTime) {
   const MatmulShape whole = {33, 40, 65};
-  const auto bits = [&] {
-    std::vector<std::uint16_t> bits;
-    for (const __half element : result_on_normals<AllToAllSum<__half>, __half>(GetParam(), whole))
-      bits.push_back(bits_of(element));
+  const auto bits = [&] {  // of f32: rounding to 16 bits would hide most differences
+    std::vector<std::uint32_t> bits;
+    for (const float element : result_on_normals<AllToAllSum<float>, float>(GetParam(), whole))
+      bits.push_back(std::bit_cast<std::uint32_t>(element));
     return bits;
   };
   const auto first = bits();
   EXPECT_EQ(first.size(), static_cast<std::size_t>(whole.m * whole.n));
   for (int run = 0; run < 3; ++run) EXPECT_EQ(bits(), first);
+}
+
+/// Numbers of very different sizes: their sums in f32 depend on the order.
+template <Floating T>
+std::vector<T> numbers(std::size_t count) {
+  std::mt19937 random(11);
+  std::vector<T> values;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto mantissa = static_cast<double>(static_cast<int>(random() % 2001) - 1000);
+    values.push_back(from_double<T>(std::ldexp(mantissa, -static_cast<int>(random() % 24))));
+  }
+  return values;
+}
+
+template <typename T>
+std::vector<T> from_gpu(const T* data, std::int64_t elements) {
+  std::vector<T> host(static_cast<std::size_t>(elements));
+  if (elements > 0)
+    CUDA_CHECK(cudaMemcpy(host.data(), data, host.size() * sizeof(T), cudaMemcpyDeviceToHost));
+  return host;
+}
+
+template <typename T>
+DeviceBuffer<T> on_gpu(const std::vector<T>& host) {
+  DeviceBuffer<T> buffer(0, host.size());
+  CUDA_CHECK(cudaMemcpy(buffer.data(), host.data(), buffer.bytes(), cudaMemcpyHostToDevice));
+  return buffer;
+}
+
+/// The kernel's sums to the last bit, and nothing written behind them. `offset`: where in 16 bytes C begins.
+template <Floating T>
+void expect_sums_in_order(int count, std::int64_t elements, std::int64_t offset) {
+  constexpr std::int64_t kPlace = 64;
+  const std::vector<T> slots = numbers<T>(static_cast<std::size_t>(count * kPlace));
+  const DeviceBuffer<T> gpu_slots = on_gpu(slots);
+  const DeviceBuffer<T> gpu_sum = on_gpu(std::vector<T>(2 * kPlace, from_float<T>(-7)));
+  T* const sum = gpu_sum.data() + offset;
+  const std::int64_t packs = packs_at(sum, elements);
+  EXPECT_EQ(packs > 0, offset == 0 && elements >= kPackWidth<T>);
+  sum_slots<T><<<add_blocks(packs, elements, 2), kAddThreads>>>(gpu_slots.data(), kPlace, count, sum,
+                                                                elements, packs);
+  CUDA_CHECK(cudaGetLastError());
+  const std::vector<T> found = from_gpu(sum, elements + 1);
+  for (std::int64_t i = 0; i < elements; ++i) {
+    float total = 0;
+    for (int slot = 0; slot < count; ++slot)
+      total += static_cast<float>(value_of(slots[static_cast<std::size_t>(slot * kPlace + i)]));
+    EXPECT_EQ(value_of(found[static_cast<std::size_t>(i)]), value_of(from_float<T>(total)))
+        << "element " << i << " of " << elements << ", " << count << " slots";
+  }
+  EXPECT_EQ(value_of(found.back()), -7);
+}
+
+TEST(SumSlots, AddsInF32InTheOrderOfTheSlots) {
+  for (const int count : {1, 2, 5, 16}) {
+    for (const std::int64_t elements : {1, 7, 8, 61}) {
+      for (const std::int64_t offset : {0, 1}) {
+        expect_sums_in_order<__half>(count, elements, offset);
+        expect_sums_in_order<__nv_bfloat16>(count, elements, offset);
+        expect_sums_in_order<float>(count, elements, offset);
+      }
+    }
+  }
+}
+
+template <Floating Accumulator, Floating Sum>
+void expect_sums_of_two(std::int64_t elements, std::int64_t offset) {
+  const std::vector<Accumulator> one = numbers<Accumulator>(64), other(one.rbegin(), one.rend());
+  const DeviceBuffer<Accumulator> gpu_one = on_gpu(one), gpu_other = on_gpu(other);
+  const DeviceBuffer<Sum> gpu_sum = on_gpu(std::vector<Sum>(128, from_float<Sum>(-7)));
+  Sum* const sum = gpu_sum.data() + offset;
+  const std::int64_t packs = packs_at(sum, elements);
+  add<<<add_blocks(packs, elements, 2), kAddThreads>>>(gpu_one.data(), gpu_other.data(), sum, elements,
+                                                       packs);
+  CUDA_CHECK(cudaGetLastError());
+  const std::vector<Sum> found = from_gpu(sum, elements + 1);
+  for (std::size_t i = 0; i + 1 < found.size(); ++i) {
+    const float total = static_cast<float>(value_of(one[i])) + static_cast<float>(value_of(other[i]));
+    EXPECT_EQ(value_of(found[i]), value_of(from_float<Sum>(total))) << "element " << i << " of " << elements;
+  }
+  EXPECT_EQ(value_of(found.back()), -7);
+}
+
+TEST(Add, RoundsTheSumOnce) {
+  for (const std::int64_t elements : {1, 8, 61}) {
+    for (const std::int64_t offset : {0, 1}) {
+      expect_sums_of_two<__half, __half>(elements, offset);
+      expect_sums_of_two<float, __half>(elements, offset);
+      expect_sums_of_two<float, float>(elements, offset);
+      expect_sums_of_two<__nv_bfloat16, __nv_bfloat16>(elements, offset);
+    }
+  }
 }
 
 TEST(ReduceScatterErrors, BoundsAreOrderedByTheirRoundings) {
