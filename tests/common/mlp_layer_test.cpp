@@ -12,9 +12,9 @@ namespace {
 using Floats = std::vector<float>;
 
 TEST(ReferenceNorm, DividesByTheRootOfTheMeanSquareOfEachRow) {
-  const Floats x = {3, 4, 0, 0, 2, 2, 2, 2}, gain = {1, 2, 3, -1};
-  const std::vector<double> normed = reference_norm<float>(x, gain, 0);  // roots of 25 / 4 and of 4
-  EXPECT_EQ(normed, (std::vector<double>{3 / 2.5, 8 / 2.5, 0, 0, 1, 2, 3, -1}));
+  const Floats x = {0, 8, 0, 0, 2, 2, 2, 2}, gain = {1, 2, 3, -1};
+  const std::vector<double> normed = reference_norm<float>(x, gain, 0);  // roots of 16 and of 4
+  EXPECT_EQ(normed, (std::vector<double>{0, 4, 0, 0, 1, 2, 3, -1}));
   EXPECT_DOUBLE_EQ(reference_norm<float>(x, gain, 12)[4], 0.5);  // root of 4 + 12
 }
 
