@@ -26,10 +26,10 @@ class DenseProblem {
   DenseProblem(const DenseProblem&) = delete;
   DenseProblem& operator=(const DenseProblem&) = delete;
 
-  Rank& rank() const { return rank_; }                ///< whose part it is
-  MatmulShape whole() const { return whole_; }        ///< sizes of the whole problem
-  ElementType type() const { return type_; }          ///< of A, B and C
-  virtual MatmulShape product() const = 0;            ///< what this rank has to multiply
+  Rank& rank() const { return rank_; }          ///< whose part it is
+  MatmulShape whole() const { return whole_; }  ///< sizes of the whole problem
+  ElementType type() const { return type_; }    ///< of A, B and C
+  virtual MatmulShape product() const = 0;      ///< what this rank has to multiply
   /// How many elements the result has, over all ranks.
   virtual std::int64_t result_elements() const { return whole_.m * whole_.n; }
   virtual std::int64_t collective_bytes() const = 0;  ///< as the bus bandwidths of metrics.hpp want them
