@@ -6,6 +6,7 @@
 
 namespace overlap {
 
+/// The cost of one call of a block, for one rank.
 struct MlpCost {
   int collectives;          ///< which the next product, or the end, waits for
   int messages;             ///< sent to other ranks

@@ -22,17 +22,21 @@ SparseColumns sparse_columns(std::span<const T> matrix, std::int64_t columns) {
   const auto width = static_cast<std::size_t>(columns);
   SparseColumns sparse;
   sparse.begin.assign(width + 1, 0);
-  for (std::size_t i = 0; i < matrix.size(); ++i) sparse.begin[i % width + 1] += value_of(matrix[i]) != 0;
+  for (auto row = matrix.begin(); row != matrix.end(); row += columns) {
+    for (std::size_t j = 0; j < width; ++j) sparse.begin[j + 1] += value_of(row[j]) != 0;
+  }
   for (std::size_t j = 0; j < width; ++j) sparse.begin[j + 1] += sparse.begin[j];
   sparse.row.resize(sparse.begin.back());
   sparse.value.resize(sparse.begin.back());
   std::vector<std::size_t> next(sparse.begin.begin(), sparse.begin.end() - 1);
-  for (std::size_t i = 0; i < matrix.size(); ++i) {
-    const double value = value_of(matrix[i]);
-    if (value == 0) continue;
-    const std::size_t place = next[i % width]++;
-    sparse.row[place] = static_cast<std::int64_t>(i / width);
-    sparse.value[place] = value;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(matrix.size()) / columns; ++i) {
+    for (std::size_t j = 0; j < width; ++j) {
+      const double value = value_of(matrix[static_cast<std::size_t>(i) * width + j]);
+      if (value == 0) continue;
+      const std::size_t place = next[j]++;
+      sparse.row[place] = i;
+      sparse.value[place] = value;
+    }
   }
   return sparse;
 }

@@ -26,19 +26,21 @@ double activated(Activation activation, double value);
 /// f_r = balanced_share(f) columns of W1 and the same rows of W2. All in its GPU's memory.
 template <Floating T>
 struct MlpLayer {
-  const T* gain;  ///< [h]
-  const T* w1;    ///< [h, f_r]
-  const T* w2;    ///< [f_r, h]
-  Activation activation;
-  float epsilon;
+  const T* gain;          ///< [h]
+  const T* w1;            ///< [h, f_r]
+  const T* w2;            ///< [f_r, h]
+  Activation activation;  ///< act
+  float epsilon;          ///< added to the mean square
 };
 
 /// The same layer in the host's memory, with all of W1[h, f] and W2[f, h].
 template <Floating T>
 struct HostLayer {
-  std::span<const T> gain, w1, w2;
-  Activation activation;
-  double epsilon;
+  std::span<const T> gain;  ///< [h]
+  std::span<const T> w1;    ///< [h, f]
+  std::span<const T> w2;    ///< [f, h]
+  Activation activation;    ///< act
+  double epsilon;           ///< added to the mean square
 };
 
 /// N of the rows of X[rows, h], in double, where h is the size of `gain`. Throws std::invalid_argument unless

@@ -42,8 +42,9 @@ class MlpProblem : public DenseProblem {
   const T* whole_x() const { return whole_x_.data(); }  ///< all of X, [t, h]
   const MlpLayer<T>& b() const { return layer_; }       ///< its part of the layer
 
-  /// Its rows of Y, [t_r, h], or all of Y, [t, h]. What was asked for last is what is compared.
+  /// Its rows of Y, [t_r, h]. What is compared is this or whole_y(): what was asked for last.
   T* c();
+  /// All of Y, [t, h].
   T* whole_y();
 
   /// {t, f_r, 2 h}: as many multiply-adds as the rank's two products, [t, h] [h, f_r] and [t, f_r] [f_r, h].
