@@ -41,10 +41,10 @@ class GatherThenMultiply {
         k_(whole.k),
         columns_(balanced_share(whole.n, rank.size(), rank.id()).size()),
         own_elements_(balanced_share(whole.m, rank.size(), rank.id()).size() * whole.k),
-        slot_elements_(slot_rows(whole, rank.size()) * whole.k),
+        slot_elements_(slot_elements(whole, rank.size(), mode)),
         fills_own_slot_(whole.m % rank.size() != 0 || mode != NcclMode::kPlain),
         slots_(rank, rank.size() * slot_elements_, mode),
-        blocks_(blocks(whole, rank.size())) {
+        blocks_(blocks(whole, rank.size(), slot_elements_)) {
     // NCCL connects the ranks in the first call, and a kernel is loaded in its first launch: both here.
     all_gather(own_slot(), rank.stream());
     std::vector<MatmulShape> shapes;
@@ -87,15 +87,15 @@ class GatherThenMultiply {
     return {.steps = others,
             .bytes_out = others * slot_bytes,
             .bytes_in = others * slot_bytes,
-            .products = multiplies ? blocks(whole, ranks).size() : 0,
+            .products = multiplies ? blocks(whole, ranks, slot_rows(whole, ranks) * whole.k).size() : 0,
             .memory_bytes = ranks * slot_bytes};
   }
 
  private:
   /// Rows of A that lie together in the slots, without padding between them: one product.
   struct Block {
-    std::int64_t slots_row;  // of all slots' rows, the first one
-    std::int64_t row;        // which row of A, and of C, that is
+    std::int64_t first;  // where the first row begins, in elements from the first slot
+    std::int64_t row;    // which row of A, and of C, that is
     std::int64_t rows;
   };
 
@@ -103,21 +103,29 @@ class GatherThenMultiply {
   /// rounded up; in the slots of ranks with one row less, the last row is padding.
   static std::int64_t slot_rows(MatmulShape whole, int ranks) { return (whole.m + ranks - 1) / ranks; }
 
+  /// Elements of a slot. In a window slots begin at multiples of 16 bytes: with NCCL 2.28.9 parts of slots
+  /// that began at odd multiples of 2 bytes came out wrong.
+  static std::int64_t slot_elements(MatmulShape whole, int ranks, NcclMode mode) {
+    const std::int64_t elements = slot_rows(whole, ranks) * whole.k;
+    constexpr std::int64_t kAligned = 16 / sizeof(T);
+    return mode == NcclMode::kPlain ? elements : (elements + kAligned - 1) / kAligned * kAligned;
+  }
+
   /// The products of a call: one if P divides m. No product may read padding: its rows of C would have no
   /// place, and what is there may be a NaN.
-  static std::vector<Block> blocks(MatmulShape whole, int ranks) {
+  static std::vector<Block> blocks(MatmulShape whole, int ranks, std::int64_t slot_elements) {
     std::vector<Block> blocks;
     // [task blocks: which rows lie together in the slots, and belong to which rows of C?]
     for (int rank = 0; rank < ranks; ++rank) {
       const Range rows = balanced_share(whole.m, ranks, rank);
-      const std::int64_t slots_row = rank * slot_rows(whole, ranks);
+      const std::int64_t first = rank * slot_elements;
       if (rows.empty()) continue;
       // The first slots are full (balanced_share() gives the first ranks the larger shares), so they and the
       // first one that is not form one block.
-      if (!blocks.empty() && blocks.back().slots_row + blocks.back().rows == slots_row) {
+      if (!blocks.empty() && blocks.back().first + blocks.back().rows * whole.k == first) {
         blocks.back().rows += rows.size();
       } else {
-        blocks.push_back({slots_row, rows.begin, rows.size()});
+        blocks.push_back({first, rows.begin, rows.size()});
       }
     }
     // [/task]
@@ -139,8 +147,8 @@ class GatherThenMultiply {
     const TimelineScope name("multiply");
     for (const Block& block : blocks_) {
       // [task multiply: which rows of the slots, and which rows of C?]
-      matmul_row_major(rank_.cublas(), stream, {block.rows, columns_, k_},
-                       slots_.data() + block.slots_row * k_, b, c + block.row * columns_);
+      matmul_row_major(rank_.cublas(), stream, {block.rows, columns_, k_}, slots_.data() + block.first, b,
+                       c + block.row * columns_);
       // [/task]
     }
   }

@@ -10,9 +10,9 @@ namespace overlap {
 namespace {
 
 template <Floating T>
-void expect_right_in(int ranks, MatmulShape whole, std::uint64_t seed = 1, int calls = 1,
+void expect_right_in(int ranks, const std::vector<MatmulShape>& shapes, std::uint64_t seed = 1, int calls = 1,
                      NcclMode mode = NcclMode::kPlain) {
-  expect_right<GatherThenMultiply<T>, GatherProblem<T>>(ranks, whole, seed, calls, mode);
+  expect_all_right<GatherThenMultiply<T>, GatherProblem<T>>(ranks, shapes, seed, calls, mode);
 }
 
 class Ranks : public testing::TestWithParam<int> {
@@ -22,38 +22,29 @@ class Ranks : public testing::TestWithParam<int> {
 
 INSTANTIATE_TEST_SUITE_P(Chapter02, Ranks, testing::Values(1, 2, 3, 4, 8));
 
-TEST_P(Ranks, AllSizesInF16) {
-  for (const MatmulShape shape : dense_shapes()) expect_right_in<__half>(GetParam(), shape);
-}
+TEST_P(Ranks, AllSizesInF16) { expect_right_in<__half>(GetParam(), dense_shapes()); }
 
-TEST_P(Ranks, AllSizesInBf16) {
-  for (const MatmulShape shape : dense_shapes()) expect_right_in<__nv_bfloat16>(GetParam(), shape);
-}
+TEST_P(Ranks, AllSizesInBf16) { expect_right_in<__nv_bfloat16>(GetParam(), dense_shapes()); }
 
-TEST_P(Ranks, AllSizesInF32) {
-  for (const MatmulShape shape : dense_shapes()) expect_right_in<float>(GetParam(), shape);
-}
+TEST_P(Ranks, AllSizesInF32) { expect_right_in<float>(GetParam(), dense_shapes()); }
 
 TEST_P(Ranks, CallsThatFollowEachOtherAtOnce) {
-  expect_right_in<__half>(GetParam(), {35, 37, 29}, 3, 8);
-  expect_right_in<__half>(GetParam(), {48, 48, 16}, 5, 8);
+  expect_right_in<__half>(GetParam(), {{35, 37, 29}, {48, 48, 16}}, 3, 8);
 }
 
 TEST_P(Ranks, RandomSizes) {
   const unsigned seed = 20251 + static_cast<unsigned>(GetParam());
   SCOPED_TRACE("seed " + std::to_string(seed));
-  for (const MatmulShape shape : random_shapes(40, seed)) expect_right_in<__half>(GetParam(), shape, seed);
+  expect_right_in<__half>(GetParam(), random_shapes(40, seed), seed);
 }
 
 // The newer modes of NCCL, where they can be had; elsewhere each test says why not.
 TEST_P(Ranks, RegisteredMemory) {
-  for (const MatmulShape shape : dense_shapes())
-    expect_right_in<__half>(GetParam(), shape, 1, 3, NcclMode::kRegistered);
+  expect_right_in<__half>(GetParam(), dense_shapes(), 1, 3, NcclMode::kRegistered);
 }
 
 TEST_P(Ranks, CopyEngines) {
-  for (const MatmulShape shape : dense_shapes())
-    expect_right_in<__half>(GetParam(), shape, 1, 3, NcclMode::kCopyEngine);
+  expect_right_in<__half>(GetParam(), dense_shapes(), 1, 3, NcclMode::kCopyEngine);
 }
 
 TEST(Cost, IsThatOfTheLargestShare) {

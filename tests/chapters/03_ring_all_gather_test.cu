@@ -19,40 +19,33 @@ class OnRanks : public testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(RingAllGather, OnRanks, testing::Values(1, 2, 3, 4, 8));
 
 template <Floating T>
-void expect_ring(int ranks, MatmulShape shape, std::uint64_t seed = 1, int calls = 1) {
-  expect_right<RingAllGatherMatmul<T>, GatherProblem<T>>(ranks, shape, seed, calls);
+void expect_ring(int ranks, const std::vector<MatmulShape>& shapes, std::uint64_t seed = 1, int calls = 1) {
+  expect_all_right<RingAllGatherMatmul<T>, GatherProblem<T>>(ranks, shapes, seed, calls);
 }
 
-TEST_P(OnRanks, IsRightOnEvenAndUnevenSizes) {
-  for (const MatmulShape shape : dense_shapes()) expect_ring<__half>(GetParam(), shape);
-}
+TEST_P(OnRanks, IsRightOnEvenAndUnevenSizes) { expect_ring<__half>(GetParam(), dense_shapes()); }
 
 TEST_P(OnRanks, IsRightInEveryType) {
-  for (const MatmulShape shape : {MatmulShape{33, 37, 29}, MatmulShape{5, 3, 7}}) {
-    expect_ring<__nv_bfloat16>(GetParam(), shape);
-    expect_ring<float>(GetParam(), shape);
-  }
+  expect_ring<__nv_bfloat16>(GetParam(), {{33, 37, 29}, {5, 3, 7}});
+  expect_ring<float>(GetParam(), {{33, 37, 29}, {5, 3, 7}});
 }
 
 // A rank with rows and no columns multiplies nothing, but the others need its rows, and those that it passes
 // on.
 TEST_P(OnRanks, IsRightWithFewerRowsOrColumnsThanRanks) {
   for (int count = 1; count < GetParam(); ++count) {
-    expect_ring<__half>(GetParam(), {count, 11, 3});
-    expect_ring<__half>(GetParam(), {11, count, 3});
-    expect_ring<__half>(GetParam(), {count, count, 3});
+    expect_ring<__half>(GetParam(), {{count, 11, 3}, {11, count, 3}, {count, count, 3}});
   }
 }
 
 TEST_P(OnRanks, IsRightOnRandomSizes) {  // 200 sizes in all, over the five numbers of ranks
   const unsigned seed = 20261121 + static_cast<unsigned>(GetParam());
   SCOPED_TRACE("seed " + std::to_string(seed));
-  for (const MatmulShape shape : random_shapes(40, seed)) expect_ring<__half>(GetParam(), shape, seed);
+  expect_ring<__half>(GetParam(), random_shapes(40, seed), seed);
 }
 
 TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
-  for (const MatmulShape shape : {MatmulShape{64, 64, 32}, MatmulShape{33, 37, 29}, MatmulShape{5, 3, 7}})
-    expect_ring<__half>(GetParam(), shape, 1, 6);
+  expect_ring<__half>(GetParam(), {{64, 64, 32}, {33, 37, 29}, {5, 3, 7}}, 1, 6);
 }
 
 TEST(RingAllGather, NeedsAGpuForEachRank) {

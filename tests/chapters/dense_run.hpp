@@ -73,16 +73,17 @@ void expect_right(int ranks, MatmulShape whole, std::uint64_t seed = 1, int call
   EXPECT_EQ(run.found.elements, whole.m * whole.n * calls);
 }
 
-/// One call on each of these shapes, all right; in one run, since a run with NCCL takes a while to begin.
+/// The same for each of these shapes, in one run: a run with NCCL takes a while to begin.
 template <typename Algorithm, typename Problem, typename... More>
-void expect_all_right(int ranks, const std::vector<MatmulShape>& shapes, std::uint64_t seed, More... more) {
+void expect_all_right(int ranks, const std::vector<MatmulShape>& shapes, std::uint64_t seed = 1,
+                      int calls = 1, More... more) {
   std::vector<std::vector<Verification>> found(shapes.size(),
                                                std::vector<Verification>(static_cast<std::size_t>(ranks)));
   try {
     run_ranks(ranks, [&](Rank& rank) {
       for (std::size_t i = 0; i < shapes.size(); ++i) {
         found[i][static_cast<std::size_t>(rank.id())] =
-            run_dense_on<Algorithm, Problem>(rank, shapes[i], seed + 2 * i, 1, more...);
+            run_dense_on<Algorithm, Problem>(rank, shapes[i], seed + 2 * i, calls, more...);
       }
     });
   } catch (const Skip& skip) {
@@ -93,7 +94,7 @@ void expect_all_right(int ranks, const std::vector<MatmulShape>& shapes, std::ui
     for (const Verification& own : found[i]) all += own;
     EXPECT_TRUE(all.ok()) << shapes[i].m << " x " << shapes[i].n << " x " << shapes[i].k << " on " << ranks
                           << " ranks: " << describe(all);
-    EXPECT_EQ(all.elements, shapes[i].m * shapes[i].n);
+    EXPECT_EQ(all.elements, shapes[i].m * shapes[i].n * calls);
   }
 }
 
