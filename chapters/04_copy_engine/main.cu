@@ -100,13 +100,13 @@ void run_transports(GatherProblem<T>& problem, const Options& options, Report& r
     };
     time_transports(transports, rank, multiply, step, options.iterations, report);
   }
-  time_patterns(rank, bytes, options.iterations, options.warmup, report);
+  time_patterns(rank, bytes, options.iterations, report);
   // Around the shard: where the fixed cost counts, and where only the bytes do.
   const std::int64_t smallest = std::max<std::int64_t>(bytes, 128) / (backend::modelled_time() ? 8 : 512);
   const int quadruplings = backend::modelled_time() ? 2 : 6;
   std::vector<std::int64_t> sizes;
   for (int i = 0; i <= quadruplings; ++i) sizes.push_back(smallest << (2 * i));
-  time_sizes(rank, sizes, options.iterations, options.warmup, report);
+  time_sizes(rank, sizes, options.iterations, report);
 }
 
 void run(const Options& options) {

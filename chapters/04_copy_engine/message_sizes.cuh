@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "04_copy_engine/transport_timing.cuh"
 #include "04_copy_engine/transports.cuh"
 #include "overlap/backend.hpp"
 #include "overlap/report.hpp"
-#include "overlap/timing.hpp"
 
 namespace overlap {
 
@@ -46,10 +46,9 @@ inline Line fit_line(std::span<const double> x, std::span<const double> y) {
 
 /// Times one message to the left neighbour, of each of these sizes, by copy engines and by NCCL; rank 0
 /// prints and reports sizes and fits.
-inline void time_sizes(Rank& rank, const std::vector<std::int64_t>& sizes, int iterations, int warmup,
-                       Report& report) {
+inline void time_sizes(Rank& rank, const std::vector<std::int64_t>& sizes, int iterations, Report& report) {
   std::vector<std::unique_ptr<Transports>> transports;
-  std::vector<TimedVariant> variants;
+  std::vector<SideBySideTimer::Enqueue> calls;
   std::vector<std::string> names;
   for (const std::int64_t bytes : sizes) {
     transports.push_back(std::make_unique<Transports>(rank, bytes));
@@ -58,10 +57,10 @@ inline void time_sizes(Rank& rank, const std::vector<std::int64_t>& sizes, int i
                           transport.name == "copy engine, push" || transport.name == "copy engine, pull";
       if (!wanted) continue;
       if (transports.size() == 1) names.push_back(transport.name);
-      variants.push_back({transport.name, [&transport](cudaStream_t stream) { transport.send(1, stream); }});
+      calls.push_back([&transport](cudaStream_t stream) { transport.send(1, stream); });
     }
   }
-  const std::vector<VariantTimes> times = time_variants(rank, variants, iterations, warmup);
+  const std::vector<double> times = time_alone(rank, calls, iterations);
   if (rank.id() != 0) return;
 
   std::cout << "\nsizes: one message to the left neighbour, us"
@@ -75,16 +74,14 @@ inline void time_sizes(Rank& rank, const std::vector<std::int64_t>& sizes, int i
     bytes.push_back(static_cast<double>(transports[s]->bytes()));
     std::vector<std::string> row = {std::to_string(transports[s]->bytes())};
     for (std::size_t n = 0; n < names.size(); ++n) {
-      const Summary& summary = times[s * names.size() + n].device_ms;
-      const double us = 1e3 * summary.median, rate = bytes.back() / us * 1e-3;
+      const double us = 1e3 * times[s * names.size() + n], rate = bytes.back() / us * 1e-3;
       microseconds[n].push_back(us);
       row.insert(row.end(), {fixed(us, 1), fixed(rate, 2)});
       report.add_result({{"section", std::string("sizes")},
                          {"variant", names[n]},
                          {"gpus", std::int64_t{rank.size()}},
                          {"bytes", transports[s]->bytes()},
-                         {"device_ms", summary.median},
-                         {"device_p99_ms", summary.p99},
+                         {"device_ms", 1e-3 * us},
                          {"gb_per_s", rate}});
     }
     table.add_row(row);

@@ -4,20 +4,16 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <memory>
-#include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "04_copy_engine/ring_push.cuh"
+#include "04_copy_engine/transport_timing.cuh"
 #include "overlap/backend.hpp"
 #include "overlap/peer_buffer.hpp"
 #include "overlap/report.hpp"
-#include "overlap/timing.hpp"
 
 namespace overlap {
 
@@ -62,36 +58,35 @@ class DirectAllGather {
 };
 
 /// Times all-gathers of a shard of `bytes` (rounded up to 4) from every rank; rank 0 prints and reports.
-inline void time_patterns(Rank& rank, std::int64_t bytes, int iterations, int warmup, Report& report) {
+inline void time_patterns(Rank& rank, std::int64_t bytes, int iterations, Report& report) {
   using Order = DirectAllGather::Order;
   const std::int64_t floats = (bytes + 3) / 4;
   RingPush<float> ring(rank, {floats * rank.size(), 0, 1});
   const DeviceBuffer<float> own(rank.device(), static_cast<std::size_t>(floats));
-  std::vector<TimedVariant> variants = {
-      {"ring, push, a signal each step", [&](cudaStream_t stream) { ring.run(own.data(), stream); }}};
+  std::vector<std::string> names = {"ring, push, a signal each step"};
+  std::vector<SideBySideTimer::Enqueue> calls = {[&](cudaStream_t stream) { ring.run(own.data(), stream); }};
   const auto add = [&](const char* name, Order order) {
     auto gather = std::make_shared<DirectAllGather>(rank, 4 * floats, order);
-    variants.push_back({name, [gather](cudaStream_t stream) { gather->run(stream); }});
+    names.push_back(name);
+    calls.push_back([gather](cudaStream_t stream) { gather->run(stream); });
   };
   add("direct, push to d-1, d-2, ...", Order::kPushLeft);
   add("direct, pull from d+1, d+2, ...", Order::kPullRight);
   add("direct, push to 0, 1, 2, ...", Order::kPushSameOrder);
-  const std::vector<VariantTimes> times = time_variants(rank, variants, iterations, warmup);
+  const std::vector<double> times = time_alone(rank, calls, iterations);
   if (rank.id() != 0) return;
 
   std::cout << "\npatterns: all-gather of " << 4 * floats << " bytes from each rank\n";
   Table table(
       {"", std::string("us") + (backend::modelled_time() ? " (modelled)" : ""), "GB/s into each GPU"});
-  for (const VariantTimes& variant : times) {
-    const double ms = variant.device_ms.median;
-    const double rate = static_cast<double>((rank.size() - 1) * 4 * floats) / ms * 1e-6;
-    table.add_row({variant.name, fixed(1e3 * ms, 1), fixed(rate, 2)});
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const double rate = static_cast<double>((rank.size() - 1) * 4 * floats) / times[i] * 1e-6;
+    table.add_row({names[i], fixed(1e3 * times[i], 1), fixed(rate, 2)});
     report.add_result({{"section", std::string("patterns")},
-                       {"variant", variant.name},
+                       {"variant", names[i]},
                        {"gpus", std::int64_t{rank.size()}},
                        {"bytes", 4 * floats},
-                       {"device_ms", ms},
-                       {"device_p99_ms", variant.device_ms.p99},
+                       {"device_ms", times[i]},
                        {"gb_per_s", rate}});
   }
   std::cout << table;

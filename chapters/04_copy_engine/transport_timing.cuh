@@ -91,6 +91,16 @@ inline std::vector<SideBySide> time_side_by_side(
   return medians;
 }
 
+/// The same for each of these alone, on the ranks' streams: milliseconds.
+inline std::vector<double> time_alone(Rank& rank, const std::vector<SideBySideTimer::Enqueue>& calls,
+                                      int iterations) {
+  std::vector<std::pair<SideBySideTimer::Enqueue, SideBySideTimer::Enqueue>> pairs;
+  for (const SideBySideTimer::Enqueue& call : calls) pairs.push_back({call, {}});
+  std::vector<double> ms;
+  for (const SideBySide& once : time_side_by_side(rank, pairs, iterations)) ms.push_back(once.product_ms);
+  return ms;
+}
+
 /// Times each transport with the ring's P - 1 shards, alone and beside `product`; rank 0 prints and reports.
 /// `step` is one of the sub-products of which `product` consists: its waves are printed.
 inline void time_transports(Transports& transports, Rank& rank, const SideBySideTimer::Enqueue& product,
