@@ -1,5 +1,7 @@
-# overlap_add_chapter(NN_name): the program of chapters/NN_name, as bin/NN_name.
+# overlap_add_chapter(NN_name): the program of chapters/NN_name, as bin/NN_name. The tests take the chapters' names from
+# the global property OVERLAP_CHAPTERS.
 function(overlap_add_chapter name)
+  set_property(GLOBAL APPEND PROPERTY OVERLAP_CHAPTERS ${name})
   _overlap_chapter_program(${name} ${PROJECT_SOURCE_DIR}/chapters ${name})
   target_link_libraries(${name} PRIVATE overlap_warnings)
 endfunction()

@@ -20,7 +20,7 @@ from links import NOT_OURS, REPOSITORY, bad_html_links
 from site_filter import HOST, heading_id, page_name
 
 PICTURES = (".svg", ".png", ".jpg")
-_PLACEHOLDER = re.compile(rf'(href|src)="{re.escape(HOST)}([^"]*)"')
+_LINK = re.compile(rf'(href|src)="{re.escape(HOST)}([^"]*)"')
 
 # Doxygen offers this link also where all nested types are private, and then writes no such section.
 _NESTED = re.compile(r'<a href="#nested-classes">[^<]*</a>(?: &#124;)?\n?')
@@ -97,11 +97,11 @@ class Site:
         return "<ul>\n" + "\n".join(lines) + "\n</ul>"
 
     def lead_links(self) -> None:
-        """Replaces the placeholder's links in all pages of Doxygen."""
+        """Leads all links of Doxygen's pages from the stand-in host into the site."""
         for page in sorted(self.html.rglob("*.html")):
             if page not in self.written:
                 text = page.read_text(encoding="utf-8")
-                new = _PLACEHOLDER.sub(self._led, text)
+                new = _LINK.sub(self._led, text)
                 if 'name="nested-classes"' not in text:
                     new = _NESTED.sub("", new)
                 if new != text:

@@ -1,6 +1,9 @@
 """The tables of measured results: one row per chapter in the README, one table per chapter in its page."""
 from typing import Dict, Iterable, List, Set
 
+from results import (COLUMNS, best_algorithm, is_dense, microseconds, newest, peer_rows, peers_in, peers_of, run_rows, runs_of,
+                     section_fields, size_text)
+
 # Number and name, and the idea in a few words. The names are the folders of chapters/.
 CHAPTERS = (
     ("01_column_split", "split the columns of B over the GPUs; streams, events, pinned memory"),
@@ -39,11 +42,6 @@ def stamp(run: Dict) -> str:
             f"commit {run['commit']}")
 
 
-def runs_of(chapter: str, reports: List[Dict]) -> List[Dict]:
-    """The chapter's runs on real GPUs, over all result files."""
-    return [run for report in reports for run in report["runs"] if run["chapter"] == chapter and not run["modelled"]]
-
-
 def column_split_rows(run: Dict) -> List[List[str]]:
     """One row for one GPU, one for all of them, each with its speed-up."""
     base = run["results"][0]
@@ -69,30 +67,79 @@ def profile_table(chapter: str, reports: List[Dict]) -> str:
     return table(["one GPU", *(title for _, title, _ in METRICS)], rows)
 
 
-def results_table(chapter: str, reports: List[Dict]) -> str:
-    """The measured table of a chapter's page."""
-    runs = runs_of(chapter, reports)
-    if not runs:
-        return "Not run on real GPUs yet.\n"
+def column_split_table(runs: List[Dict]) -> str:
+    """Chapter 01's table: no other chapter compares one GPU with several."""
     rows = [row for run in runs for row in column_split_rows(run)]
-    stamps = sorted({stamp(run) for run in runs})
     return table(["M x N x K", "GPUs", "kernel ms", "speed-up", "with copies ms", "speed-up"], rows) + \
-        "\nMedian over the iterations of the slowest GPU's time. " + "; ".join(stamps) + ".\n"
+        "\nMedian over the iterations of the slowest GPU's time. " + stamps(runs) + ".\n"
+
+
+def stamps(runs: List[Dict]) -> str:
+    """Where and when they were measured."""
+    return "; ".join(sorted({stamp(run) for run in runs}))
+
+
+def dense_table(runs: List[Dict], peers: List[Dict]) -> str:
+    """The table of a chapter on dense products: a block for each run, the peers of the same problem below its variants."""
+    rows, shown = [], []
+    for run in sorted(runs, key=lambda run: int(run["options"]["gpus"])):
+        where = [size_text(run), str(run["options"]["gpus"])]
+        rows += [[*where, f"`{row.name}`", *row.cells()[1:]] for row in run_rows(run)]
+        for peer in peers_of(run, peers):
+            shown.append(peer)
+            rows += [[*where, f"*{row.name}*", *row.cells()[1:]] for row in peer_rows(peer)]
+    text = table(["M x N x K", "GPUs", *COLUMNS], rows) + \
+        "\nMedian over the iterations of the slowest GPU's time; TFLOP/s of each GPU; ratios to GEMM only in the same run. " + \
+        stamps(runs) + ".\n"
+    versions = sorted({f"{peer['peer']} {peer['version']} ({peer['protocol']}; {peer['date'][:10]})" for peer in newest(shown)})
+    return text + (f"\nIn italics, other systems on the same machine: {'; '.join(versions)}.\n" if versions else "")
+
+
+def section_tables(section: str, runs: List[Dict]) -> str:
+    """The section of each run as a table."""
+    parts = []
+    for run in runs:
+        header, rows = section_fields(run, section)
+        if rows:
+            parts.append(f"{size_text(run)} on {run['options']['gpus']} GPUs:\n\n" + table(header, rows))
+    return "\n".join([*parts, stamps(runs) + ".\n"]) if parts else "Not run on real GPUs yet.\n"
+
+
+def results_table(argument: str, reports: List[Dict]) -> str:
+    """The measured table of a chapter's page: `CHAPTER`, or `CHAPTER SECTION` for the results of one section."""
+    chapter, _, section = argument.partition(" ")
+    runs = runs_of(chapter, reports)
+    if section:
+        return section_tables(section, runs)
+    dense = [run for run in runs if is_dense(run)]
+    if dense:
+        return dense_table(dense, peers_in(reports))
+    return column_split_table(runs) if runs else "Not run on real GPUs yet.\n"
+
+
+def ladder_cells(run: Dict) -> List[str]:
+    """Time and ratio of a chapter in the README."""
+    gpu = run["hardware"]["gpu"]
+    if not is_dense(run):
+        base, last = run["results"][0], run["results"][-1]
+        return [f"{last['kernel_ms']:.2f} ms on {last['gpus']} x {gpu}", f"{base['kernel_ms'] / last['kernel_ms']:.2f} x one GPU"]
+    best = best_algorithm(run)
+    if best is None:
+        return ["not run", "not run"]
+    return [f"{microseconds(best['device_ms'])} us on {run['options']['gpus']} x {gpu}",
+            f"{best['ratio_to_gemm_only']:.3f} x GEMM only"]
 
 
 def ladder_table(chapters: Set[str], reports: List[Dict]) -> str:
-    """The README's table of all chapters. A chapter that does not exist is to come; one without a real run was not run."""
+    """The README's table of all chapters: the best algorithm at the first size on the most GPUs that were measured. A
+    chapter that does not exist is to come; one without a real run was not run."""
     rows = []
     for name, idea in CHAPTERS:
-        time = ratio = "to come"
+        cells = ["to come", "to come"]
         title = f"`{name}`"
         if name in chapters:
             title = f"[`{name}`](chapters/{name}/README.md)"
-            time = ratio = "not run"
             runs = runs_of(name, reports)
-            if runs:
-                base, last = runs[0]["results"][0], runs[0]["results"][-1]
-                time = f"{last['kernel_ms']:.2f} ms on {last['gpus']} x {runs[0]['hardware']['gpu']}"
-                ratio = f"{base['kernel_ms'] / last['kernel_ms']:.2f} x one GPU"
-        rows.append([title, idea, time, ratio])
+            cells = ladder_cells(max(runs, key=lambda run: int(run["options"]["gpus"]))) if runs else ["not run", "not run"]
+        rows.append([title, idea, *cells])
     return table(["chapter", "idea", "time", "ratio"], rows)

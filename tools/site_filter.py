@@ -2,7 +2,7 @@
 """Doxygen's filter for the files of the site (docs/Doxyfile): prints the file as Doxygen should read it.
 
 Every line keeps its number. In a page
-- each link becomes one to the placeholder host, with a path from the repository's root; tools/build_site.py turns it into a
+- each link becomes one to a stand-in host, with a path from the repository's root; tools/build_site.py turns it into a
   link inside the site when all its pages are there,
 - each heading gets an id of its own, so that links can lead to it.
 In a source the comment at its top becomes the description of the file.

@@ -7,6 +7,7 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- tests --> ... <!-- /tests -->              how `./lab test` ends there (the check leaves it alone: CI runs the tests)
   <!-- race CASE --> ... <!-- /race -->          the race build's report on a planted bug (after `./lab race --test`)
   <!-- results CHAPTER --> ... <!-- /results -->  the chapter's measured table, from docs/results/*.json
+  <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION
   <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
   <!-- ladder --> ... <!-- /ladder -->            the table of all chapters
 and, inside a line:
@@ -16,32 +17,40 @@ Excerpts leave out the markers of assignments (see blank.py).
 The pictures listed in PICTURES are timelines of chapters on virtual GPUs, drawn by tools/draw_timeline.py.
 
   tools/update_pages.py           rewrites the pages and the pictures
+  tools/update_pages.py --measured  only what comes from docs/results: needs no build
   tools/update_pages.py --check   exit status 1 and the names of the pages and pictures that have drifted
 
 Modelled times depend on how the compiler cuts kernels into basic blocks, so the check compares a program's output and
 its timeline with all numbers left out; everything else must be equal.
 """
 import argparse
-import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
-from typing import Callable, Dict, List
+from typing import Callable, List
 
 from blank import TaskError, without_markers
 from ladder import ladder_table, profile_table, results_table
+from results import load
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^<!-- (code|output|tests|race|results|profile|ladder)(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
 # The chapter whose timeline it shows, and how that chapter is called.
-PICTURES = {"docs/pictures/chapter_01_timeline.svg": ("01", "--gpus", "2"),
-            "docs/pictures/chapter_05_timeline.svg": ("05", "--gpus", "2", "--only", "copy_engine_ring,ring_two_streams"),
-            "docs/pictures/chapter_05_openings.svg": ("05", "--gpus", "3", "--only", "openings")}
+PICTURES = {
+    "docs/pictures/chapter_01_timeline.svg": ("01", "--gpus", "2"),
+    "docs/pictures/chapter_02_timeline.svg": ("02", "--only", "nccl"),
+    "docs/pictures/chapter_03_timeline.svg": ("03", "--only", "ring"),
+    "docs/pictures/chapter_04_timeline.svg": ("04", "--gpus", "3", "--only", "copy_engine_ring"),
+    "docs/pictures/chapter_05_timeline.svg": ("05", "--gpus", "2", "--only", "copy_engine_ring,ring_two_streams"),
+    "docs/pictures/chapter_05_openings.svg": ("05", "--gpus", "3", "--only", "openings"),
+    "docs/pictures/chapter_06_timeline.svg": ("06", "--gpus", "4", "--only", "nccl,rotating,all_to_all"),
+    "docs/pictures/chapter_07_timeline.svg": ("07", "--gpus", "2", "--only", "overlapped"),
+}
 
 
 class PageError(Exception):
@@ -131,10 +140,8 @@ def timeline(*arguments: str) -> str:
         return drawing.read_text(encoding="utf-8")
 
 
-def results() -> List[Dict]:
-    """All committed reports of real runs, each with the name of its file."""
-    return [json.loads(path.read_text()) | {"file": path.name}
-            for path in sorted((REPOSITORY / "docs" / "results").glob("*.json"))]
+# What comes from docs/results, and so needs no build.
+MEASURED = ("results", "profile", "ladder")
 
 
 def generate(kind: str, argument: str) -> str:
@@ -148,12 +155,13 @@ def generate(kind: str, argument: str) -> str:
         return tests()
     if kind == "race":
         return race(argument)
+    reports = load(REPOSITORY / "docs" / "results")
     if kind == "results":
-        return results_table(argument, results())
+        return results_table(argument, reports)
     if kind == "profile":
-        return profile_table(argument, results())
+        return profile_table(argument, reports)
     chapters = {path.parent.name for path in REPOSITORY.glob("chapters/*/main.cu")}
-    return ladder_table(chapters, results())
+    return ladder_table(chapters, reports)
 
 
 def comparable(kind: str, text: str) -> str:
@@ -161,21 +169,28 @@ def comparable(kind: str, text: str) -> str:
     return re.sub(r" *\b[\da-f.]*\d[\da-f.]*\b", " #", text) if kind in ("output", "race", "timeline") else text
 
 
-def updated(page: str, path: pathlib.Path, check: bool, same: Callable[[str, str, str], bool]) -> str:
-    """The page with all generated texts that are not the `same` as before replaced; `path` is the page's own."""
+def updated(page: str, path: pathlib.Path, check: bool, same: Callable[[str, str, str], bool], measured: bool = False) -> str:
+    """The page with all generated texts that are not the `same` as before replaced; `path` is the page's own. `measured`:
+    only those that come from docs/results."""
     def replace(block: re.Match) -> str:
         kind, argument, old = block.group(1), block.group(2) or "", block.group(3)
+        if measured and kind not in MEASURED:
+            return block.group(0)
         new = old if check and kind == "tests" else generate(kind, argument)
         opening = block.group(0).split("\n", 1)[0]
         return f"{opening}\n{old if same(kind, old, new) else new}<!-- /{kind} -->"
     page = BLOCK.sub(replace, page)
+    if measured:
+        return page
     return LINE.sub(lambda line: link_to_line(line.group(1), line.group(2), path), page)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--check", action="store_true", help="change nothing; exit status 1 if a page has drifted")
-    check = parser.parse_args().check
+    parser.add_argument("--measured", action="store_true", help="only what comes from docs/results: needs no build")
+    arguments = parser.parse_args()
+    check, measured = arguments.check, arguments.measured
 
     def same(kind: str, old: str, new: str) -> bool:
         return check and comparable(kind, old) == comparable(kind, new)
@@ -186,7 +201,7 @@ def main() -> int:
                  *sorted(REPOSITORY.glob("docs/**/*.md"))]:
         page = path.read_text()
         try:
-            new = updated(page, path, check, same)
+            new = updated(page, path, check, same, measured)
         except PageError as error:
             print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
             return 2
@@ -194,9 +209,9 @@ def main() -> int:
             drifted.append(str(path.relative_to(REPOSITORY)))
             if not check:
                 path.write_text(new)
-    for name, arguments in PICTURES.items():
+    for name, chapter in () if measured else PICTURES.items():
         path = REPOSITORY / name
-        new, old = timeline(*arguments), path.read_text(encoding="utf-8") if path.exists() else ""
+        new, old = timeline(*chapter), path.read_text(encoding="utf-8") if path.exists() else ""
         if new != old and not same("timeline", old, new):
             drifted.append(name)
             if not check:

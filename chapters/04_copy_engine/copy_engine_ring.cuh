@@ -2,8 +2,9 @@
 // engine and signals instead of NCCL: while a rank multiplies the shard at hand, its copy engine passes the
 // same shard on to the left neighbour, and not one multiprocessor is taken from the product.
 //
-// Source: "Introducing Async Tensor Parallelism in PyTorch", which pulls and meets at barriers; the page says
-// why this pushes and does not.
+// Source: "An illustrated deep-dive into how the compute and comms in TP+SP are overlapped using Async TP"
+// (D. Vega-Myhre), which pulls and meets at barriers; the page beside this file says why this pushes and does
+// not.
 #pragma once
 
 #include <cuda_runtime.h>

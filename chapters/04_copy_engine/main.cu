@@ -1,8 +1,18 @@
-// Chapter 04: the ring by copy engine and signals, and what transports cost a product beside them.
+// Chapter 04: the first push, the ring by copy engine and signals, and what transports and products cost each
+// other.
+#include <algorithm>
+#include <iostream>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "04_copy_engine/copy_engine_ring.cuh"
+#include "04_copy_engine/first_push.cuh"
+#include "04_copy_engine/message_sizes.cuh"
+#include "04_copy_engine/patterns.cuh"
 #include "04_copy_engine/split_only.cuh"
+#include "04_copy_engine/transport_timing.cuh"
+#include "overlap/backend.hpp"
 #include "overlap/chapter.hpp"
 #include "overlap/dense_bench.hpp"
 #include "overlap/report.hpp"
@@ -14,7 +24,7 @@ const ChapterInfo kChapter = {
     .name = "04_copy_engine",
     .summary =
         "All-gather, then product: shards pushed round a ring by copy engines while they are multiplied.",
-    .variants = {"split_only", "copy_engine_ring", "communication_only"},
+    .variants = {"first_push", "split_only", "copy_engine_ring", "communication_only", "transports"},
     .on_virtual_gpus = {.shape = {0, 0, 512}, .per_gpu = {128, 512, 0}, .gpus = 4, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 16, .iterations = 30, .warmup = 5},
@@ -24,32 +34,97 @@ const ChapterInfo kChapter = {
     .ranks_may_share_gpus = true,
 };
 
+/// Two ranks, bare: a message by push, two by pull.
+void show_first_push(const Options& options) {
+  if (options.gpus < 2) {
+    std::cout << "first_push is left out: it takes two ranks\n";
+    return;
+  }
+  run_ranks(2, [&](Rank& rank) {
+    FirstPush contact(rank, 10000);
+    contact.push(1);
+    require_right(contact.compare(1, options.corrupt), "first_push, pushed");
+    rank.barrier();  // both have read: the push itself does not tell
+    for (const int number : {2, 3}) {
+      contact.pull(number);
+      require_right(contact.compare(number), "first_push, pulled");
+    }
+    rank.barrier();
+    if (rank.id() == 0) std::cout << "first_push: one message pushed, two pulled, both ways; all are right\n";
+  });
+}
+
+/// The problem by several variants, verified and timed.
+template <Floating T>
+void run_ring(GatherProblem<T>& problem, const Options& options, Report& report) {
+  Rank& rank = problem.rank();
+  DenseBench bench(problem, options, kChapter);
+  bench.add("split_only", Role::kProduct, [&] {
+    auto split = std::make_shared<SplitOnly<T>>(rank, problem.whole());
+    return [split, &problem](cudaStream_t stream) {
+      split->run(problem.whole_a(), problem.b(), problem.c(), stream);
+    };
+  });
+  bench.add_algorithm<CopyEngineRing<T>>("copy_engine_ring", problem);
+  bench.add("communication_only", Role::kCommunication, [&] {
+    auto ring = std::make_shared<RingPush<T>>(rank, problem.whole());
+    return [ring, &problem](cudaStream_t stream) { ring->run(problem.a(), stream); };
+  });
+  bench.verify();
+  bench.time();
+  bench.print();
+  bench.save(report);
+}
+
+/// Transports beside the ring's products, patterns, sizes.
+template <Floating T>
+void run_transports(GatherProblem<T>& problem, const Options& options, Report& report) {
+  Rank& rank = problem.rank();
+  if (rank.size() == 1) {
+    std::cout << "transports are left out: one rank has nobody to send to\n";
+    return;
+  }
+  const MatmulShape product = problem.product();
+  const MatmulShape step = {balanced_share(product.m, rank.size(), 0).size(), product.n, product.k};
+  const std::int64_t bytes = step.m * step.k * std::int64_t{sizeof(T)};
+  problem.fill_normal();
+  {
+    Transports transports(rank, bytes);
+    if (options.check) transports.verify(options.corrupt);
+    SplitOnly<T> split(rank, problem.whole());
+    const auto multiply = [&](cudaStream_t stream) {
+      split.run(problem.whole_a(), problem.b(), problem.c(), stream);
+    };
+    time_transports(transports, rank, multiply, step, options.iterations, report);
+  }
+  time_patterns(rank, bytes, options.iterations, options.warmup, report);
+  // Around the shard: where the fixed cost counts, and where only the bytes do.
+  const std::int64_t smallest = std::max<std::int64_t>(bytes, 128) / (backend::modelled_time() ? 8 : 512);
+  const int quadruplings = backend::modelled_time() ? 2 : 6;
+  std::vector<std::int64_t> sizes;
+  for (int i = 0; i <= quadruplings; ++i) sizes.push_back(smallest << (2 * i));
+  time_sizes(rank, sizes, options.iterations, options.warmup, report);
+}
+
 void run(const Options& options) {
+  const bool ring =
+      options.runs("split_only") || options.runs("copy_engine_ring") || options.runs("communication_only");
+  if (options.gpus == 1 && !ring) throw Skip("first_push and transports take two ranks");
+  if (options.runs("first_push")) show_first_push(options);
   Report report(kChapter, options);
   run_ranks(options.gpus, [&](Rank& rank) {
     visit_type<__half, __nv_bfloat16, float>(options.type, [&](auto tag) {
       using T = typename decltype(tag)::type;
+      if (!ring && !options.runs("transports")) return;
       GatherProblem<T> problem(rank, options.shape, options.seed);
       print_shares(problem);
-      DenseBench bench(problem, options, kChapter);
-      bench.add("split_only", Role::kProduct, [&] {
-        auto split = std::make_shared<SplitOnly<T>>(rank, problem.whole());
-        return [split, &problem](cudaStream_t stream) {
-          split->run(problem.whole_a(), problem.b(), problem.c(), stream);
-        };
-      });
-      bench.add_algorithm<CopyEngineRing<T>>("copy_engine_ring", problem);
-      bench.add("communication_only", Role::kCommunication, [&] {
-        auto ring = std::make_shared<RingPush<T>>(rank, problem.whole());
-        return [ring, &problem](cudaStream_t stream) { ring->run(problem.a(), stream); };
-      });
-      bench.verify();
-      bench.time();
-      bench.print();
-      bench.save(report);
+      if (ring) run_ring(problem, options, report);
+      if (options.runs("transports")) run_transports(problem, options, report);
     });
   });
   report.save();
+  const std::string context = backend::failure_context();
+  if (!context.empty()) std::cout << "\n" << context << "\n";
 }
 
 }  // namespace

@@ -81,16 +81,16 @@ class RingPush {
   void push(int step) {
     if (step == rank_.size() - 1) return;
     const TimelineScope name("step ", step, ": push shard ", shard(step));
-    // [task push: what has to be here before the copy, where does it go, and who learns of it, when?]
+    // [task push: what has to be here before the copy, and where does it go?]
     const T* from = await(step, transfer());
     const std::int64_t elements = rows(step).size() * whole_.k;
     if (elements > 0) {
       CUDA_CHECK(cudaMemcpyAsync(slot(rank_.previous(), step), from, elements * sizeof(T), cudaMemcpyDefault,
                                  transfer()));
     }
+    // [/task]
     // Also after a shard without rows: the signal tells, too, that this rank is through with its last call.
     arrived_.raise(rank_.previous(), step, transfer());
-    // [/task]
   }
 
   /// The shard of this step, for what `stream` gets from now on: `stream` waits until it is here. Any number
@@ -107,10 +107,8 @@ class RingPush {
   /// Ends the call: `stream` waits for its transfers.
   void end(cudaStream_t stream) {
     if (rank_.size() == 1) return;
-    // [task end: what would the caller's next write to A meet?]
     CUDA_CHECK(cudaEventRecord(done_, transfer()));
     CUDA_CHECK(cudaStreamWaitEvent(stream, done_));
-    // [/task]
   }
 
   /// The transfers alone: a whole call in which nobody uses the shards.

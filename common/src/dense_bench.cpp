@@ -67,7 +67,7 @@ void DenseBench::compare(const Variant& variant, bool exact) {
 void DenseBench::verify() {
   Rank& rank = problem_.rank();
   const bool any = std::any_of(variants_.begin(), variants_.end(),
-                               [](const Variant& variant) { return variant.role != Role::kGemmOnly; });
+                               [](const Variant& variant) { return writes_result(variant.role); });
   if (!any && !skipped_.empty()) throw Skip(skipped_);
   if (!options_.check) return;
   problem_.fill_exact();
@@ -81,7 +81,7 @@ void DenseBench::verify() {
   }
   rank.barrier();  // every rank has compared
   if (rank.id() != 0 || names.empty()) return;
-  std::cout << "all " << problem_.whole().m * problem_.whole().n << " elements are right: " << names << "\n";
+  std::cout << "all " << problem_.result_elements() << " elements are right: " << names << "\n";
 }
 
 void DenseBench::time(bool back_to_back) {
@@ -101,6 +101,15 @@ void DenseBench::time(bool back_to_back) {
     const TimelineSection section(variant.name);
     variant.enqueue(rank.stream());
     rank.synchronize(rank.stream());
+  }
+}
+
+void DenseBench::look_at_results(const std::function<void(const std::string& name)>& look) {
+  for (const Variant& variant : variants_) {
+    if (!writes_result(variant.role)) continue;
+    problem_.poison_result();
+    run_once(variant);
+    look(variant.name);
   }
 }
 
@@ -169,7 +178,7 @@ void print_shares(const DenseProblem& problem) {
   std::cout << "C = A B in " << name_of(problem.type()) << ": A " << m << " x " << k << ", B " << k << " x "
             << n << "; " << problem.unit() << " shared out over " << ranks
             << (ranks == 1 ? " rank" : " ranks") << " (" << backend::name()
-            << (problem.rank().shares_gpu() ? ", some share a GPU" : "") << ")\n";
+            << (problem.rank().shares_gpu() ? ", all on one GPU" : "") << ")\n";
 }
 
 }  // namespace overlap

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device_data.hpp"
 #include "overlap/data.hpp"
 #include "overlap/freivalds.hpp"
 #include "overlap/gemm.hpp"
@@ -11,30 +12,6 @@ namespace {
 
 // Products of more multiply-adds are checked by Freivalds' vectors: the CPU would need seconds for each rank.
 constexpr double kReferenceLimit = 1e9;
-
-template <typename T>
-std::vector<T> download(Rank& rank, const T* from, std::int64_t elements) {
-  std::vector<T> host(static_cast<std::size_t>(elements));
-  if (elements == 0) return host;
-  CUDA_CHECK(
-      cudaMemcpyAsync(host.data(), from, host.size() * sizeof(T), cudaMemcpyDeviceToHost, rank.stream()));
-  rank.synchronize(rank.stream());
-  return host;
-}
-
-template <typename T>
-void upload(Rank& rank, const std::vector<T>& from, const DeviceBuffer<T>& to) {
-  if (from.empty()) return;
-  CUDA_CHECK(cudaMemcpyAsync(to.data(), from.data(), to.bytes(), cudaMemcpyHostToDevice, rank.stream()));
-  rank.synchronize(rank.stream());
-}
-
-template <Floating T>
-void fill_with_nan(Rank& rank, const DeviceBuffer<T>& buffer) {
-  if (buffer.size() == 0) return;
-  CUDA_CHECK(cudaMemsetAsync(buffer.data(), 0xFF, buffer.bytes(), rank.stream()));  // all bits set: a NaN
-  rank.synchronize(rank.stream());
-}
 
 // The first operand, its seed and the kind of its values; the second one has the next seed.
 enum class Values { kExact, kNormal };

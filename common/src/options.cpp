@@ -85,6 +85,27 @@ std::vector<std::string> chosen_variants(const ChapterInfo& chapter, const std::
   return chosen;
 }
 
+NcclMode chosen_nccl_mode(const std::string& text) {
+  std::string names;
+  for (const NcclMode mode : all_nccl_modes()) {
+    if (text == name_of(mode)) return mode;
+    names += (names.empty() ? "" : ", ") + std::string(name_of(mode));
+  }
+  throw UsageError("--nccl: '" + text + "' is not a mode of NCCL (known: " + names + ")");
+}
+
+// Takes the variants of all other modes out.
+void keep_nccl_mode(NcclMode mode, const ChapterInfo& chapter, std::vector<std::string>& variants) {
+  const std::vector<std::string>& known = chapter.variants;
+  if (std::find(known.begin(), known.end(), variant_of(mode)) == known.end())
+    throw Skip("--nccl: " + why_not(mode));
+  for (const NcclMode other : all_nccl_modes()) {
+    if (other != mode) std::erase(variants, variant_of(other));
+  }
+  if (variants.empty())
+    throw UsageError(std::string("--only: names no variant that --nccl ") + name_of(mode) + " leaves");
+}
+
 // Says in our words what CLI11 says: "--m: 1 required SIZE missing", "--m: At Most 1 required but received
 // 2", or "5 was given as a disallowed flag override on --check".
 std::string mismatch_sentence(const std::string& text) {
@@ -215,6 +236,12 @@ class CommandLine {
         [this](const std::string&, const std::string& text) {
           options_.variants = chosen_variants(chapter_, text);
         });
+    if (chapter_.has_nccl_modes) {
+      add(kMore, "--nccl", "MODE",
+          "let NCCL move the data in this way only: plain, registered, copy-engine (default: all that can be "
+          "had)",
+          [this](const std::string&, const std::string& text) { options_.nccl = chosen_nccl_mode(text); });
+    }
     add(kMore, "--timeout", "SECONDS",
         "stop with an error after so many seconds of real time, up to 86400; 0: never (default " +
             std::to_string(options_.timeout_s) + ")",
@@ -300,6 +327,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Ch
     out << *answer;
     return std::nullopt;
   }
+  if (options.nccl) keep_nccl_mode(*options.nccl, chapter, options.variants);
   options.use_gpus(options.gpus, defaults);
   if (!options.timeline.empty() && options.timeline == options.json)
     throw UsageError("--timeline: '" + options.timeline + "' is the file of --json");

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "nccl_config.hpp"
 #include "overlap/check.hpp"
 #include "overlap/check_cublas.hpp"
 #include "overlap/check_nccl.hpp"
@@ -51,7 +52,7 @@ constexpr int kMaxRanks = 16;
 struct Rank::Handles {
   std::array<std::optional<Stream>, 2> compute;
   std::array<std::optional<Stream>, 2> transfer;
-  ncclComm_t nccl = nullptr;
+  std::array<ncclComm_t, 2> nccl = {};  // the second one for copy engines
   std::array<cublasHandle_t, 2> cublas = {};
 };
 
@@ -68,21 +69,27 @@ Rank::~Rank() {
   for (const cublasHandle_t handle : handles_->cublas) {
     if (handle != nullptr) cublasDestroy(handle);
   }
-  if (handles_->nccl == nullptr || !team_.remove(handles_->nccl)) return;  // aborted, if the run was stopped
-  ncclCommDestroy(handles_->nccl);
+  for (const ncclComm_t communicator : handles_->nccl) {
+    if (communicator == nullptr || !team_.remove(communicator)) continue;  // aborted, if the run was stopped
+    ncclCommDestroy(communicator);
+  }
 }
 
-ncclComm_t Rank::nccl() {
-  if (handles_->nccl != nullptr) return handles_->nccl;
-  if (shares_gpu_) throw Skip("NCCL wants a GPU for each rank, and some ranks share one here");
+ncclComm_t Rank::nccl(NcclMode mode) {
+  ncclComm_t& communicator = handles_->nccl[mode == NcclMode::kCopyEngine ? 1 : 0];
+  if (communicator != nullptr) return communicator;
+  if (shares_gpu_) throw Skip("NCCL wants a GPU for each rank, and all ranks share one here");
+  if (const std::string reason = why_not(mode); !reason.empty()) throw Skip(reason);
   ncclUniqueId id{};
   if (id_ == 0) NCCL_CHECK(ncclGetUniqueId(&id));
   id = exchange(id).front();
-  team_.waits_for(id_, "the other ranks, in ncclCommInitRank");
-  NCCL_CHECK(ncclCommInitRank(&handles_->nccl, size_, id, id_));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  if (mode == NcclMode::kCopyEngine) detail::use_copy_engines(config);
+  team_.waits_for(id_, "the other ranks, in ncclCommInitRankConfig");
+  NCCL_CHECK(ncclCommInitRankConfig(&communicator, size_, id, id_, &config));
   team_.waits_for(id_, "");
-  team_.add(handles_->nccl);
-  return handles_->nccl;
+  team_.add(communicator);
+  return communicator;
 }
 
 cublasHandle_t Rank::cublas(int i) {
@@ -141,13 +148,18 @@ void run_ranks(int ranks, const std::function<void(Rank&)>& program) {
     throw std::invalid_argument("run_ranks: " + std::to_string(ranks) + " ranks; 1 to 16 are possible");
   int gpus = 0;
   CUDA_CHECK(cudaGetDeviceCount(&gpus));
-  const std::unique_ptr<Team> team = Team::make(ranks, std::min(ranks, gpus));
+  // All on one GPU, not some on each: streams of a GPU share the queues of its copy engines, so a copy to
+  // another GPU that waits for its rank's turn holds up those of other ranks (seen with 3 ranks on 2 GPUs,
+  // which then waited for each other). Copies within a GPU do not pass there.
+  const bool share = ranks > gpus;
+  const std::unique_ptr<Team> team = Team::make(ranks, share ? 1 : ranks);
   team->slots.resize(static_cast<std::size_t>(ranks));
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   team->run([&](int id) {
     try {
-      CUDA_CHECK(cudaSetDevice(id % gpus));
-      Rank rank(*team, id, ranks, id % gpus, ranks > gpus);
+      const int device = share ? 0 : id;
+      CUDA_CHECK(cudaSetDevice(device));
+      Rank rank(*team, id, ranks, device, share);
       program(rank);
     } catch (...) {
       errors[static_cast<std::size_t>(id)] = std::current_exception();

@@ -22,6 +22,7 @@ Json options_json(const Options& options) {
                {"check", options.check},        {"variants", options.variants}};
   if (options.backend.schedule) json["schedule"] = *options.backend.schedule;
   if (!options.backend.machine.empty()) json["machine"] = options.backend.machine;
+  if (options.nccl) json["nccl"] = name_of(*options.nccl);
   if (!options.timeline.empty()) json["timeline"] = true;  // on real GPUs recording takes time
   return json;
 }

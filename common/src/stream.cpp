@@ -27,15 +27,19 @@ StreamPlace::~StreamPlace() {
   if (device_ >= 0) --streams[static_cast<std::size_t>(device_)];
 }
 
+std::string memory_asked_for(std::size_t bytes) {
+  const std::string asked = std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB are asked for";
+  std::size_t free = 0, total = 0;
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return asked;
+  return asked + ", " + std::to_string(free >> 20) + " of " + std::to_string(total >> 20) + " MiB are free";
+}
+
 void* allocate(std::size_t bytes) {
   void* memory = nullptr;
   try {
     CUDA_CHECK(cudaMalloc(&memory, bytes));
   } catch (CudaError& error) {
-    std::size_t free = 0, total = 0;
-    if (error.code() != cudaErrorMemoryAllocation || cudaMemGetInfo(&free, &total) != cudaSuccess) throw;
-    error.add_detail(std::to_string(bytes >> 20) + " MiB are asked for, " + std::to_string(free >> 20) +
-                     " of " + std::to_string(total >> 20) + " MiB are free");
+    if (error.code() == cudaErrorMemoryAllocation) error.add_detail(memory_asked_for(bytes));
     throw;
   }
   return memory;

@@ -1,7 +1,10 @@
-// Chapter 04 on any GPUs: the ring is right for every number of ranks and any sizes, call after call.
+// Chapter 04 on any GPUs: the ring is right for every number of ranks and any sizes, call after call, and so
+// are the first push and all transports.
 #include <gtest/gtest.h>
 
 #include "04_copy_engine/copy_engine_ring.cuh"
+#include "04_copy_engine/first_push.cuh"
+#include "04_copy_engine/message_sizes.cuh"
 #include "04_copy_engine/split_only.cuh"
 #include "dense_run.hpp"
 
@@ -46,6 +49,67 @@ TEST_P(OnRanks, TheSplitProductIsTheWholeProduct) {
       });
     }
   }
+}
+
+TEST_P(OnRanks, AllTransportsBringTheNeighboursShard) {
+  if (GetParam() == 1) GTEST_SKIP() << "one rank has nobody to send to";
+  for (const std::int64_t bytes : {1, 16, 1000, 5000}) {
+    run_ranks(GetParam(), [&](Rank& rank) {
+      Transports transports(rank, bytes);
+      EXPECT_EQ(transports.bytes(), (bytes + 15) / 16 * 16);
+      EXPECT_GE(transports.list().size(), 4u);
+      EXPECT_NO_THROW(transports.verify(false));
+    });
+  }
+  EXPECT_THROW(run_ranks(GetParam(),
+                         [](Rank& rank) {
+                           Transports transports(rank, 100);
+                           transports.verify(true);
+                         }),
+               WrongResult);
+}
+
+TEST(FirstPushTest, MessagesArrive) {
+  for (const int elements : {1, 255, 1000}) {
+    run_ranks(2, [&](Rank& rank) {
+      FirstPush contact(rank, elements);
+      contact.push(1);
+      EXPECT_TRUE(contact.compare(1).ok());
+      EXPECT_FALSE(contact.compare(2).ok());  // another message would be noticed
+      rank.barrier();
+      contact.push(2);
+      EXPECT_TRUE(contact.compare(2).ok());
+      rank.barrier();
+      for (int number = 3; number < 10; ++number) contact.pull(number);
+      EXPECT_TRUE(contact.compare(9).ok());
+    });
+  }
+}
+
+TEST(FirstPushTest, TakesTwo) {
+  EXPECT_THROW(run_ranks(1, [](Rank& rank) { FirstPush contact(rank, 1); }), std::runtime_error);
+}
+
+TEST(FitLineTest, FindsTheLine) {
+  const std::vector<double> x = {16, 64, 256, 1024}, y = {3 + 8, 3 + 32, 3 + 128, 3 + 512};
+  const Line line = fit_line(x, y);
+  EXPECT_NEAR(line.a, 3, 1e-9);
+  EXPECT_NEAR(line.b, 0.5, 1e-12);
+}
+
+TEST(FitLineTest, RelativeErrorsCountAlike) {
+  // Ten per cent more at one end, ten per cent less at the other: the small message counts as the large one
+  // does.
+  const Line line = fit_line(std::vector<double>{1, 1, 1000, 1000}, std::vector<double>{0.9, 1.1, 900, 1100});
+  EXPECT_NEAR(line.a + line.b, 0.98, 0.01);  // least squares of relative errors: below the mean
+  EXPECT_NEAR((line.a + 1000 * line.b) / 1000, 0.98, 0.01);
+}
+
+TEST(FitLineTest, RefusesWhatIsNoLine) {
+  EXPECT_THROW(fit_line(std::vector<double>{1}, std::vector<double>{1}), std::invalid_argument);
+  EXPECT_THROW(fit_line(std::vector<double>{2, 2}, std::vector<double>{1, 3}), std::invalid_argument);
+  EXPECT_THROW(fit_line(std::vector<double>{1, 2}, std::vector<double>{1}), std::invalid_argument);
+  EXPECT_THROW(fit_line(std::vector<double>{1, 2}, std::vector<double>{0, 1}), std::invalid_argument);
 }
 
 TEST(CopyEngineCost, IsThePagesCostCard) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "04_copy_engine/copy_engine_ring.cuh"
+#include "04_copy_engine/patterns.cuh"
 #include "04_copy_engine/split_only.cuh"
+#include "04_copy_engine/transport_timing.cuh"
 #include "dense_run.hpp"
 #include "vgpu/control.hpp"
 
@@ -88,6 +90,61 @@ TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
       });
     }
   }
+}
+
+TEST_F(OnVirtualGpus, TheRingHidesItsTransfersInTheModel) {
+  run_ranks(4, [](Rank& rank) {
+    Problem problem(rank, {512, 2048, 512}, 1);
+    Ring ring(rank, problem.whole());
+    RingPush<__half> transfers(rank, problem.whole());
+    SplitOnly<__half> split(rank, problem.whole());
+    const std::vector<VariantTimes> times = time_variants(
+        rank,
+        {{"ring", [&](cudaStream_t stream) { ring.run(problem.a(), problem.b(), problem.c(), stream); }},
+         {"transfers", [&](cudaStream_t stream) { transfers.run(problem.a(), stream); }},
+         {"products",
+          [&](cudaStream_t stream) { split.run(problem.whole_a(), problem.b(), problem.c(), stream); }}},
+        1, 0);
+    const auto ms = [&](int i) { return times[static_cast<std::size_t>(i)].device_ms.median; };
+    EXPECT_LT(ms(0), ms(2) + ms(1) / 2);  // at least half of the transfers cost nothing
+  });
+}
+
+TEST_F(OnVirtualGpus, NcclSlowsTheProductAndCopyEnginesDoNot) {
+  run_ranks(4, [](Rank& rank) {
+    Problem problem(rank, {512, 2048, 512}, 1);
+    SplitOnly<__half> split(rank, problem.whole());
+    Transports transports(rank, 128 * 512 * 2);
+    const auto multiply = [&](cudaStream_t stream) {
+      split.run(problem.whole_a(), problem.b(), problem.c(), stream);
+    };
+    std::vector<std::pair<SideBySideTimer::Enqueue, SideBySideTimer::Enqueue>> pairs = {{multiply, {}}};
+    for (const Transport& transport : transports.list()) {
+      if (transport.name == "NCCL send and receive" || transport.name == "copy engine, push")
+        pairs.push_back({multiply, [&transport](cudaStream_t stream) { transport.send(3, stream); }});
+    }
+    ASSERT_EQ(pairs.size(), 3u);
+    const std::vector<SideBySide> times = time_side_by_side(rank, pairs, 1);
+    EXPECT_GT(times[1].product_ms, 1.1 * times[2].product_ms);  // NCCL's channel makes one wave two
+    EXPECT_LT(times[2].product_ms, 1.1 * times[0].product_ms);
+    // What the calculator says of the same sub-product.
+    const MatmulShape step{128, 512, 512};
+    EXPECT_EQ(waves(step, backend::product_tile(), transports.multiprocessors()).waves, 1);
+    EXPECT_EQ(waves(step, backend::product_tile(), transports.multiprocessors() - 1).waves, 2);
+  });
+}
+
+TEST_F(OnVirtualGpus, PushesToTheSameGpuCollide) {
+  run_ranks(4, [](Rank& rank) {
+    DirectAllGather permutation(rank, 100000, DirectAllGather::Order::kPushLeft);
+    DirectAllGather collision(rank, 100000, DirectAllGather::Order::kPushSameOrder);
+    const std::vector<VariantTimes> times =
+        time_variants(rank,
+                      {{"permutation", [&](cudaStream_t stream) { permutation.run(stream); }},
+                       {"collision", [&](cudaStream_t stream) { collision.run(stream); }}},
+                      1, 0);
+    EXPECT_LT(1.2 * times[0].device_ms.median, times[1].device_ms.median);
+  });
 }
 
 }  // namespace

@@ -22,29 +22,38 @@ struct DenseRun {
   std::string skipped = {};
 };
 
-/// Makes an Algorithm(rank, whole, more...) on so many ranks, and calls it `calls` times in a row without
-/// waiting, each time with data and a result of its own; then compares every element of every call.
-/// Algorithms that hold something back from the call before, or overwrite what it still needs, show here.
+/// Makes an Algorithm(rank, whole, more...), and calls it `calls` times in a row without waiting, each time
+/// with data and a result of its own; then compares every element of every call. Algorithms that hold
+/// something back from the call before, or overwrite what it still needs, show here.
+template <typename Algorithm, typename Problem, typename... More>
+Verification run_dense_on(Rank& rank, MatmulShape whole, std::uint64_t seed, int calls, More... more) {
+  Algorithm algorithm(rank, whole, more...);
+  std::vector<std::unique_ptr<Problem>> problems;
+  for (int call = 0; call < calls; ++call) {
+    problems.push_back(std::make_unique<Problem>(rank, whole, seed + 2 * static_cast<std::uint64_t>(call)));
+    problems.back()->fill_exact();
+    problems.back()->poison_result();
+  }
+  rank.barrier();
+  for (const auto& problem : problems) algorithm.run(problem->a(), problem->b(), problem->c(), rank.stream());
+  rank.synchronize(rank.stream());
+  // Before anything is freed: cudaFree waits for the GPU. If another rank of the same GPU had still to
+  // enqueue what its own stream waits for, it could not, and both would wait for ever.
+  rank.barrier();
+  Verification found;
+  for (const auto& problem : problems) found += problem->compare_exact(false);
+  return found;
+}
+
+/// The same on so many ranks.
 template <typename Algorithm, typename Problem, typename... More>
 DenseRun run_dense(int ranks, MatmulShape whole, std::uint64_t seed, int calls = 1, More... more) {
   DenseRun run;
   std::vector<Verification> found(static_cast<std::size_t>(ranks));
   try {
     run_ranks(ranks, [&](Rank& rank) {
-      Algorithm algorithm(rank, whole, more...);
-      std::vector<std::unique_ptr<Problem>> problems;
-      for (int call = 0; call < calls; ++call) {
-        problems.push_back(
-            std::make_unique<Problem>(rank, whole, seed + 2 * static_cast<std::uint64_t>(call)));
-        problems.back()->fill_exact();
-        problems.back()->poison_result();
-      }
-      rank.barrier();
-      for (const auto& problem : problems)
-        algorithm.run(problem->a(), problem->b(), problem->c(), rank.stream());
-      rank.synchronize(rank.stream());
-      for (const auto& problem : problems)
-        found[static_cast<std::size_t>(rank.id())] += problem->compare_exact(false);
+      found[static_cast<std::size_t>(rank.id())] =
+          run_dense_on<Algorithm, Problem>(rank, whole, seed, calls, more...);
     });
   } catch (const Skip& skip) {
     run.skipped = skip.what();
@@ -62,6 +71,30 @@ void expect_right(int ranks, MatmulShape whole, std::uint64_t seed = 1, int call
   EXPECT_TRUE(run.found.ok()) << whole.m << " x " << whole.n << " x " << whole.k << " on " << ranks
                               << " ranks: " << describe(run.found);
   EXPECT_EQ(run.found.elements, whole.m * whole.n * calls);
+}
+
+/// One call on each of these shapes, all right; in one run, since a run with NCCL takes a while to begin.
+template <typename Algorithm, typename Problem, typename... More>
+void expect_all_right(int ranks, const std::vector<MatmulShape>& shapes, std::uint64_t seed, More... more) {
+  std::vector<std::vector<Verification>> found(shapes.size(),
+                                               std::vector<Verification>(static_cast<std::size_t>(ranks)));
+  try {
+    run_ranks(ranks, [&](Rank& rank) {
+      for (std::size_t i = 0; i < shapes.size(); ++i) {
+        found[i][static_cast<std::size_t>(rank.id())] =
+            run_dense_on<Algorithm, Problem>(rank, shapes[i], seed + 2 * i, 1, more...);
+      }
+    });
+  } catch (const Skip& skip) {
+    GTEST_SKIP() << skip.what();
+  }
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    Verification all;
+    for (const Verification& own : found[i]) all += own;
+    EXPECT_TRUE(all.ok()) << shapes[i].m << " x " << shapes[i].n << " x " << shapes[i].k << " on " << ranks
+                          << " ranks: " << describe(all);
+    EXPECT_EQ(all.elements, shapes[i].m * shapes[i].n);
+  }
 }
 
 /// The sizes that every chapter on dense products must stand: even and uneven ones, smaller than the number

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "overlap/backend.hpp"
+
 namespace overlap {
 namespace {
 
@@ -21,6 +23,20 @@ TEST(CheckNcclTest, FailureSaysWhereWhatAndWhy) {
         "check_nccl_test.cpp:" + std::to_string(line) + ": ncclInvalidArgument: invalid argument";
     EXPECT_EQ(text.substr(0, start.size()), start);
     EXPECT_NE(text.find(", device "), std::string::npos) << text;
+  }
+}
+
+TEST(CheckNcclTest, NcclsOwnSentenceIsItsDetail) {
+  ncclUniqueId id{};
+  ncclComm_t communicator = nullptr;
+  try {
+    NCCL_CHECK(ncclCommInitRank(&communicator, 2, id, 5));  // there is no rank 5 of 2
+    FAIL() << "no exception";
+  } catch (const NcclError& error) {
+    EXPECT_NE(error.detail().find(ncclGetLastError(nullptr)), std::string::npos) << error.detail();
+    if (backend::modelled_time()) {
+      EXPECT_EQ(error.detail(), "ncclCommInitRank: there is no rank 5 of 2");
+    }
   }
 }
 

@@ -75,6 +75,45 @@ TEST_F(DenseBenchTest, ACorruptedResultIsFoundUnlessNothingIsChecked) {
   EXPECT_NO_THROW(verify_gather<__half>(corrupt, false));
 }
 
+TEST_F(DenseBenchTest, ResultsCanBeLookedAtOneByOne) {
+  run_ranks(2, [](Rank& rank) {
+    ScatterProblem<float> problem(rank, {6, 5, 4}, 3);
+    DenseBench bench(problem, options(), kChapter);
+    const auto writes = [&](int byte) {
+      return [&problem, byte]() -> DenseBench::Enqueue {
+        return [&problem, byte](cudaStream_t stream) {
+          CUDA_CHECK(cudaMemsetAsync(problem.c(), byte, 15 * sizeof(float), stream));
+        };
+      };
+    };
+    bench.add("first", Role::kAlgorithm, writes(0));
+    bench.add("second", Role::kProduct, writes(1));
+    problem.fill_normal();
+    EXPECT_EQ(problem.reference().size(), 15u);
+    EXPECT_EQ(problem.norms().a_rows.size(), 3u);
+    std::string seen;
+    bench.look_at_results([&](const std::string& name) {
+      unsigned char byte = 0xFF;
+      CUDA_CHECK(cudaMemcpy(&byte, problem.c(), 1, cudaMemcpyDeviceToHost));
+      seen += name + std::to_string(byte) + " ";
+    });
+    EXPECT_EQ(seen, "first0 second1 ");
+  });
+}
+
+TEST_F(DenseBenchTest, CommunicationOfOneRankMayTakeNoTime) {
+  run_ranks(1, [](Rank& rank) {
+    const Options all = options();
+    ScatterProblem<float> problem(rank, {6, 5, 4}, 3);
+    DenseBench bench(problem, all, kChapter);
+    bench.add("first", Role::kCommunication, [] { return [](cudaStream_t) {}; });
+    bench.time();
+    Report report(kChapter, all);
+    EXPECT_NO_THROW(bench.print());
+    EXPECT_NO_THROW(bench.save(report));
+  });
+}
+
 TEST_F(DenseBenchTest, ResultsThatAreNotWrittenAreFound) {
   const auto forgets = [](Rank& rank, bool of_scatter) {
     GatherProblem<__half> gather(rank, {8, 8, 8}, 1);
@@ -130,6 +169,21 @@ TEST_F(DenseBenchTest, WhatCannotRunIsLeftOutAndNothingLeftIsASkip) {
   };
   EXPECT_NO_THROW(with(true));
   EXPECT_THROW(with(false), Skip);
+}
+
+TEST_F(DenseBenchTest, APartOfTheWorkIsNoAlgorithmThatIsLeft) {
+  const auto with = [](bool skips) {
+    run_ranks(2, [&](Rank& rank) {
+      GatherProblem<float> problem(rank, {8, 8, 8}, 1);
+      DenseBench bench(problem, options(), kChapter);
+      if (skips)
+        bench.add("first", Role::kAlgorithm, []() -> DenseBench::Enqueue { throw Skip("not today"); });
+      bench.add("second", Role::kPart, [] { return [](cudaStream_t) {}; });
+      bench.verify();
+    });
+  };
+  EXPECT_NO_THROW(with(false));  // chosen by --only
+  EXPECT_THROW(with(true), Skip);
 }
 
 }  // namespace

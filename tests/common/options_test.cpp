@@ -102,6 +102,33 @@ TEST(OptionsTest, SizesBeyond32Bits) {
   EXPECT_EQ(options.shape, (MatmulShape{65536, 65537, 3000000000}));
 }
 
+std::optional<Options> parse_with_nccl(std::vector<const char*> words, bool newer_modes) {
+  ChapterInfo info = chapter();
+  info.has_nccl_modes = true;
+  info.variants = {"nccl", "communication_only"};
+  if (newer_modes) info.variants = {"nccl", "nccl_registered", "nccl_copy_engine", "communication_only"};
+  words.insert(words.begin(), "99_test");
+  std::ostringstream out;
+  return parse_options(static_cast<int>(words.size()), words.data(), info, out);
+}
+
+TEST(OptionsTest, AModeOfNcclKeepsItsVariant) {
+  using Names = std::vector<std::string>;
+  EXPECT_FALSE(parse_with_nccl({}, true)->nccl.has_value());
+  const std::optional<Options> engines = parse_with_nccl({"--nccl", "copy-engine"}, true);
+  EXPECT_EQ(engines->nccl, NcclMode::kCopyEngine);
+  EXPECT_EQ(engines->variants, (Names{"nccl_copy_engine", "communication_only"}));
+  EXPECT_EQ(parse_with_nccl({"--nccl", "plain"}, true)->variants, (Names{"nccl", "communication_only"}));
+  EXPECT_EQ(parse_with_nccl({"--nccl", "plain", "--only", "nccl"}, false)->variants, Names{"nccl"});
+  EXPECT_THROW(parse_with_nccl({"--nccl", "plain", "--only", "nccl_registered"}, true), UsageError);
+  EXPECT_THROW(parse_with_nccl({"--nccl", "fast"}, true), UsageError);
+  EXPECT_THROW(parsed({"--nccl", "plain"}), UsageError);  // a chapter without NCCL does not know it
+}
+
+TEST(OptionsTest, AModeThatTheProgramWasBuiltWithoutIsASkip) {
+  EXPECT_THROW(parse_with_nccl({"--nccl", "registered"}, false), Skip);
+}
+
 struct Refused {
   std::vector<const char*> words;
   const char* sentence;

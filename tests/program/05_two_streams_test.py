@@ -44,7 +44,7 @@ class RunTest(ProgramTestCase):
     def test_ranks_may_share_a_gpu(self) -> None:
         for machine in (self.machine(gpus=2), self.machine(gpus=1)):
             text = self.call_right("--machine", machine, "--gpus", "3", *SMALL).stdout
-            self.assertIn("some share a GPU", text)
+            self.assertIn("all on one GPU", text)
             self.assertIn("elements are right: " + ", ".join(ALGORITHMS), text)
 
     def test_no_peer_access(self) -> None:

@@ -13,11 +13,12 @@ class LabTest(Sandbox):
 
 class UsageTest(LabTest):
     def test_help(self) -> None:
-        for arguments in (["--help"], ["run", "--help"], ["test", "--help"], ["race", "--help"], ["docs", "--help"]):
+        for arguments in (["--help"], ["run", "--help"], ["test", "--help"], ["race", "--help"], ["bench", "--help"],
+                          ["docs", "--help"]):
             result = self.lab(*arguments)
             self.assertEqual(result.returncode, 0)
             self.assertEqual(result.stderr, "")
-            for word in ("run", "test", "race", "docs", "doctor", "--backend", "--yes", "--all", "--test"):
+            for word in ("run", "test", "race", "bench", "docs", "doctor", "--backend", "--yes", "--all", "--test"):
                 self.assertIn(word, result.stdout)
         self.assertEqual(self.calls(), [])
 
@@ -27,10 +28,12 @@ class UsageTest(LabTest):
     def test_refusals(self) -> None:
         cases = {
             ("walk",): "unknown command 'walk'",
-            ("bench",): "unknown command 'bench'",
+            ("bench", "03"): "no chapter '03'",
+            ("bench", "--gpus", "2"): "unknown option --gpus",
+            ("bench", "--all"): "unknown option --all",
             ("docs", "01"): "unexpected argument '01'",
             ("docs", "--all"): "unknown option --all",
-            ("docs", "--", "x"): "only run and race pass arguments on: x",
+            ("docs", "--", "x"): "only run, race and bench pass arguments on: x",
             ("docs", "--backend", "virtual"): "docs takes no --backend",
             ("run", "21"): "no chapter '21'; the chapters are: 01_first, 02_second",
             ("run", "0x1"): "no chapter '0x1'",
@@ -42,8 +45,8 @@ class UsageTest(LabTest):
             ("run", "--all"): "unknown option --all",
             ("--all", "test"): "unknown option --all",
             ("test", "01", "02"): "unexpected argument '02'",
-            ("test", "--", "x"): "only run and race pass arguments on: x",
-            ("race", "--test", "--", "x"): "only run and race pass arguments on: x",
+            ("test", "--", "x"): "only run, race and bench pass arguments on: x",
+            ("race", "--test", "--", "x"): "only run, race and bench pass arguments on: x",
             ("race", "09"): "no chapter '09'",
             ("race", "--all"): "unknown option --all",
             ("race", "--backend", "cuda"): "the race detector works on virtual GPUs only",

@@ -47,8 +47,8 @@ TEST_P(RanksTest, EachRankRunsOnceAndKnowsItsNeighbours) {
   });
   for (int id = 0; id < size; ++id) {
     EXPECT_EQ(runs[id], 1);
-    EXPECT_EQ(devices[id], id % gpus);
-    EXPECT_EQ(current[id], id % gpus);
+    EXPECT_EQ(devices[id], size > gpus ? 0 : id);
+    EXPECT_EQ(current[id], size > gpus ? 0 : id);
     EXPECT_EQ(next[id], (id + 1) % size);
     EXPECT_EQ(previous[id], (id + size - 1) % size);
     EXPECT_EQ(shares[id], size > gpus);

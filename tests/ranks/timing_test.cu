@@ -72,6 +72,25 @@ TEST_P(RankTimingTest, OpensForTheLastOne) {
   });
 }
 
+TEST_P(RankTimingTest, TheFirstVariantIsTimedBeforeEachOfTheOthers) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    std::string calls;
+    const auto variant = [&calls](char name) {
+      return TimedVariant{std::string(1, name), [&calls, name](cudaStream_t) { calls += name; },
+                          [&calls] { calls += '<'; }, [&calls] { calls += '>'; }};
+    };
+    const auto times = time_variants(rank, {variant('a'), variant('b'), variant('c')}, 2, 0);
+    EXPECT_EQ(calls.substr(0, 31),
+              "abc"
+              "aabbaacc"
+              "<a>a<b>b<a>a<c>c"
+              "aaaa");
+    EXPECT_EQ(times[0].device_ms.samples, 4);  // twice in each of two rounds
+    EXPECT_EQ(times[1].device_ms.samples, 2);
+    EXPECT_EQ(times[2].device_ms.samples, 2);
+  });
+}
+
 TEST_P(RankTimingTest, VariantsAreTimedInTurnsAndAllRanksAgree) {
   static constexpr int kIterations = 4, kWarmup = 2;
   run_ranks(GetParam(), [](Rank& rank) {

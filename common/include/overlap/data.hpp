@@ -46,21 +46,24 @@ void fill_normal(std::span<T> out, const Shard& shard, std::uint64_t seed, doubl
 
 /// Where a self-describing element was made: the rank, and row and column modulo the numbers below.
 struct Origin {
-  int rank;
-  int row;
-  int column;
+  int rank;    ///< of the shard: 0 ... kSelfDescribingRanks - 1
+  int row;     ///< in the whole matrix, modulo row_modulus<T>()
+  int column;  ///< in the whole matrix, modulo column_modulus<T>()
 
+  /// Equal in all three: the same place, as far as the element can tell.
   bool operator==(const Origin&) const = default;
 };
 
+/// So many ranks have patterns of their own: 16, as many as --gpus takes.
 inline constexpr int kSelfDescribingRanks = 16;
 
-/// Row and column are known modulo these primes: no element is confused with one that is a tile or a shard of
-/// 2^n rows away.
+/// The prime modulo which a self-describing element knows its row: no element is confused with one that is a
+/// tile or a shard of 2^n rows away.
 template <Element T>
 constexpr int row_modulus() {
   return SixteenBit<T> ? 61 : type_of<T>() == ElementType::kF32 ? 1021 : 11579;
 }
+/// The same for its column. In 16 bits it is another prime, so that a row taken for a column shows, too.
 template <Element T>
 constexpr int column_modulus() {
   return SixteenBit<T> ? 59 : row_modulus<T>();

@@ -58,6 +58,9 @@ class DenseBench {
   /// with GEMM only's. With --timeline each variant then runs once more, as a section of it. `back_to_back`:
   /// see time_variants().
   void time(bool back_to_back = true);
+  /// Runs each algorithm once more, and calls `look` with its name and its result in C. After time(): on
+  /// random normals.
+  void look_at_results(const std::function<void(const std::string& name)>& look);
   /// Prints the table.
   void print() const;
   /// Adds one result for each variant.

@@ -26,10 +26,12 @@ class DenseProblem {
   DenseProblem(const DenseProblem&) = delete;
   DenseProblem& operator=(const DenseProblem&) = delete;
 
-  Rank& rank() const { return rank_; }                ///< whose part it is
-  MatmulShape whole() const { return whole_; }        ///< sizes of the whole problem
-  ElementType type() const { return type_; }          ///< of A, B and C
-  virtual MatmulShape product() const = 0;            ///< what this rank has to multiply
+  Rank& rank() const { return rank_; }          ///< whose part it is
+  MatmulShape whole() const { return whole_; }  ///< sizes of the whole problem
+  ElementType type() const { return type_; }    ///< of A, B and C
+  virtual MatmulShape product() const = 0;      ///< what this rank has to multiply
+  /// How many elements the result has, over all ranks.
+  virtual std::int64_t result_elements() const { return whole_.m * whole_.n; }
   virtual std::int64_t collective_bytes() const = 0;  ///< as the bus bandwidths of metrics.hpp want them
   virtual const char* unit() const = 0;               ///< how A and B are shared out, in words
 
@@ -107,6 +109,10 @@ class ScatterProblem : public DenseProblem {
   Verification compare_exact(bool corrupt) override;
   Verification compare_normal(bool corrupt) override;
   void gemm_only(cudaStream_t stream) override;
+  /// After fill_normal(): the rank's rows of C as one product with sums and result in f32 has them, and the
+  /// norms that bound errors (tolerance.hpp).
+  const std::vector<double>& reference() const { return expected_; }
+  const MatmulNorms& norms() const { return norms_; }
 
  private:
   Shard x_shard() const;

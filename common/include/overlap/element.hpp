@@ -26,6 +26,7 @@ concept Floating = SixteenBit<T> || std::same_as<T, float>;
 template <typename T>
 concept Element = Floating<T> || std::same_as<T, int>;
 
+/// The value of --type that stands for T; visit_type() goes the other way.
 template <Element T>
 constexpr ElementType type_of() {
   if constexpr (std::same_as<T, int>) return ElementType::kInt32;
@@ -96,6 +97,7 @@ T from_bits(std::uint16_t bits) {
   return std::bit_cast<T>(bits);
 }
 
+/// True for every NaN, whatever its sign and payload; never for an int.
 template <Element T>
 bool is_nan(T element) {
   if constexpr (SixteenBit<T>) {  // by bits, which is fast: an exponent of all ones and any other bit
@@ -109,7 +111,7 @@ bool is_nan(T element) {
 /// Stands for the type T where only a value can be passed.
 template <typename T>
 struct TypeTag {
-  using type = T;
+  using type = T;  ///< the type that it stands for
 };
 
 namespace detail {

@@ -33,10 +33,10 @@ enum class Layout { kNormal, kTransposed };
 
 /// What a product does beyond C = A B.
 struct GemmOptions {
-  float alpha = 1;  ///< C = alpha A B + beta C
-  float beta = 0;   ///< 0: what C held is not read, so it may be NaN
-  Layout a = Layout::kNormal;
-  Layout b = Layout::kNormal;
+  float alpha = 1;             ///< C = alpha A B + beta C
+  float beta = 0;              ///< 0: what C held is not read, so it may be NaN
+  Layout a = Layout::kNormal;  ///< A[m, k], or A^T[k, m]
+  Layout b = Layout::kNormal;  ///< B[k, n], or B^T[n, k]
 };
 
 namespace detail {

@@ -44,12 +44,14 @@ Range balanced_share(std::int64_t total, int parts, int index);
 /// The part of a row-major matrix that one rank holds, itself row-major and dense: these rows and these
 /// columns of a matrix of `width` columns.
 struct Shard {
-  Range rows = {};
-  Range columns = {};
-  std::int64_t width = 0;
-  int rank = -1;  ///< who holds it; -1: nobody in particular
+  Range rows = {};         ///< of the whole matrix; empty where there are fewer rows than ranks
+  Range columns = {};      ///< of the whole matrix; may be empty, too
+  std::int64_t width = 0;  ///< columns of the whole matrix
+  int rank = -1;           ///< who holds it; -1: nobody in particular
 
+  /// Equal in all, the rank included.
   bool operator==(const Shard&) const = default;
+  /// rows x columns: how many elements it has.
   std::int64_t elements() const { return rows.size() * columns.size(); }
 };
 

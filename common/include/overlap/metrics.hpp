@@ -35,11 +35,13 @@ double algorithm_bandwidth(std::int64_t bytes, double ms);
 /// Bus bandwidth, to be compared with a link's whatever the number of ranks, as nccl-tests define it
 /// (doc/PERFORMANCE.md, "Bus bandwidth"): the algorithm's bandwidth times the part of the bytes that each
 /// rank's link has to carry. `bytes` is the size of the larger of the two buffers: what each rank has in the
-/// end of an all-gather or in the beginning of a reduce-scatter, all ranks' shards together.
-///   all-gather, reduce-scatter: (ranks - 1) / ranks;  all-reduce: 2 (ranks - 1) / ranks.
-/// 0 for one rank, which sends nothing. Throws std::invalid_argument also if ranks < 1.
+/// end of an all-gather or in the beginning of a reduce-scatter, all ranks' shards together. That part is
+/// (ranks - 1) / ranks in an all-gather, where only a rank's own shard does not travel to it. 0 for one rank,
+/// which sends nothing. Throws std::invalid_argument also if ranks < 1.
 double bus_bandwidth_all_gather(std::int64_t bytes, int ranks, double ms);
+/// The same for a reduce-scatter: again (ranks - 1) / ranks.
 double bus_bandwidth_reduce_scatter(std::int64_t bytes, int ranks, double ms);
+/// The same for an all-reduce, which is both, one after the other: 2 (ranks - 1) / ranks.
 double bus_bandwidth_all_reduce(std::int64_t bytes, int ranks, double ms);
 
 }  // namespace overlap

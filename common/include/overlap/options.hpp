@@ -11,6 +11,7 @@
 #include "overlap/backend.hpp"
 #include "overlap/element_type.hpp"
 #include "overlap/matrix.hpp"
+#include "overlap/nccl_mode.hpp"
 
 namespace overlap {
 
@@ -38,7 +39,8 @@ struct ChapterInfo {
   std::optional<ChapterDefaults> on_race_build = {};
   std::vector<ElementType> types = {ElementType::kInt32};  ///< those it can do
   ElementType default_type = ElementType::kInt32;          ///< without --type
-  bool ranks_may_share_gpus = false;  ///< with more --gpus than there are, several ranks share one
+  bool ranks_may_share_gpus = false;  ///< with more --gpus than there are, all ranks share one
+  bool has_nccl_modes = false;  ///< its variants are those of nccl_modes() and others; --nccl keeps one mode
 
   /// The defaults on the GPUs that this program was built for.
   const ChapterDefaults& defaults() const;
@@ -60,6 +62,7 @@ struct Options {
   std::vector<std::string> variants = {};  ///< the chosen ones (all, unless --only), in the chapter's order
   int timeout_s = 0;                       ///< seconds; 0: none
   bool corrupt = false;                    ///< the tests' hook: see corrupt_one_element()
+  std::optional<NcclMode> nccl = {};       ///< the only mode of NCCL to run; empty: all of nccl_modes()
   BackendOptions backend = {};             ///< --schedule and --machine
 
   /// True if this variant was chosen.
@@ -69,8 +72,8 @@ struct Options {
 };
 
 /// Reads the command line. --help and --list are answered on `out`; the result is then empty. Throws
-/// UsageError, one sentence that starts with the option, if the command line cannot be used. Makes no CUDA
-/// call.
+/// UsageError, one sentence that starts with the option, if the command line cannot be used; Skip if --nccl
+/// asks for what this program was built without. Makes no CUDA call.
 std::optional<Options> parse_options(int argc, const char* const* argv, const ChapterInfo& chapter,
                                      std::ostream& out);
 

@@ -18,6 +18,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "overlap/nccl_mode.hpp"
+
 // Handles of NCCL and cuBLAS, so that not every chapter compiles their headers.
 struct ncclComm;
 struct cublasContext;
@@ -43,10 +45,10 @@ class Rank {
 
   int id() const { return id_; }      ///< 0 to size() - 1
   int size() const { return size_; }  ///< how many ranks there are
-  /// Its GPU, which is the current device of its host thread. With more ranks than GPUs several ranks share
-  /// one.
+  /// Its GPU, which is the current device of its host thread: that of its number. With more ranks than GPUs
+  /// all of them share GPU 0.
   int device() const { return device_; }
-  bool shares_gpu() const { return shares_gpu_; }  ///< some ranks share a GPU, since there are too few
+  bool shares_gpu() const { return shares_gpu_; }  ///< all ranks share one GPU, since there are too few
   int next() const { return (id_ + 1) % size_; }   ///< right neighbour in the ring
   int previous() const { return (id_ + size_ - 1) % size_; }  ///< left neighbour
 
@@ -56,9 +58,9 @@ class Rank {
   cudaStream_t stream();
   cudaStream_t second_stream();
   cudaStream_t transfer_stream(int i = 0);  ///< i is 0 or 1; throws std::out_of_range
-  /// Its communicator of all ranks, made at the first call, which is collective. Throws Skip if ranks share a
-  /// GPU.
-  ncclComm* nccl();
+  /// Its communicator of all ranks, made at the first call, which is collective; one for copy engines and one
+  /// for all other modes. Throws Skip if ranks share a GPU, or where the mode cannot be had.
+  ncclComm* nccl(NcclMode mode = NcclMode::kPlain);
   /// Its cuBLAS handles 0 and 1, made at the first call. The stream is the caller's to set. Products that may
   /// run at the same time on two streams take two handles: one handle's products may share a workspace.
   cublasContext* cublas(int i = 0);
@@ -95,13 +97,13 @@ class Rank {
   std::unique_ptr<Handles> handles_;
 };
 
-/// Runs `program` once for each rank, each on a host thread of its own whose current device is GPU rank %
-/// GPUs, and returns when all have ended. If a rank throws, the run is stopped: waits of the other ranks
-/// throw RunStopped, signals open and communicators are aborted, so that nothing waits for the one that
-/// failed. The first error is then rethrown, its text preceded by "rank N: ". On real GPUs, if the ranks are
-/// not home 5 s later (a call hangs), or the error is one after which a GPU can do nothing more, that error
-/// and who waits for what are printed and the process ends with status 2. Throws std::invalid_argument unless
-/// 1 <= ranks <= 16.
+/// Runs `program` once for each rank, each on a host thread of its own whose current device is the GPU of its
+/// number (GPU 0 if there are fewer GPUs than ranks), and returns when all have ended. If a rank throws, the
+/// run is stopped: waits of the other ranks throw RunStopped, signals open and communicators are aborted, so
+/// that nothing waits for the one that failed. The first error is then rethrown, its text preceded by "rank
+/// N: ". On real GPUs, if the ranks are not home 5 s later (a call hangs), or the error is one after which a
+/// GPU can do nothing more, that error and who waits for what are printed and the process ends with status 2.
+/// Throws std::invalid_argument unless 1 <= ranks <= 16.
 void run_ranks(int ranks, const std::function<void(Rank&)>& program);
 
 }  // namespace overlap

@@ -9,6 +9,7 @@
 #include <limits>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "overlap/check.hpp"
@@ -59,6 +60,9 @@ class Owner {
 
   Handle handle = nullptr;
 };
+
+// For errors: "16 MiB are asked for, 3 of 1024 MiB are free" on the current device.
+std::string memory_asked_for(std::size_t bytes);
 
 // cudaMalloc on the current device. Throws CudaError; if there is too little memory, that says how much.
 void* allocate(std::size_t bytes);

@@ -42,8 +42,8 @@ struct TimedVariant {
   /// Enqueues one call on this rank and returns without waiting for it. Other streams that it uses start
   /// after what `stream` holds, and `stream` waits for them at the end.
   std::function<void(cudaStream_t stream)> enqueue;
-  /// Called before and after the last call that is timed on the GPUs, if they are set: to poison its result,
-  /// and to look at it.
+  /// Called before and after the last call (of a variant that runs several times in a round: each call of the
+  /// last round) that is timed on the GPUs, if they are set: to poison its result, and to look at it.
   std::function<void()> before_last = {}, after_last = {};
 };
 
@@ -60,6 +60,10 @@ struct VariantTimes {
   static constexpr int kBackToBack = 20;  ///< calls enqueued at once
 };
 
+/// Times the variants in turns, the first one, with which the others are compared, before each of them
+/// (first, second, first, third, ...): so a change of clocks, of temperature or of the caches meets all of
+/// them alike. Each runs at least once without a gate before it is timed: see Gate for what a variant may do.
+/// Calls at once take most of the time; a sweep over many sizes can leave them out. Collective.
 /// Times the variants in turns (first, second, ..., first, second, ...), so that a change of clocks or of
 /// temperature meets all of them alike. Each runs at least once without a gate before it is timed: see Gate
 /// for what a variant may do. Calls at once take most of the time; a sweep over many sizes can leave them

@@ -12,8 +12,7 @@
 //   2021). They add several products at a time, cut to a few bits more than the largest one's; with the bits
 //   that Ampere and later keep this loses less than one such rounding for each product.
 // - If the sum over k is cut into several that are stored in a narrower type and added there, each storing
-// and
-//   each addition rounds once more, with that type's u. Errors of several kinds combine as
+//   and each addition rounds once more, with that type's u. Errors of several kinds combine as
 //   gamma_1 + gamma_2 + gamma_1 gamma_2 (Higham, lemma 3.3).
 // - (|A| |B|)_ij <= (Euclidean norm of A's row i) (norm of B's column j), by Cauchy and Schwarz. For random
 //   normals that is pi / 2 times as much, and it takes no second product.
@@ -43,9 +42,9 @@ struct Accumulation {
 
 /// Element c of a product may be off by magnitude * (|A| |B|)_ij + value * |c| + absolute.
 struct Tolerance {
-  double magnitude = 0;
-  double value = 0;
-  double absolute = 0;
+  double magnitude = 0;  ///< for the roundings of the sums: relative to what is summed
+  double value = 0;      ///< for the rounding of the result: relative to the result
+  double absolute = 0;   ///< for numbers next to 0, where the roundings of a type are no longer relative
 };
 
 /// The bound above for sums over k >= 0 of products of elements of type `input`, with a result of type
@@ -59,8 +58,8 @@ Tolerance between_two_results(Tolerance tolerance);
 
 /// Euclidean norms of all rows of A and of all columns of B.
 struct MatmulNorms {
-  std::vector<double> a_rows;
-  std::vector<double> b_columns;
+  std::vector<double> a_rows;     ///< m of them, by row of A
+  std::vector<double> b_columns;  ///< n of them, by column of B
 };
 
 /// The norms of A[m, k] and B[k, n]. Throws std::invalid_argument if a span's size does not fit the shape.
@@ -68,12 +67,13 @@ template <Floating T>
 MatmulNorms matmul_norms(MatmulShape shape, std::span<const T> a, std::span<const T> b);
 
 /// Compares all elements of one shard of C, within the tolerance; its norms are those of the shard's rows and
-/// columns, from 0. What is expected is the exact result, as reference_matmul<T, double> has it, or, with
-/// between_two_results(), another one of the same type. NaN and infinities never pass. Throws
-/// std::invalid_argument if sizes differ or if something expected is not finite.
+/// columns, from 0. What is expected is the exact result, as reference_matmul<T, double> has it. NaN and
+/// infinities never pass. Throws std::invalid_argument if sizes differ or if something expected is not
+/// finite.
 template <Floating T>
 Verification compare_within(std::span<const double> expected, std::span<const T> actual, const Shard& shard,
                             Tolerance tolerance, const MatmulNorms& norms);
+/// The same against another result of the same type; the tolerance is one that between_two_results() gives.
 template <Floating T>
 Verification compare_within(std::span<const T> expected, std::span<const T> actual, const Shard& shard,
                             Tolerance tolerance, const MatmulNorms& norms);

@@ -3,6 +3,7 @@
 
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
+#include <nccl.h>
 
 #include <algorithm>
 #include <array>
@@ -37,6 +38,20 @@ std::string runtime_version() {
   int version = 0;
   const cudaError_t error = cudaRuntimeGetVersion(&version);
   return version_text(error, version);
+}
+
+// NCCL writes version 2.28.9 as 22809.
+std::string nccl_version() {
+  int version = 0;
+  if (ncclGetVersion(&version) != ncclSuccess) return kUnknown;
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+// Whether NCCL may use NVLink multicast is the host's setting, and changes what the baselines take.
+std::string multicast_setting() {
+  const char* setting = std::getenv("NCCL_NVLS_ENABLE");
+  return setting == nullptr ? "NCCL's default" : std::string("NCCL_NVLS_ENABLE=") + setting;
 }
 
 std::string attribute(cudaDeviceAttr which, int device) {
@@ -117,7 +132,9 @@ Stamp hardware() {
                  {"sms", attribute(cudaDevAttrMultiProcessorCount, 0)},
                  {"memory_bytes", found ? std::to_string(properties.totalGlobalMem) : kUnknown},
                  {"driver_cuda", driver_version()},
-                 {"toolkit", runtime_version()}};
+                 {"toolkit", runtime_version()},
+                 {"nccl", nccl_version()},
+                 {"nccl_nvls", multicast_setting()}};
   add_driver_facts(0, stamp);
   return stamp;
 }

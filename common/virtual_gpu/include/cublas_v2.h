@@ -23,11 +23,7 @@
   X(CUBLAS_STATUS_NOT_SUPPORTED, 15, "the requested functionality is not supported")                         \
   X(CUBLAS_STATUS_LICENSE_ERROR, 16, "the license check failed")
 
-enum cublasStatus_t {
-#define VGPU_ENUMERATOR(name, value, text) name = value,
-  VGPU_CUBLAS_STATUSES(VGPU_ENUMERATOR)
-#undef VGPU_ENUMERATOR
-};
+enum cublasStatus_t { VGPU_CUBLAS_STATUSES(VGPU_ENUMERATOR) };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1, CUBLAS_OP_C = 2 };
 enum cublasPointerMode_t { CUBLAS_POINTER_MODE_HOST = 0, CUBLAS_POINTER_MODE_DEVICE = 1 };
 enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT = -1, CUBLAS_GEMM_DEFAULT_TENSOR_OP = 99 };

@@ -10,18 +10,20 @@ using CUdeviceptr = unsigned long long;
 using CUstream = cudaStream_t;
 using cuuint32_t = std::uint32_t;
 
-enum CUresult {
-  CUDA_SUCCESS = 0,
-  CUDA_ERROR_INVALID_VALUE = 1,
-  CUDA_ERROR_OUT_OF_MEMORY = 2,
-  CUDA_ERROR_INVALID_HANDLE = 400,
-  CUDA_ERROR_ILLEGAL_ADDRESS = 700,
-  CUDA_ERROR_LAUNCH_TIMEOUT = 702,
-  CUDA_ERROR_LAUNCH_FAILED = 719,
-  CUDA_ERROR_NOT_PERMITTED = 800,
-  CUDA_ERROR_NOT_SUPPORTED = 801,
-  CUDA_ERROR_UNKNOWN = 999,
-};
+// All codes that a call here can return, with the toolkit's values.
+#define VGPU_DRIVER_ERRORS(X)                                                    \
+  X(CUDA_SUCCESS, 0, "no error")                                                 \
+  X(CUDA_ERROR_INVALID_VALUE, 1, "invalid argument")                             \
+  X(CUDA_ERROR_OUT_OF_MEMORY, 2, "out of memory")                                \
+  X(CUDA_ERROR_INVALID_HANDLE, 400, "invalid resource handle")                   \
+  X(CUDA_ERROR_ILLEGAL_ADDRESS, 700, "an illegal memory access was encountered") \
+  X(CUDA_ERROR_LAUNCH_TIMEOUT, 702, "the launch timed out and was terminated")   \
+  X(CUDA_ERROR_LAUNCH_FAILED, 719, "unspecified launch failure")                 \
+  X(CUDA_ERROR_NOT_PERMITTED, 800, "operation not permitted")                    \
+  X(CUDA_ERROR_NOT_SUPPORTED, 801, "operation not supported")                    \
+  X(CUDA_ERROR_UNKNOWN, 999, "unknown error")
+
+enum CUresult { VGPU_DRIVER_ERRORS(VGPU_ENUMERATOR) };
 CUresult cuGetErrorName(CUresult error, const char** name);
 CUresult cuGetErrorString(CUresult error, const char** text);
 

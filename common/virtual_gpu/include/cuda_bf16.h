@@ -51,5 +51,3 @@ inline __nv_bfloat162 __float22bfloat162_rn(float2 value) { return {value.x, val
 inline float2 __bfloat1622float2(__nv_bfloat162 value) { return {value.x, value.y}; }
 inline __nv_bfloat16 __low2bfloat16(__nv_bfloat162 value) { return value.x; }
 inline __nv_bfloat16 __high2bfloat16(__nv_bfloat162 value) { return value.y; }
-inline float __low2float(__nv_bfloat162 value) { return value.x; }
-inline float __high2float(__nv_bfloat162 value) { return value.y; }

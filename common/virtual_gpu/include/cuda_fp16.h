@@ -44,5 +44,3 @@ inline __half2 __float22half2_rn(float2 value) { return {value.x, value.y}; }
 inline float2 __half22float2(__half2 value) { return {value.x, value.y}; }
 inline __half __low2half(__half2 value) { return value.x; }
 inline __half __high2half(__half2 value) { return value.y; }
-inline float __low2float(__half2 value) { return value.x; }
-inline float __high2float(__half2 value) { return value.y; }

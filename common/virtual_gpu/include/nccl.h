@@ -25,16 +25,17 @@ struct ncclUniqueId {
   char internal[NCCL_UNIQUE_ID_BYTES];
 };
 
-enum ncclResult_t {
-  ncclSuccess = 0,
-  ncclUnhandledCudaError = 1,
-  ncclSystemError = 2,
-  ncclInternalError = 3,
-  ncclInvalidArgument = 4,
-  ncclInvalidUsage = 5,
-  ncclRemoteError = 6,
-  ncclInProgress = 7
-};
+#define VGPU_NCCL_RESULTS(X)                                                  \
+  X(ncclSuccess, 0, "no error")                                               \
+  X(ncclUnhandledCudaError, 1, "unhandled cuda error")                        \
+  X(ncclSystemError, 2, "unhandled system error")                             \
+  X(ncclInternalError, 3, "internal error")                                   \
+  X(ncclInvalidArgument, 4, "invalid argument")                               \
+  X(ncclInvalidUsage, 5, "invalid usage")                                     \
+  X(ncclRemoteError, 6, "remote process exited or there was a network error") \
+  X(ncclInProgress, 7, "NCCL operation in progress")
+
+enum ncclResult_t { VGPU_NCCL_RESULTS(VGPU_ENUMERATOR) };
 
 enum ncclRedOp_t { ncclSum = 0, ncclProd = 1, ncclMax = 2, ncclMin = 3, ncclAvg = 4 };
 

@@ -82,7 +82,7 @@ struct Operand {
   const void* data;
   cudaDataType type;
   int ld;
-  long long stride;
+  long long stride = 0;  // from one matrix to the next
 };
 
 /// A `rows` x `columns` matrix for each product.
@@ -148,6 +148,10 @@ void enqueue(Runtime& runtime, cublasHandle_t handle_, const Request& request) {
   }
   Stream& stream = stream_for(runtime, handle, handle.stream);
   runtime.enqueue(stream, std::make_unique<ProductOperation>(runtime, device, product));
+}
+
+cublasStatus_t multiply(const char* name, cublasHandle_t handle, const Request& request) {
+  return cublas_call(name, [&](Runtime& runtime) { enqueue(runtime, handle, request); });
 }
 
 }  // namespace
@@ -253,22 +257,9 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cub
                             const void* B, cudaDataType Btype, int ldb, const void* beta, void* C,
                             cudaDataType Ctype, int ldc, cublasComputeType_t computeType,
                             cublasGemmAlgo_t algo) {
-  return cublas_call("cublasGemmEx", [&](Runtime& runtime) {
-    enqueue(runtime, handle,
-            {transa,
-             transb,
-             m,
-             n,
-             k,
-             alpha,
-             {A, Atype, lda, 0},
-             {B, Btype, ldb, 0},
-             beta,
-             {C, Ctype, ldc, 0},
-             1,
-             computeType,
-             algo});
-  });
+  const Operand a{A, Atype, lda}, b{B, Btype, ldb}, c{C, Ctype, ldc};
+  return multiply("cublasGemmEx", handle,
+                  {transa, transb, m, n, k, alpha, a, b, beta, c, 1, computeType, algo});
 }
 
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
@@ -278,41 +269,16 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                                           const void* beta, void* C, cudaDataType Ctype, int ldc,
                                           long long strideC, int batchCount, cublasComputeType_t computeType,
                                           cublasGemmAlgo_t algo) {
-  return cublas_call("cublasGemmStridedBatchedEx", [&](Runtime& runtime) {
-    enqueue(runtime, handle,
-            {transa,
-             transb,
-             m,
-             n,
-             k,
-             alpha,
-             {A, Atype, lda, strideA},
-             {B, Btype, ldb, strideB},
-             beta,
-             {C, Ctype, ldc, strideC},
-             batchCount,
-             computeType,
-             algo});
-  });
+  const Operand a{A, Atype, lda, strideA}, b{B, Btype, ldb, strideB}, c{C, Ctype, ldc, strideC};
+  return multiply("cublasGemmStridedBatchedEx", handle,
+                  {transa, transb, m, n, k, alpha, a, b, beta, c, batchCount, computeType, algo});
 }
 
 cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
                            int n, int k, const float* alpha, const float* A, int lda, const float* B, int ldb,
                            const float* beta, float* C, int ldc) {
-  return cublas_call("cublasSgemm", [&](Runtime& runtime) {
-    enqueue(runtime, handle,
-            {transa,
-             transb,
-             m,
-             n,
-             k,
-             alpha,
-             {A, CUDA_R_32F, lda, 0},
-             {B, CUDA_R_32F, ldb, 0},
-             beta,
-             {C, CUDA_R_32F, ldc, 0},
-             1,
-             CUBLAS_COMPUTE_32F,
-             CUBLAS_GEMM_DEFAULT});
-  });
+  const Operand a{A, CUDA_R_32F, lda}, b{B, CUDA_R_32F, ldb}, c{C, CUDA_R_32F, ldc};
+  return multiply(
+      "cublasSgemm", handle,
+      {transa, transb, m, n, k, alpha, a, b, beta, c, 1, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT});
 }

@@ -1,27 +1,19 @@
 // The driver API: stream memory operations.
-#include <algorithm>
-
+#include "code_text.hpp"
 #include "cuda.h"
 #include "runtime.hpp"
-
-// All codes that a call here can return.
-#define VGPU_DRIVER_ERRORS(X)                                               \
-  X(CUDA_SUCCESS, "no error")                                               \
-  X(CUDA_ERROR_INVALID_VALUE, "invalid argument")                           \
-  X(CUDA_ERROR_OUT_OF_MEMORY, "out of memory")                              \
-  X(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle")                   \
-  X(CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered") \
-  X(CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out and was terminated")   \
-  X(CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure")                 \
-  X(CUDA_ERROR_NOT_PERMITTED, "operation not permitted")                    \
-  X(CUDA_ERROR_NOT_SUPPORTED, "operation not supported")                    \
-  X(CUDA_ERROR_UNKNOWN, "unknown error")
 
 namespace vgpu {
 namespace {
 
 // The codes of both APIs have the same values.
 CUresult driver_result(cudaError_t code) { return static_cast<CUresult>(code); }
+
+const CodeText& text_of(CUresult error) {
+  static constexpr CodeText kErrors[] = {VGPU_DRIVER_ERRORS(VGPU_CODE_TEXT)};
+  static constexpr CodeText kUnknown = {0, nullptr, nullptr};
+  return find_code(kErrors, error, kUnknown);
+}
 
 /// The word at `address`, if the stream's GPU may access it.
 std::uint32_t* word_at(Runtime& runtime, const Stream& stream, CUdeviceptr address) {
@@ -68,27 +60,11 @@ CUresult cuStreamWaitValue32(CUstream handle, CUdeviceptr address, cuuint32_t va
 }
 
 CUresult cuGetErrorName(CUresult error, const char** name) {
-  switch (error) {
-#define VGPU_CASE(code, text) \
-  case code:                  \
-    *name = #code;            \
-    return CUDA_SUCCESS;
-    VGPU_DRIVER_ERRORS(VGPU_CASE)
-#undef VGPU_CASE
-  }
-  *name = nullptr;
-  return CUDA_ERROR_INVALID_VALUE;
+  *name = text_of(error).name;
+  return *name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 CUresult cuGetErrorString(CUresult error, const char** text) {
-  switch (error) {
-#define VGPU_CASE(code, sentence) \
-  case code:                      \
-    *text = sentence;             \
-    return CUDA_SUCCESS;
-    VGPU_DRIVER_ERRORS(VGPU_CASE)
-#undef VGPU_CASE
-  }
-  *text = nullptr;
-  return CUDA_ERROR_INVALID_VALUE;
+  *text = text_of(error).text;
+  return *text == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

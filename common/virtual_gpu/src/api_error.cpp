@@ -1,6 +1,17 @@
 // Errors and versions.
+#include "code_text.hpp"
 #include "cuda_runtime_api.h"
 #include "runtime.hpp"
+
+namespace {
+
+const vgpu::CodeText& text_of(cudaError_t error) {
+  static constexpr vgpu::CodeText kErrors[] = {VGPU_ERRORS(VGPU_CODE_TEXT)};
+  static constexpr vgpu::CodeText kUnknown = {0, "unrecognized error code", "unrecognized error code"};
+  return vgpu::find_code(kErrors, error, kUnknown);
+}
+
+}  // namespace
 
 cudaError_t cudaPeekAtLastError() {
   vgpu::Runtime* runtime = vgpu::runtime_if_started();
@@ -15,27 +26,9 @@ cudaError_t cudaGetLastError() {
   return error;
 }
 
-const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-#define VGPU_CASE(name, value, text) \
-  case name:                         \
-    return #name;
-    VGPU_ERRORS(VGPU_CASE)
-#undef VGPU_CASE
-  }
-  return "unrecognized error code";
-}
+const char* cudaGetErrorName(cudaError_t error) { return text_of(error).name; }
 
-const char* cudaGetErrorString(cudaError_t error) {
-  switch (error) {
-#define VGPU_CASE(name, value, text) \
-  case name:                         \
-    return text;
-    VGPU_ERRORS(VGPU_CASE)
-#undef VGPU_CASE
-  }
-  return "unrecognized error code";
-}
+const char* cudaGetErrorString(cudaError_t error) { return text_of(error).text; }
 
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = CUDART_VERSION;

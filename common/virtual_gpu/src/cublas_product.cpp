@@ -108,10 +108,8 @@ bool ProductOperation::all_accessible() {
 bool ProductOperation::first_block_begins() {
   if (!all_accessible()) return false;
   if constexpr (hb::kEnabled) {
-    hb::CallSite caller = site;
-    caller.actor = hb::Actor::kProduct;
     const auto read = [&](const std::byte* data, std::size_t bytes) {
-      hb::read(stream->contexts.own(), caller, data, bytes);
+      hb::read(stream->contexts.own(), site, data, bytes);
     };
     if (product_.reads_factors()) {
       for_columns(product_.a, product_.batch, read);
@@ -127,11 +125,9 @@ bool ProductOperation::first_block_begins() {
 bool ProductOperation::last_block_ends() {
   if (!all_accessible()) return false;
   compute(columns() / 2, columns());
-  hb::CallSite caller = site;
-  caller.actor = hb::Actor::kProduct;
   const std::byte* result = results_.data();
   for_columns(product_.c, product_.batch, [&](std::byte* data, std::size_t bytes) {
-    hb::write(stream->contexts.own(), caller, data, bytes);
+    hb::write(stream->contexts.own(), site, data, bytes);
     std::memcpy(data, result, bytes);
     result += bytes;
   });

@@ -1,23 +1,16 @@
+#include "code_text.hpp"
 #include "cublas_v2.h"
 
-const char* cublasGetStatusName(cublasStatus_t status) {
-  switch (status) {
-#define VGPU_CASE(name, value, text) \
-  case name:                         \
-    return #name;
-    VGPU_CUBLAS_STATUSES(VGPU_CASE)
-#undef VGPU_CASE
-  }
-  return "unrecognized status";
+namespace {
+
+const vgpu::CodeText& text_of(cublasStatus_t status) {
+  static constexpr vgpu::CodeText kStatuses[] = {VGPU_CUBLAS_STATUSES(VGPU_CODE_TEXT)};
+  static constexpr vgpu::CodeText kUnknown = {0, "unrecognized status", "unrecognized status"};
+  return vgpu::find_code(kStatuses, status, kUnknown);
 }
 
-const char* cublasGetStatusString(cublasStatus_t status) {
-  switch (status) {
-#define VGPU_CASE(name, value, text) \
-  case name:                         \
-    return text;
-    VGPU_CUBLAS_STATUSES(VGPU_CASE)
-#undef VGPU_CASE
-  }
-  return "unrecognized status";
-}
+}  // namespace
+
+const char* cublasGetStatusName(cublasStatus_t status) { return text_of(status).name; }
+
+const char* cublasGetStatusString(cublasStatus_t status) { return text_of(status).text; }

@@ -40,7 +40,7 @@ struct Contexts {
 };
 Contexts contexts;
 
-char caller_marks[kActors];  // only their addresses count
+char caller_mark;  // only its address counts
 
 /// Runs `action` as `context`, then goes on as before.
 template <class Action>
@@ -124,14 +124,7 @@ std::uint32_t load_atomic(Context context, const CallSite& site, const std::uint
   return value;
 }
 
-bool is_caller_mark(const void* address, Actor& actor) {
-  for (int i = 0; i < kActors; ++i) {
-    if (address != &caller_marks[i]) continue;
-    actor = static_cast<Actor>(i);
-    return true;
-  }
-  return false;
-}
+bool is_caller_mark(const void* address) { return address == &caller_mark; }
 
 CallSite call_site(bool through_kernel) {
   CallSite site;
@@ -153,7 +146,7 @@ std::string describe(const CallSite& site) {
 void push_callers(const CallSite& site) {
   for (int i = site.size; i-- > 0;) __tsan_func_entry(site.frames[i]);
   // Marks, in a report's stack, where the program's own frames end and the callers begin.
-  __tsan_func_entry(&caller_marks[static_cast<int>(site.actor)]);
+  __tsan_func_entry(&caller_mark);
 }
 
 void pop_callers(const CallSite& site) {

@@ -24,10 +24,6 @@ inline constexpr int kContexts =
 
 using Context = void*;  // a ThreadSanitizer fiber
 
-/// Who accesses memory in the program's stead. Reports name it.
-enum class Actor { kCopy, kProduct };
-inline constexpr int kActors = 2;
-
 /// The call stack at an API call: return addresses, innermost first. The runtime's own frames are among them;
 /// reports leave them out.
 struct CallSite {
@@ -35,7 +31,6 @@ struct CallSite {
   int size = 0;
   bool through_kernel =
       false;  // a launch: the innermost program line is the kernel's own, which calls the runtime
-  Actor actor = Actor::kCopy;
 };
 
 #if VGPU_RACE
@@ -74,8 +69,8 @@ void pop_callers(const CallSite& site);
 CallSite call_site(bool through_kernel = false);
 /// "ring.cu:59", the innermost line of the program, or "" if it is not known.
 std::string describe(const CallSite& site);
-/// True for the address that push_callers() puts between the callers and what they call; it tells the actor.
-bool is_caller_mark(const void* address, Actor& actor);
+/// True for the address that push_callers() puts between the callers and what they call.
+bool is_caller_mark(const void* address);
 
 #else
 

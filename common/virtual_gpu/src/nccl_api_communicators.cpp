@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "code_text.hpp"
 #include "cuda_runtime_api.h"
 #include "nccl_api.hpp"
 #include "nccl_operation.hpp"
@@ -123,25 +124,9 @@ ncclResult_t ncclGetVersion(int* version) {
 }
 
 const char* ncclGetErrorString(ncclResult_t result) {
-  switch (result) {
-    case ncclSuccess:
-      return "no error";
-    case ncclUnhandledCudaError:
-      return "unhandled cuda error";
-    case ncclSystemError:
-      return "unhandled system error";
-    case ncclInternalError:
-      return "internal error";
-    case ncclInvalidArgument:
-      return "invalid argument";
-    case ncclInvalidUsage:
-      return "invalid usage";
-    case ncclRemoteError:
-      return "remote process exited or there was a network error";
-    case ncclInProgress:
-      return "NCCL operation in progress";
-  }
-  return "unknown result code";
+  static constexpr CodeText kResults[] = {VGPU_NCCL_RESULTS(VGPU_CODE_TEXT)};
+  static constexpr CodeText kUnknown = {0, nullptr, "unknown result code"};
+  return find_code(kResults, result, kUnknown).text;
 }
 
 const char* ncclGetLastError(ncclComm_t) {

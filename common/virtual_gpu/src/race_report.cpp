@@ -41,20 +41,23 @@ struct Access {
   void* address = nullptr;
   int bytes = 0;
   bool write = false;
-  std::string who;                     // "gpu1/stream2", "the host"
-  std::string line;                    // of the access itself; empty if the runtime made it
-  std::string function;                // that line's
-  std::string enqueued;                // line that enqueued the copy or kernel; empty for the host
-  hb::Actor actor = hb::Actor::kCopy;  // whose access it is if the runtime made it
-  std::string nccl;                    // the NCCL function that it called there, if it is one
+  std::string who;       // "gpu1/stream2", "the host"
+  std::string line;      // of the access itself; empty if the runtime made it
+  std::string function;  // that line's
+  std::string enqueued;  // line that enqueued the operation; empty for the host
+  std::string call;      // what that line called if the runtime made the access: "cublasSgemm"
 };
 
-/// "ncclAllReduce", if the return address lies in that function.
-std::string nccl_function(void* return_address) {
+/// "cudaMemcpyAsync", "cublasSgemm", "ncclAllReduce": the function of CUDA or of a library of it in which the
+/// return address lies; empty if it lies in none.
+std::string api_function(void* return_address) {
   std::array<char, 4096> buffer{};
   __sanitizer_symbolize_pc(return_address, "%f", buffer.data(), buffer.size() - 1);
-  for (const char* name = buffer.data(); *name != '\0'; name += std::strlen(name) + 1) {
-    if (std::strncmp(name, "nccl", 4) == 0) return std::string(name).substr(0, std::strcspn(name, "("));
+  for (const char* frame = buffer.data(); *frame != '\0'; frame += std::strlen(frame) + 1) {
+    const std::string name(frame, std::strcspn(frame, "("));
+    const bool has_prefix = name.rfind("cu", 0) == 0 || name.rfind("nccl", 0) == 0;
+    // What has a namespace or a template's return type before it is the runtime's own.
+    if (has_prefix && name.find_first_of(" :<") == std::string::npos) return name;
   }
   return {};
 }
@@ -62,7 +65,7 @@ std::string nccl_function(void* return_address) {
 /// Splits the stack of an access at the mark between what ran and who enqueued it.
 void read_stack(Access& access, void* const* trace) {
   int i = 0;
-  for (; trace[i] != nullptr && !hb::is_caller_mark(trace[i], access.actor); ++i) {
+  for (; trace[i] != nullptr && !hb::is_caller_mark(trace[i]); ++i) {
     for (const ProgramLine& line : program_lines(trace[i])) {
       if (access.line.empty()) {
         access.line = line.text;
@@ -73,7 +76,7 @@ void read_stack(Access& access, void* const* trace) {
   if (trace[i] == nullptr) return;  // the host
   CallerLine caller(!access.line.empty());
   for (++i; trace[i] != nullptr && access.enqueued.empty(); ++i) {
-    if (access.line.empty() && access.nccl.empty()) access.nccl = nccl_function(trace[i]);
+    if (access.line.empty() && access.call.empty()) access.call = api_function(trace[i]);
     for (const ProgramLine& line : program_lines(trace[i])) {
       if (access.enqueued.empty() && caller.is(line)) access.enqueued = line.text;
     }
@@ -108,11 +111,7 @@ std::string what(const Access& access) {
   std::string text = access.write ? "write" : "read";
   text += " by " + access.who + ": ";
   if (access.enqueued.empty()) return text + short_function(access.function) + " at " + access.line;
-  if (!access.nccl.empty()) return text + access.nccl + ", enqueued at " + access.enqueued;
-  if (access.line.empty()) {
-    const bool product = access.actor == hb::Actor::kProduct;
-    return text + (product ? "a product of cuBLAS" : "a copy or memset") + ", enqueued at " + access.enqueued;
-  }
+  if (access.line.empty()) return text + access.call + ", enqueued at " + access.enqueued;
   return text + "kernel '" + short_function(access.function) + "' at " + access.line + ", enqueued at " +
          access.enqueued;
 }

@@ -1,21 +1,17 @@
 // Programs with one forgotten synchronisation each, and the same programs without the error.
-//   planted_bugs CASE bug|fixed SEED|time [GPUS]    (GPUS: of the ring; others need one or two)
+//   planted_bugs CASE bug|fixed SEED|time [GPUS]    (planted.hpp; GPUS: of the ring, others need one or two)
 // The lines of the two accesses that race are marked "@CASE"; the test reads the marks and expects both lines
 // in the report. In the fixed program the same lines run in order.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <cuda/atomic>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "overlap/check_cublas.hpp"
 #include "overlap/stream.hpp"
-#include "vgpu/control.hpp"
+#include "planted.hpp"
 
 namespace {
 
@@ -23,13 +19,10 @@ using overlap::DeviceBuffer;
 using overlap::Event;
 using overlap::PinnedBuffer;
 using overlap::Stream;
-
-constexpr int kCount = 256;
-constexpr std::size_t kBytes = kCount * sizeof(int);
-
-__global__ void fill(int* data, int value) { data[threadIdx.x] = value + static_cast<int>(threadIdx.x); }
-
-__global__ void add(const int* from, int* to) { to[threadIdx.x] += from[threadIdx.x]; }
+using planted::add;
+using planted::fill;
+using planted::kBytes;
+using planted::kCount;
 
 // ---- ring_wait: a ring all-gather in which a GPU passes a shard on before it has arrived ----------------
 int ring_gpus = 4;
@@ -297,7 +290,7 @@ void product_sum(bool fixed) {
   cudaDeviceSynchronize();
 }
 
-const std::map<std::string, void (*)(bool)> kCases = {
+const planted::Cases kCases = {
     {"ring_wait", ring_wait},
     {"consumer_wait", consumer_wait},
     {"two_streams", two_streams},
@@ -317,24 +310,4 @@ const std::map<std::string, void (*)(bool)> kCases = {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
-    for (const auto& [name, run] : kCases) std::printf("%s\n", name.c_str());
-    return 0;
-  }
-  if (argc < 4 || argc > 5 || !kCases.contains(argv[1])) {
-    std::fprintf(stderr, "usage: planted_bugs CASE bug|fixed SEED|time [GPUS], or --list\n");
-    return 2;
-  }
-  try {
-    const std::string seed = argv[3];
-    if (seed != "time") vgpu::use_schedule(std::stoull(seed));
-    if (argc == 5) ring_gpus = std::stoi(argv[4]);
-    kCases.at(argv[1])(std::strcmp(argv[2], "fixed") == 0);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s; %s\n", error.what(), vgpu::last_error_detail().c_str());
-    return 2;
-  }
-  std::printf("hash %016llx\n", static_cast<unsigned long long>(vgpu::schedule_hash()));
-  return 0;
-}
+int main(int argc, char** argv) { return planted::run_case(argc, argv, kCases, &ring_gpus); }

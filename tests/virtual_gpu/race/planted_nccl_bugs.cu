@@ -1,18 +1,13 @@
 // Programs with NCCL and one forgotten or misunderstood order each, and the same programs without the error.
-//   planted_nccl_bugs CASE bug|fixed SEED|time
-// Marks as in planted_bugs.cu: "@CASE" on the lines of the two accesses that race.
+// Command line: planted.hpp. Marks as in planted_bugs.cu: "@CASE" on the lines of the two accesses that race.
 #include <cuda_runtime.h>
 #include <nccl.h>
 
-#include <cstdio>
-#include <cstring>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "overlap/check_nccl.hpp"
 #include "overlap/stream.hpp"
-#include "vgpu/control.hpp"
+#include "planted.hpp"
 
 namespace {
 
@@ -20,11 +15,10 @@ using overlap::DeviceBuffer;
 using overlap::DeviceGuard;
 using overlap::Event;
 using overlap::Stream;
+using planted::fill;
+using planted::kCount;
 
 constexpr int kRanks = 3;
-constexpr int kCount = 256;
-
-__global__ void fill(int* data, int value) { data[threadIdx.x] = value + static_cast<int>(threadIdx.x); }
 
 /// Communicators, and for each rank two streams and two buffers.
 struct Ranks {
@@ -184,31 +178,11 @@ void slot(bool fixed) {
   all.synchronize();
 }
 
-const std::map<std::string, void (*)(bool)> kCases = {{"bucket", bucket},
-                                                      {"early_use", early_use},
-                                                      {"broadcast_as_barrier", broadcast_as_barrier},
-                                                      {"wrong_way", wrong_way},
-                                                      {"slot", slot}};
+const planted::Cases kCases = {
+    {"bucket", bucket},       {"early_use", early_use}, {"broadcast_as_barrier", broadcast_as_barrier},
+    {"wrong_way", wrong_way}, {"slot", slot},
+};
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
-    for (const auto& [name, run] : kCases) std::printf("%s\n", name.c_str());
-    return 0;
-  }
-  if (argc != 4 || !kCases.contains(argv[1])) {
-    std::fprintf(stderr, "usage: planted_nccl_bugs CASE bug|fixed SEED|time, or --list\n");
-    return 2;
-  }
-  try {
-    const std::string seed = argv[3];
-    if (seed != "time") vgpu::use_schedule(std::stoull(seed));
-    kCases.at(argv[1])(std::strcmp(argv[2], "fixed") == 0);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s; %s\n", error.what(), vgpu::last_error_detail().c_str());
-    return 2;
-  }
-  std::printf("hash %016llx\n", static_cast<unsigned long long>(vgpu::schedule_hash()));
-  return 0;
-}
+int main(int argc, char** argv) { return planted::run_case(argc, argv, kCases); }

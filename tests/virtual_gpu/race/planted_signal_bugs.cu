@@ -1,19 +1,16 @@
 // Programs of two ranks with one error each in how they order their GPUs, and the same programs without the
-// error. Command line and marks as in planted_bugs.cu:
-//   planted_signal_bugs CASE bug|fixed SEED|time
+// error. Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <cstdio>
-#include <cstring>
-#include <map>
-#include <string>
+#include <functional>
 
 #include "overlap/peer_buffer.hpp"
 #include "overlap/ranks.hpp"
 #include "overlap/signals.hpp"
 #include "overlap/stream.hpp"
-#include "vgpu/control.hpp"
+#include "planted.hpp"
 
 namespace {
 
@@ -21,13 +18,10 @@ using overlap::PeerBuffer;
 using overlap::Rank;
 using overlap::Signals;
 using overlap::Stream;
-
-constexpr int kCount = 256;
-constexpr std::size_t kBytes = kCount * sizeof(int);
-
-__global__ void fill(int* data, int value) { data[threadIdx.x] = value + static_cast<int>(threadIdx.x); }
-
-__global__ void add(const int* from, int* to) { to[threadIdx.x] += from[threadIdx.x]; }
+using planted::add;
+using planted::fill;
+using planted::kBytes;
+using planted::kCount;
 
 /// What the cases share: rank 0 has something for rank 1, which adds it to what it has.
 struct Pair {
@@ -142,32 +136,19 @@ void hosts_without_a_barrier(Rank& rank, bool fixed) {
   pair.finish();
 }
 
-const std::map<std::string, void (*)(Rank&, bool)> kCases = {
-    {"signal_not_awaited", signal_not_awaited},       {"raised_on_another_stream", raised_on_another_stream},
-    {"slot_filled_too_early", slot_filled_too_early}, {"stale_epoch", stale_epoch},
-    {"host_barrier_only", host_barrier_only},         {"hosts_without_a_barrier", hosts_without_a_barrier},
+std::function<void(bool)> on_two_ranks(void (*run)(Rank&, bool)) {
+  return [run](bool fixed) { overlap::run_ranks(2, [&](Rank& rank) { run(rank, fixed); }); };
+}
+
+const planted::Cases kCases = {
+    {"signal_not_awaited", on_two_ranks(signal_not_awaited)},
+    {"raised_on_another_stream", on_two_ranks(raised_on_another_stream)},
+    {"slot_filled_too_early", on_two_ranks(slot_filled_too_early)},
+    {"stale_epoch", on_two_ranks(stale_epoch)},
+    {"host_barrier_only", on_two_ranks(host_barrier_only)},
+    {"hosts_without_a_barrier", on_two_ranks(hosts_without_a_barrier)},
 };
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
-    for (const auto& [name, run] : kCases) std::printf("%s\n", name.c_str());
-    return 0;
-  }
-  if (argc != 4 || !kCases.contains(argv[1])) {
-    std::fprintf(stderr, "usage: planted_signal_bugs CASE bug|fixed SEED|time, or --list\n");
-    return 2;
-  }
-  try {
-    const std::string seed = argv[3];
-    if (seed != "time") vgpu::use_schedule(std::stoull(seed));
-    const bool fixed = std::strcmp(argv[2], "fixed") == 0;
-    overlap::run_ranks(2, [&](Rank& rank) { kCases.at(argv[1])(rank, fixed); });
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s; %s\n", error.what(), vgpu::last_error_detail().c_str());
-    return 2;
-  }
-  std::printf("hash %016llx\n", static_cast<unsigned long long>(vgpu::schedule_hash()));
-  return 0;
-}
+int main(int argc, char** argv) { return planted::run_case(argc, argv, kCases); }

@@ -73,6 +73,12 @@ class PlantedTest(RaceTest):
         first, second = names
         self.assertTrue(first(accesses[0]) and second(accesses[1]) or first(accesses[1]) and second(accesses[0]),
                         f"lines {self.lines} are not the two accesses of:\n{result.stderr}")
+        sources = self.source.read_text(encoding="utf-8").splitlines()
+        for access in accesses:  # what a copy or a library does bears the name of the call on its line
+            enqueued = re.search(r": (.*), enqueued at .*:(\d+)$", access)
+            if enqueued and not enqueued.group(1).startswith("kernel '"):
+                self.assertRegex(enqueued.group(1), r"^(cuda|cublas|nccl)[A-Z]\w*$")
+                self.assertIn(f"{enqueued.group(1)}(", sources[int(enqueued.group(2)) - 1])
         self.assertRegex(result.stderr, r"\n  schedule (time order|\d+), hash [0-9a-f]{16}\n")
 
     def assert_refused(self, result: "subprocess.CompletedProcess[str]") -> None:
@@ -112,7 +118,7 @@ class ChapterTest(RaceTest):
     def test_default_sizes_are_small(self) -> None:
         result = self.race()
         self.assert_quiet(result)
-        sizes = re.search(r"\bA (\d+) x (\d+), B \d+ x (\d+)", result.stdout)
+        sizes = re.search(r"\b[AX] (\d+) x (\d+), (?:B|W1) \d+ x (\d+)", result.stdout)
         self.assertIsNotNone(sizes, result.stdout)
         self.assertLessEqual(math.prod(int(size) for size in sizes.groups()), 128**3)
 

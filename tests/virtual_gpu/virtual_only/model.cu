@@ -8,26 +8,8 @@ namespace {
 
 using ModelTest = VirtualTest;
 
-template <class T>
-__global__ void work(T* sink, int rounds) {
-  volatile T sum = 0;
-  for (int i = 0; i < rounds; ++i) sum = sum + static_cast<T>(i);
-  if (sum < 0) *sink = sum;
-}
 constexpr int kRounds = 2000;
 
-/// Modelled milliseconds of what `enqueue` puts into the stream.
-template <class Enqueue>
-float elapsed(cudaStream_t stream, Enqueue enqueue) {
-  const cudaEvent_t start = new_event(), stop = new_event();
-  require(cudaEventRecord(start, stream));
-  enqueue();
-  require(cudaEventRecord(stop, stream));
-  require(cudaEventSynchronize(stop));
-  float milliseconds = 0;
-  require(cudaEventElapsedTime(&milliseconds, start, stop));
-  return milliseconds;
-}
 /// Modelled milliseconds of the host from `enqueue` until the device is idle.
 template <class Enqueue>
 double host_time(Enqueue enqueue) {
@@ -93,37 +75,14 @@ TEST_F(ModelTest, GpusWorkAtTheSameTime) {
   EXPECT_LT(run(4), 1.5 * one);
 }
 
-/// Pinned and device memory for copies of 1 MiB.
-class CopyModelTest : public VirtualTest {
- protected:
-  static constexpr std::size_t kBytes = 1 << 20;
-  void SetUp() override {
-    VirtualTest::SetUp();
-    allocate();
-  }
-  void allocate() {
-    require(cudaMallocHost(&host, 2 * kBytes));
-    require(cudaMalloc(&device, 2 * kBytes));
-    for (cudaStream_t& stream : streams) stream = new_stream();
-  }
-  void up(int i) {
-    require(
-        cudaMemcpyAsync(device + i * kBytes, host + i * kBytes, kBytes, cudaMemcpyHostToDevice, streams[i]));
-  }
-  void down(int i) {
-    require(
-        cudaMemcpyAsync(host + i * kBytes, device + i * kBytes, kBytes, cudaMemcpyDeviceToHost, streams[i]));
-  }
-  char *host = nullptr, *device = nullptr;
-  cudaStream_t streams[2];
-};
+using CopyModelTest = CopyTest<1 << 20>;
 
 TEST_F(CopyModelTest, CopiesOverlapWithKernels) {
-  const double copy = host_time([&] { up(0); });
+  const double copy = host_time([&] { copy_in(0); });
   const auto kernel = [&] { work<float><<<8, 128, 0, streams[1]>>>(nullptr, kRounds); };
   const double compute = host_time(kernel);
   const double both = host_time([&] {
-    up(0);
+    copy_in(0);
     kernel();
   });
   EXPECT_LT(both, 0.9 * (copy + compute));
@@ -131,14 +90,14 @@ TEST_F(CopyModelTest, CopiesOverlapWithKernels) {
 }
 
 TEST_F(CopyModelTest, CopiesOfOneDirectionTakeTurnsAndOfTwoOverlap) {
-  const double one = host_time([&] { up(0); });
+  const double one = host_time([&] { copy_in(0); });
   const double same = host_time([&] {
-    up(0);
-    up(1);
+    copy_in(0);
+    copy_in(1);
   });
   const double opposite = host_time([&] {
-    up(0);
-    down(1);
+    copy_in(0);
+    copy_out(1);
   });
   EXPECT_GT(same, 1.9 * one);
   EXPECT_LT(opposite, 1.2 * one);
@@ -178,9 +137,9 @@ TEST_F(CopyModelTest, BytesAndCopiesAreCounted) {
   require(cudaSetDevice(1));
   require(cudaMalloc(&there, 1000));
   expect_traffic(vgpu::kHost, 0, 0, 0);
-  up(0);
-  up(1);
-  down(0);
+  copy_in(0);
+  copy_in(1);
+  copy_out(0);
   require(cudaMemcpyPeer(there, 1, device, 0, 100));
   require(cudaMemcpy2D(there, 100, device, 50, 30, 3, cudaMemcpyDeviceToDevice));
   require(cudaMemset(there, 0, 1000));

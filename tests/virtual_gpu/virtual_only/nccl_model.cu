@@ -37,6 +37,19 @@ class NcclModelTest : public NcclTest {
     }
     return latest;
   }
+  /// Modelled milliseconds of what `enqueue` puts into a stream of GPU 0: alone, or beside a collective that
+  /// holds its multiprocessor until rank 1 comes, which it does after that.
+  template <class Enqueue>
+  float time_beside(bool collective, cudaStream_t compute, Enqueue enqueue) {
+    require(cudaSetDevice(0));
+    if (collective) require(all_reduce(0, 1000));
+    EXPECT_EQ(cudaStreamQuery(compute), cudaSuccess)
+        << "the stream is empty; a query lets the collective begin";
+    const float milliseconds = elapsed(compute, enqueue);
+    if (collective) require(all_reduce(1, 1000));
+    synchronize();
+    return milliseconds;
+  }
   /// Bytes from each rank to each other since `before`, as "from>to:bytes/messages" for all that are not 0.
   std::string moved() {
     std::string text;
@@ -189,13 +202,6 @@ TEST_F(NcclModelTest, TheLastRankToComeDecides) {
   EXPECT_GT(late, alone);
 }
 
-template <class T>
-__global__ void work(T* sink, int rounds) {
-  volatile T sum = 0;
-  for (int i = 0; i < rounds; ++i) sum = sum + static_cast<T>(i);
-  if (sum < 0) *sink = sum;
-}
-
 // 8 blocks that want a multiprocessor each: beside a collective, which has taken one, they need a second
 // wave.
 TEST_F(NcclModelTest, ACollectiveTakesMultiprocessorsFromAKernel) {
@@ -203,20 +209,11 @@ TEST_F(NcclModelTest, ACollectiveTakesMultiprocessorsFromAKernel) {
   constexpr int kShared = 200 * 1024, kRounds = 2000;
   require(cudaFuncSetAttribute(work<float>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
   const cudaStream_t compute = new_stream();
-  const cudaEvent_t start = new_event(), stop = new_event();
   const auto product = [&](int blocks, bool beside) {
-    require(cudaSetDevice(0));
-    if (beside) require(all_reduce(0, 1000));  // it holds its multiprocessor until rank 1 comes
-    require(cudaEventRecord(start, compute));
-    work<float><<<blocks, 32, kShared, compute>>>(nullptr, kRounds);
-    require(cudaGetLastError());
-    require(cudaEventRecord(stop, compute));
-    require(cudaEventSynchronize(stop));
-    if (beside) require(all_reduce(1, 1000));
-    synchronize();
-    float milliseconds = 0;
-    require(cudaEventElapsedTime(&milliseconds, start, stop));
-    return milliseconds;
+    return time_beside(beside, compute, [&] {
+      work<float><<<blocks, 32, kShared, compute>>>(nullptr, kRounds);
+      require(cudaGetLastError());
+    });
   };
   const float wave = product(8, false);
   EXPECT_GT(product(9, false), 1.7 * wave);
@@ -244,20 +241,11 @@ TEST_F(NcclModelTest, ACollectiveTakesMultiprocessorsFromAProduct) {
     const int rows = tiles * kTileRows;
     const float one = 1, zero = 0;
     float *a = memory, *b = a + rows * kInner, *c = b + kInner * kTileColumns;
-    const cudaEvent_t start = new_event(), stop = new_event();
-    if (beside) require(all_reduce(0, 1000));  // it holds its multiprocessor until rank 1 comes
-    EXPECT_EQ(cudaStreamQuery(compute), cudaSuccess);
-    require(cudaEventRecord(start, compute));
-    EXPECT_EQ(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, rows, kTileColumns, kInner, &one, a, rows, b,
-                          kInner, &zero, c, rows),
-              CUBLAS_STATUS_SUCCESS);
-    require(cudaEventRecord(stop, compute));
-    require(cudaEventSynchronize(stop));
-    if (beside) require(all_reduce(1, 1000));
-    synchronize();
-    float milliseconds = 0;
-    require(cudaEventElapsedTime(&milliseconds, start, stop));
-    return milliseconds;
+    return time_beside(beside, compute, [&] {
+      EXPECT_EQ(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, rows, kTileColumns, kInner, &one, a, rows, b,
+                            kInner, &zero, c, rows),
+                CUBLAS_STATUS_SUCCESS);
+    });
   };
   const float wave = product(8, false);
   EXPECT_GT(product(9, false), 1.5 * wave);

@@ -21,25 +21,12 @@ __global__ void spin(T* sink, int rounds) {
   if (sum < 0) *sink = sum;
 }
 
-class TimelineTest : public VirtualTest {
+class TimelineTest : public CopyTest<kBytes> {
  protected:
   void SetUp() override {
     VirtualTest::SetUp();
     vgpu::record_timeline();
     allocate();
-  }
-  void allocate() {
-    require(cudaMallocHost(&host, 2 * kBytes));
-    require(cudaMalloc(&device, 2 * kBytes));
-    for (cudaStream_t& stream : streams) stream = new_stream();
-  }
-  void copy_in(int i) {
-    require(
-        cudaMemcpyAsync(device + i * kBytes, host + i * kBytes, kBytes, cudaMemcpyHostToDevice, streams[i]));
-  }
-  void copy_out(int i) {
-    require(
-        cudaMemcpyAsync(host + i * kBytes, device + i * kBytes, kBytes, cudaMemcpyDeviceToHost, streams[i]));
   }
   /// The entries of all that has been enqueued.
   static std::vector<TimelineEntry> finished() {
@@ -52,9 +39,6 @@ class TimelineTest : public VirtualTest {
     require(cudaSetDevice(0));
     return vgpu::timeline();
   }
-
-  char *host = nullptr, *device = nullptr;
-  cudaStream_t streams[2];
 };
 
 void expect_entry(const TimelineEntry& entry, const char* kind, const char* engine, std::uint64_t bytes,

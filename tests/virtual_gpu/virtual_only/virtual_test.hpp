@@ -67,6 +67,52 @@ inline void expect_failure(cudaError_t got, cudaError_t code, std::initializer_l
   expect_parts(vgpu::last_error_detail(), parts);
 }
 
+/// Modelled milliseconds of what `enqueue` puts into the stream.
+template <class Enqueue>
+float elapsed(cudaStream_t stream, Enqueue enqueue) {
+  const cudaEvent_t start = new_event(), stop = new_event();
+  require(cudaEventRecord(start, stream));
+  enqueue();
+  require(cudaEventRecord(stop, stream));
+  require(cudaEventSynchronize(stop));
+  float milliseconds = 0;
+  require(cudaEventElapsedTime(&milliseconds, start, stop));
+  return milliseconds;
+}
+
+/// Two streams, and for each of them kBytes bytes of pinned and of device memory to copy.
+template <std::size_t kSize>
+class CopyTest : public VirtualTest {
+ protected:
+  static constexpr std::size_t kBytes = kSize;
+  void SetUp() override {
+    VirtualTest::SetUp();
+    allocate();
+  }
+  void allocate() {
+    require(cudaMallocHost(&host, 2 * kBytes));
+    require(cudaMalloc(&device, 2 * kBytes));
+    for (cudaStream_t& stream : streams) stream = new_stream();
+  }
+  void copy_in(int i) {
+    require(
+        cudaMemcpyAsync(device + i * kBytes, host + i * kBytes, kBytes, cudaMemcpyHostToDevice, streams[i]));
+  }
+  void copy_out(int i) {
+    require(
+        cudaMemcpyAsync(host + i * kBytes, device + i * kBytes, kBytes, cudaMemcpyDeviceToHost, streams[i]));
+  }
+  char *host = nullptr, *device = nullptr;
+  cudaStream_t streams[2];
+};
+
+/// Takes time in proportion to `rounds`.
+template <class T>
+__global__ void work(T* sink, int rounds) {
+  volatile T sum = 0;
+  for (int i = 0; i < rounds; ++i) sum = sum + static_cast<T>(i);
+  if (sum < 0) *sink = sum;
+}
 template <class T>
 __global__ void set(T* where, T value) {
   *where = value;

@@ -213,6 +213,8 @@ struct SixteenBitPair {
   friend Pair __hmin2(Pair a, Pair b) { return {__hmin(a.x, b.x), __hmin(a.y, b.y)}; }
   friend Pair __hneg2(Pair a) { return {-a.x, -a.y}; }
   friend Pair __habs2(Pair a) { return {__habs(a.x), __habs(a.y)}; }
+  friend float __low2float(Pair a) { return a.x; }
+  friend float __high2float(Pair a) { return a.y; }
   /// Both at once here; CUDA promises it for each of the two only.
   friend Pair atomicAdd(Pair* address, Pair addend) {
     return atomic_update(address, [addend](Pair old) { return old + addend; });

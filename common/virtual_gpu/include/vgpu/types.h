@@ -43,6 +43,10 @@ struct dim3 {
   constexpr operator uint3() const { return {x, y, z}; }
 };
 
+// A list of codes is a macro, so that their enumeration and their texts come from one place. This makes an
+// entry of it an enumerator.
+#define VGPU_ENUMERATOR(name, value, text) name = value,
+
 // Error codes: the ones that the virtual GPUs return, with the toolkit's values.
 #define VGPU_ERRORS(X)                                                                                  \
   X(cudaSuccess, 0, "no error")                                                                         \
@@ -71,11 +75,7 @@ struct dim3 {
   X(cudaErrorNotSupported, 801, "operation not supported")                                              \
   X(cudaErrorUnknown, 999, "unknown error")
 
-enum cudaError {
-#define VGPU_ENUMERATOR(name, value, text) name = value,
-  VGPU_ERRORS(VGPU_ENUMERATOR)
-#undef VGPU_ENUMERATOR
-};
+enum cudaError { VGPU_ERRORS(VGPU_ENUMERATOR) };
 using cudaError_t = cudaError;
 
 enum cudaMemcpyKind {

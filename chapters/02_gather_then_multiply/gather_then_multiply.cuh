@@ -1,0 +1,156 @@
+// Chapter 02: all rows of A to every GPU by an NCCL all-gather, then one product of cuBLAS.
+#pragma once
+
+#include <nccl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "overlap/check_nccl.hpp"
+#include "overlap/gemm.hpp"
+#include "overlap/matrix.hpp"
+#include "overlap/nccl_buffer.hpp"
+#include "overlap/nccl_type.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/timeline.hpp"
+
+namespace overlap {
+
+/// What one call moves and does on one rank. The page's cost card; the tests compare it with what is counted.
+struct GatherThenMultiplyCost {
+  std::uint64_t steps = 0;         ///< of NCCL's ring, one message out and one in each
+  std::uint64_t bytes_out = 0;     ///< to the next rank of the ring
+  std::uint64_t bytes_in = 0;      ///< from the previous one; padding included
+  std::uint64_t products = 0;      ///< of cuBLAS; none without columns of B
+  std::uint64_t memory_bytes = 0;  ///< of the slots
+};
+
+/// C_r = A B_r, where rank r of P holds the rows A_r [m_r, k] of A and the columns B_r [k, n_r] of B, and
+/// wants its columns C_r [m, n_r] of C; m_r and n_r by balanced_share(). Sums in f32. Sources: "Collective
+/// matrix multiplication" (JAX), "Introducing Async Tensor Parallelism" (PyTorch): both call this the
+/// baseline.
+template <Floating T>
+class GatherThenMultiply {
+ public:
+  /// For products of these sizes over all ranks. Allocates a slot for each rank's rows of A, and runs the
+  /// all-gather and every product once. Collective. Throws Skip if ranks share a GPU or NCCL does not know
+  /// the mode, CudaError or NcclError if the memory is not there.
+  GatherThenMultiply(Rank& rank, MatmulShape whole, NcclMode mode = NcclMode::kPlain)
+      : rank_(rank),
+        k_(whole.k),
+        columns_(balanced_share(whole.n, rank.size(), rank.id()).size()),
+        own_elements_(balanced_share(whole.m, rank.size(), rank.id()).size() * whole.k),
+        slot_elements_(slot_rows(whole, rank.size()) * whole.k),
+        fills_own_slot_(whole.m % rank.size() != 0 || mode != NcclMode::kPlain),
+        slots_(rank, rank.size() * slot_elements_, mode),
+        blocks_(blocks(whole, rank.size())) {
+    // NCCL connects the ranks in the first call, and a kernel is loaded in its first launch: both here.
+    all_gather(own_slot(), rank.stream());
+    std::vector<MatmulShape> shapes;
+    for (const Block& block : blocks_) shapes.push_back({block.rows, columns_, k_});
+    warm_up_products<T>(rank, rank.cublas(), rank.stream(), shapes);
+    rank.synchronize(rank.stream());
+  }
+
+  /// Enqueues one call on `stream` and returns. `a` is A_r, `b` is B_r, `c` becomes C_r, all row-major on
+  /// this rank's GPU. Calls may follow each other at once: the slots are used in the order of the stream.
+  void run(const T* a, const T* b, T* c, cudaStream_t stream) {
+    gather(a, stream);
+    multiply(b, c, stream);
+  }
+
+  // ---- Step 1: every rank's rows of A into the slots of every rank --------------------------------------
+  /// The communication alone.
+  void gather(const T* a, cudaStream_t stream) {
+    const TimelineScope name("gather A");
+    // [task source: NCCL reads a whole slot from every rank. From where may it, where a rank has fewer rows?]
+    // [blank] const T* source = own_slot();
+    const T* source = a;
+    if (fills_own_slot_) {
+      // NCCL would read past the end of `a`; and in the newer modes it wants to read from the window.
+      if (own_elements_ > 0) {
+        CUDA_CHECK(
+            cudaMemcpyAsync(own_slot(), a, own_elements_ * sizeof(T), cudaMemcpyDeviceToDevice, stream));
+      }
+      source = own_slot();
+    }
+    // [/task]
+    all_gather(source, stream);
+  }
+
+  /// What a call costs any rank. Every rank sends and receives equally much, whatever it holds.
+  static GatherThenMultiplyCost cost(MatmulShape whole, int ranks, int rank) {
+    const std::uint64_t slot_bytes = slot_rows(whole, ranks) * whole.k * sizeof(T);
+    const std::uint64_t others = ranks - 1;
+    const bool multiplies = !balanced_share(whole.n, ranks, rank).empty();
+    return {.steps = others,
+            .bytes_out = others * slot_bytes,
+            .bytes_in = others * slot_bytes,
+            .products = multiplies ? blocks(whole, ranks).size() : 0,
+            .memory_bytes = ranks * slot_bytes};
+  }
+
+ private:
+  /// Rows of A that lie together in the slots, without padding between them: one product.
+  struct Block {
+    std::int64_t slots_row;  // of all slots' rows, the first one
+    std::int64_t row;        // which row of A, and of C, that is
+    std::int64_t rows;
+  };
+
+  /// An all-gather takes equally many elements from every rank. So a slot holds the largest share, m / P
+  /// rounded up; in the slots of ranks with one row less, the last row is padding.
+  static std::int64_t slot_rows(MatmulShape whole, int ranks) { return (whole.m + ranks - 1) / ranks; }
+
+  /// The products of a call: one if P divides m. No product may read padding: its rows of C would have no
+  /// place, and what is there may be a NaN.
+  static std::vector<Block> blocks(MatmulShape whole, int ranks) {
+    std::vector<Block> blocks;
+    // [task blocks: which rows lie together in the slots, and belong to which rows of C?]
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Range rows = balanced_share(whole.m, ranks, rank);
+      const std::int64_t slots_row = rank * slot_rows(whole, ranks);
+      if (rows.empty()) continue;
+      // The first slots are full (balanced_share() gives the first ranks the larger shares), so they and the
+      // first one that is not form one block.
+      if (!blocks.empty() && blocks.back().slots_row + blocks.back().rows == slots_row) {
+        blocks.back().rows += rows.size();
+      } else {
+        blocks.push_back({slots_row, rows.begin, rows.size()});
+      }
+    }
+    // [/task]
+    return blocks;
+  }
+
+  T* own_slot() const { return slots_.data() + rank_.id() * slot_elements_; }
+
+  void all_gather(const T* source, cudaStream_t stream) {
+    // [task all_gather: which collective fills all slots, and how many elements does each rank give?]
+    // If `source` is this rank's slot, the call is in place: NCCL leaves that slot alone.
+    NCCL_CHECK(
+        ncclAllGather(source, slots_.data(), slot_elements_, nccl_type<T>(), slots_.communicator(), stream));
+    // [/task]
+  }
+
+  // ---- Step 2: all rows of A times this rank's columns of B ---------------------------------------------
+  void multiply(const T* b, T* c, cudaStream_t stream) {
+    const TimelineScope name("multiply");
+    for (const Block& block : blocks_) {
+      // [task multiply: which rows of the slots, and which rows of C?]
+      matmul_row_major(rank_.cublas(), stream, {block.rows, columns_, k_},
+                       slots_.data() + block.slots_row * k_, b, c + block.row * columns_);
+      // [/task]
+    }
+  }
+
+  Rank& rank_;
+  std::int64_t k_, columns_;  // of this rank's product
+  std::int64_t own_elements_, slot_elements_;
+  bool fills_own_slot_;  // before the all-gather, which then is in place
+  NcclBuffer<T> slots_;  // [P, slot_rows, k]
+  std::vector<Block> blocks_;
+};
+
+}  // namespace overlap

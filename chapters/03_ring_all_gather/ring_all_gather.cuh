@@ -1,0 +1,181 @@
+// Chapter 03: the ring. A is gathered shard by shard, and a shard is multiplied while the next one is on its
+// way. Each rank passes on to its left neighbour what it is multiplying, so that after P steps every rank has
+// multiplied every shard, and no rank ever waits for all of A.
+//
+// Sources: "Collective matrix multiplication" (JAX, Pallas:MGPU), "Algorithm overview: Ring All-Gather", here
+// with NCCL and cuBLAS instead of one kernel; Wang et al., "Overlap Communication with Dependent Computation
+// via Decomposition in Large Deep Learning Models" (ASPLOS 2023).
+#pragma once
+
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "overlap/check.hpp"
+#include "overlap/check_nccl.hpp"
+#include "overlap/gemm.hpp"
+#include "overlap/matrix.hpp"
+#include "overlap/nccl_type.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/stream.hpp"
+#include "overlap/timeline.hpp"
+
+namespace overlap {
+
+/// The shard of A that `rank` multiplies in a step of the ring, 0 <= step < ranks: first its own, then what
+/// comes from the right. In the same step it sends this shard on to the left.
+inline int shard_in_step(int rank, int ranks, int step) {
+  // [task order: which shard does a rank hold, if all shards move one rank to the left in each step?]
+  // [blank] return rank;
+  return (rank + step) % ranks;
+  // [/task]
+}
+
+/// The rank's columns of C in the rows of one shard: C[m_s, n_r] = A_s[m_s, k] B[k, n_r], where `c` is all of
+/// C[m, n_r]. Enqueues one product on `stream`; none if the shard has no rows or the rank no columns.
+template <Floating T>
+void multiply_shard(Rank& rank, MatmulShape whole, int shard, const T* a_shard, const T* b, T* c,
+                    cudaStream_t stream) {
+  // [task product: which rows of C does a shard of A give, and where do they lie in memory?]
+  const Range rows = balanced_share(whole.m, rank.size(), shard);
+  const std::int64_t columns = balanced_share(whole.n, rank.size(), rank.id()).size();
+  matmul_row_major(rank.cublas(), stream, {rows.size(), columns, whole.k}, a_shard, b,
+                   c + rows.begin * columns);
+  // [/task]
+}
+
+/// What one rank moves and keeps in one call. The page's cost card and the tests both come from here.
+struct RingAllGatherCost {
+  int products;             ///< steps with rows to multiply, at most P
+  int messages_in;          ///< shards that it receives, at most P - 1; empty ones are not sent
+  int messages_out;         ///< shards that it sends
+  std::int64_t bytes_in;    ///< all of A but its own shard
+  std::int64_t bytes_out;   ///< all of A but the shard of its left neighbour, which has that one already
+  std::int64_t slot_bytes;  ///< device memory for what arrives
+};
+
+/// C = A B, where rank r has A[m_r, k] and B[k, n_r] and wants C[m, n_r], all row-major, with m_r and n_r by
+/// balanced_share(). Sums are in f32. Transfers are NCCL's sends and receives on a stream of their own.
+template <Floating T>
+class RingAllGatherMatmul {
+ public:
+  /// Collective. Allocates the slots; then sends and multiplies once, since NCCL connects two neighbours when
+  /// they first meet, and a kernel is loaded when it first runs. Throws Skip if ranks share a GPU, CudaError
+  /// if there is too little memory, NcclError.
+  RingAllGatherMatmul(Rank& rank, MatmulShape whole)
+      : rank_(rank),
+        whole_(whole),
+        nccl_(rank.nccl()),
+        transfers_(rank.transfer_stream()),
+        started_(rank.device(), cudaEventDisableTiming) {
+    for (int step = 1; step < rank.size(); ++step) {
+      slots_.emplace_back(rank.device(), elements(step));
+      arrived_.emplace_back(rank.device(), cudaEventDisableTiming);
+    }
+    const DeviceBuffer<T> a(rank.device(), elements(0));
+    communicate(a.data(), rank.stream());
+    rank.synchronize(transfers_);
+    const std::int64_t columns = balanced_share(whole.n, rank.size(), rank.id()).size();
+    const std::int64_t most = balanced_share(whole.m, rank.size(), 0).size();
+    const std::int64_t least = balanced_share(whole.m, rank.size(), rank.size() - 1).size();
+    warm_up_products<T>(rank, rank.cublas(), rank.stream(),
+                        {{most, columns, whole.k}, {least, columns, whole.k}});
+  }
+
+  /// Enqueues the whole product and returns at once. `a` is the rank's shard [m_r, k], `b` its columns
+  /// [k, n_r], `c` its result [m, n_r], all on its GPU. They belong to the call until `stream` has reached
+  /// its end. The next call may follow at once, on the same stream.
+  void run(const T* a, const T* b, T* c, cudaStream_t stream) {
+    start_transfers_after(stream);
+    for (int step = 0; step < rank_.size(); ++step) {
+      // The transfer first: behind a product that fills the GPU it would find no free multiprocessor.
+      if (step + 1 < rank_.size()) pass_on(step, a);
+      if (step > 0) await_shard(step, stream);
+      const int shard = shard_in_step(rank_.id(), rank_.size(), step);
+      const TimelineScope name("step ", step, ": multiply shard ", shard);
+      multiply_shard(rank_, whole_, shard, shard_at(step, a), b, c, stream);
+    }
+  }
+
+  /// The transfers of a call without its products: to time the communication alone.
+  void communicate(const T* a, cudaStream_t stream) {
+    start_transfers_after(stream);
+    for (int step = 0; step + 1 < rank_.size(); ++step) pass_on(step, a);
+    if (rank_.size() > 1) await_shard(rank_.size() - 1, stream);
+  }
+
+  /// What `rank` of `ranks` moves and keeps in one call.
+  static RingAllGatherCost cost(MatmulShape whole, int ranks, int rank) {
+    RingAllGatherCost cost{};
+    const bool has_columns = !balanced_share(whole.n, ranks, rank).empty();
+    for (int step = 0; step < ranks; ++step) {
+      const std::int64_t rows = balanced_share(whole.m, ranks, shard_in_step(rank, ranks, step)).size();
+      if (rows == 0) continue;
+      const std::int64_t bytes = rows * whole.k * static_cast<std::int64_t>(sizeof(T));
+      if (has_columns) ++cost.products;
+      if (step > 0) ++cost.messages_in, cost.bytes_in += bytes;
+      if (step + 1 < ranks) ++cost.messages_out, cost.bytes_out += bytes;
+    }
+    cost.slot_bytes = cost.bytes_in;
+    return cost;
+  }
+
+ private:
+  /// Elements of the shard of a step.
+  std::int64_t elements(int step) const {
+    const int shard = shard_in_step(rank_.id(), rank_.size(), step);
+    return balanced_share(whole_.m, rank_.size(), shard).size() * whole_.k;
+  }
+
+  /// Where the shard lies that comes in a step: each has a slot of its own.
+  T* slot(int step) const { return slots_[step].data(); }
+  /// Where the shard lies that is multiplied in a step: the first one is the caller's and is used where it
+  /// is.
+  const T* shard_at(int step, const T* a) const { return step == 0 ? a : slot(step - 1); }
+
+  // ---- Before the first step ------------------------------------------------------------------------------
+  // Two things must be over before anything is sent or received: what the caller does on `stream` to make A,
+  // and the last call's products, which still read the slots. Both stand in `stream`.
+  void start_transfers_after(cudaStream_t stream) {
+    CUDA_CHECK(cudaEventRecord(started_, stream));
+    CUDA_CHECK(cudaStreamWaitEvent(transfers_, started_));
+  }
+
+  // ---- Every step but the last: a shard goes on to the left, the next one comes from the right ------------
+  // What is sent came in the step before, on the same stream: no event is needed between the two.
+  void pass_on(int step, const T* a) {
+    const TimelineScope name("step ", step, ": pass shard ", shard_in_step(rank_.id(), rank_.size(), step));
+    // [task transfer: what goes out and what comes in, so that no rank waits for another one's receive?]
+    const std::int64_t out = elements(step), in = elements(step + 1);
+    // A send is not over before the other side receives. If all ranks sent first, none would ever receive: as
+    // one group, both make progress side by side.
+    NCCL_CHECK(ncclGroupStart());
+    // A shard without rows is not sent; its receiver, which computes the same sizes, does not wait for it.
+    if (out > 0)
+      NCCL_CHECK(ncclSend(shard_at(step, a), out, nccl_type<T>(), rank_.previous(), nccl_, transfers_));
+    if (in > 0) NCCL_CHECK(ncclRecv(slot(step), in, nccl_type<T>(), rank_.next(), nccl_, transfers_));
+    NCCL_CHECK(ncclGroupEnd());
+    // [/task]
+    CUDA_CHECK(cudaEventRecord(arrived_[step], transfers_));
+  }
+
+  // ---- Every step but the first: no product before its shard is here --------------------------------------
+  // The last of these waits also puts the caller's later work behind all transfers of this call.
+  void await_shard(int step, cudaStream_t stream) {
+    // [task wait: what must be over before the product of this step may read its shard?]
+    CUDA_CHECK(cudaStreamWaitEvent(stream, arrived_[step - 1]));
+    // [/task]
+  }
+
+  Rank& rank_;
+  MatmulShape whole_;
+  ncclComm_t nccl_;
+  cudaStream_t transfers_;
+  std::vector<DeviceBuffer<T>> slots_;  // slot i takes what arrives in step i and is multiplied in step i + 1
+  std::vector<Event> arrived_;          // the same
+  Event started_;
+};
+
+}  // namespace overlap

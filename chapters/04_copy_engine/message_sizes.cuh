@@ -1,0 +1,105 @@
+// Chapter 04: what a message costs, by its size. A copy takes a fixed time, whatever it copies, and a time
+// for each byte: t = a + b x bytes. Where a is large against b x bytes, messages are too small for this
+// transport.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "04_copy_engine/transports.cuh"
+#include "overlap/backend.hpp"
+#include "overlap/report.hpp"
+#include "overlap/timing.hpp"
+
+namespace overlap {
+
+/// y = a + b x.
+struct Line {
+  double a = 0;
+  double b = 0;
+};
+
+/// The line with the least sum of squares of relative errors, ((a + b x - y) / y)^2. (Absolute errors would
+/// let the largest messages alone decide, and a would be noise.) Throws std::invalid_argument unless there
+/// are two different values of x, as many y, all positive.
+inline Line fit_line(std::span<const double> x, std::span<const double> y) {
+  if (x.size() != y.size()) throw std::invalid_argument("fit_line: as many x as y");
+  double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!(y[i] > 0)) throw std::invalid_argument("fit_line: a y is not positive");
+    const double weight = 1 / (y[i] * y[i]);
+    w += weight, wx += weight * x[i], wy += weight * y[i];
+    wxx += weight * x[i] * x[i], wxy += weight * x[i] * y[i];
+  }
+  const double determinant = w * wxx - wx * wx;
+  if (!(determinant > 1e-12 * w * wxx)) throw std::invalid_argument("fit_line: two different x at least");
+  const double b = (w * wxy - wx * wy) / determinant;
+  return {(wy - b * wx) / w, b};
+}
+
+/// Times one message to the left neighbour, of each of these sizes, by copy engines and by NCCL; rank 0
+/// prints and reports sizes and fits.
+inline void time_sizes(Rank& rank, const std::vector<std::int64_t>& sizes, int iterations, int warmup,
+                       Report& report) {
+  std::vector<std::unique_ptr<Transports>> transports;
+  std::vector<TimedVariant> variants;
+  std::vector<std::string> names;
+  for (const std::int64_t bytes : sizes) {
+    transports.push_back(std::make_unique<Transports>(rank, bytes));
+    for (const Transport& transport : transports.back()->list()) {
+      const bool wanted = transport.name == "NCCL send and receive" ||
+                          transport.name == "copy engine, push" || transport.name == "copy engine, pull";
+      if (!wanted) continue;
+      if (transports.size() == 1) names.push_back(transport.name);
+      variants.push_back({transport.name, [&transport](cudaStream_t stream) { transport.send(1, stream); }});
+    }
+  }
+  const std::vector<VariantTimes> times = time_variants(rank, variants, iterations, warmup);
+  if (rank.id() != 0) return;
+
+  std::cout << "\nsizes: one message to the left neighbour, us"
+            << (backend::modelled_time() ? " (modelled)" : "") << " and GB/s\n";
+  std::vector<std::string> header = {"bytes"};
+  for (const std::string& name : names) header.insert(header.end(), {name, "GB/s"});
+  Table table(header);
+  std::vector<std::vector<double>> microseconds(names.size());
+  std::vector<double> bytes;
+  for (std::size_t s = 0; s < sizes.size(); ++s) {
+    bytes.push_back(static_cast<double>(transports[s]->bytes()));
+    std::vector<std::string> row = {std::to_string(transports[s]->bytes())};
+    for (std::size_t n = 0; n < names.size(); ++n) {
+      const Summary& summary = times[s * names.size() + n].device_ms;
+      const double us = 1e3 * summary.median, rate = bytes.back() / us * 1e-3;
+      microseconds[n].push_back(us);
+      row.insert(row.end(), {fixed(us, 1), fixed(rate, 2)});
+      report.add_result({{"section", std::string("sizes")},
+                         {"variant", names[n]},
+                         {"gpus", std::int64_t{rank.size()}},
+                         {"bytes", transports[s]->bytes()},
+                         {"device_ms", summary.median},
+                         {"device_p99_ms", summary.p99},
+                         {"gb_per_s", rate}});
+    }
+    table.add_row(row);
+  }
+  std::cout << table;
+  for (std::size_t n = 0; n < names.size(); ++n) {
+    const Line line = fit_line(bytes, microseconds[n]);
+    std::cout << names[n] << ": t = " << fixed(line.a, 2) << " us + bytes / " << fixed(1e-3 / line.b, 2)
+              << " GB/s\n";
+    report.add_result({{"section", std::string("sizes")},
+                       {"variant", names[n] + ", fit"},
+                       {"gpus", std::int64_t{rank.size()}},
+                       {"fixed_us", line.a},
+                       {"gb_per_s", 1e-3 / line.b}});
+  }
+}
+
+}  // namespace overlap

@@ -1,0 +1,100 @@
+// Chapter 04: who sends to whom, and when. Eight copies at once run at full speed if they form a permutation:
+// each GPU sends to one and receives from one. Nothing keeps a direct all-gather in that form.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "04_copy_engine/ring_push.cuh"
+#include "overlap/backend.hpp"
+#include "overlap/peer_buffer.hpp"
+#include "overlap/report.hpp"
+#include "overlap/timing.hpp"
+
+namespace overlap {
+
+/// Every rank's shard to every rank, directly, each rank by one stream, without a word between the ranks.
+class DirectAllGather {
+ public:
+  /// In which order a rank takes its peers.
+  enum class Order {
+    kPushLeft,       ///< pushes to d - 1, d - 2, ...: a permutation as long as all ranks keep step
+    kPullRight,      ///< pulls from d + 1, d + 2, ...: PyTorch's order
+    kPushSameOrder,  ///< pushes to 0, 1, 2, ...: everybody to the same one
+  };
+
+  /// Collective. `bytes` of a shard.
+  DirectAllGather(Rank& rank, std::int64_t bytes, Order order)
+      : rank_(rank),
+        bytes_(bytes),
+        order_(order),
+        own_(rank, static_cast<std::size_t>(bytes)),
+        all_(rank, static_cast<std::size_t>(bytes * rank.size())) {}
+
+  /// Enqueues one call on `stream`.
+  void run(cudaStream_t stream) {
+    const int ranks = rank_.size(), me = rank_.id();
+    for (int i = 1; i <= ranks; ++i) {
+      const int peer = order_ == Order::kPushLeft    ? (me + ranks - i) % ranks
+                       : order_ == Order::kPullRight ? (me + i) % ranks
+                                                     : i - 1;
+      if (peer == me) continue;
+      const bool pull = order_ == Order::kPullRight;
+      std::byte* to = (pull ? all_.local() : all_.on(peer)) + bytes_ * (pull ? peer : me);
+      const std::byte* from = pull ? own_.on(peer) : own_.local();
+      CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes_), cudaMemcpyDefault, stream));
+    }
+  }
+
+ private:
+  Rank& rank_;
+  std::int64_t bytes_;
+  Order order_;
+  PeerBuffer<std::byte> own_, all_;
+};
+
+/// Times all-gathers of a shard of `bytes` (rounded up to 4) from every rank; rank 0 prints and reports.
+inline void time_patterns(Rank& rank, std::int64_t bytes, int iterations, int warmup, Report& report) {
+  using Order = DirectAllGather::Order;
+  const std::int64_t floats = (bytes + 3) / 4;
+  RingPush<float> ring(rank, {floats * rank.size(), 0, 1});
+  const DeviceBuffer<float> own(rank.device(), static_cast<std::size_t>(floats));
+  std::vector<TimedVariant> variants = {
+      {"ring, push, a signal each step", [&](cudaStream_t stream) { ring.run(own.data(), stream); }}};
+  const auto add = [&](const char* name, Order order) {
+    auto gather = std::make_shared<DirectAllGather>(rank, 4 * floats, order);
+    variants.push_back({name, [gather](cudaStream_t stream) { gather->run(stream); }});
+  };
+  add("direct, push to d-1, d-2, ...", Order::kPushLeft);
+  add("direct, pull from d+1, d+2, ...", Order::kPullRight);
+  add("direct, push to 0, 1, 2, ...", Order::kPushSameOrder);
+  const std::vector<VariantTimes> times = time_variants(rank, variants, iterations, warmup);
+  if (rank.id() != 0) return;
+
+  std::cout << "\npatterns: all-gather of " << 4 * floats << " bytes from each rank\n";
+  Table table(
+      {"", std::string("us") + (backend::modelled_time() ? " (modelled)" : ""), "GB/s into each GPU"});
+  for (const VariantTimes& variant : times) {
+    const double ms = variant.device_ms.median;
+    const double rate = static_cast<double>((rank.size() - 1) * 4 * floats) / ms * 1e-6;
+    table.add_row({variant.name, fixed(1e3 * ms, 1), fixed(rate, 2)});
+    report.add_result({{"section", std::string("patterns")},
+                       {"variant", variant.name},
+                       {"gpus", std::int64_t{rank.size()}},
+                       {"bytes", 4 * floats},
+                       {"device_ms", ms},
+                       {"device_p99_ms", variant.device_ms.p99},
+                       {"gb_per_s", rate}});
+  }
+  std::cout << table;
+}
+
+}  // namespace overlap

@@ -1,0 +1,149 @@
+// Chapter 04: what a transport and a product cost each other. Each runs alone and beside the other, from a
+// common gate.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <vector>
+
+#include "04_copy_engine/transports.cuh"
+#include "overlap/backend.hpp"
+#include "overlap/gate.hpp"
+#include "overlap/metrics.hpp"
+#include "overlap/report.hpp"
+#include "overlap/timing.hpp"
+#include "overlap/waves.hpp"
+
+namespace overlap {
+
+/// Milliseconds from the common start on the slowest rank, medians. What did not run is 0.
+struct SideBySide {
+  double product_ms = 0;
+  double transfer_ms = 0;
+};
+
+/// Times a transfer and a product on two streams.
+class SideBySideTimer {
+ public:
+  /// Enqueues one call on a stream; empty: not this one.
+  using Enqueue = std::function<void(cudaStream_t stream)>;
+
+  /// Collective.
+  explicit SideBySideTimer(Rank& rank)
+      : rank_(rank), gate_(rank), start_(rank.device()), sent_(rank.device()), multiplied_(rank.device()) {}
+
+  /// One run of what there is, both at once. The transfer is enqueued first and its stream has priority: if
+  /// it needs multiprocessors, it gets them.
+  SideBySide run(const Enqueue& product, const Enqueue& transfer, bool gated) {
+    const cudaStream_t stream = rank_.stream(), side = rank_.transfer_stream();
+    if (gated) {
+      gate_.close(stream);
+    } else {
+      rank_.barrier();
+    }
+    CUDA_CHECK(cudaEventRecord(start_, stream));
+    CUDA_CHECK(cudaStreamWaitEvent(side, start_));
+    if (transfer) transfer(side);
+    CUDA_CHECK(cudaEventRecord(sent_, side));
+    if (product) product(stream);
+    CUDA_CHECK(cudaEventRecord(multiplied_, stream));
+    CUDA_CHECK(cudaStreamWaitEvent(stream, sent_));
+    if (gated) gate_.open();
+    rank_.synchronize(stream);
+    return {product ? elapsed_ms(multiplied_) : 0, transfer ? elapsed_ms(sent_) : 0};
+  }
+
+ private:
+  double elapsed_ms(const Event& end) const {
+    float milliseconds = 0;
+    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start_, end));
+    double slowest = milliseconds;
+    for (const double other : rank_.exchange(slowest)) slowest = std::max(slowest, other);
+    return slowest;
+  }
+
+  Rank& rank_;
+  Gate gate_;
+  Event start_, sent_, multiplied_;
+};
+
+/// Medians of several runs, one for each pair, in turns.
+inline std::vector<SideBySide> time_side_by_side(
+    Rank& rank, const std::vector<std::pair<SideBySideTimer::Enqueue, SideBySideTimer::Enqueue>>& pairs,
+    int iterations) {
+  SideBySideTimer timer(rank);
+  for (const auto& [product, transfer] : pairs)
+    timer.run(product, transfer, false);  // loads all that is to be loaded
+  std::vector<std::vector<double>> products(pairs.size()), transfers(pairs.size());
+  for (int i = 0; i < iterations; ++i) {
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+      const SideBySide once = timer.run(pairs[p].first, pairs[p].second, true);
+      products[p].push_back(once.product_ms);
+      transfers[p].push_back(once.transfer_ms);
+    }
+  }
+  std::vector<SideBySide> medians;
+  for (std::size_t p = 0; p < pairs.size(); ++p)
+    medians.push_back({summarise(products[p]).median, summarise(transfers[p]).median});
+  return medians;
+}
+
+/// Times each transport with the ring's P - 1 shards, alone and beside `product`; rank 0 prints and reports.
+/// `step` is one of the sub-products of which `product` consists: its waves are printed.
+inline void time_transports(Transports& transports, Rank& rank, const SideBySideTimer::Enqueue& product,
+                            MatmulShape step, int iterations, Report& report) {
+  const int shards = rank.size() - 1;
+  std::vector<std::pair<SideBySideTimer::Enqueue, SideBySideTimer::Enqueue>> pairs = {{product, {}}};
+  for (const Transport& transport : transports.list()) {
+    const auto send = [&transport, shards](cudaStream_t stream) { transport.send(shards, stream); };
+    pairs.push_back({{}, send});
+    pairs.push_back({product, send});
+  }
+  const std::vector<SideBySide> times = time_side_by_side(rank, pairs, iterations);
+  if (rank.id() != 0) return;
+
+  const char* modelled = backend::modelled_time() ? " (modelled)" : "";
+  const Tile tile = backend::product_tile();
+  std::cout << "\ntransports: " << shards << (shards == 1 ? " shard" : " shards") << " of "
+            << transports.bytes() << " bytes to the left neighbour, alone and beside " << rank.size()
+            << " products of " << step.m << " x " << step.n << " x " << step.k << "\n";
+  if (!transports.skipped().empty()) std::cout << "NCCL is left out: " << transports.skipped() << "\n";
+  Table table({"", std::string("GB/s alone") + modelled, "GB/s beside", "product x alone",
+               "waves on " + std::to_string(transports.multiprocessors()) + " SMs", "on what is left"});
+  const double bytes = static_cast<double>(shards) * static_cast<double>(transports.bytes());
+  for (std::size_t t = 0; t < transports.list().size(); ++t) {
+    const Transport& transport = transports.list()[t];
+    const SideBySide alone = times[1 + 2 * t], both = times[2 + 2 * t];
+    const double slow_down = both.product_ms / times.front().product_ms;
+    const auto rate = [bytes](double ms) { return bytes / ms * 1e-6; };
+    const std::int64_t before = waves(step, tile, transports.multiprocessors()).waves;
+    const int left = transports.multiprocessors() - transport.multiprocessors;
+    std::string after = left > 0 ? std::to_string(waves(step, tile, left).waves) : "none is left";
+    if (transport.multiprocessors == Transport::kUnknown) after = "NCCL decides";
+    // The model does not know what a kernel stores across a link, so for copy kernels it has no time.
+    const bool timed = !(backend::modelled_time() && transport.multiprocessors > 0);
+    const auto cell = [timed](double value, int digits) { return timed ? fixed(value, digits) : "-"; };
+    table.add_row({transport.name, cell(rate(alone.transfer_ms), 2), cell(rate(both.transfer_ms), 2),
+                   cell(slow_down, 3), std::to_string(before), after});
+    if (!timed) continue;
+    report.add_result({{"section", std::string("transports")},
+                       {"variant", transport.name},
+                       {"gpus", std::int64_t{rank.size()}},
+                       {"bytes", transports.bytes()},
+                       {"shards", std::int64_t{shards}},
+                       {"multiprocessors", std::int64_t{transport.multiprocessors}},
+                       {"alone_gb_per_s", rate(alone.transfer_ms)},
+                       {"beside_gb_per_s", rate(both.transfer_ms)},
+                       {"product_alone_ms", times.front().product_ms},
+                       {"product_beside_ms", both.product_ms},
+                       {"product_slow_down", slow_down}});
+  }
+  std::cout << table;
+  if (backend::modelled_time())
+    std::cout << "-: the model does not count what a kernel stores across a link\n";
+}
+
+}  // namespace overlap

@@ -1,0 +1,177 @@
+// Chapter 04: ways to send a shard to the left neighbour, and what each takes from the GPU that also
+// multiplies: NCCL's kernel, a copy kernel of ours on few or many multiprocessors, copy engines by one stream
+// or two.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "04_copy_engine/first_push.cuh"
+#include "overlap/check.hpp"
+#include "overlap/check_nccl.hpp"
+#include "overlap/element.hpp"
+#include "overlap/error.hpp"
+#include "overlap/peer_buffer.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/stream.hpp"
+#include "overlap/verify.hpp"
+
+namespace overlap {
+
+/// What a thread copies at a time: the most that one instruction loads.
+struct alignas(16) Quad {
+  std::uint32_t words[4];
+};
+
+/// A copy by multiprocessors: threads load from their own GPU and store over the link. Any grid; neighbouring
+/// threads take neighbouring elements.
+__global__ void copy_by_threads(Quad* to, const Quad* from, std::int64_t quads) {
+  const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < quads; i += threads)
+    to[i] = from[i];
+}
+
+/// One way to send.
+struct Transport {
+  static constexpr int kUnknown = -1;
+  std::string name;
+  int multiprocessors;  ///< that it keeps from a product: 0 for copy engines, kUnknown if NCCL decides
+  /// Enqueues that many sends of the shard, one after the other, on `stream` or on streams that it waits for.
+  std::function<void(int shards, cudaStream_t stream)> send;
+};
+
+/// A shard in every rank's memory, and the ways to send it to the left neighbour.
+class Transports {
+ public:
+  /// Collective. A shard has `bytes`, rounded up to 16. Throws as PeerBuffer does.
+  Transports(Rank& rank, std::int64_t bytes)
+      : rank_(rank),
+        quads_((bytes + sizeof(Quad) - 1) / static_cast<std::int64_t>(sizeof(Quad))),
+        outbox_(rank, static_cast<std::size_t>(quads_)),
+        inbox_(rank, static_cast<std::size_t>(quads_)),
+        fork_(rank.device(), cudaEventDisableTiming),
+        join_(rank.device(), cudaEventDisableTiming) {
+    CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, rank.device()));
+    add_nccl();
+    for (const int wanted : {4, 16, 32}) {
+      if (wanted < multiprocessors_) add_kernel(wanted, std::to_string(wanted));
+    }
+    add_kernel(multiprocessors_, "all");
+    list_.push_back({"copy engine, push", 0, [this](int shards, cudaStream_t stream) {
+                       while (shards-- > 0) copy(left(), outbox_.local(), quads_, stream);
+                     }});
+    list_.push_back({"copy engine, pull", 0, [this](int shards, cudaStream_t stream) {
+                       while (shards-- > 0) copy(inbox_.local(), outbox_.on(rank_.next()), quads_, stream);
+                     }});
+    list_.push_back({"copy engine, push on 2 streams", 0,
+                     [this](int shards, cudaStream_t stream) { push_on_two_streams(shards, stream); }});
+  }
+
+  const std::vector<Transport>& list() const { return list_; }  ///< all that can run here
+  const std::string& skipped() const { return skipped_; }       ///< why NCCL cannot; empty if it can
+  int multiprocessors() const { return multiprocessors_; }      ///< of this GPU
+  std::int64_t bytes() const { return quads_ * static_cast<std::int64_t>(sizeof(Quad)); }  ///< of a shard
+
+  /// Sends a shard whose elements say whose they are, once by each transport, and compares every element that
+  /// has come. Collective. Throws WrongResult. `corrupt`: the tests' hook.
+  void verify(bool corrupt) {
+    std::vector<int> values(static_cast<std::size_t>(4 * quads_));
+    const auto fill = [&](int sender, int number) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = message_element(sender, number, static_cast<int>(i % (1 << 24)));
+    };
+    for (std::size_t number = 0; number < list_.size(); ++number) {
+      fill(rank_.id(), static_cast<int>(number));
+      const cudaStream_t stream = rank_.stream();
+      const auto bytes = static_cast<std::size_t>(this->bytes());
+      CUDA_CHECK(cudaMemsetAsync(inbox_.local(), 0xFF, bytes, stream));
+      CUDA_CHECK(cudaMemcpyAsync(outbox_.local(), values.data(), bytes, cudaMemcpyHostToDevice, stream));
+      meet();
+      list_[number].send(1, stream);
+      meet();
+      std::vector<int> found(values.size());
+      CUDA_CHECK(cudaMemcpyAsync(found.data(), inbox_.local(), bytes, cudaMemcpyDeviceToHost, stream));
+      rank_.synchronize(stream);
+      fill(rank_.next(), static_cast<int>(number));
+      if (corrupt) corrupt_one_element(std::span<int>(found));
+      require_right(compare_matrices(std::span<const int>(values), std::span<const int>(found), 4),
+                    list_[number].name);
+    }
+  }
+
+ private:
+  Quad* left() const { return inbox_.on(rank_.previous()); }
+
+  /// All ranks' streams have come here.
+  void meet() {
+    rank_.synchronize(rank_.stream());
+    rank_.barrier();
+  }
+
+  static void copy(Quad* to, const Quad* from, std::int64_t quads, cudaStream_t stream) {
+    CUDA_CHECK(
+        cudaMemcpyAsync(to, from, static_cast<std::size_t>(quads) * sizeof(Quad), cudaMemcpyDefault, stream));
+  }
+
+  void add_nccl() {
+    try {
+      rank_.nccl();
+    } catch (const Skip& skip) {
+      skipped_ = skip.what();
+      return;
+    }
+    list_.push_back(
+        {"NCCL send and receive", Transport::kUnknown, [this](int shards, cudaStream_t stream) {
+           const auto bytes = static_cast<std::size_t>(this->bytes());
+           while (shards-- > 0) {
+             NCCL_CHECK(ncclGroupStart());
+             NCCL_CHECK(ncclSend(outbox_.local(), bytes, ncclChar, rank_.previous(), rank_.nccl(), stream));
+             NCCL_CHECK(ncclRecv(inbox_.local(), bytes, ncclChar, rank_.next(), rank_.nccl(), stream));
+             NCCL_CHECK(ncclGroupEnd());
+           }
+         }});
+  }
+
+  void add_kernel(int blocks, const std::string& how_many) {
+    // 1024 threads a block: beside it, hardly any other block finds room on its multiprocessor.
+    list_.push_back(
+        {"copy kernel, " + how_many + " SMs", blocks, [this, blocks](int shards, cudaStream_t stream) {
+           while (shards-- > 0) {
+             copy_by_threads<<<blocks, 1024, 0, stream>>>(left(), outbox_.local(), quads_);
+             CUDA_CHECK(cudaGetLastError());
+           }
+         }});
+  }
+
+  /// Half of each shard on each stream. If a GPU gave two copies to one peer two engines, this would be
+  /// faster, and only if one engine did not fill the link.
+  void push_on_two_streams(int shards, cudaStream_t stream) {
+    const cudaStream_t second = rank_.transfer_stream(1);
+    const std::int64_t half = quads_ / 2;
+    CUDA_CHECK(cudaEventRecord(fork_, stream));
+    CUDA_CHECK(cudaStreamWaitEvent(second, fork_));
+    while (shards-- > 0) {
+      copy(left(), outbox_.local(), half, stream);
+      copy(left() + half, outbox_.local() + half, quads_ - half, second);
+    }
+    CUDA_CHECK(cudaEventRecord(join_, second));
+    CUDA_CHECK(cudaStreamWaitEvent(stream, join_));
+  }
+
+  Rank& rank_;
+  std::int64_t quads_;
+  PeerBuffer<Quad> outbox_, inbox_;
+  Event fork_, join_;
+  int multiprocessors_ = 0;
+  std::vector<Transport> list_;
+  std::string skipped_;
+};
+
+}  // namespace overlap

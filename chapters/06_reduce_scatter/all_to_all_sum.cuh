@@ -1,0 +1,207 @@
+// Chapter 06 (c): C = X W by all-to-all and one sum. Each rank sends its chunk products to their owners as
+// they get ready; the owner adds all of them once, in the order of the ranks, in f32.
+//
+//   step         0        1        2        3 = own      P = 4: what rank d multiplies in each step
+//   rank 0    chunk 1  chunk 2  chunk 3  chunk 0
+//   rank 1    chunk 2  chunk 3  chunk 0  chunk 1
+//   rank 2    chunk 3  chunk 0  chunk 1  chunk 2
+//   rank 3    chunk 0  chunk 1  chunk 2  chunk 3
+//
+// In each column every chunk stands once: in each step a rank sends to one rank and receives from one, so
+// every way in and out carries one transfer at a time.
+//
+// Source: PyTorch's _pipelined_produce_and_all2all, which pulls behind barriers; the page beside this file
+// says why this pushes and signals.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "06_reduce_scatter/chunk_products.cuh"
+#include "06_reduce_scatter/packs.cuh"
+#include "overlap/peer_buffer.hpp"
+#include "overlap/signals.hpp"
+
+namespace overlap {
+
+/// sum = slot 0 + slot 1 + ... + slot `count` - 1, each `place` elements after the one before, added in f32
+/// in this order and rounded to T once. So the result does not depend on who came first. The first `packs`
+/// packs are added as packs, the rest of the `elements` one by one.
+template <Floating T>
+__global__ void sum_slots(const T* __restrict__ slots, std::int64_t place, int count, T* __restrict__ sum,
+                          std::int64_t elements, std::int64_t packs) {
+  constexpr int kWidth = kPackWidth<T>;
+  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
+  // [task sum_slots: how does a thread add its packs, and in which order and type?]
+  for (std::int64_t i = first; i < packs; i += threads) {
+    float total[kWidth] = {};
+#pragma unroll 4
+    for (int slot = 0; slot < count; ++slot) {
+      const Pack<T, kWidth> part = reinterpret_cast<const Pack<T, kWidth>*>(slots + slot * place)[i];
+      for (int j = 0; j < kWidth; ++j) total[j] += static_cast<float>(part.values[j]);
+    }
+    Pack<T, kWidth> rounded;
+    for (int j = 0; j < kWidth; ++j) rounded.values[j] = static_cast<T>(total[j]);
+    reinterpret_cast<Pack<T, kWidth>*>(sum)[i] = rounded;
+  }
+  // [/task]
+  for (std::int64_t i = packs * kWidth + first; i < elements; i += threads) {
+    float total = 0;
+    for (int slot = 0; slot < count; ++slot) total += static_cast<float>(slots[slot * place + i]);
+    sum[i] = static_cast<T>(total);
+  }
+}
+
+/// What one rank sends and receives in one call. The page's cost card and the tests both come from here.
+struct AllToAllSumCost {
+  int messages;            ///< sent; as many are received
+  std::int64_t bytes_out;  ///< all chunks but its own
+  std::int64_t bytes_in;   ///< its own chunk from everybody else
+  int steps;               ///< products, one after the other
+  std::int64_t memory;     ///< bytes of buffers beside X, W and C
+};
+
+/// Cost of rank `rank` for elements of `element` bytes.
+inline AllToAllSumCost all_to_all_sum_cost(MatmulShape whole, int ranks, int rank, std::int64_t element) {
+  const Chunks chunks{whole.m, whole.n, ranks};
+  return {ranks - 1, (whole.m * whole.n - chunks.elements(rank)) * element,
+          (ranks - 1) * chunks.elements(rank) * element, ranks,
+          (2 * ranks + ranks - 1) * chunks.place() * element};
+}
+
+/// Rows of C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Deterministic: equal in
+/// all bits on every run. Each partial product is rounded to T once, and the sum once.
+template <Floating T>
+class AllToAllSum {
+ public:
+  /// Allocates everything and runs each product and kernel once. Collective. Throws CudaError, CublasError;
+  /// Skip if two GPUs have no access to each other's memory.
+  AllToAllSum(Rank& rank, MatmulShape whole)
+      : rank_(rank),
+        products_(rank, whole),
+        chunks_(products_.chunks()),
+        most_blocks_(8 * multiprocessors(rank.device())),
+        partials_(rank.device(), (rank.size() - 1) * chunks_.place()),
+        slots_(rank, 2 * rank.size() * chunks_.place()),
+        arrived_(rank, rank.size()),
+        finished_(rank.device(), cudaEventDisableTiming) {
+    products_.warm_up();
+    sum_slots<T><<<1, 1, 0, rank.stream()>>>(slots_.local(), 0, 0, slots_.local(), 0, 0);
+    CUDA_CHECK(cudaGetLastError());
+    rank.synchronize(rank.stream());
+    rank.barrier();  // ranks may share a GPU: no stream waits for a signal before all have warmed up
+  }
+
+  /// Enqueues one call: x[m, k_r], w[k_r, n], c[m_r, n], all row-major and dense, on this rank's GPU. Every
+  /// rank makes the same calls in the same order; they may follow each other without a barrier.
+  void run(const T* x, const T* w, T* c, cudaStream_t stream) {
+    if (rank_.size() == 1) {
+      matmul_row_major(rank_.cublas(), stream, products_.whole(), x, w, c);
+      return;
+    }
+    products_.begin(stream);
+    arrived_.begin_call();
+    const int own = rank_.size() - 1;  // the last step
+    for (int step = 0; step < own; ++step) {
+      products_.multiply(step, owner(step), x, w, partial(step));
+      products_.await(step, rank_.transfer_stream());
+      push(step);
+    }
+    products_.multiply(own, rank_.id(), x, w, slot(rank_.id(), rank_.id()));
+    await_slots();
+    products_.await(own, rank_.transfer_stream());
+    sum(c);
+    join(stream);
+  }
+
+  /// One part of run() alone, to see what it costs: the products, cut into chunks.
+  void run_products(const T* x, const T* w, cudaStream_t stream) {
+    products_.begin(stream);
+    for (int step = 0; step < rank_.size(); ++step) {
+      products_.multiply(step, owner(step), x, w, step < rank_.size() - 1 ? partial(step) : slots_.local());
+    }
+    for (int step = 0; step < rank_.size(); ++step) products_.await(step, stream);
+  }
+
+  /// One part of run() alone: the transfers, of whatever the buffers hold.
+  void run_transfers(cudaStream_t stream) {
+    if (rank_.size() == 1) return;
+    products_.begin(stream);
+    products_.await_begin(rank_.transfer_stream());
+    arrived_.begin_call();
+    for (int step = 0; step < rank_.size() - 1; ++step) push(step);
+    await_slots();
+    join(stream);
+  }
+
+ private:
+  /// Whose chunk this rank multiplies in a step: first the next rank's, last its own.
+  int owner(int step) const { return (rank_.id() + 1 + step) % rank_.size(); }
+  T* partial(int step) const { return partials_.data() + step * chunks_.place(); }
+  /// Where `source`'s summand of rank `at`'s rows goes, on that rank's GPU. There are two sets of slots, for
+  /// calls in turns: a rank may be a call ahead of this one, which still reads the set before. It is never
+  /// two ahead, since it waits in each call for what this rank sends in that call.
+  T* slot(int at, int source) const {
+    // [task slot: which place has this source's summand, in this call?]
+    // [blank] static_cast<void>(source);
+    // [blank] return slots_.on(at);
+    const std::int64_t set = arrived_.epoch() % 2;
+    return slots_.on(at) + (set * rank_.size() + source) * chunks_.place();
+    // [/task]
+  }
+
+  // ---- Step 1: a partial product to its owner, by copy engine, while the next one is multiplied --------
+  void push(int step) {
+    const cudaStream_t stream = rank_.transfer_stream();
+    const int to = owner(step);
+    const TimelineScope name("step ", step, ": push chunk ", to);
+    // [task push: to which place on which rank, and what does the owner have to be told?]
+    // [blank] arrived_.raise(to, rank_.id(), stream);
+    const std::int64_t elements = chunks_.elements(to);
+    if (elements > 0) {
+      CUDA_CHECK(cudaMemcpyAsync(slot(to, rank_.id()), partial(step), elements * sizeof(T),
+                                 cudaMemcpyDeviceToDevice, stream));
+    }
+    // An owner without rows is told, too: it is by these signals that no rank gets two calls ahead.
+    arrived_.raise(to, rank_.id(), stream);
+    // [/task]
+  }
+
+  // ---- Step 2: wait for everybody's summands, in the order in which they are sent ----------------------
+  void await_slots() {
+    for (int back = 1; back < rank_.size(); ++back) {
+      const int source = (rank_.id() + rank_.size() - back) % rank_.size();
+      arrived_.await(source, rank_.transfer_stream());
+    }
+  }
+
+  // ---- Step 3: one sum ---------------------------------------------------------------------------------
+  void sum(T* c) {
+    const std::int64_t elements = chunks_.elements(rank_.id());
+    if (elements == 0) return;
+    const TimelineScope name("sum");
+    const std::int64_t packs = packs_at(c, elements);
+    sum_slots<<<add_blocks(packs, elements, most_blocks_), kAddThreads, 0, rank_.transfer_stream()>>>(
+        slot(rank_.id(), 0), chunks_.place(), rank_.size(), c, elements, packs);
+    CUDA_CHECK(cudaGetLastError());
+  }
+
+  /// `stream` goes on when the transfer stream has done all of the call, which waited for all products.
+  void join(cudaStream_t stream) {
+    CUDA_CHECK(cudaEventRecord(finished_, rank_.transfer_stream()));
+    CUDA_CHECK(cudaStreamWaitEvent(stream, finished_));
+  }
+
+  Rank& rank_;
+  ChunkProducts<T> products_;
+  Chunks chunks_;
+  int most_blocks_;           // of the sum: as many threads as the GPU can hold
+  DeviceBuffer<T> partials_;  // by step
+  PeerBuffer<T> slots_;       // two sets, by source
+  Signals arrived_;           // by source
+  Event finished_;
+};
+
+}  // namespace overlap

@@ -1,0 +1,105 @@
+// Chapter 06, what both overlapped algorithms share: a rank's product X W, cut by rows of the result into one
+// chunk for each rank, on two streams in turns (as in chapter 05).
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "overlap/check.hpp"
+#include "overlap/gemm.hpp"
+#include "overlap/matrix.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/stream.hpp"
+#include "overlap/timeline.hpp"
+
+namespace overlap {
+
+/// The rows of a result [m, n] by their owners. Chunk j is what rank j wants of it; the chunks differ by at
+/// most one row.
+struct Chunks {
+  std::int64_t m, n;
+  int ranks;
+
+  /// The rows of chunk `owner` in the whole result.
+  Range rows(int owner) const { return balanced_share(m, ranks, owner); }
+  /// The elements of chunk `owner`.
+  std::int64_t elements(int owner) const { return rows(owner).size() * n; }
+  /// Elements from one chunk's place to the next in buffers where each chunk has a place: the largest
+  /// chunk's, rounded up so that each place begins at a multiple of 16 bytes, whatever the type.
+  std::int64_t place() const { return (elements(0) + 15) / 16 * 16; }
+};
+
+/// The products of one call, chunk by chunk. Out is the type in which they are stored: T, or f32.
+template <Floating T, typename Out = T>
+class ChunkProducts {
+ public:
+  /// For rank's columns of X and rows of W, of a problem of these sizes. Throws CudaError, CublasError.
+  ChunkProducts(Rank& rank, MatmulShape whole)
+      : rank_(rank),
+        chunks_{whole.m, whole.n, rank.size()},
+        k_(balanced_share(whole.k, rank.size(), rank.id()).size()),
+        started_(rank.device(), cudaEventDisableTiming) {
+    for (int step = 0; step < rank.size(); ++step) done_.emplace_back(rank.device(), cudaEventDisableTiming);
+  }
+
+  const Chunks& chunks() const { return chunks_; }  ///< whose rows are whose
+  /// The rank's product, not cut.
+  MatmulShape whole() const { return {chunks_.m, chunks_.n, k_}; }
+
+  /// A new call: both compute streams start after what `stream` holds. One of them is `stream` itself.
+  void begin(cudaStream_t stream) {
+    compute_ = {stream, rank_.second_stream()};
+    CUDA_CHECK(cudaEventRecord(started_, stream));
+    CUDA_CHECK(cudaStreamWaitEvent(compute_[1], started_));
+  }
+
+  /// `stream` starts after what the stream of begin() held.
+  void await_begin(cudaStream_t stream) { CUDA_CHECK(cudaStreamWaitEvent(stream, started_)); }
+
+  /// Step `step` of this call: out = (rows of `chunk` of X) W. Neighbouring steps are on different streams:
+  /// the blocks of the next product fill the multiprocessors that the last wave of this one leaves idle.
+  void multiply(int step, int chunk, const T* x, const T* w, Out* out) {
+    const TimelineScope name("step ", step, ": multiply chunk ", chunk);
+    const int turn = step % 2;
+    product(rank_.cublas(turn), compute_[turn], chunk, x, w, out);
+    CUDA_CHECK(cudaEventRecord(done_[step], compute_[turn]));
+  }
+
+  /// `stream` waits for the product of that step of this call.
+  void await(int step, cudaStream_t stream) { CUDA_CHECK(cudaStreamWaitEvent(stream, done_[step])); }
+
+  /// Runs every product that a call can have, on memory of its own, and waits: a kernel must be loaded before
+  /// any stream waits for a signal. cuBLAS chooses kernels by shape and by alignment, so each chunk is
+  /// multiplied where it lies, by each handle on the stream that it is for.
+  void warm_up() {
+    const DeviceBuffer<T> x(rank_.device(), chunks_.m * k_), w(rank_.device(), k_ * chunks_.n);
+    const DeviceBuffer<Out> out(rank_.device(), chunks_.place());
+    compute_ = {rank_.stream(), rank_.second_stream()};
+    CUDA_CHECK(cudaMemsetAsync(x.data(), 0, x.bytes(), compute_[0]));
+    CUDA_CHECK(cudaMemsetAsync(w.data(), 0, w.bytes(), compute_[0]));
+    for (int turn = 0; turn < 2; ++turn) {
+      for (int chunk = 0; chunk < chunks_.ranks; ++chunk) {
+        product(rank_.cublas(turn), compute_[turn], chunk, x.data(), w.data(), out.data());
+      }
+      rank_.synchronize(compute_[turn]);
+    }
+  }
+
+ private:
+  void product(cublasHandle_t handle, cudaStream_t stream, int chunk, const T* x, const T* w, Out* out) {
+    const Range rows = chunks_.rows(chunk);
+    matmul_row_major(handle, stream, {rows.size(), chunks_.n, k_}, x + rows.begin * k_, w, out);
+  }
+
+  Rank& rank_;
+  Chunks chunks_;
+  std::int64_t k_;  // its share of the whole k
+  std::array<cudaStream_t, 2> compute_ = {};
+  Event started_;
+  std::vector<Event> done_;  // by step
+};
+
+}  // namespace overlap

@@ -1,0 +1,47 @@
+// Chapter 06, for the kernels that add: loads and stores of 16 bytes, and how many blocks to launch.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "overlap/check.hpp"
+
+namespace overlap {
+
+/// Elements that a thread loads or stores at once. A quarter of the instructions of single elements, and the
+/// memory system is asked for whole 128-byte lines by every eight threads.
+template <typename T, int kElements>
+struct alignas(16) Pack {
+  T values[kElements];
+};
+
+/// Elements of T in 16 bytes.
+template <typename T>
+inline constexpr int kPackWidth = 16 / sizeof(T);
+
+/// How many whole packs of T can be stored from `to` on; 0 if it is not aligned to 16 bytes. A caller's
+/// pointer may be anywhere.
+template <typename T>
+std::int64_t packs_at(const T* to, std::int64_t elements) {
+  return reinterpret_cast<std::uintptr_t>(to) % 16 == 0 ? elements / kPackWidth<T> : 0;
+}
+
+inline constexpr int kAddThreads = 256;  ///< in a block of a kernel that adds
+
+/// Blocks of kAddThreads for so many packs, or elements where there are no packs; at most `most`: threads
+/// take several packs each.
+inline unsigned add_blocks(std::int64_t packs, std::int64_t elements, std::int64_t most) {
+  const std::int64_t work = packs > 0 ? packs : elements;
+  return static_cast<unsigned>(std::clamp((work + kAddThreads - 1) / kAddThreads, std::int64_t{1}, most));
+}
+
+/// Multiprocessors of a GPU.
+inline int multiprocessors(int device) {
+  int count = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
+}  // namespace overlap

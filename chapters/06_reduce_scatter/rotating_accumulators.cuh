@@ -1,0 +1,236 @@
+// Chapter 06 (b): C = X W by accumulators that go round. There is one accumulator for each rank's rows. It
+// visits all ranks, each adds its part, and it ends where it belongs:
+//
+//   step         0        1        2        3      P = 4: whose accumulator rank d has in each step
+//   rank 0    chunk 3  chunk 2  chunk 1  chunk 0
+//   rank 1    chunk 0  chunk 3  chunk 2  chunk 1
+//   rank 2    chunk 1  chunk 0  chunk 3  chunk 2
+//   rank 3    chunk 2  chunk 1  chunk 0  chunk 3
+//
+// Chunk 0 begins on rank 1 and ends on rank 0. While an accumulator is on its way, its next rank multiplies
+// what it will add to it.
+//
+// Source: the article on async tensor parallelism, "Decomposing matmul reduce-scatters", after Wang et al.,
+// "Overlap Communication with Dependent Computation via Decomposition" (ASPLOS 2023). They begin with
+// accumulators of zeros, which go P times; here the first partial product *is* the accumulator: P - 1 times.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "06_reduce_scatter/chunk_products.cuh"
+#include "06_reduce_scatter/packs.cuh"
+#include "overlap/peer_buffer.hpp"
+#include "overlap/signals.hpp"
+
+namespace overlap {
+
+/// sum = received + partial, rounded to Sum once. The first `packs` packs are added as packs, the rest of the
+/// `elements` one by one. `sum` may be on another GPU, or be `partial`.
+template <Floating Accumulator, Floating Sum>
+__global__ void add(const Accumulator* received, const Accumulator* partial, Sum* sum, std::int64_t elements,
+                    std::int64_t packs) {
+  constexpr int kWidth = kPackWidth<Sum>;
+  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = first; i < packs; i += threads) {
+    const auto one = reinterpret_cast<const Pack<Accumulator, kWidth>*>(received)[i];
+    const auto other = reinterpret_cast<const Pack<Accumulator, kWidth>*>(partial)[i];
+    Pack<Sum, kWidth> total;
+    for (int j = 0; j < kWidth; ++j) {
+      total.values[j] =
+          static_cast<Sum>(static_cast<float>(one.values[j]) + static_cast<float>(other.values[j]));
+    }
+    reinterpret_cast<Pack<Sum, kWidth>*>(sum)[i] = total;
+  }
+  for (std::int64_t i = packs * kWidth + first; i < elements; i += threads) {
+    sum[i] = static_cast<Sum>(static_cast<float>(received[i]) + static_cast<float>(partial[i]));
+  }
+}
+
+/// How accumulators begin.
+enum class Start {
+  kFirstPartial,  ///< the first rank's partial product is the accumulator: P - 1 passes
+  kZeros,         ///< as in the article: zeros, which are passed as well: P passes
+};
+
+/// How an accumulator gets to the next rank.
+enum class Pass {
+  kStore,  ///< the kernel that adds stores straight into the next rank's slot
+  kCopy,   ///< a kernel adds, then a copy engine copies
+};
+
+/// The faster one. A kernel that stores over the link holds multiprocessors for as long as the link takes,
+/// but it saves a hop in every step, and these add up: on H200 it pays from 4 GPUs on.
+constexpr Pass faster_pass(int ranks) { return ranks < 4 ? Pass::kCopy : Pass::kStore; }
+
+/// What one rank sends and receives in one call. The page's cost card and the tests both come from here.
+struct RotatingAccumulatorsCost {
+  int messages;                  ///< sent to the next rank; as many are received from the previous one
+  std::int64_t bytes_by_copy;    ///< sent by copy engine
+  std::int64_t bytes_by_kernel;  ///< stored into the next rank's memory
+  int steps;                     ///< products, one after the other
+  std::int64_t memory;           ///< bytes of buffers beside X, W and C
+};
+
+/// Cost of rank `rank` with accumulators of `element` bytes for each element.
+inline RotatingAccumulatorsCost rotating_accumulators_cost(MatmulShape whole, int ranks, int rank,
+                                                           std::int64_t element, Start start, Pass pass) {
+  const Chunks chunks{whole.m, whole.n, ranks};
+  const bool zeros = start == Start::kZeros;
+  RotatingAccumulatorsCost cost{};
+  cost.steps = ranks;
+  cost.memory = (3 * ranks + (zeros ? 1 : 0)) * chunks.place() * element;
+  if (ranks == 1) return cost;
+  cost.messages = zeros ? ranks : ranks - 1;
+  const std::int64_t own = chunks.elements(rank), first = chunks.elements((rank + ranks - 1) % ranks);
+  // It begins one accumulator, adds to all others, and keeps its own.
+  cost.bytes_by_copy = (zeros ? own : first) * element;
+  const std::int64_t sums = (whole.m * whole.n - own - (zeros ? 0 : first)) * element;
+  (pass == Pass::kStore ? cost.bytes_by_kernel : cost.bytes_by_copy) += sums;
+  return cost;
+}
+
+/// Rows of C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Accumulators and
+/// partial products are of type Accumulator: T, which is rounded to in every step, or float, which takes
+/// twice the bytes of 16-bit elements and is rounded to T once, at the end.
+template <Floating T, Floating Accumulator = T>
+class RotatingAccumulators {
+ public:
+  /// Allocates everything and runs each product and kernel once. Collective. Throws CudaError, CublasError;
+  /// Skip if two GPUs have no access to each other's memory.
+  RotatingAccumulators(Rank& rank, MatmulShape whole, Start start, Pass pass)
+      : rank_(rank),
+        start_(start),
+        pass_(pass),
+        products_(rank, whole),
+        chunks_(products_.chunks()),
+        most_blocks_(8 * multiprocessors(rank.device())),
+        partials_(rank.device(), rank.size() * chunks_.place()),
+        zeros_(rank.device(), start == Start::kZeros ? chunks_.place() : 0),
+        slots_(rank, 2 * rank.size() * chunks_.place()),
+        arrived_(rank, rank.size()),
+        finished_(rank.device(), cudaEventDisableTiming) {
+    const cudaStream_t stream = rank.stream();
+    products_.warm_up();
+    add<<<1, 1, 0, stream>>>(slots_.local(), partials_.data(), partials_.data(), 0, 0);
+    CUDA_CHECK(cudaGetLastError());
+    add<<<1, 1, 0, stream>>>(slots_.local(), partials_.data(), static_cast<T*>(nullptr), 0, 0);
+    CUDA_CHECK(cudaGetLastError());
+    if (zeros_.size() > 0) CUDA_CHECK(cudaMemsetAsync(zeros_.data(), 0, zeros_.bytes(), stream));
+    rank.synchronize(stream);
+    rank.barrier();  // ranks may share a GPU: no stream waits for a signal before all have warmed up
+  }
+  /// The same with the faster way to pass.
+  RotatingAccumulators(Rank& rank, MatmulShape whole, Start start = Start::kFirstPartial)
+      : RotatingAccumulators(rank, whole, start, faster_pass(rank.size())) {}
+
+  /// Enqueues one call: x[m, k_r], w[k_r, n], c[m_r, n], all row-major and dense, on this rank's GPU. Every
+  /// rank makes the same calls in the same order; they may follow each other without a barrier.
+  void run(const T* x, const T* w, T* c, cudaStream_t stream) {
+    if (rank_.size() == 1) {
+      matmul_row_major(rank_.cublas(), stream, products_.whole(), x, w, c);
+      return;
+    }
+    products_.begin(stream);
+    arrived_.begin_call();
+    if (start_ == Start::kZeros) pass_zeros();
+    const int last = rank_.size() - 1;
+    for (int step = 0; step <= last; ++step) {
+      products_.multiply(step, chunk(step), x, w, partial(step));
+      products_.await(step, transfer());
+      if (step == 0 && start_ == Start::kFirstPartial) {
+        copy_to_next(0, partial(0));
+        continue;
+      }
+      arrived_.await(step, transfer());
+      if (step < last) {
+        add_and_pass(step);
+      } else {
+        add_up(received(step), partial(step), c, chunk(step), most_blocks_);
+      }
+    }
+    CUDA_CHECK(cudaEventRecord(finished_, transfer()));  // it has waited for all products
+    CUDA_CHECK(cudaStreamWaitEvent(stream, finished_));
+  }
+
+ private:
+  /// Blocks of a kernel that stores over the link: about as many as the link takes. More would only keep
+  /// multiprocessors from the products.
+  static constexpr int kStoringBlocks = 64;
+
+  /// Whose accumulator this rank has in a step: first the previous rank's, last its own.
+  int chunk(int step) const {
+    // [task chunk: whose is it, if accumulators go to the next rank and end where they belong?]
+    // [blank] return (rank_.id() + step) % rank_.size();
+    return (rank_.id() + rank_.size() - 1 - step) % rank_.size();
+    // [/task]
+  }
+  Accumulator* partial(int step) const { return partials_.data() + step * chunks_.place(); }
+  /// Where an accumulator of a step arrives on a rank. There are two sets of slots, for calls in turns: the
+  /// previous rank may be a call ahead of this one, which still reads the set before. It is never two ahead:
+  /// to end a call, it needs the accumulator that begins on this rank in that call.
+  Accumulator* slot(int at, int step) const {
+    const std::int64_t set = arrived_.epoch() % 2;
+    return slots_.on(at) + (set * rank_.size() + step) * chunks_.place();
+  }
+  Accumulator* received(int step) const { return slot(rank_.id(), step); }
+  cudaStream_t transfer() { return rank_.transfer_stream(); }
+
+  // ---- Before step 0, as in the article: an accumulator of zeros ---------------------------------------
+  void pass_zeros() {
+    products_.await_begin(transfer());
+    copy_to_next(-1, zeros_.data());
+  }
+
+  // ---- Steps 0 to P - 2: the accumulator goes to the next rank -----------------------------------------
+  void add_and_pass(int step) {
+    // [task add_and_pass: what is added to what, and where does the sum go?]
+    // [blank] copy_to_next(step, partial(step));
+    if (pass_ == Pass::kCopy) {
+      add_up(received(step), partial(step), partial(step), chunk(step), most_blocks_);
+      copy_to_next(step, partial(step));
+    } else {
+      add_up(received(step), partial(step), slot(rank_.next(), step + 1), chunk(step), kStoringBlocks);
+      arrived_.raise(rank_.next(), step + 1, transfer());
+    }
+    // [/task]
+  }
+  void copy_to_next(int step, const Accumulator* accumulator) {
+    // The zeros of "step -1" are those of the rank's own chunk: it is what chunk(-1) is.
+    const TimelineScope name("step ", step, ": pass chunk ", chunk(step));
+    const std::size_t bytes = chunks_.elements(chunk(step)) * sizeof(Accumulator);
+    if (bytes > 0) {
+      CUDA_CHECK(cudaMemcpyAsync(slot(rank_.next(), step + 1), accumulator, bytes, cudaMemcpyDeviceToDevice,
+                                 transfer()));
+    }
+    arrived_.raise(rank_.next(), step + 1, transfer());
+  }
+
+  // ---- Steps 1 to P - 1: what has arrived + the partial product ----------------------------------------
+  template <typename Sum>
+  void add_up(const Accumulator* one, const Accumulator* other, Sum* sum, int chunk, int most_blocks) {
+    const std::int64_t elements = chunks_.elements(chunk);
+    if (elements == 0) return;
+    const TimelineScope name("add chunk ", chunk);
+    const std::int64_t packs = packs_at(sum, elements);
+    add<<<add_blocks(packs, elements, most_blocks), kAddThreads, 0, transfer()>>>(one, other, sum, elements,
+                                                                                  packs);
+    CUDA_CHECK(cudaGetLastError());
+  }
+
+  Rank& rank_;
+  Start start_;
+  Pass pass_;
+  ChunkProducts<T, Accumulator> products_;
+  Chunks chunks_;
+  int most_blocks_;                     // as many threads as the GPU can hold
+  DeviceBuffer<Accumulator> partials_;  // by step
+  DeviceBuffer<Accumulator> zeros_;
+  PeerBuffer<Accumulator> slots_;  // two sets, by step
+  Signals arrived_;                // by step
+  Event finished_;
+};
+
+}  // namespace overlap

@@ -1,0 +1,89 @@
+// Chapter 07 (c): the block of sequence_block.cuh, with both collectives hidden behind the products: chapter
+// 05's ring brings the tokens while the first product multiplies those that are here, chapter 06's all-to-all
+// takes the second product's rows away while it multiplies the next ones.
+//
+//   stream            normalise | products of step 0, 2, ... | activate | products of step 0, 2, ... |
+//   residual second stream               | products of step 1, 3, ... |          | products of step 1, 3, ...
+//   | transfer stream             | shards to the left         |          | chunks to their owners, sum|
+//
+// Nothing stands between the two but the activation: no barrier, no signal. What the second product reads,
+// this rank has computed itself. A rank that is through with the ring goes on to its chunks, and its owners'
+// slots are ready for them: whoever is behind finds them there.
+//
+// Source: the article named in vanilla_block.cuh, whose PyTorch fuses the same two pairs of operations
+// (fused_all_gather_matmul and fused_matmul_reduce_scatter).
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "05_two_streams/ring_two_streams.cuh"
+#include "06_reduce_scatter/all_to_all_sum.cuh"
+#include "07_mlp_block/mlp_cost.hpp"
+#include "07_mlp_block/mlp_kernels.cuh"
+
+namespace overlap {
+
+/// Y = X + act(norm(X) W1) W2, where rank r has X[t_r, h], W1[h, f_r] and W2[f_r, h], and gets Y[t_r, h].
+/// `whole` is {t, f, h}.
+template <Floating T>
+class OverlappedBlock {
+ public:
+  /// Collective. Allocates all that run() needs and runs each product, copy and kernel once. Throws Skip if
+  /// two GPUs have no access to each other's memory, CudaError, CublasError.
+  OverlappedBlock(Rank& rank, MatmulShape whole)
+      : h_(whole.k),
+        t_(whole.m),
+        own_t_(balanced_share(whole.m, rank.size(), rank.id()).size()),
+        own_f_(balanced_share(whole.n, rank.size(), rank.id()).size()),
+        gather_(rank, whole),
+        scatter_(rank, {whole.m, whole.k, whole.n}),
+        normed_(rank.device(), own_t_ * h_),
+        hidden_(rank.device(), t_ * own_f_),
+        sum_(rank.device(), own_t_ * h_) {
+    warm_up_mlp_kernels<T>(rank);
+    rank.barrier();  // ranks may share a GPU: no stream waits for a signal before all have loaded their
+                     // kernels
+  }
+
+  /// Enqueues one call on `stream`: x[t_r, h], y[t_r, h]. All ranks make the same calls in the same order;
+  /// they may follow each other without a barrier.
+  void run(const T* x, const MlpLayer<T>& layer, T* y, cudaStream_t stream) {
+    // ---- Step 1: own tokens normalised; the first product, of everybody's tokens as they come -----------
+    // [task first_half: what goes round the ring, and what is it multiplied by?]
+    normalise(x, layer.gain, normed_.data(), own_t_, h_, layer.epsilon, stream);
+    gather_.run(normed_.data(), layer.w1, hidden_.data(), stream);
+    // [/task]
+
+    // ---- Step 2: between the products, on what this rank itself has computed ----------------------------
+    activate(hidden_.data(), t_ * own_f_, layer.activation, stream);
+
+    // ---- Step 3: the second product, of which each rank gets the sum of its tokens ----------------------
+    // [task second_half: whose tokens are in the sum, and what is added to them?]
+    scatter_.run(hidden_.data(), layer.w2, sum_.data(), stream);
+    add_residual(x, sum_.data(), y, own_t_ * h_, stream);
+    // [/task]
+  }
+
+  /// What the two halves move.
+  static MlpCost cost(MatmulShape whole, int ranks, int rank) {
+    const std::int64_t size = sizeof(T);
+    const std::int64_t own_t = balanced_share(whole.m, ranks, rank).size();
+    const std::int64_t own_f = balanced_share(whole.n, ranks, rank).size();
+    const auto gather = RingTwoStreams<T>::cost(whole, ranks, rank);
+    const auto scatter = all_to_all_sum_cost({whole.m, whole.k, whole.n}, ranks, rank, size);
+    return {.collectives = 0,
+            .messages = gather.messages + scatter.messages,
+            .bytes_out = gather.bytes_out + scatter.bytes_out,
+            .bytes_in = gather.bytes_in + scatter.bytes_in,
+            .activation = 3 * own_t * whole.k * size,
+            .workspace = (own_t * whole.k + whole.m * own_f) * size + gather.bytes_of_slots + scatter.memory};
+  }
+
+ private:
+  std::int64_t h_, t_, own_t_, own_f_;
+  RingTwoStreams<T> gather_;  // X[t, h] W1[h, f]
+  AllToAllSum<T> scatter_;    // H[t, f] W2[f, h]
+  DeviceBuffer<T> normed_, hidden_, sum_;
+};
+
+}  // namespace overlap

@@ -1,0 +1,75 @@
+// Chapter 02 on any GPUs: every element right, for all types, sizes, numbers of ranks and modes of NCCL.
+#include "02_gather_then_multiply/gather_then_multiply.cuh"
+
+#include <gtest/gtest.h>
+
+#include "dense_run.hpp"
+#include "overlap/backend.hpp"
+
+namespace overlap {
+namespace {
+
+template <Floating T>
+void expect_right_in(int ranks, MatmulShape whole, std::uint64_t seed = 1, int calls = 1,
+                     NcclMode mode = NcclMode::kPlain) {
+  expect_right<GatherThenMultiply<T>, GatherProblem<T>>(ranks, whole, seed, calls, mode);
+}
+
+class Ranks : public testing::TestWithParam<int> {
+ protected:
+  static void SetUpTestSuite() { backend::prepare(); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Chapter02, Ranks, testing::Values(1, 2, 3, 4, 8));
+
+TEST_P(Ranks, AllSizesInF16) {
+  for (const MatmulShape shape : dense_shapes()) expect_right_in<__half>(GetParam(), shape);
+}
+
+TEST_P(Ranks, AllSizesInBf16) {
+  for (const MatmulShape shape : dense_shapes()) expect_right_in<__nv_bfloat16>(GetParam(), shape);
+}
+
+TEST_P(Ranks, AllSizesInF32) {
+  for (const MatmulShape shape : dense_shapes()) expect_right_in<float>(GetParam(), shape);
+}
+
+TEST_P(Ranks, CallsThatFollowEachOtherAtOnce) {
+  expect_right_in<__half>(GetParam(), {35, 37, 29}, 3, 8);
+  expect_right_in<__half>(GetParam(), {48, 48, 16}, 5, 8);
+}
+
+TEST_P(Ranks, RandomSizes) {
+  const unsigned seed = 20251 + static_cast<unsigned>(GetParam());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (const MatmulShape shape : random_shapes(40, seed)) expect_right_in<__half>(GetParam(), shape, seed);
+}
+
+// The newer modes of NCCL, where they can be had; elsewhere each test says why not.
+TEST_P(Ranks, RegisteredMemory) {
+  for (const MatmulShape shape : dense_shapes())
+    expect_right_in<__half>(GetParam(), shape, 1, 3, NcclMode::kRegistered);
+}
+
+TEST_P(Ranks, CopyEngines) {
+  for (const MatmulShape shape : dense_shapes())
+    expect_right_in<__half>(GetParam(), shape, 1, 3, NcclMode::kCopyEngine);
+}
+
+TEST(Cost, IsThatOfTheLargestShare) {
+  using Algorithm = GatherThenMultiply<__half>;
+  const GatherThenMultiplyCost even = Algorithm::cost({8192, 32768, 4096}, 8, 3);
+  EXPECT_EQ(even.steps, 7U);
+  EXPECT_EQ(even.bytes_in, 7U * 1024 * 4096 * 2);  // (P - 1) / P of A
+  EXPECT_EQ(even.bytes_out, even.bytes_in);
+  EXPECT_EQ(even.products, 1U);
+  EXPECT_EQ(even.memory_bytes, 8192U * 4096 * 2);
+  const GatherThenMultiplyCost uneven = Algorithm::cost({10, 4, 3}, 4, 0);  // 3, 3, 2 and 2 rows
+  EXPECT_EQ(uneven.bytes_in, 3U * 3 * 3 * 2);
+  EXPECT_EQ(uneven.products, 2U);  // 3 + 3 + 2 rows lie together
+  EXPECT_EQ(uneven.memory_bytes, 4U * 3 * 3 * 2);
+  EXPECT_EQ(Algorithm::cost({2, 2, 2}, 4, 3).products, 0U);  // no column for the last rank
+}
+
+}  // namespace
+}  // namespace overlap

@@ -1,0 +1,215 @@
+// Chapter 06 on any GPUs: right for every number of ranks, any sizes, all types, and call after call.
+#include <gtest/gtest.h>
+
+#include "06_reduce_scatter/all_to_all_sum.cuh"
+#include "06_reduce_scatter/errors.cuh"
+#include "06_reduce_scatter/multiply_then_scatter.cuh"
+#include "06_reduce_scatter/rotating_accumulators.cuh"
+#include "dense_run.hpp"
+#include "overlap/backend.hpp"
+#include "overlap/data.hpp"
+
+namespace overlap {
+namespace {
+
+class OnRanks : public testing::TestWithParam<int> {
+ protected:
+  static void SetUpTestSuite() { backend::prepare(); }
+};
+INSTANTIATE_TEST_SUITE_P(ReduceScatter, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
+TEST_P(OnRanks, NcclIsRight) {
+  for (const MatmulShape shape : dense_shapes())
+    expect_right<MultiplyThenScatter<__half>, ScatterProblem<__half>>(GetParam(), shape);
+}
+
+TEST_P(OnRanks, RotatingAccumulatorsAreRight) {
+  for (const MatmulShape shape : dense_shapes()) {
+    expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape);
+    expect_right<RotatingAccumulators<__half, float>, ScatterProblem<__half>>(GetParam(), shape);
+  }
+}
+
+TEST_P(OnRanks, BothBeginningsAndBothWaysToPassAreRight) {
+  for (const MatmulShape shape : {MatmulShape{33, 37, 29}, MatmulShape{5, 3, 7}}) {
+    for (const Start start : {Start::kFirstPartial, Start::kZeros}) {
+      for (const Pass pass : {Pass::kStore, Pass::kCopy}) {
+        expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, 1, start,
+                                                                           pass);
+        expect_right<RotatingAccumulators<__half, float>, ScatterProblem<__half>>(GetParam(), shape, 1, 1,
+                                                                                  start, pass);
+      }
+    }
+  }
+}
+
+TEST_P(OnRanks, AllToAllSumIsRight) {
+  for (const MatmulShape shape : dense_shapes())
+    expect_right<AllToAllSum<__half>, ScatterProblem<__half>>(GetParam(), shape);
+}
+
+TEST_P(OnRanks, OtherTypesAreRight) {
+  const MatmulShape shape = {35, 37, 29};
+  expect_right<MultiplyThenScatter<__nv_bfloat16>, ScatterProblem<__nv_bfloat16>>(GetParam(), shape);
+  expect_right<MultiplyThenScatter<float>, ScatterProblem<float>>(GetParam(), shape);
+  expect_right<RotatingAccumulators<__nv_bfloat16>, ScatterProblem<__nv_bfloat16>>(GetParam(), shape);
+  expect_right<RotatingAccumulators<__nv_bfloat16, float>, ScatterProblem<__nv_bfloat16>>(GetParam(), shape);
+  expect_right<RotatingAccumulators<float>, ScatterProblem<float>>(GetParam(), shape);
+  expect_right<AllToAllSum<__nv_bfloat16>, ScatterProblem<__nv_bfloat16>>(GetParam(), shape);
+  expect_right<AllToAllSum<float>, ScatterProblem<float>>(GetParam(), shape);
+}
+
+TEST_P(OnRanks, AreRightOnRandomSizes) {
+  // 200 sizes in all, over the five numbers of ranks; each algorithm takes every third one.
+  const unsigned seed = 20261121 + static_cast<unsigned>(GetParam());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  int i = 0;
+  for (const MatmulShape shape : random_shapes(40, seed)) {
+    switch (i++ % 3) {
+      case 0:
+        expect_right<AllToAllSum<__half>, ScatterProblem<__half>>(GetParam(), shape, seed);
+        break;
+      case 1:
+        expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape, seed);
+        break;
+      default:
+        expect_right<MultiplyThenScatter<__half>, ScatterProblem<__half>>(GetParam(), shape, seed);
+    }
+  }
+}
+
+TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
+  for (const MatmulShape shape : {MatmulShape{33, 37, 29}, MatmulShape{3, 5, 2}}) {
+    expect_right<MultiplyThenScatter<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, 5);
+    expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, 5);
+    expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, 5,
+                                                                       Start::kZeros);
+    expect_right<AllToAllSum<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, 5);
+  }
+}
+
+/// The algorithm's C on all ranks, one after the other, of random normals.
+template <typename Algorithm, Floating T>
+std::vector<T> result_on_normals(int ranks, MatmulShape whole) {
+  std::vector<std::vector<T>> parts(static_cast<std::size_t>(ranks));
+  run_ranks(ranks, [&](Rank& rank) {
+    ScatterProblem<T> problem(rank, whole, 5);
+    Algorithm algorithm(rank, whole);
+    problem.fill_normal();
+    problem.poison_result();
+    rank.barrier();
+    algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
+    rank.synchronize(rank.stream());
+    std::vector<T>& part = parts[static_cast<std::size_t>(rank.id())];
+    part.resize(problem.reference().size());
+    if (!part.empty())
+      CUDA_CHECK(cudaMemcpy(part.data(), problem.c(), part.size() * sizeof(T), cudaMemcpyDeviceToHost));
+  });
+  std::vector<T> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+template <Floating T>
+MatmulNorms norms_of(MatmulShape whole, std::vector<T>& a, std::vector<T>& b) {
+  a.resize(static_cast<std::size_t>(whole.m * whole.k));
+  b.resize(static_cast<std::size_t>(whole.k * whole.n));
+  fill_normal<T>(a, whole_matrix(whole.m, whole.k), 5);
+  fill_normal<T>(b, whole_matrix(whole.k, whole.n), 6);
+  return matmul_norms(whole, std::span<const T>(a), std::span<const T>(b));
+}
+
+/// All elements within the bound that the page gives for that variant, against sums in f64.
+template <typename Algorithm, Floating T>
+void expect_within_bound(int ranks, const char* variant) {
+  const MatmulShape whole = {33, 37, 129};
+  std::vector<T> a, b;
+  const MatmulNorms norms = norms_of(whole, a, b);
+  std::vector<double> right(static_cast<std::size_t>(whole.m * whole.n));
+  reference_matmul<T, double>(whole, a, b, right);
+  const std::vector<T> found = result_on_normals<Algorithm, T>(ranks, whole);
+  const Tolerance tolerance =
+      matmul_tolerance(whole.k, type_of<T>(), type_of<T>(), accumulation_of(variant, type_of<T>(), ranks));
+  const Verification result = compare_within(std::span<const double>(right), std::span<const T>(found),
+                                             whole_matrix(whole.m, whole.n), tolerance, norms);
+  EXPECT_TRUE(result.ok()) << variant << " on " << ranks << " ranks: " << describe(result);
+}
+
+TEST_P(OnRanks, ErrorsKeepWithinTheirBounds) {
+  using Bf16 = __nv_bfloat16;
+  expect_within_bound<RotatingAccumulators<__half>, __half>(GetParam(), "rotating");
+  expect_within_bound<RotatingAccumulators<__half, float>, __half>(GetParam(), "rotating_f32");
+  expect_within_bound<AllToAllSum<__half>, __half>(GetParam(), "all_to_all");
+  expect_within_bound<RotatingAccumulators<Bf16>, Bf16>(GetParam(), "rotating");
+  expect_within_bound<AllToAllSum<Bf16>, Bf16>(GetParam(), "all_to_all");
+}
+
+TEST_P(OnRanks, AllToAllSumGivesTheSameBitsEachTime) {
+  const MatmulShape whole = {33, 40, 65};
+  const auto bits = [&] {
+    std::vector<std::uint16_t> bits;
+    for (const __half element : result_on_normals<AllToAllSum<__half>, __half>(GetParam(), whole))
+      bits.push_back(bits_of(element));
+    return bits;
+  };
+  const auto first = bits();
+  EXPECT_EQ(first.size(), static_cast<std::size_t>(whole.m * whole.n));
+  for (int run = 0; run < 3; ++run) EXPECT_EQ(bits(), first);
+}
+
+TEST(ReduceScatterErrors, BoundsAreOrderedByTheirRoundings) {
+  const auto bound = [](const char* variant, ElementType type) {
+    return matmul_tolerance(4096, type, type, accumulation_of(variant, type, 8)).magnitude;
+  };
+  for (const ElementType type : {ElementType::kF16, ElementType::kBf16}) {
+    EXPECT_LT(bound("rotating_f32", type), bound("all_to_all", type));
+    EXPECT_LT(bound("all_to_all", type), bound("rotating", type));
+    EXPECT_EQ(bound("nccl", type), bound("rotating", type));
+  }
+}
+
+TEST(ReduceScatterCost, IsThePagesCostCard) {
+  // f16, the first shape: [8192, 32768] times [32768, 4096] on 8 GPUs.
+  const MatmulShape whole = {8192, 4096, 32768};
+  const std::int64_t chunk = 8'388'608;  // 1024 x 4096 elements of 2 bytes
+  EXPECT_EQ(multiply_then_scatter_cost(whole, 8, 2).bytes_out, 7 * chunk);
+  EXPECT_EQ(multiply_then_scatter_cost(whole, 8, 2).memory, 9 * chunk);
+  const AllToAllSumCost all = all_to_all_sum_cost(whole, 8, 3, 2);
+  EXPECT_EQ(all.messages, 7);
+  EXPECT_EQ(all.steps, 8);
+  EXPECT_EQ(all.bytes_out, 7 * chunk);
+  EXPECT_EQ(all.bytes_in, 7 * chunk);
+  EXPECT_EQ(all.memory, 23 * chunk);
+  const RotatingAccumulatorsCost store =
+      rotating_accumulators_cost(whole, 8, 3, 2, Start::kFirstPartial, Pass::kStore);
+  EXPECT_EQ(store.messages, 7);
+  EXPECT_EQ(store.bytes_by_copy, chunk);
+  EXPECT_EQ(store.bytes_by_kernel, 6 * chunk);
+  EXPECT_EQ(store.memory, 24 * chunk);
+  const RotatingAccumulatorsCost zeros =
+      rotating_accumulators_cost(whole, 8, 3, 2, Start::kZeros, Pass::kCopy);
+  EXPECT_EQ(zeros.messages, 8);
+  EXPECT_EQ(zeros.bytes_by_copy, 8 * chunk);
+  EXPECT_EQ(zeros.bytes_by_kernel, 0);
+  EXPECT_EQ(rotating_accumulators_cost(whole, 8, 3, 4, Start::kFirstPartial, Pass::kCopy).bytes_by_copy,
+            14 * chunk);
+}
+
+TEST(ReduceScatterCost, OfOneRankIsNothing) {
+  EXPECT_EQ(multiply_then_scatter_cost({8, 8, 8}, 1, 2).bytes_out, 0);
+  EXPECT_EQ(all_to_all_sum_cost({8, 8, 8}, 1, 0, 2).bytes_out, 0);
+  EXPECT_EQ(all_to_all_sum_cost({8, 8, 8}, 1, 0, 2).messages, 0);
+  EXPECT_EQ(rotating_accumulators_cost({8, 8, 8}, 1, 0, 2, Start::kZeros, Pass::kCopy).messages, 0);
+}
+
+TEST(Packs, AreTakenOnlyWhereTheyAreAligned) {
+  alignas(16) const float values[8] = {};
+  EXPECT_EQ(packs_at(values, 7), 1);
+  EXPECT_EQ(packs_at(values + 4, 4), 1);
+  EXPECT_EQ(packs_at(values + 1, 7), 0);
+  const Chunks chunks{7, 5, 3};  // 15 elements in the largest chunk
+  EXPECT_EQ(chunks.place(), 16);
+}
+
+}  // namespace
+}  // namespace overlap

@@ -1,0 +1,255 @@
+// Chapter 07 on any GPUs: right for every number of ranks, any sizes and all types.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "mlp_run.hpp"
+
+namespace overlap {
+namespace {
+
+// ---- The kernels between the products ---------------------------------------------------------------------
+
+template <typename T>
+class Kernels : public testing::Test {
+ protected:
+  /// Values from -limit to limit.
+  static std::vector<T> values(std::size_t count, double limit) {
+    std::vector<T> values(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      values[i] = from_double<T>(
+          limit * (2.0 * static_cast<double>(i * 7919 % count) / static_cast<double>(count) - 1));
+    }
+    return values;
+  }
+  static void upload(const std::vector<T>& from, T* to) {
+    CUDA_CHECK(cudaMemcpy(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  static std::vector<T> download(const T* from, std::size_t count) {
+    CUDA_CHECK(cudaDeviceSynchronize());
+    std::vector<T> values(count);
+    CUDA_CHECK(cudaMemcpy(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost));
+    return values;
+  }
+  /// Rounding to T once, and some in f32. `slack`: relative error in f32.
+  static double allowed(double right, double slack = 0x1p-20) {
+    const double u = std::same_as<T, float> ? 0 : std::same_as<T, __half> ? 0x1p-11 : 0x1p-8;
+    return std::abs(right) * (u + slack) + (std::same_as<T, __half> ? 0x1p-25 : 1e-37);
+  }
+};
+using Types = testing::Types<__half, __nv_bfloat16, float>;
+TYPED_TEST_SUITE(Kernels, Types);
+
+TYPED_TEST(Kernels, ActivateIsTheFunctionAtEveryAlignment) {
+  using T = TypeParam;
+  const DeviceBuffer<T> memory(0, 3000);
+  for (const Activation activation : {Activation::kRelu, Activation::kGeluTanh, Activation::kGeluErf}) {
+    for (const int offset : {0, 1, 8}) {
+      for (const int count : {1, 7, 8, 9, 2049}) {
+        const std::vector<T> in = this->values(count + 1, 12);  // the last one must stay as it is
+        this->upload(in, memory.data() + offset);
+        activate(memory.data() + offset, count, activation, nullptr);
+        const std::vector<T> out = this->download(memory.data() + offset, in.size());
+        for (int i = 0; i < count; ++i) {
+          const double right = activated(activation, value_of(in[i]));
+          // Where GELU runs out, it is an exponential, which multiplies its argument's error by the argument.
+          const double allowed = this->allowed(right, value_of(in[i]) < -1 ? 0x1p-14 : 0x1p-20);
+          ASSERT_NEAR(value_of(out[i]), right, allowed) << "of " << value_of(in[i]);
+        }
+        ASSERT_EQ(value_of(out[count]), value_of(in[count]));
+      }
+    }
+  }
+}
+
+TYPED_TEST(Kernels, ActivationsKeepNan) {
+  using T = TypeParam;
+  const DeviceBuffer<T> memory(0, 1);
+  for (const Activation activation : {Activation::kRelu, Activation::kGeluTanh, Activation::kGeluErf}) {
+    this->upload({from_float<T>(NAN)}, memory.data());
+    activate(memory.data(), 1, activation, nullptr);
+    EXPECT_TRUE(is_nan(this->download(memory.data(), 1)[0]));
+  }
+}
+
+TYPED_TEST(Kernels, NormaliseIsRmsNormForAnyRowsAndAlignment) {
+  using T = TypeParam;
+  for (const std::int64_t h : {1, 5, 8, 64, 100, 2056}) {
+    for (const int offset : {0, 3}) {
+      const std::size_t count = static_cast<std::size_t>(3 * h);
+      const std::vector<T> x = this->values(count, 5), gain = this->values(static_cast<std::size_t>(h), 2);
+      const DeviceBuffer<T> memory(0, 2 * count + 32), gains(0, gain.size());
+      T* out = memory.data() + count + 16;
+      this->upload(x, memory.data() + offset);
+      this->upload(gain, gains.data());
+      normalise(memory.data() + offset, gains.data(), out, 3, h, 1e-5f, nullptr);
+      const std::vector<T> found = this->download(out, count);
+      const std::vector<double> right = reference_norm<T>(x, gain, 1e-5);
+      for (std::size_t i = 0; i < count; ++i) {
+        ASSERT_NEAR(value_of(found[i]), right[i], this->allowed(right[i])) << h << " in a row, element " << i;
+      }
+    }
+  }
+}
+
+TYPED_TEST(Kernels, AddResidualAtEveryAlignment) {
+  using T = TypeParam;
+  const std::size_t count = 517;
+  const std::vector<T> x = this->values(count, 3), z = this->values(count, 1);
+  const DeviceBuffer<T> memory(0, 2 * count + 32);
+  for (const int offset : {0, 1}) {
+    T* y = memory.data() + count + 19 + offset;  // 19 + 517 elements are a multiple of 16 bytes
+    this->upload(x, memory.data());
+    this->upload(z, y);
+    add_residual(memory.data(), y, y, static_cast<std::int64_t>(count), nullptr);
+    const std::vector<T> found = this->download(y, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double right = value_of(x[i]) + value_of(z[i]);
+      ASSERT_NEAR(value_of(found[i]), right, this->allowed(right));
+    }
+  }
+}
+
+TEST(Gelu, TheTwoFormsDiffer) {
+  double most = 0;
+  for (double v = -8; v < 8; v += 0.001) {
+    const double difference = activated(Activation::kGeluTanh, v) - activated(Activation::kGeluErf, v);
+    most = std::max(most, std::abs(difference));
+  }
+  EXPECT_GT(most, 4e-4);
+  EXPECT_LT(most, 5e-4);
+}
+
+// ---- The blocks -------------------------------------------------------------------------------------------
+
+class OnRanks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(MlpBlock, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
+template <typename Block>
+void expect_right_shapes(int ranks) {
+  for (const MatmulShape shape : dense_shapes()) expect_right_block<Block>(ranks, shape);
+}
+
+TEST_P(OnRanks, VanillaIsRight) { expect_right_shapes<VanillaBlock<__half>>(GetParam()); }
+TEST_P(OnRanks, SequenceParallelIsRight) { expect_right_shapes<SequenceParallelBlock<__half>>(GetParam()); }
+TEST_P(OnRanks, OverlappedIsRight) { expect_right_shapes<OverlappedBlock<__half>>(GetParam()); }
+
+TEST_P(OnRanks, AllAreRightInBf16AndF32) {
+  const MatmulShape shape{33, 37, 29};
+  expect_right_block<OverlappedBlock<__nv_bfloat16>>(GetParam(), shape);
+  expect_right_block<OverlappedBlock<float>>(GetParam(), shape);
+  expect_right_block<VanillaBlock<__nv_bfloat16>>(GetParam(), shape);
+  expect_right_block<SequenceParallelBlock<__nv_bfloat16>>(GetParam(), shape);
+  expect_right_block<VanillaBlock<float>>(GetParam(), shape);
+  expect_right_block<SequenceParallelBlock<float>>(GetParam(), shape);
+}
+
+TEST_P(OnRanks, OverlappedIsRightOnRandomSizes) {
+  // 200 sizes in all, over the five numbers of ranks.
+  const unsigned seed = 20261121 + static_cast<unsigned>(GetParam());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (const MatmulShape shape : random_shapes(40, seed)) {
+    expect_right_block<OverlappedBlock<__half>>(GetParam(), shape, seed);
+    if (HasFatalFailure() || HasNonfatalFailure()) return;
+  }
+}
+
+TEST_P(OnRanks, OthersAreRightOnRandomSizes) {
+  const unsigned seed = 20261221 + static_cast<unsigned>(GetParam());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (const MatmulShape shape : random_shapes(10, seed)) {
+    expect_right_block<SequenceParallelBlock<__half>>(GetParam(), shape, seed);
+    expect_right_block<VanillaBlock<__half>>(GetParam(), shape, seed);
+  }
+}
+
+TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
+  expect_right_block<OverlappedBlock<__half>>(GetParam(), {19, 40, 24}, 5, 7);
+  expect_right_block<SequenceParallelBlock<__half>>(GetParam(), {19, 40, 24}, 5, 3);
+  expect_right_block<VanillaBlock<__half>>(GetParam(), {19, 40, 24}, 5, 3);
+}
+
+// ---- Random normals: the tolerance passes what is right, and not what is not ------------------------------
+
+/// What the comparison finds on random normals, with this activation; `layer_activation` computes.
+template <Floating T>
+Verification run_normal(int ranks, Activation activation, Activation layer_activation, bool residual = true) {
+  std::vector<Verification> found(static_cast<std::size_t>(ranks));
+  run_ranks(ranks, [&](Rank& rank) {
+    MlpProblem<T> problem(rank, {40, 96, 64}, 3, activation);
+    OverlappedBlock<T> block(rank, problem.whole());
+    problem.fill_normal();
+    problem.poison_result();
+    MlpLayer<T> layer = problem.b();
+    layer.activation = layer_activation;
+    const DeviceBuffer<T> zeros(rank.device(), problem.whole().m * problem.whole().k);
+    rank.barrier();
+    T* y = problem.c();
+    block.run(problem.a(), layer, y, rank.stream());
+    if (!residual) {
+      const std::int64_t rows = balanced_share(problem.whole().m, rank.size(), rank.id()).size();
+      CUDA_CHECK(cudaMemsetAsync(y, 0, rows * problem.whole().k * sizeof(T), rank.stream()));
+    }
+    rank.synchronize(rank.stream());
+    found[static_cast<std::size_t>(rank.id())] = problem.compare_normal(false);
+  });
+  Verification all;
+  for (const Verification& own : found) all += own;
+  return all;
+}
+
+TYPED_TEST(Kernels, BlocksAreRightOnRandomNormals) {
+  for (const Activation activation : {Activation::kRelu, Activation::kGeluTanh, Activation::kGeluErf}) {
+    const Verification found = run_normal<TypeParam>(3, activation, activation);
+    EXPECT_TRUE(found.ok()) << describe(found);
+    EXPECT_EQ(found.elements, 40 * 64);
+  }
+}
+
+TYPED_TEST(Kernels, TheToleranceNoticesAWrongActivationAndALostResult) {
+  if (!std::same_as<TypeParam, __nv_bfloat16>) {  // for which GELU and ReLU are too much alike
+    EXPECT_FALSE(run_normal<TypeParam>(2, Activation::kGeluTanh, Activation::kRelu).ok());
+  }
+  const Verification lost = run_normal<TypeParam>(2, Activation::kGeluTanh, Activation::kGeluTanh, false);
+  EXPECT_GT(lost.mismatches, lost.elements / 4);
+}
+
+// ---- The cost card ----------------------------------------------------------------------------------------
+
+TEST(MlpCost, VanillaAndSequenceParallelMoveTheSameBytes) {
+  const MatmulShape shape{64, 96, 48};
+  for (const int ranks : {1, 2, 4, 8}) {
+    const MlpCost vanilla = VanillaBlock<__half>::cost(shape, ranks, 0);
+    const MlpCost sequence = SequenceParallelBlock<__half>::cost(shape, ranks, 0);
+    const MlpCost overlapped = OverlappedBlock<__half>::cost(shape, ranks, 0);
+    const std::int64_t bytes = 2 * (ranks - 1) * (64 / ranks) * 48 * 2;
+    for (const MlpCost& cost : {vanilla, sequence, overlapped}) {
+      EXPECT_EQ(cost.bytes_in, bytes) << ranks;
+      EXPECT_EQ(cost.bytes_out, bytes) << ranks;
+      EXPECT_EQ(cost.messages, 2 * (ranks - 1));
+    }
+    EXPECT_EQ(vanilla.activation, sequence.activation * ranks);
+    EXPECT_EQ(overlapped.activation, sequence.activation);
+  }
+}
+
+TEST(MlpCost, IsThePagesCostCard) {
+  const MatmulShape shape{8192, 28672, 8192};
+  for (const MlpCost& cost :
+       {VanillaBlock<__half>::cost(shape, 8, 3), SequenceParallelBlock<__half>::cost(shape, 8, 3),
+        OverlappedBlock<__half>::cost(shape, 8, 3)}) {
+    EXPECT_EQ(cost.messages, 14);
+    EXPECT_EQ(cost.bytes_in, 234'881'024);
+    EXPECT_EQ(cost.bytes_out, 234'881'024);
+  }
+  EXPECT_EQ(VanillaBlock<__half>::cost(shape, 8, 3).activation, 402'653'184);
+  EXPECT_EQ(SequenceParallelBlock<__half>::cost(shape, 8, 3).activation, 50'331'648);
+  EXPECT_EQ(OverlappedBlock<__half>::cost(shape, 8, 3).activation, 50'331'648);
+  EXPECT_EQ(VanillaBlock<__half>::cost(shape, 8, 3).workspace, 192'937'984);
+  EXPECT_EQ(SequenceParallelBlock<__half>::cost(shape, 8, 3).workspace, 209'715'200);
+  EXPECT_EQ(OverlappedBlock<__half>::cost(shape, 8, 3).workspace, 696'254'464);
+}
+
+}  // namespace
+}  // namespace overlap

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Measures JAX: its collective matmul kernel (Pallas, Mosaic GPU), best of a few tilings, and NCCL all-gather + cuBLAS.
+
+One process for all GPUs. Times are those of kernels, from CUPTI through JAX's own profiler: of each kernel the slowest
+GPU's, added up, without gaps between kernels. JAX itself reports the fastest GPU's; that is in the report as device_min_ms.
+"""
+import functools
+import importlib.util
+import os
+import statistics
+import sys
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+import peer
+
+OPERATIONS: Dict[str, Sequence[str]] = {
+    "all_gather_matmul": ("nccl_all_gather_and_matmul", "pallas_collective_matmul"),
+}
+PROTOCOL = "sum of kernel times by CUPTI, maximum over GPUs, median; in turns with GEMM only"
+TOLERANCE = 0.02   # relative, in the Frobenius norm
+TUNING_RUNS = 3    # of each tiling; the best one is then measured in full
+
+# A part of the list in JAX's own example: which dimension's tiles come next, how wide the tiles are grouped, and along which
+# dimension two warp groups stand. Tiles are 128 x 128 x 64 for each warp group, with 4 stages.
+TILINGS = [(minor, width, warps) for warps in "MN" for minor in "MN" for width in (8, 16)]
+
+Kernels = List[Tuple[str, float]]  # a kernel's name and its milliseconds, for each launch on each GPU
+
+
+def require_jax() -> None:
+    """Without importing it: the worker does that, when it has chosen its GPUs."""
+    if importlib.util.find_spec("jax") is None:
+        raise peer.NotRun("JAX is not installed")
+
+
+def over_gpus(kernels: Kernels, gpus: int) -> Tuple[float, float]:
+    """The sum over kernels of the slowest GPU's time and that of the fastest one's. The profiler does not say which GPU a
+    launch was on, so the launches of a name are ranked by time: every GPU has the same number of them."""
+    by_name: Dict[str, List[float]] = {}
+    for name, milliseconds in kernels:
+        by_name.setdefault(name, []).append(milliseconds)
+    slowest = fastest = 0.0
+    for name, times in by_name.items():
+        if len(times) % gpus:
+            raise RuntimeError(f"{len(times)} launches of {name} on {gpus} GPUs")
+        each = len(times) // gpus
+        times.sort()
+        slowest += sum(times[-each:])
+        fastest += sum(times[:each])
+    return slowest, fastest
+
+
+class Problem:
+    """The matrices on all GPUs, and the functions to be measured."""
+
+    def __init__(self, case: peer.Case) -> None:
+        import jax
+        import jax.numpy as jnp
+        from jax.experimental.mosaic.gpu import profiler
+        self._jax, self._jnp, self._profiler, self._case = jax, jnp, profiler, case
+        spec = self._spec = jax.sharding.PartitionSpec
+        jax.set_mesh(jax.make_mesh((case.gpus,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,)))
+        a = jax.random.normal(jax.random.key(1), (case.m, case.k), jnp.float16)
+        b = jax.random.normal(jax.random.key(2), (case.k, case.n), jnp.float16)
+        self._whole_a = jax.sharding.reshard(a, spec(None, None))
+        self._a = jax.sharding.reshard(a, spec("x", None))
+        self._b = jax.sharding.reshard(b, spec(None, "x"))
+
+    def _sharded(self, function: Callable[[Any, Any], Any]) -> Any:
+        shard_map = self._jax.shard_map(function, out_specs=self._spec(None, "x"), check_vma=False)
+        return self._jax.jit(shard_map)
+
+    def gemm_only(self) -> Callable[[], Tuple[Any, Kernels]]:
+        """The product alone."""
+        return self._measured(self._sharded(lambda a, b: a @ b), self._whole_a)
+
+    def nccl(self) -> Callable[[], Tuple[Any, Kernels]]:
+        """XLA's all-gather, which is NCCL's, and the product."""
+        lax = self._jax.lax
+        return self._measured(self._sharded(lambda a, b: lax.all_gather(a, "x", axis=0, tiled=True) @ b), self._a)
+
+    def pallas(self, tiling: Tuple[str, int, str]) -> Callable[[], Tuple[Any, Kernels]]:
+        """The collective matmul kernel with this tiling."""
+        from jax.experimental.pallas.ops.gpu import collective_matmul_mgpu as kernels
+        minor, width, warps = tiling
+        dimension = kernels.MatmulDimension
+        config = kernels.TuningConfig(tile_m=128, tile_n=128, tile_k=64, max_concurrent_steps=4,
+                                      grid_minor_dim=dimension[minor], grid_tile_width=width,
+                                      wg_dimension=dimension[warps])
+        function = functools.partial(kernels.all_gather_lhs_matmul, axis_name="x", config=config,
+                                     dtype=self._jnp.float16)
+        return self._measured(self._sharded(function), self._a)
+
+    def _measured(self, function: Any, a: Any) -> Callable[[], Tuple[Any, Kernels]]:
+        def once() -> Tuple[Any, Kernels]:
+            result, kernels = self._profiler.measure(function, aggregate=False)(a, self._b)
+            if not kernels:
+                raise RuntimeError("the profiler saw no kernel")
+            return result, kernels
+        return once
+
+    def require_right(self, result: Any, expected: Any) -> None:
+        """Compares with the product alone."""
+        jnp = self._jnp
+
+        @self._jax.jit
+        def relative_error(c: Any, reference: Any) -> Any:
+            c, reference = c.astype(jnp.float32), reference.astype(jnp.float32)
+            return jnp.sqrt(jnp.sum((c - reference) ** 2) / jnp.sum(reference ** 2))
+        error = float(relative_error(result, expected))
+        if not error <= TOLERANCE:
+            raise RuntimeError(f"wrong result, relative error {error:.3g}")
+
+
+def best_tiling(problem: Problem, case: peer.Case) -> Tuple[str, int, str]:
+    """The fastest of TILINGS. One that does not fit (shape, shared memory) is left out."""
+    times: Dict[Tuple[str, int, str], float] = {}
+    reason = "no tiling was tried"
+    for tiling in TILINGS:
+        try:
+            run = problem.pallas(tiling)
+            times[tiling] = min(over_gpus(run()[1], case.gpus)[0] for _ in range(TUNING_RUNS))
+        except (ValueError, NotImplementedError) as error:
+            reason = peer.sentence(error)
+    if not times:
+        raise RuntimeError(f"no tiling fits: {reason}")
+    return min(times, key=lambda tiling: times[tiling])
+
+
+def times_of(problem: Problem, case: peer.Case, run: Callable[[], Tuple[Any, Kernels]]) -> peer.Times:
+    """The variant and GEMM only in turns."""
+    gemm_only = problem.gemm_only()
+    expected = gemm_only()[0]
+    problem.require_right(run()[0], expected)
+    device, fastest, gemm = [], [], []
+    for i in range(case.warmup + case.iterations):
+        alone, (result, kernels) = over_gpus(gemm_only()[1], case.gpus), run()
+        if i >= case.warmup:
+            slow, fast = over_gpus(kernels, case.gpus)
+            gemm.append(alone[0])
+            device.append(slow)
+            fastest.append(fast)
+    problem.require_right(result, expected)
+    return peer.Times(device, gemm, [], {"device_min_ms": statistics.median(fastest), "kernels": len(kernels)})
+
+
+def choose_gpus(gpus: int) -> None:
+    """Before JAX is imported: it must see just as many as it uses, since the kernel works over all of them."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    chosen = visible.split(",") if visible else [str(gpu) for gpu in range(gpus)]
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(chosen[:gpus])
+
+
+def work(rank: int, case: peer.Case, variants: Sequence[str], port: int, progress: peer.Progress) -> None:
+    """The one process."""
+    del rank, port
+    choose_gpus(case.gpus)
+    import jax
+    if jax.default_backend() != "gpu" or jax.device_count() != case.gpus:
+        raise peer.NotRun(f"JAX sees {jax.device_count()} devices of kind {jax.default_backend()}")
+    progress.version(jax.__version__)
+    problem = Problem(case)
+    for variant in variants:
+        progress.starts(variant)
+        more: Dict[str, Any] = {}
+        run = problem.nccl
+        if variant == "pallas_collective_matmul":
+            tiling = best_tiling(problem, case)
+            more["tiling"] = "minor {}, width {}, warp groups along {}".format(*tiling)
+            run = functools.partial(problem.pallas, tiling)
+        times = times_of(problem, case, run())
+        times.more.update(more)
+        progress.measured(variant, times)
+
+
+if __name__ == "__main__":
+    sys.exit(peer.run_peer("JAX", PROTOCOL, __doc__ or "", OPERATIONS, require_jax, lambda case: 1, work))

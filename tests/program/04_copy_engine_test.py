@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Tests of the program 04_copy_engine: its command line, its exit statuses and what it writes."""
+import json
+
+import program_test_case
+from program_test_case import ProgramTestCase
+
+SMALL = ("--m", "33", "--n", "37", "--k", "19", "--iterations", "1", "--warmup", "0")
+VARIANTS = ["first_push", "split_only", "copy_engine_ring", "communication_only", "transports"]
+
+
+class CommandLineTest(ProgramTestCase):
+    def test_help_and_list(self) -> None:
+        self.assertIn("copy engines", self.call("--help").stdout)
+        self.assertEqual(self.call("--list").stdout.split(), VARIANTS)
+
+    def test_bad_options(self) -> None:
+        for arguments, sentence in {
+            ("--gpus", "17"): "--gpus: 17 is not between 1 and 16",
+            ("--type", "int32"): "--type: 'int32'.*f16",
+            ("--only", "pull"): "--only: 'pull'",
+        }.items():
+            with self.subTest(arguments):
+                self.assert_fails(2, arguments, sentence)
+
+
+class RunTest(ProgramTestCase):
+    def test_each_variant_alone(self) -> None:
+        for variant in VARIANTS:
+            with self.subTest(variant):
+                self.call_right("--gpus", "2", "--only", variant, *SMALL)
+
+    def test_types(self) -> None:
+        for name in ("bf16", "f32"):
+            with self.subTest(name):
+                self.call_right("--gpus", "3", "--type", name, *SMALL)
+
+    def test_wrong_result(self) -> None:
+        for variant in ("first_push", "split_only", "copy_engine_ring", "transports"):
+            with self.subTest(variant):
+                self.assert_fails(1, ("--corrupt", "--gpus", "2", "--only", variant, *SMALL, "--json", "x.json"),
+                                  r"wrong result|are wrong")
+
+    def test_takes_two(self) -> None:
+        self.assert_fails(77, ("--gpus", "1", "--only", "first_push,transports", *SMALL), "skipped.*two ranks")
+        one = self.call_right("--gpus", "1", *SMALL).stdout
+        self.assertIn("first_push is left out", one)
+        self.assertIn("transports are left out", one)
+
+    def test_ranks_share_a_gpu(self) -> None:
+        machine = self.machine(gpus=2)
+        result = self.call_right("--machine", machine, "--gpus", "3", *SMALL)
+        self.assertIn("all on one GPU", result.stdout)
+        self.assertIn("NCCL is left out", result.stdout)
+
+    def test_one_gpu_for_all_ranks(self) -> None:
+        self.call_right("--machine", self.machine(gpus=1), "--gpus", "4", *SMALL)
+
+    def test_json(self) -> None:
+        self.call_right("--gpus", "3", *SMALL, "--json", "report.json")
+        report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
+        self.assertEqual(report["chapter"], "04_copy_engine")
+        results = report["results"]
+        named = {result["variant"] for result in results}
+        self.assertLessEqual({"gemm_only", "split_only", "copy_engine_ring", "communication_only"}, named)
+        sections = {result.get("section") for result in results}
+        self.assertEqual(sections, {None, "transports", "patterns", "sizes"})
+        for result in results:
+            for name, value in result.items():
+                if name.endswith("gb_per_s"):
+                    self.assertGreater(value, 0, result)
+
+
+if __name__ == "__main__":
+    program_test_case.main()

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Tests of what the scripts of tests/peers have in common, with workers that only pretend, and of the scripts where what
+they measure is not here."""
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from typing import Any, Dict, List, Sequence
+from unittest import mock
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+PEERS = REPOSITORY / "tests" / "peers"
+sys.path.insert(0, str(PEERS))
+import jax_peer  # noqa: E402
+import peer  # noqa: E402
+
+CASE = peer.Case("all_gather_matmul", 2, 2048, 8192, 4096, 20, 1, 20.0)
+
+
+def work(rank: int, case: peer.Case, variants: Sequence[str], port: int, progress: peer.Progress) -> None:
+    """A worker that does what the names of the variants say."""
+    del case, port
+    progress.version("1.0")
+    for variant in variants:
+        if variant == "early" and rank == 0:
+            time.sleep(1000)  # rank 1 fails before rank 0 has told that the variant starts
+        progress.starts(variant)
+        if variant == "early":
+            raise ValueError("no luck")
+        if variant == "hangs" and rank == 1:
+            time.sleep(1000)
+        if variant == "throws" and rank == 1:
+            raise ValueError("no\nluck")
+        if variant == "dies" and rank == 1:
+            os._exit(9)
+        if variant in ("hangs", "throws", "dies"):
+            time.sleep(1000)  # as a rank whose partner is gone
+        progress.measured(variant, peer.Times([3.0, 1.0, 2.0], [1.0, 2.0, 1.0], [4.0], {"note": os.getpid()}))
+
+
+def absent(rank: int, case: peer.Case, variants: Sequence[str], port: int, progress: peer.Progress) -> None:
+    """A worker that finds nothing to work with."""
+    raise peer.NotRun("there is no such thing")
+
+
+def broken(rank: int, case: peer.Case, variants: Sequence[str], port: int, progress: peer.Progress) -> None:
+    """A worker that does not come as far as its first variant."""
+    raise OSError("no library")
+
+
+class MeasureTest(unittest.TestCase):
+    def measure(self, *variants: str, limit_s: float = 20.0, worker: peer.Work = work) -> Dict[str, Dict[str, Any]]:
+        case = peer.Case(*[getattr(CASE, field) for field in ("operation", "gpus", "m", "n", "k", "iterations", "warmup")],
+                         limit_s)
+        version, results = peer.measure(case, variants, 2, worker)
+        self.assertIn(version, ("1.0", ""))
+        self.assertEqual(len(results), len(variants))
+        return {result["variant"]: result for result in results}
+
+    def test_results(self) -> None:
+        results = self.measure("a", "b")
+        for result in results.values():
+            self.assertEqual({name: result[name] for name in ("device_ms", "device_p99_ms", "gemm_only_ms", "host_ms",
+                                                              "ratio_to_gemm_only", "role", "gpus")},
+                             {"device_ms": 2.0, "device_p99_ms": 3.0, "gemm_only_ms": 1.0, "host_ms": 4.0,
+                              "ratio_to_gemm_only": 2.0, "role": "algorithm", "gpus": 2})
+            self.assertAlmostEqual(result["tflops"], 2 * 2048 * 8192 * 4096 / 2 / 2e-3 / 1e12)
+        self.assertEqual(results["a"]["note"], results["b"]["note"])  # one process measured both
+
+    def test_the_others_are_measured(self) -> None:
+        for variant, reason in (("throws", "ValueError: no luck"), ("early", "ValueError: no luck"),
+                                 ("dies", "a process ended with status 9")):
+            results = self.measure("a", variant, "b")
+            self.assertEqual(results[variant], {"variant": variant, "status": "failed", "reason": reason})
+            self.assertEqual([results[name]["device_ms"] for name in "ab"], [2.0, 2.0])
+
+    def test_a_variant_that_hangs_is_ended(self) -> None:
+        started = time.monotonic()
+        results = self.measure("a", "hangs", "b", limit_s=8.0)
+        self.assertEqual(results["hangs"]["reason"], "not finished after 8 s")
+        self.assertIn("device_ms", results["b"])
+        self.assertLess(time.monotonic() - started, 60)
+
+    def test_a_start_that_fails_fails_all(self) -> None:
+        results = self.measure("a", "b", worker=broken)
+        self.assertEqual([result["reason"] for result in results.values()], ["OSError: no library"] * 2)
+
+    def test_not_run(self) -> None:
+        with self.assertRaisesRegex(peer.NotRun, "no such thing"):
+            self.measure("a", worker=absent)
+
+
+class ReportTest(unittest.TestCase):
+    RESULTS: List[Dict[str, Any]] = [{"variant": "a", "device_ms": 0.2, "device_p99_ms": 0.3, "tflops": 500.0,
+                                      "ratio_to_gemm_only": 2.0, "gemm_only_ms": 0.1},
+                                     {"variant": "b", "status": "failed", "reason": "it hangs"}]
+
+    def test_gemm_only_is_what_was_measured_beside_the_variants(self) -> None:
+        first = peer.gemm_only_result(self.RESULTS, CASE)[0]
+        self.assertEqual((first["role"], first["device_ms"], first["ratio_to_gemm_only"]), ("gemm_only", 0.1, 1.0))
+        self.assertEqual(peer.gemm_only_result(self.RESULTS[1:], CASE), [])
+
+    def test_report(self) -> None:
+        with mock.patch.dict(os.environ, {"NCCL_ALGO": "Ring", "HOME_OF": "nobody"}):
+            report = peer.report("PyTorch", "events", "2.11", {"gpu": "x", "gpus": "2"}, CASE, self.RESULTS)
+        self.assertEqual(report["options"], {"operation": "all_gather_matmul", "gpus": 2, "m": 2048, "n": 8192, "k": 4096,
+                                             "type": "f16", "iterations": 20, "warmup": 1})
+        self.assertEqual((report["status"], report["modelled"], report["environment"]["NCCL_ALGO"]), ("ok", False, "Ring"))
+        self.assertNotIn("HOME_OF", report["environment"])
+        self.assertEqual(peer.report("x", "", "", {}, CASE, self.RESULTS[1:])["status"], "failed")
+
+    def test_table(self) -> None:
+        lines = peer.table(self.RESULTS).splitlines()
+        self.assertRegex(lines[1], r"^a +200\.0 +300\.0 +500 +2\.000 x$")
+        self.assertRegex(lines[2], r"^b +failed: it hangs$")
+
+    def test_percentile(self) -> None:
+        self.assertEqual([peer.percentile([3, 1, 2], percent) for percent in (0, 50, 99)], [1, 2, 3])
+        self.assertEqual(peer.percentile(range(1, 201), 99), 198)
+
+    def test_shares(self) -> None:
+        CASE.require_even_shares()
+        with self.assertRaisesRegex(peer.NotRun, "--n 7 is not a multiple of 2 GPUs"):
+            peer.Case("mlp_block", 2, 4, 7, 4, 20, 1, 1.0).require_even_shares()
+
+    def test_kernels_over_gpus(self) -> None:
+        kernels = [("gather", 1.0), ("product", 5.0), ("gather", 3.0), ("product", 4.0)]
+        self.assertEqual(jax_peer.over_gpus(kernels, 2), (8.0, 5.0))
+        with self.assertRaisesRegex(RuntimeError, "1 launches of gather on 2 GPUs"):
+            jax_peer.over_gpus([("gather", 1.0)], 2)
+
+
+class ScriptTest(unittest.TestCase):
+    """The scripts themselves, on a PATH where no GPU answers."""
+
+    def call(self, script: str, *arguments: str, smi: str = "exit 9") -> "subprocess.CompletedProcess[str]":
+        with tempfile.TemporaryDirectory() as folder:
+            tool = pathlib.Path(folder) / "nvidia-smi"
+            tool.write_text(f"#!/bin/sh\n{smi}\n")
+            tool.chmod(0o755)
+            environment = {**os.environ, "PATH": f"{folder}:/usr/bin:/bin"}
+            return subprocess.run([sys.executable, str(PEERS / script), *arguments], capture_output=True, text=True,
+                                  env=environment, stdin=subprocess.DEVNULL, timeout=60, check=False)
+
+    def test_not_run(self) -> None:
+        for script, module, name in (("pytorch_peer.py", "torch", "PyTorch"), ("jax_peer.py", "jax", "JAX")):
+            done = self.call(script, "--m", "64", "--n", "64", "--k", "64")
+            reason = "no GPU answers (nvidia-smi)" if importlib.util.find_spec(module) else f"{name} is not installed"
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (77, f"not run: {reason}\n", ""))
+
+    def test_too_few_gpus_and_uneven_shares(self) -> None:
+        program = ("import sys, types; sys.path.insert(0, {path!r}); import peer; sys.argv[1:] = {arguments!r};"
+                   "sys.exit(peer.run_peer('X', '', '', {{'mlp_block': ['a']}}, lambda: None, lambda case: 1, None))")
+        with tempfile.TemporaryDirectory() as folder:
+            tool = pathlib.Path(folder) / "nvidia-smi"
+            tool.write_text("#!/bin/sh\necho NVIDIA H200, 580.1\necho NVIDIA H200, 580.1\n")
+            tool.chmod(0o755)
+            for gpus, m, visible, sentence in (("4", "8", "", "4 GPUs asked for, 2 here"),
+                                               ("2", "8", "0", "2 GPUs asked for, 1 here"),
+                                               ("2", "7", "", "--m 7 is not a multiple of 2 GPUs")):
+                arguments = ["--gpus", gpus, "--m", m, "--n", "8", "--k", "8"]
+                environment = {**os.environ, "PATH": f"{folder}:/usr/bin:/bin", "CUDA_VISIBLE_DEVICES": visible}
+                done = subprocess.run([sys.executable, "-c", program.format(path=str(PEERS), arguments=arguments)],
+                                      capture_output=True, text=True, env=environment, timeout=60, check=False)
+                self.assertEqual((done.returncode, done.stdout), (77, f"not run: {sentence}\n"), done.stderr)
+
+    def test_unusable_options(self) -> None:
+        for arguments in (["--m", "0", "--n", "1", "--k", "1"], ["--m", "1"], ["--operation", "sort"]):
+            self.assertEqual(self.call("pytorch_peer.py", *arguments).returncode, 2)
+
+    def test_no_switch_of_multicast_is_set_to_on(self) -> None:
+        text = "".join(path.read_text(encoding="utf-8") for path in sorted(PEERS.glob("*.py")))
+        self.assertNotIn("NVLS", text)
+        self.assertEqual(text.count("MULTICAST"), 1)
+        self.assertIn('os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")', text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,157 @@
+"""Reports of runs, and of the systems that they are compared with (peers): which there are, and what they say of a variant.
+
+A report of a chapter on dense products holds results with these fields, all but the first two where they make sense:
+  variant, role (gemm_only, algorithm, product, part, communication), gpus, device_ms, device_p99_ms, host_ms,
+  back_to_back_ms, tflops, percent_of_peak, ratio_to_gemm_only, exposed_ms, bus_gb_per_s
+and results with `section` and any other fields: those of a table of their own.
+"""
+import dataclasses
+import json
+import pathlib
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+Run = Dict[str, Any]  # the JSON of one program's --json
+Result = Dict[str, Any]  # one of its results
+
+# What a chapter computes, as the peers call it (tests/peers/peer.py).
+OPERATIONS = {"02": "all_gather_matmul", "03": "all_gather_matmul", "04": "all_gather_matmul", "05": "all_gather_matmul",
+              "06": "matmul_reduce_scatter", "07": "mlp_block"}
+
+
+def load(folder: pathlib.Path) -> List[Dict[str, Any]]:
+    """All committed reports of real machines."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+
+
+def problem_of(run: Run) -> Tuple[Any, ...]:
+    """What was solved: sizes, type and number of GPUs."""
+    return tuple(run["options"][name] for name in ("m", "n", "k", "type", "gpus"))
+
+
+def newest(runs: Iterable[Run]) -> List[Run]:
+    """Of runs on the same kind of GPU that measured the same, the last one; in the order of the first ones."""
+    chosen: Dict[Tuple[Any, ...], Run] = {}
+    for run in runs:
+        key = (run.get("chapter") or run["peer"], run["hardware"]["gpu"], problem_of(run),
+               run["options"].get("operation"), tuple(run["options"].get("variants", ())))
+        if key not in chosen or run["date"] > chosen[key]["date"]:
+            chosen[key] = run
+    return list(chosen.values())
+
+
+def runs_of(chapter: str, reports: List[Dict[str, Any]]) -> List[Run]:
+    """The chapter's runs on real GPUs, over all result files."""
+    return newest(run for report in reports for run in report["runs"]
+                  if run["chapter"] == chapter and not run["modelled"])
+
+
+def peers_of(run: Run, peers: Iterable[Run]) -> List[Run]:
+    """The peers that were measured on what the run solves, on the same kind of GPU."""
+    operation = OPERATIONS.get(run["chapter"][:2])
+    return newest(peer for peer in peers if peer["options"]["operation"] == operation
+                  and problem_of(peer) == problem_of(run) and peer["hardware"]["gpu"] == run["hardware"]["gpu"])
+
+
+def peers_in(reports: List[Dict[str, Any]]) -> List[Run]:
+    """All peers of all result files."""
+    return [peer for report in reports for peer in report.get("peers", [])]
+
+
+def size_text(run: Run) -> str:
+    """The problem's sizes, and its type if it is not the usual one."""
+    options = run["options"]
+    size = " x ".join(str(options[name]) for name in "mnk")
+    return size if options["type"] in ("f16", "int32") else f"{size}, {options['type']}"
+
+
+def plain_results(run: Run) -> List[Result]:
+    """Those that are no part of a section."""
+    return [result for result in run["results"] if "section" not in result]
+
+
+def is_dense(run: Run) -> bool:
+    """True for the chapters on dense products: their results have roles."""
+    return any("role" in result for result in plain_results(run))
+
+
+def best_algorithm(run: Run) -> Optional[Result]:
+    """The fastest one."""
+    algorithms = [result for result in plain_results(run) if result.get("role") == "algorithm" and "device_ms" in result]
+    return min(algorithms, key=lambda result: float(result["device_ms"]), default=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One variant's line of a table, as text. A cell is empty where there is nothing to say."""
+    name: str
+    role: str
+    time: str = ""
+    rate: str = ""
+    ratio: str = ""
+    exposed: str = ""
+    with_host: str = ""
+
+    def cells(self) -> List[str]:
+        """Without the role, which decides only what is shown."""
+        return [self.name, self.time, self.rate, self.ratio, self.exposed, self.with_host]
+
+
+COLUMNS = ("variant", "time, us", "TFLOP/s", "x GEMM only", "exposed, us", "x GEMM only, with the host")
+
+
+def microseconds(milliseconds: float) -> str:
+    """A time as the tables show it."""
+    return f"{1e3 * milliseconds:.1f}"
+
+
+def rate_text(result: Result) -> str:
+    """TFLOP/s of each GPU with the share of its peak; of communication alone the bus bandwidth."""
+    if "bus_gb_per_s" in result:
+        return f"{result['bus_gb_per_s']:.0f} GB/s"
+    if "tflops" not in result:
+        return ""
+    rate = f"{result['tflops']:.0f}" if result["tflops"] >= 10 else f"{result['tflops']:.2g}"
+    return f"{rate} ({result['percent_of_peak']:.0f} %)" if "percent_of_peak" in result else rate
+
+
+def row_of(result: Result, name: str, gemm_only: Optional[Result]) -> Row:
+    """The line of one result; `gemm_only` is the one of the same run."""
+    role = result.get("role", "")
+    if "device_ms" not in result:
+        return Row(name, role, result.get("status", "not measured"))
+    exposed = result.get("exposed_ms")
+    if exposed is None and "gemm_only_ms" in result:
+        exposed = result["device_ms"] - result["gemm_only_ms"]
+    host = ""
+    if gemm_only and role in ("gemm_only", "algorithm", "product") and "host_ms" in result and "host_ms" in gemm_only:
+        host = f"{result['host_ms'] / gemm_only['host_ms']:.3f}"
+    return Row(name, role, microseconds(result["device_ms"]), rate_text(result),
+               f"{result['ratio_to_gemm_only']:.3f}" if "ratio_to_gemm_only" in result else "",
+               microseconds(exposed) if exposed is not None else "", host)
+
+
+def run_rows(run: Run) -> List[Row]:
+    """One line for each variant of a chapter's run."""
+    results = [result for result in plain_results(run) if "role" in result]
+    gemm_only = next((result for result in results if result["role"] == "gemm_only"), None)
+    return [row_of(result, result["variant"], gemm_only) for result in results]
+
+
+def peer_rows(peer: Run) -> List[Row]:
+    """One line for each variant of a peer, GEMM only left out: the chapter has its own."""
+    return [row_of(result, f"{peer['peer']}: {result['variant']}", None) for result in peer["results"]
+            if result.get("role") != "gemm_only"]
+
+
+def section_fields(run: Run, section: str) -> Tuple[List[str], List[List[str]]]:
+    """Header and lines of a section's table: the fields of its results."""
+    results = [{name: value for name, value in result.items() if name != "section"}
+               for result in run["results"] if result.get("section") == section]
+    names = list(dict.fromkeys(name for result in results for name in result))
+    return [name.replace("_", " ") for name in names], \
+        [[field_text(result.get(name, "")) for name in names] for result in results]
+
+
+def field_text(value: Any) -> str:
+    """A field of a section: numbers with four digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
