@@ -1,4 +1,6 @@
 // Chapter 05: products on two streams in turns, so that the next one fills the last wave of the one before.
+#include <iostream>
+#include <string>
 #include <vector>
 
 #include "04_copy_engine/copy_engine_ring.cuh"
@@ -52,6 +54,8 @@ void run(const Options& options) {
     });
   });
   report.save();
+  const std::string context = backend::failure_context();
+  if (!context.empty()) std::cout << "\n" << context << "\n";
 }
 
 }  // namespace
