@@ -119,7 +119,7 @@ void DenseBench::print() const {
   const double peak = backend::peak_tflops(problem_.type());
   const char* modelled = backend::modelled_time() ? " (modelled)" : "";
   Table table({"", std::string("us") + modelled, "TFLOP/s", "% of peak", "x GEMM only", "exposed us",
-               "with the host us", "of 20 at once us"});
+               "with the host us", "of " + std::to_string(VariantTimes::calls_at_once()) + " at once us"});
   for (std::size_t i = 0; i < variants_.size(); ++i) {
     const Role role = variants_[i].role;
     const double ms = times_[i].device_ms.median;

@@ -124,8 +124,8 @@ TEST_P(RankTimingTest, VariantsAreTimedInTurnsAndAllRanksAgree) {
     std::vector<int> expected = {0, 1};
     for (int i = 0; i < kWarmup + kIterations; ++i) expected.insert(expected.end(), {0, 0, 1, 1});
     for (int i = 0; i < 3; ++i) {
-      expected.insert(expected.end(), VariantTimes::kBackToBack, 0);
-      expected.insert(expected.end(), VariantTimes::kBackToBack, 1);
+      expected.insert(expected.end(), VariantTimes::calls_at_once(), 0);
+      expected.insert(expected.end(), VariantTimes::calls_at_once(), 1);
     }
     EXPECT_EQ(calls, expected);
 
