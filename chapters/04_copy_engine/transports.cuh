@@ -140,14 +140,15 @@ class Transports {
   }
 
   void add_kernel(int blocks, const std::string& how_many) {
-    // 1024 threads a block: beside it, hardly any other block finds room on its multiprocessor.
-    list_.push_back(
-        {"copy kernel, " + how_many + " SMs", blocks, [this, blocks](int shards, cudaStream_t stream) {
-           while (shards-- > 0) {
-             copy_by_threads<<<blocks, 1024, 0, stream>>>(left(), outbox_.local(), quads_);
-             CUDA_CHECK(cudaGetLastError());
-           }
-         }});
+    // Up to 1024 threads a block: beside it, hardly any other block finds room on its multiprocessor.
+    const auto threads = static_cast<int>(std::clamp<std::int64_t>(quads_ / blocks / 32 * 32, 32, 1024));
+    list_.push_back({"copy kernel, " + how_many + " SMs", blocks,
+                     [this, blocks, threads](int shards, cudaStream_t stream) {
+                       while (shards-- > 0) {
+                         copy_by_threads<<<blocks, threads, 0, stream>>>(left(), outbox_.local(), quads_);
+                         CUDA_CHECK(cudaGetLastError());
+                       }
+                     }});
   }
 
   /// Half of each shard on each stream. If a GPU gave two copies to one peer two engines, this would be
