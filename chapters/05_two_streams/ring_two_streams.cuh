@@ -47,12 +47,13 @@ class RingTwoStreams {
       ring_.push(step);
       // [/task]
     }
-    // ---- Join: C is whole when both streams are through ---------------------------------------------------
+    // ---- Join: C is whole when both streams are through. The transfers are through long before: waited for
+    // last, they would cost a wait more after the last product.
+    ring_.end(stream);
     if (two) {
       CUDA_CHECK(cudaEventRecord(second_done_, second));
       CUDA_CHECK(cudaStreamWaitEvent(stream, second_done_));
     }
-    ring_.end(stream);
   }
 
   /// What `rank` of `ranks` moves in a call: what chapter 04's ring moves.
