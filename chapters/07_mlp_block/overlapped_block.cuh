@@ -2,9 +2,9 @@
 // 05's ring brings the tokens while the first product multiplies those that are here, chapter 06's all-to-all
 // takes the second product's rows away while it multiplies the next ones.
 //
-//   stream            normalise | products of step 0, 2, ... | activate | products of step 0, 2, ... |
-//   residual second stream               | products of step 1, 3, ... |          | products of step 1, 3, ...
-//   | transfer stream             | shards to the left         |          | chunks to their owners, sum|
+//   stream       normalise | products 0, 2, ...  | activate | products 0, 2, ...            | add X
+//   second                 | products 1, 3, ...  |          | products 1, 3, ...            |
+//   transfer               | shards to the left  |          | chunks to their owners, sum   |
 //
 // Nothing stands between the two but the activation: no barrier, no signal. What the second product reads,
 // this rank has computed itself. A rank that is through with the ring goes on to its chunks, and its owners'
