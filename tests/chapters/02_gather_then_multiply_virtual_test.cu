@@ -21,7 +21,7 @@ class OnVirtualGpus : public testing::Test {
 };
 
 TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
     vgpu::reset();
     vgpu::use_schedule(seed);
     SCOPED_TRACE("schedule " + std::to_string(seed));

@@ -24,7 +24,7 @@ class OnVirtualGpus : public testing::Test {
 };
 
 TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
     for (const int ranks : {2, 3, 8}) {
       vgpu::reset();
       vgpu::use_schedule(seed);

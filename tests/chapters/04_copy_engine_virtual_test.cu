@@ -22,7 +22,7 @@ using Ring = CopyEngineRing<__half>;
 using Problem = GatherProblem<__half>;
 
 TEST_F(OnVirtualGpus, BackToBackCallsAreRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
     for (const int ranks : {2, 3, 8}) {
       SCOPED_TRACE("schedule " + std::to_string(seed));
       vgpu::reset();
@@ -44,7 +44,7 @@ TEST_F(OnVirtualGpus, AHundredCallsFollowEachOtherInSeveralSchedules) {
 }
 
 TEST_F(OnVirtualGpus, TheCallerMayOverwriteAAfterTheCall) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
     vgpu::reset();
     vgpu::use_schedule(seed);
     run_ranks(2, [&](Rank& rank) {

@@ -29,7 +29,7 @@ constexpr Opening kOpenings[] = {Opening::kBefore, Opening::kBeside, Opening::kC
                                  Opening::kBarrierAfter};
 
 TEST_F(OnVirtualGpus, BackToBackCallsAreRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
     for (const int ranks : {2, 3, 8}) {
       SCOPED_TRACE("schedule " + std::to_string(seed));
       vgpu::reset();
@@ -70,7 +70,7 @@ void expect_to_start_after_the_stream(More... more) {
 }
 
 TEST_F(OnVirtualGpus, BothStreamsStartAfterTheCallersAndEndBeforeIt) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
     SCOPED_TRACE("schedule " + std::to_string(seed));
     vgpu::reset();
     vgpu::use_schedule(seed);

@@ -21,7 +21,7 @@ class OnVirtualGpus : public testing::Test {
 };
 
 TEST_F(OnVirtualGpus, AreRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
     SCOPED_TRACE("schedule " + std::to_string(seed));
     const int ranks = seed % 2 == 0 ? 3 : 8;
     const MatmulShape shape = {19, 21, 11};

@@ -16,7 +16,7 @@ class OnVirtualGpus : public testing::Test {
 };
 
 TEST_F(OnVirtualGpus, OverlappedIsRightInTwentySchedulesBackToBack) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
     for (const int ranks : {2, 3, 8}) {
       vgpu::reset();
       vgpu::use_schedule(seed);
@@ -27,7 +27,7 @@ TEST_F(OnVirtualGpus, OverlappedIsRightInTwentySchedulesBackToBack) {
 }
 
 TEST_F(OnVirtualGpus, OthersAreRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
     vgpu::reset();
     vgpu::use_schedule(seed);
     SCOPED_TRACE("schedule " + std::to_string(seed));
