@@ -22,8 +22,8 @@ namespace overlap {
 
 /// y = a + b x.
 struct Line {
-  double a = 0;
-  double b = 0;
+  double a = 0;  ///< y at x = 0
+  double b = 0;  ///< what each unit of x adds
 };
 
 /// The line with the least sum of squares of relative errors, ((a + b x - y) / y)^2. (Absolute errors would

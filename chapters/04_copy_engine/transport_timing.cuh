@@ -21,8 +21,8 @@ namespace overlap {
 
 /// Milliseconds from the common start on the slowest rank, medians. What did not run is 0.
 struct SideBySide {
-  double product_ms = 0;
-  double transfer_ms = 0;
+  double product_ms = 0;   ///< until the last product is through
+  double transfer_ms = 0;  ///< until the last transfer is through
 };
 
 /// Times a transfer and a product on two streams.

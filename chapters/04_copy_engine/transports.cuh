@@ -27,7 +27,7 @@ namespace overlap {
 
 /// What a thread copies at a time: the most that one instruction loads.
 struct alignas(16) Quad {
-  std::uint32_t words[4];
+  std::uint32_t words[4];  ///< 16 bytes, of whatever type
 };
 
 /// A copy by multiprocessors: threads load from their own GPU and store over the link. Any grid; neighbouring
@@ -40,8 +40,8 @@ __global__ void copy_by_threads(Quad* to, const Quad* from, std::int64_t quads) 
 
 /// One way to send.
 struct Transport {
-  static constexpr int kUnknown = -1;
-  std::string name;
+  static constexpr int kUnknown = -1;  ///< a number of multiprocessors that nobody tells
+  std::string name;                    ///< for the tables
   int multiprocessors;  ///< that it keeps from a product: 0 for copy engines, kUnknown if NCCL decides
   /// Enqueues that many sends of the shard, one after the other, on `stream` or on streams that it waits for.
   std::function<void(int shards, cudaStream_t stream)> send;

@@ -20,8 +20,9 @@ namespace overlap {
 /// The rows of a result [m, n] by their owners. Chunk j is what rank j wants of it; the chunks differ by at
 /// most one row.
 struct Chunks {
-  std::int64_t m, n;
-  int ranks;
+  std::int64_t m;  ///< rows of the whole result
+  std::int64_t n;  ///< its columns
+  int ranks;       ///< owners
 
   /// The rows of chunk `owner` in the whole result.
   Range rows(int owner) const { return balanced_share(m, ranks, owner); }

@@ -31,9 +31,9 @@ inline Accumulation accumulation_of(std::string_view variant, ElementType type, 
 
 /// Errors of all elements on all ranks, against the sums in f32.
 struct Errors {
-  double largest = 0;
-  double root_mean_square = 0;
-  double bound = 0;  ///< the largest error that any element may have: proven, see tolerance.hpp
+  double largest = 0;           ///< of any element, absolute
+  double root_mean_square = 0;  ///< over all elements, absolute
+  double bound = 0;             ///< the largest error that any element may have: proven, see tolerance.hpp
 };
 
 /// The errors of what C holds, after problem.fill_normal() and a run. Collective.

@@ -14,7 +14,7 @@ namespace overlap {
 /// memory system is asked for whole 128-byte lines by every eight threads.
 template <typename T, int kElements>
 struct alignas(16) Pack {
-  T values[kElements];
+  T values[kElements];  ///< neighbours in memory
 };
 
 /// Elements of T in 16 bytes.

@@ -16,6 +16,7 @@ struct MlpCost {
   std::int64_t
       workspace;  ///< bytes of what else lies between the steps: operands and results of products, slots
 
+  /// Equal in all members.
   bool operator==(const MlpCost&) const = default;
 };
 

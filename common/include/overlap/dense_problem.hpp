@@ -53,7 +53,7 @@ class DenseProblem {
   std::uint64_t seed_;
 
  protected:
-  std::uint64_t seed() const { return seed_; }
+  std::uint64_t seed() const { return seed_; }  ///< of A; B has the next one
 };
 
 /// C = A B, where rank r has rows of A and columns of B, and wants its columns of C: A[m_r, k], B[k, n_r],
@@ -112,7 +112,7 @@ class ScatterProblem : public DenseProblem {
   /// After fill_normal(): the rank's rows of C as one product with sums and result in f32 has them, and the
   /// norms that bound errors (tolerance.hpp).
   const std::vector<double>& reference() const { return expected_; }
-  const MatmulNorms& norms() const { return norms_; }
+  const MatmulNorms& norms() const { return norms_; }  ///< see reference()
 
  private:
   Shard x_shard() const;

@@ -21,8 +21,9 @@ class NcclMemory {
   NcclMemory(const NcclMemory&) = delete;
   NcclMemory& operator=(const NcclMemory&) = delete;
 
+  /// The memory on this rank's GPU.
   void* data() const { return window_memory_ != nullptr ? window_memory_ : plain_.data(); }
-  ncclComm* communicator() const { return communicator_; }
+  ncclComm* communicator() const { return communicator_; }  ///< for its collectives
 
  private:
   void release() noexcept;

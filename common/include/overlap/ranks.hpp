@@ -56,8 +56,8 @@ class Rank {
   /// second one for products that overlap those of the first, and two of high priority for transfers.
   /// Algorithms that run one after the other share them, so that eight ranks fit on one GPU (kMaxStreams).
   cudaStream_t stream();
-  cudaStream_t second_stream();
-  cudaStream_t transfer_stream(int i = 0);  ///< i is 0 or 1; throws std::out_of_range
+  cudaStream_t second_stream();             ///< see stream()
+  cudaStream_t transfer_stream(int i = 0);  ///< see stream(); i is 0 or 1, else std::out_of_range
   /// Its communicator of all ranks, made at the first call, which is collective; one for copy engines and one
   /// for all other modes. Throws Skip if ranks share a GPU, or where the mode cannot be had.
   ncclComm* nccl(NcclMode mode = NcclMode::kPlain);

@@ -44,7 +44,8 @@ struct TimedVariant {
   std::function<void(cudaStream_t stream)> enqueue;
   /// Called before and after the last call (of a variant that runs several times in a round: each call of the
   /// last round) that is timed on the GPUs, if they are set: to poison its result, and to look at it.
-  std::function<void()> before_last = {}, after_last = {};
+  std::function<void()> before_last = {};
+  std::function<void()> after_last = {};  ///< see before_last
 };
 
 /// Times of one variant, in milliseconds; the same on all ranks.

@@ -12,8 +12,8 @@ namespace overlap {
 
 /// The part of C that one thread block computes.
 struct Tile {
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
+  std::int64_t rows = 0;     ///< of C
+  std::int64_t columns = 0;  ///< of C
 
   /// Equal in both sizes.
   bool operator==(const Tile&) const = default;
