@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "overlap/backend.hpp"
 #include "overlap/dense_problem.hpp"
 #include "overlap/error.hpp"
 #include "overlap/ranks.hpp"
@@ -99,8 +98,8 @@ void expect_all_right(int ranks, const std::vector<MatmulShape>& shapes, std::ui
   }
 }
 
-/// How many random schedules a test runs: with the race detector, which finds a race in any of them, a few.
-inline std::uint64_t schedules() { return backend::race_detector() ? 4 : 20; }
+/// How many random schedules a test runs.
+inline std::uint64_t schedules() { return 20; }
 
 /// The sizes that every chapter on dense products must stand: even and uneven ones, smaller than the number
 /// of ranks, not a multiple of anything.
@@ -109,10 +108,8 @@ inline std::vector<MatmulShape> dense_shapes() {
           {1, 129, 64}, {100, 1, 3},  {5, 3, 7},    {64, 48, 1}};
 }
 
-/// `count` random sizes of 1 to 70, drawn from the seed. An eighth of them with the race detector, which
-/// makes a run many times as long, and finds a race whatever the size.
+/// `count` random sizes of 1 to 70, drawn from the seed.
 inline std::vector<MatmulShape> random_shapes(int count, unsigned seed) {
-  if (backend::race_detector()) count = (count + 7) / 8;
   std::mt19937 random(seed);
   const auto size = [&random] { return static_cast<std::int64_t>(1 + random() % 70); };
   std::vector<MatmulShape> shapes;
