@@ -148,9 +148,9 @@ void run_ranks(int ranks, const std::function<void(Rank&)>& program) {
     throw std::invalid_argument("run_ranks: " + std::to_string(ranks) + " ranks; 1 to 16 are possible");
   int gpus = 0;
   CUDA_CHECK(cudaGetDeviceCount(&gpus));
-  // All on one GPU, not some on each: streams of a GPU share the queues of its copy engines, so a copy to
-  // another GPU that waits for its rank's turn holds up those of other ranks (seen with 3 ranks on 2 GPUs,
-  // which then waited for each other). Copies within a GPU do not pass there.
+  // All on one GPU, not some on each: with 3 and with 8 ranks on 2 GPUs, ranks that shared a GPU waited for
+  // each other for ever, and with all of them on one GPU never. Most likely copies to another GPU queue up
+  // behind those of other ranks; copies within a GPU take another way.
   const bool share = ranks > gpus;
   const std::unique_ptr<Team> team = Team::make(ranks, share ? 1 : ranks);
   team->slots.resize(static_cast<std::size_t>(ranks));

@@ -27,9 +27,7 @@ class CommandLineTest(ProgramTestCase):
             ("--only", "ring"): "--only: 'ring'",
             ("--gpus", "17"): "--gpus: 17 is not between 1 and 16",
         }
-        for arguments, sentence in cases.items():
-            with self.subTest(arguments):
-                self.assertEqual(self.assert_fails(2, arguments, sentence).stdout, "")
+        self.assert_refused(cases)
 
     def test_modes_of_nccl(self) -> None:
         for mode, variant in MODES.items():

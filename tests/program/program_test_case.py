@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
-from typing import Sequence
+from typing import Mapping, Sequence
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 MACHINES = REPOSITORY / "common" / "virtual_gpu" / "machines"
@@ -48,6 +48,12 @@ class ProgramTestCase(unittest.TestCase):
         self.assertIn(len(result.stderr.splitlines()), (1, 2), result.stderr)
         self.assertEqual(sorted(self.folder.rglob("*")), before, "files were left behind")
         return result
+
+    def assert_refused(self, cases: Mapping[Sequence[str], str]) -> None:
+        """Command lines that cannot be used, each with the sentence that says why; nothing is printed as a result."""
+        for arguments, sentence in cases.items():
+            with self.subTest(arguments):
+                self.assertEqual(self.assert_fails(2, arguments, sentence).stdout, "")
 
     def machine(self, **changes) -> str:
         """A machine description like the default one but for the changes: memory_mib=1, gpus=2. Its path."""
