@@ -1,6 +1,10 @@
-# overlap_add_chapter(NN_name): the program of chapters/NN_name, as bin/NN_name. The tests take the chapters' names from
-# the global property OVERLAP_CHAPTERS.
+# overlap_add_chapter(NN_name [SPARSE]): the program of chapters/NN_name, as bin/NN_name. The tests take the chapters'
+# names from the global property OVERLAP_CHAPTERS; those on sparse gradients, whose options are other ones, are also in
+# OVERLAP_SPARSE_CHAPTERS.
 function(overlap_add_chapter name)
+  if("SPARSE" IN_LIST ARGN)
+    set_property(GLOBAL APPEND PROPERTY OVERLAP_SPARSE_CHAPTERS ${name})
+  endif()
   set_property(GLOBAL APPEND PROPERTY OVERLAP_CHAPTERS ${name})
   _overlap_chapter_program(${name} ${PROJECT_SOURCE_DIR}/chapters ${name})
   target_link_libraries(${name} PRIVATE overlap_warnings)
