@@ -47,7 +47,7 @@ __global__ void sum_entries(const T* values, const std::int32_t* sorted, const s
       float sum = static_cast<float>(values[entries[0] * features + feature]);
       for (std::int32_t i = 1; i < lengths[row]; ++i)
         sum += static_cast<float>(values[entries[i] * features + feature]);
-      values_out[row * features + feature] = from_float<T>(sum);
+      values_out[row * features + feature] = static_cast<T>(sum);
     }
   }
 }
