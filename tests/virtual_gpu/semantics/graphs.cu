@@ -166,10 +166,16 @@ TEST_F(GraphsTest, LaunchesAreInTheOrderOfTheirStream) {
 // API, cudaGraphLaunch: "Each launch is ordered behind both any previous work in stream and any previous
 // launches of graphExec."
 TEST_F(GraphsTest, LaunchesOfOneExecutableDoNotOverlap) {
-  const DeviceArray<int> sum(1);
+  const DeviceArray<int> sum(1), seen(1);
   const Stream first, second;
+  const Event fork, join;
   Graph graph;
-  graph.capture(first, [&] { increment_late<<<1, 1, 0, first>>>(sum.data()); });
+  graph.capture(first, [&] {  // the next launch must not begin before the second branch has ended, either
+    copy_one<<<1, 1, 0, first>>>(seen.data(), sum.data());
+    order(second, first, fork);
+    increment_late<<<1, 1, 0, second>>>(sum.data());
+    order(first, second, join);
+  });
   const Executable executable(graph);
   for (int i = 0; i < 3; ++i) {
     CUDA_OK(cudaGraphLaunch(executable, first));
@@ -178,6 +184,7 @@ TEST_F(GraphsTest, LaunchesOfOneExecutableDoNotOverlap) {
   CUDA_OK(cudaStreamSynchronize(first));
   CUDA_OK(cudaStreamSynchronize(second));
   EXPECT_EQ(sum.value(), 6);
+  EXPECT_EQ(seen.value(), 5);
 }
 
 TEST_F(GraphsTest, EventsAfterTheLaunchCoverTheGraph) {
