@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <iostream>
@@ -53,6 +54,8 @@ class SparseBench {
     std::function<std::vector<Phase>()> phases = {};
     /// How many rows found no place in any call so far; may be empty.
     std::function<int()> lost_rows = {};
+    /// What its result has of rows that add up to zero.
+    ZeroRows zero_rows = ZeroRows::kKept;
   };
 
   /// For the options' variants, on `data`, which outlives it.
@@ -72,7 +75,8 @@ class SparseBench {
                          const Index* indices, const T* values, std::int64_t entries,
                          cudaStream_t stream) { return algorithm->run(indices, values, entries, stream); },
               .phases = [algorithm] { return algorithm->phases(); },
-              .lost_rows = [algorithm, stream = rank_.stream()] { return algorithm->lost_rows(stream); }};
+              .lost_rows = [algorithm, stream = rank_.stream()] { return algorithm->lost_rows(stream); },
+              .zero_rows = DropsZeroRows<Algorithm<Index, T>> ? ZeroRows::kDropped : ZeroRows::kKept};
     });
   }
 
@@ -122,8 +126,8 @@ class SparseBench {
 };
 
 /// The program of a chapter on sparse gradients. On each rank: makes a SparseBench of the options' types,
-/// calls add(bench), verifies, times, prints and saves, and calls finish(bench). Both are generic: their
-/// argument is a SparseBench<Index, T>&.
+/// calls add(bench), verifies, times, prints and saves, and calls finish(bench), or finish(bench, report) if
+/// it takes that: rank 0 may add results of its own. Both are generic: `bench` is a SparseBench<Index, T>&.
 template <typename Add, typename Finish>
 void run_sparse_chapter(const ChapterInfo& chapter, const Options& options, const Add& add,
                         const Finish& finish) {
@@ -139,7 +143,11 @@ void run_sparse_chapter(const ChapterInfo& chapter, const Options& options, cons
         bench.time();
         bench.print();
         bench.save(report);
-        finish(bench);
+        if constexpr (std::invocable<const Finish&, decltype(bench)&, Report&>) {
+          finish(bench, report);
+        } else {
+          finish(bench);
+        }
       });
     });
   });
