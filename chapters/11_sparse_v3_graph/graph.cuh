@@ -2,8 +2,8 @@
 // call. A graph keeps what it was recorded with: the addresses, the sizes and the number of its kernels. So
 // it works on lists of fixed length, whose ends are filled up with numbers that are no rows.
 //
-// Source: "Sparse All-Reduce in PyTorch" (Speechmatics), "v3: CUDA Graphs", here with two capacities where the
-// article has one.
+// Source: "Sparse All-Reduce in PyTorch" (Speechmatics), "v3: CUDA Graphs", here with two capacities where
+// the article has one.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -33,16 +33,16 @@ struct SparseCapacity {
   /// Equal in both.
   bool operator==(const SparseCapacity&) const = default;
 
-  /// Room for every gradient of that shape on so many ranks: capG is P times capL, but no more than the table.
-  /// Each is 1 at least, since no kernel has 0 blocks.
+  /// Room for every gradient of that shape on so many ranks: capG is P times capL, but no more than the
+  /// table. Each is 1 at least, since no kernel has 0 blocks.
   static SparseCapacity of(SparseShape shape, int ranks) {
     const std::int64_t local = std::max<std::int64_t>(shape.entries, 1);
     return {local, std::max<std::int64_t>(std::min(shape.rows, ranks * local), 1)};
   }
 };
 
-/// The bytes that pads consist of. In a number with a sign both are negative, which no row is. They differ: if
-/// they did not, the free places of one list would be found in the other.
+/// The bytes that pads consist of. In a number with a sign both are negative, which no row is. They differ:
+/// if they did not, the free places of one list would be found in the other.
 inline constexpr int kLocalPad = 0xFF, kGlobalPad = 0xFE;
 
 /// list[i] = value, for all i < count.
@@ -65,8 +65,8 @@ __global__ void gather_rows(const T* values, const std::int32_t* sources, std::i
   // [/task]
 }
 
-/// Adds to `lost` the local rows that no global one comes from, and the places, among all `capacity` ones, that
-/// come from a row which is not theirs. `dummy` means: from no row.
+/// Adds to `lost` the local rows that no global one comes from, and the places, among all `capacity` ones,
+/// that come from a row which is not theirs. `dummy` means: from no row.
 template <SparseIndex Index, Floating T>
 __global__ void count_lost(SparseRows<Index, T> local, SparseRows<Index, T> global,
                            const std::int32_t* sources, std::int64_t capacity, std::int32_t dummy,
@@ -104,21 +104,25 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
     rank.synchronize(rank.stream());
   }
 
-  SparseCapacity capacity() const { return capacity_; }         ///< as given
-  std::size_t graph_nodes() const { return graph_.nodes(); }    ///< kernels in the graph
-  double recording_ms() const { return recording_ms_; }         ///< to record and instantiate it, once
-  const T* dummy_row() const { return local_values_.data() + this->elements(capacity_.local); }  ///< [F], zeros
+  SparseCapacity capacity() const { return capacity_; }       ///< as given
+  std::size_t graph_nodes() const { return graph_.nodes(); }  ///< kernels in the graph
+  double recording_ms() const { return recording_ms_; }       ///< to record and instantiate it, once
+  const T* dummy_row() const {
+    return local_values_.data() + this->elements(capacity_.local);
+  }  ///< [F], zeros
 
  protected:
-  // ---- Before step 3: is there room? -----------------------------------------------------------------------
-  // The arguments are the same on all ranks. If each looked at its own count instead, one would throw, and the
-  // others would wait in the all-reduce for ever.
+  // ---- Before step 3: is there room?
+  // ----------------------------------------------------------------------- The arguments are the same on all
+  // ranks. If each looked at its own count instead, one would throw, and the others would wait in the
+  // all-reduce for ever.
   void require_room(std::int64_t most_local, std::int64_t global) const override {
     SparseAllReduce<Index, T>::require_room(most_local, global);
     const auto refuse = [](const std::string& what, std::int64_t capacity) {
       throw SparseInputError(what + ", and the graph was recorded for " + std::to_string(capacity));
     };
-    if (most_local > capacity_.local) refuse(std::to_string(most_local) + " rows of one rank", capacity_.local);
+    if (most_local > capacity_.local)
+      refuse(std::to_string(most_local) + " rows of one rank", capacity_.local);
     if (global > capacity_.global) refuse(std::to_string(global) + " different rows", capacity_.global);
   }
 
@@ -139,7 +143,8 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
                       cudaStream_t) override {}
 
  private:
-  // ---- Once: the graph ---------------------------------------------------------------------------------------
+  // ---- Once: the graph
+  // ---------------------------------------------------------------------------------------
   Graph record(cudaStream_t stream) {
     // Pads everywhere: the two launches before the first call then find no row.
     CUDA_CHECK(cudaMemsetAsync(local_indices_.data(), kLocalPad, local_indices_.bytes(), stream));
@@ -176,7 +181,8 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
     // [/task]
   }
 
-  // ---- Each call, first: what the graph reads ----------------------------------------------------------------
+  // ---- Each call, first: what the graph reads
+  // ----------------------------------------------------------------
   void refill(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global, cudaStream_t stream) {
     refill(local_indices_, local.indices, local.count, kLocalPad, stream);
     refill(global_indices_, global.indices, global.count, kGlobalPad, stream);
@@ -189,19 +195,18 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
     copy(list.data(), indices, static_cast<std::size_t>(count), stream);
     // [task tail: what stands behind the list, if the last call's was longer?]
     const std::size_t rest = list.size() - static_cast<std::size_t>(count);
-    if (rest > 0)
-      CUDA_CHECK(cudaMemsetAsync(list.data() + count, pad, rest * sizeof(Index), stream));
+    if (rest > 0) CUDA_CHECK(cudaMemsetAsync(list.data() + count, pad, rest * sizeof(Index), stream));
     // [/task]
   }
 
   template <typename U>
   static void copy(U* to, const U* from, std::size_t count, cudaStream_t stream) {
-    if (count > 0)
-      CUDA_CHECK(cudaMemcpyAsync(to, from, count * sizeof(U), cudaMemcpyDeviceToDevice, stream));
+    if (count > 0) CUDA_CHECK(cudaMemcpyAsync(to, from, count * sizeof(U), cudaMemcpyDeviceToDevice, stream));
   }
 
-  // ---- Each call, last: the rows -----------------------------------------------------------------------------
-  // Not in the graph, where it would have to write capG rows: here it writes just those that there are.
+  // ---- Each call, last: the rows
+  // ----------------------------------------------------------------------------- Not in the graph, where it
+  // would have to write capG rows: here it writes just those that there are.
   void gather(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global, T* global_values,
               cudaStream_t stream) {
     const auto most = static_cast<unsigned>(std::min<std::int64_t>(global.count, 65536));
@@ -223,8 +228,7 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
     for (const SparseCapacity& other : rank.exchange(capacity)) {
       if (std::min(other.local, other.global) < 1 || std::max(other.local, other.global) > INT32_MAX - 1)
         throw std::invalid_argument("a graph's capacities are between 1 and 2^31 - 2");
-      if (other != capacity)
-        throw std::invalid_argument("the ranks have graphs of different capacities");
+      if (other != capacity) throw std::invalid_argument("the ranks have graphs of different capacities");
     }
     return capacity;
   }
