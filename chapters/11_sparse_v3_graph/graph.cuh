@@ -45,10 +45,10 @@ struct SparseCapacity {
 /// if they did not, the free places of one list would be found in the other.
 inline constexpr int kLocalPad = 0xFF, kGlobalPad = 0xFE;
 
-/// list[i] = value, for all i < count.
-inline __global__ void fill_list(std::int32_t* list, std::int64_t count, std::int32_t value) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (i < count) list[i] = value;
+/// sources[g] = dummy, for all g < count.
+__global__ void reset_sources(std::int32_t* sources, std::int64_t count, std::int32_t dummy) {
+  const std::int64_t g = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (g < count) sources[g] = dummy;
 }
 
 /// values_out[g] = values[sources[g]], for all g < count. A block takes a row after the other, a thread every
@@ -95,29 +95,43 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
         capacity_(checked(rank, capacity)),
         local_indices_(rank.device(), static_cast<std::size_t>(capacity.local)),
         global_indices_(rank.device(), static_cast<std::size_t>(capacity.global)),
-        counters_(rank.device(), local_indices_.size()),
+        steps_(rank.device(), local_indices_.size()),
         flags_(rank.device(), global_indices_.size()),
         sources_(rank.device(), global_indices_.size()),
         local_values_(rank.device(), this->elements(capacity.local + 1)),
         graph_(record(rank.stream())) {
     graph_.launch(rank.stream());  // the first launch is a slow one: it takes the nodes to the GPU
     rank.synchronize(rank.stream());
+    graph_bytes_ -= std::min(graph_bytes_, free_memory());
+  }
+
+  /// What one call costs a rank. The search takes as long as its capacities are large, whatever it is given.
+  /// One launch: the graph is one, of 2 capL + 1 kernels.
+  static SparseCost cost(const SparseCall& call, SparseCapacity capacity) {
+    SparseCost cost = frame_cost<Index, T>(call);
+    const auto number = static_cast<std::int64_t>(sizeof(std::int32_t));
+    const auto index = static_cast<std::int64_t>(sizeof(Index)), value = static_cast<std::int64_t>(sizeof(T));
+    cost.extra_bytes = capacity.local * (index + number) +
+                       capacity.global * (index + std::int64_t{sizeof(char)}) +
+                       (capacity.local + 1) * call.features * value;
+    if (call.global == 0) return cost;
+    cost.comparisons = capacity.local * capacity.global;
+    cost.launches = 1;
+    return cost;
   }
 
   SparseCapacity capacity() const { return capacity_; }       ///< as given
   std::size_t graph_nodes() const { return graph_.nodes(); }  ///< kernels in the graph
   double recording_ms() const { return recording_ms_; }       ///< to record and instantiate it, once
-  const T* dummy_row() const {
-    return local_values_.data() + this->elements(capacity_.local);
-  }  ///< [F], zeros
+  std::size_t graph_bytes() const { return graph_bytes_; }    ///< that it takes of the GPU's memory
+  /// On the GPU, [F]: zeros, whatever was called.
+  const T* dummy_row() const { return local_values_.data() + this->elements(capacity_.local); }
 
  protected:
-  // ---- Before step 3: is there room?
-  // ----------------------------------------------------------------------- The arguments are the same on all
-  // ranks. If each looked at its own count instead, one would throw, and the others would wait in the
-  // all-reduce for ever.
+  // ---- Before step 3: is there room? --------------------------------------------------------------------
+  // The arguments are the same on all ranks. If each looked at its own count instead, one would throw, and
+  // the others would wait in the all-reduce for ever.
   void require_room(std::int64_t most_local, std::int64_t global) const override {
-    SparseAllReduce<Index, T>::require_room(most_local, global);
     const auto refuse = [](const std::string& what, std::int64_t capacity) {
       throw SparseInputError(what + ", and the graph was recorded for " + std::to_string(capacity));
     };
@@ -143,13 +157,13 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
                       cudaStream_t) override {}
 
  private:
-  // ---- Once: the graph
-  // ---------------------------------------------------------------------------------------
+  // ---- Once: the graph ----------------------------------------------------------------------------------
   Graph record(cudaStream_t stream) {
     // Pads everywhere: the two launches before the first call then find no row.
     CUDA_CHECK(cudaMemsetAsync(local_indices_.data(), kLocalPad, local_indices_.bytes(), stream));
     CUDA_CHECK(cudaMemsetAsync(global_indices_.data(), kGlobalPad, global_indices_.bytes(), stream));
-    write_places<<<blocks(capacity_.local), kCoalesceThreads, 0, stream>>>(counters_.data(), capacity_.local);
+    write_numbers<<<search_blocks(capacity_.local), kSearchThreads, 0, stream>>>(steps_.data(),
+                                                                                 capacity_.local);
     CUDA_CHECK(cudaGetLastError());
     // [task dummy: which values has a row that this rank does not have?]
     CUDA_CHECK(cudaMemsetAsync(local_values_.data() + this->elements(capacity_.local), 0,
@@ -157,32 +171,32 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
     // [/task]
     search(1, stream);  // loads the kernels: a capture is no place for that
     this->rank().synchronize(stream);
+    graph_bytes_ = free_memory();
     const HostTimer timer;
     Graph graph = Graph::capture(stream, [&] { search(capacity_.local, stream); });
     recording_ms_ = timer.milliseconds();
     return graph;
   }
 
-  /// sources_[g] = j where the g-th global row is the j-th local one, for so many local rows, else the dummy
-  /// row's number. Kernels only, no waits, and the same ones whatever the lists hold: this can be recorded.
-  void search(std::int64_t local_rows, cudaStream_t stream) {
-    const std::int64_t places = capacity_.global;
-    fill_list<<<blocks(places), kCoalesceThreads, 0, stream>>>(sources_.data(), places, dummy());
+  /// sources_[g] = j where the g-th global row is the j-th local one, for so many local rows; the dummy row's
+  /// number everywhere else. Kernels only, and the same ones whatever the lists hold: this can be recorded.
+  void search(std::int64_t rounds, cudaStream_t stream) {
+    reset_sources<<<search_blocks(capacity_.global), kSearchThreads, 0, stream>>>(sources_.data(),
+                                                                                  capacity_.global, dummy());
     CUDA_CHECK(cudaGetLastError());
-    // [task record: what is enqueued for each local row, and where does a kernel find the row's number?]
-    for (std::int64_t row = 0; row < local_rows; ++row) {
-      mark_equal<<<blocks(places), kCoalesceThreads, 0, stream>>>(global_indices_.data(), places,
-                                                                  local_indices_.data() + row, flags_.data());
-      CUDA_CHECK(cudaGetLastError());
-      write_where<<<blocks(places), kCoalesceThreads, 0, stream>>>(flags_.data(), places,
-                                                                   counters_.data() + row, sources_.data());
-      CUDA_CHECK(cudaGetLastError());
-    }
+    // [task record: over which lists does version 2's loop run, if it is recorded for all calls to come?]
+    enqueue_where_loop<Index>({.local = local_indices_.data(),
+                               .local_count = rounds,
+                               .global = global_indices_.data(),
+                               .global_count = capacity_.global,
+                               .steps = steps_.data(),
+                               .flags = flags_.data(),
+                               .sources = sources_.data()},
+                              stream);
     // [/task]
   }
 
-  // ---- Each call, first: what the graph reads
-  // ----------------------------------------------------------------
+  // ---- Each call, first: what the graph reads -----------------------------------------------------------
   void refill(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global, cudaStream_t stream) {
     refill(local_indices_, local.indices, local.count, kLocalPad, stream);
     refill(global_indices_, global.indices, global.count, kGlobalPad, stream);
@@ -204,24 +218,25 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
     if (count > 0) CUDA_CHECK(cudaMemcpyAsync(to, from, count * sizeof(U), cudaMemcpyDeviceToDevice, stream));
   }
 
-  // ---- Each call, last: the rows
-  // ----------------------------------------------------------------------------- Not in the graph, where it
-  // would have to write capG rows: here it writes just those that there are.
+  // ---- Each call, last: the rows ------------------------------------------------------------------------
+  // Not in the graph, where it would have to write capG rows: here it writes just those that there are.
   void gather(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global, T* global_values,
               cudaStream_t stream) {
     const auto most = static_cast<unsigned>(std::min<std::int64_t>(global.count, 65536));
     gather_rows<<<most, kCoalesceThreads, 0, stream>>>(local_values_.data(), sources_.data(), global.count,
                                                        this->shape().features, global_values);
     CUDA_CHECK(cudaGetLastError());
-    count_lost<<<blocks(capacity_.global), kCoalesceThreads, 0, stream>>>(
+    count_lost<<<search_blocks(capacity_.global), kSearchThreads, 0, stream>>>(
         local, global, sources_.data(), capacity_.global, dummy(), this->lost());
     CUDA_CHECK(cudaGetLastError());
   }
 
   std::int32_t dummy() const { return static_cast<std::int32_t>(capacity_.local); }
 
-  static unsigned blocks(std::int64_t threads) {
-    return static_cast<unsigned>((threads + kCoalesceThreads - 1) / kCoalesceThreads);
+  static std::size_t free_memory() {
+    std::size_t free = 0, total = 0;
+    CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    return free;
   }
 
   static SparseCapacity checked(Rank& rank, SparseCapacity capacity) {
@@ -235,11 +250,12 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
 
   SparseCapacity capacity_;
   DeviceBuffer<Index> local_indices_, global_indices_;  // [capL], [capG], pads included
-  DeviceBuffer<std::int32_t> counters_;                 // [capL]: 0, 1, 2, ...
+  DeviceBuffer<std::int32_t> steps_;                    // [capL]: 0, 1, 2, ...
   DeviceBuffer<char> flags_;                            // [capG]
   DeviceBuffer<std::int32_t> sources_;                  // [capG]: local rows, or the dummy
   DeviceBuffer<T> local_values_;                        // [capL + 1, F]; the dummy row is the last
   double recording_ms_ = 0;
+  std::size_t graph_bytes_ = 0;
   Graph graph_;
 };
 

@@ -2,15 +2,15 @@
 // lengths, of which a graph knows nothing.
 #include "11_sparse_v3_graph/graph.cuh"
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
+#include "11_sparse_v3_graph/lengths.cuh"
 #include "overlap/chapter.hpp"
-#include "overlap/error.hpp"
 #include "overlap/report.hpp"
 #include "overlap/sparse_bench.hpp"
 
@@ -45,14 +45,17 @@ void report_recording(Rank& rank, const GraphAllReduce<Index, T>& graph, Report&
   const double ms = *std::max_element(all_ms.begin(), all_ms.end());
   if (rank.id() != 0) return;
   const auto [local, global] = graph.capacity();
-  std::cout << "\nv3_graph: " << graph.graph_nodes() << " kernels recorded and instantiated once, in "
-            << fixed(ms, 3) << " ms; room for " << local << " rows of a rank and " << global
-            << " different ones\n";
+  std::cout << "v3_graph: room for " << local << " rows of a rank and " << global << " different ones; "
+            << graph.graph_nodes() << " kernels, recorded and instantiated once in " << fixed(ms, 3) << " ms";
+  if (graph.graph_bytes() > 0)  // not on virtual GPUs
+    std::cout << ", which take " << fixed(static_cast<double>(graph.graph_bytes()) / (1 << 20), 0) << " MiB";
+  std::cout << "\n";
   report.add_result({{"section", std::string("graph")},
                      {"gpus", std::int64_t{rank.size()}},
                      {"nodes", static_cast<std::int64_t>(graph.graph_nodes())},
                      {"local_capacity", local},
                      {"global_capacity", global},
+                     {"graph_bytes", static_cast<std::int64_t>(graph.graph_bytes())},
                      {"recording_ms", ms}});
 }
 

@@ -1,5 +1,5 @@
-// Chapter 11 on any GPUs: right for every distribution, type and number of ranks, whatever the call before has
-// left in the graph's lists, up to the last free place of its capacities and not beyond.
+// Chapter 11 on any GPUs: right for every distribution, type and number of ranks, whatever the call before
+// has left in the graph's lists, up to the last free place of its capacities and not beyond.
 #include "11_sparse_v3_graph/graph.cuh"
 
 #include <gtest/gtest.h>
@@ -56,18 +56,21 @@ SparseData lists_of(SparseShape shape, int ranks, const std::function<std::int64
   return SparseData(shape, std::move(entries), seed);
 }
 
-// A call leaves its row numbers and values in the graph's lists. The short call's rows are among the long one's,
-// but on other ranks: what is left would be found, and added.
+// A call leaves its row numbers and values in the graph's lists. The short call's rows are among the long
+// one's, but on other ranks: what is left would be found, and added.
 TEST_P(OnRanks, ALongCallLeavesNothingToAShortOne) {
   const int ranks = GetParam();
   const SparseShape shape{200, 3, 40};
   const auto all = [&](std::int64_t count) {
-    return lists_of(shape, ranks, [=](int) { return count; }, 1);
+    return lists_of(
+        shape, ranks, [=](int) { return count; }, 1);
   };
   const auto apart = [&](std::int64_t count) {
-    return lists_of(shape, ranks, [=](int) { return count; }, ranks + 1);
+    return lists_of(
+        shape, ranks, [=](int) { return count; }, ranks + 1);
   };
-  const auto only_last = lists_of(shape, ranks, [=](int rank) { return rank == ranks - 1 ? 7 : 0; }, 1);
+  const auto only_last = lists_of(
+      shape, ranks, [=](int rank) { return rank == ranks - 1 ? 7 : 0; }, 1);
   expect_sums<GraphAllReduce, std::int32_t, float>(
       {all(40), apart(4), all(0), all(39), only_last, apart(2), all(1), all(0), all(40), all(1)},
       "long, short, none");
@@ -104,7 +107,8 @@ TEST_P(OnRanks, IsRightForAllNumbersOfFeatures) {
   for (const std::int64_t features : {1, 2, 3, 5, 8, 33, 257}) {
     const SparseShape shape{50, features, 9};
     expect_sums<GraphAllReduce, std::int32_t, float>(
-        {lists_of(shape, GetParam(), [](int rank) { return 9 - rank % 4; }, 2)},
+        {lists_of(
+            shape, GetParam(), [](int rank) { return 9 - rank % 4; }, 2)},
         std::to_string(features) + " features");
   }
 }
@@ -114,8 +118,8 @@ TEST_P(OnRanks, IsRightAroundTheSizeOfABlock) {
   if (GetParam() > 3) GTEST_SKIP() << "the sizes do not depend on the number of ranks";
   for (const std::int64_t count : {255, 256, 257}) {
     const SparseShape shape{2000, 1, 3};
-    const SparseData data =
-        lists_of(shape, GetParam(), [=](int rank) { return rank == 0 ? count : 3; }, GetParam());
+    const SparseData data = lists_of(
+        shape, GetParam(), [=](int rank) { return rank == 0 ? count : 3; }, GetParam());
     for (const SparseCapacity capacity : {SparseCapacity{count, count + 9}, {257, 512}, {258, 513}}) {
       if (capacity.local < count || capacity.global < static_cast<std::int64_t>(data.global_rows().size()))
         continue;
@@ -129,7 +133,8 @@ TEST_P(OnRanks, IsFullAtItsCapacitiesAndRefusesOneRowMore) {
   const SparseShape shape{300, 3, 0};
   const SparseCapacity capacity{10, 10 * ranks};
   const auto disjoint = [&](std::int64_t count) {
-    return lists_of(shape, ranks, [=](int) { return count; }, ranks);
+    return lists_of(
+        shape, ranks, [=](int) { return count; }, ranks);
   };
   const SparseData full = disjoint(10);
   run_ranks(ranks, [&](Rank& rank) {
@@ -167,12 +172,14 @@ TEST_P(OnRanks, RefusesOneDifferentRowMoreThanItsCapacity) {
 TEST_P(OnRanks, RefusesBadRowsAndGoesOn) {
   const int ranks = GetParam();
   const SparseShape shape{50, 2, 8};
-  const SparseData right = lists_of(shape, ranks, [](int) { return 8; }, 3);
+  const SparseData right = lists_of(
+      shape, ranks, [](int) { return 8; }, 3);
   run_ranks(ranks, [&](Rank& rank) {
     Graph32 graph(rank, shape);
     for (const std::int64_t bad : {-1, -2, 50, 0x7fffffff}) {
       // -1 and -2 stand in lists as pads: they must not be taken for rows, nor rows for them.
-      expect_refused<std::int32_t, float>(rank, graph, shape, rank.id() == 0 ? stride(bad, 0, 1) : stride(1, 1, 2),
+      expect_refused<std::int32_t, float>(rank, graph, shape,
+                                          rank.id() == 0 ? stride(bad, 0, 1) : stride(1, 1, 2),
                                           "has an index that is not between 0 and 49", right);
     }
   });
@@ -227,7 +234,8 @@ TEST_P(OnRanks, TheDummyRowStaysZero) {
     const std::vector<std::uint32_t> zeros(33);
     EXPECT_EQ(bits(on_host(graph.dummy_row(), 33)), zeros);
     for (const std::int64_t count : {12, 1, 0, 12}) {
-      const SparseData data = lists_of(shape, ranks, [=](int) { return count; }, 2);
+      const SparseData data = lists_of(
+          shape, ranks, [=](int) { return count; }, 2);
       expect_sum<std::int32_t, float>(rank, graph, data, "dummy row");
       EXPECT_EQ(bits(on_host(graph.dummy_row(), 33)), zeros) << count << " rows";
       rank.barrier();
@@ -280,7 +288,8 @@ TEST_P(OnRanks, KeepsSpecialValuesWhereTheyAre) {
       if (both) EXPECT_EQ(sum[8], -inf);
       if (both) EXPECT_EQ(sum[9], 5);
       // What is not a number must not stay in a list for the next call to meet.
-      EXPECT_EQ(sum_of(rank, graph, {{1}, {1, 2}}), (std::vector<float>{1.0F * rank.size(), 2.0F * rank.size()}));
+      EXPECT_EQ(sum_of(rank, graph, {{1}, {1, 2}}),
+                (std::vector<float>{1.0F * rank.size(), 2.0F * rank.size()}));
     }
   });
 }
