@@ -78,24 +78,8 @@ bool ProductOperation::touches(const void* memory, std::size_t bytes) const {
 
 bool ProductOperation::accessible(const Matrices& matrices) {
   for (int matrix = 0; matrix < product_.batch; ++matrix) {
-    const std::byte* first = matrices.at(matrix, 0, 0);
-    const Allocation* allocation = runtime_.memory.find(first);
-    std::string why;
-    if (allocation == nullptr) {
-      why = "lies " + runtime_.memory.locate(first);
-    } else if (first + matrices.bytes() > allocation->begin + allocation->bytes) {
-      why = "has " + std::to_string(matrices.bytes()) + " bytes and goes beyond its memory; it begins " +
-            runtime_.memory.locate(first);
-    } else if (allocation->kind == MemoryKind::kDevice && allocation->device != device_.id &&
-               !device_.peers.contains(allocation->device)) {
-      why = "lies on GPU " + std::to_string(allocation->device) + ", to which GPU " +
-            std::to_string(device_.id) + " has no access";
-    } else {
-      continue;
-    }
-    runtime_.fault(cudaErrorIllegalAddress,
-                   describe() + " in " + origin() + ": matrix " + matrices.name + " " + why);
-    return false;
+    const std::string name = std::string("matrix ") + matrices.name;
+    if (!can_access(name, matrices.at(matrix, 0, 0), matrices.bytes())) return false;
   }
   return true;
 }

@@ -40,7 +40,7 @@ struct Contexts {
 };
 Contexts contexts;
 
-char caller_mark;  // only its address counts
+char call_mark, launch_mark, named_call_mark;  // only their addresses count
 
 /// Runs `action` as `context`, then goes on as before.
 template <class Action>
@@ -124,7 +124,11 @@ std::uint32_t load_atomic(Context context, const CallSite& site, const std::uint
   return value;
 }
 
-bool is_caller_mark(const void* address) { return address == &caller_mark; }
+Mark mark(const void* address) {
+  if (address == &call_mark) return Mark::kCall;
+  if (address == &launch_mark) return Mark::kLaunch;
+  return address == &named_call_mark ? Mark::kNamedCall : Mark::kNone;
+}
 
 CallSite call_site(bool through_kernel) {
   CallSite site;
@@ -146,11 +150,17 @@ std::string describe(const CallSite& site) {
 void push_callers(const CallSite& site) {
   for (int i = site.size; i-- > 0;) __tsan_func_entry(site.frames[i]);
   // Marks, in a report's stack, where the program's own frames end and the callers begin.
-  __tsan_func_entry(&caller_mark);
+  if (site.call != nullptr) {
+    __tsan_func_entry(const_cast<char*>(site.call));
+    __tsan_func_entry(&named_call_mark);
+  } else {
+    __tsan_func_entry(site.through_kernel ? &launch_mark : &call_mark);
+  }
 }
 
 void pop_callers(const CallSite& site) {
-  for (int i = 0; i <= site.size; ++i) __tsan_func_exit();
+  const int marks = site.call != nullptr ? 2 : 1;
+  for (int i = 0; i < site.size + marks; ++i) __tsan_func_exit();
 }
 
 }  // namespace vgpu::hb

@@ -31,6 +31,7 @@ struct CallSite {
   int size = 0;
   bool through_kernel =
       false;  // a launch: the innermost program line is the kernel's own, which calls the runtime
+  const char* call = nullptr;  // the function that was called, if the frames may not tell: a template
 };
 
 #if VGPU_RACE
@@ -69,8 +70,14 @@ void pop_callers(const CallSite& site);
 CallSite call_site(bool through_kernel = false);
 /// "ring.cu:59", the innermost line of the program, or "" if it is not known.
 std::string describe(const CallSite& site);
-/// True for the address that push_callers() puts between the callers and what they call.
-bool is_caller_mark(const void* address);
+/// What push_callers() puts between the callers and what they call.
+enum class Mark {
+  kNone,
+  kCall,       // of a function
+  kLaunch,     // of a kernel
+  kNamedCall,  // of a function whose name, a const char*, comes next
+};
+Mark mark(const void* address);
 
 #else
 

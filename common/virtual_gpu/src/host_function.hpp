@@ -16,9 +16,6 @@ class HostFunction final : public Operation {
   Work work() const override { return {"host function", "host function"}; }
 
  private:
-  static void fiber_entry();
-  void call();
-
   Runtime& runtime_;
   void (*function_)(void*);
   void* data_;

@@ -37,6 +37,26 @@ void LibraryWork::step(const Step& step) {
   started_ += device_.multiprocessors.fill(footprint_, start_, until, block_ns_, blocks_ - started_, end_);
 }
 
+bool LibraryWork::can_access(const std::string& what, const void* memory, std::size_t bytes) {
+  const auto* first = static_cast<const std::byte*>(memory);
+  const Allocation* allocation = runtime_.memory.find(first);
+  std::string why;
+  if (allocation == nullptr) {
+    why = "lies " + runtime_.memory.locate(first);
+  } else if (first + bytes > allocation->begin + allocation->bytes) {
+    why = "has " + std::to_string(bytes) + " bytes and goes beyond its memory; it begins " +
+          runtime_.memory.locate(first);
+  } else if (allocation->kind == MemoryKind::kDevice && allocation->device != device_.id &&
+             !device_.peers.contains(allocation->device)) {
+    why = "lies on GPU " + std::to_string(allocation->device) + ", to which GPU " +
+          std::to_string(device_.id) + " has no access";
+  } else {
+    return true;
+  }
+  runtime_.fault(cudaErrorIllegalAddress, describe() + " in " + origin() + ": " + what + " " + why);
+  return false;
+}
+
 std::string LibraryWork::progress() const {
   if (!begun) return Operation::progress();
   std::string text = std::to_string(started_) + " of " + std::to_string(blocks_) + " tiles started";

@@ -1,4 +1,4 @@
-// Work of a library that occupies multiprocessors: cuBLAS's tiles.
+// Work of a library that occupies multiprocessors: cuBLAS's and CUB's tiles.
 #pragma once
 
 #include "runtime.hpp"
@@ -20,6 +20,10 @@ class LibraryWork : public Operation {
   /// Both return false if the work cannot go on, after telling the runtime why (Runtime::fault).
   virtual bool first_block_begins() = 0;
   virtual bool last_block_ends() = 0;
+
+  /// True if the GPU can access all of that memory; else that is a fault. `what` begins the sentence on it:
+  /// "matrix A".
+  bool can_access(const std::string& what, const void* memory, std::size_t bytes);
 
   Runtime& runtime_;
   Device& device_;

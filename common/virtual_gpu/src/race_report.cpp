@@ -45,11 +45,11 @@ struct Access {
   std::string line;      // of the access itself; empty if the runtime made it
   std::string function;  // that line's
   std::string enqueued;  // line that enqueued the operation; empty for the host
-  std::string call;      // what that line called if the runtime made the access: "cublasSgemm"
+  std::string call;      // what that line called if it is no launch: "cublasSgemm"
 };
 
-/// "cudaMemcpyAsync", "cublasSgemm", "ncclAllReduce": the function of CUDA or of a library of it in which the
-/// return address lies; empty if it lies in none.
+/// "cudaMemcpyAsync", "cublasSgemm", "ncclAllReduce", "cub::DeviceScan::ExclusiveSum": the function of CUDA
+/// or of a library of it in which the return address lies; empty if it lies in none.
 std::string api_function(void* return_address) {
   std::array<char, 4096> buffer{};
   __sanitizer_symbolize_pc(return_address, "%f", buffer.data(), buffer.size() - 1);
@@ -65,7 +65,7 @@ std::string api_function(void* return_address) {
 /// Splits the stack of an access at the mark between what ran and who enqueued it.
 void read_stack(Access& access, void* const* trace) {
   int i = 0;
-  for (; trace[i] != nullptr && !hb::is_caller_mark(trace[i]); ++i) {
+  for (; trace[i] != nullptr && hb::mark(trace[i]) == hb::Mark::kNone; ++i) {
     for (const ProgramLine& line : program_lines(trace[i])) {
       if (access.line.empty()) {
         access.line = line.text;
@@ -74,9 +74,11 @@ void read_stack(Access& access, void* const* trace) {
     }
   }
   if (trace[i] == nullptr) return;  // the host
-  CallerLine caller(!access.line.empty());
+  const bool launched = hb::mark(trace[i]) == hb::Mark::kLaunch;
+  if (hb::mark(trace[i]) == hb::Mark::kNamedCall) access.call = static_cast<const char*>(trace[++i]);
+  CallerLine caller(launched);
   for (++i; trace[i] != nullptr && access.enqueued.empty(); ++i) {
-    if (access.line.empty() && access.call.empty()) access.call = api_function(trace[i]);
+    if (!launched && access.call.empty()) access.call = api_function(trace[i]);
     for (const ProgramLine& line : program_lines(trace[i])) {
       if (access.enqueued.empty() && caller.is(line)) access.enqueued = line.text;
     }
@@ -85,13 +87,16 @@ void read_stack(Access& access, void* const* trace) {
   if (!caller.kernel().function.empty()) access.function = caller.kernel().function;
 }
 
-/// "(anonymous namespace)::rotate(int*)::{lambda()#1}::operator()() const" -> "rotate".
+/// "(anonymous namespace)::rotate(int*)::{lambda()#1}::operator()() const" -> "rotate"; "operator()(int)" ->
+/// "operator()".
 std::string short_function(std::string name) {
   constexpr std::string_view kAnonymous = "(anonymous namespace)::";
   for (std::size_t at = name.find(kAnonymous); at != std::string::npos; at = name.find(kAnonymous)) {
     name.erase(at, kAnonymous.size());
   }
-  return name.substr(0, name.find('('));
+  std::size_t end = name.find('(');
+  if (name.substr(0, end).ends_with("operator")) end += std::strlen("()");
+  return name.substr(0, end);
 }
 
 std::string name_of_thread(void* report, int threads, int tid) {
@@ -111,9 +116,13 @@ std::string what(const Access& access) {
   std::string text = access.write ? "write" : "read";
   text += " by " + access.who + ": ";
   if (access.enqueued.empty()) return text + short_function(access.function) + " at " + access.line;
-  if (access.line.empty()) return text + access.call + ", enqueued at " + access.enqueued;
-  return text + "kernel '" + short_function(access.function) + "' at " + access.line + ", enqueued at " +
-         access.enqueued;
+  const std::string place = "'" + short_function(access.function) + "' at " + access.line;
+  if (access.call.empty()) {
+    text += "kernel " + place;
+  } else {
+    text += access.call + (access.line.empty() ? "" : ", in " + place);  // a function that the call got
+  }
+  return text + ", enqueued at " + access.enqueued;
 }
 
 std::string cure(const Access& later, const Access& earlier) {

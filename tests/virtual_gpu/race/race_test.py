@@ -84,8 +84,9 @@ class PlantedTest(RaceTest):
         for access in accesses:  # what a copy or a library does bears the name of the call on its line
             enqueued = re.search(r": (.*), enqueued at .*:(\d+)$", access)
             if enqueued and not enqueued.group(1).startswith("kernel '"):
-                self.assertRegex(enqueued.group(1), r"^(cuda|cublas|nccl)[A-Z]\w*$")
-                self.assertIn(f"{enqueued.group(1)}(", sources[int(enqueued.group(2)) - 1])
+                name = enqueued.group(1).split(", in '")[0]  # ... the function that it was given
+                self.assertRegex(name, r"^((cuda|cublas|nccl)[A-Z]\w*|cub::Device\w+::[A-Z]\w*)$")
+                self.assertIn(f"{name}(", sources[int(enqueued.group(2)) - 1])
         self.assertRegex(result.stderr, r"\n  schedule (time order|\d+), hash [0-9a-f]{16}\n")
 
     def assert_refused(self, result: "subprocess.CompletedProcess[str]") -> None:
