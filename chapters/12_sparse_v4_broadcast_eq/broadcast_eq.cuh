@@ -7,8 +7,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "09_sparse_v1_nonzero/sparse_all_reduce.cuh"
+#include "09_sparse_v1_nonzero/sparse_cost.cuh"
+#include "overlap/growing_buffer.hpp"
 
 namespace overlap {
 
@@ -130,6 +133,16 @@ class BroadcastEqAllReduce : public SparseAllReduce<Index, T> {
   }
 
   std::int64_t budget() const { return budget_; }  ///< bytes that the matrix may take, on all ranks
+
+  /// What one call costs a rank.
+  static SparseCost cost(const SparseCall& call) {
+    SparseCost cost = frame_cost<Index, T>(call);
+    if (call.local == 0) return cost;
+    cost.comparisons = call.local * call.global;
+    cost.launches = 2;
+    cost.extra_bytes = matrix_bytes(call.local, call.global);  // written once, read once
+    return cost;
+  }
 
  protected:
   void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "09_sparse_v1_nonzero/sparse_all_reduce.cuh"
+#include "09_sparse_v1_nonzero/sparse_cost.cuh"
 
 namespace overlap {
 
@@ -71,6 +72,15 @@ template <SparseIndex Index, Floating T>
 class TileSearchAllReduce : public SparseAllReduce<Index, T> {
  public:
   using SparseAllReduce<Index, T>::SparseAllReduce;
+
+  /// What one call costs a rank.
+  static SparseCost cost(const SparseCall& call) {
+    SparseCost cost = frame_cost<Index, T>(call);
+    if (call.local == 0) return cost;
+    cost.comparisons = call.local * call.global;
+    cost.launches = 1;
+    return cost;
+  }
 
  protected:
   void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
