@@ -27,11 +27,11 @@ struct alignas(kFlagsOfPack) FlagPack {
 
 /// Packs of a row of the matrix, `global_count` columns: the last one may have flags to spare, always 0, so
 /// that each row begins at a multiple of 16 bytes.
-inline std::int64_t packs_of_row(std::int64_t global_count) {
+__host__ __device__ inline std::int64_t packs_of_row(std::int64_t global_count) {
   return (global_count + kFlagsOfPack - 1) / kFlagsOfPack;
 }
 
-/// Device memory of a matrix. Not of so many elements: in 32 bits this overflows with 50,000 rows already.
+/// Device memory of a matrix. In 64 bits: 50,000 rows against just as many others pass 2^31.
 inline std::int64_t matrix_bytes(std::int64_t local_count, std::int64_t global_count) {
   return local_count * packs_of_row(global_count) * kFlagsOfPack;
 }
@@ -46,7 +46,7 @@ inline std::int64_t matrix_bytes(std::int64_t local_count, std::int64_t global_c
 template <SparseIndex Index>
 __global__ void compare_all(const Index* local, std::int64_t local_count, const Index* global,
                             std::int64_t global_count, FlagPack* matrix) {
-  const std::int64_t packs = (global_count + kFlagsOfPack - 1) / kFlagsOfPack;
+  const std::int64_t packs = packs_of_row(global_count);
   const std::int64_t strips = (local_count + kRowsOfStrip - 1) / kRowsOfStrip;
   const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < packs * strips;
@@ -83,7 +83,7 @@ __global__ void compare_all(const Index* local, std::int64_t local_count, const 
 /// say 0 then, which is a row like any other: nobody would ever know. A warp takes a row after the other.
 inline __global__ void find_true(const FlagPack* matrix, std::int64_t local_count, std::int64_t global_count,
                                  std::int32_t* positions) {
-  const std::int64_t packs = (global_count + kFlagsOfPack - 1) / kFlagsOfPack;
+  const std::int64_t packs = packs_of_row(global_count);
   const unsigned lane = threadIdx.x % kLanes;
   const std::int64_t warps = std::int64_t{gridDim.x} * (blockDim.x / kLanes);
   const std::int64_t warp = std::int64_t{blockIdx.x} * (blockDim.x / kLanes) + threadIdx.x / kLanes;
@@ -93,10 +93,9 @@ inline __global__ void find_true(const FlagPack* matrix, std::int64_t local_coun
     for (std::int64_t pack = lane; pack < packs; pack += kLanes) {
       const FlagPack flags = matrix[row * packs + pack];
       for (int word = 0; word < kFlagsOfPack / 4; ++word) {
-        // In nearly all words there is nothing. __ffs counts bits from 1.
-        if (flags.words[word] != 0)
-          found = static_cast<unsigned>(pack * kFlagsOfPack + 4 * word +
-                                        (__ffs(static_cast<int>(flags.words[word])) - 1) / 8 + 1);
+        if (flags.words[word] == 0) continue;                                   // as nearly all are
+        const int byte = (__ffs(static_cast<int>(flags.words[word])) - 1) / 8;  // __ffs counts bits from 1
+        found = static_cast<unsigned>(pack * kFlagsOfPack + 4 * word + byte) + 1;
       }
     }
     // At most one lane has found something, since no row is twice in the global list.
@@ -158,12 +157,11 @@ class BroadcastEqAllReduce : public SparseAllReduce<Index, T> {
     SparseAllReduce<Index, T>::require_room(most_local, global);
     const std::int64_t bytes = matrix_bytes(most_local, global);
     if (bytes <= budget_) return;
-    const auto mib = [](std::int64_t count) {
-      return std::to_string((count + (1 << 20) - 1) >> 20) + " MiB";
-    };
-    throw SparseInputError("the matrix of " + std::to_string(most_local) + " local and " +
-                           std::to_string(global) + " global rows takes " + mib(bytes) + ", more than the " +
-                           mib(budget_) + " it may have");
+    // What is needed is rounded up, and what there is down: the two never look equal.
+    constexpr std::int64_t kMib = 1 << 20;
+    throw SparseInputError("the matrix of " + std::to_string(most_local) + " x " + std::to_string(global) +
+                           " bytes takes " + std::to_string((bytes + kMib - 1) / kMib) +
+                           " MiB, and its budget is " + std::to_string(budget_ / kMib) + " MiB");
   }
 
  private:
