@@ -19,6 +19,8 @@ inline constexpr int kFlagsOfPack = 16;     ///< what a thread loads or stores a
 inline constexpr int kRowsOfStrip = 32;     ///< local rows that a thread compares with its global ones
 inline constexpr int kMatrixThreads = 256;  ///< in a block
 inline constexpr int kLanes = 32;           ///< of a warp
+inline constexpr int kLoadsAtOnce = 4;      ///< packs that a lane asks for before it looks at the first one
+inline constexpr std::int64_t kMostBlocks = 1 << 20;  ///< of a grid
 
 /// Flags, one byte each: byte j of the pack is byte j % 4 of word j / 4, the lowest first, as in memory.
 struct alignas(kFlagsOfPack) FlagPack {
@@ -90,12 +92,19 @@ inline __global__ void find_true(const FlagPack* matrix, std::int64_t local_coun
   for (std::int64_t row = warp; row < local_count; row += warps) {
     unsigned found = 0;  // column + 1: 0 is none
     // [task reduce: which packs does a lane look at, and how does the warp agree on the column?]
-    for (std::int64_t pack = lane; pack < packs; pack += kLanes) {
-      const FlagPack flags = matrix[row * packs + pack];
-      for (int word = 0; word < kFlagsOfPack / 4; ++word) {
-        if (flags.words[word] == 0) continue;                                   // as nearly all are
-        const int byte = (__ffs(static_cast<int>(flags.words[word])) - 1) / 8;  // __ffs counts bits from 1
-        found = static_cast<unsigned>(pack * kFlagsOfPack + 4 * word + byte) + 1;
+    for (std::int64_t first = lane; first < packs; first += kLoadsAtOnce * kLanes) {
+      FlagPack flags[kLoadsAtOnce];
+      for (int i = 0; i < kLoadsAtOnce; ++i) {
+        const std::int64_t pack = first + i * kLanes;
+        flags[i] = pack < packs ? matrix[row * packs + pack] : FlagPack{};
+      }
+      for (int i = 0; i < kLoadsAtOnce; ++i) {
+        for (int word = 0; word < kFlagsOfPack / 4; ++word) {
+          const auto four = static_cast<int>(flags[i].words[word]);
+          if (four == 0) continue;                 // as nearly always
+          const int byte = (__ffs(four) - 1) / 8;  // __ffs counts bits from 1
+          found = static_cast<unsigned>((first + i * kLanes) * kFlagsOfPack + 4 * word + byte) + 1;
+        }
       }
     }
     // At most one lane has found something, since no row is twice in the global list.
@@ -105,17 +114,26 @@ inline __global__ void find_true(const FlagPack* matrix, std::int64_t local_coun
   }
 }
 
+/// Blocks of kMatrixThreads for so many threads, at least one; at most `most`: then threads take several
+/// items each.
+inline unsigned matrix_blocks(std::int64_t threads, std::int64_t most) {
+  return static_cast<unsigned>(
+      std::clamp((threads + kMatrixThreads - 1) / kMatrixThreads, std::int64_t{1}, most));
+}
+
 /// Enqueues both steps: positions[j] = the place of local[j] in the ascending list `global`, -1 if it is not
-/// in it. `matrix` has matrix_bytes(). Without local rows nothing is launched: a grid of no blocks is an
-/// error. `blocks`: about as many as the GPU can hold at once.
+/// in it. `matrix` has matrix_bytes(). Without local rows nothing is launched.
 template <SparseIndex Index>
 void find_by_matrix(const Index* local, std::int64_t local_count, const Index* global,
-                    std::int64_t global_count, FlagPack* matrix, std::int32_t* positions, unsigned blocks,
-                    cudaStream_t stream) {
+                    std::int64_t global_count, FlagPack* matrix, std::int32_t* positions, cudaStream_t stream,
+                    std::int64_t most_blocks = kMostBlocks) {
   if (local_count == 0) return;
-  compare_all<<<blocks, kMatrixThreads, 0, stream>>>(local, local_count, global, global_count, matrix);
+  const std::int64_t strips = (local_count + kRowsOfStrip - 1) / kRowsOfStrip;
+  compare_all<<<matrix_blocks(packs_of_row(global_count) * strips, most_blocks), kMatrixThreads, 0, stream>>>(
+      local, local_count, global, global_count, matrix);
   CUDA_CHECK(cudaGetLastError());
-  find_true<<<blocks, kMatrixThreads, 0, stream>>>(matrix, local_count, global_count, positions);
+  find_true<<<matrix_blocks(local_count * kLanes, most_blocks), kMatrixThreads, 0, stream>>>(
+      matrix, local_count, global_count, positions);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -126,7 +144,7 @@ class BroadcastEqAllReduce : public SparseAllReduce<Index, T> {
   /// The matrix of no rank may take more than `budget` bytes; without one, half of what is free on its GPU
   /// now. The smallest of any rank holds for all of them, so that they refuse the same calls. Collective.
   BroadcastEqAllReduce(Rank& rank, SparseShape shape, std::optional<std::int64_t> budget = std::nullopt)
-      : SparseAllReduce<Index, T>(rank, shape), blocks_(blocks_at_once(rank.device())) {
+      : SparseAllReduce<Index, T>(rank, shape) {
     const std::vector<std::int64_t> budgets = rank.exchange(budget ? *budget : half_of_the_free_memory());
     budget_ = *std::min_element(budgets.begin(), budgets.end());
   }
@@ -148,8 +166,7 @@ class BroadcastEqAllReduce : public SparseAllReduce<Index, T> {
                       std::int32_t* positions, cudaStream_t stream) override {
     const std::int64_t packs = local.count * packs_of_row(global.count);
     FlagPack* matrix = matrix_.at_least(static_cast<std::size_t>(packs), stream);
-    find_by_matrix(local.indices, local.count, global.indices, global.count, matrix, positions, blocks_,
-                   stream);
+    find_by_matrix(local.indices, local.count, global.indices, global.count, matrix, positions, stream);
   }
 
   /// Refuses a matrix above the budget, on all ranks: each computes the one of the rank with the most rows.
@@ -171,14 +188,6 @@ class BroadcastEqAllReduce : public SparseAllReduce<Index, T> {
     return static_cast<std::int64_t>(free / 2);
   }
 
-  /// Eight blocks of 256 threads are all that a multiprocessor holds.
-  static unsigned blocks_at_once(int device) {
-    int multiprocessors = 0;
-    CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    return 8 * static_cast<unsigned>(multiprocessors);
-  }
-
-  unsigned blocks_;
   std::int64_t budget_ = 0;
   GrowingBuffer<FlagPack> matrix_{this->rank()};
 };

@@ -9,7 +9,8 @@
 
 #include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
 #include "overlap/backend.hpp"
-#include "sparse_checks.hpp"
+#include "sparse_search_tests.hpp"
+#include "sparse_version_tests.hpp"
 
 namespace overlap {
 namespace {
@@ -24,33 +25,48 @@ class OnRanks : public testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(BroadcastEq, OnRanks, testing::Values(1, 2, 3, 4, 8));
 
 TEST_P(OnRanks, IsRightOnEveryDistribution) {
-  expect_right_on_distributions<BroadcastEqAllReduce>(GetParam());
+  expect_right_on_distributions<BroadcastEqAllReduce, std::int32_t, float>(GetParam());
+}
+
+TEST_P(OnRanks, IsRightInEveryType) {
+  expect_right_on_distributions<BroadcastEqAllReduce, std::int64_t, __half>(GetParam());
+  expect_right_with_any_features<BroadcastEqAllReduce, std::int64_t, __nv_bfloat16>(GetParam());
 }
 
 TEST_P(OnRanks, IsRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
-  expect_right_on_random_gradients<BroadcastEqAllReduce>(
-      GetParam(), 40, 20261122 + 1000 * static_cast<std::uint64_t>(GetParam()));
+  const std::uint64_t seed = 20261122 + 1000 * static_cast<std::uint64_t>(GetParam());
+  expect_right_on_random_gradients<BroadcastEqAllReduce, std::int32_t, float>(GetParam(), seed, 20);
+  expect_right_on_random_gradients<BroadcastEqAllReduce, std::int64_t, __half>(GetParam(), seed + 20, 20);
 }
 
-TEST_P(OnRanks, IsRightWithAnyNumberOfFeatures) {
-  expect_right_with_features<BroadcastEqAllReduce>(GetParam());
+TEST_P(OnRanks, IsRightWithAnyFeatures) {
+  expect_right_with_any_features<BroadcastEqAllReduce, std::int32_t, float>(GetParam());
 }
 
 TEST_P(OnRanks, IsRightAroundPacksAndStrips) {
-  expect_right_around<BroadcastEqAllReduce>(GetParam(), kFlagsOfPack);
-  expect_right_around<BroadcastEqAllReduce>(GetParam(), kRowsOfStrip);
+  expect_right_with_sizes_around<BroadcastEqAllReduce, std::int32_t, float>(GetParam(), kFlagsOfPack);
+  expect_right_with_sizes_around<BroadcastEqAllReduce, std::int32_t, float>(GetParam(), kRowsOfStrip);
 }
 
-TEST_P(OnRanks, IsRightCallAfterCall) { expect_right_call_after_call<BroadcastEqAllReduce>(GetParam()); }
+TEST_P(OnRanks, IsRightCallAfterCall) {
+  expect_right_call_after_call<BroadcastEqAllReduce, std::int32_t, float>(GetParam());
+  expect_right_call_after_call<BroadcastEqAllReduce, std::int64_t, __half>(GetParam());
+}
 
-TEST_P(OnRanks, CarriesEveryValue) { expect_all_values_carried<BroadcastEqAllReduce>(GetParam()); }
+TEST_P(OnRanks, CarriesSpecialValues) {
+  expect_special_values<BroadcastEqAllReduce, std::int32_t>(GetParam());
+}
 
-TEST_P(OnRanks, RefusesRowsThatTheTableDoesNotHave) {
-  expect_bad_rows_refused<BroadcastEqAllReduce>(GetParam());
+TEST_P(OnRanks, HasTheSameBitsInEachCall) {
+  expect_same_bits_in_each_call<BroadcastEqAllReduce>(GetParam(), 3);
+}
+
+TEST_P(OnRanks, RefusesBadIndices) {
+  expect_bad_indices_refused<BroadcastEqAllReduce, std::int64_t>(GetParam());
 }
 
 TEST_P(OnRanks, WaitsAsOftenAsItsCostCardSays) {
-  expect_host_waits_of_the_card<BroadcastEqAllReduce>(GetParam());
+  expect_host_waits_of_the_cost_card<BroadcastEqAllReduce>(GetParam());
 }
 
 // 20 rows of 20 bytes, each padded to 32.
@@ -92,23 +108,23 @@ TEST_P(OnRanks, WithoutABudgetHalfOfTheFreeMemoryIsIt) {
 
 // ---- The search alone -------------------------------------------------------------------------------------
 
-// A grid of so many blocks; the matrix is full of flags before.
+// By grids of at most so many blocks; the matrix is full of flags before.
 template <SparseIndex Index>
 void find(Rank& rank, const Index* local, std::int64_t local_count, const Index* global,
-          std::int64_t global_count, std::int32_t* positions, cudaStream_t stream, unsigned blocks) {
+          std::int64_t global_count, std::int32_t* positions, cudaStream_t stream, std::int64_t most_blocks) {
   const auto bytes = static_cast<std::size_t>(matrix_bytes(local_count, global_count));
   const DeviceBuffer<FlagPack> matrix(rank.device(), bytes / sizeof(FlagPack));
   if (bytes > 0) CUDA_CHECK(cudaMemset(matrix.data(), 1, bytes));
   CUDA_CHECK(cudaDeviceSynchronize());
-  find_by_matrix(local, local_count, global, global_count, matrix.data(), positions, blocks, stream);
+  find_by_matrix(local, local_count, global, global_count, matrix.data(), positions, stream, most_blocks);
   rank.synchronize(stream);  // the matrix is gone next
 }
 
-class MatrixSearch : public testing::TestWithParam<unsigned> {
+class MatrixSearch : public testing::TestWithParam<std::int64_t> {
  protected:
   static void SetUpTestSuite() { backend::prepare(); }
 };
-INSTANTIATE_TEST_SUITE_P(BroadcastEq, MatrixSearch, testing::Values(1U, 3U, 64U));
+INSTANTIATE_TEST_SUITE_P(BroadcastEq, MatrixSearch, testing::Values(1, 3, kMostBlocks));
 
 // A row without a true entry is not the row 0 of an argmax.
 TEST_P(MatrixSearch, FindsEachRowThatIsThereAndNoOther) {

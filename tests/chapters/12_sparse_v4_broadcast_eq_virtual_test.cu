@@ -6,7 +6,7 @@
 
 #include "10_sparse_v2_where/where.cuh"
 #include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
-#include "sparse_virtual_checks.hpp"
+#include "sparse_virtual_tests.hpp"
 
 namespace overlap {
 namespace {

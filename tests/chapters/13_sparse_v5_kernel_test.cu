@@ -5,7 +5,8 @@
 
 #include "13_sparse_v5_kernel/tile_search.cuh"
 #include "overlap/backend.hpp"
-#include "sparse_checks.hpp"
+#include "sparse_search_tests.hpp"
+#include "sparse_version_tests.hpp"
 
 namespace overlap {
 namespace {
@@ -20,30 +21,47 @@ class OnRanks : public testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(TileSearch, OnRanks, testing::Values(1, 2, 3, 4, 8));
 
 TEST_P(OnRanks, IsRightOnEveryDistribution) {
-  expect_right_on_distributions<TileSearchAllReduce>(GetParam());
+  expect_right_on_distributions<TileSearchAllReduce, std::int32_t, float>(GetParam());
+}
+
+TEST_P(OnRanks, IsRightInEveryType) {
+  expect_right_on_distributions<TileSearchAllReduce, std::int64_t, __half>(GetParam());
+  expect_right_with_any_features<TileSearchAllReduce, std::int64_t, __nv_bfloat16>(GetParam());
 }
 
 TEST_P(OnRanks, IsRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
-  expect_right_on_random_gradients<TileSearchAllReduce>(
-      GetParam(), 40, 20261123 + 1000 * static_cast<std::uint64_t>(GetParam()));
+  const std::uint64_t seed = 20261123 + 1000 * static_cast<std::uint64_t>(GetParam());
+  expect_right_on_random_gradients<TileSearchAllReduce, std::int32_t, float>(GetParam(), seed, 20);
+  expect_right_on_random_gradients<TileSearchAllReduce, std::int64_t, __half>(GetParam(), seed + 20, 20);
 }
 
-TEST_P(OnRanks, IsRightWithAnyNumberOfFeatures) {
-  expect_right_with_features<TileSearchAllReduce>(GetParam());
+TEST_P(OnRanks, IsRightWithAnyFeatures) {
+  expect_right_with_any_features<TileSearchAllReduce, std::int32_t, float>(GetParam());
 }
 
-TEST_P(OnRanks, IsRightAroundTiles) { expect_right_around<TileSearchAllReduce>(GetParam(), kSearchTile); }
+TEST_P(OnRanks, IsRightAroundTiles) {
+  expect_right_with_sizes_around<TileSearchAllReduce, std::int32_t, float>(GetParam(), kSearchTile);
+}
 
-TEST_P(OnRanks, IsRightCallAfterCall) { expect_right_call_after_call<TileSearchAllReduce>(GetParam()); }
+TEST_P(OnRanks, IsRightCallAfterCall) {
+  expect_right_call_after_call<TileSearchAllReduce, std::int32_t, float>(GetParam());
+  expect_right_call_after_call<TileSearchAllReduce, std::int64_t, __half>(GetParam());
+}
 
-TEST_P(OnRanks, CarriesEveryValue) { expect_all_values_carried<TileSearchAllReduce>(GetParam()); }
+TEST_P(OnRanks, CarriesSpecialValues) {
+  expect_special_values<TileSearchAllReduce, std::int32_t>(GetParam());
+}
 
-TEST_P(OnRanks, RefusesRowsThatTheTableDoesNotHave) {
-  expect_bad_rows_refused<TileSearchAllReduce>(GetParam());
+TEST_P(OnRanks, HasTheSameBitsInEachCall) {
+  expect_same_bits_in_each_call<TileSearchAllReduce>(GetParam(), 3);
+}
+
+TEST_P(OnRanks, RefusesBadIndices) {
+  expect_bad_indices_refused<TileSearchAllReduce, std::int64_t>(GetParam());
 }
 
 TEST_P(OnRanks, WaitsAsOftenAsItsCostCardSays) {
-  expect_host_waits_of_the_card<TileSearchAllReduce>(GetParam());
+  expect_host_waits_of_the_cost_card<TileSearchAllReduce>(GetParam());
 }
 
 // More rows than 32 bits have numbers for: equal in the lower half are 5 and 2^32 + 5, on different ranks.

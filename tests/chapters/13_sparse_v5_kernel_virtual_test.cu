@@ -6,7 +6,7 @@
 
 #include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
 #include "13_sparse_v5_kernel/tile_search.cuh"
-#include "sparse_virtual_checks.hpp"
+#include "sparse_virtual_tests.hpp"
 
 namespace overlap {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
 #include "overlap/phase_clock.hpp"
-#include "sparse_run.hpp"
+#include "sparse_version_tests.hpp"
 #include "vgpu/control.hpp"
 
 namespace overlap {
@@ -66,16 +66,7 @@ void expect_bytes_of_the_card(int ranks) {
     algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
     rank.synchronize(rank.stream());
     rank.barrier();
-    std::int64_t most = 0;
-    for (int other = 0; other < ranks; ++other)
-      most = std::max(most, static_cast<std::int64_t>(data.local_rows(other).size()));
-    const auto cost = Algorithm<std::int32_t, float>::cost(
-        {.ranks = ranks,
-         .rank = rank.id(),
-         .features = data.shape().features,
-         .local = static_cast<std::int64_t>(data.local_rows(rank.id()).size()),
-         .most = most,
-         .global = static_cast<std::int64_t>(data.global_rows().size())});
+    const SparseCost cost = Algorithm<std::int32_t, float>::cost(call_of(data, rank.id()));
     EXPECT_EQ(moved(true) - in, cost.bytes_in) << "rank " << rank.id() << " of " << ranks;
     EXPECT_EQ(moved(false) - out, cost.bytes_out) << "rank " << rank.id() << " of " << ranks;
     rank.barrier();
