@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <iostream>
@@ -122,8 +123,8 @@ class SparseBench {
 };
 
 /// The program of a chapter on sparse gradients. On each rank: makes a SparseBench of the options' types,
-/// calls add(bench), verifies, times, prints and saves, and calls finish(bench). Both are generic: their
-/// argument is a SparseBench<Index, T>&.
+/// calls add(bench), verifies, times, prints and saves, and calls finish(bench), or finish(bench, report) if
+/// it takes that: rank 0 may add results of its own. Both are generic: `bench` is a SparseBench<Index, T>&.
 template <typename Add, typename Finish>
 void run_sparse_chapter(const ChapterInfo& chapter, const Options& options, const Add& add,
                         const Finish& finish) {
@@ -139,7 +140,11 @@ void run_sparse_chapter(const ChapterInfo& chapter, const Options& options, cons
         bench.time();
         bench.print();
         bench.save(report);
-        finish(bench);
+        if constexpr (std::invocable<const Finish&, decltype(bench)&, Report&>) {
+          finish(bench, report);
+        } else {
+          finish(bench);
+        }
       });
     });
   });
