@@ -108,15 +108,17 @@ class RankRecords {
   void check(int rank) const {
     const RankRecord &first = on_host_[0], &record = on_host_[static_cast<std::size_t>(rank)];
     const std::string who = "rank " + std::to_string(rank);
-    const auto refuse_unless_same = [&](const std::string& own, const std::string& others) {
-      if (own != others) throw SparseInputError(who + " has " + own + ", and rank 0 " + others);
+    const auto same = [&](std::int64_t RankRecord::*member, const auto& describe) {
+      if (record.*member == first.*member) return;
+      throw SparseInputError(who + " has " + describe(record.*member) + ", and rank 0 " +
+                             describe(first.*member));
     };
     if (record.too_many != 0) throw SparseInputError(who + " has less than 0 or more than 2^31 - 1 entries");
-    refuse_unless_same("a table of " + std::to_string(record.table_rows) + " rows",
-                       "one of " + std::to_string(first.table_rows));
-    refuse_unless_same("rows of " + std::to_string(record.features) + " elements",
-                       "rows of " + std::to_string(first.features));
-    refuse_unless_same(names_of_types(record.types), names_of_types(first.types));
+    same(&RankRecord::table_rows,
+         [](std::int64_t rows) { return "a table of " + std::to_string(rows) + " rows"; });
+    same(&RankRecord::features,
+         [](std::int64_t features) { return "rows of " + std::to_string(features) + " elements"; });
+    same(&RankRecord::types, names_of_types);
     if (record.bad_index != 0) {
       throw SparseInputError(who + " has an index that is not between 0 and " +
                              std::to_string(record.table_rows - 1));
