@@ -131,8 +131,8 @@ class SparseBench {
 };
 
 /// The program of a chapter on sparse gradients. On each rank: makes a SparseBench of the options' types,
-/// calls add(bench), verifies, times, prints and saves, and calls finish(bench). Both are generic: `bench` is a
-/// SparseBench<Index, T>&. Where they take the Report, too, rank 0 may add results of its own.
+/// calls add(bench), verifies, times, prints and saves, and calls finish(bench). Both are generic: `bench` is
+/// a SparseBench<Index, T>&. Where they take the Report, too, rank 0 may add results of its own.
 template <typename Add, typename Finish>
 void run_sparse_chapter(const ChapterInfo& chapter, const Options& options, const Add& add,
                         const Finish& finish) {
