@@ -209,11 +209,12 @@ class CommandLine {
   // What only gradients have.
   void add_sparse() {
     add(kMore, "--pattern", "NAME",
-        "rows that the GPUs have: uniform, zipf, identical, disjoint (default uniform)",
+        "rows that the GPUs have: uniform, zipf, identical, disjoint, uneven (default uniform)",
         [this](const std::string& option, const std::string& text) {
-          options_.pattern = chosen<RowPattern>(
-              option, text,
-              {RowPattern::kUniform, RowPattern::kZipf, RowPattern::kIdentical, RowPattern::kDisjoint});
+          options_.pattern =
+              chosen<RowPattern>(option, text,
+                                 {RowPattern::kUniform, RowPattern::kZipf, RowPattern::kIdentical,
+                                  RowPattern::kDisjoint, RowPattern::kUneven});
         });
     add_sparse_size(kMore, "--duplicates", "entries of each GPU that repeat one of its rows", 0,
                     options_.duplicates);

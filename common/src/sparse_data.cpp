@@ -79,13 +79,16 @@ std::vector<Rows> draw(SparseShape shape, int ranks, RowPattern pattern, std::in
                         : Rows{};
   for (int rank = 0; rank < ranks; ++rank) {
     Draws draws(seed, static_cast<std::uint64_t>(rank) + 1);
-    Rows rows = pattern == RowPattern::kUniform ? uniform_rows(shape.entries, shape.rows, draws)
-                : pattern == RowPattern::kZipf  ? zipf_rows(shape.entries, shape.rows, draws)
-                                                : pool;
+    const std::int64_t own =
+        pattern == RowPattern::kUneven ? ((rank + 1) * shape.entries + ranks - 1) / ranks : shape.entries;
+    const bool uniform = pattern == RowPattern::kUniform || pattern == RowPattern::kUneven;
+    Rows rows = uniform                        ? uniform_rows(own, shape.rows, draws)
+                : pattern == RowPattern::kZipf ? zipf_rows(own, shape.rows, draws)
+                                               : pool;
     if (pattern == RowPattern::kDisjoint)
       rows.assign(pool.begin() + rank * shape.entries, pool.begin() + (rank + 1) * shape.entries);
-    for (std::int64_t i = 0; i < duplicates && shape.entries > 0; ++i)
-      rows.push_back(rows[static_cast<std::size_t>(draws.below(shape.entries))]);
+    for (std::int64_t i = 0; i < duplicates && own > 0; ++i)
+      rows.push_back(rows[static_cast<std::size_t>(draws.below(own))]);
     draws.shuffle(rows);
     all.push_back(std::move(rows));
   }
@@ -112,6 +115,8 @@ const char* name_of(RowPattern pattern) {
       return "identical";
     case RowPattern::kDisjoint:
       return "disjoint";
+    case RowPattern::kUneven:
+      return "uneven";
   }
   return "unknown";
 }

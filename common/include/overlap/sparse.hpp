@@ -27,9 +27,10 @@ enum class RowPattern {
   kZipf,       ///< row i is drawn 1 / (i + 1) times as often as row 0, until a rank has enough distinct rows
   kIdentical,  ///< all ranks have the same rows
   kDisjoint,   ///< no two ranks have a row in common
+  kUneven,     ///< as kUniform, but rank r of P has only (r + 1) / P of the rows, rounded up
 };
 
-/// "uniform", "zipf", "identical" or "disjoint".
+/// "uniform", "zipf", "identical", "disjoint" or "uneven".
 const char* name_of(RowPattern pattern);
 
 /// The sizes of a sparse all-reduce.

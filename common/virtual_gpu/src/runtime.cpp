@@ -52,6 +52,12 @@ Runtime::Runtime(Machine description, std::optional<std::uint64_t> seed)
     : machine(std::move(description)), devices(make_devices(machine)), scheduler(devices, hosts, seed) {}
 
 Stream& Runtime::stream(cudaStream_t handle) {
+  Stream& stream = find_stream(handle);
+  if (stream.is_default()) captures.check_default_stream(device(stream.device()));
+  return stream;
+}
+
+Stream& Runtime::find_stream(cudaStream_t handle) {
   if (handle == nullptr || handle == cudaStreamLegacy) return current_device().default_stream();
   for (const auto& device : devices) {
     for (const auto& stream : device->streams) {
@@ -69,6 +75,10 @@ Event& Runtime::event(cudaEvent_t handle) {
 }
 
 Token Runtime::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
+  if (stream.captured.capture) {
+    captures.add(stream, std::move(operation));
+    return nullptr;
+  }
   // Legacy default stream (CUDA Programming Guide, "Default Stream"): its operations wait for all blocking
   // streams of the device, and those wait for it.
   Device& owner = device(stream.device());
@@ -94,6 +104,11 @@ Token Runtime::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
   }
   stream.push(std::move(operation));
   return done;
+}
+
+void Runtime::enqueue_node(Stream& stream, std::unique_ptr<Operation> node) {
+  node->id = next_operation_++;
+  stream.push(std::move(node));
 }
 
 void Runtime::wait(const std::vector<Token>& tokens) {
