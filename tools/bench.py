@@ -19,6 +19,7 @@ import sys
 import time
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
+import sparse_results
 from results import OPERATIONS, COLUMNS, Run, Row, best_algorithm, is_dense, peer_rows, peers_of, problem_of, run_rows, size_text
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
@@ -53,6 +54,11 @@ PLANS = {"02": (gather_shapes, 1), "03": (lambda gpus: gather_shapes(gpus)[:1], 
 COLUMN_SPLIT = [(None, (4096, 8192, 1024)), (None, (4096, 8191, 1024)), (1, (4096, 4096, 1024))]
 
 
+# Gradients: the article's table and rows, drawn in these ways.
+FIRST_SPARSE, LAST_SPARSE = 8, 14
+PATTERNS = ("uniform", "zipf", "identical")
+
+
 def arguments_of(gpus: int, shape: Optional[Shape]) -> List[str]:
     """A chapter's command line."""
     sizes = [word for name, size in zip("mnk", shape or ()) for word in (f"--{name}", str(size))]
@@ -64,6 +70,8 @@ def plans(chapter: str, gpu_counts: Sequence[int], all_sizes: bool) -> List[List
     number = chapter[:2]
     if number == "01":
         return [arguments_of(gpus or max(gpu_counts), shape) for gpus, shape in COLUMN_SPLIT]
+    if FIRST_SPARSE <= int(number) <= LAST_SPARSE:
+        return [[*arguments_of(gpus, None), "--pattern", pattern] for gpus in gpu_counts for pattern in PATTERNS]
     if number not in PLANS:
         return [arguments_of(gpus, None) for gpus in gpu_counts]
     shapes, first = PLANS[number]
@@ -225,8 +233,11 @@ def ladder(outcome: Outcome) -> str:
     """All that was measured: a table for each problem."""
     parts = []
     groups: Dict[Tuple[Any, ...], List[Run]] = {}
+    gradients: Dict[Tuple[Any, ...], List[Run]] = {}
     for run in outcome.runs:
-        if is_dense(run):
+        if sparse_results.is_sparse(run):
+            gradients.setdefault(problem_of(run), []).append(run)
+        elif is_dense(run):
             groups.setdefault((OPERATIONS.get(run["chapter"][:2], run["chapter"]), *problem_of(run)), []).append(run)
         elif "kernel_ms" in run["results"][-1]:
             base, last = run["results"][0], run["results"][-1]
@@ -237,6 +248,14 @@ def ladder(outcome: Outcome) -> str:
         header = [f"{COLUMNS[0]} (* best of the chapter)", COLUMNS[1] + modelled, *COLUMNS[2:]]
         parts.append(f"\n{operation} {size_text(runs[0])} on {where(runs[0])}\n"
                      + aligned(header, ladder_rows(runs, outcome.peers)))
+    for runs in gradients.values():
+        modelled = " (modelled)" if runs[0]["modelled"] else ""
+        results = [(run["chapter"][:2], result) for run in runs for result in sparse_results.algorithms(run)]
+        phases = sparse_results.phases_of([result for _, result in results])
+        parts.append(f"\nsparse all-reduce {size_text(runs[0])} on {where(runs[0])}\n" + aligned(
+            ["variant", "ms, host-timed" + modelled, *(name[:-3] for name in phases)],
+            [[f"{number} {result['variant']}", *(sparse_results.milliseconds(result[name]) if name in result else ""
+                                                for name in ("host_ms", *phases))] for number, result in results]))
     if any(run["modelled"] for run in outcome.runs):
         parts.append("\nTimes on virtual GPUs are modelled: they show what is faster than what. Nothing was written.")
     return "\n".join(parts)

@@ -1,6 +1,7 @@
 """The tables of measured results: one row per chapter in the README, one table per chapter in its page."""
 from typing import Dict, Iterable, List, Set
 
+import sparse_results
 from results import (COLUMNS, best_algorithm, is_dense, microseconds, newest, peer_rows, peers_in, peers_of, run_rows, runs_of,
                      section_fields, size_text)
 
@@ -95,6 +96,13 @@ def dense_table(runs: List[Dict], peers: List[Dict]) -> str:
     return text + (f"\nIn italics, other systems on the same machine: {'; '.join(versions)}.\n" if versions else "")
 
 
+def sparse_table(runs: List[Dict]) -> str:
+    """The table of a chapter on sparse gradients."""
+    return table(*sparse_results.table_of(runs)) + \
+        "\nMedian over the calls, with the host, until the slowest rank is done; each phase on its slowest rank, the all-reduce " \
+        "on the rank that came to it last, skew: how much later that was than the first. " + stamps(runs) + ".\n"
+
+
 def section_tables(section: str, runs: List[Dict]) -> str:
     """The section of each run as a table."""
     parts = []
@@ -111,15 +119,30 @@ def results_table(argument: str, reports: List[Dict]) -> str:
     runs = runs_of(chapter, reports)
     if section:
         return section_tables(section, runs)
+    sparse = [run for run in runs if sparse_results.is_sparse(run)]
+    if sparse:
+        return sparse_table(sparse)
     dense = [run for run in runs if is_dense(run)]
     if dense:
         return dense_table(dense, peers_in(reports))
     return column_split_table(runs) if runs else "Not run on real GPUs yet.\n"
 
 
-def ladder_cells(run: Dict) -> List[str]:
+def sparse_cells(run: Dict, reports: List[Dict]) -> List[str]:
+    """Time and ratio of a chapter on sparse gradients in the README."""
+    best = sparse_results.best_algorithm(run)
+    if best is None:
+        return ["not run", "not run"]
+    ratio = sparse_results.times_dense(run, [each for report in reports for each in report["runs"]])
+    return [f"{sparse_results.milliseconds(best['host_ms'])} ms on {run['options']['gpus']} x {run['hardware']['gpu']}",
+            f"{ratio:.2f} x as fast as dense" if ratio else ""]
+
+
+def ladder_cells(run: Dict, reports: List[Dict]) -> List[str]:
     """Time and ratio of a chapter in the README."""
     gpu = run["hardware"]["gpu"]
+    if sparse_results.is_sparse(run):
+        return sparse_cells(run, reports)
     if not is_dense(run):
         base, last = run["results"][0], run["results"][-1]
         return [f"{last['kernel_ms']:.2f} ms on {last['gpus']} x {gpu}", f"{base['kernel_ms'] / last['kernel_ms']:.2f} x one GPU"]
@@ -140,6 +163,6 @@ def ladder_table(chapters: Set[str], reports: List[Dict]) -> str:
         if name in chapters:
             title = f"[`{name}`](chapters/{name}/README.md)"
             runs = runs_of(name, reports)
-            cells = ladder_cells(max(runs, key=lambda run: int(run["options"]["gpus"]))) if runs else ["not run", "not run"]
+            cells = ladder_cells(max(runs, key=lambda run: int(run["options"]["gpus"])), reports) if runs else ["not run", "not run"]
         rows.append([title, idea, *cells])
     return table(["chapter", "idea", "time", "ratio"], rows)

@@ -10,6 +10,8 @@ import json
 import pathlib
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
+import sparse_results
+
 Run = Dict[str, Any]  # the JSON of one program's --json
 Result = Dict[str, Any]  # one of its results
 
@@ -25,6 +27,8 @@ def load(folder: pathlib.Path) -> List[Dict[str, Any]]:
 
 def problem_of(run: Run) -> Tuple[Any, ...]:
     """What was solved: sizes, type and number of GPUs."""
+    if sparse_results.is_sparse(run):
+        return sparse_results.problem_of(run)
     return tuple(run["options"][name] for name in ("m", "n", "k", "type", "gpus"))
 
 
@@ -59,6 +63,8 @@ def peers_in(reports: List[Dict[str, Any]]) -> List[Run]:
 
 def size_text(run: Run) -> str:
     """The problem's sizes, and its type if it is not the usual one."""
+    if sparse_results.is_sparse(run):
+        return sparse_results.size_text(run)
     options = run["options"]
     size = " x ".join(str(options[name]) for name in "mnk")
     return size if options["type"] in ("f16", "int32") else f"{size}, {options['type']}"
@@ -71,7 +77,7 @@ def plain_results(run: Run) -> List[Result]:
 
 def is_dense(run: Run) -> bool:
     """True for the chapters on dense products: their results have roles."""
-    return any("role" in result for result in plain_results(run))
+    return not sparse_results.is_sparse(run) and any("role" in result for result in plain_results(run))
 
 
 def best_algorithm(run: Run) -> Optional[Result]:

@@ -3,11 +3,14 @@
 // one leaves multiprocessors idle, it begins on them:
 //
 //   stream:    multiply d            | multiply d+2          | multiply d+4 ...
-//   second:        await, multiply d+1   | await, multiply d+3 ...
+//   second:        multiply d+1          | multiply d+3 ...
 //   transfer:  push d  | push d+1  | push d+2 ...
+//   waiting:   await d+1 | await d+2 | ... each hands its shard to one of the first two by an event
 #pragma once
 
 #include <cuda_runtime.h>
+
+#include <vector>
 
 #include "04_copy_engine/ring_push.cuh"
 #include "overlap/gemm.hpp"
@@ -27,6 +30,7 @@ class RingTwoStreams {
         columns_(balanced_share(whole.n, rank.size(), rank.id()).size()),
         k_(whole.k),
         second_done_(rank.device(), cudaEventDisableTiming) {
+    for (int step = 1; step < rank.size(); ++step) here_.emplace_back(rank.device(), cudaEventDisableTiming);
     warm_up(whole);
   }
 
@@ -37,13 +41,16 @@ class RingTwoStreams {
     const bool two = rank_.size() > 1;  // one rank has one product
     // ---- Fork: B, and C's last reader, are in `stream` ----------------------------------------------------
     ring_.begin(a, stream);
-    if (two) ring_.also_begin(second);
+    if (two) {
+      ring_.also_begin(second);
+      ring_.also_begin(rank_.transfer_stream(1));
+    }
     // ---- Steps: the product before the push, since the GPU idles until the host has enqueued the first one,
     // while a shard is sent on in half the time of a product.
     for (int step = 0; step < rank_.size(); ++step) {
       // [task steps: which stream multiplies the shard of this step, and what must that stream wait for?]
       const cudaStream_t on = step % 2 == 0 ? stream : second;
-      multiply(step, ring_.await(step, on), b, c, on);
+      multiply(step, await(step, on), b, c, on);
       ring_.push(step);
       // [/task]
     }
@@ -62,6 +69,17 @@ class RingTwoStreams {
   }
 
  private:
+  /// The shard of this step, for what the stream `on` gets from now on. A stream of its own awaits the signal
+  /// and hands the shard on by an event, which costs the product less than a wait for a signal before it.
+  const T* await(int step, cudaStream_t on) {
+    if (step == 0) return ring_.await(step, on);  // the caller's own rows: nothing to wait for
+    const cudaStream_t waiting = rank_.transfer_stream(1);
+    const T* shard = ring_.await(step, waiting);
+    CUDA_CHECK(cudaEventRecord(here_[step - 1], waiting));
+    CUDA_CHECK(cudaStreamWaitEvent(on, here_[step - 1]));
+    return shard;
+  }
+
   /// The rows of C that belong to the shard of this step. Each stream has a cuBLAS handle of its own: two
   /// products of one handle may share a workspace, and these two may run at the same time.
   void multiply(int step, const T* shard, const T* b, T* c, cudaStream_t on) {
@@ -92,6 +110,7 @@ class RingTwoStreams {
   Rank& rank_;
   RingPush<T> ring_;
   std::int64_t columns_, k_;
+  std::vector<Event> here_;  // the shards of steps 1, 2, ...
   Event second_done_;
 };
 

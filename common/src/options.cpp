@@ -94,6 +94,17 @@ NcclMode chosen_nccl_mode(const std::string& text) {
   throw UsageError("--nccl: '" + text + "' is not a mode of NCCL (known: " + names + ")");
 }
 
+// One of `values`, by its name.
+template <typename Value>
+Value chosen(const std::string& option, const std::string& text, const std::vector<Value>& values) {
+  std::string names;
+  for (const Value value : values) {
+    if (text == name_of(value)) return value;
+    names += (names.empty() ? "" : ", ") + std::string(name_of(value));
+  }
+  throw UsageError(option + ": '" + text + "' is not known (known: " + names + ")");
+}
+
 // Takes the variants of all other modes out.
 void keep_nccl_mode(NcclMode mode, const ChapterInfo& chapter, std::vector<std::string>& variants) {
   const std::vector<std::string>& known = chapter.variants;
@@ -187,6 +198,32 @@ class CommandLine {
         });
   }
 
+  void add_sparse_size(const char* group, const std::string& name, const std::string& what,
+                       std::int64_t least, std::int64_t& size) {
+    add(group, name, "SIZE", what + " (default " + std::to_string(size) + ")",
+        [least, &size](const std::string& option, const std::string& text) {
+          size = number<std::int64_t>(option, text, least, kMaxBytes);
+        });
+  }
+
+  // What only gradients have.
+  void add_sparse() {
+    add(kMore, "--pattern", "NAME",
+        "rows that the GPUs have: uniform, zipf, identical, disjoint, uneven (default uniform)",
+        [this](const std::string& option, const std::string& text) {
+          options_.pattern =
+              chosen<RowPattern>(option, text,
+                                 {RowPattern::kUniform, RowPattern::kZipf, RowPattern::kIdentical,
+                                  RowPattern::kDisjoint, RowPattern::kUneven});
+        });
+    add_sparse_size(kMore, "--duplicates", "entries of each GPU that repeat one of its rows", 0,
+                    options_.duplicates);
+    add(kMore, "--index", "NAME", "type of row numbers: int32, int64 (default int32)",
+        [this](const std::string& option, const std::string& text) {
+          options_.index = chosen<IndexType>(option, text, {IndexType::kInt32, IndexType::kInt64});
+        });
+  }
+
   void add_common() {
     add(kCommon, "--gpus", "COUNT",
         "GPUs that share the work, 1 to 16 (default " + std::to_string(options_.gpus) +
@@ -195,9 +232,16 @@ class CommandLine {
           options_.gpus = number<int>(option, text, 1, 16);
           options_.gpus_given = true;
         });
-    add_size("--m", "rows of A and C", &MatmulShape::m);
-    add_size("--n", "columns of B and C", &MatmulShape::n);
-    add_size("--k", "columns of A, rows of B", &MatmulShape::k);
+    if (chapter_.sparse()) {
+      add_sparse_size(kCommon, "--rows", "rows of the table", 1, options_.sparse.rows);
+      add_sparse_size(kCommon, "--features", "elements of a row", 1, options_.sparse.features);
+      add_sparse_size(kCommon, "--entries", "different rows in the gradient of each GPU", 0,
+                      options_.sparse.entries);
+    } else {
+      add_size("--m", "rows of A and C", &MatmulShape::m);
+      add_size("--n", "columns of B and C", &MatmulShape::n);
+      add_size("--k", "columns of A, rows of B", &MatmulShape::k);
+    }
     add(kCommon, "--iterations", "COUNT",
         "timed runs, 1 to 10000 (default " + std::to_string(options_.iterations) + ")",
         [this](const std::string& option, const std::string& text) {
@@ -236,6 +280,7 @@ class CommandLine {
         [this](const std::string&, const std::string& text) {
           options_.variants = chosen_variants(chapter_, text);
         });
+    if (chapter_.sparse()) add_sparse();
     if (chapter_.has_nccl_modes) {
       add(kMore, "--nccl", "MODE",
           "let NCCL move the data in this way only: plain, registered, copy-engine (default: all that can be "
@@ -317,6 +362,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Ch
   options.gpus = defaults.gpus;
   options.iterations = defaults.iterations;
   options.warmup = defaults.warmup;
+  options.sparse = defaults.sparse;
+  options.duplicates = defaults.duplicates;
   options.type = chapter.default_type;
   options.variants = chapter.variants;
   // A real GPU can hang for ever. Virtual ones cannot: they report a deadlock.
@@ -331,6 +378,15 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Ch
   options.use_gpus(options.gpus, defaults);
   if (!options.timeline.empty() && options.timeline == options.json)
     throw UsageError("--timeline: '" + options.timeline + "' is the file of --json");
+  if (chapter.sparse()) {
+    check_matrix("the table", "--rows --features", options.sparse.rows, options.sparse.features,
+                 options.type);
+    if (options.index == IndexType::kInt32 && options.sparse.rows > INT32_MAX)
+      throw UsageError("--index: int32 cannot number so many --rows");
+    if (options.sparse.entries == 0 && options.duplicates > 0)
+      throw UsageError("--duplicates: there is no row to repeat");
+    return options;
+  }
   check_matrix("A", "--m --k", options.shape.m, options.shape.k, options.type);
   check_matrix("B", "--k --n", options.shape.k, options.shape.n, options.type);
   check_matrix("C", "--m --n", options.shape.m, options.shape.n, options.type);

@@ -12,6 +12,8 @@ enum Purpose : std::uint64_t {
   kNormal,
   kPlaces,
   kSigns,
+  kSparseRows,
+  kSparseValues,
   kFreivalds /* and all after */
 };
 

@@ -15,11 +15,25 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json options_json(const Options& options) {
-  Json json = {{"gpus", options.gpus},          {"m", options.shape.m},
-               {"n", options.shape.n},          {"k", options.shape.k},
-               {"type", name_of(options.type)}, {"iterations", options.iterations},
-               {"warmup", options.warmup},      {"seed", options.seed},
-               {"check", options.check},        {"variants", options.variants}};
+  Json json = {{"gpus", options.gpus}};
+  if (options.sparse.rows > 0) {
+    json["rows"] = options.sparse.rows;
+    json["features"] = options.sparse.features;
+    json["entries"] = options.sparse.entries;
+    json["duplicates"] = options.duplicates;
+    json["pattern"] = name_of(options.pattern);
+    json["index"] = name_of(options.index);
+  } else {
+    json["m"] = options.shape.m;
+    json["n"] = options.shape.n;
+    json["k"] = options.shape.k;
+  }
+  json["type"] = name_of(options.type);
+  json["iterations"] = options.iterations;
+  json["warmup"] = options.warmup;
+  json["seed"] = options.seed;
+  json["check"] = options.check;
+  json["variants"] = options.variants;
   if (options.backend.schedule) json["schedule"] = *options.backend.schedule;
   if (!options.backend.machine.empty()) json["machine"] = options.backend.machine;
   if (options.nccl) json["nccl"] = name_of(*options.nccl);

@@ -66,7 +66,7 @@ class BenchTest(Sandbox):
         self.install(*PACKAGES)
         self.tool("python3", f'case $1 in --version) echo Python 3.11.2 ;; -c) [ -e "$SANDBOX/libcuda" ] ;;'
                              f' *) exec {PYTHON} "$@" ;; esac')
-        for tool in ("bench.py", "results.py", "ladder.py", "blank.py", "update_pages.py", "collect_results"):
+        for tool in ("bench.py", "results.py", "sparse_results.py", "ladder.py", "blank.py", "update_pages.py", "collect_results"):
             shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
         shutil.rmtree(self.root / "chapters")
         self.mark("program.py", PROGRAM)
@@ -250,7 +250,11 @@ class NamesTest(unittest.TestCase):
             self.assertFalse(alive.exists())
 
     def test_other_chapters_run_at_their_own_sizes(self) -> None:
-        self.assertEqual(bench.plans("08_sparse_baselines", [2, 8], False), [["--gpus", "2"], ["--gpus", "8"]])
+        self.assertEqual(bench.plans("16_tensor_core_gemm", [2, 8], False), [["--gpus", "2"], ["--gpus", "8"]])
+
+    def test_gradients_run_in_each_pattern(self) -> None:
+        self.assertEqual(bench.plans("14_sparse_v6_tiled", [2, 8], False),
+                         [["--gpus", gpus, "--pattern", pattern] for gpus in "28" for pattern in ("uniform", "zipf", "identical")])
         self.assertEqual(len(bench.plans("05_two_streams", [2, 4, 8], False)), 5)
         self.assertEqual(len(bench.plans("05_two_streams", [2, 4, 8], True)), 9)
         self.assertEqual(len(bench.plans("03_ring_all_gather", [2, 4, 8], True)), 3)

@@ -14,6 +14,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tools"))
 import ladder  # noqa: E402
 import results  # noqa: E402
+import sparse_results  # noqa: E402
 
 HARDWARE = {"gpu": "NVIDIA H200", "gpus": "8", "driver": "580.1", "toolkit": "13.0", "sm_clock": "1980 MHz"}
 SHAPE = {"m": 8192, "n": 32768, "k": 4096}
@@ -51,6 +52,16 @@ def peer(name: str = "PyTorch", operation: str = "all_gather_matmul", gpus: int 
                         {"variant": "broken", "status": "failed", "reason": "it hangs"}]}
 
 
+def gradient(chapter: str, gpus: int = 8, pattern: str = "uniform", **ms: float) -> Dict[str, Any]:
+    """A report on sparse gradients: the time of each variant."""
+    results = [{"variant": variant, "role": "algorithm", "gpus": gpus, "host_ms": time, "host_p99_ms": time, "calls": 20,
+                "rows_of_ranks": 400000, "global_rows": 386178, "map_ms": time / 4, "all_reduce_ms": time / 2, "fill_ms": 0.5,
+                "skew_ms": 0.25} for variant, time in ms.items()]
+    options = {"gpus": gpus, "rows": 5000000, "features": 2048, "entries": 50000, "duplicates": 0, "pattern": pattern,
+               "index": "int32", "type": "f32", "variants": list(ms)}
+    return {**run(chapter), "options": options, "results": [*results, {"section": "sweep", "rows_per_block": 8, "map_ms": 1.0}]}
+
+
 def column_split(gpus: int, kernel_ms: float) -> Dict[str, Any]:
     """A report of chapter 01."""
     both = [{"variant": "one_gpu", "gpus": 1, "kernel_ms": 16.0, "end_to_end_ms": 20.0},
@@ -68,6 +79,33 @@ def rows(table: str) -> List[List[str]]:
     """The cells of a Markdown table's lines below its header."""
     lines = [line for line in table.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+class SparseTableTest(unittest.TestCase):
+    def test_one_line_for_each_variant_with_its_phases(self) -> None:
+        runs = [gradient("14_sparse_v6_tiled", v5=40.0, v6=16.0), gradient("14_sparse_v6_tiled", gpus=2, pattern="zipf", v6=4.0)]
+        text = ladder.results_table("14_sparse_v6_tiled", [file(*runs)])
+        self.assertIn("| ms | map | fill | all reduce | skew |", text)
+        where = ["5000000 x 2048, 50000 uniform", "8", "400000", "386178"]
+        self.assertEqual(rows(text), [
+            ["5000000 x 2048, 50000 zipf", "2", *where[2:], "`v6`", "4", "1", "0.5", "2", "0.25"],
+            [*where, "`v5`", "40", "10", "0.5", "20", "0.25"],
+            [*where, "`v6`", "16", "4", "0.5", "8", "0.25"]])
+        self.assertEqual(rows(ladder.results_table("14_sparse_v6_tiled sweep", [file(runs[0])])), [["8", "1"]])
+
+    def test_times_keep_three_digits(self) -> None:
+        self.assertEqual([sparse_results.milliseconds(value) for value in (0.01234, 1.5, 17.53, 223.64, 22800.4)],
+                         ["0.0123", "1.5", "17.5", "223.6", "22800"])
+
+    def test_ladder_compares_with_the_dense_one_of_the_same_problem(self) -> None:
+        reports = [file(gradient("08_sparse_baselines", dense_nccl=224.0, host=22800.0), gradient("14_sparse_v6_tiled", v5=40.0, v6=16.0)),
+                   file(gradient("08_sparse_baselines", pattern="zipf", dense_nccl=1.0))]
+        cells = {row[0].split("`")[1]: row[2:] for row in
+                 rows(ladder.ladder_table({"08_sparse_baselines", "14_sparse_v6_tiled"}, reports)) if "`" in row[0]}
+        self.assertEqual(cells["14_sparse_v6_tiled"], ["16 ms on 8 x NVIDIA H200", "14.00 x as fast as dense"])
+        alone = [file(gradient("14_sparse_v6_tiled", v6=16.0))]
+        cells = {row[0].split("`")[1]: row[2:] for row in rows(ladder.ladder_table({"14_sparse_v6_tiled"}, alone)) if "`" in row[0]}
+        self.assertEqual(cells["14_sparse_v6_tiled"], ["16 ms on 8 x NVIDIA H200", ""])
 
 
 class DenseTableTest(unittest.TestCase):
@@ -167,7 +205,7 @@ class CollectTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name).resolve()
         (self.root / "tools").mkdir()
-        for tool in ("collect_results", "results.py"):
+        for tool in ("collect_results", "results.py", "sparse_results.py"):
             shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
 
     def collect(self, *reports: Dict[str, Any], keep: bool = False) -> "subprocess.CompletedProcess[str]":

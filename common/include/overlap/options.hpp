@@ -12,16 +12,19 @@
 #include "overlap/element_type.hpp"
 #include "overlap/matrix.hpp"
 #include "overlap/nccl_mode.hpp"
+#include "overlap/sparse.hpp"
 
 namespace overlap {
 
 /// What a chapter does where the user does not say otherwise.
 struct ChapterDefaults {
-  MatmulShape shape = {};    ///< of the whole problem, and
-  MatmulShape per_gpu = {};  ///< what each GPU adds to it
-  int gpus = 1;              ///< at most: fewer if fewer are there
-  int iterations = 1;        ///< timed runs
-  int warmup = 0;            ///< runs before them that are not timed
+  MatmulShape shape = {};       ///< of the whole problem, and
+  MatmulShape per_gpu = {};     ///< what each GPU adds to it
+  int gpus = 1;                 ///< at most: fewer if fewer are there
+  int iterations = 1;           ///< timed runs
+  int warmup = 0;               ///< runs before them that are not timed
+  SparseShape sparse = {};      ///< of a chapter on sparse gradients, which has no `shape`
+  std::int64_t duplicates = 0;  ///< entries of each rank beyond sparse.entries
 
   /// The sizes of the whole problem on so many GPUs.
   MatmulShape shape_on(int number_of_gpus) const;
@@ -42,23 +45,29 @@ struct ChapterInfo {
   bool ranks_may_share_gpus = false;  ///< with more --gpus than there are, all ranks share one
   bool has_nccl_modes = false;  ///< its variants are those of nccl_modes() and others; --nccl keeps one mode
 
+  /// True of a chapter on sparse gradients: it has --rows and its like instead of --m, --n, --k.
+  bool sparse() const { return on_virtual_gpus.sparse.rows > 0; }
   /// The defaults on the GPUs that this program was built for.
   const ChapterDefaults& defaults() const;
 };
 
 /// The command line, checked and complete.
 struct Options {
-  int gpus = 1;                            ///< ranks, or GPUs of a program without ranks
-  bool gpus_given = false;                 ///< if not, chapter_main() takes at most as many GPUs as there are
-  MatmulShape shape = {};                  ///< of the whole problem, whatever the number of GPUs
-  MatmulShape given_shape = {};            ///< the sizes that the user gave, 0 where there is none
-  ElementType type = ElementType::kInt32;  ///< of the matrices' elements
-  int iterations = 1;                      ///< timed runs
-  int warmup = 0;                          ///< runs before them that are not timed
-  std::uint64_t seed = 1;                  ///< of the data
-  bool check = true;                       ///< compare the result with the CPU's
-  std::string json = {};                   ///< file for the report; empty: none
-  std::string timeline = {};               ///< file for the timeline; empty: none
+  int gpus = 1;                  ///< ranks, or GPUs of a program without ranks
+  bool gpus_given = false;       ///< if not, chapter_main() takes at most as many GPUs as there are
+  MatmulShape shape = {};        ///< of the whole problem, whatever the number of GPUs
+  MatmulShape given_shape = {};  ///< the sizes that the user gave, 0 where there is none
+  SparseShape sparse = {};       ///< of a chapter on sparse gradients
+  std::int64_t duplicates = 0;   ///< entries of each rank that repeat one of its rows
+  RowPattern pattern = RowPattern::kUniform;  ///< which rows the ranks have
+  IndexType index = IndexType::kInt32;        ///< of row numbers
+  ElementType type = ElementType::kInt32;     ///< of the elements
+  int iterations = 1;                         ///< timed runs
+  int warmup = 0;                             ///< runs before them that are not timed
+  std::uint64_t seed = 1;                     ///< of the data
+  bool check = true;                          ///< compare the result with the CPU's
+  std::string json = {};                      ///< file for the report; empty: none
+  std::string timeline = {};                  ///< file for the timeline; empty: none
   std::vector<std::string> variants = {};  ///< the chosen ones (all, unless --only), in the chapter's order
   int timeout_s = 0;                       ///< seconds; 0: none
   bool corrupt = false;                    ///< the tests' hook: see corrupt_one_element()

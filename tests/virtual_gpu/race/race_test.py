@@ -18,6 +18,8 @@ from typing import List
 HERE = pathlib.Path(__file__).resolve().parent
 SCHEDULES = ["time", *(str(seed) for seed in range(1, 20))]  # the order of time, and 19 random ones
 SMALL = ("--m", "33", "--n", "70", "--k", "19", "--iterations", "1", "--warmup", "0")
+SMALL_SPARSE = ("--rows", "97", "--features", "5", "--entries", "23", "--duplicates", "4", "--iterations", "1",
+                "--warmup", "0")
 ACCESS = re.compile(r"^  (?:read|write) by (.*): .*$", re.MULTILINE)
 
 
@@ -37,6 +39,10 @@ class RaceTest(unittest.TestCase):
 
     def race(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return self.call([self.race_run, str(self.program), *arguments])
+
+    def is_sparse(self) -> bool:
+        """A chapter on sparse gradients: its sizes are other ones."""
+        return "--rows" in self.race("--help").stdout
 
     def hash_of(self, result: "subprocess.CompletedProcess[str]") -> str:
         """The schedule's hash, which the program must have printed."""
@@ -120,16 +126,18 @@ class ChapterTest(RaceTest):
     def test_default_sizes_are_small(self) -> None:
         result = self.race()
         self.assert_quiet(result)
-        sizes = re.search(r"\b[AX] (\d+) x (\d+), (?:B|W1) \d+ x (\d+)", result.stdout)
+        sizes = re.search(r"\btable of (\d+) x (\d+)" if self.is_sparse() else
+                          r"\b[AX] (\d+) x (\d+), (?:B|W1) \d+ x (\d+)", result.stdout)
         self.assertIsNotNone(sizes, result.stdout)
         self.assertLessEqual(math.prod(int(size) for size in sizes.groups()), 128**3)
 
     def test_has_no_race(self) -> None:
         gpus, *count = self.arguments
+        small = SMALL_SPARSE if self.is_sparse() else SMALL
         for schedule in SCHEDULES[:int(count[0]) if count else None]:
             with self.subTest(schedule=schedule):
                 seed = () if schedule == "time" else ("--schedule", schedule)
-                self.assert_quiet(self.race("--gpus", gpus, *SMALL, *seed))
+                self.assert_quiet(self.race("--gpus", gpus, *small, *seed))
 
 
 class SameSchedulesTest(RaceTest):
@@ -154,8 +162,9 @@ class SameSchedulesTest(RaceTest):
         """Command lines, each with a seed. Several blocks and several waves of them: these could tell builds apart."""
         if self.program.name.startswith("planted_"):
             return [[case, "fixed", seed] for case in self.race("--list").stdout.split() for seed in "12345"]
-        sizes = ["--m", "128", "--n", "256", "--k", "32", "--iterations", "1", "--warmup", "1",
-                 *self.arguments[1:]]
+        sizes = ["--rows", "500", "--features", "7", "--entries", "60"] if self.is_sparse() else \
+            ["--m", "128", "--n", "256", "--k", "32"]
+        sizes += ["--iterations", "1", "--warmup", "1", *self.arguments[1:]]
         return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus in "138" for seed in "12"]
 
 

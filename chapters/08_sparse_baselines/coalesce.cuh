@@ -1,0 +1,161 @@
+// Chapter 08: the entries of one gradient that have the same row become one row.
+#pragma once
+
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_run_length_encode.cuh>
+#include <cub/device/device_scan.cuh>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "overlap/check.hpp"
+#include "overlap/growing_buffer.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/sparse.hpp"
+#include "overlap/stream.hpp"
+
+namespace overlap {
+
+inline constexpr int kCoalesceThreads = 256;
+
+/// Bits that row numbers below `rows` have, and `rows` itself: 1 for 1, 23 for 5 million. A sort that looks
+/// at no others is faster.
+inline int row_bits(std::int64_t rows) { return std::bit_width(static_cast<std::uint64_t>(rows)); }
+
+/// Numbers the entries 0, 1, 2, ..., and raises `bad` if one of them has no row of the table.
+template <SparseIndex Index>
+__global__ void number_entries(const Index* indices, std::int64_t entries, std::int64_t rows,
+                               std::int32_t* numbers, int* bad) {
+  const std::int64_t entry = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (entry >= entries) return;
+  numbers[entry] = static_cast<std::int32_t>(entry);
+  if (indices[entry] < 0 || indices[entry] >= rows) atomicOr(bad, 1);
+}
+
+/// values_out[row] = the sum of the row's entries, in the order in which they came: that makes the sum the
+/// same in each run. In f32, rounded once. A block takes a row after the other, a thread every blockDim-th
+/// feature.
+template <Floating T>
+__global__ void sum_entries(const T* values, const std::int32_t* sorted, const std::int32_t* begins,
+                            const std::int32_t* lengths, const std::int32_t* count, std::int64_t features,
+                            T* values_out) {
+  for (std::int64_t row = blockIdx.x; row < *count; row += gridDim.x) {
+    const std::int32_t* entries = sorted + begins[row];
+    for (std::int64_t feature = threadIdx.x; feature < features; feature += blockDim.x) {
+      float sum = static_cast<float>(values[entries[0] * features + feature]);
+      for (std::int32_t i = 1; i < lengths[row]; ++i)
+        sum += static_cast<float>(values[entries[i] * features + feature]);
+      values_out[row * features + feature] = static_cast<T>(sum);
+    }
+  }
+}
+
+/// Sorts a gradient's entries by row and adds up those of one row. On one GPU, no communication. Source:
+/// PyTorch's coalesce(), which "Sparse All-Reduce in PyTorch" calls first.
+template <SparseIndex Index, Floating T>
+class Coalesce {
+ public:
+  /// For tables of that shape. shape.entries does not matter: memory grows with the calls.
+  Coalesce(Rank& rank, SparseShape shape)
+      : rank_(rank), shape_(shape), found_(rank.device(), 2), found_on_host_(2) {}
+
+  /// Enqueues all, and waits for the number of rows: no buffer's size is known before. `indices` [entries] in
+  /// any order, `values` [entries, F], fewer than 2^31 entries. The result's rows ascend; it is valid until
+  /// the next call. If an index is not in the table, bad_index() is true, and what comes out means nothing.
+  SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries, cudaStream_t stream) {
+    bad_index_ = false;
+    if (entries == 0) return {};
+    make_room(entries, stream);
+    CUDA_CHECK(cudaMemsetAsync(found_.data(), 0, found_.bytes(), stream));
+    sort(indices, entries, stream);
+    find_rows(entries, stream);
+    sum(values, entries, stream);
+    CUDA_CHECK(cudaMemcpyAsync(found_on_host_.data(), found_.data(), found_.bytes(), cudaMemcpyDeviceToHost,
+                               stream));
+    rank_.synchronize(stream);
+    bad_index_ = found_on_host_[1] != 0;
+    return {rows_.data(), sums_.data(), found_on_host_[0]};
+  }
+
+  /// True if an index of the last call was below 0, or not below the table's rows.
+  bool bad_index() const { return bad_index_; }
+
+ private:
+  // ---- Step 1: the entries' numbers, in the order of their rows ----------------------------------------
+  void sort(const Index* indices, std::int64_t entries, cudaStream_t stream) {
+    number_entries<<<blocks(entries), kCoalesceThreads, 0, stream>>>(indices, entries, shape_.rows,
+                                                                     numbers_.data(), found_.data() + 1);
+    CUDA_CHECK(cudaGetLastError());
+    // [task sort: which entries come first, and which sort keeps the order of those of one row?]
+    // A radix sort is stable: entries of one row stay in the order in which they came.
+    with_temporary(stream, [&](void* temporary, std::size_t& bytes) {
+      return cub::DeviceRadixSort::SortPairs(temporary, bytes, indices, sorted_indices_.data(),
+                                             numbers_.data(), sorted_.data(), static_cast<int>(entries), 0,
+                                             row_bits(shape_.rows), stream);
+    });
+    // [/task]
+  }
+
+  // ---- Step 2: where each row begins, and how many entries it has --------------------------------------
+  void find_rows(std::int64_t entries, cudaStream_t stream) {
+    // There are at most as many rows as entries. The lengths beyond the last row are read below: zeros.
+    CUDA_CHECK(cudaMemsetAsync(lengths_.data(), 0, static_cast<std::size_t>(entries) * sizeof(std::int32_t),
+                               stream));
+    // [task rows: how do runs of equal row numbers become rows?]
+    with_temporary(stream, [&](void* temporary, std::size_t& bytes) {
+      return cub::DeviceRunLengthEncode::Encode(temporary, bytes, sorted_indices_.data(), rows_.data(),
+                                                lengths_.data(), found_.data(), static_cast<int>(entries),
+                                                stream);
+    });
+    with_temporary(stream, [&](void* temporary, std::size_t& bytes) {
+      return cub::DeviceScan::ExclusiveSum(temporary, bytes, lengths_.data(), begins_.data(),
+                                           static_cast<int>(entries), stream);
+    });
+    // [/task]
+  }
+
+  // ---- Step 3: the sums ----------------------------------------------------------------------------------
+  // Not by cub::DeviceReduce::ReduceByKey: its sums of floats are not the same in each run (CCCL issue 9995).
+  void sum(const T* values, std::int64_t entries, cudaStream_t stream) {
+    const auto most = static_cast<unsigned>(std::min<std::int64_t>(entries, 65536));
+    sum_entries<<<most, kCoalesceThreads, 0, stream>>>(values, sorted_.data(), begins_.data(),
+                                                       lengths_.data(), found_.data(), shape_.features,
+                                                       sums_.data());
+    CUDA_CHECK(cudaGetLastError());
+  }
+
+  static unsigned blocks(std::int64_t threads) {
+    return static_cast<unsigned>((threads + kCoalesceThreads - 1) / kCoalesceThreads);
+  }
+
+  void make_room(std::int64_t entries, cudaStream_t stream) {
+    const auto most = static_cast<std::size_t>(entries);
+    for (GrowingBuffer<std::int32_t>* numbers : {&numbers_, &sorted_, &begins_, &lengths_})
+      numbers->at_least(most, stream);
+    sorted_indices_.at_least(most, stream);
+    rows_.at_least(most, stream);
+    sums_.at_least(most * static_cast<std::size_t>(shape_.features), stream);
+  }
+
+  /// CUB's calls come in pairs: the first asks how much temporary memory the second needs.
+  template <typename Call>
+  void with_temporary(cudaStream_t stream, const Call& call) {
+    std::size_t bytes = 0;
+    CUDA_CHECK(call(nullptr, bytes));
+    CUDA_CHECK(call(temporary_.at_least(bytes, stream), bytes));
+  }
+
+  Rank& rank_;
+  SparseShape shape_;
+  DeviceBuffer<std::int32_t> found_;  // how many rows, and whether an index is bad
+  PinnedBuffer<std::int32_t> found_on_host_;
+  bool bad_index_ = false;
+  GrowingBuffer<std::int32_t> numbers_{rank_}, sorted_{rank_}, begins_{rank_}, lengths_{rank_};
+  GrowingBuffer<Index> sorted_indices_{rank_}, rows_{rank_};
+  GrowingBuffer<T> sums_{rank_};
+  GrowingBuffer<std::byte> temporary_{rank_};
+};
+
+}  // namespace overlap

@@ -1,0 +1,112 @@
+// Chapter 09, version 1: the places of a rank's rows are looked for one after the other, each as
+// torch.nonzero does it: compare all, select what is equal, and tell the host how much that is.
+//
+// Source: "Sparse All-Reduce in PyTorch" (D. MacLeod, Speechmatics), "v1: torch.nonzero".
+#pragma once
+
+#include <cub/device/device_select.cuh>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "09_sparse_v1_nonzero/sparse_all_reduce.cuh"
+
+namespace overlap {
+
+inline constexpr int kSearchThreads = 256;
+
+/// Blocks for a thread each.
+inline unsigned search_blocks(std::int64_t threads) {
+  return static_cast<unsigned>((threads + kSearchThreads - 1) / kSearchThreads);
+}
+
+/// flags[g] = 1 where global[g] is *wanted, else 0. `wanted` is on the GPU: the host never knows it.
+template <SparseIndex Index>
+__global__ void mark_equal(const Index* global, std::int64_t count, const Index* wanted, char* flags) {
+  const std::int64_t g = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (g < count) flags[g] = global[g] == *wanted;
+}
+
+/// numbers[i] = i.
+__global__ void write_numbers(std::int32_t* numbers, std::int64_t count) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < count) numbers[i] = static_cast<std::int32_t>(i);
+}
+
+/// Version 1: for each of a rank's n rows, G comparisons, a selection, and a wait of the host.
+template <SparseIndex Index, Floating T>
+class NonzeroAllReduce : public SparseAllReduce<Index, T> {
+ public:
+  using SparseAllReduce<Index, T>::SparseAllReduce;
+
+  /// What one call costs a rank.
+  static SparseCost cost(const SparseCall& call) {
+    SparseCost cost = frame_cost<Index, T>(call);
+    if (call.local == 0) return cost;
+    cost.comparisons = call.local * call.global;
+    cost.launches = 1 + 2 * call.local;
+    cost.extra_bytes = call.global * static_cast<std::int64_t>(sizeof(char) + 2 * sizeof(std::int32_t));
+    cost.host_waits += call.local;
+    return cost;
+  }
+
+ protected:
+  void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
+                      std::int32_t* positions, cudaStream_t stream) override {
+    make_room(global.count, stream);
+    write_numbers<<<search_blocks(global.count), kSearchThreads, 0, stream>>>(places_.data(), global.count);
+    CUDA_CHECK(cudaGetLastError());
+    for (std::int64_t row = 0; row < local.count; ++row) {
+      // ---- Which of the global row numbers is this one? ---------------------------------------------------
+      // [task compare: which numbers are compared in each round?]
+      mark_equal<<<search_blocks(global.count), kSearchThreads, 0, stream>>>(
+          global.indices, global.count, local.indices + row, flags_.data());
+      // [/task]
+      CUDA_CHECK(cudaGetLastError());
+      std::size_t bytes = temporary_.bytes();
+      CUDA_CHECK(select(temporary_.data(), bytes, global.count, stream));
+
+      // ---- How many are there? ----------------------------------------------------------------------------
+      // Whoever selects does not know how much comes out, and the host wants to know: this wait is what makes
+      // version 1 slow. Meanwhile the GPU has nothing to do.
+      CUDA_CHECK(cudaMemcpyAsync(found_on_host_.data(), found_.data(), found_.bytes(), cudaMemcpyDeviceToHost,
+                                 stream));
+      this->wait(stream);
+
+      // ---- The first of them is its place -----------------------------------------------------------------
+      // [task place: where does the row's place go, and when is there none?]
+      // Each row is there once. If not, its place stays kNoRow, and step 3 counts it as lost.
+      if (found_on_host_[0] != 1) continue;
+      CUDA_CHECK(cudaMemcpyAsync(positions + row, matches_.data(), sizeof(std::int32_t),
+                                 cudaMemcpyDeviceToDevice, stream));
+      // [/task]
+    }
+  }
+
+ private:
+  void make_room(std::int64_t global_count, cudaStream_t stream) {
+    const auto count = static_cast<std::size_t>(global_count);
+    places_.at_least(count, stream);
+    flags_.at_least(count, stream);
+    matches_.at_least(count, stream);
+    std::size_t bytes = 0;
+    CUDA_CHECK(select(nullptr, bytes, global_count, stream));
+    temporary_.at_least(bytes, stream);
+  }
+
+  /// The places with a flag, in order, to matches_, and their number to found_. Without `temporary` only says
+  /// how many bytes of it that takes.
+  cudaError_t select(void* temporary, std::size_t& bytes, std::int64_t global_count, cudaStream_t stream) {
+    return cub::DeviceSelect::Flagged(temporary, bytes, places_.data(), flags_.data(), matches_.data(),
+                                      found_.data(), static_cast<int>(global_count), stream);
+  }
+
+  GrowingBuffer<std::int32_t> places_{this->rank()};   // 0, 1, 2, ..., of which some are selected
+  GrowingBuffer<char> flags_{this->rank()};            // 1 where the numbers are equal
+  GrowingBuffer<std::int32_t> matches_{this->rank()};  // the selected ones: one, if all is well
+  GrowingBuffer<std::byte> temporary_{this->rank()};
+  DeviceBuffer<std::int32_t> found_{this->rank().device(), 1};
+  PinnedBuffer<std::int32_t> found_on_host_{1};
+};
+
+}  // namespace overlap

@@ -1,0 +1,135 @@
+// Chapter 09: before anything else the ranks tell each other what they were given. So all of them go on with
+// the same sizes, or all of them refuse, with the same sentence: one that left alone would keep the others
+// waiting in their next collective for ever.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "09_sparse_v1_nonzero/sparse_cost.cuh"
+#include "overlap/check.hpp"
+#include "overlap/check_nccl.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/sparse.hpp"
+#include "overlap/stream.hpp"
+
+namespace overlap {
+
+/// The waits of the host for its GPU, counted: each costs the time to tell the host and to get the GPU busy
+/// again.
+class HostWaits {
+ public:
+  /// For waits of that rank.
+  explicit HostWaits(Rank& rank) : rank_(rank) {}
+
+  /// Waits for the stream.
+  void wait(cudaStream_t stream) {
+    ++count_;
+    rank_.synchronize(stream);
+  }
+  /// Counts a wait that was made elsewhere.
+  void add_one() { ++count_; }
+  /// Starts to count anew.
+  void reset() { count_ = 0; }
+  int count() const { return count_; }  ///< since the last reset()
+
+ private:
+  Rank& rank_;
+  int count_ = 0;
+};
+
+/// What one rank was given.
+struct RankRecord {
+  std::int64_t local;       ///< different rows
+  std::int64_t too_many;    ///< 1 if there are 2^31 entries or more, or fewer than none
+  std::int64_t bad_index;   ///< 1 if an entry has no row of the table
+  std::int64_t table_rows;  ///< V
+  std::int64_t features;    ///< F
+  std::int64_t types;       ///< 16 x ElementType + bytes of an index
+};
+static_assert(sizeof(RankRecord) == kRecordFields * sizeof(std::int64_t));
+
+/// "f32 elements and int32 indices", from RankRecord::types.
+inline std::string names_of_types(std::int64_t types) {
+  return std::string(name_of(static_cast<ElementType>(types / 16))) + " elements and " +
+         name_of(types % 16 == 4 ? IndexType::kInt32 : IndexType::kInt64) + " indices";
+}
+
+/// The records of all ranks.
+class RankRecords {
+ public:
+  /// Collective. Throws Skip if ranks share a GPU.
+  RankRecords(Rank& rank, HostWaits& waits)
+      : rank_(rank),
+        waits_(waits),
+        nccl_(rank.nccl()),
+        records_(rank.device(), static_cast<std::size_t>(rank.size())),
+        on_host_(records_.size()) {}
+
+  /// Tells the others, and waits for what they tell. Throws SparseInputError, on all ranks alike, if one of
+  /// them was given what cannot be reduced, or if they were not given the same. Collective.
+  void exchange(const RankRecord& own, cudaStream_t stream) {
+    // Each rank fills in its own record, and zeros for all others: the sum over the ranks is all records. In
+    // integers; the article's counts are in f32, which is exact only up to 2^24.
+    std::fill(on_host_.begin(), on_host_.end(), RankRecord{});
+    on_host_[static_cast<std::size_t>(rank_.id())] = own;
+    CUDA_CHECK(
+        cudaMemcpyAsync(records_.data(), on_host_.data(), records_.bytes(), cudaMemcpyHostToDevice, stream));
+    NCCL_CHECK(ncclAllReduce(records_.data(), records_.data(), records_.size() * kRecordFields, ncclInt64,
+                             ncclSum, nccl_, stream));
+    CUDA_CHECK(
+        cudaMemcpyAsync(on_host_.data(), records_.data(), records_.bytes(), cudaMemcpyDeviceToHost, stream));
+    waits_.wait(stream);
+    for (int rank = 0; rank < rank_.size(); ++rank) check(rank);
+    if (longest() * rank_.size() > INT32_MAX)
+      throw SparseInputError("the lists of all ranks together have more than 2^31 - 1 rows");
+  }
+
+  /// The largest number of rows of any rank: the length to which every list is padded.
+  std::int64_t longest() const {
+    std::int64_t most = 0;
+    // [task longest: how many row numbers must every rank be able to send?]
+    for (const RankRecord& record : on_host_) most = std::max(most, record.local);
+    // [/task]
+    return most;
+  }
+  /// True if a rank has fewer rows than another one, so that its list is padded.
+  bool any_padding() const {
+    return std::any_of(on_host_.begin(), on_host_.end(),
+                       [&](const RankRecord& record) { return record.local < longest(); });
+  }
+
+ private:
+  /// All ranks look at the same records in the same order, so they find the same fault first.
+  void check(int rank) const {
+    const RankRecord &first = on_host_[0], &record = on_host_[static_cast<std::size_t>(rank)];
+    const std::string who = "rank " + std::to_string(rank);
+    const auto same = [&](std::int64_t RankRecord::*member, const auto& describe) {
+      if (record.*member == first.*member) return;
+      throw SparseInputError(who + " has " + describe(record.*member) + ", and rank 0 " +
+                             describe(first.*member));
+    };
+    if (record.too_many != 0) throw SparseInputError(who + " has less than 0 or more than 2^31 - 1 entries");
+    same(&RankRecord::table_rows,
+         [](std::int64_t rows) { return "a table of " + std::to_string(rows) + " rows"; });
+    same(&RankRecord::features,
+         [](std::int64_t features) { return "rows of " + std::to_string(features) + " elements"; });
+    same(&RankRecord::types, names_of_types);
+    if (record.bad_index != 0) {
+      throw SparseInputError(who + " has an index that is not between 0 and " +
+                             std::to_string(record.table_rows - 1));
+    }
+  }
+
+  Rank& rank_;
+  HostWaits& waits_;
+  ncclComm* nccl_;
+  DeviceBuffer<RankRecord> records_;  // [P]
+  PinnedBuffer<RankRecord> on_host_;
+};
+
+}  // namespace overlap

@@ -1,0 +1,110 @@
+// Chapter 10, version 2: the same search without the host. As torch.where does it, a round writes its own
+// number wherever the comparison holds: how much that is, nobody has to know.
+//
+// Source: "Sparse All-Reduce in PyTorch" (D. MacLeod, Speechmatics), "v2: torch.where". Its printed loop goes
+// over the global rows; this one goes over the local ones, as its text says and as its version 3 does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "09_sparse_v1_nonzero/nonzero.cuh"
+#include "overlap/growing_buffer.hpp"
+
+namespace overlap {
+
+/// sources[g] = *step where flags[g] is set. What is written has the same size whatever the flags are: that
+/// is what spares the host. `step` is on the GPU, since a number of the host's would have to be copied there
+/// in each round.
+__global__ void write_where(const char* flags, std::int64_t count, const std::int32_t* step,
+                            std::int32_t* sources) {
+  const std::int64_t g = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  // [task where: what does round `step` write, and where?]
+  if (g < count && flags[g]) sources[g] = *step;
+  // [/task]
+}
+
+/// positions[sources[g]] = g, wherever a row has its place.
+__global__ void invert_sources(const std::int32_t* sources, std::int64_t count, std::int32_t* positions) {
+  const std::int64_t g = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  // [task invert: which rank's row belongs at place g, and which places have none?]
+  if (g < count && sources[g] != kNoRow) positions[sources[g]] = static_cast<std::int32_t>(g);
+  // [/task]
+}
+
+/// What the loop of version 2 reads and writes, all on the GPU. Chapter 11 records the same loop.
+template <SparseIndex Index>
+struct WhereLoop {
+  const Index* local = nullptr;         ///< [local_count], this rank's row numbers
+  std::int64_t local_count = 0;         ///< rounds of the loop
+  const Index* global = nullptr;        ///< [global_count], all ranks' row numbers
+  std::int64_t global_count = 0;        ///< comparisons in each round
+  const std::int32_t* steps = nullptr;  ///< [local_count] = 0, 1, 2, ...: the number of each round
+  char* flags = nullptr;                ///< [global_count], of one round
+  std::int32_t* sources = nullptr;      ///< [global_count]: which local row belongs to each global one
+};
+
+/// Enqueues two kernels for each local row, and nothing else: no wait, no size that depends on the data.
+/// Where no row of this rank belongs, `sources` keeps what it has.
+template <SparseIndex Index>
+void enqueue_where_loop(const WhereLoop<Index>& loop, cudaStream_t stream) {
+  const unsigned blocks = search_blocks(loop.global_count);
+  for (std::int64_t row = 0; row < loop.local_count; ++row) {
+    // [task round: what are the two kernels of a round, and which one goes first?]
+    mark_equal<<<blocks, kSearchThreads, 0, stream>>>(loop.global, loop.global_count, loop.local + row,
+                                                      loop.flags);
+    write_where<<<blocks, kSearchThreads, 0, stream>>>(loop.flags, loop.global_count, loop.steps + row,
+                                                       loop.sources);
+    // [/task]
+    CUDA_CHECK(cudaGetLastError());
+  }
+}
+
+/// Version 2: for each of a rank's n rows, G comparisons by one kernel, G conditional writes by another.
+template <SparseIndex Index, Floating T>
+class WhereAllReduce : public SparseAllReduce<Index, T> {
+ public:
+  using SparseAllReduce<Index, T>::SparseAllReduce;
+
+  /// What one call costs a rank.
+  static SparseCost cost(const SparseCall& call) {
+    SparseCost cost = frame_cost<Index, T>(call);
+    if (call.local == 0) return cost;
+    cost.comparisons = call.local * call.global;
+    cost.launches = 1 + 2 * call.local + 1;
+    const auto number = static_cast<std::int64_t>(sizeof(std::int32_t));
+    cost.extra_bytes = call.local * number + call.global * (number + std::int64_t{sizeof(char)});
+    return cost;
+  }
+
+ protected:
+  void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
+                      std::int32_t* positions, cudaStream_t stream) override {
+    const auto rows = static_cast<std::size_t>(local.count), places = static_cast<std::size_t>(global.count);
+    const WhereLoop<Index> loop = {.local = local.indices,
+                                   .local_count = local.count,
+                                   .global = global.indices,
+                                   .global_count = global.count,
+                                   .steps = steps_.at_least(rows, stream),
+                                   .flags = flags_.at_least(places, stream),
+                                   .sources = sources_.at_least(places, stream)};
+    // ---- Before the loop: the number of each round; no place has a source ---------------------------------
+    write_numbers<<<search_blocks(local.count), kSearchThreads, 0, stream>>>(steps_.data(), local.count);
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cudaMemsetAsync(sources_.data(), 0xFF, places * sizeof(std::int32_t), stream));
+
+    // ---- The loop: for each place, which of this rank's rows belongs there? -------------------------------
+    enqueue_where_loop(loop, stream);
+
+    // ---- After it: for each row, its place ----------------------------------------------------------------
+    invert_sources<<<search_blocks(global.count), kSearchThreads, 0, stream>>>(sources_.data(), global.count,
+                                                                               positions);
+    CUDA_CHECK(cudaGetLastError());
+  }
+
+ private:
+  GrowingBuffer<std::int32_t> steps_{this->rank()}, sources_{this->rank()};
+  GrowingBuffer<char> flags_{this->rank()};
+};
+
+}  // namespace overlap

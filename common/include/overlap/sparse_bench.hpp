@@ -1,0 +1,164 @@
+// The frame of the chapters on sparse gradients: verifies every variant, then times them all in turns, and
+// prints and saves one table. A chapter's main.cu adds its variants to it.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "overlap/backend.hpp"
+#include "overlap/options.hpp"
+#include "overlap/phase_clock.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/report.hpp"
+#include "overlap/sparse_data.hpp"
+#include "overlap/stream.hpp"
+#include "overlap/timing.hpp"
+
+namespace overlap {
+
+/// Where a variant's time goes, by the medians of its timed calls.
+struct SparseTimes {
+  std::string name;  ///< of the variant
+  /// One call, from a barrier of the hosts until the last of them knows that its GPU is done.
+  Summary host_ms;
+  /// Its phases, each on the slowest rank; of the last one, "all_reduce", see below.
+  std::vector<Phase> phases;
+  /// How much later the last rank came to the all-reduce than the first. "all_reduce" is the shortest of any
+  /// rank: that of the last one, which waits for nobody.
+  double skew_ms = 0;
+
+  /// The time of a phase; 0 if there is none of that name.
+  double phase_ms(const std::string& name) const;
+};
+
+/// Verifies and times several ways to add up one sparse gradient. All members are collective, and called by
+/// each rank in the same order. Rank 0 prints.
+template <SparseIndex Index, Floating T>
+class SparseBench {
+ public:
+  /// One way to do it.
+  struct Variant {
+    /// One call: a rank's entries, on its GPU, to the rows of all ranks. What is still enqueued at its end is
+    /// on the stream.
+    std::function<SparseRows<Index, T>(const Index* indices, const T* values, std::int64_t entries,
+                                       cudaStream_t stream)>
+        run;
+    /// Of the last call, after the stream was waited for; may be empty.
+    std::function<std::vector<Phase>()> phases = {};
+    /// How many rows found no place in any call so far; may be empty.
+    std::function<int()> lost_rows = {};
+    /// What its result has of rows that add up to zero.
+    ZeroRows zero_rows = ZeroRows::kKept;
+  };
+
+  /// For the options' variants, on `data`, which outlives it.
+  SparseBench(Rank& rank, const SparseData& data, const Options& options, const ChapterInfo& chapter);
+
+  /// Adds the variant if it was chosen: `make` constructs it, on all ranks. If that throws Skip, the variant
+  /// is left out and the reason printed.
+  void add(const std::string& name, const std::function<Variant()>& make);
+
+  /// The same for a class with a constructor Algorithm(rank, shape, more...) and run(), phases() and
+  /// lost_rows() as SparseAllReduce has them.
+  template <template <SparseIndex, Floating> class Algorithm, typename... More>
+  void add_algorithm(const std::string& name, const More&... more) {
+    add(name, [&]() -> Variant {
+      auto algorithm = std::make_shared<Algorithm<Index, T>>(rank_, data_.shape(), more...);
+      return {.run = [algorithm](
+                         const Index* indices, const T* values, std::int64_t entries,
+                         cudaStream_t stream) { return algorithm->run(indices, values, entries, stream); },
+              .phases = [algorithm] { return algorithm->phases(); },
+              .lost_rows = [algorithm, stream = rank_.stream()] { return algorithm->lost_rows(stream); },
+              .zero_rows = DropsZeroRows<Algorithm<Index, T>> ? ZeroRows::kDropped : ZeroRows::kKept};
+    });
+  }
+
+  Rank& rank() const { return rank_; }                 ///< who runs this
+  const SparseData& data() const { return data_; }     ///< what is added up
+  const Options& options() const { return options_; }  ///< the command line
+
+  /// Runs each variant on real numbers, then on exact ones, and compares every row number and every value of
+  /// the second result, on every rank. Prints how many are right. Throws WrongResult; Skip if nothing is left
+  /// to run. Without --check nothing is compared.
+  void verify();
+  /// Times all variants in turns on real numbers, and compares the result of each one's last timed call. A
+  /// variant whose calls take long runs less often than --iterations, at least 3 times (but not more often
+  /// than that). With --timeline each variant then runs once more, as a section of it.
+  void time();
+  /// Prints sizes and table.
+  void print() const;
+  /// Adds one result for each variant.
+  void save(Report& report) const;
+
+  /// The times of a variant, none if it did not run.
+  const SparseTimes* times_of(const std::string& name) const;
+
+ private:
+  struct Named {
+    std::string name;
+    Variant variant;
+  };
+
+  void fill(SparseValues kind);
+  SparseRows<Index, T> call(const Named& variant);
+  double timed_call(const Named& variant, SparseRows<Index, T>* result = nullptr);
+  void compare(const Named& variant, const SparseRows<Index, T>& result, SparseValues kind);
+  SparseTimes summary(const std::string& name, const std::vector<double>& host_ms,
+                      const std::vector<std::vector<Phase>>& phases);
+
+  Rank& rank_;
+  const SparseData& data_;
+  const Options options_;  // a copy: a caller may pass a temporary
+  std::string chapter_;
+  std::int64_t entries_;  // of this rank
+  DeviceBuffer<Index> indices_;
+  DeviceBuffer<T> values_;
+  std::vector<Named> variants_;
+  std::vector<SparseTimes> times_;
+  std::string skipped_;  // why the last variant that was left out cannot run
+};
+
+/// The program of a chapter on sparse gradients. On each rank: makes a SparseBench of the options' types,
+/// calls add(bench), verifies, times, prints and saves, and calls finish(bench), or finish(bench, report) if
+/// it takes that: rank 0 may add results of its own. Both are generic: `bench` is a SparseBench<Index, T>&.
+template <typename Add, typename Finish>
+void run_sparse_chapter(const ChapterInfo& chapter, const Options& options, const Add& add,
+                        const Finish& finish) {
+  Report report(chapter, options);
+  const SparseData data(options.sparse, options.gpus, options.pattern, options.duplicates, options.seed);
+  run_ranks(options.gpus, [&](Rank& rank) {
+    visit_index(options.index, [&](auto index) {
+      visit_type<float, __half, __nv_bfloat16>(options.type, [&](auto type) {
+        SparseBench<typename decltype(index)::type, typename decltype(type)::type> bench(rank, data, options,
+                                                                                         chapter);
+        add(bench);
+        bench.verify();
+        bench.time();
+        bench.print();
+        bench.save(report);
+        if constexpr (std::invocable<const Finish&, decltype(bench)&, Report&>) {
+          finish(bench, report);
+        } else {
+          finish(bench);
+        }
+      });
+    });
+  });
+  report.save();
+  const std::string context = backend::failure_context();
+  if (!context.empty()) std::cout << "\n" << context << "\n";
+}
+/// The same without an end of its own.
+template <typename Add>
+void run_sparse_chapter(const ChapterInfo& chapter, const Options& options, const Add& add) {
+  run_sparse_chapter(chapter, options, add, [](auto&) {});
+}
+
+}  // namespace overlap

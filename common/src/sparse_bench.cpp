@@ -1,0 +1,264 @@
+#include "overlap/sparse_bench.hpp"
+
+#include <algorithm>
+#include <iostream>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "overlap/backend.hpp"
+#include "overlap/check.hpp"
+#include "overlap/error.hpp"
+#include "overlap/timeline.hpp"
+#include "overlap/verify.hpp"
+
+namespace overlap {
+namespace {
+
+constexpr const char* kAllReduce = "all_reduce";
+constexpr double kMostSecondsOfAVariant = 10;
+constexpr int kFewestIterations = 3;
+
+template <typename T>
+std::vector<T> to_host(const T* data, std::size_t elements) {
+  std::vector<T> host(elements);
+  if (elements > 0) CUDA_CHECK(cudaMemcpy(host.data(), data, elements * sizeof(T), cudaMemcpyDeviceToHost));
+  return host;
+}
+
+double median(std::vector<double> samples) { return summarise(std::move(samples)).median; }
+
+double largest(Rank& rank, double value) {
+  const std::vector<double> all = rank.exchange(value);
+  return *std::max_element(all.begin(), all.end());
+}
+
+double smallest(Rank& rank, double value) { return -largest(rank, -value); }
+
+}  // namespace
+
+double SparseTimes::phase_ms(const std::string& wanted) const {
+  const auto found =
+      std::find_if(phases.begin(), phases.end(), [&](const Phase& phase) { return phase.name == wanted; });
+  return found == phases.end() ? 0 : found->ms;
+}
+
+template <SparseIndex Index, Floating T>
+SparseBench<Index, T>::SparseBench(Rank& rank, const SparseData& data, const Options& options,
+                                   const ChapterInfo& chapter)
+    : rank_(rank),
+      data_(data),
+      options_(options),
+      chapter_(chapter.name),
+      entries_(static_cast<std::int64_t>(data.entries(rank.id()).size())),
+      indices_(rank.device(), static_cast<std::size_t>(entries_)),
+      values_(rank.device(), static_cast<std::size_t>(entries_ * data.shape().features)) {
+  const std::vector<std::int64_t>& rows = data.entries(rank.id());
+  std::vector<Index> narrow;
+  std::transform(rows.begin(), rows.end(), std::back_inserter(narrow),
+                 [](std::int64_t row) { return static_cast<Index>(row); });
+  if (entries_ > 0)
+    CUDA_CHECK(cudaMemcpy(indices_.data(), narrow.data(), indices_.bytes(), cudaMemcpyHostToDevice));
+}
+
+template <SparseIndex Index, Floating T>
+void SparseBench<Index, T>::add(const std::string& name, const std::function<Variant()>& make) {
+  if (!options_.runs(name)) return;
+  try {
+    variants_.push_back({name, make()});
+  } catch (const Skip& skip) {  // for the same reason on all ranks
+    skipped_ = skip.what();
+    if (rank_.id() == 0) std::cout << name << " is left out: " << skipped_ << "\n";
+  }
+}
+
+template <SparseIndex Index, Floating T>
+void SparseBench<Index, T>::fill(SparseValues kind) {
+  std::vector<T> values(values_.size());
+  data_.fill<T>(rank_.id(), kind, values);
+  if (!values.empty())
+    CUDA_CHECK(cudaMemcpy(values_.data(), values.data(), values_.bytes(), cudaMemcpyHostToDevice));
+  rank_.barrier();
+}
+
+template <SparseIndex Index, Floating T>
+SparseRows<Index, T> SparseBench<Index, T>::call(const Named& variant) {
+  const SparseRows<Index, T> result =
+      variant.variant.run(indices_.data(), values_.data(), entries_, rank_.stream());
+  rank_.synchronize(rank_.stream());
+  return result;
+}
+
+template <SparseIndex Index, Floating T>
+void SparseBench<Index, T>::compare(const Named& variant, const SparseRows<Index, T>& result,
+                                    SparseValues kind) {
+  const auto count = static_cast<std::size_t>(result.count);
+  const std::vector<Index> indices = to_host(result.indices, count);
+  std::vector<T> values = to_host(result.values, count * static_cast<std::size_t>(data_.shape().features));
+  if (options_.corrupt) corrupt_one_element(std::span<T>(values));
+  const std::string wrong = data_.difference<Index, T>(kind, std::span<const Index>(indices),
+                                                       std::span<const T>(values), variant.variant.zero_rows);
+  if (!wrong.empty()) throw WrongResult(variant.name + ": " + wrong);
+  const int lost = variant.variant.lost_rows ? variant.variant.lost_rows() : 0;
+  if (lost > 0)
+    throw WrongResult(variant.name + ": " + std::to_string(lost) + " rows found no place in the result");
+}
+
+template <SparseIndex Index, Floating T>
+void SparseBench<Index, T>::verify() {
+  if (variants_.empty() && !skipped_.empty()) throw Skip(skipped_);
+  if (!options_.check) return;
+  // What the first call leaves behind must not pass for the result of the second.
+  fill(SparseValues::kReal);
+  for (const Named& variant : variants_) call(variant);
+  fill(SparseValues::kExact);
+  std::string names;
+  for (const Named& variant : variants_) {
+    compare(variant, call(variant), SparseValues::kExact);
+    names += (names.empty() ? "" : ", ") + variant.name;
+  }
+  rank_.barrier();  // every rank has compared
+  if (rank_.id() != 0 || names.empty()) return;
+  std::cout << "all " << data_.global_rows().size() << " rows of " << data_.shape().features
+            << " elements are right: " << names << "\n";
+}
+
+template <SparseIndex Index, Floating T>
+double SparseBench<Index, T>::timed_call(const Named& variant, SparseRows<Index, T>* result) {
+  rank_.barrier();
+  const HostTimer timer;
+  const SparseRows<Index, T> rows = call(variant);
+  const double ms = timer.milliseconds();
+  if (result != nullptr) *result = rows;
+  return largest(rank_, ms);
+}
+
+template <SparseIndex Index, Floating T>
+void SparseBench<Index, T>::time() {
+  fill(SparseValues::kReal);
+  std::vector<int> iterations;
+  for (const Named& variant : variants_) {
+    const double ms = timed_call(variant);
+    for (int i = 0; i < options_.warmup && i * ms < 1e3; ++i) call(variant);
+    const int that_fit = std::max(kFewestIterations, static_cast<int>(1e3 * kMostSecondsOfAVariant / ms));
+    iterations.push_back(
+        std::min(options_.iterations, that_fit));  // `ms`, and so this, is the same on all ranks
+  }
+  std::vector<std::vector<double>> host_ms(variants_.size());
+  std::vector<std::vector<std::vector<Phase>>> phases(variants_.size());
+  for (int i = 0; i < options_.iterations; ++i) {
+    for (std::size_t v = 0; v < variants_.size(); ++v) {
+      if (i >= iterations[v]) continue;
+      SparseRows<Index, T> result;
+      host_ms[v].push_back(timed_call(variants_[v], &result));
+      if (variants_[v].variant.phases) phases[v].push_back(variants_[v].variant.phases());
+      if (options_.check && i == iterations[v] - 1) compare(variants_[v], result, SparseValues::kReal);
+    }
+  }
+  times_.clear();
+  for (std::size_t v = 0; v < variants_.size(); ++v) {
+    times_.push_back(summary(variants_[v].name, host_ms[v], phases[v]));
+  }
+  if (options_.timeline.empty()) return;
+  for (const Named& variant : variants_) {
+    rank_.barrier();
+    const TimelineSection section(variant.name);
+    call(variant);
+  }
+}
+
+template <SparseIndex Index, Floating T>
+SparseTimes SparseBench<Index, T>::summary(const std::string& name, const std::vector<double>& host_ms,
+                                           const std::vector<std::vector<Phase>>& phases) {
+  SparseTimes times{.name = name, .host_ms = summarise(host_ms), .phases = {}, .skew_ms = 0};
+  if (phases.empty()) return times;
+  std::vector<std::vector<double>> of_phase(phases.front().size());
+  std::vector<double> skews;
+  for (const std::vector<Phase>& call : phases) {
+    double arrival = 0;
+    for (std::size_t p = 0; p < call.size(); ++p) {
+      const bool reduces = call[p].name == kAllReduce;
+      of_phase[p].push_back(reduces ? smallest(rank_, call[p].ms) : largest(rank_, call[p].ms));
+      if (reduces) skews.push_back(largest(rank_, arrival) - smallest(rank_, arrival));
+      arrival += call[p].ms;
+    }
+  }
+  for (std::size_t p = 0; p < of_phase.size(); ++p)
+    times.phases.push_back({phases.front()[p].name, median(of_phase[p])});
+  if (!skews.empty()) times.skew_ms = median(skews);
+  return times;
+}
+
+template <SparseIndex Index, Floating T>
+void SparseBench<Index, T>::print() const {
+  if (rank_.id() != 0 || times_.empty()) return;
+  const auto global = static_cast<double>(data_.global_rows().size());
+  std::cout << "\ntable of " << data_.shape().rows << " x " << data_.shape().features << " in "
+            << name_of(options_.type) << ", rows numbered in " << name_of(options_.index) << "; "
+            << rank_.size() << (rank_.size() == 1 ? " rank" : " ranks") << ", " << entries_
+            << " entries on rank 0, N = " << data_.total_rows()
+            << " rows of single ranks, G = " << data_.global_rows().size() << " different ones, d = N / G = "
+            << fixed(global > 0 ? static_cast<double>(data_.total_rows()) / global : 0, 3) << " ("
+            << name_of(options_.pattern) << ", " << backend::name() << ")\n\n";
+  const char* modelled = backend::modelled_time() ? " (modelled)" : "";
+  std::vector<std::string> header = {"", std::string("ms, host-timed") + modelled};
+  std::vector<std::string> names;
+  for (const SparseTimes& times : times_) {
+    for (const Phase& phase : times.phases) {
+      if (std::find(names.begin(), names.end(), phase.name) == names.end()) names.push_back(phase.name);
+    }
+  }
+  // The all-reduce is the last thing that any variant does.
+  std::stable_partition(names.begin(), names.end(),
+                        [](const std::string& name) { return name != kAllReduce; });
+  header.insert(header.end(), names.begin(), names.end());
+  header.emplace_back("skew");
+  header.emplace_back("calls");
+  Table table(header);
+  for (const SparseTimes& times : times_) {
+    std::vector<std::string> row = {times.name, fixed(times.host_ms.median, 3)};
+    for (const std::string& name : names) {
+      const bool has = std::any_of(times.phases.begin(), times.phases.end(),
+                                   [&](const Phase& phase) { return phase.name == name; });
+      row.push_back(has ? fixed(times.phase_ms(name), 3) : "-");
+    }
+    row.push_back(times.phases.empty() ? "-" : fixed(times.skew_ms, 3));
+    row.push_back(std::to_string(times.host_ms.samples));
+    table.add_row(std::move(row));
+  }
+  std::cout << table;
+}
+
+template <SparseIndex Index, Floating T>
+void SparseBench<Index, T>::save(Report& report) const {
+  if (rank_.id() != 0) return;
+  for (const SparseTimes& times : times_) {
+    Report::Fields fields = {{"variant", times.name},
+                             {"role", std::string("algorithm")},
+                             {"gpus", std::int64_t{rank_.size()}},
+                             {"host_ms", times.host_ms.median},
+                             {"host_p99_ms", times.host_ms.p99},
+                             {"calls", std::int64_t{times.host_ms.samples}},
+                             {"rows_of_ranks", data_.total_rows()},
+                             {"global_rows", static_cast<std::int64_t>(data_.global_rows().size())}};
+    for (const Phase& phase : times.phases) fields.emplace_back(phase.name + "_ms", phase.ms);
+    if (!times.phases.empty()) fields.emplace_back("skew_ms", times.skew_ms);
+    report.add_result(std::move(fields));
+  }
+}
+
+template <SparseIndex Index, Floating T>
+const SparseTimes* SparseBench<Index, T>::times_of(const std::string& name) const {
+  const auto found = std::find_if(times_.begin(), times_.end(),
+                                  [&](const SparseTimes& times) { return times.name == name; });
+  return found == times_.end() ? nullptr : &*found;
+}
+
+template class SparseBench<std::int32_t, float>;
+template class SparseBench<std::int32_t, __half>;
+template class SparseBench<std::int32_t, __nv_bfloat16>;
+template class SparseBench<std::int64_t, float>;
+template class SparseBench<std::int64_t, __half>;
+template class SparseBench<std::int64_t, __nv_bfloat16>;
+
+}  // namespace overlap

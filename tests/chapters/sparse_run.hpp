@@ -1,0 +1,242 @@
+// What the tests of all chapters on sparse gradients share: the distributions of row numbers, and a run of
+// one algorithm on them that compares every row number and every value on every rank.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "overlap/backend.hpp"
+#include "overlap/check.hpp"
+#include "overlap/error.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/sparse_data.hpp"
+#include "overlap/stream.hpp"
+
+namespace overlap {
+
+/// Entries of each rank, by rank.
+using Entries = std::vector<std::vector<std::int64_t>>;
+
+/// One rank's gradient on its GPU.
+template <SparseIndex Index, Floating T>
+class DeviceGradient {
+ public:
+  DeviceGradient(Rank& rank, const SparseData& data, SparseValues kind)
+      : count_(static_cast<std::int64_t>(data.entries(rank.id()).size())),
+        indices_(rank.device(), static_cast<std::size_t>(count_)),
+        values_(rank.device(), static_cast<std::size_t>(count_ * data.shape().features)) {
+    const std::vector<Index> indices(data.entries(rank.id()).begin(), data.entries(rank.id()).end());
+    std::vector<T> values(values_.size());
+    data.fill<T>(rank.id(), kind, values);
+    if (count_ == 0) return;
+    CUDA_CHECK(cudaMemcpy(indices_.data(), indices.data(), indices_.bytes(), cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaMemcpy(values_.data(), values.data(), values_.bytes(), cudaMemcpyHostToDevice));
+  }
+
+  Index* indices() const { return indices_.data(); }
+  T* values() const { return values_.data(); }
+  std::int64_t count() const { return count_; }
+
+ private:
+  std::int64_t count_;
+  DeviceBuffer<Index> indices_;
+  DeviceBuffer<T> values_;
+};
+
+template <typename T>
+std::vector<T> on_host(const T* data, std::int64_t elements) {
+  std::vector<T> host(static_cast<std::size_t>(elements));
+  if (elements > 0)
+    CUDA_CHECK(cudaMemcpy(host.data(), data, host.size() * sizeof(T), cudaMemcpyDeviceToHost));
+  return host;
+}
+
+/// What is wrong with a result of the whole sum; empty if nothing is.
+template <SparseIndex Index, Floating T>
+std::string difference(const SparseData& data, SparseValues kind, const SparseRows<Index, T>& result,
+                       ZeroRows zero_rows = ZeroRows::kKept) {
+  const std::vector<Index> indices = on_host(result.indices, result.count);
+  const std::vector<T> values = on_host(result.values, result.count * data.shape().features);
+  return data.difference<Index, T>(kind, std::span<const Index>(indices), std::span<const T>(values),
+                                   zero_rows);
+}
+
+/// One call of a constructed algorithm on `data`, compared on this rank.
+template <SparseIndex Index, Floating T, typename Algorithm>
+void expect_sum(Rank& rank, Algorithm& algorithm, const SparseData& data, const std::string& what,
+                SparseValues kind = SparseValues::kExact) {
+  const DeviceGradient<Index, T> gradient(rank, data, kind);
+  const auto result = algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
+  rank.synchronize(rank.stream());
+  const ZeroRows zero_rows = DropsZeroRows<Algorithm> ? ZeroRows::kDropped : ZeroRows::kKept;
+  EXPECT_EQ(difference(data, kind, result, zero_rows), "")
+      << what << ", rank " << rank.id() << " of " << rank.size();
+  EXPECT_EQ(algorithm.lost_rows(rank.stream()), 0) << what;
+  rank.barrier();
+}
+
+/// True if a run on so many ranks is possible here; else the test is skipped: GTEST_SKIP() where it returns
+/// false.
+inline bool enough_gpus(int ranks) {
+  int gpus = 0;
+  CUDA_CHECK(cudaGetDeviceCount(&gpus));
+  return ranks <= gpus;
+}
+
+/// Runs one algorithm on each of several gradients, one after the other on the same object: so what a call
+/// leaves behind meets the next one. `more` goes to the constructor. All gradients are of tables of one
+/// shape.
+template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T, typename... More>
+void expect_sums(const std::vector<SparseData>& gradients, const std::string& what, const More&... more) {
+  ASSERT_FALSE(gradients.empty());
+  run_ranks(gradients.front().ranks(), [&](Rank& rank) {
+    Algorithm<Index, T> algorithm(rank, gradients.front().shape(), more...);
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      expect_sum<Index, T>(rank, algorithm, gradients[i], what + ", gradient " + std::to_string(i));
+  });
+}
+
+/// A distribution of row numbers, by name.
+struct Distribution {
+  std::string name;
+  SparseShape shape;  // entries: the largest number of distinct rows of a rank
+  Entries entries;
+};
+
+/// begin, begin + step, ..., `count` of them.
+inline std::vector<std::int64_t> stride(std::int64_t begin, std::int64_t step, std::int64_t count) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < count; ++i) rows.push_back(begin + i * step);
+  return rows;
+}
+
+/// The distributions that have caught sparse collectives: empty ranks, one row, identical and disjoint ranks,
+/// nested ones, both ends of the table, all rows, tables of one row and of odd sizes, runs and strides, sizes
+/// around warps, blocks and tiles, ranks of very different sizes, rows at the end of the global list,
+/// duplicates, unsorted entries. Small enough for the slowest version.
+inline std::vector<Distribution> distributions(int ranks) {
+  std::vector<Distribution> all;
+  const auto add = [&](const std::string& name, std::int64_t rows, Entries entries,
+                       std::int64_t features = 3) {
+    std::size_t most = 0;
+    for (std::vector<std::int64_t> list : entries) {
+      std::sort(list.begin(), list.end());
+      most = std::max<std::size_t>(
+          most, static_cast<std::size_t>(std::unique(list.begin(), list.end()) - list.begin()));
+    }
+    all.push_back({name, {rows, features, static_cast<std::int64_t>(most)}, std::move(entries)});
+  };
+  const auto each = [&](const std::function<std::vector<std::int64_t>(int)>& list) {
+    Entries entries;
+    for (int rank = 0; rank < ranks; ++rank) entries.push_back(list(rank));
+    return entries;
+  };
+  const auto none = std::vector<std::int64_t>{};
+  add("all ranks empty", 50, each([&](int) { return none; }));
+  for (const int empty : {0, ranks / 2, ranks - 1})
+    add("rank " + std::to_string(empty) + " empty", 50,
+        each([&](int rank) { return rank == empty ? none : stride(rank, 3, 7); }));
+  for (const int only : {0, ranks - 1})
+    add("only rank " + std::to_string(only) + " has rows", 50,
+        each([&](int rank) { return rank == only ? stride(1, 4, 9) : none; }));
+  add("one row in all", 50, each([&](int rank) { return rank == ranks - 1 ? stride(17, 1, 1) : none; }));
+  add("identical", 50, each([](int) { return stride(2, 5, 9); }));
+  add("disjoint, interleaved", 20 * ranks, each([&](int rank) { return stride(rank, ranks, 20); }));
+  add("disjoint ranges", 20 * ranks, each([](int rank) { return stride(20 * rank, 1, 20); }));
+  add("nested", 100, each([](int rank) { return stride(0, 3, 2 + 3 * rank); }));
+  add("first and last row", 1000, each([](int rank) {
+        return std::vector<std::int64_t>{0, 10 + rank, 999};
+      }));
+  add("all rows", 37, each([](int) { return stride(0, 1, 37); }));
+  add("a table of one row", 1, each([](int) { return stride(0, 1, 1); }));
+  add("a table of 2 rows", 2, each([](int rank) { return stride(rank % 2, 1, 1); }));
+  add("a table of 64 rows, the last one", 64, each([](int) { return stride(63, 1, 1); }));
+  add("runs", 97, each([](int rank) { return stride(31 + rank, 1, 34); }));
+  for (const std::int64_t step : {32, 33}) {
+    add("every " + std::to_string(step) + "th row", 40 * step + ranks,
+        each([&](int rank) { return stride(rank, step, 40); }));
+  }
+  add("1 row against 300", 600,
+      each([](int rank) { return rank == 0 ? stride(599, 1, 1) : stride(rank, 2, 295); }), 1);
+  add("rows at the end of the global list", 400,
+      each([](int rank) { return rank == 0 ? stride(390, 1, 9) : stride(rank, 1, 300); }), 1);
+  add("only the last row of a rank is far away", 900, each([](int rank) {
+        std::vector<std::int64_t> rows = stride(rank, 2, 20);
+        rows.push_back(899 - rank);
+        return rows;
+      }));
+  add("duplicates", 60,
+      each([](int rank) { return std::vector<std::int64_t>{5, 5, 7, 5, rank, rank, 59, 7, 5}; }));
+  add("one row 200 times", 60, each([](int rank) { return stride(30 + rank % 2, 0, 200); }));
+  add("descending", 60, each([](int rank) { return stride(59 - rank, -2, 20); }));
+  return all;
+}
+
+/// One gradient for each of distributions().
+template <typename Use>
+void for_distributions(int ranks, const Use& use) {
+  for (const Distribution& distribution : distributions(ranks))
+    use(distribution, SparseData(distribution.shape, distribution.entries, 7));
+}
+
+/// Random small gradients: number of rows, entries, features, empty ranks and duplicates as `seed` has it.
+inline SparseData random_gradient(int ranks, std::uint64_t seed, std::int64_t most_entries = 40) {
+  std::mt19937_64 draw(seed);
+  const auto below = [&](std::int64_t count) {
+    return static_cast<std::int64_t>(draw() % static_cast<std::uint64_t>(count));
+  };
+  const SparseShape shape{1 + below(200), 1 + below(9), most_entries};
+  Entries entries;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(below(5) == 0 ? 0 : below(most_entries + 1)));
+    const std::int64_t first = below(shape.rows), span = 1 + below(shape.rows - first);
+    for (std::int64_t& row : rows) row = first + below(span);
+    entries.push_back(std::move(rows));
+  }
+  return SparseData(shape, std::move(entries), seed);
+}
+
+/// Sizes of lists around warps, blocks of 256 threads, and `tile` rows.
+inline std::vector<std::int64_t> sizes_around(std::int64_t tile) {
+  std::vector<std::int64_t> sizes = {1,        31,   32,       33,           255,      256,         257,
+                                     tile - 1, tile, tile + 1, 3 * tile - 1, 3 * tile, 3 * tile + 1};
+  std::erase_if(sizes, [](std::int64_t size) { return size < 1; });
+  return sizes;
+}
+
+/// A call that must be refused: on all ranks by a SparseInputError of the same sentence that contains
+/// `sentence`; and then a right call that must be right, on the same object. `entries` are row numbers that
+/// may be wrong.
+template <SparseIndex Index, Floating T, typename Algorithm>
+void expect_refused(Rank& rank, Algorithm& algorithm, SparseShape shape,
+                    const std::vector<std::int64_t>& entries, const std::string& sentence,
+                    const SparseData& right) {
+  const auto count = static_cast<std::int64_t>(entries.size());
+  const DeviceBuffer<Index> indices(rank.device(), entries.size());
+  const DeviceBuffer<T> values(rank.device(), static_cast<std::size_t>(count * shape.features));
+  const std::vector<Index> narrow(entries.begin(), entries.end());
+  const std::vector<T> ones(values.size(), from_float<T>(1));
+  if (count > 0) {
+    CUDA_CHECK(cudaMemcpy(indices.data(), narrow.data(), indices.bytes(), cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaMemcpy(values.data(), ones.data(), values.bytes(), cudaMemcpyHostToDevice));
+  }
+  std::string refusal;
+  try {
+    algorithm.run(indices.data(), values.data(), count, rank.stream());
+  } catch (const SparseInputError& error) {
+    refusal = error.what();
+  }
+  rank.synchronize(rank.stream());
+  EXPECT_NE(refusal.find(sentence), std::string::npos) << "rank " << rank.id() << ": " << refusal;
+  rank.barrier();
+  expect_sum<Index, T>(rank, algorithm, right, "after a refusal");
+}
+
+}  // namespace overlap

@@ -1,0 +1,75 @@
+"""What the reports of the chapters on sparse gradients say. Their results have these fields:
+  variant, role, gpus, host_ms, host_p99_ms, calls, rows_of_ranks, global_rows, a field PHASE_ms for each phase, skew_ms
+and, as those of the other chapters, results with `section`."""
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+Run = Dict[str, Any]
+Result = Dict[str, Any]
+
+SIZES = ("rows", "features", "entries")
+NOT_PHASES = ("host_ms", "host_p99_ms", "skew_ms")
+
+
+def is_sparse(run: Run) -> bool:
+    """True for the chapters on sparse gradients."""
+    return "entries" in run["options"]
+
+
+def problem_of(run: Run) -> Tuple[Any, ...]:
+    """What was solved: sizes, type and number of GPUs, then what only gradients have."""
+    return tuple(run["options"][name] for name in (*SIZES, "type", "gpus", "pattern", "duplicates", "index"))
+
+
+def size_text(run: Run) -> str:
+    """The table's size, the rows of each GPU and how they are chosen; types if they are not the usual ones."""
+    options = run["options"]
+    text = f"{options['rows']} x {options['features']}, {options['entries']} {options['pattern']}"
+    if options["duplicates"]:
+        text += f" + {options['duplicates']}"
+    types = [options[name] for name, usual in (("type", "f32"), ("index", "int32")) if options[name] != usual]
+    return ", ".join([text, *types])
+
+
+def algorithms(run: Run) -> List[Result]:
+    """The results of whole calls."""
+    return [result for result in run["results"] if "section" not in result and result.get("role") == "algorithm"]
+
+
+def best_algorithm(run: Run) -> Optional[Result]:
+    """The fastest one."""
+    return min(algorithms(run), key=lambda result: float(result["host_ms"]), default=None)
+
+
+def phases_of(results: Sequence[Result]) -> List[str]:
+    """The names of all phases, in the order of a call: the all-reduce is the last one."""
+    names = list(dict.fromkeys(name for result in results for name in result
+                               if name.endswith("_ms") and name not in NOT_PHASES))
+    return sorted(names, key=lambda name: name == "all_reduce_ms")
+
+
+def milliseconds(value: float) -> str:
+    """A time as the tables show it: three digits that mean something."""
+    return f"{value:.0f}" if value >= 1000 else f"{value:.1f}" if value >= 100 else f"{value:.3g}"
+
+
+def table_of(runs: Sequence[Run]) -> Tuple[List[str], List[List[str]]]:
+    """Header and lines: one for each variant of each run."""
+    results = [result for run in runs for result in algorithms(run)]
+    phases = phases_of(results)
+    header = ["table, rows of each GPU", "GPUs", "N", "G", "variant", "ms", *(name[:-3].replace("_", " ") for name in phases), "skew"]
+    rows = []
+    for run in sorted(runs, key=lambda run: int(run["options"]["gpus"])):
+        for result in algorithms(run):
+            times = [milliseconds(result[name]) if name in result else "" for name in (*phases, "skew_ms")]
+            rows.append([size_text(run), str(run["options"]["gpus"]), str(result["rows_of_ranks"]), str(result["global_rows"]),
+                         f"`{result['variant']}`", milliseconds(result["host_ms"]), *times])
+    return header, rows
+
+
+def times_dense(run: Run, runs: Sequence[Run]) -> Optional[float]:
+    """How many times as fast as the dense all-reduce of the same problem on the same kind of GPU the best one is."""
+    best = best_algorithm(run)
+    dense = [result["host_ms"] for other in runs if is_sparse(other) and problem_of(other) == problem_of(run)
+             and other["hardware"]["gpu"] == run["hardware"]["gpu"]
+             for result in algorithms(other) if result["variant"] == "dense_nccl"]
+    return float(dense[-1]) / float(best["host_ms"]) if best and dense else None
