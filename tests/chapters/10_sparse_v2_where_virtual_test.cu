@@ -8,32 +8,40 @@
 namespace overlap {
 namespace {
 
+class OnVirtualGpus : public testing::Test {
+ protected:
+  void SetUp() override { vgpu::reset(); }
+  void TearDown() override { vgpu::reset(); }
+};
+
 TEST_F(OnVirtualGpus, IsRightInTenSchedules) { expect_right_in_schedules<WhereAllReduce>(10); }
 
-TEST_F(OnVirtualGpus, SameSeedSameSchedule) { expect_same_schedule_for_the_same_seed<WhereAllReduce>(); }
+TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
+  EXPECT_EQ(schedule_hash_of<WhereAllReduce>(17), schedule_hash_of<WhereAllReduce>(17));
+  EXPECT_NE(schedule_hash_of<WhereAllReduce>(17), schedule_hash_of<WhereAllReduce>(18));
+}
 
 TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
-  expect_traffic_of_the_cost_card<WhereAllReduce, std::int32_t, float>(RowPattern::kUniform, 20);
-  expect_traffic_of_the_cost_card<WhereAllReduce, std::int64_t, __half>(RowPattern::kUneven, 13);
+  for (const int ranks : {1, 2, 3, 8}) expect_bytes_of_the_card<WhereAllReduce>(ranks);
+}
+
+SparseData uniform(int ranks, std::int64_t entries) {
+  return SparseData({17 * entries, 8, entries}, ranks, RowPattern::kUniform, 0, 1);
 }
 
 TEST_F(OnVirtualGpus, IsFasterThanVersion1InTheModel) {
   for (const int ranks : {1, 4, 8}) {
-    const ModelledTimes v1 = modelled_times<NonzeroAllReduce>(ranks, 120),
-                        v2 = modelled_times<WhereAllReduce>(ranks, 120);
-    EXPECT_LT(v2.map, 0.8 * v1.map) << ranks << " ranks";
-    EXPECT_LT(v2.call, v1.call) << ranks << " ranks";
+    const SparseData data = uniform(ranks, 120);
+    EXPECT_LT(map_ms<WhereAllReduce>(data), 0.8 * map_ms<NonzeroAllReduce>(data)) << ranks << " ranks";
   }
 }
 
-// Eight ranks have about seven times as many global rows to compare as one has. If comparisons took the time,
-// it would be seven times as long.
+// Eight ranks have about seven times as many global rows to compare with as one has. If the comparisons took
+// the time, it would be seven times as long.
 TEST_F(OnVirtualGpus, IsBoundByItsLaunchesInTheModel) {
-  const ModelledTimes one = modelled_times<WhereAllReduce>(1, 120),
-                      eight = modelled_times<WhereAllReduce>(8, 120),
-                      twice = modelled_times<WhereAllReduce>(1, 240);
-  EXPECT_LT(eight.map, 1.5 * one.map);
-  EXPECT_GT(twice.map, 1.9 * one.map);
+  const double one = map_ms<WhereAllReduce>(uniform(1, 120));
+  EXPECT_LT(map_ms<WhereAllReduce>(uniform(8, 120)), 1.5 * one);
+  EXPECT_GT(map_ms<WhereAllReduce>(uniform(1, 240)), 1.9 * one);
 }
 
 }  // namespace

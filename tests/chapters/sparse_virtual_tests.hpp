@@ -1,4 +1,5 @@
-// What every version of the sparse all-reduce has to show on virtual GPUs.
+// What versions of the sparse all-reduce are tested with on virtual GPUs only: schedules, counted bytes, and
+// the order of modelled times.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,104 +8,85 @@
 #include <string>
 #include <vector>
 
+#include "09_sparse_v1_nonzero/sparse_cost.cuh"
+#include "overlap/phase_clock.hpp"
 #include "sparse_version_tests.hpp"
 #include "vgpu/control.hpp"
 
 namespace overlap {
 
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
-
-/// Two calls of one object on lists of different lengths, in an order of events that the seed decides.
-template <template <SparseIndex, Floating> class Algorithm>
-void run_in_schedule(int ranks, std::uint64_t schedule) {
-  vgpu::reset();
-  vgpu::use_schedule(schedule);
-  SCOPED_TRACE("schedule " + std::to_string(schedule));
-  const SparseData data({90, 5, 14}, ranks, RowPattern::kUneven, 3, schedule);
-  expect_sums<Algorithm, std::int32_t, float>({data, data}, std::to_string(ranks) + " ranks");
+/// Ranks with different numbers of rows, one of them with none.
+inline SparseData uneven_gradient(int ranks) {
+  Entries entries;
+  for (int rank = 0; rank < ranks; ++rank) entries.push_back(stride(rank, 2, rank == 1 ? 0 : 30 + 7 * rank));
+  return SparseData({200, 5, 100}, std::move(entries), 1);
 }
 
+/// Right in so many random orders of events, call after call.
 template <template <SparseIndex, Floating> class Algorithm>
-void expect_right_in_schedules(int count) {
-  for (int schedule = 1; schedule <= count; ++schedule) {
-    for (const int ranks : {2, 3, 8}) run_in_schedule<Algorithm>(ranks, static_cast<std::uint64_t>(schedule));
+void expect_right_in_schedules(std::uint64_t count) {
+  for (std::uint64_t seed = 1; seed <= count; ++seed) {
+    for (const int ranks : {2, 3, 8}) {
+      vgpu::reset();
+      vgpu::use_schedule(seed);
+      const SparseData data = uneven_gradient(ranks);
+      expect_sums<Algorithm, std::int32_t, float>({data, data}, "schedule " + std::to_string(seed));
+    }
   }
 }
 
+/// The hash of a run in the schedule of that seed.
 template <template <SparseIndex, Floating> class Algorithm>
-void expect_same_schedule_for_the_same_seed() {
-  const auto hash = [](std::uint64_t seed) {
-    run_in_schedule<Algorithm>(4, seed);
-    return vgpu::schedule_hash();
-  };
-  EXPECT_EQ(hash(17), hash(17));
-  EXPECT_NE(hash(17), hash(18));
-}
-
-/// One call moves, into each GPU and out of it, the bytes of its cost card.
-template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
-void expect_traffic_of_the_cost_card(RowPattern pattern, std::int64_t entries) {
-  for (const int ranks : {1, 2, 3, 8}) {
-    vgpu::reset();
-    const SparseData data({211, 7, entries}, ranks, pattern, 2, 3);
-    const auto moved = [&](int rank) {
-      std::int64_t in = 0, out = 0;
-      for (int other = 0; other < ranks; ++other) {
-        if (other == rank) continue;
-        in += static_cast<std::int64_t>(vgpu::traffic(other, rank).bytes);
-        out += static_cast<std::int64_t>(vgpu::traffic(rank, other).bytes);
-      }
-      return std::pair(in, out);
-    };
-    run_ranks(ranks, [&](Rank& rank) {
-      Algorithm<Index, T> algorithm(rank, data.shape());
-      const DeviceGradient<Index, T> gradient(rank, data, SparseValues::kExact);
-      rank.barrier();
-      const auto before = moved(rank.id());
-      rank.barrier();
-      algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
-      rank.synchronize(rank.stream());
-      rank.barrier();
-      const auto after = moved(rank.id());
-      rank.barrier();
-      const SparseCost cost = Algorithm<Index, T>::cost(call_of(data, rank.id()));
-      EXPECT_EQ(after.first - before.first, cost.bytes_in) << "rank " << rank.id() << " of " << ranks;
-      EXPECT_EQ(after.second - before.second, cost.bytes_out) << "rank " << rank.id() << " of " << ranks;
-    });
-  }
-}
-
-/// Modelled milliseconds of a call, and of its phase "map", on rank 0.
-struct ModelledTimes {
-  double call = 0, map = 0;
-};
-
-/// The second call of an object: memory has its size by then.
-template <template <SparseIndex, Floating> class Algorithm>
-ModelledTimes modelled_times(int ranks, std::int64_t entries) {
+std::uint64_t schedule_hash_of(std::uint64_t seed) {
   vgpu::reset();
-  ModelledTimes times;
-  const SparseData data({17 * entries, 32, entries}, ranks, RowPattern::kUniform, 0, 1);
+  vgpu::use_schedule(seed);
+  expect_sums<Algorithm, std::int32_t, float>({uneven_gradient(4)}, "same seed");
+  return vgpu::schedule_hash();
+}
+
+/// The bytes of one call, into each rank and out of it, are those of its cost card.
+template <template <SparseIndex, Floating> class Algorithm>
+void expect_bytes_of_the_card(int ranks) {
+  vgpu::reset();
+  const SparseData data = uneven_gradient(ranks);
   run_ranks(ranks, [&](Rank& rank) {
     Algorithm<std::int32_t, float> algorithm(rank, data.shape());
-    const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kReal);
-    for (int call = 0; call < 2; ++call) {
-      rank.barrier();
-      algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
-      rank.synchronize(rank.stream());
-    }
-    ModelledTimes own;
-    for (const Phase& phase : algorithm.phases()) {
-      own.call += phase.ms;
-      if (phase.name == "map") own.map += phase.ms;
-    }
-    if (rank.id() == 0) times = own;
+    const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
+    const auto moved = [&](bool in) {
+      std::uint64_t bytes = 0;
+      for (int other = 0; other < ranks; ++other) {
+        if (other != rank.id())
+          bytes += in ? vgpu::traffic(other, rank.id()).bytes : vgpu::traffic(rank.id(), other).bytes;
+      }
+      return static_cast<std::int64_t>(bytes);
+    };
+    rank.barrier();
+    const std::int64_t in = moved(true), out = moved(false);
+    rank.barrier();
+    algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
+    rank.synchronize(rank.stream());
+    rank.barrier();
+    const SparseCost cost = Algorithm<std::int32_t, float>::cost(call_of(data, rank.id()));
+    EXPECT_EQ(moved(true) - in, cost.bytes_in) << "rank " << rank.id() << " of " << ranks;
+    EXPECT_EQ(moved(false) - out, cost.bytes_out) << "rank " << rank.id() << " of " << ranks;
+    rank.barrier();
   });
-  return times;
+}
+
+/// Modelled milliseconds of the search on rank 0, in the second of two calls: the first one allocates.
+template <template <SparseIndex, Floating> class Algorithm>
+double map_ms(const SparseData& data) {
+  vgpu::reset();
+  double ms = 0;
+  run_ranks(data.ranks(), [&](Rank& rank) {
+    Algorithm<std::int32_t, float> algorithm(rank, data.shape());
+    expect_sum<std::int32_t, float>(rank, algorithm, data, "the first call");
+    expect_sum<std::int32_t, float>(rank, algorithm, data, "the second call");
+    for (const Phase& phase : algorithm.phases()) {
+      if (rank.id() == 0 && phase.name == "map") ms = phase.ms;
+    }
+  });
+  return ms;
 }
 
 }  // namespace overlap
