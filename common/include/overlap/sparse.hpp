@@ -27,7 +27,7 @@ enum class RowPattern {
   kZipf,       ///< row i is drawn 1 / (i + 1) times as often as row 0, until a rank has enough distinct rows
   kIdentical,  ///< all ranks have the same rows
   kDisjoint,   ///< no two ranks have a row in common
-  kUneven,     ///< as kUniform, but rank r of P has only (r + 1) / P of the rows, rounded up
+  kUneven,     ///< as kUniform, but rank r of P has only (r + 1) / P of the rows, rounded down
 };
 
 /// "uniform", "zipf", "identical", "disjoint" or "uneven".
