@@ -53,6 +53,7 @@ __global__ void prefetch_search(const Index* local, std::int64_t local_count, co
     // [/task]
     const Index entry = tiles[step % kStages][threadIdx.x];
     pipeline.consumer_release();
+    if (is_before_rows<compare>(entry, block.rows[0])) continue;
     if (all_matched(block)) break;
     compare_with_rows<compare>(block, rows, entry, begin + step * kSweepThreads, positions + first_row);
   }
