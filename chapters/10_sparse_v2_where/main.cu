@@ -15,7 +15,7 @@ const ChapterInfo kChapter = {
     .name = "10_sparse_v2_where",
     .summary = "The sum of row-sparse gradients: rows are found one by one, and the host waits for none.",
     .variants = {"v1_nonzero", "v2_where"},
-    .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {1000, 32, 60}, .duplicates = 6},
+    .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {4000, 32, 240}, .duplicates = 24},
     .on_real_gpus = {.gpus = 16, .iterations = 20, .warmup = 2, .sparse = {5'000'000, 2048, 50'000}},
     .on_race_build = {{.gpus = 4, .iterations = 1, .sparse = {64, 8, 12}, .duplicates = 3}},
     .types = {ElementType::kF32, ElementType::kF16, ElementType::kBf16},

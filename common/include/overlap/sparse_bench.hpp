@@ -54,6 +54,8 @@ class SparseBench {
     std::function<std::vector<Phase>()> phases = {};
     /// How many rows found no place in any call so far; may be empty.
     std::function<int()> lost_rows = {};
+    /// What its result has of rows that add up to zero.
+    ZeroRows zero_rows = ZeroRows::kKept;
   };
 
   /// For the options' variants, on `data`, which outlives it.
@@ -73,7 +75,8 @@ class SparseBench {
                          const Index* indices, const T* values, std::int64_t entries,
                          cudaStream_t stream) { return algorithm->run(indices, values, entries, stream); },
               .phases = [algorithm] { return algorithm->phases(); },
-              .lost_rows = [algorithm, stream = rank_.stream()] { return algorithm->lost_rows(stream); }};
+              .lost_rows = [algorithm, stream = rank_.stream()] { return algorithm->lost_rows(stream); },
+              .zero_rows = DropsZeroRows<Algorithm<Index, T>> ? ZeroRows::kDropped : ZeroRows::kKept};
     });
   }
 

@@ -11,16 +11,20 @@ using CUstream = cudaStream_t;
 using cuuint32_t = std::uint32_t;
 
 // All codes that a call here can return, with the toolkit's values.
-#define VGPU_DRIVER_ERRORS(X)                                                    \
-  X(CUDA_SUCCESS, 0, "no error")                                                 \
-  X(CUDA_ERROR_INVALID_VALUE, 1, "invalid argument")                             \
-  X(CUDA_ERROR_OUT_OF_MEMORY, 2, "out of memory")                                \
-  X(CUDA_ERROR_INVALID_HANDLE, 400, "invalid resource handle")                   \
-  X(CUDA_ERROR_ILLEGAL_ADDRESS, 700, "an illegal memory access was encountered") \
-  X(CUDA_ERROR_LAUNCH_TIMEOUT, 702, "the launch timed out and was terminated")   \
-  X(CUDA_ERROR_LAUNCH_FAILED, 719, "unspecified launch failure")                 \
-  X(CUDA_ERROR_NOT_PERMITTED, 800, "operation not permitted")                    \
-  X(CUDA_ERROR_NOT_SUPPORTED, 801, "operation not supported")                    \
+#define VGPU_DRIVER_ERRORS(X)                                                                              \
+  X(CUDA_SUCCESS, 0, "no error")                                                                           \
+  X(CUDA_ERROR_INVALID_VALUE, 1, "invalid argument")                                                       \
+  X(CUDA_ERROR_OUT_OF_MEMORY, 2, "out of memory")                                                          \
+  X(CUDA_ERROR_INVALID_HANDLE, 400, "invalid resource handle")                                             \
+  X(CUDA_ERROR_ILLEGAL_ADDRESS, 700, "an illegal memory access was encountered")                           \
+  X(CUDA_ERROR_LAUNCH_TIMEOUT, 702, "the launch timed out and was terminated")                             \
+  X(CUDA_ERROR_LAUNCH_FAILED, 719, "unspecified launch failure")                                           \
+  X(CUDA_ERROR_NOT_PERMITTED, 800, "operation not permitted")                                              \
+  X(CUDA_ERROR_NOT_SUPPORTED, 801, "operation not supported")                                              \
+  X(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 900, "operation not permitted when stream is capturing")        \
+  X(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 901, "operation failed due to a previous error during capture") \
+  X(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, 906,                                                               \
+    "operation would make the legacy stream depend on a capturing blocking stream")                        \
   X(CUDA_ERROR_UNKNOWN, 999, "unknown error")
 
 enum CUresult { VGPU_DRIVER_ERRORS(VGPU_ENUMERATOR) };

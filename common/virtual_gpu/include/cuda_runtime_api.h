@@ -71,7 +71,6 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags);
 /// Any priority is taken, as on real GPUs (which clamp it), and makes no difference in the model.
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority);
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
@@ -79,6 +78,35 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 /// Calls `function(data)` once the stream's earlier work is done; its later work waits for the function. CUDA
 /// calls in it fail with cudaErrorNotPermitted.
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data);
+
+// Capture: what is enqueued into a capturing stream becomes a node of a graph instead. A stream that waits
+// for an event of a capturing stream captures into the same graph, until the capture ends. Captured are
+// kernels, asynchronous copies of device and pinned memory, cudaMemsetAsync, cudaLaunchHostFunc and cuBLAS's
+// products; refused with cudaErrorStreamCaptureUnsupported are copies of pageable memory,
+// cuStreamWriteValue32, cuStreamWaitValue32, NCCL's calls and cudaGraphLaunch.
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
+/// `id`: a number of the capture, the same for all of its streams.
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id = nullptr);
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
+
+// Graphs. `flags` must be 0.
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
+                                          unsigned long long flags = 0);
+/// Runs the graph once, after the stream's earlier work and after earlier launches of `exec`.
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+/// Checks its arguments: the model has no time for it.
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
+/// Later launches do what `graph` says, which must have the same nodes and edges: the same kinds on the same
+/// GPUs, captured in the same order.
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* info);
+/// Launches that are under way end first.
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count);
 
 // Events
 cudaError_t cudaEventCreate(cudaEvent_t* event);

@@ -80,6 +80,7 @@ struct CopyRequest {
 void copy(Runtime& runtime, const CopyRequest& request, cudaStream_t handle, bool synchronous) {
   const auto& [destination, destination_pitch, source, source_pitch, width, height, kind] = request;
   Stream& stream = runtime.stream(handle);
+  if (synchronous) runtime.captures.check_unsafe_call();
   if (width == 0 || height == 0) return;
   if (destination_pitch < width || source_pitch < width) {
     throw ApiError(cudaErrorInvalidPitchValue, "the pitch is smaller than the width");
@@ -87,6 +88,8 @@ void copy(Runtime& runtime, const CopyRequest& request, cudaStream_t handle, boo
   const Place to = locate(runtime, destination, destination_pitch, width, height);
   const Place from = locate(runtime, source, source_pitch, width, height);
   check_kind(kind, to.region, from.region);
+  if (stream.captured.capture && (to.pageable || from.pageable))
+    runtime.captures.refuse(stream, "a copy from or to pageable memory cannot be captured: pin it");
 
   // CUDA Runtime API, "API synchronization behavior": a pageable source is staged before the call returns; a
   // pageable destination is filled before it returns; copies within the host are synchronous.

@@ -106,8 +106,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  return api_call("cudaDeviceSynchronize",
-                  [&](Runtime& runtime) { runtime.wait(runtime.pending(runtime.current_device())); });
+  return api_call("cudaDeviceSynchronize", [&](Runtime& runtime) {
+    runtime.captures.check_wait(runtime.current_device());
+    runtime.wait(runtime.pending(runtime.current_device()));
+  });
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int* can_access, int device, int peer) {

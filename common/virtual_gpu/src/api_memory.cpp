@@ -30,6 +30,7 @@ void check_unused(Runtime& runtime, const Allocation& allocation) {
 }
 
 void* allocate_pinned(Runtime& runtime, std::size_t bytes) {
+  runtime.captures.check_unsafe_call();
   if (bytes == 0) return nullptr;
   void* memory = runtime.memory.allocate(bytes, MemoryKind::kPinned, runtime.host().device);
   if (memory == nullptr)
@@ -46,6 +47,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   return api_call("cudaMalloc", [&](Runtime& runtime) {
     if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, "the result has nowhere to go");
     *pointer = nullptr;
+    runtime.captures.check_unsafe_call();
     if (bytes == 0) return;
     Device& device = runtime.current_device();
     const std::size_t free = runtime.machine.memory_bytes - device.memory_used;
@@ -64,6 +66,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
 cudaError_t cudaFree(void* pointer) {
   return api_call("cudaFree", [&](Runtime& runtime) {
     if (pointer == nullptr) return;
+    runtime.captures.check_unsafe_call();
     Allocation& allocation =
         begin_of(runtime, pointer, MemoryKind::kDevice, cudaErrorInvalidValue, "cudaMalloc");
     // As on real GPUs, freeing waits for the owner's work. Other GPUs may still have copies pending.
@@ -92,6 +95,7 @@ cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) {
 cudaError_t cudaFreeHost(void* pointer) {
   return api_call("cudaFreeHost", [&](Runtime& runtime) {
     if (pointer == nullptr) return;
+    runtime.captures.check_unsafe_call();
     Allocation& allocation =
         begin_of(runtime, pointer, MemoryKind::kPinned, cudaErrorInvalidValue, "cudaMallocHost");
     for (const auto& device : runtime.devices) runtime.wait(runtime.pending(*device));
@@ -104,6 +108,7 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned int flag
   return api_call("cudaHostRegister", [&](Runtime& runtime) {
     if (pointer == nullptr || bytes == 0)
       throw ApiError(cudaErrorInvalidValue, "there is nothing to register");
+    runtime.captures.check_unsafe_call();
     if ((flags & ~(cudaHostRegisterPortable | cudaHostRegisterMapped)) != 0) {
       throw ApiError(cudaErrorInvalidValue, "only the flags Default, Portable and Mapped are supported");
     }
@@ -116,6 +121,7 @@ cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned int flag
 
 cudaError_t cudaHostUnregister(void* pointer) {
   return api_call("cudaHostUnregister", [&](Runtime& runtime) {
+    runtime.captures.check_unsafe_call();
     const Allocation& allocation = begin_of(runtime, pointer, MemoryKind::kRegistered,
                                             cudaErrorHostMemoryNotRegistered, "cudaHostRegister");
     for (const auto& device : runtime.devices) runtime.wait(runtime.pending(*device));

@@ -28,6 +28,8 @@ void create_event(Runtime& runtime, cudaEvent_t* handle, unsigned int flags) {
 void check_timed(const Event& event) {
   if (!event.timing)
     throw ApiError(cudaErrorInvalidResourceHandle, "the event was made with cudaEventDisableTiming");
+  if (event.captured.capture)
+    throw ApiError(cudaErrorCapturedEvent, "the event was last recorded in a capturing stream");
   if (!event.last_record) throw ApiError(cudaErrorInvalidResourceHandle, "the event was never recorded");
 }
 
@@ -58,33 +60,30 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   });
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-  return api_call("cudaStreamIsCapturing", [&](Runtime& runtime) {
-    runtime.stream(handle);
-    *status = cudaStreamCaptureStatusNone;
-  });
-}
-
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   return api_call("cudaStreamDestroy", [&](Runtime& runtime) {
     Stream& stream = runtime.stream(handle);
     if (stream.is_default())
       throw ApiError(cudaErrorInvalidResourceHandle, "the default stream cannot be destroyed");
+    runtime.captures.forget(stream);
     stream.destroyed = true;  // its work still runs
     runtime.device(stream.device()).collect_streams();
   });
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  return api_call("cudaStreamSynchronize",
-                  [&](Runtime& runtime) { runtime.wait(runtime.pending(runtime.stream(handle))); });
+  return api_call("cudaStreamSynchronize", [&](Runtime& runtime) {
+    Stream& stream = runtime.stream(handle);
+    runtime.captures.check_wait(stream);
+    runtime.wait(runtime.pending(stream));
+  });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return api_call("cudaStreamQuery", [&](Runtime& runtime) {
-    if (!runtime.observe(runtime.pending(runtime.stream(handle)))) {
-      throw ApiError(cudaErrorNotReady, "work is pending");
-    }
+    Stream& stream = runtime.stream(handle);
+    runtime.captures.check_wait(stream);
+    if (!runtime.observe(runtime.pending(stream))) throw ApiError(cudaErrorNotReady, "work is pending");
   });
 }
 
@@ -94,6 +93,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_ha
       throw ApiError(cudaErrorInvalidValue, "only the flag cudaEventWaitDefault is supported");
     Stream& stream = runtime.stream(stream_handle);
     const Event& event = runtime.event(event_handle);
+    if (stream.captured.capture || event.captured.capture) return runtime.captures.wait(stream, event);
     // The wait holds the token of the record that is the last one now; later records do not matter to it. An
     // event that was never recorded is complete.
     if (!event.last_record) return;
@@ -126,19 +126,25 @@ cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle
                      "the event belongs to GPU " + std::to_string(event.device) + ", the stream to GPU " +
                          std::to_string(stream.device()));
     }
+    if (stream.captured.capture) return runtime.captures.record(event, stream);
+    event.captured = {};
     event.last_record = runtime.enqueue(stream, std::make_unique<RecordOperation>());
   });
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
-  return api_call("cudaEventSynchronize",
-                  [&](Runtime& runtime) { runtime.wait(runtime.event(handle).last_record); });
+  return api_call("cudaEventSynchronize", [&](Runtime& runtime) {
+    const Event& event = runtime.event(handle);
+    runtime.captures.check_wait(event);
+    runtime.wait(event.last_record);
+  });
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return api_call("cudaEventQuery", [&](Runtime& runtime) {
-    if (!runtime.observe(runtime.event(handle).last_record))
-      throw ApiError(cudaErrorNotReady, "the event is pending");
+    const Event& event = runtime.event(handle);
+    runtime.captures.check_wait(event);
+    if (!runtime.observe(event.last_record)) throw ApiError(cudaErrorNotReady, "the event is pending");
   });
 }
 

@@ -23,6 +23,9 @@ class CopyOperation final : public Operation {
   void offer(std::vector<Step>& steps) override { steps.push_back({end_, this, 0}); }
   void step(const Step& step) override;
   std::string describe() const override;
+  std::unique_ptr<Operation> again() const override {
+    return std::make_unique<CopyOperation>(runtime_, destination_, source_, width_, height_, staged_);
+  }
   Work work() const override;
   bool touches(const void* memory, std::size_t bytes) const override;
 
@@ -42,6 +45,9 @@ class FillOperation final : public Operation {
   void offer(std::vector<Step>& steps) override { steps.push_back({end_, this, 0}); }
   void step(const Step& step) override;
   std::string describe() const override;
+  std::unique_ptr<Operation> again() const override {
+    return std::make_unique<FillOperation>(runtime_, destination_, value_, bytes_);
+  }
   Work work() const override;
   bool touches(const void* memory, std::size_t bytes) const override;
 

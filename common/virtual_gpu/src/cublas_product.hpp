@@ -46,6 +46,9 @@ class ProductOperation final : public LibraryWork {
  public:
   ProductOperation(Runtime& runtime, Device& device, const Product& product);
   std::string describe() const override;
+  std::unique_ptr<Operation> again() const override {
+    return std::make_unique<ProductOperation>(runtime_, device_, product_);
+  }
   bool touches(const void* memory, std::size_t bytes) const override;
 
  private:

@@ -133,6 +133,12 @@ Stream& Device::add_stream(bool blocking) {
   return *streams.back();
 }
 
+std::shared_ptr<Stream> Device::add_branch(const std::string& what) {
+  collect_streams();
+  streams.push_back(std::make_shared<Stream>(id, next_stream_++, false, what));
+  return streams.back();
+}
+
 void Device::discard_work(double now, const void* order) {
   for (const auto& stream : streams) stream->discard(now, order);
   multiprocessors.clear();

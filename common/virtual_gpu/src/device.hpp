@@ -109,13 +109,15 @@ class Device {
 
   Stream& default_stream() { return *streams.front(); }
   Stream& add_stream(bool blocking);
+  /// A stream for one branch of an executable graph; `what`: for its name.
+  std::shared_ptr<Stream> add_branch(const std::string& what);
   /// Forgets destroyed streams whose work is done.
   void collect_streams();
   /// Gives up everything that its streams hold, at modelled time `now`, ns.
   void discard_work(double now, const void* order);
 
   int id;
-  std::vector<std::unique_ptr<Stream>> streams;  // the first is the legacy default stream
+  std::vector<std::shared_ptr<Stream>> streams;  // the first is the legacy default stream
   std::set<int> peers;                           // GPUs whose memory this one may access directly
   Multiprocessors multiprocessors;
   CopyEngines from_host, to_host, between_gpus, local;

@@ -13,6 +13,9 @@ class HostFunction final : public Operation {
       : runtime_(runtime), function_(function), data_(data) {}
   void begin(double now) override;
   std::string describe() const override { return "host function"; }
+  std::unique_ptr<Operation> again() const override {
+    return std::make_unique<HostFunction>(runtime_, function_, data_);
+  }
   Work work() const override { return {"host function", "host function"}; }
 
  private:

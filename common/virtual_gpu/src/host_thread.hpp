@@ -24,6 +24,7 @@ struct HostThread {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
   double now = 0;  // modelled clock, ns
+  cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 
   struct LaunchConfiguration {
     dim3 grid, block;

@@ -4,7 +4,8 @@
 #include <numeric>
 
 namespace vgpu {
-KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid, std::unique_ptr<KernelBody> body)
+KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid,
+                           std::shared_ptr<const KernelBody> body)
     : runtime_(runtime),
       device_(device),
       grid_(std::move(grid)),
@@ -16,7 +17,7 @@ KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid, std::uni
 
 void KernelLaunch::begin(double now) {
   stream->contexts.begin_kernel();
-  start_ = end_ = now + runtime_.machine.launch_ns;
+  start_ = end_ = now + runtime_.machine.kernel_start_ns(graph != nullptr);
   const auto per_multiprocessor =
       (total_ + runtime_.machine.multiprocessors - 1) / runtime_.machine.multiprocessors;
   share_ = static_cast<int>(std::min<std::uint64_t>(device_.multiprocessors.capacity(footprint_),

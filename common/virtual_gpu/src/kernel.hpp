@@ -13,13 +13,16 @@ namespace vgpu {
 
 class KernelLaunch final : public Operation {
  public:
-  KernelLaunch(Runtime& runtime, Device& device, Grid grid, std::unique_ptr<KernelBody> body);
+  KernelLaunch(Runtime& runtime, Device& device, Grid grid, std::shared_ptr<const KernelBody> body);
 
   void begin(double now) override;
   void offer(std::vector<Step>& steps) override;
   void step(const Step& step) override;
   std::string describe() const override { return "kernel '" + grid_.name + "'"; }
   std::string progress() const override;
+  std::unique_ptr<Operation> again() const override {
+    return std::make_unique<KernelLaunch>(runtime_, device_, grid_, body_);
+  }
   Work work() const override { return {"kernel", grid_.name}; }
 
  private:
@@ -38,7 +41,7 @@ class KernelLaunch final : public Operation {
   Runtime& runtime_;
   Device& device_;
   Grid grid_;
-  std::unique_ptr<KernelBody> body_;
+  std::shared_ptr<const KernelBody> body_;
   Footprint footprint_;
   std::uint64_t total_, started_ = 0, finished_ = 0;
   std::vector<std::uint32_t> order_;  // in which blocks start, with a seed

@@ -11,7 +11,9 @@ LibraryWork::LibraryWork(Runtime& runtime, Device& device, std::uint64_t blocks,
       blocks_(blocks),
       block_ns_(block_ns) {}
 
-void LibraryWork::begin(double now) { start_ = end_ = now + runtime_.machine.launch_ns; }
+void LibraryWork::begin(double now) {
+  start_ = end_ = now + runtime_.machine.kernel_start_ns(graph != nullptr);
+}
 
 // One step starts a whole wave: work of thousands of blocks must stay cheap. Its number is that of blocks
 // that have started: with a seed it does not depend on modelled times.

@@ -42,6 +42,10 @@ class Section {
     }
     return number;
   }
+  /// `otherwise` if the field is not there.
+  double number_or(double otherwise, const char* field, double low, double high) {
+    return object_.contains(field) ? number(field, low, high) : otherwise;
+  }
   int integer(const char* field, int low, int high) {
     const double value = number(field, low, high);
     if (value != std::floor(value)) fail(std::string("'") + field + "' must be a whole number");
@@ -95,6 +99,8 @@ void read_gpu(Section gpu, Machine& machine) {
   machine.copy_engines = gpu.integer("copy_engines", 1, 64);
   machine.cycles_per_basic_block = gpu.number("cycles_per_basic_block", 1e-3, 1e6);
   machine.launch_ns = gpu.number("launch_us", 0, 1e6) * 1e3;
+  machine.graph_launch_ns = gpu.number_or(machine.launch_ns * 1e-3, "graph_launch_us", 0, 1e6) * 1e3;
+  machine.graph_node_ns = gpu.number_or(machine.launch_ns * 1e-3 / 2, "graph_node_us", 0, 1e6) * 1e3;
   machine.poll_ns = gpu.number("poll_us", 1e-3, 1e6) * 1e3;
   Section product = gpu.section("product");
   machine.product_tile_rows = product.integer("tile_rows", 1, 4096);
@@ -128,6 +134,7 @@ Machine load_machine(const std::string& name_or_file) {
   machine.host_call_ns = host.number("call_us", 1e-3, 1e6) * 1e3;
   machine.host_copy_latency_ns = host.number("copy_latency_us", 0, 1e6) * 1e3;
   machine.host_copy_rate = host.number("copy_gb_per_s", 1e-3, 1e6);
+  machine.host_memory_rate = host.number("memory_gb_per_s", 1e-3, 1e6);
   host.done();
 
   Section peer = root.section("peer");

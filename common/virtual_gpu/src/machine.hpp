@@ -23,12 +23,16 @@ struct Machine {
   int copy_engines;  // for each of: from the host, to the host, between GPUs
   double cycles_per_basic_block;
   double launch_ns, poll_ns;
+  // Launching a graph, and beginning one of its kernels, which the GPU then knows already. A file need not
+  // say: as a kernel's launch, and half of it.
+  double graph_launch_ns, graph_node_ns;
   // A library's matrix product: the part of C that one multiprocessor computes at a time, and what a whole
   // GPU computes, in floating point operations per nanosecond (= GFLOP/s).
   int product_tile_rows, product_tile_columns;
   double product_rate_f16, product_rate_f32;
 
   double host_call_ns, host_copy_latency_ns, host_copy_rate;
+  double host_memory_rate;  // of what the CPU reads and writes, all host threads together
   bool peer_access;
   double peer_copy_latency_ns, peer_copy_rate;  // the rate of a link, too: each GPU has one out and one in
   double signal_ns;  // from a value written by one GPU's stream until another GPU's stream has seen it
@@ -37,6 +41,9 @@ struct Machine {
   // no data, and the bytes that leave each GPU per nanosecond.
   int nccl_channels;
   double nccl_latency_ns, nccl_rate;
+
+  /// From a kernel's turn in its stream until its first block begins.
+  double kernel_start_ns(bool in_graph) const { return in_graph ? graph_node_ns : launch_ns; }
 };
 
 /// Reads `machines/NAME.json` or, if there is none of that name, the file of that path. Throws

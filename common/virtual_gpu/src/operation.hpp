@@ -12,6 +12,7 @@
 
 namespace vgpu {
 
+class GraphLaunch;
 class Stream;
 
 /// Completion of one operation. Whoever waits for the operation holds its token; the operation itself may be
@@ -57,6 +58,10 @@ class Operation {
   /// True if the operation reads or writes part of that memory. Kernels cannot tell.
   virtual bool touches(const void* /*memory*/, std::size_t /*bytes*/) const { return false; }
 
+  /// A fresh one that does the same: a captured operation runs once for each launch of its graph. Null if it
+  /// cannot be captured.
+  virtual std::unique_ptr<Operation> again() const { return nullptr; }
+
   /// For a timeline.
   virtual Work work() const { return {"kernel", describe()}; }
   /// True if it occupies no hardware while it runs: a timeline shows a gap.
@@ -74,6 +79,8 @@ class Operation {
   hb::CallSite site;                // who enqueued it
   std::vector<Token> waits_for;
   Token done = std::make_shared<Completion>();
+  GraphLaunch* graph = nullptr;  // what it is a node of
+  unsigned branch = 0;           // of the graph; its stream is that branch's
 
  protected:
   /// Completes at modelled time `end`, ns, and takes the operation off its stream: `this` dies.

@@ -52,6 +52,12 @@ Runtime::Runtime(Machine description, std::optional<std::uint64_t> seed)
     : machine(std::move(description)), devices(make_devices(machine)), scheduler(devices, hosts, seed) {}
 
 Stream& Runtime::stream(cudaStream_t handle) {
+  Stream& stream = find_stream(handle);
+  if (stream.is_default()) captures.check_default_stream(device(stream.device()));
+  return stream;
+}
+
+Stream& Runtime::find_stream(cudaStream_t handle) {
   if (handle == nullptr || handle == cudaStreamLegacy) return current_device().default_stream();
   for (const auto& device : devices) {
     for (const auto& stream : device->streams) {
@@ -69,6 +75,10 @@ Event& Runtime::event(cudaEvent_t handle) {
 }
 
 Token Runtime::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
+  if (stream.captured.capture) {
+    captures.add(stream, std::move(operation));
+    return nullptr;
+  }
   // Legacy default stream (CUDA Programming Guide, "Default Stream"): its operations wait for all blocking
   // streams of the device, and those wait for it.
   Device& owner = device(stream.device());
@@ -94,6 +104,11 @@ Token Runtime::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
   }
   stream.push(std::move(operation));
   return done;
+}
+
+void Runtime::enqueue_node(Stream& stream, std::unique_ptr<Operation> node) {
+  node->id = next_operation_++;
+  stream.push(std::move(node));
 }
 
 void Runtime::wait(const std::vector<Token>& tokens) {
@@ -242,6 +257,19 @@ double product_tflops(bool sixteen_bit) {
 ProductTile product_tile() {
   const Machine& machine = runtime().machine;
   return {machine.product_tile_rows, machine.product_tile_columns};
+}
+
+void host_work(std::uint64_t bytes) {
+  const hb::RuntimeScope scope;
+  Runtime& vgpu = runtime();
+  if (bytes == 0 || vgpu.stopping()) return;
+  HostThread& self = vgpu.host();
+  const double end =
+      std::max(self.now, vgpu.host_memory_free) + static_cast<double>(bytes) / vgpu.machine.host_memory_rate;
+  vgpu.host_memory_free = end;
+  self.now = end;
+  // Others come first until then.
+  vgpu.block_until({[] { return true; }, [end] { return end; }, "its work on host memory"});
 }
 
 double host_time_ms() { return runtime().host().now * 1e-6; }

@@ -11,8 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "capture.hpp"
 #include "cublas_handle.hpp"
 #include "device.hpp"
+#include "graph.hpp"
 #include "host_thread.hpp"
 #include "machine.hpp"
 #include "memory.hpp"
@@ -43,12 +45,17 @@ class Runtime {
   HostThread& host() { return hosts.current(); }
   Device& current_device() { return *devices[host().device]; }
   /// The stream behind a handle. Throws cudaErrorInvalidResourceHandle for one that was never made or is
-  /// destroyed.
+  /// destroyed, and what Captures::check_default_stream() throws.
   Stream& stream(cudaStream_t handle);
+  /// The same without the latter.
+  Stream& find_stream(cudaStream_t handle);
   Event& event(cudaEvent_t handle);
 
-  /// Adds `operation` to the stream, behind what CUDA's rules order it after. Returns its token.
+  /// Adds `operation` to the stream, behind what CUDA's rules order it after. Returns its token; null if the
+  /// stream captures.
   Token enqueue(Stream& stream, std::unique_ptr<Operation> operation);
+  /// Adds a node of a graph that runs to the stream of its branch. It knows what it waits for.
+  void enqueue_node(Stream& stream, std::unique_ptr<Operation> node);
   /// Blocks the host until all tokens are complete (nullptr counts as complete). Throws after a deadlock or a
   /// fault.
   void wait(const std::vector<Token>& tokens);
@@ -85,12 +92,17 @@ class Runtime {
   Scheduler scheduler;
   std::map<const void*, std::size_t> dynamic_shared_limits;  // cudaFuncSetAttribute, by kernel
   std::map<Event*, std::unique_ptr<Event>> events;
+  Captures captures{*this};
+  std::map<Graph*, std::shared_ptr<Graph>> graphs;
+  std::map<GraphExec*, std::shared_ptr<GraphExec>> graph_execs;
+  int next_graph = 1;
   std::map<CublasHandle*, std::unique_ptr<CublasHandle>> cublas_handles;
   Signals signals;
   std::map<std::pair<int, int>, Traffic> traffic;  // by source and destination
   std::vector<TimelineEntry> timeline;             // if it is recorded
   std::shared_ptr<nccl::State> nccl;               // null before the first NCCL call
   std::string last_error_detail;
+  double host_memory_free = 0;  // when the host memory is free for the next host_work(), ns
   bool deadlock_reported = false;
   bool in_host_function = false;  // a function of cudaLaunchHostFunc is running
   const std::thread::id thread = std::this_thread::get_id();

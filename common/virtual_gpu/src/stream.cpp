@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph.hpp"
+
 namespace vgpu {
 
 void Operation::finish(double end) {
@@ -9,7 +11,10 @@ void Operation::finish(double end) {
   done->complete = true;
   done->time = end;
   note_finished(*this, end);
+  GraphLaunch* const launch = graph;
+  const unsigned node_branch = branch;
   stream->pop(end);
+  if (launch != nullptr) launch->node_finished(node_branch, end);
 }
 
 std::string Operation::origin() const {
@@ -48,9 +53,6 @@ bool Stream::can_begin(double& time) const {
   return true;
 }
 
-std::string Stream::name() const {
-  return "gpu" + std::to_string(device_) + "/stream" + std::to_string(number_) +
-         (is_default() ? " (default)" : "");
-}
+std::string Stream::name() const { return is_default() ? contexts.name() + " (default)" : contexts.name(); }
 
 }  // namespace vgpu

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "capture.hpp"
 #include "operation.hpp"
 #include "stream_contexts.hpp"
 
@@ -13,11 +14,14 @@ namespace vgpu {
 /// A queue of operations that run one after the other.
 class Stream {
  public:
-  Stream(int device, int number, bool blocking)
-      : contexts("gpu" + std::to_string(device) + "/stream" + std::to_string(number)),
+  /// `what`: for its name, "stream2" if it is one of the program's.
+  Stream(int device, int number, bool blocking, const std::string& what)
+      : contexts("gpu" + std::to_string(device) + "/" + what),
         device_(device),
         number_(number),
         blocking_(blocking) {}
+  Stream(int device, int number, bool blocking)
+      : Stream(device, number, blocking, "stream" + std::to_string(number)) {}
 
   void push(std::unique_ptr<Operation> operation);
   /// The operation that runs or is next to run; nullptr if there is none.
@@ -40,8 +44,9 @@ class Stream {
   /// "gpu1/stream2"; stream 0 is the legacy default stream.
   std::string name() const;
 
-  bool destroyed = false;   // gone for the program, kept until its work is done
-  StreamContexts contexts;  // what its CUDA threads run on
+  bool destroyed = false;    // gone for the program, kept until its work is done
+  StreamContexts contexts;   // what its CUDA threads run on
+  CapturePosition captured;  // if it captures
 
  private:
   int device_;
@@ -55,7 +60,8 @@ class Stream {
 struct Event {
   int device;
   bool timing;
-  Token last_record;  // completion of the last cudaEventRecord; nullptr: never recorded
+  Token last_record;              // completion of the last cudaEventRecord; nullptr: never recorded
+  CapturePosition captured = {};  // if that was in a capturing stream
 };
 
 /// cudaEventRecord: completes when all earlier work of the stream has. `done` becomes the event's token.

@@ -1,5 +1,6 @@
 #include "timeline.hpp"
 
+#include "graph.hpp"
 #include "runtime.hpp"
 #include "vgpu/timeline.hpp"
 
@@ -7,7 +8,8 @@ namespace vgpu {
 
 void note_finished(const Operation& operation, double end) {
   if (!recording_timeline() || operation.only_waits()) return;
-  const Stream& stream = *operation.stream;
+  const Stream& stream =
+      operation.graph == nullptr ? *operation.stream : operation.graph->lane(operation.branch);
   std::vector<Span> spans = operation.spans;
   if (spans.empty()) spans.push_back({stream.device(), "", operation.occupied_from, end});
   for (Span& span : spans) {

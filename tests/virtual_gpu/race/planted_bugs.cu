@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "overlap/check_cublas.hpp"
+#include "overlap/graph.hpp"
 #include "overlap/stream.hpp"
 #include "planted.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 
 using overlap::DeviceBuffer;
 using overlap::Event;
+using overlap::Graph;
 using overlap::PinnedBuffer;
 using overlap::Stream;
 using planted::add;
@@ -290,6 +292,60 @@ void product_sum(bool fixed) {
   cudaDeviceSynchronize();
 }
 
+// ---- graph_branches: two branches of a graph without an edge between them --------------------------------
+void graph_branches(bool fixed) {
+  DeviceBuffer<int> data(0, kCount), sum(0, kCount);
+  Stream stream(0), other(0);
+  Event fork(0), filled(0), join(0);
+  cudaMemsetAsync(sum.data(), 0, sum.bytes(), stream);
+  const Graph graph = Graph::capture(stream, [&] {
+    cudaEventRecord(fork, stream);
+    cudaStreamWaitEvent(other, fork);
+    fill<<<1, kCount, 0, stream>>>(data.data(), 1);  // @graph_branches
+    cudaEventRecord(filled, stream);
+    if (fixed) cudaStreamWaitEvent(other, filled);
+    add<<<1, kCount, 0, other>>>(data.data(), sum.data());  // @graph_branches
+    cudaEventRecord(join, other);
+    cudaStreamWaitEvent(stream, join);
+  });
+  for (int launch = 0; launch < 2; ++launch) graph.launch(stream);
+  cudaStreamSynchronize(stream);
+}
+
+// ---- graph_launch: another stream reads what a graph writes ----------------------------------------------
+void graph_launch(bool fixed) {
+  DeviceBuffer<int> data(0, kCount), sum(0, kCount);
+  Stream stream(0), other(0);
+  Event launched(0);
+  cudaMemsetAsync(sum.data(), 0, sum.bytes(), other);
+  const Graph graph = Graph::capture(stream, [&] {
+    fill<<<1, kCount, 0, stream>>>(data.data(), 1);  // @graph_launch
+  });
+  graph.launch(stream);
+  cudaEventRecord(launched, stream);
+  if (fixed) cudaStreamWaitEvent(other, launched);
+  add<<<1, kCount, 0, other>>>(data.data(), sum.data());  // @graph_launch
+  cudaStreamSynchronize(stream);
+  cudaStreamSynchronize(other);
+}
+
+// ---- graph_source: the host changes what a copy in a graph still reads -----------------------------------
+void graph_source(bool fixed) {
+  PinnedBuffer<int> source(kCount);
+  for (int i = 0; i < kCount; ++i) source[i] = i;
+  DeviceBuffer<int> data(0, kCount);
+  Stream stream(0);
+  constexpr auto kUp = cudaMemcpyHostToDevice;
+  const Graph graph = Graph::capture(stream, [&] {
+    cudaMemcpyAsync(data.data(), source.data(), kBytes, kUp, stream);  // @graph_source
+  });
+  source[7] = -1;  // not yet: the graph is only captured
+  graph.launch(stream);
+  if (fixed) cudaStreamSynchronize(stream);
+  source[7] = -2;  // @graph_source
+  cudaStreamSynchronize(stream);
+}
+
 const planted::Cases kCases = {
     {"ring_wait", ring_wait},
     {"consumer_wait", consumer_wait},
@@ -306,6 +362,9 @@ const planted::Cases kCases = {
     {"product_overwritten", product_overwritten},
     {"product_read_early", product_read_early},
     {"product_sum", product_sum},
+    {"graph_branches", graph_branches},
+    {"graph_launch", graph_launch},
+    {"graph_source", graph_source},
 };
 
 }  // namespace

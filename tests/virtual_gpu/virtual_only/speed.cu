@@ -63,6 +63,24 @@ double seconds(Launch launch) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// A graph of tiny kernels.
+void report_graph(int* memory, int nodes) {
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const double capture = seconds([&] {
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    for (int i = 0; i < nodes; ++i) only_barriers<<<1, 1, 0, stream>>>(memory, 0);
+    check(cudaStreamEndCapture(stream, &graph));
+    check(cudaGraphInstantiate(&executable, graph));
+  });
+  std::printf("%-28s %.3f s to capture, %.3f s to run (%d kernels)\n", "graph", capture,
+              seconds([&] { check(cudaGraphLaunch(executable, stream)); }), nodes);
+  check(cudaGraphExecDestroy(executable));
+  check(cudaGraphDestroy(graph));
+}
+
 void check(cublasStatus_t status) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   std::fprintf(stderr, "%s\n", cublasGetStatusString(status));
@@ -139,6 +157,7 @@ int main() {
   const double switches = static_cast<double>(kSwitchThreads) * kSwitchBarriers;
   std::printf("%-28s %.1f ns (%.0f of them in %.3f s)\n", "fiber switch", time / switches * 1e9, switches,
               time);
+  report_graph(device_c, 20000);
   report_products();
   return right ? 0 : 1;
 }

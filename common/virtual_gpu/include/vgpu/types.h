@@ -48,31 +48,47 @@ struct dim3 {
 #define VGPU_ENUMERATOR(name, value, text) name = value,
 
 // Error codes: the ones that the virtual GPUs return, with the toolkit's values.
-#define VGPU_ERRORS(X)                                                                                  \
-  X(cudaSuccess, 0, "no error")                                                                         \
-  X(cudaErrorInvalidValue, 1, "invalid argument")                                                       \
-  X(cudaErrorMemoryAllocation, 2, "out of memory")                                                      \
-  X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                                 \
-  X(cudaErrorInvalidPitchValue, 12, "invalid pitch argument")                                           \
-  X(cudaErrorInvalidDevicePointer, 17, "invalid device pointer")                                        \
-  X(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy")                           \
-  X(cudaErrorInvalidDeviceFunction, 98, "invalid device function")                                      \
-  X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                                       \
-  X(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                              \
-  X(cudaErrorPeerAccessUnsupported, 217, "peer access is not supported between these two devices")      \
-  X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                                     \
-  X(cudaErrorNotReady, 600, "device not ready")                                                         \
-  X(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")                           \
-  X(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch")                      \
-  X(cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated")                             \
-  X(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")                           \
-  X(cudaErrorPeerAccessNotEnabled, 705, "peer access has not been enabled")                             \
-  X(cudaErrorHostMemoryAlreadyRegistered, 712,                                                          \
-    "part or all of the requested memory range is already mapped")                                      \
-  X(cudaErrorHostMemoryNotRegistered, 713, "pointer does not correspond to a registered memory region") \
-  X(cudaErrorLaunchFailure, 719, "unspecified launch failure")                                          \
-  X(cudaErrorNotPermitted, 800, "operation not permitted")                                              \
-  X(cudaErrorNotSupported, 801, "operation not supported")                                              \
+#define VGPU_ERRORS(X)                                                                                      \
+  X(cudaSuccess, 0, "no error")                                                                             \
+  X(cudaErrorInvalidValue, 1, "invalid argument")                                                           \
+  X(cudaErrorMemoryAllocation, 2, "out of memory")                                                          \
+  X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                                     \
+  X(cudaErrorInvalidPitchValue, 12, "invalid pitch argument")                                               \
+  X(cudaErrorInvalidDevicePointer, 17, "invalid device pointer")                                            \
+  X(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy")                               \
+  X(cudaErrorInvalidDeviceFunction, 98, "invalid device function")                                          \
+  X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                                           \
+  X(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                                  \
+  X(cudaErrorPeerAccessUnsupported, 217, "peer access is not supported between these two devices")          \
+  X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                                         \
+  X(cudaErrorIllegalState, 401, "the operation cannot be performed in the present state")                   \
+  X(cudaErrorNotReady, 600, "device not ready")                                                             \
+  X(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")                               \
+  X(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch")                          \
+  X(cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated")                                 \
+  X(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")                               \
+  X(cudaErrorPeerAccessNotEnabled, 705, "peer access has not been enabled")                                 \
+  X(cudaErrorHostMemoryAlreadyRegistered, 712,                                                              \
+    "part or all of the requested memory range is already mapped")                                          \
+  X(cudaErrorHostMemoryNotRegistered, 713, "pointer does not correspond to a registered memory region")     \
+  X(cudaErrorMisalignedAddress, 716, "misaligned address")                                                  \
+  X(cudaErrorLaunchFailure, 719, "unspecified launch failure")                                              \
+  X(cudaErrorNotPermitted, 800, "operation not permitted")                                                  \
+  X(cudaErrorNotSupported, 801, "operation not supported")                                                  \
+  X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing")             \
+  X(cudaErrorStreamCaptureInvalidated, 901, "operation failed due to a previous error during capture")      \
+  X(cudaErrorStreamCaptureMerge, 902, "operation would result in a merge of separate capture sequences")    \
+  X(cudaErrorStreamCaptureUnmatched, 903, "capture was not ended in the same stream as it began")           \
+  X(cudaErrorStreamCaptureUnjoined, 904, "capturing stream has unjoined work")                              \
+  X(cudaErrorStreamCaptureIsolation, 905, "dependency created on uncaptured work in another stream")        \
+  X(cudaErrorStreamCaptureImplicit, 906,                                                                    \
+    "operation would make the legacy stream depend on a capturing blocking stream")                         \
+  X(cudaErrorCapturedEvent, 907, "operation not permitted on an event last recorded in a capturing stream") \
+  X(cudaErrorStreamCaptureWrongThread, 908,                                                                 \
+    "attempt to terminate a thread-local capture sequence from another thread")                             \
+  X(cudaErrorGraphExecUpdateFailure, 910,                                                                   \
+    "the graph update was not performed because it included changes which violated constraints "            \
+    "specific to instantiated graph update")                                                                \
   X(cudaErrorUnknown, 999, "unknown error")
 
 enum cudaError { VGPU_ERRORS(VGPU_ENUMERATOR) };
@@ -102,6 +118,9 @@ struct cudaPointerAttributes {
 
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
+using cudaGraph_t = struct CUgraph_st*;
+using cudaGraphExec_t = struct CUgraphExec_st*;
+using cudaGraphNode_t = struct CUgraphNode_st*;
 using cudaHostFn_t = void (*)(void* data);
 inline const cudaStream_t cudaStreamLegacy = reinterpret_cast<cudaStream_t>(std::uintptr_t{1});
 
@@ -125,6 +144,27 @@ enum cudaStreamCaptureStatus {
   cudaStreamCaptureStatusNone = 0,
   cudaStreamCaptureStatusActive = 1,
   cudaStreamCaptureStatusInvalidated = 2
+};
+
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal = 0,
+  cudaStreamCaptureModeThreadLocal = 1,
+  cudaStreamCaptureModeRelaxed = 2
+};
+
+enum cudaGraphExecUpdateResult {
+  cudaGraphExecUpdateSuccess = 0,
+  cudaGraphExecUpdateError = 1,
+  cudaGraphExecUpdateErrorTopologyChanged = 2,
+  cudaGraphExecUpdateErrorNodeTypeChanged = 3,
+  cudaGraphExecUpdateErrorFunctionChanged = 4,
+  cudaGraphExecUpdateErrorParametersChanged = 5,
+  cudaGraphExecUpdateErrorNotSupported = 6
+};
+struct cudaGraphExecUpdateResultInfo {
+  cudaGraphExecUpdateResult result;
+  cudaGraphNode_t errorNode;      // of the graph that was passed; null if the fault is no single node's
+  cudaGraphNode_t errorFromNode;  // always null here
 };
 
 enum cudaFuncAttribute {

@@ -1,0 +1,261 @@
+// What every version of the sparse all-reduce has to pass. Each function runs one of them, of any types, and
+// compares every row number and every value on every rank.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "09_sparse_v1_nonzero/sparse_cost.cuh"
+#include "overlap/element.hpp"
+#include "overlap/sparse_data.hpp"
+#include "sparse_run.hpp"
+
+namespace overlap {
+
+/// What decides the cost of a call with that gradient.
+inline SparseCall call_of(const SparseData& data, int rank) {
+  SparseCall call = {.ranks = data.ranks(), .rank = rank, .features = data.shape().features};
+  const auto rows_of = [&](int other) { return static_cast<std::int64_t>(data.local_rows(other).size()); };
+  for (int other = 0; other < data.ranks(); ++other) call.most = std::max(call.most, rows_of(other));
+  call.local = rows_of(rank);
+  call.global = static_cast<std::int64_t>(data.global_rows().size());
+  return call;
+}
+
+/// All distributions of row numbers, each twice on one object: so an object's second call is another than its
+/// first.
+template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
+void expect_right_on_distributions(int ranks) {
+  for_distributions(ranks, [&](const Distribution& distribution, const SparseData& data) {
+    expect_sums<Algorithm, Index, T>({data, data}, distribution.name);
+  });
+}
+
+/// `count` random gradients.
+template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
+void expect_right_on_random_gradients(int ranks, std::uint64_t first_seed, int count) {
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);
+    expect_sums<Algorithm, Index, T>({random_gradient(ranks, seed)}, "seed " + std::to_string(seed));
+  }
+}
+
+/// One object with gradients of many rows, of few, of none, and of many other ones.
+template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
+void expect_right_call_after_call(int ranks) {
+  const auto gradient = [&](std::int64_t entries, RowPattern pattern, std::uint64_t seed) {
+    const SparseData data({300, 5, entries}, ranks, pattern, entries / 4, seed);
+    Entries lists;
+    for (int rank = 0; rank < ranks; ++rank) lists.push_back(data.entries(rank));
+    return SparseData({300, 5, 60}, lists, seed);  // the same shape for all: that of one object
+  };
+  expect_sums<Algorithm, Index, T>(
+      {gradient(60, RowPattern::kUniform, 1), gradient(3, RowPattern::kUniform, 2),
+       gradient(0, RowPattern::kUniform, 3), gradient(33, RowPattern::kZipf, 4),
+       gradient(40, RowPattern::kUneven, 5), gradient(60, RowPattern::kIdentical, 6),
+       gradient(1, RowPattern::kDisjoint, 7), gradient(60, RowPattern::kUneven, 8)},
+      "calls of different sizes");
+}
+
+/// Rows of 1 to 300 features: fewer and more than a block has threads.
+template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
+void expect_right_with_any_features(int ranks) {
+  for (const std::int64_t features : {1, 2, 3, 5, 8, 33, 256, 257, 300})
+    expect_sums<Algorithm, Index, T>({SparseData({50, features, 7}, ranks, RowPattern::kUniform, 3, 5)},
+                                     std::to_string(features) + " features");
+}
+
+/// Lists whose lengths lie around the sizes of warps, blocks and tiles.
+template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
+void expect_right_with_sizes_around(int ranks, std::int64_t tile) {
+  for (const std::int64_t size : sizes_around(tile))
+    expect_sums<Algorithm, Index, T>({SparseData({3 * size, 1, size}, ranks, RowPattern::kUniform, 0, 9)},
+                                     std::to_string(size) + " rows");
+}
+
+/// One rank's gradient, given value by value.
+struct GivenGradient {
+  std::vector<std::int64_t> rows;
+  std::vector<float> values;  // [rows, F]
+};
+
+/// What came out, on one rank.
+template <SparseIndex Index, Floating T>
+struct HostResult {
+  std::vector<Index> indices;
+  std::vector<T> values;
+
+  /// The value of a column of a row of the table; an error if the row is not there.
+  float at(std::int64_t row, std::size_t column, std::int64_t features) const {
+    for (std::size_t g = 0; g < indices.size(); ++g) {
+      if (indices[g] == row)
+        return static_cast<float>(value_of(values[g * static_cast<std::size_t>(features) + column]));
+    }
+    ADD_FAILURE() << "row " << row << " is not there";
+    return 0;
+  }
+};
+
+template <typename T>
+bool same_bits(const std::vector<T>& left, const std::vector<T>& right) {
+  return left.size() == right.size() &&
+         (left.empty() || std::memcmp(left.data(), right.data(), left.size() * sizeof(T)) == 0);
+}
+
+/// One call with these gradients; rank 0's result. All ranks must have the same bits.
+template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
+HostResult<Index, T> result_of(std::int64_t table_rows, std::int64_t features,
+                               const std::vector<GivenGradient>& gradients) {
+  std::vector<HostResult<Index, T>> results(gradients.size());
+  run_ranks(static_cast<int>(gradients.size()), [&](Rank& rank) {
+    const GivenGradient& own = gradients[static_cast<std::size_t>(rank.id())];
+    const std::vector<Index> rows(own.rows.begin(), own.rows.end());
+    std::vector<T> numbers;
+    for (const float value : own.values) numbers.push_back(from_float<T>(value));
+    const DeviceBuffer<Index> indices(rank.device(), rows.size());
+    const DeviceBuffer<T> values(rank.device(), numbers.size());
+    if (!rows.empty()) {
+      CUDA_CHECK(cudaMemcpy(indices.data(), rows.data(), indices.bytes(), cudaMemcpyHostToDevice));
+      CUDA_CHECK(cudaMemcpy(values.data(), numbers.data(), values.bytes(), cudaMemcpyHostToDevice));
+    }
+    const auto count = static_cast<std::int64_t>(rows.size());
+    Algorithm<Index, T> algorithm(rank, {table_rows, features, 8});
+    const SparseRows<Index, T> result = algorithm.run(indices.data(), values.data(), count, rank.stream());
+    rank.synchronize(rank.stream());
+    EXPECT_EQ(algorithm.lost_rows(rank.stream()), 0);
+    results[static_cast<std::size_t>(rank.id())] = {on_host(result.indices, result.count),
+                                                    on_host(result.values, result.count * features)};
+    rank.barrier();
+  });
+  for (std::size_t rank = 1; rank < results.size(); ++rank) {
+    EXPECT_TRUE(same_bits(results[rank].indices, results[0].indices)) << "rank " << rank;
+    EXPECT_TRUE(same_bits(results[rank].values, results[0].values)) << "rank " << rank;
+  }
+  return results[0];
+}
+
+/// What numbers other than ordinary ones become: NaN, infinities, zeros, denormals, in rows of two columns.
+/// Rank 0 and the last rank have them, the ranks between have other rows.
+template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index>
+void expect_special_values(int ranks) {
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  constexpr float denormal = 3 * std::numeric_limits<float>::denorm_min();
+  std::vector<GivenGradient> gradients(static_cast<std::size_t>(ranks));
+  for (int rank = 1; rank < ranks - 1; ++rank)
+    gradients[static_cast<std::size_t>(rank)] = {{rank + 100}, {1, 2}};
+  gradients.front() = {{10, 11, 12, 13, 14, 15, 16, 17},
+                       {nan, 1, inf, 2, -inf, 3, 5, 6, 0, 0, denormal, 7, -0.0F, 8, 1, 1}};
+  if (ranks > 1) gradients.back() = {{10, 12, 13, 15, 17}, {4, 4, inf, 4, -5, -6, denormal, 4, -1, -1}};
+  const auto result = result_of<Algorithm, Index, float>(200, 2, gradients);
+  const auto at = [&](std::int64_t row, std::size_t column) { return result.at(row, column, 2); };
+  const float others = ranks > 1 ? 4 : 0;
+  EXPECT_TRUE(std::isnan(at(10, 0)));
+  EXPECT_EQ(at(10, 1), 1 + others) << "a NaN stays in its column";
+  EXPECT_EQ(at(11, 0), inf);
+  EXPECT_EQ(at(11, 1), 2);
+  EXPECT_TRUE(ranks > 1 ? std::isnan(at(12, 0)) : at(12, 0) == -inf) << "-Inf and +Inf";
+  EXPECT_EQ(at(12, 1), 3 + others);
+  EXPECT_EQ(at(13, 0), ranks > 1 ? 0 : 5) << "a row that cancels is kept";
+  EXPECT_EQ(at(13, 1), ranks > 1 ? 0 : 6);
+  EXPECT_EQ(at(14, 0), 0) << "a row of zeros is kept";
+  EXPECT_EQ(at(15, 0), ranks > 1 ? 2 * denormal : denormal) << "denormals are kept";
+  EXPECT_EQ(at(16, 0), 0) << "-0 may become +0, since the others add zeros";
+  EXPECT_EQ(at(16, 1), 8);
+  EXPECT_EQ(at(17, 0), ranks > 1 ? 0 : 1);
+  std::size_t nans = 0;
+  for (const float value : result.values) nans += std::isnan(value) ? 1 : 0;
+  EXPECT_EQ(nans, ranks > 1 ? 2U : 1U) << "in just these elements";
+  EXPECT_EQ(result.indices.size(), 8U + static_cast<std::size_t>(std::max(0, ranks - 2)));
+}
+
+/// The same sums, bit by bit, in each of `calls` calls of one object, of another object, and with row numbers
+/// of both types.
+template <template <SparseIndex, Floating> class Algorithm>
+void expect_same_bits_in_each_call(int ranks, int calls) {
+  const SparseData data({80, 7, 25}, ranks, RowPattern::kUniform, 40, 3);
+  const auto bits_of = [&]<SparseIndex Index>(Index) {
+    std::vector<float> first;
+    run_ranks(ranks, [&](Rank& rank) {
+      Algorithm<Index, float> algorithm(rank, data.shape());
+      const DeviceGradient<Index, float> gradient(rank, data, SparseValues::kReal);
+      std::vector<float> of_rank;
+      for (int call = 0; call < calls; ++call) {
+        const auto result =
+            algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
+        rank.synchronize(rank.stream());
+        const std::vector<float> values = on_host(result.values, result.count * 7);
+        if (call == 0) of_rank = values;
+        EXPECT_TRUE(same_bits(values, of_rank)) << "call " << call << " of rank " << rank.id();
+      }
+      rank.barrier();
+      if (rank.id() == 0) first = of_rank;
+      rank.barrier();
+      EXPECT_TRUE(same_bits(first, of_rank)) << "rank " << rank.id();
+    });
+    return first;
+  };
+  const std::vector<float> bits = bits_of(std::int32_t{});
+  EXPECT_FALSE(bits.empty());
+  EXPECT_TRUE(same_bits(bits_of(std::int32_t{}), bits)) << "another object";
+  EXPECT_TRUE(same_bits(bits_of(std::int64_t{}), bits)) << "int64";
+}
+
+/// An index that is not in the table, on any one rank: refused by all, and the next call is right.
+template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index>
+void expect_bad_indices_refused(int ranks) {
+  const SparseData right({50, 3, 9}, ranks, RowPattern::kUneven, 2, 4);
+  run_ranks(ranks, [&](Rank& rank) {
+    Algorithm<Index, float> algorithm(rank, right.shape());
+    for (int guilty = 0; guilty < ranks; ++guilty) {
+      for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{50}, std::int64_t{63}, std::int64_t{64},
+                                     std::int64_t{std::numeric_limits<Index>::max()},
+                                     std::int64_t{std::numeric_limits<Index>::min()}}) {
+        SCOPED_TRACE("index " + std::to_string(bad) + " on rank " + std::to_string(guilty));
+        const std::vector<std::int64_t> entries =
+            rank.id() == guilty ? std::vector<std::int64_t>{3, bad, 49} : std::vector<std::int64_t>{7, 0};
+        expect_refused<Index, float>(
+            rank, algorithm, right.shape(), entries,
+            "rank " + std::to_string(guilty) + " has an index that is not between 0 and 49", right);
+      }
+    }
+  });
+}
+
+/// What run() refuses, on this rank; empty if it does not.
+template <SparseIndex Index, Floating T, typename Algorithm>
+std::string refusal_of(Algorithm& algorithm, const Index* indices, const T* values, std::int64_t entries,
+                       cudaStream_t stream) {
+  try {
+    algorithm.run(indices, values, entries, stream);
+  } catch (const SparseInputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// How often a call makes the host of each rank wait: as often as cost() says.
+template <template <SparseIndex, Floating> class Algorithm>
+void expect_host_waits_of_the_cost_card(int ranks) {
+  for (const RowPattern pattern : {RowPattern::kUniform, RowPattern::kUneven}) {
+    for (const std::int64_t entries : {0, 1, 20}) {
+      const SparseData data({200, 2, entries}, ranks, pattern, 0, 6);
+      run_ranks(ranks, [&](Rank& rank) {
+        Algorithm<std::int32_t, float> algorithm(rank, data.shape());
+        expect_sum<std::int32_t, float>(rank, algorithm, data, "the first call");
+        expect_sum<std::int32_t, float>(rank, algorithm, data, "another one");
+        EXPECT_EQ(algorithm.host_waits(),
+                  (Algorithm<std::int32_t, float>::cost(call_of(data, rank.id())).host_waits))
+            << "rank " << rank.id() << " of " << ranks << ", " << entries << " rows";
+      });
+    }
+  }
+}
+
+}  // namespace overlap
