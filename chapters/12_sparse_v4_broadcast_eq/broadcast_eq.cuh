@@ -19,6 +19,8 @@ inline constexpr int kFlagsOfPack = 16;     ///< what a thread loads or stores a
 inline constexpr int kRowsOfStrip = 32;     ///< local rows that a thread compares with its global ones
 inline constexpr int kMatrixThreads = 256;  ///< in a block
 inline constexpr int kLanes = 32;           ///< of a warp
+inline constexpr int kLoadsAtOnce = 4;      ///< packs that a lane asks for before it looks at the first one
+inline constexpr std::int64_t kMostBlocks = 1 << 20;  ///< of a grid
 
 /// Flags, one byte each: byte j of the pack is byte j % 4 of word j / 4, the lowest first, as in memory.
 struct alignas(kFlagsOfPack) FlagPack {
@@ -27,11 +29,11 @@ struct alignas(kFlagsOfPack) FlagPack {
 
 /// Packs of a row of the matrix, `global_count` columns: the last one may have flags to spare, always 0, so
 /// that each row begins at a multiple of 16 bytes.
-inline std::int64_t packs_of_row(std::int64_t global_count) {
+__host__ __device__ inline std::int64_t packs_of_row(std::int64_t global_count) {
   return (global_count + kFlagsOfPack - 1) / kFlagsOfPack;
 }
 
-/// Device memory of a matrix. Not of so many elements: in 32 bits this overflows with 50,000 rows already.
+/// Device memory of a matrix. In 64 bits: 50,000 rows against just as many others pass 2^31.
 inline std::int64_t matrix_bytes(std::int64_t local_count, std::int64_t global_count) {
   return local_count * packs_of_row(global_count) * kFlagsOfPack;
 }
@@ -46,7 +48,7 @@ inline std::int64_t matrix_bytes(std::int64_t local_count, std::int64_t global_c
 template <SparseIndex Index>
 __global__ void compare_all(const Index* local, std::int64_t local_count, const Index* global,
                             std::int64_t global_count, FlagPack* matrix) {
-  const std::int64_t packs = (global_count + kFlagsOfPack - 1) / kFlagsOfPack;
+  const std::int64_t packs = packs_of_row(global_count);
   const std::int64_t strips = (local_count + kRowsOfStrip - 1) / kRowsOfStrip;
   const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < packs * strips;
@@ -83,20 +85,26 @@ __global__ void compare_all(const Index* local, std::int64_t local_count, const 
 /// say 0 then, which is a row like any other: nobody would ever know. A warp takes a row after the other.
 inline __global__ void find_true(const FlagPack* matrix, std::int64_t local_count, std::int64_t global_count,
                                  std::int32_t* positions) {
-  const std::int64_t packs = (global_count + kFlagsOfPack - 1) / kFlagsOfPack;
+  const std::int64_t packs = packs_of_row(global_count);
   const unsigned lane = threadIdx.x % kLanes;
   const std::int64_t warps = std::int64_t{gridDim.x} * (blockDim.x / kLanes);
   const std::int64_t warp = std::int64_t{blockIdx.x} * (blockDim.x / kLanes) + threadIdx.x / kLanes;
   for (std::int64_t row = warp; row < local_count; row += warps) {
     unsigned found = 0;  // column + 1: 0 is none
     // [task reduce: which packs does a lane look at, and how does the warp agree on the column?]
-    for (std::int64_t pack = lane; pack < packs; pack += kLanes) {
-      const FlagPack flags = matrix[row * packs + pack];
-      for (int word = 0; word < kFlagsOfPack / 4; ++word) {
-        // In nearly all words there is nothing. __ffs counts bits from 1.
-        if (flags.words[word] != 0)
-          found = static_cast<unsigned>(pack * kFlagsOfPack + 4 * word +
-                                        (__ffs(static_cast<int>(flags.words[word])) - 1) / 8 + 1);
+    for (std::int64_t first = lane; first < packs; first += kLoadsAtOnce * kLanes) {
+      FlagPack flags[kLoadsAtOnce];
+      for (int i = 0; i < kLoadsAtOnce; ++i) {
+        const std::int64_t pack = first + i * kLanes;
+        flags[i] = pack < packs ? matrix[row * packs + pack] : FlagPack{};
+      }
+      for (int i = 0; i < kLoadsAtOnce; ++i) {
+        for (int word = 0; word < kFlagsOfPack / 4; ++word) {
+          const auto four = static_cast<int>(flags[i].words[word]);
+          if (four == 0) continue;                 // as nearly always
+          const int byte = (__ffs(four) - 1) / 8;  // __ffs counts bits from 1
+          found = static_cast<unsigned>((first + i * kLanes) * kFlagsOfPack + 4 * word + byte) + 1;
+        }
       }
     }
     // At most one lane has found something, since no row is twice in the global list.
@@ -106,17 +114,26 @@ inline __global__ void find_true(const FlagPack* matrix, std::int64_t local_coun
   }
 }
 
+/// Blocks of kMatrixThreads for so many threads, at least one; at most `most`: then threads take several
+/// items each.
+inline unsigned matrix_blocks(std::int64_t threads, std::int64_t most) {
+  return static_cast<unsigned>(
+      std::clamp((threads + kMatrixThreads - 1) / kMatrixThreads, std::int64_t{1}, most));
+}
+
 /// Enqueues both steps: positions[j] = the place of local[j] in the ascending list `global`, -1 if it is not
-/// in it. `matrix` has matrix_bytes(). Without local rows nothing is launched: a grid of no blocks is an
-/// error. `blocks`: about as many as the GPU can hold at once.
+/// in it. `matrix` has matrix_bytes(). Without local rows nothing is launched.
 template <SparseIndex Index>
 void find_by_matrix(const Index* local, std::int64_t local_count, const Index* global,
-                    std::int64_t global_count, FlagPack* matrix, std::int32_t* positions, unsigned blocks,
-                    cudaStream_t stream) {
+                    std::int64_t global_count, FlagPack* matrix, std::int32_t* positions, cudaStream_t stream,
+                    std::int64_t most_blocks = kMostBlocks) {
   if (local_count == 0) return;
-  compare_all<<<blocks, kMatrixThreads, 0, stream>>>(local, local_count, global, global_count, matrix);
+  const std::int64_t strips = (local_count + kRowsOfStrip - 1) / kRowsOfStrip;
+  compare_all<<<matrix_blocks(packs_of_row(global_count) * strips, most_blocks), kMatrixThreads, 0, stream>>>(
+      local, local_count, global, global_count, matrix);
   CUDA_CHECK(cudaGetLastError());
-  find_true<<<blocks, kMatrixThreads, 0, stream>>>(matrix, local_count, global_count, positions);
+  find_true<<<matrix_blocks(local_count * kLanes, most_blocks), kMatrixThreads, 0, stream>>>(
+      matrix, local_count, global_count, positions);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -127,7 +144,7 @@ class BroadcastEqAllReduce : public SparseAllReduce<Index, T> {
   /// The matrix of no rank may take more than `budget` bytes; without one, half of what is free on its GPU
   /// now. The smallest of any rank holds for all of them, so that they refuse the same calls. Collective.
   BroadcastEqAllReduce(Rank& rank, SparseShape shape, std::optional<std::int64_t> budget = std::nullopt)
-      : SparseAllReduce<Index, T>(rank, shape), blocks_(blocks_at_once(rank.device())) {
+      : SparseAllReduce<Index, T>(rank, shape) {
     const std::vector<std::int64_t> budgets = rank.exchange(budget ? *budget : half_of_the_free_memory());
     budget_ = *std::min_element(budgets.begin(), budgets.end());
   }
@@ -149,8 +166,7 @@ class BroadcastEqAllReduce : public SparseAllReduce<Index, T> {
                       std::int32_t* positions, cudaStream_t stream) override {
     const std::int64_t packs = local.count * packs_of_row(global.count);
     FlagPack* matrix = matrix_.at_least(static_cast<std::size_t>(packs), stream);
-    find_by_matrix(local.indices, local.count, global.indices, global.count, matrix, positions, blocks_,
-                   stream);
+    find_by_matrix(local.indices, local.count, global.indices, global.count, matrix, positions, stream);
   }
 
   /// Refuses a matrix above the budget, on all ranks: each computes the one of the rank with the most rows.
@@ -158,12 +174,11 @@ class BroadcastEqAllReduce : public SparseAllReduce<Index, T> {
     SparseAllReduce<Index, T>::require_room(most_local, global);
     const std::int64_t bytes = matrix_bytes(most_local, global);
     if (bytes <= budget_) return;
-    const auto mib = [](std::int64_t count) {
-      return std::to_string((count + (1 << 20) - 1) >> 20) + " MiB";
-    };
-    throw SparseInputError("the matrix of " + std::to_string(most_local) + " local and " +
-                           std::to_string(global) + " global rows takes " + mib(bytes) + ", more than the " +
-                           mib(budget_) + " it may have");
+    // What is needed is rounded up, and what there is down: the two never look equal.
+    constexpr std::int64_t kMib = 1 << 20;
+    throw SparseInputError("the matrix of " + std::to_string(most_local) + " x " + std::to_string(global) +
+                           " bytes takes " + std::to_string((bytes + kMib - 1) / kMib) +
+                           " MiB, and its budget is " + std::to_string(budget_ / kMib) + " MiB");
   }
 
  private:
@@ -173,14 +188,6 @@ class BroadcastEqAllReduce : public SparseAllReduce<Index, T> {
     return static_cast<std::int64_t>(free / 2);
   }
 
-  /// Eight blocks of 256 threads are all that a multiprocessor holds.
-  static unsigned blocks_at_once(int device) {
-    int multiprocessors = 0;
-    CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    return 8 * static_cast<unsigned>(multiprocessors);
-  }
-
-  unsigned blocks_;
   std::int64_t budget_ = 0;
   GrowingBuffer<FlagPack> matrix_{this->rank()};
 };

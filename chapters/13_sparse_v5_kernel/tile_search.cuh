@@ -9,12 +9,12 @@
 namespace overlap {
 
 /// Threads of a block, and as many entries of the global list as it holds in shared memory at a time.
-inline constexpr int kTile = 256;
+inline constexpr int kSearchTile = 256;
 
 /// Tiles, or blocks, for so many entries, the last one perhaps not full. In integers: as a float, 2^24 + 1 is
 /// 2^24, and the last entry would never be looked at.
-constexpr std::int64_t tiles_for(std::int64_t entries) {
-  return entries / kTile + (entries % kTile != 0 ? 1 : 0);
+__host__ __device__ constexpr std::int64_t tiles_for(std::int64_t entries) {
+  return entries / kSearchTile + (entries % kSearchTile != 0 ? 1 : 0);
 }
 
 /// positions[row] = the place of local[row] in the list `global`, -1 if it is not in it. Each thread has one
@@ -23,8 +23,8 @@ constexpr std::int64_t tiles_for(std::int64_t entries) {
 template <SparseIndex Index>
 __global__ void search_tiles(const Index* local, std::int64_t local_count, const Index* global,
                              std::int64_t global_count, std::int32_t* positions) {
-  __shared__ Index tile[kTile];
-  const std::int64_t row = std::int64_t{blockIdx.x} * kTile + threadIdx.x;
+  __shared__ Index tile[kSearchTile];
+  const std::int64_t row = std::int64_t{blockIdx.x} * kSearchTile + threadIdx.x;
   // In the last block some threads have no row. They do not leave: the tiles need all hands.
   const bool has_row = row < local_count;
   const Index wanted = has_row ? local[row] : Index{kNoRow};
@@ -34,7 +34,7 @@ __global__ void search_tiles(const Index* local, std::int64_t local_count, const
   const std::int64_t tiles = tiles_for(global_count);
   // [/task]
   for (std::int64_t i = 0; i < tiles; ++i) {
-    const std::int64_t begin = i * kTile;
+    const std::int64_t begin = i * kSearchTile;
 
     // ---- The tile comes
     // ------------------------------------------------------------------------------------ [task stage: who
@@ -47,7 +47,7 @@ __global__ void search_tiles(const Index* local, std::int64_t local_count, const
     // ---- Each thread compares its row with all of it
     // ------------------------------------------------------- [task compare: how far, in the last tile, and
     // what is the place of an entry in the whole list?] Behind the end of the list stands the tile before.
-    const int entries = static_cast<int>(min(std::int64_t{kTile}, global_count - begin));
+    const int entries = static_cast<int>(min(std::int64_t{kSearchTile}, global_count - begin));
     for (int j = 0; j < entries; ++j) {
       if (tile[j] == wanted) found = static_cast<std::int32_t>(begin + j);
     }
@@ -63,7 +63,7 @@ void find_by_tiles(const Index* local, std::int64_t local_count, const Index* gl
                    std::int64_t global_count, std::int32_t* positions, cudaStream_t stream) {
   if (local_count == 0) return;
   const auto blocks = static_cast<unsigned>(tiles_for(local_count));
-  search_tiles<<<blocks, kTile, 0, stream>>>(local, local_count, global, global_count, positions);
+  search_tiles<<<blocks, kSearchTile, 0, stream>>>(local, local_count, global, global_count, positions);
   CUDA_CHECK(cudaGetLastError());
 }
 

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "overlap/backend.hpp"
@@ -69,15 +70,19 @@ class SparseBench {
   /// lost_rows() as SparseAllReduce has them.
   template <template <SparseIndex, Floating> class Algorithm, typename... More>
   void add_algorithm(const std::string& name, const More&... more) {
-    add(name, [&]() -> Variant {
-      auto algorithm = std::make_shared<Algorithm<Index, T>>(rank_, data_.shape(), more...);
-      return {.run = [algorithm](
-                         const Index* indices, const T* values, std::int64_t entries,
-                         cudaStream_t stream) { return algorithm->run(indices, values, entries, stream); },
-              .phases = [algorithm] { return algorithm->phases(); },
-              .lost_rows = [algorithm, stream = rank_.stream()] { return algorithm->lost_rows(stream); },
-              .zero_rows = DropsZeroRows<Algorithm<Index, T>> ? ZeroRows::kDropped : ZeroRows::kKept};
-    });
+    add(name,
+        [&] { return variant_of(std::make_shared<Algorithm<Index, T>>(rank_, data_.shape(), more...)); });
+  }
+
+  /// An object of such a class as a variant.
+  template <typename Algorithm>
+  Variant variant_of(const std::shared_ptr<Algorithm>& algorithm) const {
+    return {
+        .run = [algorithm](const Index* indices, const T* values, std::int64_t entries,
+                           cudaStream_t stream) { return algorithm->run(indices, values, entries, stream); },
+        .phases = [algorithm] { return algorithm->phases(); },
+        .lost_rows = [algorithm, stream = rank_.stream()] { return algorithm->lost_rows(stream); },
+        .zero_rows = DropsZeroRows<Algorithm> ? ZeroRows::kDropped : ZeroRows::kKept};
   }
 
   Rank& rank() const { return rank_; }                 ///< who runs this
@@ -126,8 +131,8 @@ class SparseBench {
 };
 
 /// The program of a chapter on sparse gradients. On each rank: makes a SparseBench of the options' types,
-/// calls add(bench), verifies, times, prints and saves, and calls finish(bench), or finish(bench, report) if
-/// it takes that: rank 0 may add results of its own. Both are generic: `bench` is a SparseBench<Index, T>&.
+/// calls add(bench), verifies, times, prints and saves, and calls finish(bench). Both are generic: `bench` is
+/// a SparseBench<Index, T>&. Where they take the Report, too, rank 0 may add results of its own.
 template <typename Add, typename Finish>
 void run_sparse_chapter(const ChapterInfo& chapter, const Options& options, const Add& add,
                         const Finish& finish) {
@@ -138,7 +143,11 @@ void run_sparse_chapter(const ChapterInfo& chapter, const Options& options, cons
       visit_type<float, __half, __nv_bfloat16>(options.type, [&](auto type) {
         SparseBench<typename decltype(index)::type, typename decltype(type)::type> bench(rank, data, options,
                                                                                          chapter);
-        add(bench);
+        if constexpr (std::is_invocable_v<const Add&, decltype(bench)&, Report&>) {
+          add(bench, report);
+        } else {
+          add(bench);
+        }
         bench.verify();
         bench.time();
         bench.print();

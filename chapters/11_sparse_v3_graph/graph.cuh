@@ -1,0 +1,262 @@
+// Chapter 11, version 3: version 2's loop recorded once as a CUDA graph, and from then on launched by one
+// call. A graph keeps what it was recorded with: the addresses, the sizes and the number of its kernels. So
+// it works on lists of fixed length, whose ends are filled up with numbers that are no rows.
+//
+// Source: "Sparse All-Reduce in PyTorch" (Speechmatics), "v3: CUDA Graphs", here with two capacities where
+// the article has one.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "10_sparse_v2_where/where.cuh"
+#include "overlap/check.hpp"
+#include "overlap/graph.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/sparse.hpp"
+#include "overlap/stream.hpp"
+#include "overlap/timing.hpp"
+
+namespace overlap {
+
+/// How many rows a recorded graph has room for, the same on all ranks.
+struct SparseCapacity {
+  std::int64_t local = 0;   ///< capL, rows of one rank: iterations of the loop
+  std::int64_t global = 0;  ///< capG, different rows of all ranks: what each iteration looks at
+
+  /// Equal in both.
+  bool operator==(const SparseCapacity&) const = default;
+
+  /// Room for every gradient of that shape on so many ranks: capG is P times capL, but no more than the
+  /// table. Each is 1 at least, since no kernel has 0 blocks.
+  static SparseCapacity of(SparseShape shape, int ranks) {
+    const std::int64_t local = std::max<std::int64_t>(shape.entries, 1);
+    return {local, std::max<std::int64_t>(std::min(shape.rows, ranks * local), 1)};
+  }
+};
+
+/// The bytes that pads consist of. In a number with a sign both are negative, which no row is. They differ:
+/// if they did not, the free places of one list would be found in the other.
+inline constexpr int kLocalPad = 0xFF, kGlobalPad = 0xFE;
+
+/// sources[g] = dummy, for all g < count.
+__global__ void reset_sources(std::int32_t* sources, std::int64_t count, std::int32_t dummy) {
+  const std::int64_t g = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (g < count) sources[g] = dummy;
+}
+
+/// values_out[g] = values[sources[g]], for all g < count. A block takes a row after the other, a thread every
+/// blockDim-th feature.
+template <Floating T>
+__global__ void gather_rows(const T* values, const std::int32_t* sources, std::int64_t count,
+                            std::int64_t features, T* values_out) {
+  // [task gather: from where does each row of the result come?]
+  for (std::int64_t row = blockIdx.x; row < count; row += gridDim.x) {
+    const T* source = values + sources[row] * features;
+    for (std::int64_t feature = threadIdx.x; feature < features; feature += blockDim.x)
+      values_out[row * features + feature] = source[feature];
+  }
+  // [/task]
+}
+
+/// Adds to `lost` the local rows that no global one comes from, and the places, among all `capacity` ones,
+/// that come from a row which is not theirs. `dummy` means: from no row.
+template <SparseIndex Index, Floating T>
+__global__ void count_lost(SparseRows<Index, T> local, SparseRows<Index, T> global,
+                           const std::int32_t* sources, std::int64_t capacity, std::int32_t dummy,
+                           int* lost) {
+  const std::int64_t place = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  // Each rank's rows are all lost until they are found.
+  if (place == 0) atomicAdd(lost, static_cast<int>(local.count));
+  if (place >= capacity || sources[place] == dummy) return;
+  const std::int32_t row = sources[place];
+  const bool right = place < global.count && row < local.count && local.indices[row] == global.indices[place];
+  atomicAdd(lost, right ? -1 : 1);
+}
+
+/// Version 3.
+template <SparseIndex Index, Floating T>
+class GraphAllReduce : public SparseAllReduce<Index, T> {
+ public:
+  /// Room for shape.entries rows of each rank, whatever they are. As below.
+  GraphAllReduce(Rank& rank, SparseShape shape)
+      : GraphAllReduce(rank, shape, SparseCapacity::of(shape, rank.size())) {}
+  /// Records the graph, and launches it once. Collective. Throws what SparseAllReduce does;
+  /// std::invalid_argument, on all ranks, if a capacity is below 1 or above 2^31 - 2, or if ranks differ in
+  /// one; CudaError if there is too little memory, of which the graph's own nodes need some.
+  GraphAllReduce(Rank& rank, SparseShape shape, SparseCapacity capacity)
+      : SparseAllReduce<Index, T>(rank, shape),
+        capacity_(checked(rank, capacity)),
+        local_indices_(rank.device(), static_cast<std::size_t>(capacity.local)),
+        global_indices_(rank.device(), static_cast<std::size_t>(capacity.global)),
+        steps_(rank.device(), local_indices_.size()),
+        flags_(rank.device(), global_indices_.size()),
+        sources_(rank.device(), global_indices_.size()),
+        local_values_(rank.device(), this->elements(capacity.local + 1)),
+        graph_(record(rank.stream())) {
+    graph_.launch(rank.stream());  // the first launch is a slow one: it takes the nodes to the GPU
+    rank.synchronize(rank.stream());
+    graph_bytes_ -= std::min(graph_bytes_, free_memory());
+  }
+
+  /// What one call costs a rank. The search takes as long as its capacities are large, whatever it is given.
+  /// One launch: the graph is one, of 2 capL + 1 kernels.
+  static SparseCost cost(const SparseCall& call, SparseCapacity capacity) {
+    SparseCost cost = frame_cost<Index, T>(call);
+    const auto number = static_cast<std::int64_t>(sizeof(std::int32_t));
+    const auto index = static_cast<std::int64_t>(sizeof(Index)), value = static_cast<std::int64_t>(sizeof(T));
+    cost.extra_bytes = capacity.local * (index + number) +
+                       capacity.global * (index + std::int64_t{sizeof(char)}) +
+                       (capacity.local + 1) * call.features * value;
+    if (call.global == 0) return cost;
+    cost.comparisons = capacity.local * capacity.global;
+    cost.launches = 1;
+    return cost;
+  }
+
+  SparseCapacity capacity() const { return capacity_; }       ///< as given
+  std::size_t graph_nodes() const { return graph_.nodes(); }  ///< kernels in the graph
+  double recording_ms() const { return recording_ms_; }       ///< to record and instantiate it, once
+  std::size_t graph_bytes() const { return graph_bytes_; }    ///< that it takes of the GPU's memory
+  /// On the GPU, [F]: zeros, whatever was called.
+  const T* dummy_row() const { return local_values_.data() + this->elements(capacity_.local); }
+
+ protected:
+  // ---- Before step 3: is there room? --------------------------------------------------------------------
+  // The arguments are the same on all ranks. If each looked at its own count instead, one would throw, and
+  // the others would wait in the all-reduce for ever.
+  void require_room(std::int64_t most_local, std::int64_t global) const override {
+    const auto refuse = [](const std::string& what, std::int64_t capacity) {
+      throw SparseInputError(what + ", and the graph was recorded for " + std::to_string(capacity));
+    };
+    if (most_local > capacity_.local)
+      refuse(std::to_string(most_local) + " rows of one rank", capacity_.local);
+    if (global > capacity_.global) refuse(std::to_string(global) + " different rows", capacity_.global);
+  }
+
+  /// Step 3. Writes every row of the result, so that nothing has to be zeroed first.
+  void write_local_values_to_global_indices(const SparseRows<Index, T>& local,
+                                            const SparseRows<Index, T>& global, T* global_values,
+                                            cudaStream_t stream) override {
+    this->clock().next(stream, "fill");
+    refill(local, global, stream);
+    this->clock().next(stream, "map");
+    graph_.launch(stream);
+    this->clock().next(stream, "gather");
+    gather(local, global, global_values, stream);
+  }
+
+  /// Not called: step 3 is another one here.
+  void find_positions(const SparseRows<Index, T>&, const SparseRows<Index, T>&, std::int32_t*,
+                      cudaStream_t) override {}
+
+ private:
+  // ---- Once: the graph ----------------------------------------------------------------------------------
+  Graph record(cudaStream_t stream) {
+    // Pads everywhere: the two launches before the first call then find no row.
+    CUDA_CHECK(cudaMemsetAsync(local_indices_.data(), kLocalPad, local_indices_.bytes(), stream));
+    CUDA_CHECK(cudaMemsetAsync(global_indices_.data(), kGlobalPad, global_indices_.bytes(), stream));
+    write_numbers<<<search_blocks(capacity_.local), kSearchThreads, 0, stream>>>(steps_.data(),
+                                                                                 capacity_.local);
+    CUDA_CHECK(cudaGetLastError());
+    // [task dummy: which values has a row that this rank does not have?]
+    CUDA_CHECK(cudaMemsetAsync(local_values_.data() + this->elements(capacity_.local), 0,
+                               this->elements(1) * sizeof(T), stream));
+    // [/task]
+    search(1, stream);  // loads the kernels: a capture is no place for that
+    this->rank().synchronize(stream);
+    graph_bytes_ = free_memory();
+    const HostTimer timer;
+    Graph graph = Graph::capture(stream, [&] { search(capacity_.local, stream); });
+    recording_ms_ = timer.milliseconds();
+    return graph;
+  }
+
+  /// sources_[g] = j where the g-th global row is the j-th local one, for so many local rows; the dummy row's
+  /// number everywhere else. Kernels only, and the same ones whatever the lists hold: this can be recorded.
+  void search(std::int64_t rounds, cudaStream_t stream) {
+    reset_sources<<<search_blocks(capacity_.global), kSearchThreads, 0, stream>>>(sources_.data(),
+                                                                                  capacity_.global, dummy());
+    CUDA_CHECK(cudaGetLastError());
+    // [task record: over which lists does version 2's loop run, if it is recorded for all calls to come?]
+    enqueue_where_loop<Index>({.local = local_indices_.data(),
+                               .local_count = rounds,
+                               .global = global_indices_.data(),
+                               .global_count = capacity_.global,
+                               .steps = steps_.data(),
+                               .flags = flags_.data(),
+                               .sources = sources_.data()},
+                              stream);
+    // [/task]
+  }
+
+  // ---- Each call, first: what the graph reads -----------------------------------------------------------
+  void refill(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global, cudaStream_t stream) {
+    refill(local_indices_, local.indices, local.count, kLocalPad, stream);
+    refill(global_indices_, global.indices, global.count, kGlobalPad, stream);
+    // Values need no pads: nothing points to a row whose number is one.
+    copy(local_values_.data(), local.values, this->elements(local.count), stream);
+  }
+
+  static void refill(const DeviceBuffer<Index>& list, const Index* indices, std::int64_t count, int pad,
+                     cudaStream_t stream) {
+    copy(list.data(), indices, static_cast<std::size_t>(count), stream);
+    // [task tail: what stands behind the list, if the last call's was longer?]
+    const std::size_t rest = list.size() - static_cast<std::size_t>(count);
+    if (rest > 0) CUDA_CHECK(cudaMemsetAsync(list.data() + count, pad, rest * sizeof(Index), stream));
+    // [/task]
+  }
+
+  template <typename U>
+  static void copy(U* to, const U* from, std::size_t count, cudaStream_t stream) {
+    if (count > 0) CUDA_CHECK(cudaMemcpyAsync(to, from, count * sizeof(U), cudaMemcpyDeviceToDevice, stream));
+  }
+
+  // ---- Each call, last: the rows ------------------------------------------------------------------------
+  // Not in the graph, where it would have to write capG rows: here it writes just those that there are.
+  void gather(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global, T* global_values,
+              cudaStream_t stream) {
+    const auto most = static_cast<unsigned>(std::min<std::int64_t>(global.count, 65536));
+    gather_rows<<<most, kCoalesceThreads, 0, stream>>>(local_values_.data(), sources_.data(), global.count,
+                                                       this->shape().features, global_values);
+    CUDA_CHECK(cudaGetLastError());
+    count_lost<<<search_blocks(capacity_.global), kSearchThreads, 0, stream>>>(
+        local, global, sources_.data(), capacity_.global, dummy(), this->lost());
+    CUDA_CHECK(cudaGetLastError());
+  }
+
+  std::int32_t dummy() const { return static_cast<std::int32_t>(capacity_.local); }
+
+  static std::size_t free_memory() {
+    std::size_t free = 0, total = 0;
+    CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    return free;
+  }
+
+  static SparseCapacity checked(Rank& rank, SparseCapacity capacity) {
+    for (const SparseCapacity& other : rank.exchange(capacity)) {
+      if (std::min(other.local, other.global) < 1 || std::max(other.local, other.global) > INT32_MAX - 1)
+        throw std::invalid_argument("a graph's capacities are between 1 and 2^31 - 2");
+      if (other != capacity) throw std::invalid_argument("the ranks have graphs of different capacities");
+    }
+    return capacity;
+  }
+
+  SparseCapacity capacity_;
+  DeviceBuffer<Index> local_indices_, global_indices_;  // [capL], [capG], pads included
+  DeviceBuffer<std::int32_t> steps_;                    // [capL]: 0, 1, 2, ...
+  DeviceBuffer<char> flags_;                            // [capG]
+  DeviceBuffer<std::int32_t> sources_;                  // [capG]: local rows, or the dummy
+  DeviceBuffer<T> local_values_;                        // [capL + 1, F]; the dummy row is the last
+  double recording_ms_ = 0;
+  std::size_t graph_bytes_ = 0;
+  Graph graph_;
+};
+
+}  // namespace overlap

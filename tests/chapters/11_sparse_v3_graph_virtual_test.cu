@@ -1,0 +1,158 @@
+// Chapter 11 on virtual GPUs: right in any order of events, an all-reduce of the rows that there are and not
+// of those that there is room for, and a search that no longer depends on launches.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "09_sparse_v1_nonzero/nonzero.cuh"
+#include "11_sparse_v3_graph/graph.cuh"
+#include "sparse_run.hpp"
+#include "vgpu/control.hpp"
+
+namespace overlap {
+namespace {
+
+using Loop = WhereAllReduce<std::int32_t, float>;
+using Recorded = GraphAllReduce<std::int32_t, float>;
+
+class OnVirtualGpus : public testing::Test {
+ protected:
+  void SetUp() override { vgpu::reset(); }
+  void TearDown() override { vgpu::reset(); }
+};
+
+TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    for (const int ranks : {2, 3, 8}) {
+      vgpu::reset();
+      vgpu::use_schedule(seed);
+      std::vector<SparseData> gradients;
+      for (const std::int64_t entries : {9, 2, 0, 7})
+        gradients.emplace_back(SparseShape{80, 3, entries}, ranks, RowPattern::kUniform, entries / 2, seed);
+      expect_sums<GraphAllReduce, std::int32_t, float>(gradients, "schedule " + std::to_string(seed),
+                                                       SparseCapacity{9, 80});
+    }
+  }
+}
+
+TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
+  const auto hash = [](std::uint64_t seed) {
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    const SparseData data({80, 3, 9}, 4, RowPattern::kUniform, 2, 1);
+    expect_sums<GraphAllReduce, std::int32_t, float>({data, data}, "twice");
+    return vgpu::schedule_hash();
+  };
+  EXPECT_EQ(hash(17), hash(17));
+  EXPECT_NE(hash(17), hash(18));
+}
+
+/// One call.
+struct Call {
+  std::vector<std::int64_t> bytes;  // from each GPU to each other one
+  double ms = 0, map_ms = 0;        // on the slowest rank
+  std::vector<SparseCost> cost;     // by rank, of the frame
+  std::vector<int> host_waits;      // by rank
+};
+
+/// The second call on a constructed algorithm.
+template <typename Algorithm, typename... More>
+Call second_call(const SparseData& data, const More&... more) {
+  vgpu::reset();
+  const int ranks = data.ranks();
+  Call call;
+  run_ranks(ranks, [&](Rank& rank) {
+    Algorithm algorithm(rank, data.shape(), more...);
+    expect_sum<std::int32_t, float>(rank, algorithm, data, "first call");
+    const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
+    const auto traffic = [&] {
+      std::vector<std::int64_t> bytes;
+      for (int from = 0; from < ranks; ++from) {
+        for (int to = 0; to < ranks; ++to)
+          bytes.push_back(static_cast<std::int64_t>(vgpu::traffic(from, to).bytes));
+      }
+      return bytes;
+    };
+    rank.barrier();
+    const std::vector<std::int64_t> before = traffic();
+    rank.barrier();
+    const Event start(rank.device()), stop(rank.device());
+    CUDA_CHECK(cudaEventRecord(start, rank.stream()));
+    algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
+    CUDA_CHECK(cudaEventRecord(stop, rank.stream()));
+    rank.synchronize(rank.stream());
+    rank.barrier();
+    float ms = 0;
+    CUDA_CHECK(cudaEventElapsedTime(&ms, start, stop));
+    double map_ms = 0;
+    for (const Phase& phase : algorithm.phases()) map_ms += phase.name == "map" ? phase.ms : 0;
+    const std::vector<float> all_ms = rank.exchange(ms);
+    const std::vector<double> all_map_ms = rank.exchange(map_ms);
+    const std::vector<int> waits = rank.exchange(algorithm.host_waits());
+    if (rank.id() != 0) return;
+    call.ms = *std::max_element(all_ms.begin(), all_ms.end());
+    call.map_ms = *std::max_element(all_map_ms.begin(), all_map_ms.end());
+    call.host_waits = waits;
+    call.bytes = traffic();
+    for (std::size_t i = 0; i < call.bytes.size(); ++i) call.bytes[i] -= before[i];
+  });
+  return call;
+}
+
+SparseCall call_of(const SparseData& data, int rank) {
+  SparseCall call{.ranks = data.ranks(), .rank = rank, .features = data.shape().features};
+  for (int other = 0; other < data.ranks(); ++other)
+    call.most = std::max(call.most, static_cast<std::int64_t>(data.local_rows(other).size()));
+  call.local = static_cast<std::int64_t>(data.local_rows(rank).size());
+  call.global = static_cast<std::int64_t>(data.global_rows().size());
+  return call;
+}
+
+// However much room there is: what has no row is not sent.
+TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCardWhateverItsCapacity) {
+  for (const int ranks : {1, 2, 3, 8}) {
+    const SparseData data({200, 5, 12}, ranks, RowPattern::kUniform, 3, 4);
+    for (const SparseCapacity capacity : {SparseCapacity{12, 12 * ranks}, {40, 200}}) {
+      const Call call = second_call<Recorded>(data, capacity);
+      for (int rank = 0; rank < ranks; ++rank) {
+        std::int64_t in = 0, out = 0;
+        for (int other = 0; other < ranks; ++other) {
+          if (other == rank) continue;
+          in += call.bytes[static_cast<std::size_t>(other * ranks + rank)];
+          out += call.bytes[static_cast<std::size_t>(rank * ranks + other)];
+        }
+        const SparseCost cost = Recorded::cost(call_of(data, rank), capacity);
+        EXPECT_EQ(in, cost.bytes_in) << "rank " << rank << " of " << ranks;
+        EXPECT_EQ(out, cost.bytes_out) << "rank " << rank << " of " << ranks;
+        EXPECT_EQ(call.host_waits[static_cast<std::size_t>(rank)], cost.host_waits)
+            << rank << " of " << ranks;
+      }
+    }
+  }
+}
+
+TEST_F(OnVirtualGpus, EachVersionSearchesFasterThanTheOneBeforeInTheModel) {
+  for (const int ranks : {1, 2, 4}) {
+    SCOPED_TRACE(std::to_string(ranks) + " ranks");
+    const SparseData data({1000, 8, 60}, ranks, RowPattern::kUniform, 6, 1);
+    const double with_waits = second_call<NonzeroAllReduce<std::int32_t, float>>(data).map_ms;
+    const double by_launches = second_call<Loop>(data).map_ms;
+    const double by_graph = second_call<Recorded>(data).map_ms;
+    EXPECT_LT(by_launches, with_waits);
+    EXPECT_LT(by_graph, by_launches);
+  }
+}
+
+// A graph's time is that of its capacities: 5 rows take as long as 60 in the same graph, and less in their
+// own.
+TEST_F(OnVirtualGpus, RoomThatIsNotUsedCostsTimeInTheModel) {
+  const SparseData few({1000, 8, 5}, 4, RowPattern::kUniform, 0, 1);
+  const double large = second_call<Recorded>(few, SparseCapacity{60, 240}).map_ms;
+  const double fitting = second_call<Recorded>(few, SparseCapacity{5, 20}).map_ms;
+  EXPECT_GT(large, 5 * fitting);
+}
+
+}  // namespace
+}  // namespace overlap
