@@ -34,7 +34,9 @@ template <SparseIndex Index>
 std::vector<MergedRow> merge_rows(const Index* left, std::int64_t left_count, const Index* right,
                                   std::int64_t right_count, std::vector<Index>& indices) {
   std::vector<MergedRow> rows;
+  rows.reserve(static_cast<std::size_t>(left_count + right_count));
   indices.clear();
+  indices.reserve(rows.capacity());
   // [task merge: which of the two lists is next, and when are both?]
   std::int64_t l = 0, r = 0;
   while (l < left_count || r < right_count) {

@@ -47,6 +47,12 @@ TEST(SparseDataTest, EachRankHasItsDistinctRowsAndItsDuplicates) {
   EXPECT_EQ(drawn(RowPattern::kDisjoint).global_rows().size(), 80U);
 }
 
+TEST(SparseDataTest, UnevenRanksHaveListsOfDifferentLength) {
+  const SparseData data = drawn(RowPattern::kUneven, 1, 0);
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(data.local_rows(rank).size(), 5U * (static_cast<unsigned>(rank) + 1));
+}
+
 TEST(SparseDataTest, TheSeedDecides) {
   for (const RowPattern pattern : kPatterns) {
     EXPECT_EQ(drawn(pattern, 5).entries(2), drawn(pattern, 5).entries(2));
