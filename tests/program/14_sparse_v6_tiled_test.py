@@ -46,11 +46,11 @@ class RunTest(ProgramTestCase):
         text = self.call_right(*SMALL, "--gpus", "2", "--json", "report.json").stdout
         report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
         self.assertEqual(report["chapter"], "14_sparse_v6_tiled")
-        versions = [result for result in report["results"] if result["role"] == "algorithm"]
+        versions = [result for result in report["results"] if result.get("role") == "algorithm"]
         self.assertEqual([result["variant"] for result in versions], VERSIONS)
         for result in versions:
             self.assertGreater(result["map_ms"], 0)
-        sweep = [result for result in report["results"] if result["role"] == "sweep"]
+        sweep = [result for result in report["results"] if result.get("section") == "sweep"]
         self.assertEqual([result["rows_per_block"] for result in sweep], ROWS_PER_BLOCK)
         for result in sweep:
             self.assertEqual(result["blocks"], -(-150 // result["rows_per_block"]))
