@@ -91,8 +91,8 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
   /// std::invalid_argument, on all ranks, if a capacity is below 1 or above 2^31 - 2, or if ranks differ in
   /// one; CudaError if there is too little memory, of which the graph's own nodes need some.
   GraphAllReduce(Rank& rank, SparseShape shape, SparseCapacity capacity)
-      : SparseAllReduce<Index, T>(rank, shape),
-        capacity_(checked(rank, capacity)),
+      : SparseAllReduce<Index, T>(rank, checked(rank, shape, capacity)),
+        capacity_(capacity),
         local_indices_(rank.device(), static_cast<std::size_t>(capacity.local)),
         global_indices_(rank.device(), static_cast<std::size_t>(capacity.global)),
         steps_(rank.device(), local_indices_.size()),
@@ -239,13 +239,14 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
     return free;
   }
 
-  static SparseCapacity checked(Rank& rank, SparseCapacity capacity) {
+  /// The shape, unless the capacity cannot be.
+  static SparseShape checked(Rank& rank, SparseShape shape, SparseCapacity capacity) {
     for (const SparseCapacity& other : rank.exchange(capacity)) {
       if (std::min(other.local, other.global) < 1 || std::max(other.local, other.global) > INT32_MAX - 1)
         throw std::invalid_argument("a graph's capacities are between 1 and 2^31 - 2");
       if (other != capacity) throw std::invalid_argument("the ranks have graphs of different capacities");
     }
-    return capacity;
+    return shape;
   }
 
   SparseCapacity capacity_;
