@@ -27,8 +27,9 @@ elseif(OVERLAP_BACKEND STREQUAL "virtual")
   target_link_libraries(overlap_cuda INTERFACE virtual_gpu)
   if(OVERLAP_RACE)
     # Programs are instrumented, the virtual GPUs are not: they tell ThreadSanitizer themselves what comes before what.
-    # -O1: at -O2 some compilers merge accesses into ones that are not instrumented.
-    target_compile_options(overlap_cuda INTERFACE -fsanitize=thread -O1 -g -fno-omit-frame-pointer)
+    # -O1: at -O2 some compilers merge accesses into ones that are not instrumented. -g1: reports name functions and lines,
+    # and to look at variables there is the build without the detector, which runs the same schedules.
+    target_compile_options(overlap_cuda INTERFACE -fsanitize=thread -O1 -g1 -fno-omit-frame-pointer)
     target_link_options(overlap_cuda INTERFACE -fsanitize=thread)
   endif()
 

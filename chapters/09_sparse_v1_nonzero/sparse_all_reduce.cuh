@@ -170,13 +170,14 @@ class SparseAllReduce {
 
     // ---- Step 1: what all ranks have, and this rank's list -----------------------------------------------
     clock_.next(stream, "local_indices");
-    records_.exchange({.local = local.count,
-                       .too_many = too_many,
-                       .bad_index = coalesce_.bad_index(),
-                       .table_rows = shape_.rows,
-                       .features = shape_.features,
-                       .types = 16 * static_cast<std::int64_t>(type_of<T>()) + std::int64_t{sizeof(Index)}},
-                      stream);
+    const RankRecord own = {
+        .local = local.count,
+        .too_many = too_many,
+        .bad_index = coalesce_.bad_index(),
+        .table_rows = shape_.rows,
+        .features = shape_.features,
+        .types = 16 * static_cast<std::int64_t>(type_of<T>()) + std::int64_t{sizeof(Index)}};
+    records_.exchange(own, stream);
     const std::int64_t longest = records_.longest();
     if (longest == 0) return {};  // on all ranks
     lists_.build_local_indices(local.indices, local.count, longest, stream);

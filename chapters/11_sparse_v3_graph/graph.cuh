@@ -185,14 +185,14 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
                                                                                   capacity_.global, dummy());
     CUDA_CHECK(cudaGetLastError());
     // [task record: over which lists does version 2's loop run, if it is recorded for all calls to come?]
-    enqueue_where_loop<Index>({.local = local_indices_.data(),
-                               .local_count = rounds,
-                               .global = global_indices_.data(),
-                               .global_count = capacity_.global,
-                               .steps = steps_.data(),
-                               .flags = flags_.data(),
-                               .sources = sources_.data()},
-                              stream);
+    const WhereLoop<Index> loop = {.local = local_indices_.data(),
+                                   .local_count = rounds,
+                                   .global = global_indices_.data(),
+                                   .global_count = capacity_.global,
+                                   .steps = steps_.data(),
+                                   .flags = flags_.data(),
+                                   .sources = sources_.data()};
+    enqueue_where_loop(loop, stream);
     // [/task]
   }
 

@@ -80,7 +80,7 @@ std::vector<Rows> draw(SparseShape shape, int ranks, RowPattern pattern, std::in
   for (int rank = 0; rank < ranks; ++rank) {
     Draws draws(seed, static_cast<std::uint64_t>(rank) + 1);
     const std::int64_t own =
-        pattern == RowPattern::kUneven ? ((rank + 1) * shape.entries + ranks - 1) / ranks : shape.entries;
+        pattern == RowPattern::kUneven ? (rank + 1) * shape.entries / ranks : shape.entries;
     const bool uniform = pattern == RowPattern::kUniform || pattern == RowPattern::kUneven;
     Rows rows = uniform                        ? uniform_rows(own, shape.rows, draws)
                 : pattern == RowPattern::kZipf ? zipf_rows(own, shape.rows, draws)
@@ -100,12 +100,6 @@ template <Floating T>
 double unit_roundoff() {
   return 1 / static_cast<double>(largest_integer<T>());
 }
-
-/// What one value has to be.
-struct Sum {
-  double value = 0, magnitude = 0;  // the sum, and that of the absolute values
-  std::int64_t entries = 0;
-};
 
 }  // namespace
 
@@ -233,18 +227,8 @@ std::string SparseData::difference_from(const Sums& sums, SparseValues kind, std
   const std::int64_t most = kind == SparseValues::kExact ? limit<T>() : 0;
   std::vector<std::int64_t> wrong(static_cast<std::size_t>(rows), 0),
       first(static_cast<std::size_t>(rows), 0);
-  const auto sum_of = [&](std::int64_t g, std::int64_t column) {
-    Sum sum;
-    for (std::int64_t e = sums.begins[static_cast<std::size_t>(g)];
-         e < sums.begins[static_cast<std::size_t>(g) + 1]; ++e) {
-      // As the element type holds it.
-      const Entry& entry = sums.entries[static_cast<std::size_t>(e)];
-      const double summand = value_of(from_double<T>(value(entry, column, kind, most)));
-      sum.value += summand;
-      sum.magnitude += std::abs(summand);
-      ++sum.entries;
-    }
-    return sum;
+  const auto expected = [&](std::int64_t g, std::int64_t column) {
+    return sum_of<T>(sums, static_cast<std::size_t>(g), column, kind, most);
   };
   const auto actual_of = [&](std::int64_t g, std::int64_t column) {
     return value_of(values[static_cast<std::size_t>(g * shape_.features + column)]);
@@ -252,12 +236,8 @@ std::string SparseData::difference_from(const Sums& sums, SparseValues kind, std
   parallel_shares(rows, [&](Range share) {
     for (std::int64_t g = share.begin; g < share.end; ++g) {
       for (std::int64_t column = 0; column < shape_.features; ++column) {
-        const Sum sum = sum_of(g, column);
-        // gamma(n, u), with n roundings at most for each summand.
-        const double roundings = static_cast<double>(sum.entries + ranks()) * unit_roundoff<T>();
-        const double relative = kind == SparseValues::kExact ? 0 : roundings / (1 - roundings);
-        if (std::abs(actual_of(g, column) - sum.value) <= relative * sum.magnitude)
-          continue;  // never true of a NaN
+        const Sum sum = expected(g, column);
+        if (std::abs(actual_of(g, column) - sum.value) <= sum.bound) continue;  // never true of a NaN
         if (wrong[static_cast<std::size_t>(g)]++ == 0) first[static_cast<std::size_t>(g)] = column;
       }
     }
@@ -269,14 +249,54 @@ std::string SparseData::difference_from(const Sums& sums, SparseValues kind, std
   const std::int64_t column = first[static_cast<std::size_t>(g)];
   return std::to_string(all) + " of " + std::to_string(values.size()) + " values are wrong; row " +
          std::to_string(sums.rows[static_cast<std::size_t>(g)]) + " of the table, column " +
-         std::to_string(column) + ": expected " + fixed(sum_of(g, column).value, 6) + ", found " +
+         std::to_string(column) + ": expected " + fixed(expected(g, column).value, 6) + ", found " +
          fixed(actual_of(g, column), 6);
+}
+
+template <Floating T>
+SparseData::Sum SparseData::sum_of(const Sums& sums, std::size_t row, std::int64_t column, SparseValues kind,
+                                   std::int64_t limit) const {
+  double sum = 0, magnitude = 0;
+  const std::int64_t begin = sums.begins[row], end = sums.begins[row + 1];
+  for (std::int64_t e = begin; e < end; ++e) {
+    // As the element type holds it.
+    const Entry& entry = sums.entries[static_cast<std::size_t>(e)];
+    const double summand = value_of(from_double<T>(value(entry, column, kind, limit)));
+    sum += summand;
+    magnitude += std::abs(summand);
+  }
+  // gamma(n, u), with n roundings at most for each summand.
+  const double roundings = static_cast<double>(end - begin + ranks()) * unit_roundoff<T>();
+  return {sum, kind == SparseValues::kExact ? 0 : roundings / (1 - roundings) * magnitude};
+}
+
+template <SparseIndex Index, Floating T>
+SparseData::Sums SparseData::without_zero_rows(SparseValues kind, std::span<const Index> indices) const {
+  const std::int64_t most = kind == SparseValues::kExact ? limit<T>() : 0;
+  Sums kept;
+  for (std::size_t row = 0; row < sums_.rows.size(); ++row) {
+    const bool there = std::binary_search(indices.begin(), indices.end(), sums_.rows[row]);
+    // Exact sums say who has to be there. Real ones may round to 0 or not, so the result decides.
+    bool zero = kind == SparseValues::kExact || !there;
+    for (std::int64_t column = 0; zero && column < shape_.features; ++column) {
+      const Sum sum = sum_of<T>(sums_, row, column, kind, most);
+      zero = std::abs(sum.value) <= sum.bound;
+    }
+    if (zero) continue;
+    kept.rows.push_back(sums_.rows[row]);
+    kept.begins.push_back(static_cast<std::int64_t>(kept.entries.size()));
+    kept.entries.insert(kept.entries.end(), sums_.entries.begin() + sums_.begins[row],
+                        sums_.entries.begin() + sums_.begins[row + 1]);
+  }
+  kept.begins.push_back(static_cast<std::int64_t>(kept.entries.size()));
+  return kept;
 }
 
 template <SparseIndex Index, Floating T>
 std::string SparseData::difference(SparseValues kind, std::span<const Index> indices,
-                                   std::span<const T> values) const {
-  return difference_from<Index, T>(sums_, kind, indices, values);
+                                   std::span<const T> values, ZeroRows zero_rows) const {
+  if (zero_rows == ZeroRows::kKept) return difference_from<Index, T>(sums_, kind, indices, values);
+  return difference_from<Index, T>(without_zero_rows<Index, T>(kind, indices), kind, indices, values);
 }
 
 template <SparseIndex Index, Floating T>
@@ -286,27 +306,27 @@ std::string SparseData::local_difference(int rank, SparseValues kind, std::span<
 }
 
 template std::string SparseData::difference(SparseValues, std::span<const std::int32_t>,
-                                            std::span<const float>) const;
+                                            std::span<const float>, ZeroRows) const;
 template std::string SparseData::local_difference(int, SparseValues, std::span<const std::int32_t>,
                                                   std::span<const float>) const;
 template std::string SparseData::difference(SparseValues, std::span<const std::int32_t>,
-                                            std::span<const __half>) const;
+                                            std::span<const __half>, ZeroRows) const;
 template std::string SparseData::local_difference(int, SparseValues, std::span<const std::int32_t>,
                                                   std::span<const __half>) const;
 template std::string SparseData::difference(SparseValues, std::span<const std::int32_t>,
-                                            std::span<const __nv_bfloat16>) const;
+                                            std::span<const __nv_bfloat16>, ZeroRows) const;
 template std::string SparseData::local_difference(int, SparseValues, std::span<const std::int32_t>,
                                                   std::span<const __nv_bfloat16>) const;
 template std::string SparseData::difference(SparseValues, std::span<const std::int64_t>,
-                                            std::span<const float>) const;
+                                            std::span<const float>, ZeroRows) const;
 template std::string SparseData::local_difference(int, SparseValues, std::span<const std::int64_t>,
                                                   std::span<const float>) const;
 template std::string SparseData::difference(SparseValues, std::span<const std::int64_t>,
-                                            std::span<const __half>) const;
+                                            std::span<const __half>, ZeroRows) const;
 template std::string SparseData::local_difference(int, SparseValues, std::span<const std::int64_t>,
                                                   std::span<const __half>) const;
 template std::string SparseData::difference(SparseValues, std::span<const std::int64_t>,
-                                            std::span<const __nv_bfloat16>) const;
+                                            std::span<const __nv_bfloat16>, ZeroRows) const;
 template std::string SparseData::local_difference(int, SparseValues, std::span<const std::int64_t>,
                                                   std::span<const __nv_bfloat16>) const;
 template void SparseData::fill(int, SparseValues, std::span<float>) const;

@@ -60,10 +60,12 @@ std::vector<T> on_host(const T* data, std::int64_t elements) {
 
 /// What is wrong with a result of the whole sum; empty if nothing is.
 template <SparseIndex Index, Floating T>
-std::string difference(const SparseData& data, SparseValues kind, const SparseRows<Index, T>& result) {
+std::string difference(const SparseData& data, SparseValues kind, const SparseRows<Index, T>& result,
+                       ZeroRows zero_rows = ZeroRows::kKept) {
   const std::vector<Index> indices = on_host(result.indices, result.count);
   const std::vector<T> values = on_host(result.values, result.count * data.shape().features);
-  return data.difference<Index, T>(kind, std::span<const Index>(indices), std::span<const T>(values));
+  return data.difference<Index, T>(kind, std::span<const Index>(indices), std::span<const T>(values),
+                                   zero_rows);
 }
 
 /// One call of a constructed algorithm on `data`, compared on this rank.
@@ -73,7 +75,9 @@ void expect_sum(Rank& rank, Algorithm& algorithm, const SparseData& data, const 
   const DeviceGradient<Index, T> gradient(rank, data, kind);
   const auto result = algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
   rank.synchronize(rank.stream());
-  EXPECT_EQ(difference(data, kind, result), "") << what << ", rank " << rank.id() << " of " << rank.size();
+  const ZeroRows zero_rows = DropsZeroRows<Algorithm> ? ZeroRows::kDropped : ZeroRows::kKept;
+  EXPECT_EQ(difference(data, kind, result, zero_rows), "")
+      << what << ", rank " << rank.id() << " of " << rank.size();
   EXPECT_EQ(algorithm.lost_rows(rank.stream()), 0) << what;
   rank.barrier();
 }

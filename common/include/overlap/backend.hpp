@@ -32,6 +32,20 @@ bool race_detector();
 /// The host's clock in milliseconds, from any starting point; on virtual GPUs the modelled one.
 double host_ms();
 
+/// Says that the calling host thread has read or written so many bytes of host memory. Real GPUs: nothing, it
+/// took its time. Virtual GPUs: advances the modelled host clock by the time that the machine's host memory
+/// takes, which all host threads share.
+void host_work(std::uint64_t bytes);
+
+/// Where a GPU sits in its host.
+struct GpuPlace {
+  std::string bus_id;     ///< on PCI, such as "0000:18:00.0"
+  std::string numa_node;  ///< the number of the CPU's memory that is next to it; "unknown" if nobody says
+};
+
+/// The place of GPU `device`. Virtual GPUs have none: both are "unknown".
+GpuPlace place_of(int device);
+
 /// Sets up the GPUs as the user asks. Call it before the first CUDA call. Throws UsageError if something
 /// cannot be had.
 void configure(const BackendOptions& options);

@@ -116,10 +116,18 @@ struct TypeTag {
 
 namespace detail {
 
+// Broken copies of chapters are made by the hundred for the tests, and run with one type: those programs are
+// compiled for the first type only.
+#ifdef OVERLAP_FIRST_TYPE_ONLY
+inline constexpr bool kAllTypes = false;
+#else
+inline constexpr bool kAllTypes = true;
+#endif
+
 template <Element First, Element... Rest, typename Function>
 decltype(auto) visit_one_of(ElementType type, Function&& function) {
   if (type == type_of<First>()) return function(TypeTag<First>{});
-  if constexpr (sizeof...(Rest) > 0) {
+  if constexpr (kAllTypes && sizeof...(Rest) > 0) {
     return visit_one_of<Rest...>(type, function);
   } else {
     throw std::invalid_argument(std::string("visit_type: ") + name_of(type) +

@@ -37,4 +37,25 @@ class GrowingBuffer {
   DeviceBuffer<T> buffer_;
 };
 
+/// The same in page-locked host memory.
+template <typename T>
+class GrowingPinnedBuffer {
+ public:
+  /// Room for that many elements. Nobody may still use the old memory, whose contents are lost if it has to
+  /// grow: neither a stream nor another rank. Throws std::bad_alloc; the old memory is gone then, too.
+  T* at_least(std::size_t elements) {
+    if (elements > buffer_.size()) {
+      buffer_ = PinnedBuffer<T>(0);  // first, so that never both are there
+      buffer_ = PinnedBuffer<T>(elements);
+    }
+    return buffer_.data();
+  }
+
+  T* data() { return buffer_.data(); }                 ///< null before the first at_least()
+  std::size_t size() const { return buffer_.size(); }  ///< elements there is room for
+
+ private:
+  PinnedBuffer<T> buffer_{0};
+};
+
 }  // namespace overlap

@@ -16,6 +16,18 @@ enum class SparseValues {
   kReal,   ///< evenly distributed between -1 and 1: for times
 };
 
+/// What a result has of rows whose entries add up to zero in every column.
+enum class ZeroRows {
+  kKept,     ///< all of them: a row is there if a rank has an entry of it
+  kDropped,  ///< none
+};
+
+/// True of algorithms whose results have no rows of zeros: they say so by kDropsZeroRows.
+template <typename Algorithm>
+concept DropsZeroRows = requires {
+  requires Algorithm::kDropsZeroRows;
+};
+
 /// The gradients of all ranks, on the host. An entry is one row number and F values; entries of one rank that
 /// have the same row are to be added up, as autograd leaves them. Values depend on the seed, the rank, the
 /// entry's number and the column only. Make it before run_ranks(): all ranks read it. No CUDA call.
@@ -47,9 +59,11 @@ class SparseData {
   /// What is wrong with a result, in one sentence; empty if nothing is: `indices` have to be global_rows(),
   /// and each of the `values` [G, F] the sum over all entries. Exact values have to be right to the last bit,
   /// real ones within the proven bound of Higham (see tolerance.hpp), every value being rounded at most
-  /// (entries of the row + ranks) times in T.
+  /// (entries of the row + ranks) times in T. With kDropped a row whose exact sums are all 0 must not be
+  /// there; one whose real sums may be rounded to 0 may be missing.
   template <SparseIndex Index, Floating T>
-  std::string difference(SparseValues kind, std::span<const Index> indices, std::span<const T> values) const;
+  std::string difference(SparseValues kind, std::span<const Index> indices, std::span<const T> values,
+                         ZeroRows zero_rows = ZeroRows::kKept) const;
 
   /// The same for one rank alone, before anything is reduced: its rows, each once, and the sums of its
   /// entries.
@@ -75,6 +89,17 @@ class SparseData {
   template <SparseIndex Index, Floating T>
   std::string difference_from(const Sums& sums, SparseValues kind, std::span<const Index> indices,
                               std::span<const T> values) const;
+  // What one value has to be.
+  struct Sum {
+    double value = 0;
+    double bound = 0;  // how far a right result may be off
+  };
+  template <Floating T>
+  Sum sum_of(const Sums& sums, std::size_t row, std::int64_t column, SparseValues kind,
+             std::int64_t limit) const;
+  // The sums without the rows that a result without zero rows does not need to have, and has not.
+  template <SparseIndex Index, Floating T>
+  Sums without_zero_rows(SparseValues kind, std::span<const Index> indices) const;
 
   SparseShape shape_;
   std::vector<std::vector<std::int64_t>> entries_;

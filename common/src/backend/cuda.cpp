@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 
 #include "overlap/error.hpp"
@@ -105,6 +107,23 @@ bool race_detector() { return false; }
 double host_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double, std::milli>(now).count();
+}
+
+void host_work(std::uint64_t) {}
+
+GpuPlace place_of(int device) {
+  GpuPlace place{kUnknown, kUnknown};
+  std::array<char, 32> bus_id{};
+  if (cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device) != cudaSuccess)
+    return place;
+  place.bus_id = bus_id.data();
+  // Linux writes the hexadecimal digits small, CUDA writes them large.
+  std::transform(place.bus_id.begin(), place.bus_id.end(), place.bus_id.begin(),
+                 [](unsigned char digit) { return static_cast<char>(std::tolower(digit)); });
+  std::ifstream file("/sys/bus/pci/devices/" + place.bus_id + "/numa_node");
+  int node = -1;  // also what Linux says of a host with one
+  if (file >> node && node >= 0) place.numa_node = std::to_string(node);
+  return place;
 }
 
 void configure(const BackendOptions& options) {

@@ -36,6 +36,10 @@ bool race_detector() {
 
 double host_ms() { return vgpu::host_time_ms(); }
 
+void host_work(std::uint64_t bytes) { vgpu::host_work(bytes); }
+
+GpuPlace place_of(int) { return {"unknown", "unknown"}; }
+
 void configure(const BackendOptions& options) {
   if (!options.machine.empty()) {
     try {

@@ -134,6 +134,7 @@ Machine load_machine(const std::string& name_or_file) {
   machine.host_call_ns = host.number("call_us", 1e-3, 1e6) * 1e3;
   machine.host_copy_latency_ns = host.number("copy_latency_us", 0, 1e6) * 1e3;
   machine.host_copy_rate = host.number("copy_gb_per_s", 1e-3, 1e6);
+  machine.host_memory_rate = host.number("memory_gb_per_s", 1e-3, 1e6);
   host.done();
 
   Section peer = root.section("peer");

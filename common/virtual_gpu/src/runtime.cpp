@@ -259,6 +259,19 @@ ProductTile product_tile() {
   return {machine.product_tile_rows, machine.product_tile_columns};
 }
 
+void host_work(std::uint64_t bytes) {
+  const hb::RuntimeScope scope;
+  Runtime& vgpu = runtime();
+  if (bytes == 0 || vgpu.stopping()) return;
+  HostThread& self = vgpu.host();
+  const double end =
+      std::max(self.now, vgpu.host_memory_free) + static_cast<double>(bytes) / vgpu.machine.host_memory_rate;
+  vgpu.host_memory_free = end;
+  self.now = end;
+  // Others come first until then.
+  vgpu.block_until({[] { return true; }, [end] { return end; }, "its work on host memory"});
+}
+
 double host_time_ms() { return runtime().host().now * 1e-6; }
 bool failure_reported() { return instance() && instance()->deadlock_reported; }
 std::uint64_t schedule_hash() { return instance() ? instance()->scheduler.hash() : 0; }

@@ -381,6 +381,29 @@ TEST_F(CubTest, TheFirstPhaseDoesNothing) {
   EXPECT_EQ(out.values(), std::vector<int>(5, 7));
 }
 
+TEST_F(CubTest, ACapturedCallRunsWithEachLaunch) {
+  const Stream stream;
+  const auto in = room<int>(3, 2), out = room<int>(1, 0);
+  std::size_t bytes = 0;
+  CUDA_OK(cub::DeviceReduce::Sum(nullptr, bytes, in.data(), out.data(), 3, stream));
+  const DeviceArray<char> temporary(bytes);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  CUDA_OK(cub::DeviceReduce::Sum(temporary.data(), bytes, in.data(), out.data(), 3, stream));
+  CUDA_OK(cudaStreamEndCapture(stream, &graph));
+  EXPECT_EQ(out.value(), 0);
+  CUDA_OK(cudaGraphInstantiate(&exec, graph, 0));
+  for (const int first : {2, 10}) {
+    set<<<1, 1, 0, stream>>>(in.data(), first);
+    CUDA_OK(cudaGraphLaunch(exec, stream));
+    CUDA_OK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(out.value(), first + 4);
+  }
+  CUDA_OK(cudaGraphExecDestroy(exec));
+  CUDA_OK(cudaGraphDestroy(graph));
+}
+
 TEST_F(CubTest, TooLittleTemporaryStorageIsRefused) {
   const auto in = room<int>(100'000, 1), out = room<int>(100'000, 7);
   std::size_t bytes = 0;

@@ -1,15 +1,14 @@
-// Stream capture and graphs. Guide, "CUDA Graphs"; API, "Stream Management" and "Graph Management".
+// Graphs: what a capture records and a launch does. Guide, "CUDA Graphs"; API, "Stream Management" and "Graph
+// Management".
 #include <memory>
 
-#include "gpu_test.hpp"
+#include "capture_test.hpp"
 
 namespace semantics {
 namespace {
 
 using GraphsTest = GpuTest;
 using GraphsOfTwoGpusTest = TwoGpusTest;
-
-constexpr auto kRelaxed = cudaStreamCaptureModeRelaxed;
 
 class Graph {
  public:
@@ -49,18 +48,6 @@ class Executable {
  private:
   cudaGraphExec_t handle_ = nullptr;
 };
-
-/// `waiting` waits for all that `stream` holds now.
-void order(cudaStream_t waiting, cudaStream_t stream, cudaEvent_t event) {
-  require(cudaEventRecord(event, stream));
-  require(cudaStreamWaitEvent(waiting, event));
-}
-
-cudaStreamCaptureStatus status(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  require(cudaStreamIsCapturing(stream, &status));
-  return status;
-}
 
 /// Adds one, but so slowly that two at the same time would add one together.
 template <class T>
@@ -166,10 +153,16 @@ TEST_F(GraphsTest, LaunchesAreInTheOrderOfTheirStream) {
 // API, cudaGraphLaunch: "Each launch is ordered behind both any previous work in stream and any previous
 // launches of graphExec."
 TEST_F(GraphsTest, LaunchesOfOneExecutableDoNotOverlap) {
-  const DeviceArray<int> sum(1);
+  const DeviceArray<int> sum(1), seen(1);
   const Stream first, second;
+  const Event fork, join;
   Graph graph;
-  graph.capture(first, [&] { increment_late<<<1, 1, 0, first>>>(sum.data()); });
+  graph.capture(first, [&] {  // the next launch must not begin before the second branch has ended, either
+    copy_one<<<1, 1, 0, first>>>(seen.data(), sum.data());
+    order(second, first, fork);
+    increment_late<<<1, 1, 0, second>>>(sum.data());
+    order(first, second, join);
+  });
   const Executable executable(graph);
   for (int i = 0; i < 3; ++i) {
     CUDA_OK(cudaGraphLaunch(executable, first));
@@ -178,6 +171,7 @@ TEST_F(GraphsTest, LaunchesOfOneExecutableDoNotOverlap) {
   CUDA_OK(cudaStreamSynchronize(first));
   CUDA_OK(cudaStreamSynchronize(second));
   EXPECT_EQ(sum.value(), 6);
+  EXPECT_EQ(seen.value(), 5);
 }
 
 TEST_F(GraphsTest, EventsAfterTheLaunchCoverTheGraph) {
@@ -340,207 +334,6 @@ TEST_F(GraphsTest, AnUpdateRefusesOtherNodes) {
   CUDA_OK(cudaGraphLaunch(executable, stream));
   CUDA_OK(cudaStreamSynchronize(stream));
   EXPECT_EQ(digits.value(), 1) << "what was refused has changed nothing";
-}
-
-// ---- what a capture forbids: Guide, "Prohibited and Unhandled Operations" -------------------------------
-
-/// A stream that captures. `expect_invalid()` ends that.
-class ForbiddenTest : public GpuTest {
- protected:
-  void begin(cudaStreamCaptureMode mode = kRelaxed) { require(cudaStreamBeginCapture(stream(), mode)); }
-  void expect_invalid() {
-    EXPECT_EQ(status(stream()), cudaStreamCaptureStatusInvalidated);
-    cudaGraph_t graph = nullptr;
-    EXPECT_CUDA_ERROR(cudaStreamEndCapture(stream(), &graph), cudaErrorStreamCaptureInvalidated);
-    EXPECT_EQ(graph, nullptr);
-    EXPECT_EQ(status(stream()), cudaStreamCaptureStatusNone);
-    EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess) << "the stream is of use again";
-  }
-  void expect_valid() {
-    EXPECT_EQ(status(stream()), cudaStreamCaptureStatusActive);
-    cudaGraph_t graph = nullptr;
-    CUDA_OK(cudaStreamEndCapture(stream(), &graph));
-    CUDA_OK(cudaGraphDestroy(graph));
-  }
-  /// Where CUDA does not say whether the capture is still valid.
-  void end_anyhow() {
-    cudaGraph_t graph = nullptr;
-    if (cudaStreamEndCapture(stream(), &graph) == cudaSuccess) require(cudaGraphDestroy(graph));
-    cudaGetLastError();
-  }
-  cudaStream_t stream() {
-    if (!stream_) stream_ = std::make_unique<Stream>();
-    return *stream_;
-  }
-
- private:
-  std::unique_ptr<Stream> stream_;  // not before the test knows that there is a GPU
-};
-
-TEST_F(ForbiddenTest, SynchronizingTheStream) {
-  begin();
-  EXPECT_CUDA_ERROR(cudaStreamSynchronize(stream()), cudaErrorStreamCaptureUnsupported);
-  expect_invalid();
-}
-
-TEST_F(ForbiddenTest, AskingTheStream) {
-  begin();
-  EXPECT_CUDA_ERROR(cudaStreamQuery(stream()), cudaErrorStreamCaptureUnsupported);
-  expect_invalid();
-}
-
-TEST_F(ForbiddenTest, SynchronizingTheDevice) {
-  begin();
-  EXPECT_CUDA_ERROR(cudaDeviceSynchronize(), cudaErrorStreamCaptureUnsupported);
-  expect_invalid();
-}
-
-TEST_F(ForbiddenTest, SynchronizingACapturedEvent) {
-  const Event event;
-  begin();
-  CUDA_OK(cudaEventRecord(event, stream()));
-  EXPECT_CUDA_ERROR(cudaEventSynchronize(event), cudaErrorCapturedEvent);
-  expect_invalid();
-  CUDA_OK(cudaEventRecord(event, stream()));  // a record outside makes it an ordinary event again
-  CUDA_OK(cudaEventSynchronize(event));
-}
-
-TEST_F(ForbiddenTest, CallsOnAnInvalidatedStream) {
-  const DeviceArray<int> word(1);
-  begin();
-  EXPECT_CUDA_ERROR(cudaStreamQuery(stream()), cudaErrorStreamCaptureUnsupported);
-  EXPECT_CUDA_ERROR(cudaMemsetAsync(word.data(), 1, word.bytes(), stream()),
-                    cudaErrorStreamCaptureInvalidated);
-  expect_invalid();
-  EXPECT_EQ(word.value(), 0);
-}
-
-TEST_F(ForbiddenTest, AllocatingUnlessTheModeIsRelaxed) {
-  void* memory = nullptr;
-  for (const auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal}) {
-    begin(mode);
-    EXPECT_CUDA_ERROR(cudaMalloc(&memory, 256), cudaErrorStreamCaptureUnsupported);
-    expect_invalid();
-  }
-  begin(kRelaxed);
-  CUDA_OK(cudaMalloc(&memory, 256));
-  expect_valid();
-  CUDA_OK(cudaFree(memory));
-}
-
-TEST_F(ForbiddenTest, AThreadMayRelaxItsOwnCalls) {
-  cudaStreamCaptureMode mode = kRelaxed;
-  begin(cudaStreamCaptureModeGlobal);
-  CUDA_OK(cudaThreadExchangeStreamCaptureMode(&mode));
-  EXPECT_EQ(mode, cudaStreamCaptureModeGlobal);
-  void* memory = nullptr;
-  CUDA_OK(cudaMalloc(&memory, 256));
-  CUDA_OK(cudaThreadExchangeStreamCaptureMode(&mode));
-  EXPECT_EQ(mode, kRelaxed);
-  expect_valid();
-  CUDA_OK(cudaFree(memory));
-}
-
-TEST_F(ForbiddenTest, TheDefaultStreamWhileABlockingStreamCaptures) {
-  const DeviceArray<int> word(1);
-  const Stream blocking(cudaStreamDefault);
-  CUDA_OK(cudaStreamBeginCapture(blocking, kRelaxed));
-  cudaStreamCaptureStatus ignored;
-  EXPECT_CUDA_ERROR(cudaStreamIsCapturing(nullptr, &ignored), cudaErrorStreamCaptureImplicit);
-  EXPECT_EQ(status(blocking), cudaStreamCaptureStatusActive) << "that was a question only";
-  EXPECT_CUDA_ERROR(cudaMemsetAsync(word.data(), 1, word.bytes(), nullptr), cudaErrorStreamCaptureImplicit);
-  EXPECT_EQ(status(blocking), cudaStreamCaptureStatusInvalidated);
-  cudaGraph_t graph = nullptr;
-  EXPECT_CUDA_ERROR(cudaStreamEndCapture(blocking, &graph), cudaErrorStreamCaptureInvalidated);
-}
-
-TEST_F(ForbiddenTest, NotTheDefaultStreamWhileANonBlockingStreamCaptures) {
-  const DeviceArray<int> word(1);
-  begin();
-  CUDA_OK(cudaMemsetAsync(word.data(), 1, word.bytes(), nullptr));
-  expect_valid();
-  EXPECT_EQ(word.value(), 0x01010101);
-}
-
-TEST_F(ForbiddenTest, CapturingTheDefaultStream) {
-  EXPECT_CUDA_ERROR(cudaStreamBeginCapture(nullptr, kRelaxed), cudaErrorStreamCaptureUnsupported);
-}
-
-TEST_F(ForbiddenTest, BeginningTwiceAndEndingWithoutABeginning) {
-  cudaGraph_t graph = nullptr;
-  EXPECT_CUDA_ERROR(cudaStreamEndCapture(stream(), &graph), cudaErrorIllegalState);
-  begin();
-  EXPECT_CUDA_ERROR(cudaStreamBeginCapture(stream(), kRelaxed), cudaErrorIllegalState);
-  end_anyhow();
-}
-
-TEST_F(ForbiddenTest, WaitingForWorkOutsideOfTheCapture) {
-  const Stream other;
-  const Event event;
-  CUDA_OK(cudaEventRecord(event, other));
-  begin();
-  EXPECT_CUDA_ERROR(cudaStreamWaitEvent(stream(), event), cudaErrorStreamCaptureIsolation);
-  expect_invalid();
-}
-
-TEST_F(ForbiddenTest, MergingTwoCaptures) {
-  const Stream other;
-  const Event event;
-  begin();
-  CUDA_OK(cudaStreamBeginCapture(other, kRelaxed));
-  CUDA_OK(cudaEventRecord(event, other));
-  EXPECT_CUDA_ERROR(cudaStreamWaitEvent(stream(), event), cudaErrorStreamCaptureMerge);
-  for (const cudaStream_t captures : {stream(), static_cast<cudaStream_t>(other)}) {
-    cudaGraph_t graph = nullptr;
-    EXPECT_CUDA_ERROR(cudaStreamEndCapture(captures, &graph), cudaErrorStreamCaptureInvalidated);
-    EXPECT_EQ(graph, nullptr);
-  }
-}
-
-TEST_F(ForbiddenTest, EndingWithUnjoinedWork) {
-  const DeviceArray<int> word(1, 1);
-  const Stream other;
-  const Event fork;
-  begin();
-  order(other, stream(), fork);
-  set<<<1, 1, 0, other>>>(word.data(), 2);
-  cudaGraph_t graph = nullptr;
-  EXPECT_CUDA_ERROR(cudaStreamEndCapture(stream(), &graph), cudaErrorStreamCaptureUnjoined);
-  EXPECT_EQ(graph, nullptr);
-  EXPECT_EQ(status(stream()), cudaStreamCaptureStatusNone);
-  EXPECT_EQ(status(other), cudaStreamCaptureStatusNone);
-  EXPECT_EQ(word.value(), 1);
-}
-
-TEST_F(ForbiddenTest, EndingWithWorkBehindTheJoin) {
-  const DeviceArray<int> word(1, 1);
-  const Stream other;
-  const Event fork, join;
-  begin();
-  order(other, stream(), fork);
-  set<<<1, 1, 0, other>>>(word.data(), 2);
-  order(stream(), other, join);
-  set<<<1, 1, 0, other>>>(word.data(), 3);
-  cudaGraph_t graph = nullptr;
-  EXPECT_CUDA_ERROR(cudaStreamEndCapture(stream(), &graph), cudaErrorStreamCaptureUnjoined);
-  EXPECT_EQ(graph, nullptr);
-}
-
-TEST_F(ForbiddenTest, EndingInAnotherStream) {
-  const Stream other;
-  const Event fork;
-  begin();
-  order(other, stream(), fork);
-  cudaGraph_t graph = nullptr;
-  EXPECT_CUDA_ERROR(cudaStreamEndCapture(other, &graph), cudaErrorStreamCaptureUnmatched);
-  EXPECT_EQ(graph, nullptr);
-  end_anyhow();
-}
-
-TEST_F(ForbiddenTest, GraphsThatAreNone) {
-  cudaGraphExec_t executable = nullptr;
-  EXPECT_CUDA_ERROR(cudaGraphInstantiate(&executable, nullptr, 0), cudaErrorInvalidValue);
-  EXPECT_CUDA_ERROR(cudaGraphLaunch(nullptr, stream()), cudaErrorInvalidValue);
 }
 
 }  // namespace

@@ -126,6 +126,34 @@ INSTANTIATE_TEST_SUITE_P(
         WrongMachine{"capability", [](json& m) { m["gpu"]["compute_capability"] = 9; }, "[major, minor]"}),
     [](const auto& info) { return info.param.name; });
 
+/// Modelled microseconds of a graph with that many kernels that do nothing.
+template <class T>
+__global__ void nothing(T*) {}
+double graph_us(int kernels) {
+  const cudaStream_t stream = new_stream();
+  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  for (int i = 0; i < kernels; ++i) nothing<int><<<1, 1, 0, stream>>>(nullptr);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  require(cudaStreamEndCapture(stream, &graph));
+  require(cudaGraphInstantiate(&executable, graph));
+  return elapsed(stream, [&] { require(cudaGraphLaunch(executable, stream)); }) * 1e3;
+}
+
+TEST_F(MachinesTest, CostsOfGraphsMayBeLeftOut) {
+  ASSERT_FALSE(machine["gpu"].contains("graph_launch_us"));
+  const double launch = machine["gpu"]["launch_us"];
+  const double call = machine["host"]["call_us"];  // the host needs it to enqueue the launch
+  EXPECT_NEAR(graph_us(0), call + launch, 0.01);
+  EXPECT_NEAR(graph_us(3) - graph_us(1), 2 * launch / 2, 0.1);
+  vgpu::reset();
+  machine["gpu"]["graph_launch_us"] = 50;
+  machine["gpu"]["graph_node_us"] = 7;
+  ASSERT_EQ(complaint(write(machine.dump())), "");
+  EXPECT_NEAR(graph_us(0), call + 50, 0.01);
+  EXPECT_NEAR(graph_us(3) - graph_us(1), 2 * 7, 0.1);
+}
+
 TEST_F(MachinesTest, FileThatIsNoJson) {
   const std::string file = write("{\"gpus\": 8,");
   expect_parts(complaint(file), {"machine description: ", file.c_str(), "is not valid JSON"});

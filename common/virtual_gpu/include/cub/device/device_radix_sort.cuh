@@ -87,7 +87,8 @@ struct DeviceRadixSort {
                           Buffers<Value>... values) {
     static_assert(std::is_integral_v<Key> && !std::is_same_v<Key, bool>, "virtual GPUs sort integers only");
     vgpu::AlgorithmCall call = described<Key>(order, items, (sizeof(Value) + ... + 0));
-    if (keys.overlap(items) || (values.overlap(items) || ...)) call.wrong = "the inputs overlap the outputs";
+    const bool overlap = keys.overlap(items) || (values.overlap(items) || ...);
+    if (temporary != nullptr && overlap) call.wrong = "the inputs overlap the outputs";
     return vgpu::call_algorithm(
         call, temporary, temporary_bytes, stream,
         std::tuple(vgpu::Input("d_keys_in", keys.in), vgpu::Input("d_values_in", values.in)...),

@@ -1,0 +1,236 @@
+// Chapter 08: the sum of row-sparse gradients as if they were dense. The whole table travels, and the rows
+// that are not zero are looked for afterwards.
+//
+// Source: "Sparse All-Reduce in PyTorch" (Speechmatics), all_reduce_nccl_dense().
+#pragma once
+
+#include <nccl.h>
+
+#include <cub/device/device_select.cuh>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "08_sparse_baselines/agreement.cuh"
+#include "08_sparse_baselines/coalesce.cuh"
+#include "overlap/check_nccl.hpp"
+#include "overlap/growing_buffer.hpp"
+#include "overlap/nccl_type.hpp"
+#include "overlap/phase_clock.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/sparse.hpp"
+#include "overlap/stream.hpp"
+
+namespace overlap {
+
+/// Threads that look at one row together.
+inline constexpr int kWarp = 32;
+
+/// numbers[row] = row.
+template <SparseIndex Index>
+__global__ void write_row_numbers(Index* numbers, std::int64_t rows) {
+  const std::int64_t row = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (row < rows) numbers[row] = static_cast<Index>(row);
+}
+
+/// table[local.indices[j]] = local.values[j], for all rows j of which no two have the same index: a table of
+/// zeros needs no addition. A block takes a row after the other.
+template <SparseIndex Index, Floating T>
+__global__ void write_rows(SparseRows<Index, T> local, std::int64_t features, T* table) {
+  // [task scatter: where in the table does a row begin, and in how many bits?]
+  for (std::int64_t row = blockIdx.x; row < local.count; row += gridDim.x) {
+    // A table of 5e6 x 2048 has 1e10 elements: an offset of 32 bits would wrap around at row 1,048,576.
+    const std::int64_t begin = static_cast<std::int64_t>(local.indices[row]) * features;
+    for (std::int64_t feature = threadIdx.x; feature < features; feature += blockDim.x)
+      table[begin + feature] = local.values[row * features + feature];
+  }
+  // [/task]
+}
+
+/// flags[row] = 1 if the row has an element other than 0, else 0. A warp takes a row after the other, each
+/// lane every 32nd element of it. The only pass over the table: |x|, which the article writes down first,
+/// would take a second table.
+template <Floating T>
+__global__ void flag_nonzero_rows(const T* table, std::int64_t rows, std::int64_t features, char* flags) {
+  const std::int64_t warps = std::int64_t{gridDim.x} * (blockDim.x / kWarp);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  for (std::int64_t row = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp; row < rows;
+       row += warps) {
+    // [task nonzero: which elements make a row stay? A NaN must not get lost.]
+    // [blank] const bool mine = false;
+    bool mine = false;
+#pragma unroll 4  // loads that wait for nothing: no lane stops at what it finds
+    for (std::int64_t feature = lane; feature < features; feature += kWarp) {
+      // Of a NaN every comparison is false: x != 0 would do, |x| > 0 would lose it. And -0 is 0.
+      mine |= !(static_cast<float>(table[row * features + feature]) == 0.0F);
+    }
+    // [/task]
+    // One bit of each lane.
+    const unsigned votes = __ballot_sync(0xFFFFFFFFU, mine);
+    if (lane == 0) flags[row] = votes != 0;
+  }
+}
+
+/// values[j] = table[indices[j]], for `count` rows.
+template <SparseIndex Index, Floating T>
+__global__ void read_rows(const T* table, const Index* indices, std::int64_t count, std::int64_t features,
+                          T* values) {
+  for (std::int64_t row = blockIdx.x; row < count; row += gridDim.x) {
+    const std::int64_t begin = static_cast<std::int64_t>(indices[row]) * features;
+    for (std::int64_t feature = threadIdx.x; feature < features; feature += blockDim.x)
+      values[row * features + feature] = table[begin + feature];
+  }
+}
+
+/// What one call moves and keeps on one rank. The page's cost card and the tests both come from here.
+struct DenseAllReduceCost {
+  std::int64_t bytes_out = 0;     ///< to the next rank of NCCL's ring; as many come in
+  std::int64_t memory_bytes = 0;  ///< of the table; the result's rows come on top
+  int host_waits = 0;             ///< for the rows of the rank, and for those of the result
+};
+
+/// The sum over all ranks of a row-sparse gradient, on every rank. Rows that add up to zero are not in the
+/// result: contributions that cancel, and rows of explicit zeros. (No other algorithm of these chapters
+/// loses them.)
+template <SparseIndex Index, Floating T>
+class DenseAllReduce {
+ public:
+  /// What SparseData and SparseBench have to know to compare the result.
+  static constexpr bool kDropsZeroRows = true;
+
+  /// For tables of that shape, fewer than 2^31 rows. Allocates V x F elements. Collective. Throws
+  /// Skip if ranks share a GPU, CudaError if a GPU has no such memory, std::invalid_argument for more rows.
+  DenseAllReduce(Rank& rank, SparseShape shape)
+      : rank_(rank),
+        shape_(shape),
+        nccl_(rank.nccl()),
+        coalesce_(rank, shape),
+        table_(rank.device(), elements(shape.rows)),
+        numbers_(rank.device(), checked_rows(shape.rows)),
+        flags_(rank.device(), numbers_.size()),
+        found_(rank.device(), 1),
+        found_on_host_(1),
+        clock_(rank.device()) {
+    write_row_numbers<<<blocks(shape.rows), kCoalesceThreads, 0, rank.stream()>>>(numbers_.data(),
+                                                                                  shape.rows);
+    CUDA_CHECK(cudaGetLastError());
+    rank.synchronize(rank.stream());
+  }
+
+  /// One call. `indices` [entries] and `values` [entries, F] are this rank's gradient, in any order, a row as
+  /// often as it likes. The result, the same on all ranks, has ascending rows; it is valid until the next
+  /// call, and behind `stream`. Waits for the number of its rows. Collective. Throws SparseInputError on all
+  /// ranks if one of them was given what cannot be reduced.
+  SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries, cudaStream_t stream) {
+    host_waits_ = entries > 0 ? 1 : 0;
+    clock_.start(stream, "coalesce");
+    const SparseRows<Index, T> local = coalesce_.run(indices, values, entries, stream);
+    agree(rank_, record_of<Index, T>(shape_, local.count, coalesce_.bad_index()));
+    scatter(local, stream);
+    all_reduce(stream);
+    const std::int64_t count = find_rows(stream);
+    const SparseRows<Index, T> result = gather(count, stream);
+    clock_.stop(stream);
+    return result;
+  }
+
+  /// Where the time of the last call went, on this rank. Only after the stream was waited for.
+  std::vector<Phase> phases() const { return clock_.read(); }
+  /// How often the last call made the host wait for its GPU.
+  int host_waits() const { return host_waits_; }
+  /// Rows that found no place in the result: none, since all have one in the table.
+  int lost_rows(cudaStream_t) const { return 0; }
+
+  /// What a call costs any of so many ranks.
+  static DenseAllReduceCost cost(SparseShape shape, int ranks) {
+    const std::int64_t bytes = shape.rows * shape.features * static_cast<std::int64_t>(sizeof(T));
+    return {.bytes_out = 2 * (ranks - 1) * bytes / ranks, .memory_bytes = bytes, .host_waits = 2};
+  }
+
+ private:
+  // ---- Step 1: the rank's rows to their places in a table of zeros ---------------------------------------
+  void scatter(const SparseRows<Index, T>& local, cudaStream_t stream) {
+    clock_.next(stream, "fill");
+    CUDA_CHECK(cudaMemsetAsync(table_.data(), 0, table_.bytes(), stream));
+    clock_.next(stream, "scatter");
+    if (local.count == 0) return;  // no launch of no blocks
+    write_rows<<<row_blocks(local.count), kCoalesceThreads, 0, stream>>>(local, shape_.features,
+                                                                         table_.data());
+    CUDA_CHECK(cudaGetLastError());
+  }
+
+  // ---- Step 2: the sum of all tables ---------------------------------------------------------------------
+  void all_reduce(cudaStream_t stream) {
+    clock_.next(stream, "all_reduce");
+    // [task all_reduce: how many elements travel, however few rows there are?]
+    NCCL_CHECK(
+        ncclAllReduce(table_.data(), table_.data(), table_.size(), nccl_type<T>(), ncclSum, nccl_, stream));
+    // [/task]
+  }
+
+  // ---- Step 3: which rows are there? ---------------------------------------------------------------------
+  /// Not those of this rank only: others have come from other ranks.
+  std::int64_t find_rows(cudaStream_t stream) {
+    clock_.next(stream, "find");
+    const auto rows = static_cast<int>(shape_.rows);
+    Index* indices = indices_.at_least(numbers_.size(), stream);
+    flag_nonzero_rows<<<row_blocks(shape_.rows), kCoalesceThreads, 0, stream>>>(
+        table_.data(), shape_.rows, shape_.features, flags_.data());
+    CUDA_CHECK(cudaGetLastError());
+    std::size_t bytes = 0;
+    CUDA_CHECK(cub::DeviceSelect::Flagged(nullptr, bytes, numbers_.data(), flags_.data(), indices,
+                                          found_.data(), rows, stream));
+    CUDA_CHECK(cub::DeviceSelect::Flagged(temporary_.at_least(bytes, stream), bytes, numbers_.data(),
+                                          flags_.data(), indices, found_.data(), rows, stream));
+    CUDA_CHECK(cudaMemcpyAsync(found_on_host_.data(), found_.data(), found_.bytes(), cudaMemcpyDeviceToHost,
+                               stream));
+    ++host_waits_;
+    rank_.synchronize(stream);
+    return found_on_host_[0];
+  }
+
+  // ---- Step 4: these rows, one behind the other ----------------------------------------------------------
+  SparseRows<Index, T> gather(std::int64_t count, cudaStream_t stream) {
+    clock_.next(stream, "gather");
+    if (count == 0) return {};
+    T* values = values_.at_least(elements(count), stream);
+    read_rows<<<row_blocks(count), kCoalesceThreads, 0, stream>>>(table_.data(), indices_.data(), count,
+                                                                  shape_.features, values);
+    CUDA_CHECK(cudaGetLastError());
+    return {indices_.data(), values, count};
+  }
+
+  static std::size_t checked_rows(std::int64_t rows) {
+    if (rows > INT32_MAX) throw std::invalid_argument("DenseAllReduce: CUB counts rows in 32 bits");
+    return static_cast<std::size_t>(rows);
+  }
+  std::size_t elements(std::int64_t rows) const {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(shape_.features);
+  }
+  static unsigned blocks(std::int64_t threads) {
+    return static_cast<unsigned>((threads + kCoalesceThreads - 1) / kCoalesceThreads);
+  }
+  /// For kernels that take any number of rows.
+  static unsigned row_blocks(std::int64_t rows) {
+    return static_cast<unsigned>(std::min<std::int64_t>(rows, 65536));
+  }
+
+  Rank& rank_;
+  SparseShape shape_;
+  ncclComm* nccl_;
+  Coalesce<Index, T> coalesce_;
+  DeviceBuffer<T> table_;        // [V, F]
+  DeviceBuffer<Index> numbers_;  // [V]: 0, 1, 2, ...
+  DeviceBuffer<char> flags_;     // [V]
+  DeviceBuffer<std::int32_t> found_;
+  PinnedBuffer<std::int32_t> found_on_host_;
+  GrowingBuffer<Index> indices_{rank_};
+  GrowingBuffer<T> values_{rank_};
+  GrowingBuffer<std::byte> temporary_{rank_};
+  PhaseClock clock_;
+  int host_waits_ = 0;
+};
+
+}  // namespace overlap

@@ -1,0 +1,216 @@
+// Chapter 08: the sum of row-sparse gradients on the CPU, through host memory that all ranks share. Only rows
+// that are there travel, and every rank adds up all of them.
+//
+// Sources: "Sparse All-Reduce in PyTorch" (Speechmatics), all_reduce_gloo(); PyTorch's ProcessGroupGloo,
+// whose sparse all-reduce gathers all gradients on every rank and adds them one after the other.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "08_sparse_baselines/agreement.cuh"
+#include "08_sparse_baselines/coalesce.cuh"
+#include "overlap/backend.hpp"
+#include "overlap/growing_buffer.hpp"
+#include "overlap/parallel.hpp"
+#include "overlap/phase_clock.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/sparse.hpp"
+#include "overlap/stream.hpp"
+
+namespace overlap {
+
+/// Which row of two ascending lists each row of their union comes from: -1 where a list does not have it.
+struct MergedRow {
+  std::int64_t left = -1, right = -1;
+};
+
+/// The union of two ascending lists of row numbers. `indices` becomes it; the result says where each came
+/// from.
+template <SparseIndex Index>
+std::vector<MergedRow> merge_rows(const Index* left, std::int64_t left_count, const Index* right,
+                                  std::int64_t right_count, std::vector<Index>& indices) {
+  std::vector<MergedRow> rows;
+  indices.clear();
+  // [task merge: which of the two lists is next, and when are both?]
+  std::int64_t l = 0, r = 0;
+  while (l < left_count || r < right_count) {
+    const bool take_left = l < left_count && (r == right_count || left[l] <= right[r]);
+    const bool take_right = r < right_count && (l == left_count || right[r] <= left[l]);
+    indices.push_back(take_left ? left[l] : right[r]);
+    rows.push_back({take_left ? l : -1, take_right ? r : -1});
+    l += take_left ? 1 : 0;
+    r += take_right ? 1 : 0;
+  }
+  // [/task]
+  return rows;
+}
+
+/// out[i] = the sum of the rows rows[i] of `left` and `right`, which have `features` elements each. In f32,
+/// rounded once. On all hardware threads.
+template <Floating T>
+void add_rows(const std::vector<MergedRow>& rows, std::int64_t features, const T* left, const T* right,
+              T* out) {
+  constexpr std::int64_t kSmallestShare = 1 << 16;  // elements: with less a thread does not pay
+  const auto share_rows = std::max<std::int64_t>(1, kSmallestShare / features);
+  const auto add_share = [&](Range share) {
+    for (std::int64_t i = share.begin; i < share.end; ++i) {
+      const MergedRow& row = rows[static_cast<std::size_t>(i)];
+      T* sum = out + i * features;
+      // [task add: what is the sum of a row that only one of the two has?]
+      if (row.left < 0 || row.right < 0) {
+        std::copy_n(row.left < 0 ? right + row.right * features : left + row.left * features, features, sum);
+        continue;
+      }
+      const T *a = left + row.left * features, *b = right + row.right * features;
+      for (std::int64_t feature = 0; feature < features; ++feature)
+        sum[feature] = from_float<T>(static_cast<float>(a[feature]) + static_cast<float>(b[feature]));
+      // [/task]
+    }
+  };
+  parallel_shares(static_cast<std::int64_t>(rows.size()), add_share, share_rows);
+}
+
+/// What one call moves on one rank. The page's cost card and the tests both come from here.
+struct HostAllReduceCost {
+  std::int64_t bytes_to_host = 0;  ///< the rank's rows and their numbers, and what coalesce counts
+  std::int64_t bytes_to_gpu = 0;   ///< the result's
+  std::int64_t bytes_added = 0;    ///< that the adds read and write, if no two ranks have a row in common
+  int host_waits = 0;              ///< for the rank's rows: how many, and what
+};
+
+/// The sum over all ranks of a row-sparse gradient, on every rank, added up by the CPU in the order of the
+/// ranks: the same bits in every run and on every rank. Ranks may share a GPU.
+template <SparseIndex Index, Floating T>
+class HostAllReduce {
+ public:
+  /// For tables of that shape. Memory grows with the calls. Collective.
+  HostAllReduce(Rank& rank, SparseShape shape)
+      : rank_(rank), shape_(shape), coalesce_(rank, shape), clock_(rank.device()) {}
+
+  /// One call. `indices` [entries] and `values` [entries, F] are this rank's gradient, in any order, a row as
+  /// often as it likes. The result, the same on all ranks, has each row of any rank once, ascending; it is
+  /// valid until the next call, and behind `stream`. Collective. Throws SparseInputError on all ranks if one
+  /// of them was given what cannot be reduced.
+  SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries, cudaStream_t stream) {
+    host_waits_ = entries > 0 ? 1 : 0;
+    clock_.start(stream, "coalesce");
+    const SparseRows<Index, T> local = coalesce_.run(indices, values, entries, stream);
+    // Also a barrier: from here on nobody reads what this rank gave in the last call.
+    agree(rank_, record_of<Index, T>(shape_, local.count, coalesce_.bad_index()));
+    clock_.next(stream, "to_host");
+    const SparseRows<Index, T> own = copy_to_host(local, stream);
+    clock_.next(stream, "add");
+    const SparseRows<Index, T> sum = add_all(rank_.exchange(own));
+    clock_.next(stream, "to_gpu");
+    const SparseRows<Index, T> result = copy_to_gpu(sum, stream);
+    clock_.stop(stream);
+    return result;
+  }
+
+  /// Where the time of the last call went, on this rank. Only after the stream was waited for.
+  std::vector<Phase> phases() const { return clock_.read(); }
+  /// How often the last call made the host wait for its GPU.
+  int host_waits() const { return host_waits_; }
+  /// Rows that found no place in the result: none, a merge has them all.
+  int lost_rows(cudaStream_t) const { return 0; }
+
+  /// What a call costs one of so many ranks, which has `local` different rows (and at least one entry), as
+  /// all of them have; the result has `global`.
+  static HostAllReduceCost cost(SparseShape shape, int ranks, std::int64_t local, std::int64_t global) {
+    const std::int64_t row = shape.features * static_cast<std::int64_t>(sizeof(T));
+    const auto numbered = row + static_cast<std::int64_t>(sizeof(Index));
+    std::int64_t rows_added = 0;  // the sum so far is read, and a gradient; their union is written
+    for (int i = 1; i < ranks; ++i) rows_added += i * local + local + (i + 1) * local;
+    return {.bytes_to_host = local * numbered + 2 * static_cast<std::int64_t>(sizeof(std::int32_t)),
+            .bytes_to_gpu = global * numbered,
+            .bytes_added = rows_added * row,
+            .host_waits = 2};
+  }
+
+ private:
+  // ---- Step 1: the rank's rows to host memory, which the other ranks can read ----------------------------
+  SparseRows<Index, T> copy_to_host(const SparseRows<Index, T>& local, cudaStream_t stream) {
+    if (local.count > 0) {
+      const auto count = static_cast<std::size_t>(local.count);
+      own_indices_.at_least(count);
+      own_values_.at_least(elements(local.count));
+      CUDA_CHECK(cudaMemcpyAsync(own_indices_.data(), local.indices, count * sizeof(Index),
+                                 cudaMemcpyDeviceToHost, stream));
+      CUDA_CHECK(cudaMemcpyAsync(own_values_.data(), local.values, elements(local.count) * sizeof(T),
+                                 cudaMemcpyDeviceToHost, stream));
+    }
+    // Also without rows: the stream may still copy the last call's result, which is about to be overwritten.
+    ++host_waits_;
+    rank_.synchronize(stream);
+    return {own_indices_.data(), own_values_.data(), local.count};
+  }
+
+  // ---- Step 2: the sum of all gradients, one after the other ---------------------------------------------
+  SparseRows<Index, T> add_all(const std::vector<SparseRows<Index, T>>& gradients) {
+    SparseRows<Index, T> sum = gradients.front();
+    // [task order: why does every rank begin with rank 0, and not with itself?]
+    for (std::size_t other = 1; other < gradients.size(); ++other) {
+      const bool last = other + 1 == gradients.size();
+      sum = add(sum, gradients[other], last, partial_[other % 2]);
+    }
+    // [/task]
+    return sum;
+  }
+
+  /// A partial sum that is not the last.
+  struct Partial {
+    std::vector<Index> indices;
+    std::unique_ptr<T[]> values;
+    std::size_t room = 0;  // elements; what is there is not kept when it grows
+    T* at_least(std::size_t elements) {
+      if (elements > room) values = std::make_unique_for_overwrite<T[]>(room = elements);
+      return values.get();
+    }
+  };
+
+  /// The sum of two. The last one is written to where the GPU copies it from.
+  SparseRows<Index, T> add(const SparseRows<Index, T>& left, const SparseRows<Index, T>& right, bool last,
+                           Partial& to) {
+    const std::vector<MergedRow> rows =
+        merge_rows(left.indices, left.count, right.indices, right.count, to.indices);
+    const auto count = static_cast<std::int64_t>(rows.size());
+    T* values = last ? sum_.at_least(elements(count)) : to.at_least(elements(count));
+    add_rows(rows, shape_.features, left.values, right.values, values);
+    backend::host_work(elements(left.count + right.count + count) * sizeof(T));
+    return {to.indices.data(), values, count};
+  }
+
+  // ---- Step 3: the sum to the GPU ------------------------------------------------------------------------
+  SparseRows<Index, T> copy_to_gpu(const SparseRows<Index, T>& sum, cudaStream_t stream) {
+    if (sum.count == 0) return {};
+    const auto count = static_cast<std::size_t>(sum.count);
+    Index* indices = indices_.at_least(count, stream);
+    T* values = values_.at_least(elements(sum.count), stream);
+    CUDA_CHECK(cudaMemcpyAsync(indices, sum.indices, count * sizeof(Index), cudaMemcpyHostToDevice, stream));
+    CUDA_CHECK(
+        cudaMemcpyAsync(values, sum.values, elements(sum.count) * sizeof(T), cudaMemcpyHostToDevice, stream));
+    return {indices, values, sum.count};
+  }
+
+  std::size_t elements(std::int64_t rows) const {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(shape_.features);
+  }
+
+  Rank& rank_;
+  SparseShape shape_;
+  Coalesce<Index, T> coalesce_;
+  GrowingPinnedBuffer<Index> own_indices_;  // this rank's gradient, read by all
+  GrowingPinnedBuffer<T> own_values_;
+  Partial partial_[2];  // in turns: one is read while the other is written
+  GrowingPinnedBuffer<T> sum_;
+  GrowingBuffer<Index> indices_{rank_};
+  GrowingBuffer<T> values_{rank_};
+  PhaseClock clock_;
+  int host_waits_ = 0;
+};
+
+}  // namespace overlap

@@ -1,0 +1,195 @@
+// Chapter 12, version 4: all local rows against all global ones at once, in a matrix of bytes, as torch.eq
+// does by broadcasting; then the place of the one true entry of each of its rows, as argmax does.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "09_sparse_v1_nonzero/sparse_all_reduce.cuh"
+#include "09_sparse_v1_nonzero/sparse_cost.cuh"
+#include "overlap/growing_buffer.hpp"
+
+namespace overlap {
+
+inline constexpr int kFlagsOfPack = 16;     ///< what a thread loads or stores at once
+inline constexpr int kRowsOfStrip = 32;     ///< local rows that a thread compares with its global ones
+inline constexpr int kMatrixThreads = 256;  ///< in a block
+inline constexpr int kLanes = 32;           ///< of a warp
+inline constexpr int kLoadsAtOnce = 4;      ///< packs that a lane asks for before it looks at the first one
+inline constexpr std::int64_t kMostBlocks = 1 << 20;  ///< of a grid
+
+/// Flags, one byte each: byte j of the pack is byte j % 4 of word j / 4, the lowest first, as in memory.
+struct alignas(kFlagsOfPack) FlagPack {
+  std::uint32_t words[kFlagsOfPack / 4];  ///< 16 bytes, for one load or store
+};
+
+/// Packs of a row of the matrix, `global_count` columns: the last one may have flags to spare, always 0, so
+/// that each row begins at a multiple of 16 bytes.
+__host__ __device__ inline std::int64_t packs_of_row(std::int64_t global_count) {
+  return (global_count + kFlagsOfPack - 1) / kFlagsOfPack;
+}
+
+/// Device memory of a matrix. In 64 bits: 50,000 rows against just as many others pass 2^31.
+inline std::int64_t matrix_bytes(std::int64_t local_count, std::int64_t global_count) {
+  return local_count * packs_of_row(global_count) * kFlagsOfPack;
+}
+
+// ---- Step 1: compare everything with everything -----------------------------------------------------------
+
+/// matrix[row][column] = (local[row] == global[column]). An item of work is a strip of one pack's columns and
+/// kRowsOfStrip rows; neighbouring threads take neighbouring packs, so a warp stores 512 bytes in one piece.
+/// The global numbers stay in registers for the whole strip: read again for each row, they would be four
+/// bytes read for each one written. Items are counted in 64 bits and dealt out in turns to a grid of any
+/// size: a grid with a row of blocks for each local row ends at 65,535 of them.
+template <SparseIndex Index>
+__global__ void compare_all(const Index* local, std::int64_t local_count, const Index* global,
+                            std::int64_t global_count, FlagPack* matrix) {
+  const std::int64_t packs = packs_of_row(global_count);
+  const std::int64_t strips = (local_count + kRowsOfStrip - 1) / kRowsOfStrip;
+  const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < packs * strips;
+       item += threads) {
+    const std::int64_t pack = item % packs, first_row = item / packs * kRowsOfStrip;
+    Index columns[kFlagsOfPack];
+    // [task columns: which global rows does this thread compare, and what stands behind the last one?]
+    // [blank] for (Index& column : columns) column = kNoRow;
+    for (int i = 0; i < kFlagsOfPack; ++i) {
+      const std::int64_t column = pack * kFlagsOfPack + i;
+      columns[i] = column < global_count ? global[column] : Index{kNoRow};  // which no local row is
+    }
+    // [/task]
+    const std::int64_t end_row = min(first_row + kRowsOfStrip, local_count);
+    for (std::int64_t row = first_row; row < end_row; ++row) {
+      const Index wanted = local[row];
+      FlagPack flags;
+      // [task compare: which byte of which word says that column i is the wanted one?]
+      // [blank] flags = {};
+      for (int word = 0; word < kFlagsOfPack / 4; ++word) {
+        flags.words[word] = 0;
+        for (int byte = 0; byte < 4; ++byte)
+          flags.words[word] |= static_cast<std::uint32_t>(columns[4 * word + byte] == wanted) << 8 * byte;
+      }
+      // [/task]
+      matrix[row * packs + pack] = flags;
+    }
+  }
+}
+
+// ---- Step 2: where is the true entry of each row? ---------------------------------------------------------
+
+/// positions[row] = the column of the true entry of a row of the matrix; -1 if it has none. An argmax would
+/// say 0 then, which is a row like any other: nobody would ever know. A warp takes a row after the other.
+inline __global__ void find_true(const FlagPack* matrix, std::int64_t local_count, std::int64_t global_count,
+                                 std::int32_t* positions) {
+  const std::int64_t packs = packs_of_row(global_count);
+  const unsigned lane = threadIdx.x % kLanes;
+  const std::int64_t warps = std::int64_t{gridDim.x} * (blockDim.x / kLanes);
+  const std::int64_t warp = std::int64_t{blockIdx.x} * (blockDim.x / kLanes) + threadIdx.x / kLanes;
+  for (std::int64_t row = warp; row < local_count; row += warps) {
+    unsigned found = 0;  // column + 1: 0 is none
+    // [task reduce: which packs does a lane look at, and how does the warp agree on the column?]
+    for (std::int64_t first = lane; first < packs; first += kLoadsAtOnce * kLanes) {
+      FlagPack flags[kLoadsAtOnce];
+      for (int i = 0; i < kLoadsAtOnce; ++i) {
+        const std::int64_t pack = first + i * kLanes;
+        flags[i] = pack < packs ? matrix[row * packs + pack] : FlagPack{};
+      }
+      for (int i = 0; i < kLoadsAtOnce; ++i) {
+        for (int word = 0; word < kFlagsOfPack / 4; ++word) {
+          const auto four = static_cast<int>(flags[i].words[word]);
+          if (four == 0) continue;                 // as nearly always
+          const int byte = (__ffs(four) - 1) / 8;  // __ffs counts bits from 1
+          found = static_cast<unsigned>((first + i * kLanes) * kFlagsOfPack + 4 * word + byte) + 1;
+        }
+      }
+    }
+    // At most one lane has found something, since no row is twice in the global list.
+    found = __reduce_max_sync(0xffffffffu, found);
+    // [/task]
+    if (lane == 0) positions[row] = static_cast<std::int32_t>(found) - 1;
+  }
+}
+
+/// Blocks of kMatrixThreads for so many threads, at least one; at most `most`: then threads take several
+/// items each.
+inline unsigned matrix_blocks(std::int64_t threads, std::int64_t most) {
+  return static_cast<unsigned>(
+      std::clamp((threads + kMatrixThreads - 1) / kMatrixThreads, std::int64_t{1}, most));
+}
+
+/// Enqueues both steps: positions[j] = the place of local[j] in the ascending list `global`, -1 if it is not
+/// in it. `matrix` has matrix_bytes(). Without local rows nothing is launched.
+template <SparseIndex Index>
+void find_by_matrix(const Index* local, std::int64_t local_count, const Index* global,
+                    std::int64_t global_count, FlagPack* matrix, std::int32_t* positions, cudaStream_t stream,
+                    std::int64_t most_blocks = kMostBlocks) {
+  if (local_count == 0) return;
+  const std::int64_t strips = (local_count + kRowsOfStrip - 1) / kRowsOfStrip;
+  compare_all<<<matrix_blocks(packs_of_row(global_count) * strips, most_blocks), kMatrixThreads, 0, stream>>>(
+      local, local_count, global, global_count, matrix);
+  CUDA_CHECK(cudaGetLastError());
+  find_true<<<matrix_blocks(local_count * kLanes, most_blocks), kMatrixThreads, 0, stream>>>(
+      matrix, local_count, global_count, positions);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+/// Version 4. Source: "Sparse All-Reduce in PyTorch" (Speechmatics), "v4: broadcast torch.eq".
+template <SparseIndex Index, Floating T>
+class BroadcastEqAllReduce : public SparseAllReduce<Index, T> {
+ public:
+  /// The matrix of no rank may take more than `budget` bytes; without one, half of what is free on its GPU
+  /// now. The smallest of any rank holds for all of them, so that they refuse the same calls. Collective.
+  BroadcastEqAllReduce(Rank& rank, SparseShape shape, std::optional<std::int64_t> budget = std::nullopt)
+      : SparseAllReduce<Index, T>(rank, shape) {
+    const std::vector<std::int64_t> budgets = rank.exchange(budget ? *budget : half_of_the_free_memory());
+    budget_ = *std::min_element(budgets.begin(), budgets.end());
+  }
+
+  std::int64_t budget() const { return budget_; }  ///< bytes that the matrix may take, on all ranks
+
+  /// What one call costs a rank.
+  static SparseCost cost(const SparseCall& call) {
+    SparseCost cost = frame_cost<Index, T>(call);
+    if (call.local == 0) return cost;
+    cost.comparisons = call.local * call.global;
+    cost.launches = 2;
+    cost.extra_bytes = matrix_bytes(call.local, call.global);  // written once, read once
+    return cost;
+  }
+
+ protected:
+  void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
+                      std::int32_t* positions, cudaStream_t stream) override {
+    const std::int64_t packs = local.count * packs_of_row(global.count);
+    FlagPack* matrix = matrix_.at_least(static_cast<std::size_t>(packs), stream);
+    find_by_matrix(local.indices, local.count, global.indices, global.count, matrix, positions, stream);
+  }
+
+  /// Refuses a matrix above the budget, on all ranks: each computes the one of the rank with the most rows.
+  void require_room(std::int64_t most_local, std::int64_t global) const override {
+    SparseAllReduce<Index, T>::require_room(most_local, global);
+    const std::int64_t bytes = matrix_bytes(most_local, global);
+    if (bytes <= budget_) return;
+    // What is needed is rounded up, and what there is down: the two never look equal.
+    constexpr std::int64_t kMib = 1 << 20;
+    throw SparseInputError("the matrix of " + std::to_string(most_local) + " x " + std::to_string(global) +
+                           " bytes takes " + std::to_string((bytes + kMib - 1) / kMib) +
+                           " MiB, and its budget is " + std::to_string(budget_ / kMib) + " MiB");
+  }
+
+ private:
+  static std::int64_t half_of_the_free_memory() {
+    std::size_t free = 0, total = 0;
+    CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    return static_cast<std::int64_t>(free / 2);
+  }
+
+  std::int64_t budget_ = 0;
+  GrowingBuffer<FlagPack> matrix_{this->rank()};
+};
+
+}  // namespace overlap

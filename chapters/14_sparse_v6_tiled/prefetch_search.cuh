@@ -1,0 +1,108 @@
+// Chapter 14, version 6 with prefetching: while a thread compares its entry of one tile, that of the next
+// tile is already on its way into shared memory.
+//
+// Source: "Sparse All-Reduce in PyTorch" (Speechmatics), the end of "v6: CUDA (optimized)". What is printed
+// there fetches the wrong tile every second time; the page says why.
+#pragma once
+
+#include <cuda/pipeline>
+
+#include <cstdint>
+#include <stdexcept>
+
+#include "14_sparse_v6_tiled/ordered_search.cuh"
+
+namespace overlap {
+
+/// Tiles that are there or on their way at a time.
+inline constexpr int kStages = 2;
+
+/// Does what ordered_search() does. Each thread copies its own entries, one of each tile, and waits for no
+/// other thread: the pipeline is one of a single thread, and no slot is ever read by another.
+template <Compare compare, SparseIndex Index>
+__global__ void prefetch_search(const Index* local, std::int64_t local_count, const Index* global,
+                                std::int64_t global_count, int rows_per_block, std::int32_t* positions) {
+  __shared__ BlockRows<Index> block;
+  __shared__ Index tiles[kStages][kSweepThreads];
+  const std::int64_t first_row = std::int64_t{blockIdx.x} * rows_per_block;
+  const int rows = static_cast<int>(min(std::int64_t{rows_per_block}, local_count - first_row));
+  take_rows(block, local + first_row, rows, rows_per_block);
+
+  const std::int64_t begin = first_place(first_row);
+  cuda::pipeline<cuda::thread_scope_thread> pipeline = cuda::make_pipeline();
+  // ---- A stage is filled: the thread's entry of the step-th tile of this sweep ---------------------------
+  const auto fetch = [&](std::int64_t step) {
+    pipeline.producer_acquire();
+    // [task fetch: from where does the entry of a step come, where does it go, and how many bytes are it?]
+    // [blank] (void)step, (void)global;
+    const std::int64_t place = begin + step * kSweepThreads;
+    // Behind the end of the list nothing is copied; the stage is empty, and counts all the same.
+    if (place < global_count) {
+      cuda::memcpy_async(&tiles[step % kStages][threadIdx.x], global + place,
+                         cuda::aligned_size_t<sizeof(Index)>(sizeof(Index)), pipeline);
+    }
+    // [/task]
+    pipeline.producer_commit();
+  };
+
+  // ---- The sweep -----------------------------------------------------------------------------------------
+  fetch(0);
+  for (std::int64_t step = 0; begin + step * kSweepThreads < global_count; ++step) {
+    fetch(step + 1);  // into the slot that was read in the step before
+    // [task arrive: what must be over before the entry is read, and what need not be?]
+    cuda::pipeline_consumer_wait_prior<kStages - 1>(pipeline);  // all stages but the last one
+    // [/task]
+    const Index entry = tiles[step % kStages][threadIdx.x];
+    pipeline.consumer_release();
+    if (is_before_rows<compare>(entry, block.rows[0])) continue;
+    if (all_matched(block)) break;
+    compare_with_rows<compare>(block, rows, entry, begin + step * kSweepThreads, positions + first_row);
+  }
+  // A stage is still on its way: the block's shared memory must not be given back before it has come.
+  cuda::pipeline_consumer_wait_prior<0>(pipeline);
+}
+
+/// Enqueues one prefetch_search(). At least one local row. There is none for Compare::kUnmatched: throws
+/// std::invalid_argument.
+template <SparseIndex Index, Floating T>
+void find_with_prefetch(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
+                        int rows_per_block, Compare compare, std::int32_t* positions, cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>(sweep_blocks(local.count, rows_per_block));
+  if (compare == Compare::kInRange) {
+    prefetch_search<Compare::kInRange><<<blocks, kSweepThreads, 0, stream>>>(
+        local.indices, local.count, global.indices, global.count, rows_per_block, positions);
+  } else if (compare == Compare::kAll) {
+    prefetch_search<Compare::kAll><<<blocks, kSweepThreads, 0, stream>>>(
+        local.indices, local.count, global.indices, global.count, rows_per_block, positions);
+  } else {
+    throw std::invalid_argument("the search that skips matched rows has no form that prefetches");
+  }
+  CUDA_CHECK(cudaGetLastError());
+}
+
+/// Version 6 with prefetching.
+template <SparseIndex Index, Floating T>
+class PrefetchSearchAllReduce : public SparseAllReduce<Index, T> {
+ public:
+  /// See OrderedSearchAllReduce.
+  PrefetchSearchAllReduce(Rank& rank, SparseShape shape, int rows_per_block = kRowsPerBlock)
+      : SparseAllReduce<Index, T>(rank, shape), rows_per_block_(rows_per_block) {
+    check_rows_per_block(rows_per_block);
+  }
+
+  /// What one call costs a rank: what it costs without prefetching.
+  static SparseCost cost(const SparseCall& call, int rows_per_block = kRowsPerBlock) {
+    return OrderedSearchAllReduce<Index, T>::cost(call, rows_per_block);
+  }
+
+ protected:
+  void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
+                      std::int32_t* positions, cudaStream_t stream) override {
+    find_with_prefetch(local, global, rows_per_block_, Compare::kInRange, positions, stream);
+  }
+
+ private:
+  int rows_per_block_;
+};
+
+}  // namespace overlap

@@ -1,0 +1,156 @@
+// Chapter 14: what the number of rows per block is worth. The search alone, on the lists of the whole
+// all-reduce, without its other steps.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "13_sparse_v5_kernel/tile_search.cuh"
+#include "14_sparse_v6_tiled/ordered_search.cuh"
+#include "14_sparse_v6_tiled/prefetch_search.cuh"
+#include "overlap/backend.hpp"
+#include "overlap/check.hpp"
+#include "overlap/error.hpp"
+#include "overlap/report.hpp"
+#include "overlap/sparse_bench.hpp"
+#include "overlap/stream.hpp"
+#include "overlap/timing.hpp"
+
+namespace overlap {
+
+/// One rank's list and that of all ranks on its GPU, for searches alone.
+template <SparseIndex Index, Floating T>
+class SearchLists {
+ public:
+  /// Copies the row numbers of `data`.
+  SearchLists(Rank& rank, const SparseData& data)
+      : rank_(rank),
+        local_(data.local_rows(rank.id())),
+        global_(data.global_rows()),
+        local_on_gpu_(copy(rank, local_)),
+        global_on_gpu_(copy(rank, global_)),
+        positions_(rank.device(), local_.size()) {}
+
+  /// The rank's rows, and those of all ranks; without values.
+  SparseRows<Index, T> local() const { return {local_on_gpu_.data(), nullptr, count(local_)}; }
+  SparseRows<Index, T> global() const { return {global_on_gpu_.data(), nullptr, count(global_)}; }
+  std::int32_t* positions() const { return positions_.data(); }  ///< [local().count], what a search writes
+
+  /// Forgets all positions. Waits.
+  void clear() const {
+    if (local_.empty()) return;
+    CUDA_CHECK(cudaMemsetAsync(positions_.data(), 0xFF, positions_.bytes(), rank_.stream()));
+    rank_.synchronize(rank_.stream());
+  }
+  /// Throws WrongResult, with the search's name, unless each row has its position.
+  void check(const std::string& name) const {
+    std::vector<std::int32_t> found(local_.size());
+    if (!found.empty())
+      CUDA_CHECK(cudaMemcpy(found.data(), positions_.data(), positions_.bytes(), cudaMemcpyDeviceToHost));
+    for (std::size_t row = 0; row < found.size(); ++row) {
+      const auto place = static_cast<std::size_t>(found[row]);
+      if (found[row] < 0 || place >= global_.size() || global_[place] != local_[row])
+        throw WrongResult(name + ": row " + std::to_string(local_[row]) + " is not at place " +
+                          std::to_string(found[row]) + " of the global list");
+    }
+  }
+
+ private:
+  static std::int64_t count(const std::vector<std::int64_t>& rows) {
+    return static_cast<std::int64_t>(rows.size());
+  }
+  static DeviceBuffer<Index> copy(Rank& rank, const std::vector<std::int64_t>& rows) {
+    DeviceBuffer<Index> buffer(rank.device(), rows.size());
+    const std::vector<Index> narrow(rows.begin(), rows.end());
+    if (!rows.empty())
+      CUDA_CHECK(cudaMemcpy(buffer.data(), narrow.data(), buffer.bytes(), cudaMemcpyHostToDevice));
+    return buffer;
+  }
+
+  Rank& rank_;
+  std::vector<std::int64_t> local_, global_;
+  DeviceBuffer<Index> local_on_gpu_, global_on_gpu_;
+  DeviceBuffer<std::int32_t> positions_;
+};
+
+/// Times version 5's search, and those of this chapter for each number of rows per block, checks the
+/// positions of each one's last timed run, prints a line for each number, and adds one result. Collective.
+template <SparseIndex Index, Floating T>
+void sweep_rows_per_block(const SparseBench<Index, T>& bench, const std::vector<int>& rows_per_block,
+                          Report& report) {
+  if (bench.data().local_rows(0).empty()) return;  // there is nothing to search for
+  Rank& rank = bench.rank();
+  const SearchLists<Index, T> lists(rank, bench.data());
+  const bool searches_here = rank.id() == 0;  // nothing is exchanged: one rank's times will do
+  std::vector<TimedVariant> searches;
+  const auto add = [&](const std::string& name, const auto& find) {
+    const auto enqueue = [&lists, find, searches_here](cudaStream_t stream) {
+      if (searches_here) find(lists.local(), lists.global(), lists.positions(), stream);
+    };
+    const auto check = [&lists, name, wanted = searches_here && bench.options().check] {
+      if (wanted) lists.check(name);
+    };
+    searches.push_back({name, enqueue, [&lists] { lists.clear(); }, check});
+  };
+  add("v5_kernel", [](const auto& local, const auto& global, std::int32_t* positions, cudaStream_t stream) {
+    find_by_tiles(local.indices, local.count, global.indices, global.count, positions, stream);
+  });
+  struct Search {
+    const char *column, *field;
+    Compare compare;
+    bool prefetch;
+  };
+  const std::vector<Search> kinds = {{"v6_ordered", "ordered_ms", Compare::kInRange, false},
+                                     {"v6_prefetch", "prefetch_ms", Compare::kInRange, true},
+                                     {"v6_all_rows", "all_rows_ms", Compare::kAll, false},
+                                     {"all, prefetch", "all_rows_prefetch_ms", Compare::kAll, true},
+                                     {"v6_skip", "skip_ms", Compare::kUnmatched, false}};
+  for (const int rows : rows_per_block) {
+    for (const Search& kind : kinds) {
+      add(std::string(kind.column) + " with " + std::to_string(rows) + " rows per block",
+          [rows, kind](const auto& local, const auto& global, std::int32_t* positions, cudaStream_t stream) {
+            const auto find = kind.prefetch ? find_with_prefetch<Index, T> : find_ordered<Index, T>;
+            find(local, global, rows, kind.compare, positions, stream);
+          });
+    }
+  }
+  const std::vector<VariantTimes> times =
+      time_variants(rank, searches, bench.options().iterations, bench.options().warmup, false);
+  if (rank.id() != 0) return;
+
+  const double v5_ms = times[0].device_ms.median;
+  std::vector<std::string> header = {"rows per block", "blocks"};
+  for (const Search& kind : kinds) header.emplace_back(kind.column);
+  header.emplace_back("v5 / v6_ordered");
+  Table table(std::move(header));
+  auto next = times.begin() + 1;
+  for (const int rows : rows_per_block) {
+    const std::int64_t blocks = sweep_blocks(lists.local().count, rows);
+    std::vector<std::string> cells = {std::to_string(rows), std::to_string(blocks)};
+    Report::Fields fields = {{"section", std::string("sweep")},
+                             {"gpus", std::int64_t{rank.size()}},
+                             {"rows_per_block", std::int64_t{rows}},
+                             {"blocks", blocks},
+                             {"local_rows", lists.local().count},
+                             {"global_rows", lists.global().count},
+                             {"v5_ms", v5_ms}};
+    const double ordered_ms = next->device_ms.median;
+    for (const Search& kind : kinds) {
+      cells.push_back(fixed(1e3 * next->device_ms.median, 1));
+      fields.emplace_back(kind.field, next->device_ms.median);
+      ++next;
+    }
+    cells.push_back(fixed(v5_ms / ordered_ms, 1) + " x");
+    table.add_row(std::move(cells));
+    fields.emplace_back("v5_by_ordered", v5_ms / ordered_ms);
+    report.add_result(std::move(fields));
+  }
+  std::cout << "\nThe search alone, us" << (backend::modelled_time() ? " (modelled)" : "")
+            << "; v5_kernel takes " << fixed(1e3 * v5_ms, 1) << "\n"
+            << table;
+}
+
+}  // namespace overlap

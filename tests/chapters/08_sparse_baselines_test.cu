@@ -1,0 +1,472 @@
+// Chapter 08 on any GPUs: coalesce, the dense way and the way through the host, for every number of ranks and
+// every distribution of rows, call after call, with odd values and with bad input.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "08_sparse_baselines/coalesce.cuh"
+#include "08_sparse_baselines/dense_all_reduce.cuh"
+#include "08_sparse_baselines/host_all_reduce.cuh"
+#include "08_sparse_baselines/transport.cuh"
+#include "overlap/backend.hpp"
+#include "sparse_run.hpp"
+
+namespace overlap {
+namespace {
+
+constexpr std::int64_t kFeatureCounts[] = {1, 2, 3, 5, 8, 33};
+
+class OnRanks : public testing::TestWithParam<int> {
+ protected:
+  static void SetUpTestSuite() { backend::prepare(); }
+  void SetUp() override {
+    if (!enough_gpus(GetParam())) GTEST_SKIP() << "needs " << GetParam() << " GPUs";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(SparseBaselines, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
+/// Both ways on each gradient, on one object each.
+template <SparseIndex Index, Floating T>
+void expect_both(const std::vector<SparseData>& gradients, const std::string& what) {
+  expect_sums<DenseAllReduce, Index, T>(gradients, "dense, " + what);
+  expect_sums<HostAllReduce, Index, T>(gradients, "host, " + what);
+}
+
+// ---- Row numbers
+// ---------------------------------------------------------------------------------------------
+
+TEST_P(OnRanks, AreRightOnAllDistributions) {
+  for_distributions(GetParam(), [](const Distribution& distribution, const SparseData& data) {
+    expect_both<std::int32_t, float>({data}, distribution.name);
+  });
+}
+
+TEST_P(OnRanks, AreRightInEveryType) {
+  for (const RowPattern pattern :
+       {RowPattern::kUniform, RowPattern::kZipf, RowPattern::kIdentical, RowPattern::kDisjoint}) {
+    const std::vector<SparseData> data = {SparseData({97, 5, 11}, GetParam(), pattern, 4, 3)};
+    expect_both<std::int64_t, float>(data, name_of(pattern));
+    expect_both<std::int32_t, __half>(data, name_of(pattern));
+    expect_both<std::int64_t, __half>(data, name_of(pattern));
+    expect_both<std::int32_t, __nv_bfloat16>(data, name_of(pattern));
+    expect_both<std::int64_t, __nv_bfloat16>(data, name_of(pattern));
+  }
+}
+
+TEST_P(OnRanks, AreRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
+  const std::uint64_t seed = 20261122 + static_cast<std::uint64_t>(GetParam());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    const std::uint64_t one = 1000 * seed + i;
+    expect_both<std::int32_t, float>({random_gradient(GetParam(), one)}, "seed " + std::to_string(one));
+  }
+}
+
+TEST_P(OnRanks, AreRightForEveryNumberOfFeatures) {
+  for (const std::int64_t features : kFeatureCounts) {
+    expect_both<std::int32_t, float>({SparseData({60, features, 12}, GetParam(), RowPattern::kUniform, 5, 1)},
+                                     std::to_string(features) + " features");
+  }
+}
+
+TEST_P(OnRanks, AreRightAroundWarpsAndBlocks) {
+  for (const std::int64_t count : sizes_around(kCoalesceThreads)) {
+    expect_both<std::int32_t, float>(
+        {SparseData({count + 3, 2, count}, GetParam(), RowPattern::kUniform, 3, 1)},
+        std::to_string(count) + " rows");
+  }
+}
+
+TEST_P(OnRanks, AreRightOnRealNumbers) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    const SparseData data({80, 9, 25}, rank.size(), RowPattern::kZipf, 10, 1);
+    DenseAllReduce<std::int32_t, float> dense(rank, data.shape());
+    HostAllReduce<std::int32_t, float> host(rank, data.shape());
+    expect_sum<std::int32_t, float>(rank, dense, data, "dense", SparseValues::kReal);
+    expect_sum<std::int32_t, float>(rank, host, data, "host", SparseValues::kReal);
+  });
+}
+
+// ---- One object, several calls
+// -------------------------------------------------------------------------------
+
+TEST_P(OnRanks, ACallLeavesNothingBehind) {
+  const int ranks = GetParam();
+  const SparseShape shape{300, 3, 100};
+  const auto drawn = [&](std::int64_t entries, std::uint64_t seed) {
+    return SparseData({shape.rows, shape.features, entries}, ranks, RowPattern::kUniform, entries > 0 ? 2 : 0,
+                      seed);
+  };
+  const SparseData empty(shape, Entries(static_cast<std::size_t>(ranks)), 1);
+  expect_both<std::int32_t, float>(
+      {drawn(100, 1), drawn(3, 2), empty, drawn(60, 3), empty, drawn(1, 4), drawn(100, 5)},
+      "one after the other");
+}
+
+// What is enqueued by one call may not be disturbed by the next one's host work.
+TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    const SparseData data({60, 4, 20}, rank.size(), RowPattern::kUniform, 3, 1);
+    const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
+    HostAllReduce<std::int32_t, float> host(rank, data.shape());
+    DenseAllReduce<std::int32_t, float> dense(rank, data.shape());
+    for (int call = 0; call < 4; ++call) {
+      const bool empty = call == 1 && rank.id() == 0;  // a rank whose coalesce does not wait
+      host.run(gradient.indices(), gradient.values(), empty ? 0 : gradient.count(), rank.stream());
+      dense.run(gradient.indices(), gradient.values(), empty ? 0 : gradient.count(), rank.stream());
+    }
+    const auto result = host.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
+    rank.synchronize(rank.stream());
+    EXPECT_EQ(difference(data, SparseValues::kExact, result), "");
+  });
+}
+
+TEST_P(OnRanks, HostsWaitTwice) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    const SparseData data({60, 4, 20}, rank.size(), RowPattern::kUniform, 3, 1);
+    DenseAllReduce<std::int32_t, float> dense(rank, data.shape());
+    HostAllReduce<std::int32_t, float> host(rank, data.shape());
+    expect_sum<std::int32_t, float>(rank, dense, data, "dense");
+    expect_sum<std::int32_t, float>(rank, host, data, "host");
+    EXPECT_EQ(dense.host_waits(), dense.cost(data.shape(), rank.size()).host_waits);
+    EXPECT_EQ(host.host_waits(), host.cost(data.shape(), rank.size(), 1, 1).host_waits);
+  });
+}
+
+// ---- Values
+// --------------------------------------------------------------------------------------------------
+
+/// A result on the host.
+template <Floating T>
+struct HostRows {
+  std::vector<std::int32_t> indices;
+  std::vector<T> values;
+};
+
+/// One call on hand-made values: entries[rank], values[rank][entry * features + feature]. Rank 0's result,
+/// after the bits of all ranks' were found to be the same.
+template <template <SparseIndex, Floating> class Algorithm, Floating T = float>
+HostRows<T> sum_of(SparseShape shape, const Entries& entries, const std::vector<std::vector<float>>& values) {
+  HostRows<T> first;
+  run_ranks(static_cast<int>(entries.size()), [&](Rank& rank) {
+    const auto id = static_cast<std::size_t>(rank.id());
+    const std::vector<std::int32_t> rows(entries[id].begin(), entries[id].end());
+    std::vector<T> own;
+    for (const float value : values[id]) own.push_back(from_float<T>(value));
+    const DeviceBuffer<std::int32_t> indices(rank.device(), rows.size());
+    const DeviceBuffer<T> data(rank.device(), own.size());
+    if (!rows.empty()) {
+      CUDA_CHECK(cudaMemcpy(indices.data(), rows.data(), indices.bytes(), cudaMemcpyHostToDevice));
+      CUDA_CHECK(cudaMemcpy(data.data(), own.data(), data.bytes(), cudaMemcpyHostToDevice));
+    }
+    Algorithm<std::int32_t, T> algorithm(rank, shape);
+    const auto result =
+        algorithm.run(indices.data(), data.data(), static_cast<std::int64_t>(rows.size()), rank.stream());
+    rank.synchronize(rank.stream());
+    const HostRows<T> found{on_host(result.indices, result.count),
+                            on_host(result.values, result.count * shape.features)};
+    if (rank.id() == 0) first = found;
+    rank.barrier();
+    EXPECT_EQ(found.indices, first.indices) << "rank " << rank.id();
+    ASSERT_EQ(found.values.size(), first.values.size());
+    EXPECT_EQ(std::memcmp(found.values.data(), first.values.data(), first.values.size() * sizeof(T)), 0);
+    rank.barrier();
+  });
+  return first;
+}
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+/// Entries, and their values, of so many ranks, of which all but the first few have none.
+Entries entries_of(int ranks, Entries first) {
+  first.resize(static_cast<std::size_t>(ranks));
+  return first;
+}
+std::vector<std::vector<float>> values_of(int ranks, std::vector<std::vector<float>> first) {
+  first.resize(static_cast<std::size_t>(ranks));
+  return first;
+}
+
+template <template <SparseIndex, Floating> class Algorithm>
+void expect_nan_where_it_was(int ranks) {
+  const auto found = sum_of<Algorithm>({9, 3, 2}, entries_of(ranks, {{7, 2}}),
+                                       values_of(ranks, {{1, kNan, 3, kNan, kNan, kNan}}));
+  EXPECT_EQ(found.indices, (std::vector<std::int32_t>{2, 7}));
+  ASSERT_EQ(found.values.size(), 6U);
+  for (const int i : {0, 1, 2, 4}) EXPECT_TRUE(std::isnan(found.values[static_cast<std::size_t>(i)])) << i;
+  EXPECT_EQ(found.values[3], 1);
+  EXPECT_EQ(found.values[5], 3);
+}
+TEST_P(OnRanks, NanStaysWhereItIs) {
+  expect_nan_where_it_was<DenseAllReduce>(GetParam());  // a row of NaN alone must not be lost
+  expect_nan_where_it_was<HostAllReduce>(GetParam());
+}
+
+template <template <SparseIndex, Floating> class Algorithm>
+void expect_infinities(int ranks) {
+  const auto found = sum_of<Algorithm>({4, 3, 1}, entries_of(ranks, {{1}, {1}}),
+                                       values_of(ranks, {{kInf, kInf, -kInf}, {-kInf, 1, 2}}));
+  ASSERT_EQ(found.values.size(), 3U);
+  EXPECT_TRUE(std::isnan(found.values[0]));
+  EXPECT_EQ(found.values[1], kInf);
+  EXPECT_EQ(found.values[2], -kInf);
+}
+TEST_P(OnRanks, InfinitiesAddUp) {
+  if (GetParam() < 2) GTEST_SKIP() << "needs two ranks";
+  expect_infinities<DenseAllReduce>(GetParam());
+  expect_infinities<HostAllReduce>(GetParam());
+}
+
+// Row 3 cancels over two ranks, row 5 within one, row 6 is given as zeros.
+TEST_P(OnRanks, TheHostKeepsZeroRowsAndTheDenseWayLosesThem) {
+  if (GetParam() < 2) GTEST_SKIP() << "needs two ranks";
+  const SparseShape shape{8, 2, 4};
+  const Entries entries = entries_of(GetParam(), {{3, 5, 5, 7}, {6, 3}});
+  const auto values = values_of(GetParam(), {{1, 2, 4, 4, -4, -4, 1, 0}, {0, -0.0F, -1, -2}});
+  EXPECT_EQ(sum_of<DenseAllReduce>(shape, entries, values).indices, (std::vector<std::int32_t>{7}));
+  const auto host = sum_of<HostAllReduce>(shape, entries, values);
+  EXPECT_EQ(host.indices, (std::vector<std::int32_t>{3, 5, 6, 7}));
+  EXPECT_EQ(host.values, (std::vector<float>{0, 0, 0, 0, 0, 0, 1, 0}));
+}
+
+template <template <SparseIndex, Floating> class Algorithm>
+void expect_denormals(int ranks) {
+  const float tiny = std::numeric_limits<float>::denorm_min();
+  const auto found = sum_of<Algorithm>({4, 2, 1}, entries_of(ranks, {{1}, {1}}),
+                                       values_of(ranks, {{tiny, -3 * tiny}, {tiny, tiny}}));
+  EXPECT_EQ(found.indices, (std::vector<std::int32_t>{1}));
+  EXPECT_EQ(found.values, (std::vector<float>{2 * tiny, -2 * tiny}));
+}
+TEST_P(OnRanks, DenormalsAreKept) {
+  if (GetParam() < 2) GTEST_SKIP() << "needs two ranks";
+  expect_denormals<DenseAllReduce>(GetParam());
+  expect_denormals<HostAllReduce>(GetParam());
+}
+
+TEST_P(OnRanks, TheHostAddsInTheOrderOfTheRanks) {
+  if (GetParam() < 4) GTEST_SKIP() << "needs four ranks";
+  const auto found = sum_of<HostAllReduce>({2, 1, 1}, entries_of(GetParam(), {{0}, {0}, {0}, {0}}),
+                                           values_of(GetParam(), {{1e8F}, {1}, {-1e8F}, {1}}));
+  EXPECT_EQ(found.values, (std::vector<float>{1}));  // ((1e8 + 1) - 1e8) + 1, and 1e8 + 1 is 1e8
+}
+
+TEST_P(OnRanks, LargeSumsOfF16AreInfinite) {
+  if (GetParam() < 2) GTEST_SKIP() << "needs two ranks";
+  const Entries entries = entries_of(GetParam(), {{1}, {1}});
+  const auto values = values_of(GetParam(), {{60000, 1}, {60000, 2}});
+  for (const auto& found : {sum_of<DenseAllReduce, __half>({4, 2, 1}, entries, values),
+                            sum_of<HostAllReduce, __half>({4, 2, 1}, entries, values)}) {
+    ASSERT_EQ(found.values.size(), 2U);
+    EXPECT_EQ(value_of(found.values[0]), std::numeric_limits<double>::infinity());
+    EXPECT_EQ(value_of(found.values[1]), 3);
+  }
+}
+
+// ---- Bad input
+// -----------------------------------------------------------------------------------------------
+
+template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index>
+void expect_bad_index_refused(int ranks, std::int64_t bad) {
+  run_ranks(ranks, [&](Rank& rank) {
+    const SparseShape shape{50, 3, 10};
+    const SparseData right(shape, ranks, RowPattern::kUniform, 2, 5);
+    Algorithm<Index, float> algorithm(rank, shape);
+    const bool culprit = rank.id() == ranks - 1;
+    expect_refused<Index, float>(
+        rank, algorithm, shape, culprit ? std::vector<std::int64_t>{3, bad, 4} : std::vector<std::int64_t>{1},
+        "rank " + std::to_string(ranks - 1) + " has an index that is not between 0 and 49", right);
+  });
+}
+TEST_P(OnRanks, AnIndexOutsideOfTheTableIsRefused) {
+  for (const std::int64_t bad :
+       {std::int64_t{-1}, std::int64_t{50}, std::int64_t{INT32_MAX}, std::int64_t{INT32_MIN}}) {
+    expect_bad_index_refused<DenseAllReduce, std::int32_t>(GetParam(), bad);
+    expect_bad_index_refused<HostAllReduce, std::int32_t>(GetParam(), bad);
+  }
+  for (const std::int64_t bad : {std::int64_t{1} << 32, INT64_MAX, INT64_MIN}) {
+    expect_bad_index_refused<DenseAllReduce, std::int64_t>(GetParam(), bad);
+    expect_bad_index_refused<HostAllReduce, std::int64_t>(GetParam(), bad);
+  }
+}
+
+template <template <SparseIndex, Floating> class Algorithm, typename Index, typename T>
+std::string refusal_of(Rank& rank, SparseShape shape) {
+  Algorithm<Index, T> algorithm(rank, shape);
+  try {
+    algorithm.run(nullptr, nullptr, 0, rank.stream());
+  } catch (const SparseInputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+template <template <SparseIndex, Floating> class Algorithm>
+void expect_disagreements_refused(int ranks) {
+  run_ranks(ranks, [&](Rank& rank) {
+    const bool other = rank.id() == 1;
+    EXPECT_EQ((refusal_of<Algorithm, std::int32_t, float>(rank, {other ? 9 : 8, 3, 1})),
+              "rank 1 has a table of rows: 9, and rank 0 8");
+    EXPECT_EQ((refusal_of<Algorithm, std::int32_t, float>(rank, {8, other ? 4 : 3, 1})),
+              "rank 1 has features of a row: 4, and rank 0 3");
+    EXPECT_EQ((other ? refusal_of<Algorithm, std::int32_t, __half>(rank, {8, 3, 1})
+                     : refusal_of<Algorithm, std::int32_t, float>(rank, {8, 3, 1})),
+              "rank 1 has elements of type f16, and rank 0 of f32");
+    EXPECT_EQ((other ? refusal_of<Algorithm, std::int64_t, float>(rank, {8, 3, 1})
+                     : refusal_of<Algorithm, std::int32_t, float>(rank, {8, 3, 1})),
+              "rank 1 has row numbers of bytes: 8, and rank 0 4");
+    EXPECT_EQ((refusal_of<Algorithm, std::int32_t, float>(rank, {8, 3, 1})), "");
+  });
+}
+TEST_P(OnRanks, RanksThatDisagreeAreRefused) {
+  if (GetParam() < 2) GTEST_SKIP() << "needs two ranks";
+  expect_disagreements_refused<DenseAllReduce>(GetParam());
+  expect_disagreements_refused<HostAllReduce>(GetParam());
+}
+
+TEST(SparseBaselines, TheDenseWayNeedsAGpuForEachRankAndTheHostDoesNot) {
+  backend::prepare();
+  int gpus = 0;
+  CUDA_CHECK(cudaGetDeviceCount(&gpus));
+  if (gpus >= 16) GTEST_SKIP() << "there are GPUs enough";
+  EXPECT_THROW(run_ranks(gpus + 1,
+                         [](Rank& rank) {
+                           DenseAllReduce<std::int32_t, float>(rank, {8, 2, 1});
+                         }),
+               Skip);
+  expect_sums<HostAllReduce, std::int32_t, float>(
+      {SparseData({40, 3, 9}, gpus + 1, RowPattern::kUniform, 2, 1)}, "shared GPU");
+}
+
+TEST(SparseBaselines, TheDenseWayCountsRowsIn32Bits) {
+  backend::prepare();
+  run_ranks(1, [](Rank& rank) {
+    EXPECT_THROW((DenseAllReduce<std::int64_t, __half>(rank, {std::int64_t{1} << 31, 0, 1})),
+                 std::invalid_argument);
+  });
+}
+
+// ---- Coalesce
+// ------------------------------------------------------------------------------------------------
+
+template <SparseIndex Index, Floating T>
+void expect_coalesced(const SparseData& data, SparseValues kind, const std::string& what) {
+  run_ranks(1, [&](Rank& rank) {
+    Coalesce<Index, T> coalesce(rank, data.shape());
+    const DeviceGradient<Index, T> gradient(rank, data, kind);
+    const auto rows = coalesce.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
+    rank.synchronize(rank.stream());
+    EXPECT_FALSE(coalesce.bad_index());
+    const std::vector<Index> indices = on_host(rows.indices, rows.count);
+    const std::vector<T> values = on_host(rows.values, rows.count * data.shape().features);
+    EXPECT_EQ((data.local_difference<Index, T>(0, kind, std::span<const Index>(indices),
+                                               std::span<const T>(values))),
+              "")
+        << what;
+  });
+}
+
+TEST(Coalesce, IsRightOnAllDistributions) {
+  backend::prepare();
+  for_distributions(1, [](const Distribution& distribution, const SparseData& data) {
+    expect_coalesced<std::int32_t, float>(data, SparseValues::kExact, distribution.name);
+    expect_coalesced<std::int64_t, __half>(data, SparseValues::kReal, distribution.name);
+  });
+}
+
+TEST(Coalesce, IsRightOnRandomGradients) {
+  backend::prepare();
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    expect_coalesced<std::int64_t, float>(random_gradient(1, seed, 300), SparseValues::kExact,
+                                          "seed " + std::to_string(seed));
+  }
+}
+
+TEST(Coalesce, AddsInTheOrderOfTheEntries) {
+  backend::prepare();
+  const auto found = sum_of<HostAllReduce>({3, 1, 1}, {{1, 2, 1, 1, 1}}, {{1e8F, 5, 1, -1e8F, 1}});
+  EXPECT_EQ(found.values, (std::vector<float>{1, 5}));
+}
+
+TEST(Coalesce, RoundsA16BitSumOnce) {
+  backend::prepare();
+  // 2048 + 1 + 1: 2050 if it is rounded in the end, 2048 if after each addition.
+  const auto found = sum_of<HostAllReduce, __half>({3, 1, 1}, {{1, 1, 1}}, {{2048, 1, 1}});
+  ASSERT_EQ(found.values.size(), 1U);
+  EXPECT_EQ(value_of(found.values[0]), 2050);
+}
+
+// All bits that row numbers below V can have, and V itself: so that a sort looks at enough of them.
+TEST(Coalesce, RowBits) {
+  EXPECT_EQ(row_bits(1), 1);
+  EXPECT_EQ(row_bits(2), 2);
+  EXPECT_EQ(row_bits(3), 2);
+  EXPECT_EQ(row_bits(4), 3);
+  EXPECT_EQ(row_bits(5'000'000), 23);
+  EXPECT_EQ(row_bits((std::int64_t{1} << 31) + 7), 32);
+}
+
+// ---- The two transports
+// --------------------------------------------------------------------------------------
+
+template <template <Floating> class Transport, Floating T>
+void expect_transported(int ranks, std::int64_t elements) {
+  run_ranks(ranks, [&](Rank& rank) {
+    std::vector<T> values;
+    for (std::int64_t i = 0; i < elements; ++i)
+      values.push_back(from_float<T>(transport_value(i, rank.id())));
+    const DeviceBuffer<T> in(rank.device(), values.size()), out(rank.device(), values.size());
+    CUDA_CHECK(cudaMemcpy(in.data(), values.data(), in.bytes(), cudaMemcpyHostToDevice));
+    Transport<T> transport(rank, elements);
+    for (int call = 0; call < 3; ++call) {
+      CUDA_CHECK(cudaMemset(out.data(), 0xFF, out.bytes()));
+      CUDA_CHECK(cudaDeviceSynchronize());
+      transport.run(in.data(), out.data(), rank.stream());
+      rank.synchronize(rank.stream());
+      const std::vector<T> found = on_host(out.data(), elements);
+      for (std::int64_t i = 0; i < elements; ++i)
+        ASSERT_EQ(value_of(found[static_cast<std::size_t>(i)]), transport_sum(i, ranks)) << i;
+    }
+  });
+}
+
+TEST_P(OnRanks, TransportsAddUp) {
+  for (const std::int64_t elements : {1, 7, 1000}) {
+    expect_transported<NcclTransport, float>(GetParam(), elements);
+    expect_transported<HostTransport, float>(GetParam(), elements);
+    expect_transported<NcclTransport, __nv_bfloat16>(GetParam(), elements);
+    expect_transported<HostTransport, __nv_bfloat16>(GetParam(), elements);
+  }
+}
+
+TEST(Topology, NamesEachOtherGpuAtMostOnce) {
+  backend::prepare();
+  int gpus = 0;
+  CUDA_CHECK(cudaGetDeviceCount(&gpus));
+  const std::vector<GpuLinks> all = topology(gpus);
+  ASSERT_EQ(all.size(), static_cast<std::size_t>(gpus));
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    const std::vector<int>& reaches = all[static_cast<std::size_t>(gpu)].reaches;
+    EXPECT_EQ(std::set<int>(reaches.begin(), reaches.end()).size(), reaches.size());
+    for (const int peer : reaches) EXPECT_NE(peer, gpu);
+    EXPECT_FALSE(all[static_cast<std::size_t>(gpu)].place.bus_id.empty());
+    EXPECT_FALSE(all[static_cast<std::size_t>(gpu)].place.numa_node.empty());
+  }
+}
+
+TEST(Topology, SettingsOfNcclAreNamed) {
+  unsetenv("NCCL_P2P_DISABLE");
+  EXPECT_EQ(transport_settings().find("NCCL_P2P_DISABLE"), std::string::npos);
+  setenv("NCCL_P2P_DISABLE", "1", 1);
+  EXPECT_NE(transport_settings().find("NCCL_P2P_DISABLE=1"), std::string::npos);
+  unsetenv("NCCL_P2P_DISABLE");
+}
+
+}  // namespace
+}  // namespace overlap

@@ -1,0 +1,201 @@
+// Chapter 08 on virtual GPUs: right in any order of events, moving just the bytes of its cost cards, and with
+// the order of times that the chapter tells of.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "08_sparse_baselines/dense_all_reduce.cuh"
+#include "08_sparse_baselines/host_all_reduce.cuh"
+#include "08_sparse_baselines/transport.cuh"
+#include "overlap/timing.hpp"
+#include "sparse_run.hpp"
+#include "vgpu/control.hpp"
+
+namespace overlap {
+namespace {
+
+using Dense = DenseAllReduce<std::int32_t, float>;
+using Host = HostAllReduce<std::int32_t, float>;
+
+class OnVirtualGpus : public testing::Test {
+ protected:
+  void SetUp() override { vgpu::reset(); }
+  void TearDown() override { vgpu::reset(); }
+};
+
+SparseData gradients(int ranks, std::uint64_t seed = 1) {
+  return SparseData({50, 3, 14}, ranks, RowPattern::kUniform, 5, seed);
+}
+
+TEST_F(OnVirtualGpus, AreRightInManySchedules) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    for (const int ranks : {2, 3, 8}) {
+      vgpu::reset();
+      vgpu::use_schedule(seed);
+      const std::vector<SparseData> calls = {gradients(ranks, seed), gradients(ranks, seed + 100)};
+      expect_sums<DenseAllReduce, std::int32_t, float>(calls, "schedule " + std::to_string(seed));
+      expect_sums<HostAllReduce, std::int32_t, float>(calls, "schedule " + std::to_string(seed));
+    }
+  }
+}
+
+TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
+  const auto hash = [](std::uint64_t seed) {
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    expect_sums<HostAllReduce, std::int32_t, float>({gradients(4)}, "host");
+    return vgpu::schedule_hash();
+  };
+  EXPECT_EQ(hash(17), hash(17));
+  EXPECT_NE(hash(17), hash(18));
+}
+
+/// Bytes between all pairs of GPUs, and to and from the host, by [from + 1][to + 1].
+std::vector<std::vector<std::int64_t>> bytes_now(int ranks) {
+  std::vector<std::vector<std::int64_t>> all;
+  for (int from = vgpu::kHost; from < ranks; ++from) {
+    all.emplace_back();
+    for (int to = vgpu::kHost; to < ranks; ++to)
+      all.back().push_back(static_cast<std::int64_t>(vgpu::traffic(from, to).bytes));
+  }
+  return all;
+}
+
+/// What one call moves, without the constructor's and the data's.
+template <typename Algorithm>
+std::vector<std::vector<std::int64_t>> bytes_of_a_call(const SparseData& data) {
+  std::vector<std::vector<std::int64_t>> moved;
+  run_ranks(data.ranks(), [&](Rank& rank) {
+    Algorithm algorithm(rank, data.shape());
+    const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
+    rank.barrier();
+    const auto before = bytes_now(rank.size());
+    rank.barrier();
+    algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
+    rank.synchronize(rank.stream());
+    rank.barrier();
+    if (rank.id() != 0) return;
+    moved = bytes_now(rank.size());
+    for (std::size_t from = 0; from < moved.size(); ++from) {
+      for (std::size_t to = 0; to < moved.size(); ++to) moved[from][to] -= before[from][to];
+    }
+  });
+  return moved;
+}
+
+TEST_F(OnVirtualGpus, TheDenseWayMovesTheBytesOfItsCostCard) {
+  for (const int ranks : {1, 2, 4, 8}) {
+    vgpu::reset();
+    const SparseData data({64, 6, 9}, ranks, RowPattern::kZipf, 3,
+                          1);  // so many elements that P divides them
+    const auto moved = bytes_of_a_call<Dense>(data);
+    const DenseAllReduceCost cost = Dense::cost(data.shape(), ranks);
+    EXPECT_EQ(cost.memory_bytes, 64 * 6 * 4);
+    for (int from = 0; from < ranks; ++from) {
+      for (int to = 0; to < ranks; ++to) {
+        if (to == from) continue;
+        const bool is_link = to == (from + 1) % ranks;
+        EXPECT_EQ(moved[static_cast<std::size_t>(from + 1)][static_cast<std::size_t>(to + 1)],
+                  is_link ? cost.bytes_out : 0)
+            << from << " to " << to << " of " << ranks;
+      }
+    }
+  }
+}
+
+TEST_F(OnVirtualGpus, TheHostWayMovesTheBytesOfItsCostCard) {
+  for (const int ranks : {1, 2, 3, 8}) {
+    vgpu::reset();
+    const SparseData data({90, 6, 9}, ranks, RowPattern::kZipf, 3, 1);
+    const auto moved = bytes_of_a_call<Host>(data);
+    const HostAllReduceCost cost =
+        Host::cost(data.shape(), ranks, 9, static_cast<std::int64_t>(data.global_rows().size()));
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto gpu = static_cast<std::size_t>(rank + 1);
+      EXPECT_EQ(moved[gpu][0], cost.bytes_to_host) << rank << " of " << ranks;
+      EXPECT_EQ(moved[0][gpu], cost.bytes_to_gpu) << rank << " of " << ranks;
+      for (int peer = 0; peer < ranks; ++peer) {
+        if (peer == rank) continue;
+        EXPECT_EQ(moved[gpu][static_cast<std::size_t>(peer + 1)], 0) << rank << " to " << peer;
+      }
+    }
+  }
+}
+
+/// Modelled milliseconds of the second call, from a barrier to the last rank's end.
+template <typename Algorithm>
+double milliseconds_of(const SparseData& data) {
+  vgpu::reset();
+  double result = 0;
+  run_ranks(data.ranks(), [&](Rank& rank) {
+    Algorithm algorithm(rank, data.shape());
+    const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kReal);
+    double ms = 0;
+    for (int call = 0; call < 2; ++call) {
+      rank.barrier();
+      const HostTimer timer;
+      algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
+      rank.synchronize(rank.stream());
+      ms = timer.milliseconds();
+    }
+    const std::vector<double> all = rank.exchange(ms);
+    if (rank.id() == 0) result = *std::max_element(all.begin(), all.end());
+  });
+  return result;
+}
+
+TEST_F(OnVirtualGpus, TheDenseWayIsFasterThanTheHostWhereRowsAreMany) {
+  const SparseData many({1000, 32, 60}, 4, RowPattern::kUniform, 6, 1);
+  EXPECT_LT(milliseconds_of<Dense>(many), milliseconds_of<Host>(many));
+}
+
+// What the dense way costs does not depend on the rows; the host's time does.
+TEST_F(OnVirtualGpus, TheHostIsFasterThanTheDenseWayWhereRowsAreFew) {
+  const SparseData few({20000, 32, 2}, 4, RowPattern::kUniform, 0, 1);
+  EXPECT_LT(milliseconds_of<Host>(few), milliseconds_of<Dense>(few));
+}
+
+TEST_F(OnVirtualGpus, TheAddsOfTheHostTakeAsLongAsItsMemory) {
+  const std::int64_t kEntries = 50;
+  const SparseData data({1000, 64, kEntries}, 4, RowPattern::kDisjoint, 0, 1);
+  double add_ms = 0;  // of the slowest rank
+  run_ranks(4, [&](Rank& rank) {
+    Host host(rank, data.shape());
+    expect_sum<std::int32_t, float>(rank, host, data, "host");
+    double own = 0;
+    for (const Phase& phase : host.phases()) own += phase.name == "add" ? phase.ms : 0;
+    const std::vector<double> all = rank.exchange(own);
+    if (rank.id() == 0) add_ms = *std::max_element(all.begin(), all.end());
+  });
+  // 3 GB/s for all four ranks together (machines/small.json).
+  const auto bytes = static_cast<double>(Host::cost(data.shape(), 4, kEntries, 4 * kEntries).bytes_added);
+  EXPECT_GT(add_ms, 4 * bytes / 3e6);
+  EXPECT_LT(add_ms, 4.1 * bytes / 3e6);
+}
+
+// ---- The modelled host
+// -----------------------------------------------------------------------------------------
+
+TEST_F(OnVirtualGpus, HostWorkTakesTheTimeOfTheHostsMemory) {
+  const double before = vgpu::host_time_ms();
+  vgpu::host_work(3'000'000);  // at 3 GB/s
+  EXPECT_NEAR(vgpu::host_time_ms() - before, 1, 1e-9);
+  vgpu::host_work(0);
+  EXPECT_NEAR(vgpu::host_time_ms() - before, 1, 1e-9);
+}
+
+TEST_F(OnVirtualGpus, HostThreadsShareTheHostsMemory) {
+  std::vector<double> ends(4);
+  vgpu::run_host_threads(4, [&](int thread) {
+    vgpu::host_work(3'000'000);
+    ends[static_cast<std::size_t>(thread)] = vgpu::host_time_ms();
+  });
+  std::sort(ends.begin(), ends.end());
+  for (std::size_t i = 1; i < ends.size(); ++i) EXPECT_NEAR(ends[i] - ends[i - 1], 1, 1e-9);
+}
+
+}  // namespace
+}  // namespace overlap

@@ -1,0 +1,158 @@
+// Chapter 12 on any GPUs: version 4 is right for every distribution of rows, and refuses a matrix that is too
+// large.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
+#include "overlap/backend.hpp"
+#include "sparse_search_tests.hpp"
+#include "sparse_version_tests.hpp"
+
+namespace overlap {
+namespace {
+
+class OnRanks : public testing::TestWithParam<int> {
+ protected:
+  static void SetUpTestSuite() { backend::prepare(); }
+  void SetUp() override {
+    if (!enough_gpus(GetParam())) GTEST_SKIP() << "NCCL wants " << GetParam() << " GPUs";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(BroadcastEq, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
+TEST_P(OnRanks, IsRightOnEveryDistribution) {
+  expect_right_on_distributions<BroadcastEqAllReduce, std::int32_t, float>(GetParam());
+}
+
+TEST_P(OnRanks, IsRightInEveryType) {
+  expect_right_on_distributions<BroadcastEqAllReduce, std::int64_t, __half>(GetParam());
+  expect_right_with_any_features<BroadcastEqAllReduce, std::int64_t, __nv_bfloat16>(GetParam());
+}
+
+TEST_P(OnRanks, IsRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
+  const std::uint64_t seed = 20261122 + 1000 * static_cast<std::uint64_t>(GetParam());
+  expect_right_on_random_gradients<BroadcastEqAllReduce, std::int32_t, float>(GetParam(), seed, 20);
+  expect_right_on_random_gradients<BroadcastEqAllReduce, std::int64_t, __half>(GetParam(), seed + 20, 20);
+}
+
+TEST_P(OnRanks, IsRightWithAnyFeatures) {
+  expect_right_with_any_features<BroadcastEqAllReduce, std::int32_t, float>(GetParam());
+}
+
+TEST_P(OnRanks, IsRightAroundPacksAndStrips) {
+  expect_right_with_sizes_around<BroadcastEqAllReduce, std::int32_t, float>(GetParam(), kFlagsOfPack);
+  expect_right_with_sizes_around<BroadcastEqAllReduce, std::int32_t, float>(GetParam(), kRowsOfStrip);
+}
+
+TEST_P(OnRanks, IsRightCallAfterCall) {
+  expect_right_call_after_call<BroadcastEqAllReduce, std::int32_t, float>(GetParam());
+  expect_right_call_after_call<BroadcastEqAllReduce, std::int64_t, __half>(GetParam());
+}
+
+TEST_P(OnRanks, CarriesSpecialValues) {
+  expect_special_values<BroadcastEqAllReduce, std::int32_t>(GetParam());
+}
+
+TEST_P(OnRanks, HasTheSameBitsInEachCall) {
+  expect_same_bits_in_each_call<BroadcastEqAllReduce>(GetParam(), 3);
+}
+
+TEST_P(OnRanks, RefusesBadIndices) {
+  expect_bad_indices_refused<BroadcastEqAllReduce, std::int64_t>(GetParam());
+}
+
+TEST_P(OnRanks, WaitsAsOftenAsItsCostCardSays) {
+  expect_host_waits_of_the_cost_card<BroadcastEqAllReduce>(GetParam());
+}
+
+// 20 rows of 20 bytes, each padded to 32.
+TEST_P(OnRanks, TheBudgetIsEnoughToTheLastByte) {
+  const SparseShape shape{100, 3, 20};
+  const SparseData right(shape, Entries(static_cast<std::size_t>(GetParam()), stride(0, 2, 20)), 1);
+  run_ranks(GetParam(), [&](Rank& rank) {
+    BroadcastEqAllReduce<std::int32_t, float> algorithm(rank, shape, 20 * 32);
+    expect_sum<std::int32_t, float>(rank, algorithm, right, "the budget is just enough");
+  });
+}
+
+// One row more, on one rank only; and the budget is another one on each rank.
+TEST_P(OnRanks, AboveTheSmallestBudgetAllRanksRefuse) {
+  const SparseShape shape{100, 3, 21};
+  const SparseData right(shape, Entries(static_cast<std::size_t>(GetParam()), stride(0, 2, 20)), 1);
+  run_ranks(GetParam(), [&](Rank& rank) {
+    const bool is_last = rank.id() + 1 == rank.size();
+    BroadcastEqAllReduce<std::int32_t, float> algorithm(rank, shape,
+                                                        is_last ? 20 * 32 : std::int64_t{1} << 40);
+    EXPECT_EQ(algorithm.budget(), 20 * 32);
+    expect_refused<std::int32_t, float>(rank, algorithm, shape, stride(0, 1, rank.id() == 0 ? 21 : 20),
+                                        "the matrix of 21 x 21 bytes takes 1 MiB, and its budget is 0 MiB",
+                                        right);
+  });
+}
+
+TEST_P(OnRanks, WithoutABudgetHalfOfTheFreeMemoryIsIt) {
+  run_ranks(GetParam(), [&](Rank& rank) {
+    std::size_t free = 0, total = 0;
+    const BroadcastEqAllReduce<std::int32_t, float> algorithm(rank, {100, 3, 20});
+    CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    EXPECT_GT(algorithm.budget(), 0);
+    EXPECT_LE(algorithm.budget(), static_cast<std::int64_t>(total / 2));
+    EXPECT_EQ(algorithm.budget(), rank.exchange(algorithm.budget()).front());
+    rank.barrier();
+  });
+}
+
+// ---- The search alone -------------------------------------------------------------------------------------
+
+// By grids of at most so many blocks; the matrix is full of flags before.
+template <SparseIndex Index>
+void find(Rank& rank, const Index* local, std::int64_t local_count, const Index* global,
+          std::int64_t global_count, std::int32_t* positions, cudaStream_t stream, std::int64_t most_blocks) {
+  const auto bytes = static_cast<std::size_t>(matrix_bytes(local_count, global_count));
+  const DeviceBuffer<FlagPack> matrix(rank.device(), bytes / sizeof(FlagPack));
+  if (bytes > 0) CUDA_CHECK(cudaMemset(matrix.data(), 1, bytes));
+  CUDA_CHECK(cudaDeviceSynchronize());
+  find_by_matrix(local, local_count, global, global_count, matrix.data(), positions, stream, most_blocks);
+  rank.synchronize(stream);  // the matrix is gone next
+}
+
+class MatrixSearch : public testing::TestWithParam<std::int64_t> {
+ protected:
+  static void SetUpTestSuite() { backend::prepare(); }
+};
+INSTANTIATE_TEST_SUITE_P(BroadcastEq, MatrixSearch, testing::Values(1, 3, kMostBlocks));
+
+// A row without a true entry is not the row 0 of an argmax.
+TEST_P(MatrixSearch, FindsEachRowThatIsThereAndNoOther) {
+  expect_all_places(kFlagsOfPack,
+                    [](Rank& rank, auto... arguments) { find(rank, arguments..., GetParam()); });
+}
+
+TEST(MatrixBytes, AreCountedInSixtyFourBits) {
+  EXPECT_EQ(matrix_bytes(50'000, 386'277), std::int64_t{50'000} * 386'288);  // to a multiple of 16
+  EXPECT_EQ(matrix_bytes(1, 1), 16);
+  EXPECT_EQ(matrix_bytes(3, 16), 48);
+  EXPECT_EQ(matrix_bytes(3, 17), 96);
+  EXPECT_EQ(matrix_bytes(0, 17), 0);
+}
+
+TEST(BroadcastEqCost, IsThePagesCostCard) {
+  const SparseCost cost = BroadcastEqAllReduce<std::int32_t, float>::cost(
+      {.ranks = 2, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 99'500});
+  EXPECT_EQ(cost.comparisons, 4'975'000'000);
+  EXPECT_EQ(cost.launches, 2);
+  EXPECT_EQ(cost.extra_bytes, 50'000 * std::int64_t{99'504});
+  EXPECT_EQ(cost.host_waits, 3);
+  const SparseCost none = BroadcastEqAllReduce<std::int32_t, float>::cost(
+      {.ranks = 2, .rank = 1, .features = 2048, .local = 0, .most = 50'000, .global = 50'000});
+  EXPECT_EQ(none.comparisons, 0);
+  EXPECT_EQ(none.launches, 0);
+  EXPECT_EQ(none.extra_bytes, 0);
+}
+
+}  // namespace
+}  // namespace overlap

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Tests of the program 08_sparse_baselines, and of the options that all chapters on sparse gradients have."""
+import json
+import os
+from typing import Dict
+
+import program_test_case
+from program_test_case import ProgramTestCase
+
+SMALL = ("--rows", "97", "--features", "5", "--entries", "11", "--duplicates", "4", "--iterations", "1", "--warmup", "0")
+VARIANTS = ["dense_nccl", "host_gloo", "transport", "through_host"]
+
+
+class CommandLineTest(ProgramTestCase):
+    def test_help_and_list(self) -> None:
+        text = self.call("--help").stdout
+        for option in ("--rows", "--features", "--entries", "--duplicates", "--pattern", "--index"):
+            self.assertIn(option, text)
+        self.assertNotIn("--m ", text)
+        self.assertEqual(self.call("--list").stdout.split(), VARIANTS)
+
+    def test_bad_options(self) -> None:
+        self.assert_refused({("--type", "int32"): "--type: 'int32' is not a type of this chapter",
+                             ("--only", "nccl"): "--only: 'nccl'",
+                             ("--m", "5"): "--m: unknown option",
+                             ("--rows", "0"): "--rows: 0 is not between 1",
+                             ("--features", "0"): "--features: 0 is not between 1",
+                             ("--entries", "-1"): "--entries: -1 is not between 0",
+                             ("--pattern", "dense"): "--pattern: 'dense' is not known",
+                             ("--index", "int16"): "--index: 'int16' is not known",
+                             ("--index", "int32", "--rows", "3000000000"): "--index: int32 cannot number so many --rows",
+                             ("--entries", "0", "--duplicates", "1"): "--duplicates: there is no row to repeat",
+                             ("--rows", "10", "--entries", "11"): "--entries: 11 different rows are wanted of a table of 10",
+                             ("--rows", "10", "--entries", "4", "--gpus", "3", "--pattern", "disjoint"):
+                                 "--entries: 12 different rows are wanted of a table of 10",
+                             ("--gpus", "17"): "--gpus: 17 is not between 1 and 16"})
+
+
+class RunTest(ProgramTestCase):
+    def test_ranks_types_and_patterns(self) -> None:
+        for arguments in [("--gpus", gpus) for gpus in "12348"] + \
+                [("--gpus", "3", "--type", kind) for kind in ("f16", "bf16")] + \
+                [("--gpus", "3", "--index", "int64", "--pattern", pattern) for pattern in ("zipf", "identical", "disjoint")]:
+            with self.subTest(arguments):
+                text = self.call_right(*arguments, *SMALL).stdout
+                self.assertIn("rows of 5 elements are right: dense_nccl, host_gloo\n", text)
+                self.assertIn("every element is right\n", text)
+
+    def test_no_rows_at_all(self) -> None:
+        self.assertIn("all 0 rows of 5 elements are right",
+                      self.call_right("--gpus", "3", *SMALL[:4], "--entries", "0", "--duplicates", "0").stdout)
+
+    def test_rows_that_cancel(self) -> None:
+        # One feature of small integers: some rows add up to 0, and the dense way leaves just these out.
+        self.call_right("--gpus", "8", "--rows", "60", "--features", "1", "--entries", "40", "--type", "bf16",
+                        "--duplicates", "9", "--only", "dense_nccl,host_gloo")
+
+    def test_the_sizes_of_a_gradient_are_printed(self) -> None:
+        text = self.call_right("--gpus", "2", *SMALL, "--pattern", "identical").stdout
+        self.assertIn("15 entries on rank 0, N = 22 rows of single ranks, G = 11 different ones, d = N / G = 2.000", text)
+
+    def test_wrong_result(self) -> None:
+        for variant in VARIANTS:
+            self.assert_fails(1, ("--corrupt", *SMALL, "--gpus", "2", "--only", variant, "--json", "new.json"),
+                              rf"wrong result.*{variant}.*row")
+
+    def test_more_ranks_than_gpus(self) -> None:
+        machine = self.machine(gpus=2)
+        shared = ("--machine", machine, "--gpus", "3", *SMALL)
+        for only in ("dense_nccl", "transport"):
+            self.assert_fails(77, (*shared, "--only", only),
+                              "skipped: rank 0: NCCL wants a GPU for each rank, and all ranks share one here")
+        text = self.call_right(*shared).stdout  # the host needs no NCCL
+        self.assertRegex(text, r"(?m)^dense_nccl is left out: NCCL wants a GPU for each rank")
+        self.assertRegex(text, r"(?m)^transport is left out: NCCL wants a GPU for each rank")
+        self.assertIn("elements are right: host_gloo\n", text)
+
+    def test_a_table_that_does_not_fit(self) -> None:
+        self.assert_fails(2, ("--rows", "2000000", "--features", "2048", "--entries", "1", "--duplicates", "0", "--gpus", "2",
+                              "--only", "dense_nccl"), "not enough free memory")
+
+    def test_json(self) -> None:
+        self.call_right(*SMALL, "--gpus", "2", "--json", "report.json")
+        report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
+        self.assertEqual((report["chapter"], report["options"]["gpus"]), ("08_sparse_baselines", 2))
+        self.assertEqual((report["options"]["rows"], report["options"]["features"], report["options"]["entries"]), (97, 5, 11))
+        results = {result["variant"]: result for result in report["results"]}
+        self.assertEqual(list(results), VARIANTS)
+        self.assertEqual(results["dense_nccl"]["rows_of_ranks"], 22)
+        for variant in ("transport", "through_host"):
+            result = results[variant]
+            self.assertEqual((result["section"], result["settings"], result["bytes"]), ("transport", "default", 97 * 5 * 4))
+            self.assertAlmostEqual(result["bus_gb_per_s"], result["algorithm_gb_per_s"], places=9)  # 2 (2 - 1) / 2 = 1
+
+
+class TransportTest(ProgramTestCase):
+    """The same buffer by both ways, on two machines."""
+
+    def bus(self, machine: str) -> Dict[str, float]:
+        if self.backend != "virtual":
+            self.skipTest("machine descriptions are for virtual GPUs")
+        self.call_right("--machine", machine, "--gpus", "4", "--rows", "4096", "--features", "64", "--entries", "1",
+                        "--duplicates", "0", "--only", "transport,through_host", "--json", "report.json")
+        report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
+        return {result["variant"]: result["bus_gb_per_s"] for result in report["results"]}
+
+    def test_links_are_faster_than_the_host_and_nvlink_than_pcie(self) -> None:
+        nvlink, pcie = self.bus("h100-nvlink"), self.bus("h100-pcie")
+        self.assertGreater(nvlink["transport"], nvlink["through_host"])
+        self.assertGreater(nvlink["transport"], pcie["transport"])
+
+    def test_settings_are_named(self) -> None:
+        if self.backend != "virtual":
+            self.skipTest("real NCCL has other settings, too")
+        result = self.call("--gpus", "2", *SMALL, "--only", "transport", env={**os.environ, "NCCL_P2P_DISABLE": "1"})
+        self.assertIn("NCCL's settings: NCCL_P2P_DISABLE=1\n", result.stdout)
+        self.assertRegex(result.stdout, r"(?m)^ *0 +unknown +unknown +GPU 1$")
+
+
+if __name__ == "__main__":
+    program_test_case.main()

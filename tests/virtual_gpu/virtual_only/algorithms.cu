@@ -1,0 +1,270 @@
+// CUB on virtual GPUs beyond its documentation: which calls are refused and why, what wrong programs see, and
+// the model.
+#include <thrust/iterator/counting_iterator.h>
+
+#include <algorithm>
+#include <cub/cub.cuh>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "virtual_test.hpp"
+
+namespace virtual_only {
+namespace {
+
+constexpr int kCount = 1000;
+
+/// Temporary storage, and memory for kCount items.
+class AlgorithmsTest : public VirtualTest {
+ protected:
+  void SetUp() override {
+    VirtualTest::SetUp();
+    in = device_ints(1);
+    out = device_ints(7);
+    require(cudaMalloc(&storage, bytes));
+  }
+  static int* device_ints(int value, int count = kCount) {
+    const std::vector<int> values(static_cast<std::size_t>(count), value);
+    int* memory = nullptr;
+    require(cudaMalloc(&memory, values.size() * sizeof(int)));
+    require(cudaMemcpy(memory, values.data(), values.size() * sizeof(int), cudaMemcpyHostToDevice));
+    return memory;
+  }
+  static std::vector<int> ints(const int* memory, int count = kCount) {
+    std::vector<int> values(static_cast<std::size_t>(count));
+    require(cudaMemcpy(values.data(), memory, values.size() * sizeof(int), cudaMemcpyDeviceToHost));
+    return values;
+  }
+  /// The first sums of `value`.
+  static std::vector<int> multiples(int value) {
+    std::vector<int> values;
+    for (int i = 1; i <= kCount; ++i) values.push_back(i * value);
+    return values;
+  }
+  cudaError_t scan(const int* from, int* to, cudaStream_t stream = nullptr) {
+    return cub::DeviceScan::InclusiveSum(storage, bytes, from, to, kCount, stream);
+  }
+  std::size_t bytes = 8192;
+  void* storage = nullptr;
+  int *in = nullptr, *out = nullptr;
+};
+
+// ---- calls that are refused -----------------------------------------------------------------------------
+
+TEST_F(AlgorithmsTest, WrongSizes) {
+  expect_failure(cub::DeviceScan::InclusiveSum(storage, bytes, in, out, -3), cudaErrorInvalidValue,
+                 {"cub::DeviceScan::InclusiveSum: num_items is -3"});
+  std::size_t little = 255;
+  expect_failure(cub::DeviceScan::InclusiveSum(storage, little, in, out, kCount), cudaErrorInvalidValue,
+                 {"255 bytes of temporary storage, it needs 512"});
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // only CUB's own answer
+  CUDA_OK(cudaDeviceSynchronize());
+  EXPECT_EQ(ints(out), std::vector<int>(kCount, 7));
+}
+
+TEST_F(AlgorithmsTest, WrongBits) {
+  for (const auto& [begin, end] : {std::pair{-1, 8}, {0, 33}, {9, 8}}) {
+    expect_failure(cub::DeviceRadixSort::SortKeys(storage, bytes, in, out, kCount, begin, end),
+                   cudaErrorInvalidValue, {"cub::DeviceRadixSort::SortKeys: begin_bit and end_bit"});
+  }
+}
+
+TEST_F(AlgorithmsTest, ASortIsNotInPlace) {
+  expect_failure(cub::DeviceRadixSort::SortKeys(storage, bytes, in, in + kCount / 2, kCount),
+                 cudaErrorInvalidValue, {"the inputs overlap the outputs"});
+}
+
+TEST_F(AlgorithmsTest, AStreamOfAnotherGpu) {
+  const cudaStream_t stream = new_stream();
+  require(cudaSetDevice(1));
+  expect_failure(scan(in, out, stream), cudaErrorInvalidResourceHandle, {"GPU 1", "gpu0/stream1"});
+}
+
+TEST_F(AlgorithmsTest, AFreedStream) {
+  const cudaStream_t stream = new_stream();
+  require(cudaStreamDestroy(stream));
+  expect_failure(scan(in, out, stream), cudaErrorInvalidResourceHandle, {"this stream does not exist"});
+}
+
+TEST_F(AlgorithmsTest, InputsThatEndTooEarly) {
+  CUDA_OK(scan(in + 100, out));
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
+                 {"cub::DeviceScan::InclusiveSum of 1000 items in gpu0/stream0 (default): d_in has ",
+                  "beyond its memory"});
+}
+
+TEST_F(AlgorithmsTest, OutputsOnTheHost) {
+  std::vector<int> host(kCount);
+  CUDA_OK(scan(in, host.data()));
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress, {"InclusiveSum of 1000", "d_out lies"});
+}
+
+TEST_F(AlgorithmsTest, MemoryOfAPeerWithoutAccess) {
+  require(cudaSetDevice(1));
+  int* other = device_ints(1);
+  require(cudaSetDevice(0));
+  CUDA_OK(scan(other, out));
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
+                 {"d_in lies on GPU 1, to which GPU 0 has no access"});
+}
+
+TEST_F(AlgorithmsTest, MemoryOfAPeerWithAccess) {
+  require(cudaSetDevice(1));
+  int* other = device_ints(2);
+  require(cudaSetDevice(0));
+  require(cudaDeviceEnablePeerAccess(1, 0));
+  CUDA_OK(scan(other, out));
+  EXPECT_EQ(ints(out), multiples(2));
+}
+
+TEST_F(AlgorithmsTest, TemporaryStorageOnTheHost) {
+  std::vector<char> host(bytes);
+  CUDA_OK(cub::DeviceScan::InclusiveSum(host.data(), bytes, in, out, kCount));
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress, {"d_temp_storage lies"});
+}
+
+// Its owner does not wait for other GPUs' work (api_memory.cpp).
+TEST_F(AlgorithmsTest, FreeUnderAPendingAlgorithmIsRefused) {
+  for (int argument = 0; argument < 3; ++argument) {
+    vgpu::reset();
+    int* memory[3] = {device_ints(1), device_ints(1), device_ints(1, 2048)};
+    require(cudaSetDevice(1));
+    memory[argument] = device_ints(1, 2048);
+    require(cudaSetDevice(0));
+    require(cudaDeviceEnablePeerAccess(1, 0));
+    CUDA_OK(cub::DeviceScan::InclusiveSum(memory[2], bytes, memory[0], memory[1], kCount));
+    require(cudaSetDevice(1));
+    expect_failure(cudaFree(memory[argument]), cudaErrorIllegalAddress,
+                   {"freed under a pending operation", "cub::DeviceScan::InclusiveSum of 1000 items"});
+  }
+}
+
+// ---- programs that forget to wait -----------------------------------------------------------------------
+
+/// In the order of time, on two streams. A scan takes from 2 to more than 4 us, the other stream comes at 3
+/// us.
+class UnorderedAlgorithmsTest : public AlgorithmsTest {
+ protected:
+  void SetUp() override {
+    AlgorithmsTest::SetUp();
+    first = new_stream();
+    second = new_stream();
+    other = device_ints(0, 300'000);
+    CUDA_OK(scan(in, out, first));
+  }
+  std::vector<int> result() {
+    require(cudaDeviceSynchronize());
+    return ints(out);
+  }
+  cudaStream_t first = nullptr, second = nullptr;
+  int* other = nullptr;
+};
+
+TEST_F(UnorderedAlgorithmsTest, ResultsAreNotThereBeforeTheEnd) {
+  int* early = nullptr;
+  require(cudaMallocHost(&early, kCount * sizeof(int)));
+  require(cudaMemcpyAsync(early, out, kCount * sizeof(int), cudaMemcpyDeviceToHost, second));
+  EXPECT_EQ(result(), multiples(1));
+  for (int i = 0; i < kCount; ++i) ASSERT_EQ(early[i], 7) << i;
+}
+
+TEST_F(UnorderedAlgorithmsTest, InputsThatChangeMeanwhileSpoilTheResult) {
+  require(cudaMemcpyAsync(other, other + 150'000, 600'000, cudaMemcpyDeviceToDevice, second));  // 3 us
+  require(cudaMemsetAsync(in, 0, kCount * sizeof(int), second));
+  std::vector<int> expected = multiples(1);
+  std::fill(expected.begin() + kCount / 2, expected.end(), kCount / 2);
+  EXPECT_EQ(result(), expected);
+}
+
+TEST_F(UnorderedAlgorithmsTest, SharedTemporaryStorageSpoilsTheResult) {
+  CUDA_OK(scan(in, other, second));
+  EXPECT_EQ(result(), std::vector<int>(kCount, -1));
+  EXPECT_EQ(ints(other), multiples(1));
+}
+
+// ---- sorts of all types, in random schedules ------------------------------------------------------------
+
+template <class Key>
+void sort_at_random(unsigned int seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Key> keys;
+  for (int i = 0; i < kCount; ++i) keys.push_back(static_cast<Key>(random()));
+  Key *in = nullptr, *out = nullptr;
+  void* storage = nullptr;
+  std::size_t bytes = 0;
+  require(cub::DeviceRadixSort::SortKeys(nullptr, bytes, in, out, kCount));
+  require(cudaMalloc(&storage, bytes));
+  require(cudaMalloc(&in, kCount * sizeof(Key)));
+  require(cudaMalloc(&out, kCount * sizeof(Key)));
+  require(cudaMemcpy(in, keys.data(), kCount * sizeof(Key), cudaMemcpyHostToDevice));
+  require(cub::DeviceRadixSort::SortKeys(storage, bytes, in, out, kCount));
+  std::vector<Key> sorted(kCount);
+  require(cudaMemcpy(sorted.data(), out, kCount * sizeof(Key), cudaMemcpyDeviceToHost));
+  std::sort(keys.begin(), keys.end());
+  EXPECT_EQ(sorted, keys);
+}
+
+TEST_F(VirtualTest, IntegersOfAllTypesAreSorted) {
+  for (unsigned int seed = 1; seed <= 5; ++seed) {
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    sort_at_random<signed char>(seed);
+    sort_at_random<unsigned char>(seed);
+    sort_at_random<short>(seed);
+    sort_at_random<unsigned short>(seed);
+    sort_at_random<int>(seed);
+    sort_at_random<unsigned int>(seed);
+    sort_at_random<long long>(seed);
+    sort_at_random<unsigned long long>(seed);
+  }
+}
+
+// ---- the model ------------------------------------------------------------------------------------------
+
+TEST_F(AlgorithmsTest, TakesTheTimeOfItsBytesAndLaunches) {
+  constexpr int kMany = 1'000'000;
+  int *from = nullptr, *to = nullptr;
+  require(cudaMalloc(&from, kMany * sizeof(int)));
+  require(cudaMemset(from, 0, kMany * sizeof(int)));
+  require(cudaMalloc(&to, kMany * sizeof(int)));
+  std::size_t needed = 0;
+  void* room = nullptr;
+  require(cub::DeviceRadixSort::SortKeys(nullptr, needed, from, to, kMany));
+  require(cudaMalloc(&room, needed));
+  const cudaStream_t stream = new_stream();
+  // 8 MB at 400 GB/s and two launches of 2 us.
+  EXPECT_NEAR(
+      elapsed(stream, [&] { CUDA_OK(cub::DeviceScan::InclusiveSum(room, needed, from, to, kMany, stream)); }),
+      0.024, 0.001);
+  // 4 MB and 4 passes of 8 MB each, and six launches; with 8 bits, one pass and three launches.
+  EXPECT_NEAR(
+      elapsed(stream,
+              [&] { CUDA_OK(cub::DeviceRadixSort::SortKeys(room, needed, from, to, kMany, 0, 32, stream)); }),
+      0.102, 0.001);
+  EXPECT_NEAR(
+      elapsed(stream,
+              [&] { CUDA_OK(cub::DeviceRadixSort::SortKeys(room, needed, from, to, kMany, 0, 8, stream)); }),
+      0.036, 0.001);
+}
+
+TEST_F(AlgorithmsTest, OccupiesMultiprocessors) {
+  constexpr int kMany = 1'000'000;
+  int *from = nullptr, *to = nullptr, *other = nullptr;
+  for (int** memory : {&from, &to, &other}) require(cudaMalloc(memory, kMany * sizeof(int)));
+  require(cudaMemset(from, 0, kMany * sizeof(int)));
+  require(cudaMalloc(&storage, 2 * bytes));
+  const cudaStream_t first = new_stream(), second = new_stream();
+  const cudaEvent_t done = new_event();
+  const float both = elapsed(first, [&] {
+    CUDA_OK(cub::DeviceScan::InclusiveSum(storage, bytes, from, to, kMany, first));
+    CUDA_OK(cub::DeviceScan::InclusiveSum(static_cast<char*>(storage) + bytes, bytes, from, other, kMany,
+                                          second));
+    require(cudaEventRecord(done, second));
+    require(cudaStreamWaitEvent(first, done, 0));
+  });
+  EXPECT_NEAR(both, 0.046, 0.002) << "both share the memory's rate";
+}
+
+}  // namespace
+}  // namespace virtual_only
