@@ -72,7 +72,7 @@ __global__ void count_lost(SparseRows<Index, T> local, SparseRows<Index, T> glob
                            const std::int32_t* sources, std::int64_t capacity, std::int32_t dummy,
                            int* lost) {
   const std::int64_t place = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  // Each rank's rows are all lost until they are found.
+  // All of the rank's rows are lost until they are found.
   if (place == 0) atomicAdd(lost, static_cast<int>(local.count));
   if (place >= capacity || sources[place] == dummy) return;
   const std::int32_t row = sources[place];
@@ -178,8 +178,9 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
     return graph;
   }
 
-  /// sources_[g] = j where the g-th global row is the j-th local one, for so many local rows; the dummy row's
-  /// number everywhere else. Kernels only, and the same ones whatever the lists hold: this can be recorded.
+  /// sources_[g] = j where the g-th global row is the j-th local one, for the first `rounds` local rows; the
+  /// dummy row's number everywhere else. Kernels only, and the same ones whatever the lists hold: that can be
+  /// recorded.
   void search(std::int64_t rounds, cudaStream_t stream) {
     reset_sources<<<search_blocks(capacity_.global), kSearchThreads, 0, stream>>>(sources_.data(),
                                                                                   capacity_.global, dummy());
