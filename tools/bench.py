@@ -65,13 +65,23 @@ def arguments_of(gpus: int, shape: Optional[Shape]) -> List[str]:
     return ["--gpus", str(gpus), *sizes]
 
 
+def transport_plans(gpu_counts: Sequence[int]) -> List[List[str]]:
+    """Chapter 08's one buffer, by both ways, and by NCCL without peer access: NCCL reads that setting once, so that it is a
+    process of its own."""
+    size = ["--rows", "131072", "--features", "2048", "--entries", "1", "--duplicates", "0", "--type", "f32"]
+    return [[*setting, *arguments_of(gpus, None), *size, "--only", only] for gpus in gpu_counts if gpus > 1
+            for setting, only in (([], "transport,through_host"), (["NCCL_P2P_DISABLE=1"], "transport"))]
+
+
 def plans(chapter: str, gpu_counts: Sequence[int], all_sizes: bool) -> List[List[str]]:
     """The command lines that measure a chapter on real GPUs."""
     number = chapter[:2]
     if number == "01":
         return [arguments_of(gpus or max(gpu_counts), shape) for gpus, shape in COLUMN_SPLIT]
     if FIRST_SPARSE <= int(number) <= LAST_SPARSE:
-        return [[*arguments_of(gpus, None), "--pattern", pattern] for gpus in gpu_counts for pattern in PATTERNS]
+        baselines = number == "08"  # there the transports do not depend on the rows
+        return [[*arguments_of(gpus, None), "--pattern", pattern, *(["--only", "dense_nccl,host_gloo"] if baselines else [])]
+                for gpus in gpu_counts for pattern in PATTERNS] + (transport_plans(gpu_counts) if baselines else [])
     if number not in PLANS:
         return [arguments_of(gpus, None) for gpus in gpu_counts]
     shapes, first = PLANS[number]
@@ -146,7 +156,7 @@ class Bench:
 
     def _measure(self, name: str, program: Sequence[str], arguments: Sequence[str]) -> Tuple[int, str, pathlib.Path]:
         self._calls += 1
-        report = self._folder / f"{self._calls:02}-{name}.json"
+        report = self._folder / f"{self._calls:02}-{name.split()[-1]}.json"
         report.unlink(missing_ok=True)
         started = time.monotonic()
         say(" ".join([name, *arguments]))
@@ -155,8 +165,11 @@ class Bench:
         return status, last, report
 
     def chapter(self, name: str, arguments: Sequence[str]) -> None:
-        """One run of a chapter."""
-        status, last, path = self._measure(name, [str(self._programs / name)], arguments)
+        """One run of a chapter. What of the arguments is no option and has a value, NAME=VALUE, goes to the environment."""
+        settings = [word for word in arguments if "=" in word and not word.startswith("-")]
+        options = [word for word in arguments if word not in settings]
+        program = [*(["env", *settings] if settings else []), str(self._programs / name)]
+        status, last, path = self._measure(" ".join([*settings, name]), program, options)
         what = " ".join([name, *arguments])
         report = read_report(path)
         if status == SKIPPED:

@@ -37,7 +37,8 @@ def newest(runs: Iterable[Run]) -> List[Run]:
     chosen: Dict[Tuple[Any, ...], Run] = {}
     for run in runs:
         key = (run.get("chapter") or run["peer"], run["hardware"]["gpu"], problem_of(run),
-               run["options"].get("operation"), tuple(run["options"].get("variants", ())))
+               run["options"].get("operation"), tuple(run["options"].get("variants", ())),
+               tuple(dict.fromkeys(result.get("settings", "") for result in run["results"])))
         if key not in chosen or run["date"] > chosen[key]["date"]:
             chosen[key] = run
     return list(chosen.values())

@@ -89,6 +89,9 @@ class Coalesce {
                                                                      numbers_.data(), found_.data() + 1);
     CUDA_CHECK(cudaGetLastError());
     // [task sort: which entries come first, and which sort keeps the order of those of one row?]
+    // [blank] const std::size_t bytes = sizeof(Index) * static_cast<std::size_t>(entries);
+    // [blank] cudaMemcpyAsync(sorted_indices_.data(), indices, bytes, cudaMemcpyDefault, stream);
+    // [blank] cudaMemcpyAsync(sorted_.data(), numbers_.data(), entries * 4, cudaMemcpyDefault, stream);
     // A radix sort is stable: entries of one row stay in the order in which they came.
     with_temporary(stream, [&](void* temporary, std::size_t& bytes) {
       return cub::DeviceRadixSort::SortPairs(temporary, bytes, indices, sorted_indices_.data(),

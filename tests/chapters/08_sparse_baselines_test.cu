@@ -184,20 +184,20 @@ HostRows<T> sum_of(SparseShape shape, const Entries& entries, const std::vector<
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-/// P ranks that have nothing but what the first two (or the first alone) are given.
-Entries padded(int ranks, Entries entries) {
-  entries.resize(static_cast<std::size_t>(ranks));
-  return entries;
+/// Entries, and their values, of so many ranks, of which all but the first few have none.
+Entries entries_of(int ranks, Entries first) {
+  first.resize(static_cast<std::size_t>(ranks));
+  return first;
 }
-std::vector<std::vector<float>> padded(int ranks, std::vector<std::vector<float>> values) {
-  values.resize(static_cast<std::size_t>(ranks));
-  return values;
+std::vector<std::vector<float>> values_of(int ranks, std::vector<std::vector<float>> first) {
+  first.resize(static_cast<std::size_t>(ranks));
+  return first;
 }
 
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_nan_where_it_was(int ranks) {
-  const auto found =
-      sum_of<Algorithm>({9, 3, 2}, padded(ranks, {{7, 2}}), padded(ranks, {{1, kNan, 3, kNan, kNan, kNan}}));
+  const auto found = sum_of<Algorithm>({9, 3, 2}, entries_of(ranks, {{7, 2}}),
+                                       values_of(ranks, {{1, kNan, 3, kNan, kNan, kNan}}));
   EXPECT_EQ(found.indices, (std::vector<std::int32_t>{2, 7}));
   ASSERT_EQ(found.values.size(), 6U);
   for (const int i : {0, 1, 2, 4}) EXPECT_TRUE(std::isnan(found.values[static_cast<std::size_t>(i)])) << i;
@@ -211,8 +211,8 @@ TEST_P(OnRanks, NanStaysWhereItIs) {
 
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_infinities(int ranks) {
-  const auto found = sum_of<Algorithm>({4, 3, 1}, padded(ranks, {{1}, {1}}),
-                                       padded(ranks, {{kInf, kInf, -kInf}, {-kInf, 1, 2}}));
+  const auto found = sum_of<Algorithm>({4, 3, 1}, entries_of(ranks, {{1}, {1}}),
+                                       values_of(ranks, {{kInf, kInf, -kInf}, {-kInf, 1, 2}}));
   ASSERT_EQ(found.values.size(), 3U);
   EXPECT_TRUE(std::isnan(found.values[0]));
   EXPECT_EQ(found.values[1], kInf);
@@ -228,8 +228,8 @@ TEST_P(OnRanks, InfinitiesAddUp) {
 TEST_P(OnRanks, TheHostKeepsZeroRowsAndTheDenseWayLosesThem) {
   if (GetParam() < 2) GTEST_SKIP() << "needs two ranks";
   const SparseShape shape{8, 2, 4};
-  const Entries entries = padded(GetParam(), {{3, 5, 5, 7}, {6, 3}});
-  const auto values = padded(GetParam(), {{1, 2, 4, 4, -4, -4, 1, 0}, {0, -0.0F, -1, -2}});
+  const Entries entries = entries_of(GetParam(), {{3, 5, 5, 7}, {6, 3}});
+  const auto values = values_of(GetParam(), {{1, 2, 4, 4, -4, -4, 1, 0}, {0, -0.0F, -1, -2}});
   EXPECT_EQ(sum_of<DenseAllReduce>(shape, entries, values).indices, (std::vector<std::int32_t>{7}));
   const auto host = sum_of<HostAllReduce>(shape, entries, values);
   EXPECT_EQ(host.indices, (std::vector<std::int32_t>{3, 5, 6, 7}));
@@ -239,8 +239,8 @@ TEST_P(OnRanks, TheHostKeepsZeroRowsAndTheDenseWayLosesThem) {
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_denormals(int ranks) {
   const float tiny = std::numeric_limits<float>::denorm_min();
-  const auto found = sum_of<Algorithm>({4, 2, 1}, padded(ranks, {{1}, {1}}),
-                                       padded(ranks, {{tiny, -3 * tiny}, {tiny, tiny}}));
+  const auto found = sum_of<Algorithm>({4, 2, 1}, entries_of(ranks, {{1}, {1}}),
+                                       values_of(ranks, {{tiny, -3 * tiny}, {tiny, tiny}}));
   EXPECT_EQ(found.indices, (std::vector<std::int32_t>{1}));
   EXPECT_EQ(found.values, (std::vector<float>{2 * tiny, -2 * tiny}));
 }
@@ -252,15 +252,15 @@ TEST_P(OnRanks, DenormalsAreKept) {
 
 TEST_P(OnRanks, TheHostAddsInTheOrderOfTheRanks) {
   if (GetParam() < 4) GTEST_SKIP() << "needs four ranks";
-  const auto found = sum_of<HostAllReduce>({2, 1, 1}, padded(GetParam(), {{0}, {0}, {0}, {0}}),
-                                           padded(GetParam(), {{1e8F}, {1}, {-1e8F}, {1}}));
+  const auto found = sum_of<HostAllReduce>({2, 1, 1}, entries_of(GetParam(), {{0}, {0}, {0}, {0}}),
+                                           values_of(GetParam(), {{1e8F}, {1}, {-1e8F}, {1}}));
   EXPECT_EQ(found.values, (std::vector<float>{1}));  // ((1e8 + 1) - 1e8) + 1, and 1e8 + 1 is 1e8
 }
 
 TEST_P(OnRanks, LargeSumsOfF16AreInfinite) {
   if (GetParam() < 2) GTEST_SKIP() << "needs two ranks";
-  const Entries entries = padded(GetParam(), {{1}, {1}});
-  const auto values = padded(GetParam(), {{60000, 1}, {60000, 2}});
+  const Entries entries = entries_of(GetParam(), {{1}, {1}});
+  const auto values = values_of(GetParam(), {{60000, 1}, {60000, 2}});
   for (const auto& found : {sum_of<DenseAllReduce, __half>({4, 2, 1}, entries, values),
                             sum_of<HostAllReduce, __half>({4, 2, 1}, entries, values)}) {
     ASSERT_EQ(found.values.size(), 2U);

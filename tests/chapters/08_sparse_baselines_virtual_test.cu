@@ -161,19 +161,19 @@ TEST_F(OnVirtualGpus, TheHostIsFasterThanTheDenseWayWhereRowsAreFew) {
 TEST_F(OnVirtualGpus, TheAddsOfTheHostTakeAsLongAsItsMemory) {
   const std::int64_t kEntries = 50;
   const SparseData data({1000, 64, kEntries}, 4, RowPattern::kDisjoint, 0, 1);
-  std::vector<Phase> phases;
+  double add_ms = 0;  // of the slowest rank
   run_ranks(4, [&](Rank& rank) {
     Host host(rank, data.shape());
     expect_sum<std::int32_t, float>(rank, host, data, "host");
-    if (rank.id() == 0) phases = host.phases();
+    double own = 0;
+    for (const Phase& phase : host.phases()) own += phase.name == "add" ? phase.ms : 0;
+    const std::vector<double> all = rank.exchange(own);
+    if (rank.id() == 0) add_ms = *std::max_element(all.begin(), all.end());
   });
-  const auto add =
-      std::find_if(phases.begin(), phases.end(), [](const Phase& phase) { return phase.name == "add"; });
-  ASSERT_NE(add, phases.end());
-  // 3 GB/s for all four ranks together (machines/small.json). Rank 0's last add may be done before others'.
+  // 3 GB/s for all four ranks together (machines/small.json).
   const auto bytes = static_cast<double>(Host::cost(data.shape(), 4, kEntries, 4 * kEntries).bytes_added);
-  EXPECT_GT(add->ms, 3 * bytes / 3e6);
-  EXPECT_LT(add->ms, 4.5 * bytes / 3e6);
+  EXPECT_GT(add_ms, 4 * bytes / 3e6);
+  EXPECT_LT(add_ms, 4.1 * bytes / 3e6);
 }
 
 // ---- The modelled host

@@ -8,7 +8,7 @@
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
 #include "11_sparse_v3_graph/graph.cuh"
-#include "sparse_run.hpp"
+#include "sparse_version_tests.hpp"
 #include "vgpu/control.hpp"
 
 namespace overlap {
@@ -53,7 +53,6 @@ TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
 struct Call {
   std::vector<std::int64_t> bytes;  // from each GPU to each other one
   double ms = 0, map_ms = 0;        // on the slowest rank
-  std::vector<SparseCost> cost;     // by rank, of the frame
   std::vector<int> host_waits;      // by rank
 };
 
@@ -98,15 +97,6 @@ Call second_call(const SparseData& data, const More&... more) {
     call.bytes = traffic();
     for (std::size_t i = 0; i < call.bytes.size(); ++i) call.bytes[i] -= before[i];
   });
-  return call;
-}
-
-SparseCall call_of(const SparseData& data, int rank) {
-  SparseCall call{.ranks = data.ranks(), .rank = rank, .features = data.shape().features};
-  for (int other = 0; other < data.ranks(); ++other)
-    call.most = std::max(call.most, static_cast<std::int64_t>(data.local_rows(other).size()));
-  call.local = static_cast<std::int64_t>(data.local_rows(rank).size());
-  call.global = static_cast<std::int64_t>(data.global_rows().size());
   return call;
 }
 

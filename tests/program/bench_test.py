@@ -255,6 +255,10 @@ class NamesTest(unittest.TestCase):
     def test_gradients_run_in_each_pattern(self) -> None:
         self.assertEqual(bench.plans("14_sparse_v6_tiled", [2, 8], False),
                          [["--gpus", gpus, "--pattern", pattern] for gpus in "28" for pattern in ("uniform", "zipf", "identical")])
+        baselines = bench.plans("08_sparse_baselines", [1, 8], False)
+        self.assertEqual(baselines[0], ["--gpus", "1", "--pattern", "uniform", "--only", "dense_nccl,host_gloo"])
+        self.assertEqual([plan[-1] for plan in baselines[6:]], ["transport,through_host", "transport"])
+        self.assertEqual(baselines[7][:3], ["NCCL_P2P_DISABLE=1", "--gpus", "8"])
         self.assertEqual(len(bench.plans("05_two_streams", [2, 4, 8], False)), 5)
         self.assertEqual(len(bench.plans("05_two_streams", [2, 4, 8], True)), 9)
         self.assertEqual(len(bench.plans("03_ring_all_gather", [2, 4, 8], True)), 3)

@@ -95,8 +95,9 @@ TEST_F(PipelineTest, CopiesThatNobodyWaitsForAreDoneBeforeTheBlockEnds) {
 }
 
 TEST_F(PipelineTest, CopiesFromMemoryThatIsNotThereAreFaults) {
-  int* to = device_words(1, 1);
-  copy_and_leave<<<1, 1>>>(to, to + (1 << 20));
+  int *to = device_words(1, 1), *freed = device_words(1, 1);
+  require(cudaFree(freed));
+  copy_and_leave<<<1, 1>>>(to, freed);
   expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
                  {"copy_and_leave", "memory that is not there"});
 }
