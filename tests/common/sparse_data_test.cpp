@@ -63,10 +63,10 @@ TEST(SparseDataTest, TheSeedDecides) {
 TEST(SparseDataTest, RowsAreEquallyLikelyOrTheFirstOnesAreMostLikely) {
   int low_uniform = 0, low_zipf = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    for (const std::int64_t row : SparseData({1000, 1, 10}, 1, RowPattern::kUniform, 0, seed).entries(0))
-      low_uniform += row < 100 ? 1 : 0;
-    for (const std::int64_t row : SparseData({1000, 1, 10}, 1, RowPattern::kZipf, 0, seed).entries(0))
-      low_zipf += row < 100 ? 1 : 0;
+    const SparseData uniform({1000, 1, 10}, 1, RowPattern::kUniform, 0, seed);
+    const SparseData zipf({1000, 1, 10}, 1, RowPattern::kZipf, 0, seed);
+    for (const std::int64_t row : uniform.entries(0)) low_uniform += row < 100 ? 1 : 0;
+    for (const std::int64_t row : zipf.entries(0)) low_zipf += row < 100 ? 1 : 0;
   }
   EXPECT_NEAR(low_uniform, 200, 60);  // a tenth of 2000 draws
   EXPECT_GT(low_zipf, 1000);
