@@ -100,9 +100,10 @@ class HostAllReduce {
   SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries, cudaStream_t stream) {
     host_waits_ = entries > 0 ? 1 : 0;
     clock_.start(stream, "coalesce");
-    const SparseRows<Index, T> local = coalesce_.run(indices, values, entries, stream);
+    const SparseRows<Index, T> local =
+        coalesce_.run(indices, values, too_many(entries) ? 0 : entries, stream);
     // Also a barrier: from here on nobody reads what this rank gave in the last call.
-    agree(rank_, record_of<Index, T>(shape_, local.count, coalesce_.bad_index()));
+    agree(rank_, record_of<Index, T>(shape_, entries, coalesce_.bad_index()));
     clock_.next(stream, "to_host");
     const SparseRows<Index, T> own = copy_to_host(local, stream);
     clock_.next(stream, "add");

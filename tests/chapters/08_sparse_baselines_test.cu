@@ -293,10 +293,10 @@ TEST_P(OnRanks, AnIndexOutsideOfTheTableIsRefused) {
 }
 
 template <template <SparseIndex, Floating> class Algorithm, typename Index, typename T>
-std::string refusal_of(Rank& rank, SparseShape shape) {
+std::string refusal_of(Rank& rank, SparseShape shape, std::int64_t entries = 0) {
   Algorithm<Index, T> algorithm(rank, shape);
   try {
-    algorithm.run(nullptr, nullptr, 0, rank.stream());
+    algorithm.run(nullptr, nullptr, entries, rank.stream());
   } catch (const SparseInputError& error) {
     return error.what();
   }
@@ -308,15 +308,19 @@ void expect_disagreements_refused(int ranks) {
   run_ranks(ranks, [&](Rank& rank) {
     const bool other = rank.id() == 1;
     EXPECT_EQ((refusal_of<Algorithm, std::int32_t, float>(rank, {other ? 9 : 8, 3, 1})),
-              "rank 1 has a table of rows: 9, and rank 0 8");
+              "rank 1 has a table of 9 rows, and rank 0 a table of 8 rows");
     EXPECT_EQ((refusal_of<Algorithm, std::int32_t, float>(rank, {8, other ? 4 : 3, 1})),
-              "rank 1 has features of a row: 4, and rank 0 3");
+              "rank 1 has rows of 4 elements, and rank 0 rows of 3 elements");
     EXPECT_EQ((other ? refusal_of<Algorithm, std::int32_t, __half>(rank, {8, 3, 1})
                      : refusal_of<Algorithm, std::int32_t, float>(rank, {8, 3, 1})),
-              "rank 1 has elements of type f16, and rank 0 of f32");
+              "rank 1 has f16 elements and int32 indices, and rank 0 f32 elements and int32 indices");
     EXPECT_EQ((other ? refusal_of<Algorithm, std::int64_t, float>(rank, {8, 3, 1})
                      : refusal_of<Algorithm, std::int32_t, float>(rank, {8, 3, 1})),
-              "rank 1 has row numbers of bytes: 8, and rank 0 4");
+              "rank 1 has f32 elements and int64 indices, and rank 0 f32 elements and int32 indices");
+    for (const std::int64_t entries : {std::int64_t{-1}, std::int64_t{1} << 31}) {
+      EXPECT_EQ((refusal_of<Algorithm, std::int32_t, float>(rank, {8, 3, 1}, other ? entries : 0)),
+                "rank 1 has less than 0 or more than 2^31 - 1 entries");
+    }
     EXPECT_EQ((refusal_of<Algorithm, std::int32_t, float>(rank, {8, 3, 1})), "");
   });
 }
