@@ -29,6 +29,9 @@ function(overlap_add_changed_chapter target name folder)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/chapters)
   target_compile_definitions(${target} PRIVATE OVERLAP_FIRST_TYPE_ONLY)
   target_compile_options(${target} PRIVATE -O0)
+  if(NOT OVERLAP_RACE)
+    target_link_options(${target} PRIVATE -Wl,--strip-debug)  # only races are reported with lines; linking takes a quarter
+  endif()
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/changed)
 endfunction()
 

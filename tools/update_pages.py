@@ -24,13 +24,15 @@ Modelled times depend on how the compiler cuts kernels into basic blocks, so the
 its timeline with all numbers left out; everything else must be equal.
 """
 import argparse
+import concurrent.futures
+import functools
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
-from typing import Callable, List
+from typing import Callable, List, Tuple
 
 from blank import TaskError, without_markers
 from ladder import ladder_table, profile_table, results_table
@@ -101,16 +103,30 @@ def excerpt(path: str, start: str) -> str:
 
 def lab(*arguments: str) -> str:
     """What ./lab prints for these arguments on virtual GPUs."""
-    command = ["./lab", "--backend", "virtual", *arguments]
+    return printed("./lab", "--backend", "virtual", *arguments)
+
+
+def printed(*command: str) -> str:
+    """What a command prints that ends well."""
     run = subprocess.run(command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise PageError(f"{' '.join(command)}: exit status {run.returncode}: {run.stderr.strip()}")
     return run.stdout.rstrip()
 
 
+@functools.lru_cache(maxsize=None)
+def built(chapter: str) -> pathlib.Path:
+    """The program of a chapter, built by ./lab."""
+    lab("run", chapter, "--list")
+    folder, = (REPOSITORY / "chapters").glob(f"{chapter}_*")
+    return REPOSITORY / "build" / "virtual" / "bin" / folder.name
+
+
+@functools.lru_cache(maxsize=None)
 def output(arguments: str) -> str:
     """What a chapter prints on virtual GPUs, with the command above it."""
-    return f"```\n$ ./lab run {arguments}\n{lab('run', *arguments.split())}\n```\n"
+    chapter, *own = arguments.split()
+    return f"```\n$ ./lab run {arguments}\n{printed(str(built(chapter)), *own)}\n```\n"
 
 
 def tests() -> str:
@@ -131,13 +147,25 @@ def race(case: str) -> str:
     return f"```\n{run.stderr.rstrip()}\n```\n"
 
 
-def timeline(*arguments: str) -> str:
+@functools.lru_cache(maxsize=None)
+def timeline(chapter: str, *arguments: str) -> str:
     """The timeline of a chapter on virtual GPUs, as SVG."""
     with tempfile.TemporaryDirectory() as folder:
         trace, drawing = pathlib.Path(folder) / "trace.json", pathlib.Path(folder) / "timeline.svg"
-        lab("run", *arguments, "--timeline", str(trace))
+        printed(str(built(chapter)), *arguments, "--timeline", str(trace))
         subprocess.run([sys.executable, REPOSITORY / "tools" / "draw_timeline.py", trace, "-o", drawing], check=True)
         return drawing.read_text(encoding="utf-8")
+
+
+def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]]) -> None:
+    """Runs all these programs: output() and timeline() then have their answers. Building is done before, one at a time."""
+    for chapter in sorted({arguments.split()[0] for arguments in outputs} | {picture[0] for picture in timelines}):
+        built(chapter)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = [pool.submit(output, arguments) for arguments in outputs]
+        runs += [pool.submit(timeline, *picture) for picture in timelines]
+        for run in runs:
+            run.result()  # throws what it threw
 
 
 # What comes from docs/results, and so needs no build.
@@ -196,10 +224,17 @@ def main() -> int:
         return check and comparable(kind, old) == comparable(kind, new)
 
     drifted = []
-    for path in [REPOSITORY / "README.md", REPOSITORY / "common" / "virtual_gpu" / "README.md",
-                 *sorted(REPOSITORY.glob("chapters/*/README.md")),
-                 *sorted(REPOSITORY.glob("docs/**/*.md"))]:
-        page = path.read_text()
+    pages = {path: path.read_text() for path in [
+        REPOSITORY / "README.md", REPOSITORY / "common" / "virtual_gpu" / "README.md",
+        *sorted(REPOSITORY.glob("chapters/*/README.md")), *sorted(REPOSITORY.glob("docs/**/*.md"))]}
+    if not measured:
+        outputs = [block.group(2) for page in pages.values() for block in BLOCK.finditer(page) if block.group(1) == "output"]
+        try:
+            run_side_by_side(outputs, list(PICTURES.values()))
+        except PageError as error:
+            print(error, file=sys.stderr)
+            return 2
+    for path, page in pages.items():
         try:
             new = updated(page, path, check, same, measured)
         except PageError as error:

@@ -163,8 +163,6 @@ void run(const Options& options) {
 
   save(variants, kChapter, options);
   print(variants, backend::modelled_time() ? " (modelled)" : "");
-  const std::string context = backend::failure_context();
-  if (!context.empty()) std::cout << "\n" << context << "\n";
 }
 
 }  // namespace

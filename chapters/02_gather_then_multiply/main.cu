@@ -84,8 +84,6 @@ void run(const Options& options) {
         options.type, [&](auto tag) { run_rank<typename decltype(tag)::type>(rank, options, report); });
   });
   report.save();
-  const std::string context = backend::failure_context();
-  if (!context.empty()) std::cout << "\n" << context << "\n";
 }
 
 }  // namespace

@@ -82,8 +82,6 @@ void run(const Options& options) {
     });
   });
   report.save();
-  const std::string context = backend::failure_context();
-  if (!context.empty()) std::cout << "\n" << context << "\n";
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // Chapter 05: products on two streams in turns, so that the next one fills the last wave of the one before.
-#include <iostream>
 #include <string>
 #include <vector>
 
@@ -54,8 +53,6 @@ void run(const Options& options) {
     });
   });
   report.save();
-  const std::string context = backend::failure_context();
-  if (!context.empty()) std::cout << "\n" << context << "\n";
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // Chapter 06: product and reduce-scatter by NCCL, by accumulators that go round, and by all-to-all and one
 // sum.
-#include <iostream>
 #include <memory>
 #include <string>
 
@@ -71,8 +70,6 @@ void run(const Options& options) {
     });
   });
   report.save();
-  const std::string context = backend::failure_context();
-  if (!context.empty()) std::cout << "\n" << context << "\n";
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 // the latter with its communication hidden.
 //
 // The three sizes: --m tokens, --n feed-forward size, --k hidden size.
-#include <iostream>
 #include <memory>
 
 #include "07_mlp_block/overlapped_block.cuh"
@@ -54,8 +53,6 @@ void run(const Options& options) {
     });
   });
   report.save();
-  const std::string context = backend::failure_context();
-  if (!context.empty()) std::cout << "\n" << context << "\n";
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ const ChapterInfo kChapter = {
     .name = "11_sparse_v3_graph",
     .summary = "The sum of row-sparse gradients: the search for rows is one CUDA graph of fixed size.",
     .variants = {"v1_nonzero", "v2_where", "v3_graph"},
-    .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {1000, 32, 60}, .duplicates = 6},
+    .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {4000, 32, 240}, .duplicates = 24},
     .on_real_gpus = {.gpus = 16, .iterations = 20, .warmup = 2, .sparse = {5'000'000, 2048, 50'000}},
     .on_race_build = {{.gpus = 4, .iterations = 1, .sparse = {64, 8, 12}, .duplicates = 3}},
     .types = {ElementType::kF32, ElementType::kF16, ElementType::kBf16},

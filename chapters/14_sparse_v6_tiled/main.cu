@@ -14,7 +14,7 @@ const ChapterInfo kChapter = {
     .name = "14_sparse_v6_tiled",
     .summary = "The sum of row-sparse gradients: a search that begins late and ends early.",
     .variants = {"v5_kernel", "v6_ordered", "v6_prefetch", "v6_all_rows", "v6_skip", "sweep"},
-    .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {20'000, 4, 600}, .duplicates = 20},
+    .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {10'000, 4, 300}, .duplicates = 20},
     .on_real_gpus = {.gpus = 16, .iterations = 20, .warmup = 2, .sparse = {5'000'000, 2048, 50'000}},
     .on_race_build = {{.gpus = 4, .iterations = 1, .sparse = {2000, 2, 150}, .duplicates = 3}},
     .types = {ElementType::kF32, ElementType::kF16, ElementType::kBf16},

@@ -70,6 +70,14 @@ __device__ inline std::int64_t first_place(std::int64_t first_row) {
   // [/task]
 }
 
+/// True if the entry cannot be one of the block's rows: it is below the first of them, as are all entries up
+/// to the block's first match. One comparison instead of one with each row, and the counter need not be
+/// looked at either.
+template <Compare compare, SparseIndex Index>
+__device__ inline bool is_before_rows(Index entry, Index lowest) {
+  return compare == Compare::kInRange && entry < lowest;
+}
+
 /// True once all rows of the block have a match. Other threads count down meanwhile, and no barrier is
 /// between: atomic, so that this is no race; relaxed, because a number that is not the newest only costs
 /// time.
@@ -114,8 +122,6 @@ __device__ inline void compare_with_rows(BlockRows<Index>& block, int rows, Inde
       return match(block, row, place, positions);
     }
   } else {
-    // Up to its first match a block sweeps over entries that are below all of its rows. One comparison tells.
-    if (compare == Compare::kInRange && entry < block.rows[0]) return;
     int row = 0;
     while (row + kRowsAtOnce <= rows && !is_among(entry, block.rows + row)) row += kRowsAtOnce;
     // One by one: those among which it is, or the last ones, too few to be compared at once.
@@ -134,9 +140,10 @@ __global__ void ordered_search(const Index* local, std::int64_t local_count, con
   const std::int64_t first_row = std::int64_t{blockIdx.x} * rows_per_block;
   const int rows = static_cast<int>(min(std::int64_t{rows_per_block}, local_count - first_row));
   take_rows(block, local + first_row, rows, rows_per_block);
+  const Index lowest = block.rows[0];
   for (std::int64_t place = first_place(first_row); place < global_count; place += kSweepThreads) {
-    // Asked for before the counter is: both then come in the time of one.
     const Index entry = global[place];
+    if (is_before_rows<compare>(entry, lowest)) continue;
     if (all_matched(block)) break;
     compare_with_rows<compare>(block, rows, entry, place, positions + first_row);
   }

@@ -8,6 +8,7 @@
 #include <cuda/pipeline>
 
 #include <cstdint>
+#include <stdexcept>
 
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 
@@ -26,6 +27,7 @@ __global__ void prefetch_search(const Index* local, std::int64_t local_count, co
   const std::int64_t first_row = std::int64_t{blockIdx.x} * rows_per_block;
   const int rows = static_cast<int>(min(std::int64_t{rows_per_block}, local_count - first_row));
   take_rows(block, local + first_row, rows, rows_per_block);
+  const Index lowest = block.rows[0];
 
   const std::int64_t begin = first_place(first_row);
   cuda::pipeline<cuda::thread_scope_thread> pipeline = cuda::make_pipeline();
@@ -53,6 +55,7 @@ __global__ void prefetch_search(const Index* local, std::int64_t local_count, co
     // [/task]
     const Index entry = tiles[step % kStages][threadIdx.x];
     pipeline.consumer_release();
+    if (is_before_rows<compare>(entry, lowest)) continue;
     if (all_matched(block)) break;
     compare_with_rows<compare>(block, rows, entry, begin + step * kSweepThreads, positions + first_row);
   }
@@ -82,24 +85,25 @@ void find_with_prefetch(const SparseRows<Index, T>& local, const SparseRows<Inde
 template <SparseIndex Index, Floating T>
 class PrefetchSearchAllReduce : public SparseAllReduce<Index, T> {
  public:
-  /// See OrderedSearchAllReduce. Throws std::invalid_argument also for Compare::kUnmatched.
-  PrefetchSearchAllReduce(Rank& rank, SparseShape shape, int rows_per_block = kRowsPerBlock,
-                          Compare compare = Compare::kInRange)
-      : SparseAllReduce<Index, T>(rank, shape), rows_per_block_(rows_per_block), compare_(compare) {
+  /// See OrderedSearchAllReduce.
+  PrefetchSearchAllReduce(Rank& rank, SparseShape shape, int rows_per_block = kRowsPerBlock)
+      : SparseAllReduce<Index, T>(rank, shape), rows_per_block_(rows_per_block) {
     check_rows_per_block(rows_per_block);
-    if (compare == Compare::kUnmatched)
-      throw std::invalid_argument("the search that skips matched rows has no form that prefetches");
+  }
+
+  /// What one call costs a rank: what it costs without prefetching.
+  static SparseCost cost(const SparseCall& call, int rows_per_block = kRowsPerBlock) {
+    return OrderedSearchAllReduce<Index, T>::cost(call, rows_per_block);
   }
 
  protected:
   void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
                       std::int32_t* positions, cudaStream_t stream) override {
-    find_with_prefetch(local, global, rows_per_block_, compare_, positions, stream);
+    find_with_prefetch(local, global, rows_per_block_, Compare::kInRange, positions, stream);
   }
 
  private:
   int rows_per_block_;
-  Compare compare_;
 };
 
 }  // namespace overlap

@@ -125,6 +125,8 @@ int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
         options->use_gpus(usable_gpus(*options, chapter), chapter.defaults());
         if (!options->timeline.empty()) backend::record_timeline();
         program(*options);
+        const std::string context = backend::failure_context();  // a success is told with its schedule, too
+        if (!context.empty()) std::cout << "\n" << context << "\n";
       },
       std::cerr);
   if (ended != kExitOk) return ended;  // no timeline of what went wrong

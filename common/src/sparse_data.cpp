@@ -80,7 +80,7 @@ std::vector<Rows> draw(SparseShape shape, int ranks, RowPattern pattern, std::in
   for (int rank = 0; rank < ranks; ++rank) {
     Draws draws(seed, static_cast<std::uint64_t>(rank) + 1);
     const std::int64_t own =
-        pattern == RowPattern::kUneven ? ((rank + 1) * shape.entries + ranks - 1) / ranks : shape.entries;
+        pattern == RowPattern::kUneven ? (rank + 1) * shape.entries / ranks : shape.entries;
     const bool uniform = pattern == RowPattern::kUniform || pattern == RowPattern::kUneven;
     Rows rows = uniform                        ? uniform_rows(own, shape.rows, draws)
                 : pattern == RowPattern::kZipf ? zipf_rows(own, shape.rows, draws)

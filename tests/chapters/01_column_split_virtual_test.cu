@@ -2,16 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "01_column_split_run.hpp"
-#include "vgpu/control.hpp"
+#include "on_virtual_gpus.hpp"
 
 namespace overlap {
 namespace {
-
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
 
 TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -25,14 +19,7 @@ TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  const auto hash = [](std::uint64_t seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
-    EXPECT_TRUE(run_and_compare(4, {33, 40, 8}, 1).ok());
-    return vgpu::schedule_hash();
-  };
-  EXPECT_EQ(hash(17), hash(17));
-  EXPECT_NE(hash(17), hash(18));
+  expect_same_seed_same_schedule([] { EXPECT_TRUE(run_and_compare(4, {33, 40, 8}, 1).ok()); });
 }
 
 TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {

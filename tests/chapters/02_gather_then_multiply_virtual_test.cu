@@ -2,10 +2,9 @@
 // product after the communication.
 #include <gtest/gtest.h>
 
-#include <vgpu/control.hpp>
-
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
 #include "dense_run.hpp"
+#include "on_virtual_gpus.hpp"
 #include "overlap/timing.hpp"
 
 namespace overlap {
@@ -13,12 +12,6 @@ namespace {
 
 using Algorithm = GatherThenMultiply<__half>;
 using Problem = GatherProblem<__half>;
-
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
 
 TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
   for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
@@ -30,14 +23,7 @@ TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  const auto hash = [](std::uint64_t seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
-    expect_right<Algorithm, Problem>(4, {33, 40, 8}, 1, 2);
-    return vgpu::schedule_hash();
-  };
-  EXPECT_EQ(hash(17), hash(17));
-  EXPECT_NE(hash(17), hash(18));
+  expect_same_seed_same_schedule([] { expect_right<Algorithm, Problem>(4, {33, 40, 8}, 1, 2); });
 }
 
 TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {

@@ -8,20 +8,14 @@
 
 #include "03_ring_all_gather/ring_all_gather.cuh"
 #include "dense_run.hpp"
+#include "on_virtual_gpus.hpp"
 #include "overlap/gemm.hpp"
-#include "vgpu/control.hpp"
 
 namespace overlap {
 namespace {
 
 using Ring = RingAllGatherMatmul<__half>;
 using Problem = GatherProblem<__half>;
-
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
 
 TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
   for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
@@ -35,14 +29,7 @@ TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  const auto hash = [](std::uint64_t seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
-    expect_right<Ring, Problem>(4, {33, 40, 8}, 1, 2);
-    return vgpu::schedule_hash();
-  };
-  EXPECT_EQ(hash(17), hash(17));
-  EXPECT_NE(hash(17), hash(18));
+  expect_same_seed_same_schedule([] { expect_right<Ring, Problem>(4, {33, 40, 8}, 1, 2); });
 }
 
 /// Bytes and messages between all pairs of GPUs so far.

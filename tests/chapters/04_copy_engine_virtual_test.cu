@@ -7,16 +7,10 @@
 #include "04_copy_engine/split_only.cuh"
 #include "04_copy_engine/transport_timing.cuh"
 #include "dense_run.hpp"
-#include "vgpu/control.hpp"
+#include "on_virtual_gpus.hpp"
 
 namespace overlap {
 namespace {
-
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
 
 using Ring = CopyEngineRing<__half>;
 using Problem = GatherProblem<__half>;
@@ -65,14 +59,7 @@ TEST_F(OnVirtualGpus, TheCallerMayOverwriteAAfterTheCall) {
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  const auto hash = [](std::uint64_t seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
-    expect_right<Ring, Problem>(4, {33, 40, 8}, 1, 2);
-    return vgpu::schedule_hash();
-  };
-  EXPECT_EQ(hash(17), hash(17));
-  EXPECT_NE(hash(17), hash(18));
+  expect_same_seed_same_schedule([] { expect_right<Ring, Problem>(4, {33, 40, 8}, 1, 2); });
 }
 
 TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {

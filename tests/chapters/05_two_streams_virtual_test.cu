@@ -10,17 +10,11 @@
 #include "05_two_streams/pull_two_streams.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
 #include "dense_run.hpp"
+#include "on_virtual_gpus.hpp"
 #include "overlap/gate.hpp"
-#include "vgpu/control.hpp"
 
 namespace overlap {
 namespace {
-
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
 
 using Ring = RingTwoStreams<__half>;
 using Pull = PullTwoStreams<__half>;
@@ -80,15 +74,10 @@ TEST_F(OnVirtualGpus, BothStreamsStartAfterTheCallersAndEndBeforeIt) {
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  const auto hash = [](std::uint64_t seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
+  expect_same_seed_same_schedule([] {
     expect_right<Ring, Problem>(4, {33, 40, 8}, 1, 2);
     expect_right<Pull, Problem>(4, {33, 40, 8}, 1, 2);
-    return vgpu::schedule_hash();
-  };
-  EXPECT_EQ(hash(17), hash(17));
-  EXPECT_NE(hash(17), hash(18));
+  });
 }
 
 /// What went from one rank's GPU to another's in one call of the algorithm.

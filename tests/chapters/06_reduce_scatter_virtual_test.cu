@@ -6,19 +6,13 @@
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "06_reduce_scatter/rotating_accumulators.cuh"
 #include "dense_run.hpp"
+#include "on_virtual_gpus.hpp"
 #include "overlap/timing.hpp"
-#include "vgpu/control.hpp"
 
 namespace overlap {
 namespace {
 
 using Problem = ScatterProblem<__half>;
-
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
 
 TEST_F(OnVirtualGpus, AreRightInTwentySchedules) {
   for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
@@ -43,14 +37,7 @@ TEST_F(OnVirtualGpus, AreRightInTwentySchedules) {
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  const auto hash = [](std::uint64_t seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
-    expect_right<AllToAllSum<__half>, Problem>(4, {33, 40, 8});
-    return vgpu::schedule_hash();
-  };
-  EXPECT_EQ(hash(17), hash(17));
-  EXPECT_NE(hash(17), hash(18));
+  expect_same_seed_same_schedule([] { expect_right<AllToAllSum<__half>, Problem>(4, {33, 40, 8}); });
 }
 
 /// C of random normals, all ranks' rows, as bits of f32: rounding to 16 bits would hide most differences.

@@ -3,17 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "mlp_run.hpp"
+#include "on_virtual_gpus.hpp"
 #include "overlap/timing.hpp"
-#include "vgpu/control.hpp"
 
 namespace overlap {
 namespace {
-
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
 
 TEST_F(OnVirtualGpus, OverlappedIsRightInTwentySchedulesBackToBack) {
   for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
@@ -37,14 +31,7 @@ TEST_F(OnVirtualGpus, OthersAreRightInTwentySchedules) {
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  const auto hash = [](std::uint64_t seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
-    expect_right_block<OverlappedBlock<__half>>(4, {33, 40, 8}, 1, 2);
-    return vgpu::schedule_hash();
-  };
-  EXPECT_EQ(hash(17), hash(17));
-  EXPECT_NE(hash(17), hash(18));
+  expect_same_seed_same_schedule([] { expect_right_block<OverlappedBlock<__half>>(4, {33, 40, 8}, 1, 2); });
 }
 
 /// The bytes that go between GPUs in one call.

@@ -178,13 +178,13 @@ class Wrong : public SparseAllReduce<std::int32_t, float> {
   void find_positions(const SparseRows<std::int32_t, float>& local,
                       const SparseRows<std::int32_t, float>& global, std::int32_t* positions,
                       cudaStream_t stream) override {
+    rank().synchronize(stream);  // on_host() does not wait for it
     const std::vector<std::int32_t> of_row = on_host(local.indices, local.count),
                                     all = on_host(global.indices, global.count);
     std::vector<std::int32_t> places;
     for (const std::int32_t row : of_row)
       places.push_back(static_cast<std::int32_t>(std::find(all.begin(), all.end(), row) - all.begin()) +
                        kShift);
-    rank().synchronize(stream);
     CUDA_CHECK(
         cudaMemcpy(positions, places.data(), places.size() * sizeof(std::int32_t), cudaMemcpyHostToDevice));
   }
@@ -295,8 +295,8 @@ TEST(SparseCost, IsThePagesCostCard) {
   EXPECT_EQ(cost.launches, 100'001);
   EXPECT_EQ(cost.host_waits, 50'003);
   EXPECT_EQ(cost.extra_bytes, 3'476'493);
-  EXPECT_EQ(cost.bytes_in, 5'539'384'516);
-  EXPECT_EQ(cost.bytes_out, 5'539'581'204);
+  EXPECT_EQ(cost.bytes_in, 5'539'212'860);
+  EXPECT_EQ(cost.bytes_out, 5'539'412'860);
 }
 
 TEST(SparseCost, CountsWhatEachRankDoes) {

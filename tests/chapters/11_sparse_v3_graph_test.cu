@@ -4,14 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
-#include <limits>
+#include <functional>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "10_sparse_v2_where/where.cuh"
 #include "overlap/backend.hpp"
 #include "sparse_run.hpp"
+#include "sparse_version_tests.hpp"
 
 namespace overlap {
 namespace {
@@ -28,32 +29,43 @@ class OnRanks : public testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(Graph, OnRanks, testing::Values(1, 2, 3, 4, 8));
 
 TEST_P(OnRanks, IsRightOnEveryDistribution) {
-  for_distributions(GetParam(), [](const Distribution& distribution, const SparseData& data) {
-    expect_sums<GraphAllReduce, std::int32_t, float>({data}, distribution.name);
-  });
+  expect_right_on_distributions<GraphAllReduce, std::int32_t, float>(GetParam());
 }
 
-template <SparseIndex Index, Floating T>
-void expect_right_on_some(int ranks, const std::string& what) {
-  for (const Distribution& distribution : distributions(ranks)) {
-    if (distribution.shape.rows > 100) continue;
-    const SparseData data(distribution.shape, distribution.entries, 11);
-    expect_sums<GraphAllReduce, Index, T>({data}, what + ", " + distribution.name);
-  }
+TEST_P(OnRanks, IsRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
+  const std::uint64_t seed = 1100 + 100 * static_cast<std::uint64_t>(GetParam());
+  expect_right_on_random_gradients<GraphAllReduce, std::int32_t, float>(GetParam(), seed, 40);
 }
 
 TEST_P(OnRanks, IsRightInEveryTypeAndIndex) {
-  expect_right_on_some<std::int32_t, __half>(GetParam(), "f16");
-  expect_right_on_some<std::int64_t, __nv_bfloat16>(GetParam(), "bf16, int64");
-  expect_right_on_some<std::int64_t, float>(GetParam(), "f32, int64");
+  expect_right_call_after_call<GraphAllReduce, std::int32_t, float>(GetParam());
+  expect_right_call_after_call<GraphAllReduce, std::int32_t, __half>(GetParam());
+  expect_right_call_after_call<GraphAllReduce, std::int64_t, __nv_bfloat16>(GetParam());
+  expect_right_call_after_call<GraphAllReduce, std::int64_t, float>(GetParam());
 }
 
-/// The first rows of each rank's list, by rank: so many of `step`, from the rank's number on.
-SparseData lists_of(SparseShape shape, int ranks, const std::function<std::int64_t(int)>& count,
-                    std::int64_t step, std::uint64_t seed = 5) {
+TEST_P(OnRanks, IsRightWithAnyFeatures) {
+  expect_right_with_any_features<GraphAllReduce, std::int32_t, float>(GetParam());
+}
+
+TEST_P(OnRanks, KeepsSpecialValuesWhereTheyAre) {
+  expect_special_values<GraphAllReduce, std::int32_t>(GetParam());
+}
+
+TEST_P(OnRanks, HasTheSameBitsInEachCall) { expect_same_bits_in_each_call<GraphAllReduce>(GetParam(), 20); }
+
+// -1 and others below 0 stand in the lists as pads: they are no rows when a caller has them.
+TEST_P(OnRanks, RefusesBadIndices) {
+  expect_bad_indices_refused<GraphAllReduce, std::int32_t>(GetParam());
+  expect_bad_indices_refused<GraphAllReduce, std::int64_t>(GetParam());
+}
+
+/// The gradient in which each rank has every step-th row from its own number on, so many of them.
+SparseData lists_of(SparseShape shape, int ranks, std::int64_t step,
+                    const std::function<std::int64_t(int)>& count) {
   Entries entries;
   for (int rank = 0; rank < ranks; ++rank) entries.push_back(stride(rank, step, count(rank)));
-  return SparseData(shape, std::move(entries), seed);
+  return SparseData(shape, std::move(entries), 5);
 }
 
 // A call leaves its row numbers and values in the graph's lists. The short call's rows are among the long
@@ -61,16 +73,11 @@ SparseData lists_of(SparseShape shape, int ranks, const std::function<std::int64
 TEST_P(OnRanks, ALongCallLeavesNothingToAShortOne) {
   const int ranks = GetParam();
   const SparseShape shape{200, 3, 40};
-  const auto all = [&](std::int64_t count) {
-    return lists_of(
-        shape, ranks, [=](int) { return count; }, 1);
-  };
+  const auto all = [&](std::int64_t count) { return lists_of(shape, ranks, 1, [=](int) { return count; }); };
   const auto apart = [&](std::int64_t count) {
-    return lists_of(
-        shape, ranks, [=](int) { return count; }, ranks + 1);
+    return lists_of(shape, ranks, ranks + 1, [=](int) { return count; });
   };
-  const auto only_last = lists_of(
-      shape, ranks, [=](int rank) { return rank == ranks - 1 ? 7 : 0; }, 1);
+  const auto only_last = lists_of(shape, ranks, 1, [=](int rank) { return rank == ranks - 1 ? 7 : 0; });
   expect_sums<GraphAllReduce, std::int32_t, float>(
       {all(40), apart(4), all(0), all(39), only_last, apart(2), all(1), all(0), all(40), all(1)},
       "long, short, none");
@@ -95,31 +102,13 @@ TEST_P(OnRanks, IsRightOnRandomCallsOfOneGraph) {
   expect_sums<GraphAllReduce, std::int32_t, float>(gradients, "one graph");
 }
 
-TEST_P(OnRanks, IsRightOnRandomShapes) {  // 200 in all
-  const std::uint64_t seed = 1000 * static_cast<std::uint64_t>(GetParam());
-  for (std::uint64_t i = 0; i < 40; ++i) {
-    expect_sums<GraphAllReduce, std::int64_t, float>({random_gradient(GetParam(), seed + i, 20)},
-                                                     "random gradient of seed " + std::to_string(seed + i));
-  }
-}
-
-TEST_P(OnRanks, IsRightForAllNumbersOfFeatures) {
-  for (const std::int64_t features : {1, 2, 3, 5, 8, 33, 257}) {
-    const SparseShape shape{50, features, 9};
-    expect_sums<GraphAllReduce, std::int32_t, float>(
-        {lists_of(
-            shape, GetParam(), [](int rank) { return 9 - rank % 4; }, 2)},
-        std::to_string(features) + " features");
-  }
-}
-
 // The blocks of the search have 256 threads: capacities and lists around that.
 TEST_P(OnRanks, IsRightAroundTheSizeOfABlock) {
   if (GetParam() > 3) GTEST_SKIP() << "the sizes do not depend on the number of ranks";
   for (const std::int64_t count : {255, 256, 257}) {
     const SparseShape shape{2000, 1, 3};
-    const SparseData data = lists_of(
-        shape, GetParam(), [=](int rank) { return rank == 0 ? count : 3; }, GetParam());
+    const SparseData data =
+        lists_of(shape, GetParam(), GetParam(), [=](int rank) { return rank == 0 ? count : 3; });
     for (const SparseCapacity capacity : {SparseCapacity{count, count + 9}, {257, 512}, {258, 513}}) {
       if (capacity.local < count || capacity.global < static_cast<std::int64_t>(data.global_rows().size()))
         continue;
@@ -133,8 +122,7 @@ TEST_P(OnRanks, IsFullAtItsCapacitiesAndRefusesOneRowMore) {
   const SparseShape shape{300, 3, 0};
   const SparseCapacity capacity{10, 10 * ranks};
   const auto disjoint = [&](std::int64_t count) {
-    return lists_of(
-        shape, ranks, [=](int) { return count; }, ranks);
+    return lists_of(shape, ranks, ranks, [=](int) { return count; });
   };
   const SparseData full = disjoint(10);
   run_ranks(ranks, [&](Rank& rank) {
@@ -169,22 +157,6 @@ TEST_P(OnRanks, RefusesOneDifferentRowMoreThanItsCapacity) {
   });
 }
 
-TEST_P(OnRanks, RefusesBadRowsAndGoesOn) {
-  const int ranks = GetParam();
-  const SparseShape shape{50, 2, 8};
-  const SparseData right = lists_of(
-      shape, ranks, [](int) { return 8; }, 3);
-  run_ranks(ranks, [&](Rank& rank) {
-    Graph32 graph(rank, shape);
-    for (const std::int64_t bad : {-1, -2, 50, 0x7fffffff}) {
-      // -1 and -2 stand in lists as pads: they must not be taken for rows, nor rows for them.
-      expect_refused<std::int32_t, float>(rank, graph, shape,
-                                          rank.id() == 0 ? stride(bad, 0, 1) : stride(1, 1, 2),
-                                          "has an index that is not between 0 and 49", right);
-    }
-  });
-}
-
 TEST_P(OnRanks, RefusesCapacitiesThatCannotBe) {
   run_ranks(GetParam(), [&](Rank& rank) {
     const SparseShape shape{50, 2, 8};
@@ -195,13 +167,6 @@ TEST_P(OnRanks, RefusesCapacitiesThatCannotBe) {
       EXPECT_THROW((Graph32(rank, shape, {8, 20 + rank.id()})), std::invalid_argument);
     }
   });
-}
-
-/// The bits of a vector of floats.
-std::vector<std::uint32_t> bits(const std::vector<float>& values) {
-  std::vector<std::uint32_t> all(values.size());
-  if (!values.empty()) std::memcpy(all.data(), values.data(), values.size() * sizeof(float));
-  return all;
 }
 
 TEST_P(OnRanks, HasTheBitsOfVersion2) {
@@ -218,9 +183,12 @@ TEST_P(OnRanks, HasTheBitsOfVersion2) {
             algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
         rank.synchronize(rank.stream());
         return std::pair(on_host(result.indices, result.count),
-                         bits(on_host(result.values, result.count * shape.features)));
+                         on_host(result.values, result.count * shape.features));
       };
-      EXPECT_EQ(run(graph), run(loop)) << "call " << call;
+      const auto [rows, values] = run(graph);
+      const auto [rows_of_loop, values_of_loop] = run(loop);
+      EXPECT_EQ(rows, rows_of_loop) << "call " << call;
+      EXPECT_TRUE(same_bits(values, values_of_loop)) << "call " << call;
       EXPECT_EQ(graph.host_waits(), loop.host_waits());
     }
   });
@@ -231,65 +199,13 @@ TEST_P(OnRanks, TheDummyRowStaysZero) {
   const SparseShape shape{64, 33, 12};
   run_ranks(ranks, [&](Rank& rank) {
     Graph32 graph(rank, shape);
-    const std::vector<std::uint32_t> zeros(33);
-    EXPECT_EQ(bits(on_host(graph.dummy_row(), 33)), zeros);
+    const std::vector<float> zeros(33);
+    EXPECT_TRUE(same_bits(on_host(graph.dummy_row(), 33), zeros)) << "before the first call";
     for (const std::int64_t count : {12, 1, 0, 12}) {
-      const SparseData data = lists_of(
-          shape, ranks, [=](int) { return count; }, 2);
+      const SparseData data = lists_of(shape, ranks, 2, [=](int) { return count; });
       expect_sum<std::int32_t, float>(rank, graph, data, "dummy row");
-      EXPECT_EQ(bits(on_host(graph.dummy_row(), 33)), zeros) << count << " rows";
+      EXPECT_TRUE(same_bits(on_host(graph.dummy_row(), 33), zeros)) << count << " rows";
       rank.barrier();
-    }
-  });
-}
-
-/// One rank's gradient with given values; all others' rows are the same, with zeros.
-struct OwnValues {
-  std::vector<std::int32_t> rows;
-  std::vector<float> values;
-};
-
-/// The result of a call on a table of 20 rows of 2 features, on this rank.
-std::vector<float> sum_of(Rank& rank, Graph32& graph, const OwnValues& own) {
-  const DeviceBuffer<std::int32_t> rows(rank.device(), own.rows.size());
-  const DeviceBuffer<float> values(rank.device(), own.values.size());
-  if (!own.rows.empty()) {
-    CUDA_CHECK(cudaMemcpy(rows.data(), own.rows.data(), rows.bytes(), cudaMemcpyHostToDevice));
-    CUDA_CHECK(cudaMemcpy(values.data(), own.values.data(), values.bytes(), cudaMemcpyHostToDevice));
-  }
-  const auto result =
-      graph.run(rows.data(), values.data(), static_cast<std::int64_t>(own.rows.size()), rank.stream());
-  rank.synchronize(rank.stream());
-  return on_host(result.values, result.count * 2);
-}
-
-TEST_P(OnRanks, KeepsSpecialValuesWhereTheyAre) {
-  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
-  const float tiny = std::numeric_limits<float>::denorm_min();
-  run_ranks(GetParam(), [&](Rank& rank) {
-    Graph32 graph(rank, {20, 2, 5});
-    const bool first = rank.id() == 0, last = rank.id() == rank.size() - 1;
-    // Rank 0 alone has row 3; both ends have the others, which cancel there, but are kept.
-    OwnValues own;
-    if (first) own = {{3, 7, 9, 11}, {nan, 1, inf, 2, 4, tiny, 0, 0}};
-    if (last && !first) own = {{7, 9, 11, 19}, {1, -2, -4, tiny, 0, 0, -inf, 5}};
-    for (int call = 0; call < 2; ++call) {
-      const std::vector<float> sum = sum_of(rank, graph, own);
-      const bool both = rank.size() > 1;
-      ASSERT_EQ(sum.size(), both ? 10U : 8U);
-      EXPECT_TRUE(std::isnan(sum[0]));
-      EXPECT_EQ(sum[1], 1);
-      EXPECT_EQ(sum[2], inf);
-      EXPECT_EQ(sum[3], both ? 0 : 2);
-      EXPECT_EQ(sum[4], both ? 0 : 4);
-      EXPECT_EQ(sum[5], both ? 2 * tiny : tiny);
-      EXPECT_EQ(sum[6], 0);  // explicit zeros are a row like any other
-      EXPECT_EQ(sum[7], 0);
-      if (both) EXPECT_EQ(sum[8], -inf);
-      if (both) EXPECT_EQ(sum[9], 5);
-      // What is not a number must not stay in a list for the next call to meet.
-      EXPECT_EQ(sum_of(rank, graph, {{1}, {1, 2}}),
-                (std::vector<float>{1.0F * rank.size(), 2.0F * rank.size()}));
     }
   });
 }
@@ -299,6 +215,30 @@ TEST(GraphCapacity, IsThatOfTheShape) {
   EXPECT_EQ(SparseCapacity::of({100, 32, 60}, 4), (SparseCapacity{60, 100}));
   EXPECT_EQ(SparseCapacity::of({100, 32, 0}, 4), (SparseCapacity{1, 4}));
   EXPECT_EQ(SparseCapacity::of({5'000'000, 2048, 50'000}, 8), (SparseCapacity{50'000, 400'000}));
+}
+
+// Of rank 1: rank 0 waits for one thing more, and receives what the others send.
+TEST(GraphCost, IsThePagesCostCard) {
+  const SparseCost cost = GraphAllReduce<std::int32_t, float>::cost(
+      {.ranks = 8, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 386'277},
+      {50'000, 400'000});
+  EXPECT_EQ(cost.comparisons, 20'000'000'000);
+  EXPECT_EQ(cost.launches, 1);
+  EXPECT_EQ(cost.host_waits, 3);
+  EXPECT_EQ(cost.extra_bytes, 412'008'192);
+}
+
+TEST(GraphCost, OfTheSearchIsThatOfItsCapacities) {
+  using Graph = GraphAllReduce<std::int64_t, __half>;
+  const SparseCapacity capacity{7, 11};
+  const SparseCall full{.ranks = 2, .rank = 0, .features = 3, .local = 7, .most = 7, .global = 11};
+  const SparseCall nearly_empty{.ranks = 2, .rank = 0, .features = 3, .local = 0, .most = 1, .global = 1};
+  const SparseCall empty{.ranks = 2, .rank = 0, .features = 3};
+  EXPECT_EQ(Graph::cost(full, capacity).comparisons, 77);
+  EXPECT_EQ(Graph::cost(nearly_empty, capacity).comparisons, 77);
+  EXPECT_EQ(Graph::cost(empty, capacity).comparisons, 0);
+  EXPECT_EQ(Graph::cost(empty, capacity).launches, 0);
+  EXPECT_EQ(Graph::cost(full, capacity).extra_bytes, 7 * (8 + 4) + 11 * (8 + 1) + 8 * 3 * 2);
 }
 
 TEST(GraphNodes, AreTwoForEachRowOfTheCapacityAndOne) {

@@ -14,7 +14,7 @@
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
 #include "overlap/backend.hpp"
-#include "sparse_checks.hpp"
+#include "sparse_version_tests.hpp"
 
 namespace overlap {
 namespace {
@@ -39,7 +39,7 @@ class Skip : public OrderedSearchAllReduce<Index, T> {
 template <SparseIndex Index, Floating T>
 class Prefetch : public PrefetchSearchAllReduce<Index, T> {
  public:
-  Prefetch(Rank& rank, SparseShape shape) : PrefetchSearchAllReduce<Index, T>(rank, shape, 5) {}
+  Prefetch(Rank& rank, SparseShape shape) : PrefetchSearchAllReduce<Index, T>(rank, shape, 11) {}
 };
 
 class OnRanks : public testing::TestWithParam<int> {
@@ -52,55 +52,51 @@ class OnRanks : public testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(OrderedSearch, OnRanks, testing::Values(1, 2, 3, 4, 8));
 
 TEST_P(OnRanks, IsRightOnEveryDistribution) {
-  expect_right_on_distributions<OrderedSearchAllReduce>(GetParam());
+  expect_right_on_distributions<OrderedSearchAllReduce, std::int32_t, float>(GetParam());
 }
 
 TEST_P(OnRanks, EachVariantIsRightOnEveryDistribution) {
-  for_distributions(GetParam(), [](const Distribution& distribution, const SparseData& data) {
-    expect_sums<Ordered, std::int32_t, float>({data}, distribution.name + ", 9 rows per block");
-    expect_sums<AllRows, std::int64_t, float>({data}, distribution.name + ", all rows");
-    expect_sums<Skip, std::int32_t, float>({data}, distribution.name + ", skip");
-    expect_sums<Prefetch, std::int64_t, float>({data}, distribution.name + ", prefetch");
-  });
+  expect_right_on_distributions<Ordered, std::int64_t, float>(GetParam());
+  expect_right_on_distributions<AllRows, std::int32_t, float>(GetParam());
+  expect_right_on_distributions<Skip, std::int32_t, float>(GetParam());
+  expect_right_on_distributions<Prefetch, std::int64_t, float>(GetParam());
+}
+
+TEST_P(OnRanks, IsRightInEveryType) {
+  expect_right_with_any_features<Ordered, std::int64_t, __half>(GetParam());
+  expect_right_with_any_features<Prefetch, std::int32_t, __nv_bfloat16>(GetParam());
 }
 
 TEST_P(OnRanks, IsRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
   const std::uint64_t seed = 20261124 + 1000 * static_cast<std::uint64_t>(GetParam());
-  expect_right_on_random_gradients<Ordered>(GetParam(), 20, seed);
-  expect_right_on_random_gradients<Prefetch>(GetParam(), 20, seed + 20);
+  expect_right_on_random_gradients<Ordered, std::int32_t, float>(GetParam(), seed, 20);
+  expect_right_on_random_gradients<Prefetch, std::int64_t, __half>(GetParam(), seed + 20, 20);
 }
 
-TEST_P(OnRanks, IsRightWithAnyNumberOfFeatures) { expect_right_with_features<Ordered>(GetParam()); }
-
 TEST_P(OnRanks, IsRightAroundBlocksAndTiles) {
-  expect_right_around<OrderedSearchAllReduce>(GetParam(), kRowsPerBlock);
-  expect_right_around<Prefetch>(GetParam(), kSweepThreads);
+  expect_right_with_sizes_around<OrderedSearchAllReduce, std::int32_t, float>(GetParam(), kRowsPerBlock);
+  expect_right_with_sizes_around<Prefetch, std::int64_t, float>(GetParam(), kSweepThreads);
 }
 
 TEST_P(OnRanks, IsRightCallAfterCall) {
-  expect_right_call_after_call<OrderedSearchAllReduce>(GetParam());
-  expect_right_call_after_call<Prefetch>(GetParam());
+  expect_right_call_after_call<Ordered, std::int32_t, float>(GetParam());
+  expect_right_call_after_call<Prefetch, std::int64_t, __half>(GetParam());
 }
 
-TEST_P(OnRanks, CarriesEveryValue) { expect_all_values_carried<OrderedSearchAllReduce>(GetParam()); }
+TEST_P(OnRanks, CarriesSpecialValues) {
+  expect_special_values<OrderedSearchAllReduce, std::int32_t>(GetParam());
+}
 
-TEST_P(OnRanks, RefusesRowsThatTheTableDoesNotHave) {
-  expect_bad_rows_refused<OrderedSearchAllReduce>(GetParam());
+TEST_P(OnRanks, HasTheSameBitsInEachCall) {
+  expect_same_bits_in_each_call<OrderedSearchAllReduce>(GetParam(), 3);
+}
+
+TEST_P(OnRanks, RefusesBadIndices) {
+  expect_bad_indices_refused<OrderedSearchAllReduce, std::int64_t>(GetParam());
 }
 
 TEST_P(OnRanks, WaitsAsOftenAsItsCostCardSays) {
-  const SparseData data({300, 2, 40}, GetParam(), RowPattern::kUniform, 5, 1);
-  run_ranks(GetParam(), [&](Rank& rank) {
-    OrderedSearchAllReduce<std::int32_t, float> algorithm(rank, data.shape());
-    expect_sum<std::int32_t, float>(rank, algorithm, data, "host waits");
-    const SparseCall call = {.ranks = rank.size(),
-                             .rank = rank.id(),
-                             .features = 2,
-                             .local = 40,
-                             .most = 40,
-                             .global = static_cast<std::int64_t>(data.global_rows().size())};
-    EXPECT_EQ(algorithm.host_waits(), (OrderedSearchAllReduce<std::int32_t, float>::cost(call).host_waits));
-  });
+  expect_host_waits_of_the_cost_card<OrderedSearchAllReduce>(GetParam());
 }
 
 // More rows than 32 bits have numbers for: equal in the lower half are 5 and 2^32 + 5, on different ranks.
@@ -254,20 +250,26 @@ TEST(OrderedSearchAlone, IsRightOnRandomLists) {
   });
 }
 
+/// Makes an algorithm with so many rows per block; the sentence of what it throws.
+template <template <SparseIndex, Floating> class Algorithm>
+std::string refusal_with(int rows_per_block) {
+  try {
+    run_ranks(1, [&](Rank& rank) { Algorithm<std::int32_t, float>(rank, {9, 1, 1}, rows_per_block); });
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
 TEST(OrderedSearchAlone, TakesSomeRowsPerBlockAndFewerThanThreads) {
   backend::prepare();
   for (const int rows : {-1, 0, kSweepThreads, kSweepThreads + 1}) {
     EXPECT_THROW(check_rows_per_block(rows), std::invalid_argument) << rows;
-    if (!enough_gpus(1)) continue;
-    run_ranks(1, [&](Rank& rank) {
-      EXPECT_THROW((OrderedSearchAllReduce<std::int32_t, float>(rank, {9, 1, 1}, rows)),
-                   std::invalid_argument);
-      EXPECT_THROW((PrefetchSearchAllReduce<std::int32_t, float>(rank, {9, 1, 1}, rows)),
-                   std::invalid_argument);
-    });
+    const std::string sentence = "rows per block: " + std::to_string(rows) + " is not between 1 and 255";
+    EXPECT_EQ(refusal_with<OrderedSearchAllReduce>(rows), "rank 0: " + sentence);
+    EXPECT_EQ(refusal_with<PrefetchSearchAllReduce>(rows), "rank 0: " + sentence);
   }
-  EXPECT_NO_THROW(check_rows_per_block(1));
-  EXPECT_NO_THROW(check_rows_per_block(kSweepThreads - 1));
+  for (const int rows : {1, kSweepThreads - 1}) EXPECT_EQ(refusal_with<OrderedSearchAllReduce>(rows), "");
 }
 
 // ---- The cost card ----------------------------------------------------------------------------------------
@@ -295,8 +297,9 @@ TEST(OrderedSearchCost, IsThePagesCostCard) {
   EXPECT_EQ(cost.launches, 1);
   EXPECT_EQ(cost.extra_bytes, 0);
   EXPECT_EQ(cost.host_waits, 3);
-  EXPECT_EQ(cost.comparisons, 0);
-  EXPECT_EQ(Version::cost(call, kRowsPerBlock, Compare::kAll).comparisons, 0);
+  EXPECT_EQ(cost.comparisons, 281'838'186);
+  EXPECT_EQ(Version::cost(call, kRowsPerBlock, Compare::kAll).comparisons, 8'425'487'088);
+  EXPECT_EQ(Version::cost(call, 8, Compare::kAll).comparisons, 8'420'877'472);
   SparseCall none = call;
   none.local = 0;
   EXPECT_EQ(Version::cost(none).comparisons, 0);

@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """Tests of the program 01_column_split: its command line, its exit statuses and what it writes."""
 import datetime
-import json
 import os
 import re
 import subprocess
 
 import program_test_case
-from program_test_case import ProgramTestCase
-
-SMALL = ("--m", "33", "--n", "37", "--k", "19")
+from program_test_case import SMALL, TINY, ProgramTestCase
 
 
 class HelpTest(ProgramTestCase):
@@ -105,8 +102,7 @@ class BadOptionTest(ProgramTestCase):
 
 class RunTest(ProgramTestCase):
     def test_sizes(self) -> None:
-        tiny = ("--m", "5", "--n", "3", "--k", "2")  # not even a column for each GPU
-        for gpus, size in [(gpus, SMALL) for gpus in "12348"] + [("2", tiny), ("8", tiny)]:
+        for gpus, size in [(gpus, SMALL) for gpus in "12348"] + [("2", TINY), ("8", TINY)]:
             with self.subTest(gpus=gpus, size=size):
                 self.assertTrue(self.call_right("--gpus", gpus, *size).stdout)
 
@@ -122,11 +118,9 @@ class RunTest(ProgramTestCase):
         self.assertEqual((self.folder / "old.json").read_text(), before)
 
     def test_json(self) -> None:
-        self.call_right(*SMALL, "--gpus", "1", "--seed", "7", "--iterations", "2", "--json", "report.json")
-        report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
+        report = self.report("--m", "33", "--n", "37", "--k", "19", "--gpus", "1", "--seed", "7", "--iterations", "2")
         for field in ("chapter", "backend", "modelled", "hardware", "options", "date", "commit", "results"):
             self.assertIn(field, report)
-        self.assertEqual(report["chapter"], "01_column_split")
         self.assertEqual(report["backend"], self.backend)
         self.assertIs(report["modelled"], self.backend == "virtual")
         self.assertTrue(report["hardware"])
@@ -160,12 +154,8 @@ class RunTest(ProgramTestCase):
                 self.assert_fails(2, ("--machine", machine, *SMALL), "machine")
 
     def test_schedules(self) -> None:
-        if self.backend != "virtual":
-            self.skipTest("schedules are for virtual GPUs")
         for seed in ("1", "2", "18446744073709551615"):
-            first, second = (self.call_right("--gpus", "3", "--schedule", seed, *SMALL).stdout for _ in range(2))
-            self.assertRegex(first, rf"schedule {seed}, hash [0-9a-f]+")
-            self.assertEqual(re.findall("hash [0-9a-f]+", first), re.findall("hash [0-9a-f]+", second))
+            self.assert_same_seed_same_schedule(seed)
 
     def test_standard_output_closed(self) -> None:
         with open("/dev/full", "w", encoding="utf-8") as full:

@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """Tests of the program 02_gather_then_multiply. Its bad input stands for that of all chapters with ranks."""
-import json
 import re
 
 import program_test_case
-from program_test_case import ProgramTestCase
+from program_test_case import REFUSED_BY_ALL, SMALL, ProgramTestCase
 
-SMALL = ("--m", "33", "--n", "37", "--k", "19", "--iterations", "1", "--warmup", "0")
 MODES = {"plain": "nccl", "registered": "nccl_registered", "copy-engine": "nccl_copy_engine"}
 
 
@@ -23,11 +21,9 @@ class CommandLineTest(ProgramTestCase):
         cases = {
             ("--nccl", "fast"): "--nccl: 'fast' is not a mode of NCCL .known: plain, registered, copy-engine.",
             ("--nccl",): "--nccl: a value is missing",
-            ("--type", "int32"): "--type: 'int32' is not a type of this chapter .known: f16, bf16, f32.",
             ("--only", "ring"): "--only: 'ring'",
-            ("--gpus", "17"): "--gpus: 17 is not between 1 and 16",
         }
-        self.assert_refused(cases)
+        self.assert_refused({**REFUSED_BY_ALL, **cases})
 
     def test_modes_of_nccl(self) -> None:
         for mode, variant in MODES.items():
@@ -36,8 +32,7 @@ class CommandLineTest(ProgramTestCase):
                     result = self.assert_fails(77, ("--nccl", mode, *SMALL), f"skipped: --nccl: '{mode}' needs real GPUs")
                     self.assertEqual((result.stdout, len(result.stderr.splitlines())), ("", 1))
                     continue
-                self.call_right("--nccl", mode, *SMALL, "--json", "report.json")
-                report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
+                report = self.report("--nccl", mode, *SMALL)
                 self.assertEqual(report["options"]["nccl"], mode)
                 self.assertEqual([result["variant"] for result in report["results"]],
                                  ["gemm_only", variant, "communication_only", "one_shard"])
@@ -49,17 +44,12 @@ class CommandLineTest(ProgramTestCase):
 
 
 class RunTest(ProgramTestCase):
-    def test_sizes(self) -> None:
-        tiny = ("--m", "5", "--n", "3", "--k", "2")  # not even a row and a column for each rank
-        for arguments in [("--gpus", gpus, *SMALL) for gpus in "12348"] + [("--gpus", "8", *tiny)] + \
-                [("--gpus", "3", "--type", kind, *SMALL) for kind in ("bf16", "f32")]:
-            with self.subTest(arguments):
-                result = self.call_right(*arguments)
-                self.assertRegex(result.stdout, r"(?m)^all \d+ elements are right: nccl\b")
-                self.assertRegex(result.stdout, r"(?m)^baseline: nccl\w*\. Lower bound: \d x one_shard")
+    def test_sizes_and_types(self) -> None:
+        self.assert_right_on_all_sizes_and_types(r"(?m)^all \d+ elements are right: nccl\b",
+                                                 r"(?m)^baseline: nccl\w*\. Lower bound: \d x one_shard")
 
     def test_wrong_result(self) -> None:
-        self.assert_fails(1, ("--corrupt", *SMALL, "--json", "new.json"), r"wrong result.*nccl.*row.*column")
+        self.assert_corruption_is_found({"nccl": "nccl"})
 
     def test_more_ranks_than_gpus(self) -> None:
         machine = self.machine(gpus=2)
@@ -73,9 +63,8 @@ class RunTest(ProgramTestCase):
         self.assertIn("over 2 ranks", self.call_right("--machine", machine, *SMALL).stdout)
 
     def test_json(self) -> None:
-        self.call_right(*SMALL, "--gpus", "2", "--json", "report.json")
-        report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
-        self.assertEqual((report["chapter"], report["options"]["gpus"]), ("02_gather_then_multiply", 2))
+        report = self.report(*SMALL, "--gpus", "2")
+        self.assertEqual(report["options"]["gpus"], 2)
         results = {result["variant"]: result for result in report["results"]}
         if self.backend == "virtual":  # modelled, so the same each time
             self.assertLess(results["gemm_only"]["device_ms"], results["nccl"]["device_ms"])

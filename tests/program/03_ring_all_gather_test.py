@@ -1,37 +1,25 @@
 #!/usr/bin/env python3
 """Tests of the program 03_ring_all_gather. What all chapters with ranks share is tested with chapter 02's."""
-import json
 import re
 
 import program_test_case
-from program_test_case import ProgramTestCase
-
-SMALL = ("--m", "33", "--n", "37", "--k", "19", "--iterations", "1", "--warmup", "0")
+from program_test_case import REFUSED_BY_ALL, SMALL, ProgramTestCase
 
 
 class CommandLineTest(ProgramTestCase):
     def test_help_and_list(self) -> None:
-        self.assertIn("--type", self.call("--help").stdout)
-        self.assertEqual(self.call("--list").stdout.split(), ["ring", "split_only", "communication_only"])
+        self.assert_lists(["ring", "split_only", "communication_only"], "--type")
 
     def test_bad_options(self) -> None:
-        self.assert_refused({("--type", "int32"): "--type: 'int32' is not a type of this chapter",
-                             ("--only", "nccl"): "--only: 'nccl'",
-                             ("--gpus", "17"): "--gpus: 17 is not between 1 and 16"})
+        self.assert_refused({**REFUSED_BY_ALL, ("--only", "nccl"): "--only: 'nccl'"})
 
 
 class RunTest(ProgramTestCase):
     def test_sizes_and_types(self) -> None:
-        tiny = ("--m", "5", "--n", "3", "--k", "2")  # not even a row and a column for each rank
-        for arguments in [("--gpus", gpus, *SMALL) for gpus in "12348"] + [("--gpus", "8", *tiny)] + \
-                [("--gpus", "3", "--type", kind, *SMALL) for kind in ("bf16", "f32")]:
-            with self.subTest(arguments):
-                self.assertIn("elements are right: ring, split_only\n", self.call_right(*arguments).stdout)
+        self.assert_right_on_all_sizes_and_types("elements are right: ring, split_only\n")
 
     def test_wrong_result(self) -> None:
-        for variant in ("ring", "split_only"):
-            self.assert_fails(1, ("--corrupt", *SMALL, "--only", variant, "--json", "new.json"),
-                              rf"wrong result.*{variant}.*row.*column")
+        self.assert_corruption_is_found({"ring": "ring", "split_only": "split_only"})
 
     def test_more_ranks_than_gpus(self) -> None:
         machine = self.machine(gpus=2)
@@ -44,9 +32,8 @@ class RunTest(ProgramTestCase):
         self.assertIn("elements are right: split_only\n", text)
 
     def test_json(self) -> None:
-        self.call_right(*SMALL, "--gpus", "2", "--json", "report.json")
-        report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
-        self.assertEqual((report["chapter"], report["options"]["gpus"]), ("03_ring_all_gather", 2))
+        report = self.report(*SMALL, "--gpus", "2")
+        self.assertEqual(report["options"]["gpus"], 2)
         results = {result["variant"]: result for result in report["results"]}
         self.assertEqual(list(results), ["gemm_only", "ring", "split_only", "communication_only"])
         self.assertGreater(results["ring"]["device_ms"], results["gemm_only"]["device_ms"])

@@ -1,27 +1,17 @@
 #!/usr/bin/env python3
 """Tests of the program 04_copy_engine: its command line, its exit statuses and what it writes."""
-import json
-
 import program_test_case
-from program_test_case import ProgramTestCase
+from program_test_case import REFUSED_BY_ALL, SMALL, ProgramTestCase
 
-SMALL = ("--m", "33", "--n", "37", "--k", "19", "--iterations", "1", "--warmup", "0")
 VARIANTS = ["first_push", "split_only", "copy_engine_ring", "communication_only", "transports"]
 
 
 class CommandLineTest(ProgramTestCase):
     def test_help_and_list(self) -> None:
-        self.assertIn("copy engines", self.call("--help").stdout)
-        self.assertEqual(self.call("--list").stdout.split(), VARIANTS)
+        self.assert_lists(VARIANTS, "copy engines")
 
     def test_bad_options(self) -> None:
-        for arguments, sentence in {
-            ("--gpus", "17"): "--gpus: 17 is not between 1 and 16",
-            ("--type", "int32"): "--type: 'int32'.*f16",
-            ("--only", "pull"): "--only: 'pull'",
-        }.items():
-            with self.subTest(arguments):
-                self.assert_fails(2, arguments, sentence)
+        self.assert_refused({**REFUSED_BY_ALL, ("--only", "pull"): "--only: 'pull'"})
 
 
 class RunTest(ProgramTestCase):
@@ -30,10 +20,8 @@ class RunTest(ProgramTestCase):
             with self.subTest(variant):
                 self.call_right("--gpus", "2", "--only", variant, *SMALL)
 
-    def test_types(self) -> None:
-        for name in ("bf16", "f32"):
-            with self.subTest(name):
-                self.call_right("--gpus", "3", "--type", name, *SMALL)
+    def test_sizes_and_types(self) -> None:
+        self.assert_right_on_all_sizes_and_types("elements are right: split_only, copy_engine_ring\n")
 
     def test_wrong_result(self) -> None:
         for variant in ("first_push", "split_only", "copy_engine_ring", "transports"):
@@ -57,10 +45,7 @@ class RunTest(ProgramTestCase):
         self.call_right("--machine", self.machine(gpus=1), "--gpus", "4", *SMALL)
 
     def test_json(self) -> None:
-        self.call_right("--gpus", "3", *SMALL, "--json", "report.json")
-        report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
-        self.assertEqual(report["chapter"], "04_copy_engine")
-        results = report["results"]
+        results = self.report("--gpus", "3", *SMALL)["results"]
         named = {result["variant"] for result in results}
         self.assertLessEqual({"gemm_only", "split_only", "copy_engine_ring", "communication_only"}, named)
         sections = {result.get("section") for result in results}

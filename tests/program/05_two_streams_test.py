@@ -4,40 +4,28 @@ import json
 import pathlib
 
 import program_test_case
-from program_test_case import ProgramTestCase
+from program_test_case import REFUSED_BY_ALL, SMALL, ProgramTestCase
 
-SMALL = ("--m", "33", "--n", "37", "--k", "19", "--iterations", "1", "--warmup", "0")
 ALGORITHMS = ["split_only", "copy_engine_ring", "ring_two_streams", "pull_two_streams"]
 OPENINGS = ["before", "beside", "copy_first", "after", "barrier_after"]
 
 
 class CommandLineTest(ProgramTestCase):
     def test_help_and_list(self) -> None:
-        self.assertIn("--type", self.call("--help").stdout)
-        self.assertEqual(self.call("--list").stdout.split(), [*ALGORITHMS, "openings", "sweep"])
+        self.assert_lists([*ALGORITHMS, "openings", "sweep"], "--type")
 
     def test_bad_options(self) -> None:
-        self.assert_refused({("--type", "int32"): "--type: 'int32' is not a type of this chapter",
-                             ("--only", "ring"): "--only: 'ring'",
-                             ("--gpus", "17"): "--gpus: 17 is not between 1 and 16"})
+        self.assert_refused({**REFUSED_BY_ALL, ("--only", "ring"): "--only: 'ring'"})
 
 
 class RunTest(ProgramTestCase):
     def test_sizes_and_types(self) -> None:
-        tiny = ("--m", "5", "--n", "3", "--k", "2")  # not even a row and a column for each rank
-        for arguments in [("--gpus", gpus, *SMALL) for gpus in "12348"] + [("--gpus", "8", *tiny)] + \
-                [("--gpus", "3", "--type", kind, *SMALL) for kind in ("bf16", "f32")]:
-            with self.subTest(arguments):
-                text = self.call_right(*arguments).stdout
-                self.assertIn("elements are right: " + ", ".join(ALGORITHMS), text)
-                self.assertIn("elements are right: " + ", ".join(OPENINGS), text)
+        self.assert_right_on_all_sizes_and_types("elements are right: " + ", ".join(ALGORITHMS),
+                                                 "elements are right: " + ", ".join(OPENINGS))
 
     def test_wrong_result(self) -> None:
-        for variant in [*ALGORITHMS, "openings", "sweep"]:
-            name = {"openings": "before", "sweep": "gemm_only|split_one"}.get(variant, variant)
-            with self.subTest(variant):
-                self.assert_fails(1, ("--corrupt", *SMALL, "--only", variant, "--json", "new.json"),
-                                  rf"wrong result.*({name}).*row.*column")
+        self.assert_corruption_is_found({**{name: name for name in ALGORITHMS},
+                                         "openings": "before", "sweep": "gemm_only|split_one"})
 
     def test_ranks_may_share_a_gpu(self) -> None:
         for machine in (self.machine(gpus=2), self.machine(gpus=1)):
@@ -57,9 +45,8 @@ class RunTest(ProgramTestCase):
                 self.assertEqual(len(result.stderr.splitlines()), 1)
 
     def test_json(self) -> None:
-        self.call_right(*SMALL, "--gpus", "2", "--json", "report.json")
-        report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
-        self.assertEqual((report["chapter"], report["options"]["gpus"]), ("05_two_streams", 2))
+        report = self.report(*SMALL, "--gpus", "2")
+        self.assertEqual(report["options"]["gpus"], 2)
         results = report["results"]
         self.assertEqual([result["variant"] for result in results if "variant" in result], ["gemm_only", *ALGORITHMS])
         self.assertEqual([result["opening"] for result in results if result.get("section") == "openings"], OPENINGS)

@@ -2,14 +2,21 @@
     01_column_split_test.py PROGRAM virtual|cuda [unittest's own arguments]"""
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
-from typing import Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 MACHINES = REPOSITORY / "common" / "virtual_gpu" / "machines"
+ONCE = ("--iterations", "1", "--warmup", "0")
+SMALL = ("--m", "33", "--n", "37", "--k", "19", *ONCE)  # a multiple of nothing
+TINY = ("--m", "5", "--n", "3", "--k", "2", *ONCE)  # on 8 ranks not even a row and a column for each
+# What every chapter with ranks refuses: they multiply floating-point numbers, on at most 16 ranks.
+REFUSED_BY_ALL = {("--type", "int32"): "--type: 'int32' is not a type of this chapter .known: f16, bf16, f32.",
+                  ("--gpus", "17"): "--gpus: 17 is not between 1 and 16"}
 
 
 class ProgramTestCase(unittest.TestCase):
@@ -54,6 +61,47 @@ class ProgramTestCase(unittest.TestCase):
         for arguments, sentence in cases.items():
             with self.subTest(arguments):
                 self.assertEqual(self.assert_fails(2, arguments, sentence).stdout, "")
+
+    def assert_lists(self, variants: List[str], help_says: str) -> None:
+        """--list prints these variants, and --help this text among others."""
+        listed, told = self.call("--list"), self.call("--help")
+        for result in (listed, told):
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(listed.stdout.split(), variants)
+        self.assertIn(help_says, told.stdout)
+
+    def assert_right_on_all_sizes_and_types(self, *sentences: str) -> None:
+        """Runs on 1, 2, 3, 4 and 8 ranks, some of them without a row or a column, and with each type; the output matches
+        the sentences."""
+        for arguments in [("--gpus", gpus, *SMALL) for gpus in "12348"] + \
+                [("--gpus", gpus, *TINY) for gpus in "48"] + \
+                [("--gpus", "3", "--type", kind, *SMALL) for kind in ("bf16", "f32")]:
+            with self.subTest(arguments):
+                output = self.call_right(*arguments).stdout
+                for sentence in sentences:
+                    self.assertRegex(output, sentence)
+
+    def assert_corruption_is_found(self, variants: Mapping[str, str]) -> None:
+        """An element that is changed in each of these variants ends the program with 1, and the sentence names the
+        variant by the text beside it; no report is written."""
+        for variant, name in variants.items():
+            with self.subTest(variant):
+                self.assert_fails(1, ("--corrupt", "--gpus", "2", "--only", variant, *SMALL, "--json", "new.json"),
+                                  rf"wrong result.*({name}).*row.*column")
+
+    def assert_same_seed_same_schedule(self, seed: str) -> None:
+        if self.backend != "virtual":
+            self.skipTest("schedules are for virtual GPUs")
+        first, second = (self.call_right("--gpus", "3", "--schedule", seed, *SMALL).stdout for _ in range(2))
+        self.assertRegex(first, rf"(?m)^schedule {seed}, hash [0-9a-f]+$")
+        self.assertEqual(re.findall("hash [0-9a-f]+", first), re.findall("hash [0-9a-f]+", second))
+
+    def report(self, *arguments: str) -> Dict[str, Any]:
+        """What the program writes with --json; it names the chapter, which is the program's name."""
+        self.call_right(*arguments, "--json", "report.json")
+        report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
+        self.assertEqual(report["chapter"], self.program.name)
+        return report
 
     def machine(self, **changes) -> str:
         """A machine description like the default one but for the changes: memory_mib=1, gpus=2. Its path."""

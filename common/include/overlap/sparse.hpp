@@ -27,7 +27,7 @@ enum class RowPattern {
   kZipf,       ///< row i is drawn 1 / (i + 1) times as often as row 0, until a rank has enough distinct rows
   kIdentical,  ///< all ranks have the same rows
   kDisjoint,   ///< no two ranks have a row in common
-  kUneven,     ///< as kUniform, but rank r of P has only (r + 1) / P of the rows, rounded up
+  kUneven,     ///< as kUniform, but rank r of P has only (r + 1) / P of the rows, rounded down
 };
 
 /// "uniform", "zipf", "identical", "disjoint" or "uneven".
@@ -58,11 +58,18 @@ class SparseInputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Calls `function` with the TypeTag of the index type and returns what it returns. See visit_type().
+/// Calls `function` with the TypeTags of the two types. See visit_type().
 template <typename Function>
-decltype(auto) visit_index(IndexType type, Function&& function) {
-  if (type == IndexType::kInt32) return function(TypeTag<std::int32_t>{});
-  return function(TypeTag<std::int64_t>{});
+void visit_sparse(IndexType index, ElementType type, const Function& function) {
+  visit_type<float, __half, __nv_bfloat16>(type, [&](auto tag) {
+    if (index == IndexType::kInt32) {
+      function(TypeTag<std::int32_t>{}, tag);
+    } else if constexpr (detail::kAllTypes) {
+      function(TypeTag<std::int64_t>{}, tag);
+    } else {
+      throw std::invalid_argument("visit_sparse: the program is compiled for int32 only");
+    }
+  });
 }
 
 }  // namespace overlap

@@ -4,16 +4,13 @@
 
 #include <cuda_runtime.h>
 
-#include <concepts>
 #include <cstdint>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
 
-#include "overlap/backend.hpp"
 #include "overlap/options.hpp"
 #include "overlap/phase_clock.hpp"
 #include "overlap/ranks.hpp"
@@ -130,39 +127,41 @@ class SparseBench {
   std::string skipped_;  // why the last variant that was left out cannot run
 };
 
+namespace detail {
+
+// `function` takes the bench, and the report only where it adds results of its own.
+template <typename Function, typename Bench>
+void call_with(const Function& function, Bench& bench, Report& report) {
+  if constexpr (std::is_invocable_v<const Function&, Bench&, Report&>) {
+    function(bench, report);
+  } else {
+    function(bench);
+  }
+}
+
+}  // namespace detail
+
 /// The program of a chapter on sparse gradients. On each rank: makes a SparseBench of the options' types,
 /// calls add(bench), verifies, times, prints and saves, and calls finish(bench). Both are generic: `bench` is
-/// a SparseBench<Index, T>&. Where they take the Report, too, rank 0 may add results of its own.
+/// a SparseBench<Index, T>&. Where they take a Report&, too, rank 0 may add results of its own.
 template <typename Add, typename Finish>
 void run_sparse_chapter(const ChapterInfo& chapter, const Options& options, const Add& add,
                         const Finish& finish) {
   Report report(chapter, options);
   const SparseData data(options.sparse, options.gpus, options.pattern, options.duplicates, options.seed);
   run_ranks(options.gpus, [&](Rank& rank) {
-    visit_index(options.index, [&](auto index) {
-      visit_type<float, __half, __nv_bfloat16>(options.type, [&](auto type) {
-        SparseBench<typename decltype(index)::type, typename decltype(type)::type> bench(rank, data, options,
-                                                                                         chapter);
-        if constexpr (std::is_invocable_v<const Add&, decltype(bench)&, Report&>) {
-          add(bench, report);
-        } else {
-          add(bench);
-        }
-        bench.verify();
-        bench.time();
-        bench.print();
-        bench.save(report);
-        if constexpr (std::invocable<const Finish&, decltype(bench)&, Report&>) {
-          finish(bench, report);
-        } else {
-          finish(bench);
-        }
-      });
+    visit_sparse(options.index, options.type, [&](auto index, auto type) {
+      SparseBench<typename decltype(index)::type, typename decltype(type)::type> bench(rank, data, options,
+                                                                                       chapter);
+      detail::call_with(add, bench, report);
+      bench.verify();
+      bench.time();
+      bench.print();
+      bench.save(report);
+      detail::call_with(finish, bench, report);
     });
   });
   report.save();
-  const std::string context = backend::failure_context();
-  if (!context.empty()) std::cout << "\n" << context << "\n";
 }
 /// The same without an end of its own.
 template <typename Add>

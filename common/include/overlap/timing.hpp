@@ -66,10 +66,6 @@ struct VariantTimes {
 /// (first, second, first, third, ...): so a change of clocks, of temperature or of the caches meets all of
 /// them alike. Each runs at least once without a gate before it is timed: see Gate for what a variant may do.
 /// Calls at once take most of the time; a sweep over many sizes can leave them out. Collective.
-/// Times the variants in turns (first, second, ..., first, second, ...), so that a change of clocks or of
-/// temperature meets all of them alike. Each runs at least once without a gate before it is timed: see Gate
-/// for what a variant may do. Calls at once take most of the time; a sweep over many sizes can leave them
-/// out. Collective.
 std::vector<VariantTimes> time_variants(Rank& rank, const std::vector<TimedVariant>& variants, int iterations,
                                         int warmup, bool back_to_back = true);
 

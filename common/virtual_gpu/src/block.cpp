@@ -60,6 +60,7 @@ Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler,
       threads_(std::size_t{grid.block.x} * grid.block.y * grid.block.z),
       alive_(threads_.size()),
       warps_((threads_.size() + 31) / 32),
+      copies_(launch, linear_index, threads_.size(), scheduler),
       shared_bytes_(grid.dynamic_shared_bytes) {
   std::size_t i = 0;
   for (unsigned z = 0; z < grid.block.z; ++z) {
@@ -83,11 +84,11 @@ Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler,
 }
 
 inline hb::Context Block::context_of(const Thread& thread) const {
-  return launch_.stream->contexts.of(linear_index_, static_cast<std::size_t>(&thread - threads_.data()));
+  return launch_.stream->contexts.of(linear_index_, number_of(thread));
 }
 
 inline FiberPool& Block::fibers_of(const Thread& thread) const {
-  return launch_.stream->contexts.fibers(linear_index_, static_cast<std::size_t>(&thread - threads_.data()));
+  return launch_.stream->contexts.fibers(linear_index_, number_of(thread));
 }
 
 Block::~Block() {
@@ -218,6 +219,7 @@ inline void Block::suspend() {
 }
 
 void Block::end_thread() {
+  if (alive_ == 1) copies_.finish();  // while there is a thread whose fault it could be
   --alive_;
   current_->fiber = nullptr;
   scheduler_.note_progress();
@@ -309,6 +311,21 @@ const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, uns
   hb::acquire(context, &meeting->order[parity]);
   *present = meeting->present[parity];
   return meeting->values[parity];
+}
+
+void Block::copy_async(const AsyncCopies::Request& request) {
+  const RuntimeTurn turn(*this, *current_);
+  copies_.issue(number_of(*current_), request);
+}
+
+void Block::commit_copies() {
+  const RuntimeTurn turn(*this, *current_);
+  copies_.commit(number_of(*current_));
+}
+
+void Block::wait_for_copies(unsigned int prior) {
+  const RuntimeTurn turn(*this, *current_);
+  copies_.wait(number_of(*current_), prior);
 }
 
 void Block::poll(double nanoseconds) {

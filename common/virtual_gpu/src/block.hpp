@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "async_copy.hpp"
 #include "fiber.hpp"
 #include "operation.hpp"
 #include "scheduler.hpp"
@@ -83,6 +84,9 @@ class Block {
   void barrier();
   int barrier_reduce(int predicate, int (*combine)(int, int));
   const std::uint64_t* exchange(unsigned int mask, std::uint64_t value, unsigned int* present);
+  void copy_async(const AsyncCopies::Request& request);
+  void commit_copies();
+  void wait_for_copies(unsigned int prior);
   /// Lets everybody else run before it returns; costs `nanoseconds` of modelled time.
   void poll(double nanoseconds);
   void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment);
@@ -118,6 +122,9 @@ class Block {
   /// The runtime works in the stead of a CUDA thread until the end of the scope.
   class RuntimeTurn;
 
+  std::size_t number_of(const Thread& thread) const {
+    return static_cast<std::size_t>(&thread - threads_.data());
+  }
   hb::Context context_of(const Thread& thread) const;
   FiberPool& fibers_of(const Thread& thread) const;
   Thread& next_to_start() { return threads_[start_order_.empty() ? started_ : start_order_[started_]]; }
@@ -152,6 +159,7 @@ class Block {
   char barrier_order_[2];
   int barrier_parity_ = 0;
 
+  AsyncCopies copies_;
   SharedMemory dynamic_shared_;
   std::vector<std::pair<const void*, SharedMemory>> static_shared_;
   std::size_t shared_bytes_;

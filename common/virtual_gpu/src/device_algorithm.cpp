@@ -17,16 +17,12 @@ std::uint64_t tiles(const Machine& machine, const AlgorithmCall& call) {
       std::clamp<std::int64_t>((call.items + kTile - 1) / kTile, 1, machine.multiprocessors));
 }
 
-/// All kernels of the call in one, ns: its first launch is not in it.
-double duration(const Machine& machine, const AlgorithmCall& call) {
-  return call.bytes / machine.memory_rate + (call.launches - 1) * machine.launch_ns;
-}
-
 }  // namespace
 
 AlgorithmOperation::AlgorithmOperation(Runtime& runtime, Device& device, const AlgorithmCall& call,
                                        std::byte* temporary, std::unique_ptr<Algorithm> algorithm)
-    : LibraryWork(runtime, device, tiles(runtime.machine, call), duration(runtime.machine, call)),
+    : LibraryWork(runtime, device, tiles(runtime.machine, call), call.bytes / runtime.machine.memory_rate,
+                  call.launches),
       call_(call),
       temporary_(temporary),
       algorithm_(std::move(algorithm)) {}

@@ -16,6 +16,9 @@ class AlgorithmOperation final : public LibraryWork {
   AlgorithmOperation(Runtime& runtime, Device& device, const AlgorithmCall& call, std::byte* temporary,
                      std::unique_ptr<Algorithm> algorithm);
   std::string describe() const override;
+  std::unique_ptr<Operation> again() const override {
+    return std::make_unique<AlgorithmOperation>(runtime_, device_, call_, temporary_, algorithm_->clone());
+  }
   bool touches(const void* memory, std::size_t bytes) const override;
 
   bool may_access(const char* name, const void* memory, std::size_t bytes) {

@@ -51,6 +51,17 @@ void as(Context context, Action action) {
   enter(before);
 }
 
+template <class Action>
+void access(Context context, const CallSite& site, const void* caller, Action action) {
+  as(context, [&] {
+    push_callers(site);
+    if (caller != nullptr) __tsan_func_entry(const_cast<void*>(caller));
+    action();
+    if (caller != nullptr) __tsan_func_exit();
+    pop_callers(site);
+  });
+}
+
 }  // namespace
 
 void start() {
@@ -90,20 +101,12 @@ void acquire(Context context, const void* sync) {
   as(context, [sync] { __tsan_acquire(const_cast<void*>(sync)); });
 }
 
-void read(Context context, const CallSite& site, const void* memory, std::size_t bytes) {
-  as(context, [&] {
-    push_callers(site);
-    __tsan_read_range(const_cast<void*>(memory), bytes);
-    pop_callers(site);
-  });
+void read(Context context, const CallSite& site, const void* memory, std::size_t bytes, const void* caller) {
+  access(context, site, caller, [&] { __tsan_read_range(const_cast<void*>(memory), bytes); });
 }
 
-void write(Context context, const CallSite& site, const void* memory, std::size_t bytes) {
-  as(context, [&] {
-    push_callers(site);
-    __tsan_write_range(const_cast<void*>(memory), bytes);
-    pop_callers(site);
-  });
+void write(Context context, const CallSite& site, const void* memory, std::size_t bytes, const void* caller) {
+  access(context, site, caller, [&] { __tsan_write_range(const_cast<void*>(memory), bytes); });
 }
 
 void store_atomic(Context context, const CallSite& site, std::uint32_t* word, std::uint32_t value) {

@@ -54,9 +54,12 @@ void destroy_context(Context context);
 void release(Context context, const void* sync);
 void acquire(Context context, const void* sync);
 
-/// An access by the runtime on behalf of `context`, such as a copy's. Reports show `site`.
-void read(Context context, const CallSite& site, const void* memory, std::size_t bytes);
-void write(Context context, const CallSite& site, const void* memory, std::size_t bytes);
+/// An access by the runtime on behalf of `context`, such as a copy's. Reports show `site`, and `caller`, a
+/// return address into a kernel, if the kernel asked for it.
+void read(Context context, const CallSite& site, const void* memory, std::size_t bytes,
+          const void* caller = nullptr);
+void write(Context context, const CallSite& site, const void* memory, std::size_t bytes,
+           const void* caller = nullptr);
 
 /// The same for one word, atomically: a store with release, a load without any order.
 void store_atomic(Context context, const CallSite& site, std::uint32_t* word, std::uint32_t value);
@@ -91,8 +94,8 @@ inline Context make_context(const std::string&) { return nullptr; }
 inline void destroy_context(Context) {}
 inline void release(Context, const void*) {}
 inline void acquire(Context, const void*) {}
-inline void read(Context, const CallSite&, const void*, std::size_t) {}
-inline void write(Context, const CallSite&, const void*, std::size_t) {}
+inline void read(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
+inline void write(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
 inline void store_atomic(Context, const CallSite&, std::uint32_t* word, std::uint32_t value) {
   __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }

@@ -1,7 +1,10 @@
 // The functions that kernels call.
+#include <cstring>
+
 #include "block.hpp"
 #include "coverage.hpp"
 #include "runtime.hpp"
+#include "vgpu/async_copy.h"
 #include "vgpu/types.h"
 
 using vgpu::Block;
@@ -71,6 +74,33 @@ void note_load(const void* address, std::uint64_t bits) {
   thread.loaded_address = address;
   thread.loaded_bits = bits;
   if (again) block->poll(block->grid().poll_ns);
+}
+
+// Host code has no hardware that copies.
+void copy_async(void* to, const void* from, std::size_t bytes, std::size_t zeros) {
+  Block* block = current_block();
+  if (block != nullptr) return block->copy_async({to, from, bytes, zeros, __builtin_return_address(0)});
+  std::memcpy(to, from, bytes);
+  std::memset(static_cast<std::byte*>(to) + bytes, 0, zeros);
+}
+void commit_copies() {
+  if (Block* block = current_block()) block->commit_copies();
+}
+void wait_for_copies(unsigned int prior) {
+  if (Block* block = current_block()) block->wait_for_copies(prior);
+}
+void require_aligned(const void* to, const void* from, std::size_t bytes, std::size_t alignment) {
+  const auto all = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes;
+  Block* block = current_block();
+  if (block == nullptr || all % alignment == 0) return;
+  block->fault("kernel '" + block->grid().name + "': an asynchronous copy of " + std::to_string(bytes) +
+                   " bytes has an address or a size that is no multiple of " + std::to_string(alignment),
+               cudaErrorMisalignedAddress);
+}
+void misused_pipeline(const char* sentence) {
+  Block* block = current_block();
+  if (block == nullptr) throw std::logic_error(sentence);
+  block->fault("kernel '" + block->grid().name + "': " + sentence);
 }
 
 void note_progress() { runtime().scheduler.note_progress(); }

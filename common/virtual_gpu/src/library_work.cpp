@@ -4,15 +4,18 @@
 
 namespace vgpu {
 
-LibraryWork::LibraryWork(Runtime& runtime, Device& device, std::uint64_t blocks, double block_ns)
+LibraryWork::LibraryWork(Runtime& runtime, Device& device, std::uint64_t blocks, double block_ns, int kernels)
     : runtime_(runtime),
       device_(device),
       footprint_{runtime.machine.max_threads, runtime.machine.shared_per_multiprocessor},
       blocks_(blocks),
-      block_ns_(block_ns) {}
+      block_ns_(block_ns),
+      kernels_(kernels) {}
 
 void LibraryWork::begin(double now) {
-  start_ = end_ = now + runtime_.machine.kernel_start_ns(graph != nullptr);
+  const double start_ns = runtime_.machine.kernel_start_ns(graph != nullptr);
+  start_ = end_ = now + start_ns;
+  block_ns_ += (kernels_ - 1) * start_ns;
 }
 
 // One step starts a whole wave: work of thousands of blocks must stay cheap. Its number is that of blocks

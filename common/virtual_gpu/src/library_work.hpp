@@ -7,10 +7,11 @@ namespace vgpu {
 
 /// `blocks` equal blocks, each of which has a multiprocessor for itself for `block_ns`. They wait while
 /// kernels and other such work occupy the multiprocessors, and so run in waves. What the work does to memory
-/// happens when the first block begins and when the last one ends.
+/// happens when the first block begins and when the last one ends. Real libraries may start `kernels`
+/// kernels, one after the other: the time to start them is added.
 class LibraryWork : public Operation {
  public:
-  LibraryWork(Runtime& runtime, Device& device, std::uint64_t blocks, double block_ns);
+  LibraryWork(Runtime& runtime, Device& device, std::uint64_t blocks, double block_ns, int kernels = 1);
   void begin(double now) final;
   void offer(std::vector<Step>& steps) final;
   void step(const Step& step) final;
@@ -32,6 +33,7 @@ class LibraryWork : public Operation {
   Footprint footprint_;
   std::uint64_t blocks_, started_ = 0;
   double block_ns_;
+  int kernels_;
   double start_ = 0, end_ = 0;
 
   Multiprocessors::Place place_{};  // for the next block

@@ -126,6 +126,14 @@ std::string what(const Access& access) {
 }
 
 std::string cure(const Access& later, const Access& earlier) {
+  for (const Access* copy : {&later, &earlier}) {
+    const Access& other = copy == &later ? earlier : later;
+    const std::size_t name = copy->who.find(" (memcpy_async)");
+    if (name == std::string::npos || other.who.compare(0, name, copy->who, 0, name) != 0) continue;
+    return "Nothing orders the kernel's asynchronous copy and that access: consumer_wait() before the data "
+           "is "
+           "used, and __syncthreads if other threads use it.";
+  }
   if (later.who == earlier.who) {
     return "Nothing orders these two threads of the kernel: __syncthreads between the accesses, or an atomic "
            "operation.";

@@ -21,8 +21,10 @@ class StreamContexts {
   StreamContexts(const StreamContexts&) = delete;
   StreamContexts& operator=(const StreamContexts&) = delete;
   ~StreamContexts() {
-    for (hb::Context context : contexts_) {
-      if (context != nullptr) hb::destroy_context(context);
+    for (const auto* contexts : {&contexts_, &copying_}) {
+      for (hb::Context context : *contexts) {
+        if (context != nullptr) hb::destroy_context(context);
+      }
     }
   }
 
@@ -31,6 +33,13 @@ class StreamContexts {
   hb::Context own() { return context(0); }
   /// The context of a CUDA thread.
   hb::Context of(std::size_t block, std::size_t thread) { return context(index(block, thread)); }
+  /// What does the asynchronous copies of that CUDA thread.
+  hb::Context copying(std::size_t block, std::size_t thread) {
+    if constexpr (!hb::kEnabled) return nullptr;
+    hb::Context& found = copying_[index(block, thread)];
+    if (found == nullptr) found = hb::make_context(name_ + " (memcpy_async)");
+    return found;
+  }
   /// Fibers for that CUDA thread.
   FiberPool& fibers(std::size_t block, std::size_t thread) {
     if constexpr (!hb::kEnabled) {
@@ -52,6 +61,9 @@ class StreamContexts {
   void end_kernel() {
     if constexpr (!hb::kEnabled) return;
     for (std::size_t i = 1; i < kContexts; ++i) hb::release(context(i), this);
+    for (hb::Context context : copying_) {
+      if (context != nullptr) hb::release(context, this);
+    }
     hb::acquire(own(), this);
   }
 
@@ -69,7 +81,7 @@ class StreamContexts {
   }
 
   std::string name_;
-  std::array<hb::Context, kContexts> contexts_{};
+  std::array<hb::Context, kContexts> contexts_{}, copying_{};
   std::array<std::unique_ptr<FiberPool>, kContexts> fibers_;
 };
 

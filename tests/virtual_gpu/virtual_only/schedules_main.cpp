@@ -1,5 +1,5 @@
-// Runs the scenarios of CUDA's semantics in the time order and in 20 random schedules: they are right in
-// each.
+// Runs the scenarios of CUDA's semantics in the time order and in 20 random schedules (--gtest_repeat=N: in
+// N - 1): they are right in each.
 #include <gtest/gtest.h>
 
 #include "vgpu/control.hpp"

@@ -71,6 +71,7 @@ struct dim3 {
   X(cudaErrorHostMemoryAlreadyRegistered, 712,                                                              \
     "part or all of the requested memory range is already mapped")                                          \
   X(cudaErrorHostMemoryNotRegistered, 713, "pointer does not correspond to a registered memory region")     \
+  X(cudaErrorMisalignedAddress, 716, "misaligned address")                                                  \
   X(cudaErrorLaunchFailure, 719, "unspecified launch failure")                                              \
   X(cudaErrorNotPermitted, 800, "operation not permitted")                                                  \
   X(cudaErrorNotSupported, 801, "operation not supported")                                                  \

@@ -1,0 +1,106 @@
+// Kernels with one error each in how they wait for their asynchronous copies, and the same kernels without
+// the error. Command line: planted.hpp. Marks as in planted_bugs.cu.
+#include <cuda_runtime.h>
+
+#include <cuda/pipeline>
+
+#include "overlap/stream.hpp"
+#include "planted.hpp"
+
+namespace {
+
+using overlap::DeviceBuffer;
+using planted::fill;
+using planted::kCount;
+
+constexpr int kTiles = 4, kItems = kCount / kTiles;
+
+using Kernel = void (*)(const int* from, int* to, bool fixed);
+
+void run(Kernel kernel, bool fixed) {
+  DeviceBuffer<int> from(0, kCount), to(0, kCount);
+  fill<<<1, kCount>>>(from.data(), 1);
+  kernel<<<1, kItems>>>(from.data(), to.data(), fixed);
+  cudaDeviceSynchronize();
+}
+
+// ---- copy_read_early: a thread uses its item before it waits for it --------------------------------------
+__global__ void read_early(const int* from, int* to, bool fixed) {
+  __shared__ int slots[2][kItems];
+  auto pipeline = cuda::make_pipeline();
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int tile = 0; tile <= kTiles; ++tile) {
+    if (tile < kTiles) {
+      pipeline.producer_acquire();
+      int* slot = &slots[tile % 2][thread];
+      cuda::memcpy_async(slot, from + tile * kItems + thread, sizeof(int), pipeline);  // @copy_read_early
+      pipeline.producer_commit();
+    }
+    const int now = fixed ? tile - 1 : tile;  // the copy that is under way
+    if (now >= 0 && now < kTiles) {
+      if (fixed) pipeline.consumer_wait();
+      to[now * kItems + thread] = slots[now % 2][thread];  // @copy_read_early
+    }
+    if (!fixed && tile < kTiles) pipeline.consumer_wait();
+  }
+}
+void copy_read_early(bool fixed) { run(read_early, fixed); }
+
+// ---- refilled_too_early: a slot gets its next item while a neighbour still reads -------------------------
+__global__ void refill(const int* from, int* to, bool fixed) {
+  __shared__ int slots[kItems];
+  auto pipeline = cuda::make_pipeline();
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int tile = 0; tile < kTiles; ++tile) {
+    pipeline.producer_acquire();
+    cuda::memcpy_async(slots + thread, from + tile * kItems + thread, 4, pipeline);  // @refilled_too_early
+    pipeline.producer_commit();
+    pipeline.consumer_wait();
+    __syncthreads();
+    to[tile * kItems + thread] = slots[(thread + 1) % kItems];  // @refilled_too_early
+    if (fixed) __syncthreads();
+  }
+}
+void refilled_too_early(bool fixed) { run(refill, fixed); }
+
+// ---- copies_of_others: each thread has waited for its own copy only --------------------------------------
+__global__ void share(const int* from, int* to, bool fixed) {
+  __shared__ int slots[kItems];
+  auto pipeline = cuda::make_pipeline();
+  const int thread = static_cast<int>(threadIdx.x);
+  pipeline.producer_acquire();
+  cuda::memcpy_async(slots + thread, from + thread, sizeof(int), pipeline);  // @copies_of_others
+  pipeline.producer_commit();
+  pipeline.consumer_wait();
+  if (fixed) __syncthreads();
+  to[thread] = slots[(thread + 1) % kItems];  // @copies_of_others
+}
+void copies_of_others(bool fixed) { run(share, fixed); }
+
+// ---- source_changed: the next kernel does not wait for the copies of this one ----------------------------
+__global__ void leave(const int* from, int* to, bool /*fixed*/) {
+  __shared__ int slots[kItems];
+  auto pipeline = cuda::make_pipeline();
+  cuda::memcpy_async(&slots[threadIdx.x], from + threadIdx.x, 4, pipeline);  // @source_changed
+  to[threadIdx.x] = 0;
+}
+void source_changed(bool fixed) {
+  DeviceBuffer<int> from(0, kCount), to(0, kCount);
+  fill<<<1, kCount>>>(from.data(), 1);
+  cudaDeviceSynchronize();
+  overlap::Stream first(0), second(0);
+  leave<<<1, kItems, 0, first>>>(from.data(), to.data(), fixed);
+  cudaMemsetAsync(from.data(), 0, from.bytes(), fixed ? first : second);  // @source_changed
+  cudaDeviceSynchronize();
+}
+
+const planted::Cases kCases = {
+    {"copy_read_early", copy_read_early},
+    {"refilled_too_early", refilled_too_early},
+    {"copies_of_others", copies_of_others},
+    {"source_changed", source_changed},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return planted::run_case(argc, argv, kCases); }

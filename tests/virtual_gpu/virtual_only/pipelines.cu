@@ -1,0 +1,106 @@
+// Asynchronous copies of threads beyond their documentation: when they are done here, and which errors stop
+// the kernel.
+#include <cuda_pipeline.h>
+
+#include <cuda/pipeline>
+#include <set>
+
+#include "virtual_test.hpp"
+
+namespace virtual_only {
+namespace {
+
+using PipelineTest = VirtualTest;
+
+/// What a slot holds right after the issue, and after the wait.
+template <class T>
+__global__ void look_early(T* from, T* seen) {
+  __shared__ T slot;
+  slot = 7;
+  auto pipeline = cuda::make_pipeline();
+  cuda::memcpy_async(&slot, from, sizeof(T), pipeline);
+  pipeline.producer_commit();
+  *from = 9;  // an error too: the source may still be read
+  seen[0] = slot;
+  pipeline.consumer_wait();
+  seen[1] = slot;
+}
+
+std::vector<int> seen() {
+  int* memory = device_words(3, 8);
+  look_early<<<1, 1>>>(memory, memory + 1);
+  return {word(memory + 1), word(memory + 2)};
+}
+
+TEST_F(PipelineTest, CopiesAreDoneAtTheWait) { EXPECT_EQ(seen(), (std::vector<int>{7, 9})); }
+
+TEST_F(PipelineTest, WithASeedTheyAreDoneAtAnyTime) {
+  std::set<std::vector<int>> all;
+  for (unsigned int seed = 1; seed <= 40; ++seed) {
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    all.insert(seen());
+  }
+  EXPECT_EQ(all, (std::set<std::vector<int>>{{7, 9}, {8, 8}}));
+}
+
+template <class T>
+__global__ void wait_without_a_stage(T* result) {
+  auto pipeline = cuda::make_pipeline();
+  cuda::memcpy_async(result, result + 1, sizeof(T), pipeline);
+  pipeline.consumer_wait();
+}
+
+TEST_F(PipelineTest, AWaitWithoutACommitIsAnError) {
+  wait_without_a_stage<<<1, 1>>>(device_words(2, 1));
+  expect_failure(
+      cudaDeviceSynchronize(), cudaErrorLaunchFailure,
+      {"kernel 'virtual_only::{anonymous}::wait_without_a_stage", "consumer_wait() without a stage"});
+}
+
+template <class T>
+__global__ void copy_to_odd_addresses(T* result) {
+  auto pipeline = cuda::make_pipeline();
+  const cuda::aligned_size_t<8> size(8);
+  cuda::memcpy_async(result, result + 1, size, pipeline);
+}
+
+TEST_F(PipelineTest, AlignmentIsChecked) {
+  copy_to_odd_addresses<<<1, 1>>>(device_words(4, 1));
+  expect_failure(cudaDeviceSynchronize(), cudaErrorMisalignedAddress,
+                 {"an asynchronous copy of 8 bytes", "no multiple of 8"});
+}
+
+template <class T>
+__global__ void copy_three_bytes(T* result) {
+  __pipeline_memcpy_async(result, result + 1, 3);
+}
+
+TEST_F(PipelineTest, ThePrimitiveCopiesWords) {
+  copy_three_bytes<<<1, 1>>>(device_words(4, 1));
+  expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure, {"4, 8 or 16 bytes"});
+}
+
+/// Leaves; the copy is done when the last thread of the block ends.
+template <class T>
+__global__ void copy_and_leave(T* to, const T* from) {
+  auto pipeline = cuda::make_pipeline();
+  cuda::memcpy_async(to + threadIdx.x, from + threadIdx.x, sizeof(T), pipeline);
+}
+
+TEST_F(PipelineTest, CopiesThatNobodyWaitsForAreDoneBeforeTheBlockEnds) {
+  int *from = device_words(33, 5), *to = device_words(33, 1);
+  copy_and_leave<<<1, 33>>>(to, from);
+  for (int i = 0; i < 33; ++i) ASSERT_EQ(word(to + i), 5) << i;
+}
+
+TEST_F(PipelineTest, CopiesFromMemoryThatIsNotThereAreFaults) {
+  int *to = device_words(1, 1), *freed = device_words(1, 1);
+  require(cudaFree(freed));
+  copy_and_leave<<<1, 1>>>(to, freed);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
+                 {"copy_and_leave", "memory that is not there"});
+}
+
+}  // namespace
+}  // namespace virtual_only
