@@ -74,8 +74,8 @@ __device__ inline std::int64_t first_place(std::int64_t first_row) {
 /// to the block's first match. One comparison instead of one with each row, and the counter need not be
 /// looked at either.
 template <Compare compare, SparseIndex Index>
-__device__ inline bool is_before_rows(Index entry, Index first) {
-  return compare == Compare::kInRange && entry < first;
+__device__ inline bool is_before_rows(Index entry, Index lowest) {
+  return compare == Compare::kInRange && entry < lowest;
 }
 
 /// True once all rows of the block have a match. Other threads count down meanwhile, and no barrier is
@@ -140,9 +140,10 @@ __global__ void ordered_search(const Index* local, std::int64_t local_count, con
   const std::int64_t first_row = std::int64_t{blockIdx.x} * rows_per_block;
   const int rows = static_cast<int>(min(std::int64_t{rows_per_block}, local_count - first_row));
   take_rows(block, local + first_row, rows, rows_per_block);
+  const Index lowest = block.rows[0];
   for (std::int64_t place = first_place(first_row); place < global_count; place += kSweepThreads) {
     const Index entry = global[place];
-    if (is_before_rows<compare>(entry, block.rows[0])) continue;
+    if (is_before_rows<compare>(entry, lowest)) continue;
     if (all_matched(block)) break;
     compare_with_rows<compare>(block, rows, entry, place, positions + first_row);
   }

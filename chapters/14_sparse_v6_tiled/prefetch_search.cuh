@@ -27,6 +27,7 @@ __global__ void prefetch_search(const Index* local, std::int64_t local_count, co
   const std::int64_t first_row = std::int64_t{blockIdx.x} * rows_per_block;
   const int rows = static_cast<int>(min(std::int64_t{rows_per_block}, local_count - first_row));
   take_rows(block, local + first_row, rows, rows_per_block);
+  const Index lowest = block.rows[0];
 
   const std::int64_t begin = first_place(first_row);
   cuda::pipeline<cuda::thread_scope_thread> pipeline = cuda::make_pipeline();
@@ -54,7 +55,7 @@ __global__ void prefetch_search(const Index* local, std::int64_t local_count, co
     // [/task]
     const Index entry = tiles[step % kStages][threadIdx.x];
     pipeline.consumer_release();
-    if (is_before_rows<compare>(entry, block.rows[0])) continue;
+    if (is_before_rows<compare>(entry, lowest)) continue;
     if (all_matched(block)) break;
     compare_with_rows<compare>(block, rows, entry, begin + step * kSweepThreads, positions + first_row);
   }

@@ -39,7 +39,7 @@ class Skip : public OrderedSearchAllReduce<Index, T> {
 template <SparseIndex Index, Floating T>
 class Prefetch : public PrefetchSearchAllReduce<Index, T> {
  public:
-  Prefetch(Rank& rank, SparseShape shape) : PrefetchSearchAllReduce<Index, T>(rank, shape, 5) {}
+  Prefetch(Rank& rank, SparseShape shape) : PrefetchSearchAllReduce<Index, T>(rank, shape, 11) {}
 };
 
 class OnRanks : public testing::TestWithParam<int> {
@@ -250,20 +250,26 @@ TEST(OrderedSearchAlone, IsRightOnRandomLists) {
   });
 }
 
+/// Makes an algorithm with so many rows per block; the sentence of what it throws.
+template <template <SparseIndex, Floating> class Algorithm>
+std::string refusal_with(int rows_per_block) {
+  try {
+    run_ranks(1, [&](Rank& rank) { Algorithm<std::int32_t, float>(rank, {9, 1, 1}, rows_per_block); });
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
 TEST(OrderedSearchAlone, TakesSomeRowsPerBlockAndFewerThanThreads) {
   backend::prepare();
   for (const int rows : {-1, 0, kSweepThreads, kSweepThreads + 1}) {
     EXPECT_THROW(check_rows_per_block(rows), std::invalid_argument) << rows;
-    if (!enough_gpus(1)) continue;
-    run_ranks(1, [&](Rank& rank) {
-      EXPECT_THROW((OrderedSearchAllReduce<std::int32_t, float>(rank, {9, 1, 1}, rows)),
-                   std::invalid_argument);
-      EXPECT_THROW((PrefetchSearchAllReduce<std::int32_t, float>(rank, {9, 1, 1}, rows)),
-                   std::invalid_argument);
-    });
+    const std::string sentence = "rows per block: " + std::to_string(rows) + " is not between 1 and 255";
+    EXPECT_EQ(refusal_with<OrderedSearchAllReduce>(rows), "rank 0: " + sentence);
+    EXPECT_EQ(refusal_with<PrefetchSearchAllReduce>(rows), "rank 0: " + sentence);
   }
-  EXPECT_NO_THROW(check_rows_per_block(1));
-  EXPECT_NO_THROW(check_rows_per_block(kSweepThreads - 1));
+  for (const int rows : {1, kSweepThreads - 1}) EXPECT_EQ(refusal_with<OrderedSearchAllReduce>(rows), "");
 }
 
 // ---- The cost card ----------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ class RunTest(ProgramTestCase):
         for arguments in [("--gpus", gpus, *SMALL) for gpus in "12348"] + \
                 [("--gpus", "3", *SMALL, "--type", kind, "--index", "int64") for kind in ("bf16", "f16")] + \
                 [("--gpus", "3", *SMALL, "--pattern", pattern) for pattern in ("zipf", "identical", "disjoint")] + \
-                [("--gpus", "3", *SMALL, "--entries", "0", "--duplicates", "0")]:
+                [("--gpus", "3", "--rows", "20", "--features", "3", "--entries", "0", "--duplicates", "0", "--iterations", "1")]:
             with self.subTest(arguments):
                 self.assertIn(f"are right: {', '.join(VERSIONS)}\n", self.call_right(*arguments).stdout)
 
@@ -40,7 +40,7 @@ class RunTest(ProgramTestCase):
         shared = ("--machine", self.machine(gpus=2), "--gpus", "3", *SMALL)
         self.assert_fails(77, (*shared, "--only", "v6_ordered"),
                           "skipped: rank 0: NCCL wants a GPU for each rank, and all ranks share one here")
-        self.assertRegex(self.call_right(*shared, "--only", "sweep").stdout, r"(?m)^64 +\d")  # needs no NCCL
+        self.assertRegex(self.call_right(*shared, "--only", "sweep").stdout, r"(?m)^ *64 +\d")  # needs no NCCL
 
     def test_json_and_sweep(self) -> None:
         text = self.call_right(*SMALL, "--gpus", "2", "--json", "report.json").stdout
