@@ -32,6 +32,10 @@ class RunTest(ProgramTestCase):
         long = ("--rows", "3000000000", *SMALL[2:])
         self.assertIn("rows of 5 elements are right", self.call_right(*long, "--gpus", "2", "--index", "int64").stdout)
 
+    def test_a_table_of_more_than_2_to_the_31_rows(self) -> None:
+        long = ("--rows", "3000000000", "--index", "int64", "--gpus", "2", *SMALL[2:])
+        self.assertIn("rows of 5 elements are right: v1_nonzero\n", self.call_right(*long).stdout)
+
     def test_patterns_decide_how_many_rows_there_are(self) -> None:
         counts = {}
         for pattern in ("identical", "disjoint", "uneven"):
