@@ -132,6 +132,13 @@ TEST_P(MatrixSearch, FindsEachRowThatIsThereAndNoOther) {
                     [](Rank& rank, auto... arguments) { find(rank, arguments..., GetParam()); });
 }
 
+// 38 packs x 19 strips, and 600 rows: more than a grid of one block or of three has threads, or warps.
+TEST_P(MatrixSearch, GoesOnWhereTheGridEnds) {
+  expect_places<std::int32_t>(list_of<std::int32_t>(stride(2, 2, 600)),
+                              list_of<std::int32_t>(stride(0, 3, 600)),
+                              [](Rank& rank, auto... arguments) { find(rank, arguments..., GetParam()); });
+}
+
 TEST(MatrixBytes, AreCountedInSixtyFourBits) {
   EXPECT_EQ(matrix_bytes(50'000, 386'277), std::int64_t{50'000} * 386'288);  // to a multiple of 16
   EXPECT_EQ(matrix_bytes(1, 1), 16);
