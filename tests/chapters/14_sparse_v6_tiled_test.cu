@@ -283,7 +283,7 @@ TEST(OrderedSearchCost, CountsWhatABlockSweeps) {
   EXPECT_EQ(sweep_comparisons(4, 1024, 2, Compare::kAll), 2 * 256 * (2 + 4));
   EXPECT_EQ(sweep_comparisons(4, 1024, 2, Compare::kInRange), 256 * (2 + 4) + 2 * 256 * (2 + 2));
   // The last tile may be short, and so may the last block.
-  EXPECT_EQ(sweep_comparisons(3, 300, 2, Compare::kAll), 2 * 256 + 300);
+  EXPECT_EQ(sweep_comparisons(3, 400, 2, Compare::kAll), 2 * 256 + 400);
   EXPECT_EQ(sweep_comparisons(0, 300, 2, Compare::kAll), 0);
   // Where all ranks have the same rows, block k begins at its own rows and ends with them.
   EXPECT_EQ(sweep_comparisons(1024, 1024, 256, Compare::kAll), 1024 * 256);
