@@ -1,7 +1,6 @@
 // Chapter 08: what the ranks tell each other before they reduce anything.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,52 +11,53 @@
 
 namespace overlap {
 
-/// One rank's part of a call, without its data.
+/// What one rank was given.
 struct SparseRecord {
-  std::int64_t count = 0;     ///< rows that it has, each once
-  bool bad_index = false;     ///< one of its indices is not in the table
-  std::int64_t rows = 0;      ///< V
-  std::int64_t features = 0;  ///< F
+  SparseShape shape;
   ElementType type = ElementType::kF32;
-  std::size_t index_bytes = 0;
+  IndexType index = IndexType::kInt32;
+  bool too_many = false;   ///< 2^31 entries or more, or fewer than none
+  bool bad_index = false;  ///< an entry has no row of the table
 };
+
+/// True if so many entries cannot be coalesced: CUB counts them in 32 bits.
+inline bool too_many(std::int64_t entries) { return entries < 0 || entries > INT32_MAX; }
 
 /// The record of a rank that calls with these types.
 template <SparseIndex Index, Floating T>
-SparseRecord record_of(SparseShape shape, std::int64_t count, bool bad_index) {
-  return {count, bad_index, shape.rows, shape.features, type_of<T>(), sizeof(Index)};
+SparseRecord record_of(SparseShape shape, std::int64_t entries, bool bad_index) {
+  return {shape, type_of<T>(), sizeof(Index) == 4 ? IndexType::kInt32 : IndexType::kInt64, too_many(entries),
+          bad_index};
 }
 
-/// Everybody's record, by rank. A collective whose ranks disagree on a size waits for ever or adds up what
-/// does not belong together; so nothing else is sent before this. Collective; the hosts meet. Throws
-/// SparseInputError, on all ranks with the same sentence, if a rank has a bad index or another shape or type
-/// than rank 0. Source: the metadata record of PyTorch's Gloo back end.
-inline std::vector<SparseRecord> agree(Rank& rank, const SparseRecord& own) {
+/// Compares the records of all ranks. A collective whose ranks disagree on a size waits for ever, or adds up
+/// what does not belong together; so nothing else is sent before this. Collective; the hosts meet. Throws
+/// SparseInputError, on all ranks with the same sentence, if a rank was given what cannot be reduced, or
+/// another shape or type than rank 0. Source: the metadata record of PyTorch's Gloo back end.
+inline void agree(Rank& rank, const SparseRecord& own) {
   const std::vector<SparseRecord> all = rank.exchange(own);
   const SparseRecord& first = all.front();
-  // Every rank looks at all records in the same order, and so finds the same fault first.
+  // Every rank looks at the same records in the same order, and so finds the same fault first.
   for (std::size_t id = 0; id < all.size(); ++id) {
-    const SparseRecord& other = all[id];
+    const SparseRecord& record = all[id];
     const std::string who = "rank " + std::to_string(id);
-    const auto require_same = [&](std::int64_t found, std::int64_t wanted, const char* what) {
-      if (found == wanted) return;
-      throw SparseInputError(who + " has " + what + " " + std::to_string(found) + ", and rank 0 " +
-                             std::to_string(wanted));
+    const auto require_same = [&](const auto& describe) {
+      const std::string found = describe(record), wanted = describe(first);
+      if (found != wanted) throw SparseInputError(who + " has " + found + ", and rank 0 " + wanted);
     };
-    if (other.bad_index) {
+    if (record.too_many) throw SparseInputError(who + " has less than 0 or more than 2^31 - 1 entries");
+    require_same(
+        [](const SparseRecord& of) { return "a table of " + std::to_string(of.shape.rows) + " rows"; });
+    require_same(
+        [](const SparseRecord& of) { return "rows of " + std::to_string(of.shape.features) + " elements"; });
+    require_same([](const SparseRecord& of) {
+      return std::string(name_of(of.type)) + " elements and " + name_of(of.index) + " indices";
+    });
+    if (record.bad_index) {
       throw SparseInputError(who + " has an index that is not between 0 and " +
-                             std::to_string(other.rows - 1));
-    }
-    require_same(other.rows, first.rows, "a table of rows:");
-    require_same(other.features, first.features, "features of a row:");
-    require_same(static_cast<std::int64_t>(other.index_bytes), static_cast<std::int64_t>(first.index_bytes),
-                 "row numbers of bytes:");
-    if (other.type != first.type) {
-      throw SparseInputError(who + " has elements of type " + name_of(other.type) + ", and rank 0 of " +
-                             name_of(first.type));
+                             std::to_string(record.shape.rows - 1));
     }
   }
-  return all;
 }
 
 }  // namespace overlap

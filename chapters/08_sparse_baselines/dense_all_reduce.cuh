@@ -126,8 +126,9 @@ class DenseAllReduce {
   SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries, cudaStream_t stream) {
     host_waits_ = entries > 0 ? 1 : 0;
     clock_.start(stream, "coalesce");
-    const SparseRows<Index, T> local = coalesce_.run(indices, values, entries, stream);
-    agree(rank_, record_of<Index, T>(shape_, local.count, coalesce_.bad_index()));
+    const SparseRows<Index, T> local =
+        coalesce_.run(indices, values, too_many(entries) ? 0 : entries, stream);
+    agree(rank_, record_of<Index, T>(shape_, entries, coalesce_.bad_index()));
     scatter(local, stream);
     all_reduce(stream);
     const std::int64_t count = find_rows(stream);

@@ -34,7 +34,9 @@ template <SparseIndex Index>
 std::vector<MergedRow> merge_rows(const Index* left, std::int64_t left_count, const Index* right,
                                   std::int64_t right_count, std::vector<Index>& indices) {
   std::vector<MergedRow> rows;
+  rows.reserve(static_cast<std::size_t>(left_count + right_count));
   indices.clear();
+  indices.reserve(rows.capacity());
   // [task merge: which of the two lists is next, and when are both?]
   std::int64_t l = 0, r = 0;
   while (l < left_count || r < right_count) {
@@ -98,9 +100,10 @@ class HostAllReduce {
   SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries, cudaStream_t stream) {
     host_waits_ = entries > 0 ? 1 : 0;
     clock_.start(stream, "coalesce");
-    const SparseRows<Index, T> local = coalesce_.run(indices, values, entries, stream);
+    const SparseRows<Index, T> local =
+        coalesce_.run(indices, values, too_many(entries) ? 0 : entries, stream);
     // Also a barrier: from here on nobody reads what this rank gave in the last call.
-    agree(rank_, record_of<Index, T>(shape_, local.count, coalesce_.bad_index()));
+    agree(rank_, record_of<Index, T>(shape_, entries, coalesce_.bad_index()));
     clock_.next(stream, "to_host");
     const SparseRows<Index, T> own = copy_to_host(local, stream);
     clock_.next(stream, "add");

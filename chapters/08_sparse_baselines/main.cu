@@ -130,7 +130,7 @@ class TransportBench {
     require_right(compare_matrices(std::span<const T>(expected), std::span<const T>(values), elements_),
                   name);
     // What this call has left must not pass for the result of the next transport.
-    CUDA_CHECK(cudaMemset(out_.data(), 0xFF, out_.bytes()));
+    CUDA_CHECK(cudaMemsetAsync(out_.data(), 0xFF, out_.bytes(), rank_.stream()));
     rank_.barrier();
   }
 

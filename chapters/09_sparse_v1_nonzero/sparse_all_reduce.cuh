@@ -121,17 +121,20 @@ class SparseAllReduce {
                                                     cudaStream_t stream) {
     clock_.next(stream, "fill");
     CUDA_CHECK(cudaMemsetAsync(global_values, 0, elements(global.count) * sizeof(T), stream));
-    if (local.count == 0) return;
     clock_.next(stream, "map");
-    const auto rows = static_cast<std::size_t>(local.count);
-    std::int32_t* positions = positions_.at_least(rows, stream);
-    // A row that is not found is noticed below, and does not go where the call before had one.
-    CUDA_CHECK(cudaMemsetAsync(positions, 0xFF, rows * sizeof(std::int32_t), stream));
-    find_positions(local, global, positions, stream);
+    if (local.count > 0) {
+      const auto rows = static_cast<std::size_t>(local.count);
+      positions_.at_least(rows, stream);
+      // A row that is not found is noticed below, and does not go where the call before had one.
+      CUDA_CHECK(cudaMemsetAsync(positions_.data(), 0xFF, rows * sizeof(std::int32_t), stream));
+      find_positions(local, global, positions_.data(), stream);
+    }
+    // A rank without rows has this phase, too: the phases of all ranks are compared one by one.
     clock_.next(stream, "scatter");
+    if (local.count == 0) return;
     const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(local.count, 65536));
-    scatter_rows<<<blocks, kCoalesceThreads, 0, stream>>>(local, global.indices, global.count, positions,
-                                                          shape_.features, global_values, lost_.data());
+    scatter_rows<<<blocks, kCoalesceThreads, 0, stream>>>(
+        local, global.indices, global.count, positions_.data(), shape_.features, global_values, lost_.data());
     CUDA_CHECK(cudaGetLastError());
   }
 

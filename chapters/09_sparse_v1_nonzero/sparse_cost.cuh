@@ -41,6 +41,8 @@ inline constexpr int kRecordFields = 6;
 template <SparseIndex Index, Floating T>
 SparseCost frame_cost(const SparseCall& call) {
   SparseCost cost;
+  // NCCL's ring and its chain, as the virtual GPUs count them too; real NCCL may choose trees, in which the
+  // sums over all ranks are the same.
   const bool is_root = call.rank == 0, ends_the_chain = call.rank == call.ranks - 1;
   const auto all_reduce = [&](std::int64_t count, std::size_t element) {
     // By a ring: count / P elements go out in each of 2 (P - 1) steps.
@@ -56,6 +58,7 @@ SparseCost frame_cost(const SparseCall& call) {
     if (!is_root) cost.bytes_in += bytes;
     if (!ends_the_chain) cost.bytes_out += bytes;
   };
+  // In the order of the call:
   if (call.local > 0) ++cost.host_waits;  // coalesce: how many rows there are
   all_reduce(std::int64_t{kRecordFields} * call.ranks, sizeof(std::int64_t));
   ++cost.host_waits;  // how many rows the others have

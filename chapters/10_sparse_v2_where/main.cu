@@ -1,11 +1,8 @@
 // Chapter 10: version 2 beside version 1. The same comparisons, without a wait of the host for each row.
 #include "10_sparse_v2_where/where.cuh"
 
-#include <iostream>
-
 #include "09_sparse_v1_nonzero/nonzero.cuh"
 #include "overlap/chapter.hpp"
-#include "overlap/report.hpp"
 #include "overlap/sparse_bench.hpp"
 
 namespace overlap {

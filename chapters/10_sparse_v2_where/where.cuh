@@ -14,8 +14,8 @@
 namespace overlap {
 
 /// sources[g] = *step where flags[g] is set. What is written has the same size whatever the flags are: that
-/// is what spares the host. `step` is on the GPU, since a number of the host's would have to be copied there
-/// in each round.
+/// is what spares the host. `step` is on the GPU as the article's counter is: there, a number of the host's
+/// would become a tensor, and so a copy, in each round. (A launch of our own could take it by value.)
 __global__ void write_where(const char* flags, std::int64_t count, const std::int32_t* step,
                             std::int32_t* sources) {
   const std::int64_t g = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;

@@ -72,7 +72,7 @@ __global__ void count_lost(SparseRows<Index, T> local, SparseRows<Index, T> glob
                            const std::int32_t* sources, std::int64_t capacity, std::int32_t dummy,
                            int* lost) {
   const std::int64_t place = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  // Each rank's rows are all lost until they are found.
+  // All of the rank's rows are lost until they are found.
   if (place == 0) atomicAdd(lost, static_cast<int>(local.count));
   if (place >= capacity || sources[place] == dummy) return;
   const std::int32_t row = sources[place];
@@ -91,8 +91,8 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
   /// std::invalid_argument, on all ranks, if a capacity is below 1 or above 2^31 - 2, or if ranks differ in
   /// one; CudaError if there is too little memory, of which the graph's own nodes need some.
   GraphAllReduce(Rank& rank, SparseShape shape, SparseCapacity capacity)
-      : SparseAllReduce<Index, T>(rank, shape),
-        capacity_(checked(rank, capacity)),
+      : SparseAllReduce<Index, T>(rank, checked(rank, shape, capacity)),
+        capacity_(capacity),
         local_indices_(rank.device(), static_cast<std::size_t>(capacity.local)),
         global_indices_(rank.device(), static_cast<std::size_t>(capacity.global)),
         steps_(rank.device(), local_indices_.size()),
@@ -178,8 +178,9 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
     return graph;
   }
 
-  /// sources_[g] = j where the g-th global row is the j-th local one, for so many local rows; the dummy row's
-  /// number everywhere else. Kernels only, and the same ones whatever the lists hold: this can be recorded.
+  /// sources_[g] = j where the g-th global row is the j-th local one, for the first `rounds` local rows; the
+  /// dummy row's number everywhere else. Kernels only, and the same ones whatever the lists hold: that can be
+  /// recorded.
   void search(std::int64_t rounds, cudaStream_t stream) {
     reset_sources<<<search_blocks(capacity_.global), kSearchThreads, 0, stream>>>(sources_.data(),
                                                                                   capacity_.global, dummy());
@@ -239,13 +240,14 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
     return free;
   }
 
-  static SparseCapacity checked(Rank& rank, SparseCapacity capacity) {
+  /// The shape, unless the capacity cannot be.
+  static SparseShape checked(Rank& rank, SparseShape shape, SparseCapacity capacity) {
     for (const SparseCapacity& other : rank.exchange(capacity)) {
       if (std::min(other.local, other.global) < 1 || std::max(other.local, other.global) > INT32_MAX - 1)
         throw std::invalid_argument("a graph's capacities are between 1 and 2^31 - 2");
       if (other != capacity) throw std::invalid_argument("the ranks have graphs of different capacities");
     }
-    return capacity;
+    return shape;
   }
 
   SparseCapacity capacity_;

@@ -83,8 +83,8 @@ __global__ void compare_all(const Index* local, std::int64_t local_count, const 
 
 /// positions[row] = the column of the true entry of a row of the matrix; -1 if it has none. An argmax would
 /// say 0 then, which is a row like any other: nobody would ever know. A warp takes a row after the other.
-inline __global__ void find_true(const FlagPack* matrix, std::int64_t local_count, std::int64_t global_count,
-                                 std::int32_t* positions) {
+__global__ void find_true(const FlagPack* matrix, std::int64_t local_count, std::int64_t global_count,
+                          std::int32_t* positions) {
   const std::int64_t packs = packs_of_row(global_count);
   const unsigned lane = threadIdx.x % kLanes;
   const std::int64_t warps = std::int64_t{gridDim.x} * (blockDim.x / kLanes);

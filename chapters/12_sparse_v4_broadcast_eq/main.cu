@@ -1,7 +1,10 @@
-// Chapter 12: version 4 beside version 2. The same comparisons, by two kernels instead of two for each row.
+// Chapter 12: version 4 beside the loops of versions 2 and 3, and beside the dense all-reduce, which it is
+// the first one to overtake.
 #include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
 
+#include "08_sparse_baselines/dense_all_reduce.cuh"
 #include "10_sparse_v2_where/where.cuh"
+#include "11_sparse_v3_graph/graph.cuh"
 #include "overlap/chapter.hpp"
 #include "overlap/sparse_bench.hpp"
 
@@ -11,8 +14,8 @@ namespace {
 const ChapterInfo kChapter = {
     .name = "12_sparse_v4_broadcast_eq",
     .summary = "The sum of row-sparse gradients: all rows are found at once, by a matrix of comparisons.",
-    .variants = {"v2_where", "v4_broadcast_eq"},
-    .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {1000, 32, 60}, .duplicates = 6},
+    .variants = {"dense_nccl", "v2_where", "v3_graph", "v4_broadcast_eq"},
+    .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {4000, 32, 60}, .duplicates = 6},
     .on_real_gpus = {.gpus = 16, .iterations = 20, .warmup = 2, .sparse = {5'000'000, 2048, 50'000}},
     .on_race_build = {{.gpus = 4, .iterations = 1, .sparse = {64, 8, 12}, .duplicates = 3}},
     .types = {ElementType::kF32, ElementType::kF16, ElementType::kBf16},
@@ -22,7 +25,9 @@ const ChapterInfo kChapter = {
 
 void run(const Options& options) {
   run_sparse_chapter(kChapter, options, [](auto& bench) {
+    bench.template add_algorithm<DenseAllReduce>("dense_nccl");
     bench.template add_algorithm<WhereAllReduce>("v2_where");
+    bench.template add_algorithm<GraphAllReduce>("v3_graph");
     bench.template add_algorithm<BroadcastEqAllReduce>("v4_broadcast_eq");
   });
 }

@@ -36,14 +36,14 @@ __global__ void search_tiles(const Index* local, std::int64_t local_count, const
   for (std::int64_t i = 0; i < tiles; ++i) {
     const std::int64_t begin = i * kSearchTile;
 
-    // ---- The tile comes -------------------------------------------------------------------------------------
+    // ---- The tile comes --------------------------------------------------------------------------------
     // [task stage: who loads what, and what do the others have to wait for, before and after?]
     __syncthreads();  // nobody reads the last tile any more
     if (begin + threadIdx.x < global_count) tile[threadIdx.x] = global[begin + threadIdx.x];
     __syncthreads();  // all of this one is here
     // [/task]
 
-    // ---- Each thread compares its row with all of it --------------------------------------------------------
+    // ---- Each thread compares its row with all of it ---------------------------------------------------
     // [task compare: how far, in the last tile, and what is the place of an entry in the whole list?]
     // Behind the end of the list stands the tile before.
     const int entries = static_cast<int>(min(std::int64_t{kSearchTile}, global_count - begin));

@@ -168,7 +168,13 @@ void run_ranks(int ranks, const std::function<void(Rank&)>& program) {
     }
   });
   if (team->culprit < 0) return;
-  rethrow(errors[static_cast<std::size_t>(team->culprit)], team->culprit);
+  const std::exception_ptr& error = errors[static_cast<std::size_t>(team->culprit)];
+  if (error == nullptr) {
+    throw std::logic_error(
+        "rank " + std::to_string(team->culprit) +
+        " caught an exception that had passed owners of CUDA objects: they had stopped the run");
+  }
+  rethrow(error, team->culprit);
 }
 
 std::string sentence_of(const std::exception_ptr& error) {

@@ -33,7 +33,22 @@ double largest(Rank& rank, double value) {
   return *std::max_element(all.begin(), all.end());
 }
 
-double smallest(Rank& rank, double value) { return -largest(rank, -value); }
+/// How long a call was in the phase of that name.
+double milliseconds_of(const std::vector<Phase>& call, const std::string& name) {
+  double ms = 0;
+  for (const Phase& phase : call) ms += phase.name == name ? phase.ms : 0;
+  return ms;
+}
+
+/// When a rank comes to the all-reduce, after the begin of the call.
+double arrival_at_all_reduce(const std::vector<Phase>& call) {
+  double ms = 0;
+  for (const Phase& phase : call) {
+    if (phase.name == kAllReduce) break;
+    ms += phase.ms;
+  }
+  return ms;
+}
 
 }  // namespace
 
@@ -172,20 +187,36 @@ SparseTimes SparseBench<Index, T>::summary(const std::string& name, const std::v
                                            const std::vector<std::vector<Phase>>& phases) {
   SparseTimes times{.name = name, .host_ms = summarise(host_ms), .phases = {}, .skew_ms = 0};
   if (phases.empty()) return times;
-  std::vector<std::vector<double>> of_phase(phases.front().size());
-  std::vector<double> skews;
-  for (const std::vector<Phase>& call : phases) {
-    double arrival = 0;
-    for (std::size_t p = 0; p < call.size(); ++p) {
-      const bool reduces = call[p].name == kAllReduce;
-      of_phase[p].push_back(reduces ? smallest(rank_, call[p].ms) : largest(rank_, call[p].ms));
-      if (reduces) skews.push_back(largest(rank_, arrival) - smallest(rank_, arrival));
-      arrival += call[p].ms;
+  // A rank without rows has fewer phases than the others, so the names are those of any rank. Ranks of one
+  // process can read each other's samples.
+  using Calls = std::vector<std::vector<Phase>>;
+  const std::vector<const Calls*> all = rank_.exchange(&phases);
+  std::vector<std::string> names;
+  for (const Calls* calls : all) {
+    for (const Phase& phase : calls->front()) {
+      if (std::find(names.begin(), names.end(), phase.name) == names.end()) names.push_back(phase.name);
     }
   }
-  for (std::size_t p = 0; p < of_phase.size(); ++p)
-    times.phases.push_back({phases.front()[p].name, median(of_phase[p])});
-  if (!skews.empty()) times.skew_ms = median(skews);
+  std::stable_partition(names.begin(), names.end(), [](const std::string& one) { return one != kAllReduce; });
+  for (const std::string& one : names) {
+    std::vector<double> samples;
+    for (std::size_t call = 0; call < phases.size(); ++call) {
+      std::vector<double> of_ranks;
+      for (const Calls* calls : all) of_ranks.push_back(milliseconds_of((*calls)[call], one));
+      samples.push_back(one == kAllReduce ? *std::min_element(of_ranks.begin(), of_ranks.end())
+                                          : *std::max_element(of_ranks.begin(), of_ranks.end()));
+    }
+    times.phases.push_back({one, median(samples)});
+  }
+  std::vector<double> skews;
+  for (std::size_t call = 0; call < phases.size(); ++call) {
+    std::vector<double> arrivals;
+    for (const Calls* calls : all) arrivals.push_back(arrival_at_all_reduce((*calls)[call]));
+    skews.push_back(*std::max_element(arrivals.begin(), arrivals.end()) -
+                    *std::min_element(arrivals.begin(), arrivals.end()));
+  }
+  times.skew_ms = median(skews);
+  rank_.barrier();  // `phases` stay until everybody has read them
   return times;
 }
 

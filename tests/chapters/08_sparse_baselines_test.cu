@@ -38,8 +38,7 @@ void expect_both(const std::vector<SparseData>& gradients, const std::string& wh
   expect_sums<HostAllReduce, Index, T>(gradients, "host, " + what);
 }
 
-// ---- Row numbers
-// ---------------------------------------------------------------------------------------------
+// ---- Row numbers ----------------------------------------------------------------------------------------
 
 TEST_P(OnRanks, AreRightOnAllDistributions) {
   for_distributions(GetParam(), [](const Distribution& distribution, const SparseData& data) {
@@ -93,8 +92,7 @@ TEST_P(OnRanks, AreRightOnRealNumbers) {
   });
 }
 
-// ---- One object, several calls
-// -------------------------------------------------------------------------------
+// ---- One object, several calls --------------------------------------------------------------------------
 
 TEST_P(OnRanks, ACallLeavesNothingBehind) {
   const int ranks = GetParam();
@@ -139,8 +137,7 @@ TEST_P(OnRanks, HostsWaitTwice) {
   });
 }
 
-// ---- Values
-// --------------------------------------------------------------------------------------------------
+// ---- Values ---------------------------------------------------------------------------------------------
 
 /// A result on the host.
 template <Floating T>
@@ -269,8 +266,7 @@ TEST_P(OnRanks, LargeSumsOfF16AreInfinite) {
   }
 }
 
-// ---- Bad input
-// -----------------------------------------------------------------------------------------------
+// ---- Bad input ------------------------------------------------------------------------------------------
 
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index>
 void expect_bad_index_refused(int ranks, std::int64_t bad) {
@@ -297,10 +293,10 @@ TEST_P(OnRanks, AnIndexOutsideOfTheTableIsRefused) {
 }
 
 template <template <SparseIndex, Floating> class Algorithm, typename Index, typename T>
-std::string refusal_of(Rank& rank, SparseShape shape) {
+std::string refusal_of(Rank& rank, SparseShape shape, std::int64_t entries = 0) {
   Algorithm<Index, T> algorithm(rank, shape);
   try {
-    algorithm.run(nullptr, nullptr, 0, rank.stream());
+    algorithm.run(nullptr, nullptr, entries, rank.stream());
   } catch (const SparseInputError& error) {
     return error.what();
   }
@@ -312,15 +308,19 @@ void expect_disagreements_refused(int ranks) {
   run_ranks(ranks, [&](Rank& rank) {
     const bool other = rank.id() == 1;
     EXPECT_EQ((refusal_of<Algorithm, std::int32_t, float>(rank, {other ? 9 : 8, 3, 1})),
-              "rank 1 has a table of rows: 9, and rank 0 8");
+              "rank 1 has a table of 9 rows, and rank 0 a table of 8 rows");
     EXPECT_EQ((refusal_of<Algorithm, std::int32_t, float>(rank, {8, other ? 4 : 3, 1})),
-              "rank 1 has features of a row: 4, and rank 0 3");
+              "rank 1 has rows of 4 elements, and rank 0 rows of 3 elements");
     EXPECT_EQ((other ? refusal_of<Algorithm, std::int32_t, __half>(rank, {8, 3, 1})
                      : refusal_of<Algorithm, std::int32_t, float>(rank, {8, 3, 1})),
-              "rank 1 has elements of type f16, and rank 0 of f32");
+              "rank 1 has f16 elements and int32 indices, and rank 0 f32 elements and int32 indices");
     EXPECT_EQ((other ? refusal_of<Algorithm, std::int64_t, float>(rank, {8, 3, 1})
                      : refusal_of<Algorithm, std::int32_t, float>(rank, {8, 3, 1})),
-              "rank 1 has row numbers of bytes: 8, and rank 0 4");
+              "rank 1 has f32 elements and int64 indices, and rank 0 f32 elements and int32 indices");
+    for (const std::int64_t entries : {std::int64_t{-1}, std::int64_t{1} << 31}) {
+      EXPECT_EQ((refusal_of<Algorithm, std::int32_t, float>(rank, {8, 3, 1}, other ? entries : 0)),
+                "rank 1 has less than 0 or more than 2^31 - 1 entries");
+    }
     EXPECT_EQ((refusal_of<Algorithm, std::int32_t, float>(rank, {8, 3, 1})), "");
   });
 }
@@ -346,14 +346,12 @@ TEST(SparseBaselines, TheDenseWayNeedsAGpuForEachRankAndTheHostDoesNot) {
 
 TEST(SparseBaselines, TheDenseWayCountsRowsIn32Bits) {
   backend::prepare();
-  run_ranks(1, [](Rank& rank) {
-    EXPECT_THROW((DenseAllReduce<std::int64_t, __half>(rank, {std::int64_t{1} << 31, 0, 1})),
-                 std::invalid_argument);
-  });
+  const SparseShape shape{std::int64_t{1} << 31, 0, 1};
+  EXPECT_THROW(run_ranks(1, [&](Rank& rank) { DenseAllReduce<std::int64_t, __half>(rank, shape); }),
+               std::runtime_error);
 }
 
-// ---- Coalesce
-// ------------------------------------------------------------------------------------------------
+// ---- Coalesce -------------------------------------------------------------------------------------------
 
 template <SparseIndex Index, Floating T>
 void expect_coalesced(const SparseData& data, SparseValues kind, const std::string& what) {
@@ -412,8 +410,7 @@ TEST(Coalesce, RowBits) {
   EXPECT_EQ(row_bits((std::int64_t{1} << 31) + 7), 32);
 }
 
-// ---- The two transports
-// --------------------------------------------------------------------------------------
+// ---- The two transports ---------------------------------------------------------------------------------
 
 template <template <Floating> class Transport, Floating T>
 void expect_transported(int ranks, std::int64_t elements) {

@@ -176,8 +176,7 @@ TEST_F(OnVirtualGpus, TheAddsOfTheHostTakeAsLongAsItsMemory) {
   EXPECT_LT(add_ms, 4.1 * bytes / 3e6);
 }
 
-// ---- The modelled host
-// -----------------------------------------------------------------------------------------
+// ---- The modelled host ----------------------------------------------------------------------------------
 
 TEST_F(OnVirtualGpus, HostWorkTakesTheTimeOfTheHostsMemory) {
   const double before = vgpu::host_time_ms();

@@ -59,6 +59,8 @@ TEST_P(OnRanks, RefusesIndicesThatAreNotInTheTable) {
   if (GetParam() == 2) expect_bad_indices_refused<NonzeroAllReduce, std::int64_t>(2);
 }
 
+TEST_P(OnRanks, HasTheSamePhasesOnAllRanks) { expect_same_phases_on_all_ranks<NonzeroAllReduce>(GetParam()); }
+
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
   expect_host_waits_of_the_cost_card<NonzeroAllReduce>(GetParam());
 }

@@ -54,6 +54,8 @@ TEST_P(OnRanks, RefusesIndicesThatAreNotInTheTable) {
   expect_bad_indices_refused<WhereAllReduce, std::int32_t>(GetParam());
 }
 
+TEST_P(OnRanks, HasTheSamePhasesOnAllRanks) { expect_same_phases_on_all_ranks<WhereAllReduce>(GetParam()); }
+
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
   expect_host_waits_of_the_cost_card<WhereAllReduce>(GetParam());
 }

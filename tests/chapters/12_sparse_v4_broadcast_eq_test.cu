@@ -132,6 +132,13 @@ TEST_P(MatrixSearch, FindsEachRowThatIsThereAndNoOther) {
                     [](Rank& rank, auto... arguments) { find(rank, arguments..., GetParam()); });
 }
 
+// 38 packs x 19 strips, and 600 rows: more than a grid of one block or of three has threads, or warps.
+TEST_P(MatrixSearch, GoesOnWhereTheGridEnds) {
+  expect_places<std::int32_t>(list_of<std::int32_t>(stride(2, 2, 600)),
+                              list_of<std::int32_t>(stride(0, 3, 600)),
+                              [](Rank& rank, auto... arguments) { find(rank, arguments..., GetParam()); });
+}
+
 TEST(MatrixBytes, AreCountedInSixtyFourBits) {
   EXPECT_EQ(matrix_bytes(50'000, 386'277), std::int64_t{50'000} * 386'288);  // to a multiple of 16
   EXPECT_EQ(matrix_bytes(1, 1), 16);
@@ -141,14 +148,17 @@ TEST(MatrixBytes, AreCountedInSixtyFourBits) {
 }
 
 TEST(BroadcastEqCost, IsThePagesCostCard) {
-  const SparseCost cost = BroadcastEqAllReduce<std::int32_t, float>::cost(
-      {.ranks = 2, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 99'500});
+  using Version = BroadcastEqAllReduce<std::int32_t, float>;
+  const SparseCall call = {
+      .ranks = 2, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 99'500};
+  const SparseCost cost = Version::cost(call);
   EXPECT_EQ(cost.comparisons, 4'975'000'000);
   EXPECT_EQ(cost.launches, 2);
   EXPECT_EQ(cost.extra_bytes, 50'000 * std::int64_t{99'504});
   EXPECT_EQ(cost.host_waits, 3);
-  const SparseCost none = BroadcastEqAllReduce<std::int32_t, float>::cost(
-      {.ranks = 2, .rank = 1, .features = 2048, .local = 0, .most = 50'000, .global = 50'000});
+  const SparseCall empty = {
+      .ranks = 2, .rank = 1, .features = 2048, .local = 0, .most = 50'000, .global = 50'000};
+  const SparseCost none = Version::cost(empty);
   EXPECT_EQ(none.comparisons, 0);
   EXPECT_EQ(none.launches, 0);
   EXPECT_EQ(none.extra_bytes, 0);

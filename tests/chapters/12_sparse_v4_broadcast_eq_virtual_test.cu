@@ -1,5 +1,5 @@
 // Chapter 12 on virtual GPUs: right in any order of events, moving just the bytes of its cost card, and
-// faster than the version before it.
+// faster than the loop of version 2.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -90,14 +90,17 @@ TEST(TilesFor, AreCountedInIntegers) {
 }
 
 TEST(TileSearchCost, IsThePagesCostCard) {
-  const SparseCost cost = TileSearchAllReduce<std::int32_t, float>::cost(
-      {.ranks = 2, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 99'500});
+  using Version = TileSearchAllReduce<std::int32_t, float>;
+  const SparseCall call = {
+      .ranks = 2, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 99'500};
+  const SparseCost cost = Version::cost(call);
   EXPECT_EQ(cost.comparisons, 4'975'000'000);
   EXPECT_EQ(cost.launches, 1);
   EXPECT_EQ(cost.extra_bytes, 0);
   EXPECT_EQ(cost.host_waits, 3);
-  const SparseCost none = TileSearchAllReduce<std::int32_t, float>::cost(
-      {.ranks = 2, .rank = 1, .features = 2048, .local = 0, .most = 50'000, .global = 50'000});
+  const SparseCall empty = {
+      .ranks = 2, .rank = 1, .features = 2048, .local = 0, .most = 50'000, .global = 50'000};
+  const SparseCost none = Version::cost(empty);
   EXPECT_EQ(none.comparisons, 0);
   EXPECT_EQ(none.launches, 0);
 }

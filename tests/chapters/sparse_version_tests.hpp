@@ -14,6 +14,7 @@
 
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
 #include "overlap/element.hpp"
+#include "overlap/phase_clock.hpp"
 #include "overlap/sparse_data.hpp"
 #include "sparse_run.hpp"
 
@@ -238,6 +239,21 @@ std::string refusal_of(Algorithm& algorithm, const Index* indices, const T* valu
     return error.what();
   }
   return "";
+}
+
+/// All ranks have the same phases, also those without rows: a measurement compares them one by one.
+template <template <SparseIndex, Floating> class Algorithm>
+void expect_same_phases_on_all_ranks(int ranks) {
+  const SparseData data({50, 2, 1}, ranks, RowPattern::kUneven, 0, 6);  // only the last rank has a row
+  std::vector<std::vector<std::string>> names(static_cast<std::size_t>(ranks));
+  run_ranks(ranks, [&](Rank& rank) {
+    Algorithm<std::int32_t, float> algorithm(rank, data.shape());
+    expect_sum<std::int32_t, float>(rank, algorithm, data, "one row");
+    for (const Phase& phase : algorithm.phases())
+      names[static_cast<std::size_t>(rank.id())].push_back(phase.name);
+  });
+  EXPECT_EQ(names.back().back(), "all_reduce");
+  for (const std::vector<std::string>& of_rank : names) EXPECT_EQ(of_rank, names.back());
 }
 
 /// How often a call makes the host of each rank wait: as often as cost() says.

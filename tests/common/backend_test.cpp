@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 
@@ -31,6 +32,29 @@ TEST(BackendTest, TheStampNamesEachFactOnce) {
     for (const char* fact : {"driver", "toolkit", "max_sm_clock", "power_limit"})
       EXPECT_TRUE(names.contains(fact));
   }
+}
+
+TEST(BackendTest, HostWorkTakesModelledTime) {
+  const double before = backend::host_ms();
+  backend::host_work(30'000'000);
+  const double passed = backend::host_ms() - before;
+  if (backend::modelled_time()) {
+    EXPECT_NEAR(passed, 10, 1e-6);  // at 3 GB/s (machines/small.json)
+  } else {
+    EXPECT_LT(passed, 10);
+  }
+}
+
+TEST(BackendTest, APlaceIsToldOrUnknown) {
+  const backend::GpuPlace place = backend::place_of(0);
+  if (backend::modelled_time()) {
+    EXPECT_EQ(place.bus_id, "unknown");
+    EXPECT_EQ(place.numa_node, "unknown");
+  } else {
+    EXPECT_EQ(std::count(place.bus_id.begin(), place.bus_id.end(), ':'), 2) << place.bus_id;
+    EXPECT_FALSE(place.numa_node.empty());
+  }
+  EXPECT_EQ(backend::place_of(99).bus_id, "unknown");
 }
 
 TEST(BackendTest, NothingHasFailed) {

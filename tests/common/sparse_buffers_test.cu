@@ -85,7 +85,9 @@ TEST(PhaseClockTest, NamesPhasesInOrderAndAddsUpThoseOfOneName) {
       EXPECT_EQ(phases[1].name, "two");
       EXPECT_EQ(phases[2].name, "nothing");
       EXPECT_GT(phases[0].ms, phases[2].ms);
-      if (backend::modelled_time()) EXPECT_GT(phases[1].ms, 1.5 * phases[0].ms);
+      if (backend::modelled_time()) {
+        EXPECT_GT(phases[1].ms, 1.5 * phases[0].ms);
+      }
     }
   });
 }

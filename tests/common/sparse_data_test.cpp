@@ -47,6 +47,12 @@ TEST(SparseDataTest, EachRankHasItsDistinctRowsAndItsDuplicates) {
   EXPECT_EQ(drawn(RowPattern::kDisjoint).global_rows().size(), 80U);
 }
 
+TEST(SparseDataTest, UnevenRanksHaveListsOfDifferentLength) {
+  const SparseData data = drawn(RowPattern::kUneven, 1, 0);
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(data.local_rows(rank).size(), 5U * (static_cast<unsigned>(rank) + 1));
+}
+
 TEST(SparseDataTest, TheSeedDecides) {
   for (const RowPattern pattern : kPatterns) {
     EXPECT_EQ(drawn(pattern, 5).entries(2), drawn(pattern, 5).entries(2));
@@ -57,10 +63,10 @@ TEST(SparseDataTest, TheSeedDecides) {
 TEST(SparseDataTest, RowsAreEquallyLikelyOrTheFirstOnesAreMostLikely) {
   int low_uniform = 0, low_zipf = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    for (const std::int64_t row : SparseData({1000, 1, 10}, 1, RowPattern::kUniform, 0, seed).entries(0))
-      low_uniform += row < 100 ? 1 : 0;
-    for (const std::int64_t row : SparseData({1000, 1, 10}, 1, RowPattern::kZipf, 0, seed).entries(0))
-      low_zipf += row < 100 ? 1 : 0;
+    const SparseData uniform({1000, 1, 10}, 1, RowPattern::kUniform, 0, seed);
+    const SparseData zipf({1000, 1, 10}, 1, RowPattern::kZipf, 0, seed);
+    for (const std::int64_t row : uniform.entries(0)) low_uniform += row < 100 ? 1 : 0;
+    for (const std::int64_t row : zipf.entries(0)) low_zipf += row < 100 ? 1 : 0;
   }
   EXPECT_NEAR(low_uniform, 200, 60);  // a tenth of 2000 draws
   EXPECT_GT(low_zipf, 1000);

@@ -3,6 +3,7 @@
 import json
 import os
 from typing import Dict
+from unittest import mock
 
 import program_test_case
 from program_test_case import ProgramTestCase
@@ -36,7 +37,19 @@ class CommandLineTest(ProgramTestCase):
                              ("--gpus", "17"): "--gpus: 17 is not between 1 and 16"})
 
 
-class RunTest(ProgramTestCase):
+class CaseWithoutSettings(ProgramTestCase):
+    """On virtual GPUs the environment's own settings of NCCL change nothing, but they would be printed."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        if self.backend == "virtual":
+            rest = {name: value for name, value in os.environ.items() if not name.startswith(("NCCL_", "CUDA_"))}
+            environment = mock.patch.dict(os.environ, rest, clear=True)
+            environment.start()
+            self.addCleanup(environment.stop)
+
+
+class RunTest(CaseWithoutSettings):
     def test_ranks_types_and_patterns(self) -> None:
         for arguments in [("--gpus", gpus) for gpus in "12348"] + \
                 [("--gpus", "3", "--type", kind) for kind in ("f16", "bf16")] + \
@@ -93,7 +106,7 @@ class RunTest(ProgramTestCase):
             self.assertAlmostEqual(result["bus_gb_per_s"], result["algorithm_gb_per_s"], places=9)  # 2 (2 - 1) / 2 = 1
 
 
-class TransportTest(ProgramTestCase):
+class TransportTest(CaseWithoutSettings):
     """The same buffer by both ways, on two machines."""
 
     def bus(self, machine: str) -> Dict[str, float]:

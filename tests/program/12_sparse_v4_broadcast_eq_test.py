@@ -6,7 +6,7 @@ import program_test_case
 from program_test_case import ProgramTestCase
 
 SMALL = ("--rows", "97", "--features", "5", "--entries", "23", "--duplicates", "4", "--iterations", "1", "--warmup", "0")
-VARIANTS = ("v2_where", "v4_broadcast_eq")
+VARIANTS = ("dense_nccl", "v2_where", "v3_graph", "v4_broadcast_eq")
 
 
 class CommandLineTest(ProgramTestCase):

@@ -6,7 +6,7 @@ import program_test_case
 from program_test_case import ProgramTestCase
 
 SMALL = ("--rows", "97", "--features", "5", "--entries", "23", "--duplicates", "4", "--iterations", "1", "--warmup", "0")
-VARIANTS = ("v4_broadcast_eq", "v5_kernel")
+VARIANTS = ("dense_nccl", "v4_broadcast_eq", "v5_kernel")
 
 
 class CommandLineTest(ProgramTestCase):

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <exception>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,6 +53,22 @@ TEST_P(RanksTest, EachRankRunsOnceAndKnowsItsNeighbours) {
     EXPECT_EQ(next[id], (id + 1) % size);
     EXPECT_EQ(previous[id], (id + size - 1) % size);
     EXPECT_EQ(shares[id], size > gpus);
+  }
+}
+
+TEST_P(RanksTest, WhoCatchesWhatHasStoppedTheRunIsNamed) {
+  const auto catches_too_late = [](Rank& rank) {
+    try {
+      const DeviceBuffer<int> owner(rank.device(), 1);
+      throw std::runtime_error("passes an owner");
+    } catch (const std::runtime_error&) {
+    }
+  };
+  try {
+    run_ranks(GetParam(), catches_too_late);
+    FAIL() << "nothing was thrown";
+  } catch (const std::logic_error& error) {
+    EXPECT_NE(std::string(error.what()).find("caught an exception"), std::string::npos) << error.what();
   }
 }
 

@@ -103,7 +103,8 @@ class Rank {
 /// that nothing waits for the one that failed. The first error is then rethrown, its text preceded by "rank
 /// N: ". On real GPUs, if the ranks are not home 5 s later (a call hangs), or the error is one after which a
 /// GPU can do nothing more, that error and who waits for what are printed and the process ends with status 2.
-/// Throws std::invalid_argument unless 1 <= ranks <= 16.
+/// A rank that means to go on after an exception has to catch it before it passes an owner of CUDA objects,
+/// which stops the run; else std::logic_error says so. Throws std::invalid_argument unless 1 <= ranks <= 16.
 void run_ranks(int ranks, const std::function<void(Rank&)>& program);
 
 }  // namespace overlap

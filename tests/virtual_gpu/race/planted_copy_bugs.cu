@@ -10,6 +10,7 @@
 namespace {
 
 using overlap::DeviceBuffer;
+using overlap::Stream;
 using planted::fill;
 using planted::kCount;
 
@@ -17,10 +18,16 @@ constexpr int kTiles = 4, kItems = kCount / kTiles;
 
 using Kernel = void (*)(const int* from, int* to, bool fixed);
 
+/// On two streams that have nothing to do with each other.
 void run(Kernel kernel, bool fixed) {
-  DeviceBuffer<int> from(0, kCount), to(0, kCount);
-  fill<<<1, kCount>>>(from.data(), 1);
-  kernel<<<1, kItems>>>(from.data(), to.data(), fixed);
+  struct Setting {
+    DeviceBuffer<int> from{0, kCount}, to{0, kCount};
+    Stream stream{0};
+  } settings[2];
+  for (Setting& s : settings) {
+    fill<<<1, kCount, 0, s.stream>>>(s.from.data(), 1);
+    kernel<<<1, kItems, 0, s.stream>>>(s.from.data(), s.to.data(), fixed);
+  }
   cudaDeviceSynchronize();
 }
 
@@ -88,7 +95,7 @@ void source_changed(bool fixed) {
   DeviceBuffer<int> from(0, kCount), to(0, kCount);
   fill<<<1, kCount>>>(from.data(), 1);
   cudaDeviceSynchronize();
-  overlap::Stream first(0), second(0);
+  Stream first(0), second(0);
   leave<<<1, kItems, 0, first>>>(from.data(), to.data(), fixed);
   cudaMemsetAsync(from.data(), 0, from.bytes(), fixed ? first : second);  // @source_changed
   cudaDeviceSynchronize();

@@ -82,6 +82,7 @@ class PlantedTest(RaceTest):
                         f"lines {self.lines} are not the two accesses of:\n{result.stderr}")
         sources = self.source.read_text(encoding="utf-8").splitlines()
         for access in accesses:  # what a copy or a library does bears the name of the call on its line
+            self.assertNotIn("kernel 'operator()'", access)  # a function that was given to a library
             enqueued = re.search(r": (.*), enqueued at .*:(\d+)$", access)
             if enqueued and not enqueued.group(1).startswith("kernel '"):
                 name = enqueued.group(1).split(", in '")[0]  # ... the function that it was given
@@ -156,13 +157,14 @@ class SameSchedulesTest(RaceTest):
                 here, there = self.hash_of(self.race(*arguments)), self.hash_of(self.call([str(plain), *arguments]))
                 self.assertEqual(here, there)
                 hashes.add(here)
-        self.assertGreater(len(hashes), len(commands) / 4, "the seeds did not change the order")
+        if self.program.name != "planted_copy_bugs":  # a single kernel each: nothing to reorder
+            self.assertGreater(len(hashes), len(commands) / 4, "the seeds did not change the order")
 
     def commands(self) -> List[List[str]]:
         """Command lines, each with a seed. Several blocks and several waves of them: these could tell builds apart."""
         if self.program.name.startswith("planted_"):
             return [[case, "fixed", seed] for case in self.race("--list").stdout.split() for seed in "12345"]
-        sizes = ["--rows", "500", "--features", "7", "--entries", "60"] if self.is_sparse() else \
+        sizes = ["--rows", "500", "--features", "7", "--entries", "60", "--duplicates", "6"] if self.is_sparse() else \
             ["--m", "128", "--n", "256", "--k", "32"]
         sizes += ["--iterations", "1", "--warmup", "1", *self.arguments[1:]]
         return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus in "138" for seed in "12"]

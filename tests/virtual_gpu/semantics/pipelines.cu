@@ -161,14 +161,16 @@ __global__ void leave_early(const int* from, int* to) {
     pipeline.producer_commit();
   }
   pipeline.consumer_wait();
-  to[threadIdx.x] = slots[0][threadIdx.x];
+  to[blockIdx.x * kThreads + threadIdx.x] = slots[0][threadIdx.x];
 }
 
 TEST_F(PipelineTest, AThreadMayLeaveWithAStageOnItsWay) {
   const std::vector<int> values = numbers(kThreads);
-  const DeviceArray<int> from(values), to(kThreads);
-  leave_early<<<3, kThreads>>>(from.data(), to.data());
-  EXPECT_EQ(to.values(), values);
+  const DeviceArray<int> from(values), to(2 * kThreads);
+  leave_early<<<2, kThreads>>>(from.data(), to.data());
+  std::vector<int> twice = values;
+  twice.insert(twice.end(), values.begin(), values.end());
+  EXPECT_EQ(to.values(), twice);
 }
 
 }  // namespace
