@@ -19,11 +19,11 @@
 namespace overlap {
 namespace {
 
-// Few rows per block, so that small gradients have several blocks.
+// Not many blocks on eight GPUs: on virtual ones each thread that looks at a counter in vain keeps a stack.
 template <SparseIndex Index, Floating T>
 class Ordered : public OrderedSearchAllReduce<Index, T> {
  public:
-  Ordered(Rank& rank, SparseShape shape) : OrderedSearchAllReduce<Index, T>(rank, shape, 9) {}
+  Ordered(Rank& rank, SparseShape shape) : OrderedSearchAllReduce<Index, T>(rank, shape, 31) {}
 };
 template <SparseIndex Index, Floating T>
 class AllRows : public OrderedSearchAllReduce<Index, T> {
@@ -39,7 +39,7 @@ class Skip : public OrderedSearchAllReduce<Index, T> {
 template <SparseIndex Index, Floating T>
 class Prefetch : public PrefetchSearchAllReduce<Index, T> {
  public:
-  Prefetch(Rank& rank, SparseShape shape) : PrefetchSearchAllReduce<Index, T>(rank, shape, 11) {}
+  Prefetch(Rank& rank, SparseShape shape) : PrefetchSearchAllReduce<Index, T>(rank, shape, 33) {}
 };
 
 class OnRanks : public testing::TestWithParam<int> {
@@ -283,7 +283,7 @@ TEST(OrderedSearchCost, CountsWhatABlockSweeps) {
   EXPECT_EQ(sweep_comparisons(4, 1024, 2, Compare::kAll), 2 * 256 * (2 + 4));
   EXPECT_EQ(sweep_comparisons(4, 1024, 2, Compare::kInRange), 256 * (2 + 4) + 2 * 256 * (2 + 2));
   // The last tile may be short, and so may the last block.
-  EXPECT_EQ(sweep_comparisons(3, 400, 2, Compare::kAll), 2 * 256 + 400);
+  EXPECT_EQ(sweep_comparisons(3, 450, 2, Compare::kAll), 2 * 256 + 450);
   EXPECT_EQ(sweep_comparisons(0, 300, 2, Compare::kAll), 0);
   // Where all ranks have the same rows, block k begins at its own rows and ends with them.
   EXPECT_EQ(sweep_comparisons(1024, 1024, 256, Compare::kAll), 1024 * 256);
