@@ -1,5 +1,6 @@
-# Warnings are errors in our own code. Link it PRIVATE.
+# Warnings are errors in our own code. Link it PRIVATE. Behind nvcc, g++ 12 takes an empty object in CUB's sorts for
+# uninitialised, depending on what it inlines; the same sources are checked for that in the build for virtual GPUs.
 add_library(overlap_warnings INTERFACE)
 target_compile_options(overlap_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Werror>
-  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Werror;--Werror=all-warnings>)
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Werror,-Wno-maybe-uninitialized;--Werror=all-warnings>)

@@ -41,8 +41,8 @@ class AsyncCopies {
   };
   struct ThreadCopies {
     std::vector<Copy> copies;  // that are not awaited yet, oldest first
-    std::size_t done = 0;     // of them
-    std::size_t groups = 0;   // that are closed
+    std::size_t done = 0;      // of them
+    std::size_t groups = 0;    // that are closed
   };
 
   StreamContexts& contexts() const;
