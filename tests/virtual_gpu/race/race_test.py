@@ -164,7 +164,7 @@ class SameSchedulesTest(RaceTest):
         """Command lines, each with a seed. Several blocks and several waves of them: these could tell builds apart."""
         if self.program.name.startswith("planted_"):
             return [[case, "fixed", seed] for case in self.race("--list").stdout.split() for seed in "12345"]
-        sizes = ["--rows", "500", "--features", "7", "--entries", "60", "--duplicates", "6"] if self.is_sparse() else \
+        sizes = ["--rows", "300", "--features", "5", "--entries", "30", "--duplicates", "6"] if self.is_sparse() else \
             ["--m", "128", "--n", "256", "--k", "32"]
         sizes += ["--iterations", "1", "--warmup", "1", *self.arguments[1:]]
         return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus in "138" for seed in "12"]

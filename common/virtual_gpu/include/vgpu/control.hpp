@@ -22,8 +22,8 @@ std::string machine_name();
 /// The modelled host clock, in milliseconds since the start.
 double host_time_ms();
 
-/// The calling host thread has read or written so many bytes of host memory: its modelled clock goes on by the
-/// time that takes. The memory serves one thread after the other, so that together they get its rate.
+/// The calling host thread has read or written so many bytes of host memory: its modelled clock goes on by
+/// the time that takes. The memory serves one thread after the other, so that together they get its rate.
 void host_work(std::uint64_t bytes);
 
 /// True once a deadlock has been reported.
