@@ -57,6 +57,8 @@ COLUMN_SPLIT = [(None, (4096, 8192, 1024)), (None, (4096, 8191, 1024)), (1, (409
 # Gradients: the article's table and rows, drawn in these ways.
 FIRST_SPARSE, LAST_SPARSE = 8, 14
 PATTERNS = ("uniform", "zipf", "identical")
+# Rows of each GPU, 0.1 to 30 % of the article's table: where does version 6 no longer pay? (1 % is in the usual runs.)
+DENSITIES = (5000, 15000, 150000, 500000, 1500000)
 
 
 def arguments_of(gpus: int, shape: Optional[Shape]) -> List[str]:
@@ -80,8 +82,12 @@ def plans(chapter: str, gpu_counts: Sequence[int], all_sizes: bool) -> List[List
         return [arguments_of(gpus or max(gpu_counts), shape) for gpus, shape in COLUMN_SPLIT]
     if FIRST_SPARSE <= int(number) <= LAST_SPARSE:
         baselines = number == "08"  # there the transports do not depend on the rows
-        return [[*arguments_of(gpus, None), "--pattern", pattern, *(["--only", "dense_nccl,host_gloo"] if baselines else [])]
-                for gpus in gpu_counts for pattern in PATTERNS] + (transport_plans(gpu_counts) if baselines else [])
+        runs = [[*arguments_of(gpus, None), "--pattern", pattern, *(["--only", "dense_nccl,host_gloo"] if baselines else [])]
+                for gpus in gpu_counts for pattern in PATTERNS]
+        if number == "14":
+            runs += [[*arguments_of(max(gpu_counts), None), "--entries", str(entries), "--only", "v6_ordered"]
+                     for entries in DENSITIES]
+        return runs + (transport_plans(gpu_counts) if baselines else [])
     if number not in PLANS:
         return [arguments_of(gpus, None) for gpus in gpu_counts]
     shapes, first = PLANS[number]

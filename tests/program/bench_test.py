@@ -253,8 +253,12 @@ class NamesTest(unittest.TestCase):
         self.assertEqual(bench.plans("16_tensor_core_gemm", [2, 8], False), [["--gpus", "2"], ["--gpus", "8"]])
 
     def test_gradients_run_in_each_pattern(self) -> None:
-        self.assertEqual(bench.plans("14_sparse_v6_tiled", [2, 8], False),
-                         [["--gpus", gpus, "--pattern", pattern] for gpus in "28" for pattern in ("uniform", "zipf", "identical")])
+        usual = [["--gpus", gpus, "--pattern", pattern] for gpus in "28" for pattern in ("uniform", "zipf", "identical")]
+        self.assertEqual(bench.plans("13_sparse_v5_kernel", [2, 8], False), usual)
+        last = bench.plans("14_sparse_v6_tiled", [2, 8], False)
+        self.assertEqual(last[:6], usual)
+        self.assertEqual([plan[:4] for plan in last[6:]],
+                         [["--gpus", "8", "--entries", entries] for entries in ("5000", "15000", "150000", "500000", "1500000")])
         baselines = bench.plans("08_sparse_baselines", [1, 8], False)
         self.assertEqual(baselines[0], ["--gpus", "1", "--pattern", "uniform", "--only", "dense_nccl,host_gloo"])
         self.assertEqual([plan[-1] for plan in baselines[6:]], ["transport,through_host", "transport"])
