@@ -28,7 +28,7 @@ class Ordered : public OrderedSearchAllReduce<Index, T> {
 template <SparseIndex Index, Floating T>
 class AllRows : public OrderedSearchAllReduce<Index, T> {
  public:
-  AllRows(Rank& rank, SparseShape shape) : OrderedSearchAllReduce<Index, T>(rank, shape, 8, Compare::kAll) {}
+  AllRows(Rank& rank, SparseShape shape) : OrderedSearchAllReduce<Index, T>(rank, shape, 30, Compare::kAll) {}
 };
 template <SparseIndex Index, Floating T>
 class Skip : public OrderedSearchAllReduce<Index, T> {
