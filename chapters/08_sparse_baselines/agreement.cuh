@@ -13,11 +13,11 @@ namespace overlap {
 
 /// What one rank was given.
 struct SparseRecord {
-  SparseShape shape;
-  ElementType type = ElementType::kF32;
-  IndexType index = IndexType::kInt32;
-  bool too_many = false;   ///< 2^31 entries or more, or fewer than none
-  bool bad_index = false;  ///< an entry has no row of the table
+  SparseShape shape;                     ///< of the table
+  ElementType type = ElementType::kF32;  ///< of the values
+  IndexType index = IndexType::kInt32;   ///< of row numbers
+  bool too_many = false;                 ///< 2^31 entries or more, or fewer than none
+  bool bad_index = false;                ///< an entry has no row of the table
 };
 
 /// True if so many entries cannot be coalesced: CUB counts them in 32 bits.

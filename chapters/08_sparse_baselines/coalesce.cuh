@@ -18,6 +18,7 @@
 
 namespace overlap {
 
+/// Threads of a block in kernels that go over entries or rows.
 inline constexpr int kCoalesceThreads = 256;
 
 /// Bits that row numbers below `rows` have, and `rows` itself: 1 for 1, 23 for 5 million. A sort that looks

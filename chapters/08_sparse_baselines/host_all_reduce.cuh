@@ -25,7 +25,8 @@ namespace overlap {
 
 /// Which row of two ascending lists each row of their union comes from: -1 where a list does not have it.
 struct MergedRow {
-  std::int64_t left = -1, right = -1;
+  std::int64_t left = -1;   ///< in the first list
+  std::int64_t right = -1;  ///< in the second one
 };
 
 /// The union of two ascending lists of row numbers. `indices` becomes it; the result says where each came

@@ -115,7 +115,7 @@ inline float transport_sum(std::int64_t i, int ranks) {
 
 /// A GPU as its neighbours see it.
 struct GpuLinks {
-  backend::GpuPlace place;
+  backend::GpuPlace place;   ///< on the PCI bus, and in which NUMA node
   std::vector<int> reaches;  ///< the other GPUs whose memory it can read and write directly
 };
 

@@ -13,6 +13,7 @@
 
 namespace overlap {
 
+/// Threads of a block in the kernels of versions 1 to 3.
 inline constexpr int kSearchThreads = 256;
 
 /// Blocks for a thread each.

@@ -43,7 +43,8 @@ struct SparseCapacity {
 
 /// The bytes that pads consist of. In a number with a sign both are negative, which no row is. They differ:
 /// if they did not, the free places of one list would be found in the other.
-inline constexpr int kLocalPad = 0xFF, kGlobalPad = 0xFE;
+inline constexpr int kLocalPad = 0xFF;
+inline constexpr int kGlobalPad = 0xFE;  ///< see kLocalPad
 
 /// sources[g] = dummy, for all g < count.
 __global__ void reset_sources(std::int32_t* sources, std::int64_t count, std::int32_t dummy) {

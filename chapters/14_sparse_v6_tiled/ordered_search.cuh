@@ -36,9 +36,9 @@ enum class Compare {
 /// What the threads of a block share.
 template <SparseIndex Index>
 struct BlockRows {
-  alignas(16) Index rows[kSweepThreads];  // so that wide loads are possible
-  int matched[kSweepThreads];             // by row, 1 once it has a match. Only for Compare::kUnmatched
-  int unmatched;                          // rows without a match
+  alignas(16) Index rows[kSweepThreads];  ///< the row numbers; aligned so that wide loads are possible
+  int matched[kSweepThreads];             ///< by row, 1 once it has a match. Only for Compare::kUnmatched
+  int unmatched;                          ///< rows without a match
 };
 
 // ---- Step 1: a block takes its rows ----------------------------------------------------------------------

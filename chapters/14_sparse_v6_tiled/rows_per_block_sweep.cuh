@@ -34,8 +34,9 @@ class SearchLists {
         global_on_gpu_(copy(rank, global_)),
         positions_(rank.device(), local_.size()) {}
 
-  /// The rank's rows, and those of all ranks; without values.
+  /// The rank's rows, without values.
   SparseRows<Index, T> local() const { return {local_on_gpu_.data(), nullptr, count(local_)}; }
+  /// The rows of all ranks, without values.
   SparseRows<Index, T> global() const { return {global_on_gpu_.data(), nullptr, count(global_)}; }
   std::int32_t* positions() const { return positions_.data(); }  ///< [local().count], what a search writes
 
