@@ -30,14 +30,10 @@ SparseRecord record_of(SparseShape shape, std::int64_t entries, bool bad_index) 
           bad_index};
 }
 
-/// Compares the records of all ranks. A collective whose ranks disagree on a size waits for ever, or adds up
-/// what does not belong together; so nothing else is sent before this. Collective; the hosts meet. Throws
-/// SparseInputError, on all ranks with the same sentence, if a rank was given what cannot be reduced, or
-/// another shape or type than rank 0. Source: the metadata record of PyTorch's Gloo back end.
-inline void agree(Rank& rank, const SparseRecord& own) {
-  const std::vector<SparseRecord> all = rank.exchange(own);
+/// Throws SparseInputError if a rank was given what cannot be reduced, or another shape or type than rank 0.
+/// Every rank looks at the same records, by rank, in the same order, and so finds the same fault first.
+inline void require_agreement(const std::vector<SparseRecord>& all) {
   const SparseRecord& first = all.front();
-  // Every rank looks at the same records in the same order, and so finds the same fault first.
   for (std::size_t id = 0; id < all.size(); ++id) {
     const SparseRecord& record = all[id];
     const std::string who = "rank " + std::to_string(id);
@@ -59,5 +55,11 @@ inline void agree(Rank& rank, const SparseRecord& own) {
     }
   }
 }
+
+/// The hosts meet and compare their records. A collective whose ranks disagree on a size waits for ever, or
+/// adds up what does not belong together; so nothing else is sent before this. Collective. Throws
+/// SparseInputError, on all ranks with the same sentence. Source: the metadata record of PyTorch's Gloo back
+/// end.
+inline void agree(Rank& rank, const SparseRecord& own) { require_agreement(rank.exchange(own)); }
 
 }  // namespace overlap

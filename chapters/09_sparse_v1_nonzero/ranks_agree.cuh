@@ -8,8 +8,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
+#include <vector>
 
+#include "08_sparse_baselines/agreement.cuh"
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
 #include "overlap/check.hpp"
 #include "overlap/check_nccl.hpp"
@@ -53,12 +54,6 @@ struct RankRecord {
 };
 static_assert(sizeof(RankRecord) == kRecordFields * sizeof(std::int64_t));
 
-/// "f32 elements and int32 indices", from RankRecord::types.
-inline std::string names_of_types(std::int64_t types) {
-  return std::string(name_of(static_cast<ElementType>(types / 16))) + " elements and " +
-         name_of(types % 16 == 4 ? IndexType::kInt32 : IndexType::kInt64) + " indices";
-}
-
 /// The records of all ranks.
 class RankRecords {
  public:
@@ -84,7 +79,7 @@ class RankRecords {
     CUDA_CHECK(
         cudaMemcpyAsync(on_host_.data(), records_.data(), records_.bytes(), cudaMemcpyDeviceToHost, stream));
     waits_.wait(stream);
-    for (int rank = 0; rank < rank_.size(); ++rank) check(rank);
+    require_agreement(comparable());
     if (longest() * rank_.size() > INT32_MAX)
       throw SparseInputError("the lists of all ranks together have more than 2^31 - 1 rows");
   }
@@ -104,25 +99,17 @@ class RankRecords {
   }
 
  private:
-  /// All ranks look at the same records in the same order, so they find the same fault first.
-  void check(int rank) const {
-    const RankRecord &first = on_host_[0], &record = on_host_[static_cast<std::size_t>(rank)];
-    const std::string who = "rank " + std::to_string(rank);
-    const auto same = [&](std::int64_t RankRecord::*member, const auto& describe) {
-      if (record.*member == first.*member) return;
-      throw SparseInputError(who + " has " + describe(record.*member) + ", and rank 0 " +
-                             describe(first.*member));
-    };
-    if (record.too_many != 0) throw SparseInputError(who + " has less than 0 or more than 2^31 - 1 entries");
-    same(&RankRecord::table_rows,
-         [](std::int64_t rows) { return "a table of " + std::to_string(rows) + " rows"; });
-    same(&RankRecord::features,
-         [](std::int64_t features) { return "rows of " + std::to_string(features) + " elements"; });
-    same(&RankRecord::types, names_of_types);
-    if (record.bad_index != 0) {
-      throw SparseInputError(who + " has an index that is not between 0 and " +
-                             std::to_string(record.table_rows - 1));
+  /// The records as chapter 08 compares them.
+  std::vector<SparseRecord> comparable() const {
+    std::vector<SparseRecord> all;
+    for (const RankRecord& record : on_host_) {
+      all.push_back({.shape = {record.table_rows, record.features, 0},
+                     .type = static_cast<ElementType>(record.types / 16),
+                     .index = record.types % 16 == 4 ? IndexType::kInt32 : IndexType::kInt64,
+                     .too_many = record.too_many != 0,
+                     .bad_index = record.bad_index != 0});
     }
+    return all;
   }
 
   Rank& rank_;
