@@ -20,8 +20,6 @@
 namespace overlap {
 namespace {
 
-constexpr std::int64_t kFeatureCounts[] = {1, 2, 3, 5, 8, 33};
-
 class OnRanks : public testing::TestWithParam<int> {
  protected:
   static void SetUpTestSuite() { backend::prepare(); }
@@ -31,55 +29,56 @@ class OnRanks : public testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(SparseBaselines, OnRanks, testing::Values(1, 2, 3, 4, 8));
 
-/// Both ways on each gradient, on one object each.
+/// Both ways on each case.
 template <SparseIndex Index, Floating T>
-void expect_both(const std::vector<SparseData>& gradients, const std::string& what) {
-  expect_sums<DenseAllReduce, Index, T>(gradients, "dense, " + what);
-  expect_sums<HostAllReduce, Index, T>(gradients, "host, " + what);
+void expect_both(const std::vector<SparseCase>& cases) {
+  {
+    SCOPED_TRACE("dense");
+    expect_sums<DenseAllReduce, Index, T>(cases);
+  }
+  SCOPED_TRACE("host");
+  expect_sums<HostAllReduce, Index, T>(cases);
 }
 
 // ---- Row numbers ----------------------------------------------------------------------------------------
 
 TEST_P(OnRanks, AreRightOnAllDistributions) {
-  for_distributions(GetParam(), [](const Distribution& distribution, const SparseData& data) {
-    expect_both<std::int32_t, float>({data}, distribution.name);
-  });
+  expect_both<std::int32_t, float>(distribution_cases(GetParam(), 1));
 }
 
 TEST_P(OnRanks, AreRightInEveryType) {
+  std::vector<SparseCase> cases;
   for (const RowPattern pattern :
-       {RowPattern::kUniform, RowPattern::kZipf, RowPattern::kIdentical, RowPattern::kDisjoint}) {
-    const std::vector<SparseData> data = {SparseData({97, 5, 11}, GetParam(), pattern, 4, 3)};
-    expect_both<std::int64_t, float>(data, name_of(pattern));
-    expect_both<std::int32_t, __half>(data, name_of(pattern));
-    expect_both<std::int64_t, __half>(data, name_of(pattern));
-    expect_both<std::int32_t, __nv_bfloat16>(data, name_of(pattern));
-    expect_both<std::int64_t, __nv_bfloat16>(data, name_of(pattern));
-  }
+       {RowPattern::kUniform, RowPattern::kZipf, RowPattern::kIdentical, RowPattern::kDisjoint})
+    cases.push_back({name_of(pattern), {SparseData({97, 5, 11}, GetParam(), pattern, 4, 3)}});
+  expect_both<std::int64_t, float>(cases);
+  expect_both<std::int32_t, __half>(cases);
+  expect_both<std::int64_t, __half>(cases);
+  expect_both<std::int32_t, __nv_bfloat16>(cases);
+  expect_both<std::int64_t, __nv_bfloat16>(cases);
 }
 
 TEST_P(OnRanks, AreRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
   const std::uint64_t seed = 20261122 + static_cast<std::uint64_t>(GetParam());
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  for (std::uint64_t i = 0; i < 40; ++i) {
-    const std::uint64_t one = 1000 * seed + i;
-    expect_both<std::int32_t, float>({random_gradient(GetParam(), one)}, "seed " + std::to_string(one));
-  }
+  expect_both<std::int32_t, float>(random_cases(GetParam(), 1000 * seed, 40));
 }
 
 TEST_P(OnRanks, AreRightForEveryNumberOfFeatures) {
-  for (const std::int64_t features : kFeatureCounts) {
-    expect_both<std::int32_t, float>({SparseData({60, features, 12}, GetParam(), RowPattern::kUniform, 5, 1)},
-                                     std::to_string(features) + " features");
+  std::vector<SparseCase> cases;
+  for (const std::int64_t features : {1, 2, 3, 5, 8, 33}) {
+    cases.push_back({std::to_string(features) + " features",
+                     {SparseData({60, features, 12}, GetParam(), RowPattern::kUniform, 5, 1)}});
   }
+  expect_both<std::int32_t, float>(cases);
 }
 
 TEST_P(OnRanks, AreRightAroundWarpsAndBlocks) {
+  std::vector<SparseCase> cases;
   for (const std::int64_t count : sizes_around(kCoalesceThreads)) {
-    expect_both<std::int32_t, float>(
-        {SparseData({count + 3, 2, count}, GetParam(), RowPattern::kUniform, 3, 1)},
-        std::to_string(count) + " rows");
+    cases.push_back({std::to_string(count) + " rows",
+                     {SparseData({count + 3, 2, count}, GetParam(), RowPattern::kUniform, 3, 1)}});
   }
+  expect_both<std::int32_t, float>(cases);
 }
 
 TEST_P(OnRanks, AreRightOnRealNumbers) {
@@ -103,8 +102,8 @@ TEST_P(OnRanks, ACallLeavesNothingBehind) {
   };
   const SparseData empty(shape, Entries(static_cast<std::size_t>(ranks)), 1);
   expect_both<std::int32_t, float>(
-      {drawn(100, 1), drawn(3, 2), empty, drawn(60, 3), empty, drawn(1, 4), drawn(100, 5)},
-      "one after the other");
+      {{"one after the other",
+        {drawn(100, 1), drawn(3, 2), empty, drawn(60, 3), empty, drawn(1, 4), drawn(100, 5)}}});
 }
 
 // What is enqueued by one call may not be disturbed by the next one's host work.
@@ -354,36 +353,34 @@ TEST(SparseBaselines, TheDenseWayCountsRowsIn32Bits) {
 // ---- Coalesce -------------------------------------------------------------------------------------------
 
 template <SparseIndex Index, Floating T>
-void expect_coalesced(const SparseData& data, SparseValues kind, const std::string& what) {
+void expect_coalesced(const std::vector<SparseCase>& cases, SparseValues kind) {
   run_ranks(1, [&](Rank& rank) {
-    Coalesce<Index, T> coalesce(rank, data.shape());
-    const DeviceGradient<Index, T> gradient(rank, data, kind);
-    const auto rows = coalesce.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
-    rank.synchronize(rank.stream());
-    EXPECT_FALSE(coalesce.bad_index());
-    const std::vector<Index> indices = on_host(rows.indices, rows.count);
-    const std::vector<T> values = on_host(rows.values, rows.count * data.shape().features);
-    EXPECT_EQ((data.local_difference<Index, T>(0, kind, std::span<const Index>(indices),
-                                               std::span<const T>(values))),
-              "")
-        << what;
+    for (const SparseCase& each : cases) {
+      const SparseData& data = each.gradients.front();
+      Coalesce<Index, T> coalesce(rank, data.shape());
+      const DeviceGradient<Index, T> gradient(rank, data, kind);
+      const auto rows = coalesce.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
+      rank.synchronize(rank.stream());
+      EXPECT_FALSE(coalesce.bad_index());
+      const std::vector<Index> indices = on_host(rows.indices, rows.count);
+      const std::vector<T> values = on_host(rows.values, rows.count * data.shape().features);
+      EXPECT_EQ((data.local_difference<Index, T>(0, kind, std::span<const Index>(indices),
+                                                 std::span<const T>(values))),
+                "")
+          << each.what;
+    }
   });
 }
 
 TEST(Coalesce, IsRightOnAllDistributions) {
   backend::prepare();
-  for_distributions(1, [](const Distribution& distribution, const SparseData& data) {
-    expect_coalesced<std::int32_t, float>(data, SparseValues::kExact, distribution.name);
-    expect_coalesced<std::int64_t, __half>(data, SparseValues::kReal, distribution.name);
-  });
+  expect_coalesced<std::int32_t, float>(distribution_cases(1, 1), SparseValues::kExact);
+  expect_coalesced<std::int64_t, __half>(distribution_cases(1, 1), SparseValues::kReal);
 }
 
 TEST(Coalesce, IsRightOnRandomGradients) {
   backend::prepare();
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    expect_coalesced<std::int64_t, float>(random_gradient(1, seed, 300), SparseValues::kExact,
-                                          "seed " + std::to_string(seed));
-  }
+  expect_coalesced<std::int64_t, float>(random_cases(1, 1, 60, 300), SparseValues::kExact);
 }
 
 TEST(Coalesce, AddsInTheOrderOfTheEntries) {
@@ -413,33 +410,36 @@ TEST(Coalesce, RowBits) {
 // ---- The two transports ---------------------------------------------------------------------------------
 
 template <template <Floating> class Transport, Floating T>
-void expect_transported(int ranks, std::int64_t elements) {
+void expect_transported(int ranks) {
   run_ranks(ranks, [&](Rank& rank) {
-    std::vector<T> values;
-    for (std::int64_t i = 0; i < elements; ++i)
-      values.push_back(from_float<T>(transport_value(i, rank.id())));
-    const DeviceBuffer<T> in(rank.device(), values.size()), out(rank.device(), values.size());
-    CUDA_CHECK(cudaMemcpy(in.data(), values.data(), in.bytes(), cudaMemcpyHostToDevice));
-    Transport<T> transport(rank, elements);
-    for (int call = 0; call < 3; ++call) {
-      CUDA_CHECK(cudaMemset(out.data(), 0xFF, out.bytes()));
-      CUDA_CHECK(cudaDeviceSynchronize());
-      transport.run(in.data(), out.data(), rank.stream());
-      rank.synchronize(rank.stream());
-      const std::vector<T> found = on_host(out.data(), elements);
+    for (const std::int64_t elements : {1, 7, 1000}) {
+      std::vector<T> values;
       for (std::int64_t i = 0; i < elements; ++i)
-        ASSERT_EQ(value_of(found[static_cast<std::size_t>(i)]), transport_sum(i, ranks)) << i;
+        values.push_back(from_float<T>(transport_value(i, rank.id())));
+      const DeviceBuffer<T> in(rank.device(), values.size()), out(rank.device(), values.size());
+      CUDA_CHECK(cudaMemcpy(in.data(), values.data(), in.bytes(), cudaMemcpyHostToDevice));
+      rank.barrier();  // what the transport before this one had is freed
+      Transport<T> transport(rank, elements);
+      for (int call = 0; call < 3; ++call) {
+        CUDA_CHECK(cudaMemset(out.data(), 0xFF, out.bytes()));
+        CUDA_CHECK(cudaDeviceSynchronize());
+        transport.run(in.data(), out.data(), rank.stream());
+        rank.synchronize(rank.stream());
+        const std::vector<T> found = on_host(out.data(), elements);
+        for (std::int64_t i = 0; i < elements; ++i) {
+          ASSERT_EQ(value_of(found[static_cast<std::size_t>(i)]), transport_sum(i, ranks))
+              << "element " << i << " of " << elements;
+        }
+      }
     }
   });
 }
 
 TEST_P(OnRanks, TransportsAddUp) {
-  for (const std::int64_t elements : {1, 7, 1000}) {
-    expect_transported<NcclTransport, float>(GetParam(), elements);
-    expect_transported<HostTransport, float>(GetParam(), elements);
-    expect_transported<NcclTransport, __nv_bfloat16>(GetParam(), elements);
-    expect_transported<HostTransport, __nv_bfloat16>(GetParam(), elements);
-  }
+  expect_transported<NcclTransport, float>(GetParam());
+  expect_transported<HostTransport, float>(GetParam());
+  expect_transported<NcclTransport, __nv_bfloat16>(GetParam());
+  expect_transported<HostTransport, __nv_bfloat16>(GetParam());
 }
 
 TEST(Topology, NamesEachOtherGpuAtMostOnce) {

@@ -80,20 +80,20 @@ TEST_F(OnTwoRanks, IsRightWithSizesAroundABlock) {
 // Sorting looks only at the bits that row numbers have: just below and at the sizes where one more is needed,
 // and where all of the type's bits are. Padding must stay behind the last row everywhere.
 TEST_F(OnTwoRanks, IsRightInTablesOfAnySize) {
-  const auto expect_right = [](auto index, std::int64_t rows) {
-    using Index = decltype(index);
-    const Entries entries = {{rows - 1, 0, rows / 2, rows - 1}, {rows - 1, rows / 3}};
-    expect_sums<NonzeroAllReduce, Index, float>({SparseData({rows, 3, 3}, entries, 2)},
-                                                std::to_string(rows) + " rows");
+  const auto cases = [](const std::vector<std::int64_t>& tables) {
+    std::vector<SparseCase> of_each;
+    for (const std::int64_t rows : tables) {
+      const Entries entries = {{rows - 1, 0, rows / 2, rows - 1}, {rows - 1, rows / 3}};
+      of_each.push_back({std::to_string(rows) + " rows", {SparseData({rows, 3, 3}, entries, 2)}});
+    }
+    return of_each;
   };
-  for (const std::int64_t rows : {1LL, 2LL, 3LL, 4LL, 255LL, 256LL, 257LL, 65535LL, 65536LL, 2147483647LL}) {
-    expect_right(std::int32_t{}, rows);
-    expect_right(std::int64_t{}, rows);
-  }
+  std::vector<std::int64_t> tables = {1, 2, 3, 4, 255, 256, 257, 65535, 65536, 2147483647};
+  expect_sums<NonzeroAllReduce, std::int32_t, float>(cases(tables));
   for (const std::int64_t rows : {2147483648LL, 2147483649LL, 3000000007LL, 4294967296LL, 4294967297LL,
-                                  1LL << 62, std::numeric_limits<long long>::max()}) {
-    expect_right(std::int64_t{}, rows);
-  }
+                                  1LL << 62, std::numeric_limits<long long>::max()})
+    tables.push_back(rows);
+  expect_sums<NonzeroAllReduce, std::int64_t, float>(cases(tables));
 }
 
 TEST_F(OnTwoRanks, ATableIsNoLongerThanItsIndicesCount) {

@@ -128,15 +128,18 @@ INSTANTIATE_TEST_SUITE_P(BroadcastEq, MatrixSearch, testing::Values(1, 3, kMostB
 
 // A row without a true entry is not the row 0 of an argmax.
 TEST_P(MatrixSearch, FindsEachRowThatIsThereAndNoOther) {
-  expect_all_places(kFlagsOfPack,
-                    [](Rank& rank, auto... arguments) { find(rank, arguments..., GetParam()); });
+  run_ranks(1, [](Rank& rank) {
+    expect_all_places(rank, kFlagsOfPack, [&](auto... arguments) { find(rank, arguments..., GetParam()); });
+  });
 }
 
 // 38 packs x 19 strips, and 600 rows: more than a grid of one block or of three has threads, or warps.
 TEST_P(MatrixSearch, GoesOnWhereTheGridEnds) {
-  expect_places<std::int32_t>(list_of<std::int32_t>(stride(2, 2, 600)),
-                              list_of<std::int32_t>(stride(0, 3, 600)),
-                              [](Rank& rank, auto... arguments) { find(rank, arguments..., GetParam()); });
+  run_ranks(1, [](Rank& rank) {
+    expect_places<std::int32_t>(rank, list_of<std::int32_t>(stride(2, 2, 600)),
+                                list_of<std::int32_t>(stride(0, 3, 600)),
+                                [&](auto... arguments) { find(rank, arguments..., GetParam()); });
+  });
 }
 
 TEST(MatrixBytes, AreCountedInSixtyFourBits) {

@@ -77,7 +77,9 @@ TEST_P(OnRanks, TellsRowsApartThatAreEqualInThirtyTwoBits) {
 
 TEST(TileSearch, FindsEachRowThatIsThereAndNoOther) {
   backend::prepare();
-  expect_all_places(kSearchTile, [](Rank&, auto... arguments) { find_by_tiles(arguments...); });
+  run_ranks(1, [](Rank& rank) {
+    expect_all_places(rank, kSearchTile, [](auto... arguments) { find_by_tiles(arguments...); });
+  });
 }
 
 TEST(TilesFor, AreCountedInIntegers) {

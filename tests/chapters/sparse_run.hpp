@@ -90,17 +90,37 @@ inline bool enough_gpus(int ranks) {
   return ranks <= gpus;
 }
 
-/// Runs one algorithm on each of several gradients, one after the other on the same object: so what a call
-/// leaves behind meets the next one. `more` goes to the constructor. All gradients are of tables of one
-/// shape.
+/// Gradients of tables of one shape, for one object, one after the other: so what a call leaves behind meets
+/// the next one.
+struct SparseCase {
+  std::string what;
+  std::vector<SparseData> gradients;
+};
+
+/// Runs one algorithm on each case, on an object of its own. `more` goes to the constructor. All cases are of
+/// the same ranks and run in one go: on real GPUs, making communicators takes longer than most cases.
+template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T, typename... More>
+void expect_sums(const std::vector<SparseCase>& cases, const More&... more) {
+  ASSERT_FALSE(cases.empty());
+  run_ranks(cases.front().gradients.front().ranks(), [&](Rank& rank) {
+    for (const SparseCase& each : cases) {
+      {
+        Algorithm<Index, T> algorithm(rank, each.gradients.front().shape(), more...);
+        for (std::size_t i = 0; i < each.gradients.size(); ++i) {
+          expect_sum<Index, T>(rank, algorithm, each.gradients[i],
+                               each.what + ", gradient " + std::to_string(i));
+        }
+      }
+      // Freeing memory waits for GPUs: none of them may already wait for this rank's part of the next case.
+      rank.barrier();
+    }
+  });
+}
+
+/// The same with one case.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T, typename... More>
 void expect_sums(const std::vector<SparseData>& gradients, const std::string& what, const More&... more) {
-  ASSERT_FALSE(gradients.empty());
-  run_ranks(gradients.front().ranks(), [&](Rank& rank) {
-    Algorithm<Index, T> algorithm(rank, gradients.front().shape(), more...);
-    for (std::size_t i = 0; i < gradients.size(); ++i)
-      expect_sum<Index, T>(rank, algorithm, gradients[i], what + ", gradient " + std::to_string(i));
-  });
+  expect_sums<Algorithm, Index, T>(std::vector<SparseCase>{{what, gradients}}, more...);
 }
 
 /// A distribution of row numbers, by name.
@@ -179,11 +199,14 @@ inline std::vector<Distribution> distributions(int ranks) {
   return all;
 }
 
-/// One gradient for each of distributions().
-template <typename Use>
-void for_distributions(int ranks, const Use& use) {
-  for (const Distribution& distribution : distributions(ranks))
-    use(distribution, SparseData(distribution.shape, distribution.entries, 7));
+/// One case for each of distributions(), its gradient `calls` times.
+inline std::vector<SparseCase> distribution_cases(int ranks, std::size_t calls) {
+  std::vector<SparseCase> cases;
+  for (const Distribution& distribution : distributions(ranks)) {
+    const SparseData data(distribution.shape, distribution.entries, 7);
+    cases.push_back({distribution.name, std::vector<SparseData>(calls, data)});
+  }
+  return cases;
 }
 
 /// Random small gradients: number of rows, entries, features, empty ranks and duplicates as `seed` has it.
@@ -201,6 +224,15 @@ inline SparseData random_gradient(int ranks, std::uint64_t seed, std::int64_t mo
     entries.push_back(std::move(rows));
   }
   return SparseData(shape, std::move(entries), seed);
+}
+
+/// `count` cases of one random gradient each.
+inline std::vector<SparseCase> random_cases(int ranks, std::uint64_t first_seed, std::uint64_t count,
+                                            std::int64_t most_entries = 40) {
+  std::vector<SparseCase> cases;
+  for (std::uint64_t seed = first_seed; seed < first_seed + count; ++seed)
+    cases.push_back({"seed " + std::to_string(seed), {random_gradient(ranks, seed, most_entries)}});
+  return cases;
 }
 
 /// Sizes of lists around warps, blocks of 256 threads, and `tile` rows.

@@ -34,18 +34,13 @@ inline SparseCall call_of(const SparseData& data, int rank) {
 /// first.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
 void expect_right_on_distributions(int ranks) {
-  for_distributions(ranks, [&](const Distribution& distribution, const SparseData& data) {
-    expect_sums<Algorithm, Index, T>({data, data}, distribution.name);
-  });
+  expect_sums<Algorithm, Index, T>(distribution_cases(ranks, 2));
 }
 
 /// `count` random gradients.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
-void expect_right_on_random_gradients(int ranks, std::uint64_t first_seed, int count) {
-  for (int i = 0; i < count; ++i) {
-    const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);
-    expect_sums<Algorithm, Index, T>({random_gradient(ranks, seed)}, "seed " + std::to_string(seed));
-  }
+void expect_right_on_random_gradients(int ranks, std::uint64_t first_seed, std::uint64_t count) {
+  expect_sums<Algorithm, Index, T>(random_cases(ranks, first_seed, count));
 }
 
 /// One object with gradients of many rows, of few, of none, and of many other ones.
@@ -68,17 +63,23 @@ void expect_right_call_after_call(int ranks) {
 /// Rows of 1 to 300 features: fewer and more than a block has threads.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
 void expect_right_with_any_features(int ranks) {
-  for (const std::int64_t features : {1, 2, 3, 5, 8, 33, 256, 257, 300})
-    expect_sums<Algorithm, Index, T>({SparseData({50, features, 7}, ranks, RowPattern::kUniform, 3, 5)},
-                                     std::to_string(features) + " features");
+  std::vector<SparseCase> cases;
+  for (const std::int64_t features : {1, 2, 3, 5, 8, 33, 256, 257, 300}) {
+    cases.push_back({std::to_string(features) + " features",
+                     {SparseData({50, features, 7}, ranks, RowPattern::kUniform, 3, 5)}});
+  }
+  expect_sums<Algorithm, Index, T>(cases);
 }
 
 /// Lists whose lengths lie around the sizes of warps, blocks and tiles.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
 void expect_right_with_sizes_around(int ranks, std::int64_t tile) {
-  for (const std::int64_t size : sizes_around(tile))
-    expect_sums<Algorithm, Index, T>({SparseData({3 * size, 1, size}, ranks, RowPattern::kUniform, 0, 9)},
-                                     std::to_string(size) + " rows");
+  std::vector<SparseCase> cases;
+  for (const std::int64_t size : sizes_around(tile)) {
+    cases.push_back({std::to_string(size) + " rows",
+                     {SparseData({3 * size, 1, size}, ranks, RowPattern::kUniform, 0, 9)}});
+  }
+  expect_sums<Algorithm, Index, T>(cases);
 }
 
 /// One rank's gradient, given value by value.
@@ -259,19 +260,20 @@ void expect_same_phases_on_all_ranks(int ranks) {
 /// How often a call makes the host of each rank wait: as often as cost() says.
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_host_waits_of_the_cost_card(int ranks) {
-  for (const RowPattern pattern : {RowPattern::kUniform, RowPattern::kUneven}) {
-    for (const std::int64_t entries : {0, 1, 20}) {
-      const SparseData data({200, 2, entries}, ranks, pattern, 0, 6);
-      run_ranks(ranks, [&](Rank& rank) {
+  run_ranks(ranks, [&](Rank& rank) {
+    for (const RowPattern pattern : {RowPattern::kUniform, RowPattern::kUneven}) {
+      for (const std::int64_t entries : {0, 1, 20}) {
+        const SparseData data({200, 2, entries}, ranks, pattern, 0, 6);
+        rank.barrier();  // what the object before this one had is freed
         Algorithm<std::int32_t, float> algorithm(rank, data.shape());
         expect_sum<std::int32_t, float>(rank, algorithm, data, "the first call");
         expect_sum<std::int32_t, float>(rank, algorithm, data, "another one");
         EXPECT_EQ(algorithm.host_waits(),
                   (Algorithm<std::int32_t, float>::cost(call_of(data, rank.id())).host_waits))
             << "rank " << rank.id() << " of " << ranks << ", " << entries << " rows";
-      });
+      }
     }
-  }
+  });
 }
 
 }  // namespace overlap
