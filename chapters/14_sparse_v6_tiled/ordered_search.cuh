@@ -118,7 +118,8 @@ __device__ inline void compare_with_rows(BlockRows<Index>& block, int rows, Inde
       // To ask whether a row is done takes a load, a comparison and a branch: as much as to compare it.
       const cuda::atomic_ref<int, cuda::thread_scope_block> matched(block.matched[row]);
       if (matched.load(cuda::memory_order_relaxed) != 0 || entry != block.rows[row]) continue;
-      matched.store(1, cuda::memory_order_relaxed);
+      // Not store(): in machine code that is a plain store, which compute-sanitizer takes for a race.
+      matched.exchange(1, cuda::memory_order_relaxed);
       return match(block, row, place, positions);
     }
   } else {
@@ -150,9 +151,10 @@ __global__ void ordered_search(const Index* local, std::int64_t local_count, con
 }
 
 // ---- The version -----------------------------------------------------------------------------------------
-/// Throws std::invalid_argument unless a block can have so many rows: 1 to kSweepThreads - 1.
-inline void check_rows_per_block(int rows_per_block) {
-  if (rows_per_block >= 1 && rows_per_block < kSweepThreads) return;
+/// The number of rows per block that is given. Throws std::invalid_argument unless a block can have so many:
+/// 1 to kSweepThreads - 1.
+inline int checked_rows_per_block(int rows_per_block) {
+  if (rows_per_block >= 1 && rows_per_block < kSweepThreads) return rows_per_block;
   throw std::invalid_argument("rows per block: " + std::to_string(rows_per_block) + " is not between 1 and " +
                               std::to_string(kSweepThreads - 1));
 }
@@ -208,9 +210,9 @@ class OrderedSearchAllReduce : public SparseAllReduce<Index, T> {
   /// See SparseAllReduce. Throws std::invalid_argument unless 1 <= rows_per_block < kSweepThreads.
   OrderedSearchAllReduce(Rank& rank, SparseShape shape, int rows_per_block = kRowsPerBlock,
                          Compare compare = Compare::kInRange)
-      : SparseAllReduce<Index, T>(rank, shape), rows_per_block_(rows_per_block), compare_(compare) {
-    check_rows_per_block(rows_per_block);
-  }
+      : SparseAllReduce<Index, T>(rank, shape),
+        rows_per_block_(checked_rows_per_block(rows_per_block)),
+        compare_(compare) {}
 
   /// What one call costs a rank; the comparisons if its rows lie evenly among those of all ranks.
   static SparseCost cost(const SparseCall& call, int rows_per_block = kRowsPerBlock,

@@ -87,9 +87,7 @@ class PrefetchSearchAllReduce : public SparseAllReduce<Index, T> {
  public:
   /// See OrderedSearchAllReduce.
   PrefetchSearchAllReduce(Rank& rank, SparseShape shape, int rows_per_block = kRowsPerBlock)
-      : SparseAllReduce<Index, T>(rank, shape), rows_per_block_(rows_per_block) {
-    check_rows_per_block(rows_per_block);
-  }
+      : SparseAllReduce<Index, T>(rank, shape), rows_per_block_(checked_rows_per_block(rows_per_block)) {}
 
   /// What one call costs a rank: what it costs without prefetching.
   static SparseCost cost(const SparseCall& call, int rows_per_block = kRowsPerBlock) {

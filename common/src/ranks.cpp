@@ -109,7 +109,8 @@ cudaStream_t Rank::second_stream() {
 }
 
 cudaStream_t Rank::transfer_stream(int i) {
-  std::optional<Stream>& stream = handles_->transfer.at(static_cast<std::size_t>(i));
+  const int place = shares_gpu_ && i == 1 ? 0 : i;
+  std::optional<Stream>& stream = handles_->transfer.at(static_cast<std::size_t>(place));
   if (!stream) stream.emplace(device_, StreamPriority::kHigh);
   return *stream;
 }

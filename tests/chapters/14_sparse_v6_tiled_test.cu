@@ -264,7 +264,7 @@ std::string refusal_with(int rows_per_block) {
 TEST(OrderedSearchAlone, TakesSomeRowsPerBlockAndFewerThanThreads) {
   backend::prepare();
   for (const int rows : {-1, 0, kSweepThreads, kSweepThreads + 1}) {
-    EXPECT_THROW(check_rows_per_block(rows), std::invalid_argument) << rows;
+    EXPECT_THROW(checked_rows_per_block(rows), std::invalid_argument) << rows;
     const std::string sentence = "rows per block: " + std::to_string(rows) + " is not between 1 and 255";
     EXPECT_EQ(refusal_with<OrderedSearchAllReduce>(rows), "rank 0: " + sentence);
     EXPECT_EQ(refusal_with<PrefetchSearchAllReduce>(rows), "rank 0: " + sentence);

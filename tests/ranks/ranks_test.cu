@@ -5,12 +5,8 @@
 #include <gtest/gtest.h>
 #include <nccl.h>
 
-#include <chrono>
-#include <exception>
-#include <numeric>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "overlap/backend.hpp"
@@ -20,6 +16,7 @@
 #include "overlap/peer_buffer.hpp"
 #include "overlap/ranks.hpp"
 #include "overlap/signals.hpp"
+#include "rank_programs.hpp"
 
 namespace overlap {
 namespace {
@@ -134,40 +131,6 @@ TEST_P(RanksTest, PeerBufferMayBeEmpty) {
   });
 }
 
-template <class T>
-__global__ void pass_on(const T* own, T* next, T add) {
-  *next = *own + add;
-}
-
-/// A number runs round the ring, one rank after the other adds 1, for that many rounds.
-void run_ring(int size, int epochs) {
-  std::vector<int> last(size);
-  run_ranks(size, [&](Rank& rank) {
-    PeerBuffer<int> number(rank, 1);
-    Signals arrived(rank, 1);
-    const cudaStream_t stream = rank.stream();
-    CUDA_CHECK(cudaMemsetAsync(number.local(), 0, sizeof(int), stream));
-    pass_on<<<1, 1, 0, stream>>>(number.local(), number.local(), 0);  // loaded before anything waits
-    rank.synchronize(stream);
-    rank.barrier();
-    for (int epoch = 1; epoch <= epochs; ++epoch) {
-      arrived.begin_call();
-      // Rank 0 begins each round, the others wait for it; rank 0 waits for its end.
-      if (rank.id() != 0) arrived.await(0, stream);
-      pass_on<<<1, 1, 0, stream>>>(number.local(), number.on(rank.next()), 1);
-      CUDA_CHECK(cudaGetLastError());
-      arrived.raise(rank.next(), 0, stream);
-      if (rank.id() == 0) arrived.await(0, stream);
-      if (epoch % 100 == 0) rank.synchronize(stream);
-    }
-    rank.synchronize(stream);
-    rank.barrier();
-    CUDA_CHECK(cudaMemcpy(&last[rank.id()], number.local(), sizeof(int), cudaMemcpyDeviceToHost));
-  });
-  EXPECT_EQ(last[0], size * epochs);
-  for (int id = 1; id < size; ++id) EXPECT_EQ(last[id], size * (epochs - 1) + id) << "rank " << id;
-}
-
 TEST_P(RanksTest, RingOfSignals) { run_ring(GetParam(), backend::race_detector() ? 50 : 1000); }
 
 TEST_P(RanksTest, SeveralStreamsMayAwaitOneSignal) {
@@ -230,139 +193,6 @@ TEST_P(RanksTest, EachHasItsCommunicatorAndItsCublasHandle) {
   });
 }
 
-/// What `program` fails with.
-template <class Error>
-std::string failure(int size, const std::function<void(Rank&)>& program) {
-  try {
-    run_ranks(size, program);
-  } catch (const Error& error) {
-    return error.what();
-  } catch (const std::exception& other) {
-    return std::string("another type: ") + other.what();
-  }
-  return "nothing";
-}
-
-TEST_P(RanksTest, FirstErrorIsRethrownWithItsRankAndType) {
-  const int last = GetParam() - 1;
-  const auto fails_with = [&](const auto& error) {
-    return [&, last](Rank& rank) {
-      if (rank.id() == last) throw error;
-      rank.barrier();
-      FAIL() << "the barrier opened";
-    };
-  };
-  const std::string who = "rank " + std::to_string(last) + ": ";
-  EXPECT_EQ(failure<Skip>(GetParam(), fails_with(Skip("no luck"))), who + "no luck");
-  EXPECT_EQ(failure<WrongResult>(GetParam(), fails_with(WrongResult("3 is 4"))), who + "3 is 4");
-  EXPECT_EQ(failure<UsageError>(GetParam(), fails_with(UsageError("--m"))), who + "--m");
-  EXPECT_EQ(failure<std::logic_error>(GetParam(), fails_with(std::logic_error("x"))),
-            "another type: " + who + "x");
-  EXPECT_NE(failure<CudaError>(GetParam(),
-                               [last](Rank& rank) {
-                                 if (rank.id() == last) CUDA_CHECK(cudaSetDevice(1000));
-                                 rank.barrier();
-                               })
-                .find(who + "ranks_test.cu:"),
-            std::string::npos);
-}
-
-TEST_P(RanksTest, RankThatThrowsFreesThoseWhoWaitForItsSignal) {
-  const int size = GetParam();
-  if (size == 1) GTEST_SKIP() << "nobody waits";
-  std::vector<int> stopped(size);
-  const std::string said = failure<std::runtime_error>(size, [&](Rank& rank) {
-    PeerBuffer<int> data(rank, 1);
-    Signals arrived(rank, 2);
-    const cudaStream_t stream = rank.stream();
-    pass_on<<<1, 1, 0, stream>>>(data.local(), data.local(), 0);  // loaded before anything waits
-    rank.synchronize(stream);
-    arrived.begin_call();
-    rank.barrier();
-    if (rank.id() == 0) {
-      for (int i = 0; i < 100; ++i) {  // until the others wait
-        EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-      throw std::runtime_error("planted");
-    }
-    try {
-      arrived.await(1, stream);
-      pass_on<<<1, 1, 0, stream>>>(data.local(), data.local(), 1);
-      rank.synchronize(stream);
-    } catch (const RunStopped&) {
-      stopped[rank.id()] = 1;
-      EXPECT_TRUE(rank.stopping());
-      EXPECT_NE(*rank.stop_word(), 0u);
-      throw;
-    }
-  });
-  EXPECT_EQ(said, "rank 0: planted");
-  EXPECT_EQ(std::accumulate(stopped.begin(), stopped.end(), 0), size - 1);
-  run_ring(size, 3);  // and the next run is none the worse
-}
-
-TEST_P(RanksTest, RankThatThrowsFreesThoseInAConstructor) {
-  const int size = GetParam();
-  EXPECT_EQ(failure<std::runtime_error>(size,
-                                        [&](Rank& rank) {
-                                          const PeerBuffer<int> first(rank, 1);
-                                          if (rank.id() == size / 2) throw std::runtime_error("planted");
-                                          const Signals second(rank, 1);
-                                          const PeerBuffer<int> third(rank, 1);
-                                          rank.barrier();
-                                        }),
-            "rank " + std::to_string(size / 2) + ": planted");
-  run_ring(size, 3);
-}
-
-TEST_P(RanksTest, RankThatThrowsFreesThoseInADestructor) {
-  const int size = GetParam();
-  EXPECT_EQ(failure<std::runtime_error>(size,
-                                        [&](Rank& rank) {
-                                          const PeerBuffer<int> outer(rank, 1);
-                                          {
-                                            const PeerBuffer<int> inner(rank, 1);
-                                            if (rank.id() == size / 2) throw std::runtime_error("planted");
-                                          }
-                                          rank.barrier();
-                                        }),
-            "rank " + std::to_string(size / 2) + ": planted");
-  run_ring(size, 3);
-}
-
-/// Exceptions belong to a rank, also while it waits inside a catch block or during unwinding.
-TEST_P(RanksTest, RanksWaitWhileExceptionsAreInFlight) {
-  struct WaitsWhenUnwound {
-    Rank& rank;
-    ~WaitsWhenUnwound() {
-      EXPECT_EQ(std::uncaught_exceptions(), rank.id() % 2);
-      rank.barrier();
-      EXPECT_EQ(std::uncaught_exceptions(), rank.id() % 2);
-    }
-  };
-  run_ranks(GetParam(), [&](Rank& rank) {
-    int caught = -1;
-    try {
-      const WaitsWhenUnwound waits{rank};
-      if (rank.id() % 2 == 1) throw rank.id();
-    } catch (const int id) {
-      caught = id;
-    }
-    EXPECT_EQ(caught, rank.id() % 2 == 1 ? rank.id() : -1);
-    try {
-      try {
-        throw std::runtime_error(std::to_string(rank.id()));
-      } catch (const std::exception&) {
-        rank.barrier();
-        throw;
-      }
-    } catch (const std::exception& own) {
-      EXPECT_EQ(own.what(), std::to_string(rank.id()));
-    }
-  });
-}
-
 TEST_F(RanksTest, MisuseIsRefused) {
   EXPECT_THROW(run_ranks(0, [](Rank&) {}), std::invalid_argument);
   EXPECT_THROW(run_ranks(17, [](Rank&) {}), std::invalid_argument);
@@ -399,6 +229,18 @@ TEST_F(RanksTest, The33rdStreamOfAGpuIsRefusedByName) {
   }
   streams.pop_back();
   streams.emplace_back(0, StreamPriority::kHigh);
+}
+
+// More ranks than any machine here has GPUs, so they share one: with a stream more each they would not fit.
+TEST_F(RanksTest, TenRanksHaveAllTheirStreamsOnOneGpu) {
+  run_ranks(10, [](Rank& rank) {
+    const cudaStream_t streams[] = {rank.stream(), rank.second_stream(), rank.transfer_stream(0)};
+    for (const cudaStream_t stream : streams) CUDA_CHECK(cudaStreamSynchronize(stream));
+    EXPECT_EQ(rank.transfer_stream(1) == rank.transfer_stream(0), rank.shares_gpu());
+    EXPECT_NE(rank.stream(), rank.second_stream());
+    EXPECT_NE(rank.stream(), rank.transfer_stream());
+    rank.barrier();  // all of them at the same time
+  });
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ class Rank {
 
   /// Non-blocking streams of its GPU, each made when it is first asked for: the one that calls are made on, a
   /// second one for products that overlap those of the first, and two of high priority for transfers.
-  /// Algorithms that run one after the other share them, so that eight ranks fit on one GPU (kMaxStreams).
+  /// Algorithms that run one after the other share them, and ranks that share a GPU have one for transfers,
+  /// so that eight ranks fit on one GPU (kMaxStreams).
   cudaStream_t stream();
   cudaStream_t second_stream();             ///< see stream()
   cudaStream_t transfer_stream(int i = 0);  ///< see stream(); i is 0 or 1, else std::out_of_range
