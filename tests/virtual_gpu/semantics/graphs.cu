@@ -258,17 +258,30 @@ TEST_F(GraphsOfTwoGpusTest, OneGraphOfTwoGpus) {
     require(cudaEventRecord(fork, stream));
     require(cudaSetDevice(1));
     require(cudaStreamWaitEvent(other, fork));
-    require(cudaMemcpyPeerAsync(there.data(), 1, here.data(), 0, sizeof(int), other));
+    require(cudaMemcpyAsync(there.data(), here.data(), sizeof(int), cudaMemcpyDefault, other));
     append<<<1, 1, 0, other>>>(there.data(), 7);
     require(cudaEventRecord(join, other));
     require(cudaSetDevice(0));
     require(cudaStreamWaitEvent(stream, join));
-    require(cudaMemcpyPeerAsync(here.data(), 0, there.data(), 1, sizeof(int), stream));
+    require(cudaMemcpyAsync(here.data(), there.data(), sizeof(int), cudaMemcpyDefault, stream));
   });
   const Executable executable(graph);
   CUDA_OK(cudaGraphLaunch(executable, stream));
   CUDA_OK(cudaStreamSynchronize(stream));
   EXPECT_EQ(here.value(), 27);
+}
+
+TEST_F(GraphsOfTwoGpusTest, CopiesThatNameTheirGpusAreNotCaptured) {
+  const DeviceArray<int> here(1, 1);
+  const Stream stream;
+  CUDA_OK(cudaSetDevice(1));
+  const DeviceArray<int> there(1, 1);
+  CUDA_OK(cudaSetDevice(0));
+  CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  EXPECT_CUDA_ERROR(cudaMemcpyPeerAsync(there.data(), 1, here.data(), 0, sizeof(int), stream),
+                    cudaErrorStreamCaptureUnsupported);
+  cudaGraph_t graph = nullptr;
+  EXPECT_CUDA_ERROR(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
 }
 
 TEST_F(GraphsTest, NothingIsAGraphToo) {

@@ -113,8 +113,8 @@ TEST_F(GraphsTest, MemoryOfAPendingGraphCannotBeFreed) {
   require(cudaSetDevice(1));
   int* there = device_words(1, 0);
   require(cudaSetDevice(0));
-  const Graph graph =
-      Graph::capture(stream, [&] { require(cudaMemcpyPeerAsync(there, 1, here, 0, sizeof(int), stream)); });
+  const Graph graph = Graph::capture(
+      stream, [&] { require(cudaMemcpyAsync(there, here, sizeof(int), cudaMemcpyDefault, stream)); });
   graph.launch(stream);
   expect_failure(cudaFree(there), cudaErrorIllegalAddress,
                  {"freed under a pending operation", "graph of 1 nodes"});
