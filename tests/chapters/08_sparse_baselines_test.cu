@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <set>
@@ -16,6 +15,7 @@
 #include "08_sparse_baselines/transport.cuh"
 #include "overlap/backend.hpp"
 #include "sparse_run.hpp"
+#include "sparse_values.hpp"
 
 namespace overlap {
 namespace {
@@ -138,62 +138,20 @@ TEST_P(OnRanks, HostsWaitTwice) {
 
 // ---- Values ---------------------------------------------------------------------------------------------
 
-/// A result on the host.
-template <Floating T>
-struct HostRows {
-  std::vector<std::int32_t> indices;
-  std::vector<T> values;
-};
-
-/// One call on hand-made values: entries[rank], values[rank][entry * features + feature]. Rank 0's result,
-/// after the bits of all ranks' were found to be the same.
-template <template <SparseIndex, Floating> class Algorithm, Floating T = float>
-HostRows<T> sum_of(SparseShape shape, const Entries& entries, const std::vector<std::vector<float>>& values) {
-  HostRows<T> first;
-  run_ranks(static_cast<int>(entries.size()), [&](Rank& rank) {
-    const auto id = static_cast<std::size_t>(rank.id());
-    const std::vector<std::int32_t> rows(entries[id].begin(), entries[id].end());
-    std::vector<T> own;
-    for (const float value : values[id]) own.push_back(from_float<T>(value));
-    const DeviceBuffer<std::int32_t> indices(rank.device(), rows.size());
-    const DeviceBuffer<T> data(rank.device(), own.size());
-    if (!rows.empty()) {
-      CUDA_CHECK(cudaMemcpy(indices.data(), rows.data(), indices.bytes(), cudaMemcpyHostToDevice));
-      CUDA_CHECK(cudaMemcpy(data.data(), own.data(), data.bytes(), cudaMemcpyHostToDevice));
-    }
-    Algorithm<std::int32_t, T> algorithm(rank, shape);
-    const auto result =
-        algorithm.run(indices.data(), data.data(), static_cast<std::int64_t>(rows.size()), rank.stream());
-    rank.synchronize(rank.stream());
-    const HostRows<T> found{on_host(result.indices, result.count),
-                            on_host(result.values, result.count * shape.features)};
-    if (rank.id() == 0) first = found;
-    rank.barrier();
-    EXPECT_EQ(found.indices, first.indices) << "rank " << rank.id();
-    ASSERT_EQ(found.values.size(), first.values.size());
-    EXPECT_EQ(std::memcmp(found.values.data(), first.values.data(), first.values.size() * sizeof(T)), 0);
-    rank.barrier();
-  });
-  return first;
-}
-
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-/// Entries, and their values, of so many ranks, of which all but the first few have none.
-Entries entries_of(int ranks, Entries first) {
-  first.resize(static_cast<std::size_t>(ranks));
-  return first;
-}
-std::vector<std::vector<float>> values_of(int ranks, std::vector<std::vector<float>> first) {
-  first.resize(static_cast<std::size_t>(ranks));
-  return first;
+/// A table of 8 rows, `features` wide, and one call with the gradients of the first few ranks; the others
+/// have none.
+template <template <SparseIndex, Floating> class Algorithm, Floating T = float>
+HostResult<std::int32_t, T> sum_of(int ranks, std::int64_t features, std::vector<GivenGradient> gradients) {
+  gradients.resize(static_cast<std::size_t>(ranks));
+  return result_of<Algorithm, std::int32_t, T>(8, features, gradients);
 }
 
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_nan_where_it_was(int ranks) {
-  const auto found = sum_of<Algorithm>({9, 3, 2}, entries_of(ranks, {{7, 2}}),
-                                       values_of(ranks, {{1, kNan, 3, kNan, kNan, kNan}}));
+  const auto found = sum_of<Algorithm>(ranks, 3, {{{7, 2}, {1, kNan, 3, kNan, kNan, kNan}}});
   EXPECT_EQ(found.indices, (std::vector<std::int32_t>{2, 7}));
   ASSERT_EQ(found.values.size(), 6U);
   for (const int i : {0, 1, 2, 4}) EXPECT_TRUE(std::isnan(found.values[static_cast<std::size_t>(i)])) << i;
@@ -207,8 +165,7 @@ TEST_P(OnRanks, NanStaysWhereItIs) {
 
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_infinities(int ranks) {
-  const auto found = sum_of<Algorithm>({4, 3, 1}, entries_of(ranks, {{1}, {1}}),
-                                       values_of(ranks, {{kInf, kInf, -kInf}, {-kInf, 1, 2}}));
+  const auto found = sum_of<Algorithm>(ranks, 3, {{{1}, {kInf, kInf, -kInf}}, {{1}, {-kInf, 1, 2}}});
   ASSERT_EQ(found.values.size(), 3U);
   EXPECT_TRUE(std::isnan(found.values[0]));
   EXPECT_EQ(found.values[1], kInf);
@@ -223,11 +180,10 @@ TEST_P(OnRanks, InfinitiesAddUp) {
 // Row 3 cancels over two ranks, row 5 within one, row 6 is given as zeros.
 TEST_P(OnRanks, TheHostKeepsZeroRowsAndTheDenseWayLosesThem) {
   if (GetParam() < 2) GTEST_SKIP() << "needs two ranks";
-  const SparseShape shape{8, 2, 4};
-  const Entries entries = entries_of(GetParam(), {{3, 5, 5, 7}, {6, 3}});
-  const auto values = values_of(GetParam(), {{1, 2, 4, 4, -4, -4, 1, 0}, {0, -0.0F, -1, -2}});
-  EXPECT_EQ(sum_of<DenseAllReduce>(shape, entries, values).indices, (std::vector<std::int32_t>{7}));
-  const auto host = sum_of<HostAllReduce>(shape, entries, values);
+  const std::vector<GivenGradient> gradients = {{{3, 5, 5, 7}, {1, 2, 4, 4, -4, -4, 1, 0}},
+                                                {{6, 3}, {0, -0.0F, -1, -2}}};
+  EXPECT_EQ(sum_of<DenseAllReduce>(GetParam(), 2, gradients).indices, (std::vector<std::int32_t>{7}));
+  const auto host = sum_of<HostAllReduce>(GetParam(), 2, gradients);
   EXPECT_EQ(host.indices, (std::vector<std::int32_t>{3, 5, 6, 7}));
   EXPECT_EQ(host.values, (std::vector<float>{0, 0, 0, 0, 0, 0, 1, 0}));
 }
@@ -235,8 +191,7 @@ TEST_P(OnRanks, TheHostKeepsZeroRowsAndTheDenseWayLosesThem) {
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_denormals(int ranks) {
   const float tiny = std::numeric_limits<float>::denorm_min();
-  const auto found = sum_of<Algorithm>({4, 2, 1}, entries_of(ranks, {{1}, {1}}),
-                                       values_of(ranks, {{tiny, -3 * tiny}, {tiny, tiny}}));
+  const auto found = sum_of<Algorithm>(ranks, 2, {{{1}, {tiny, -3 * tiny}}, {{1}, {tiny, tiny}}});
   EXPECT_EQ(found.indices, (std::vector<std::int32_t>{1}));
   EXPECT_EQ(found.values, (std::vector<float>{2 * tiny, -2 * tiny}));
 }
@@ -248,17 +203,16 @@ TEST_P(OnRanks, DenormalsAreKept) {
 
 TEST_P(OnRanks, TheHostAddsInTheOrderOfTheRanks) {
   if (GetParam() < 4) GTEST_SKIP() << "needs four ranks";
-  const auto found = sum_of<HostAllReduce>({2, 1, 1}, entries_of(GetParam(), {{0}, {0}, {0}, {0}}),
-                                           values_of(GetParam(), {{1e8F}, {1}, {-1e8F}, {1}}));
+  const auto found =
+      sum_of<HostAllReduce>(GetParam(), 1, {{{0}, {1e8F}}, {{0}, {1}}, {{0}, {-1e8F}}, {{0}, {1}}});
   EXPECT_EQ(found.values, (std::vector<float>{1}));  // ((1e8 + 1) - 1e8) + 1, and 1e8 + 1 is 1e8
 }
 
 TEST_P(OnRanks, LargeSumsOfF16AreInfinite) {
   if (GetParam() < 2) GTEST_SKIP() << "needs two ranks";
-  const Entries entries = entries_of(GetParam(), {{1}, {1}});
-  const auto values = values_of(GetParam(), {{60000, 1}, {60000, 2}});
-  for (const auto& found : {sum_of<DenseAllReduce, __half>({4, 2, 1}, entries, values),
-                            sum_of<HostAllReduce, __half>({4, 2, 1}, entries, values)}) {
+  const std::vector<GivenGradient> gradients = {{{1}, {60000, 1}}, {{1}, {60000, 2}}};
+  for (const auto& found : {sum_of<DenseAllReduce, __half>(GetParam(), 2, gradients),
+                            sum_of<HostAllReduce, __half>(GetParam(), 2, gradients)}) {
     ASSERT_EQ(found.values.size(), 2U);
     EXPECT_EQ(value_of(found.values[0]), std::numeric_limits<double>::infinity());
     EXPECT_EQ(value_of(found.values[1]), 3);
@@ -267,28 +221,11 @@ TEST_P(OnRanks, LargeSumsOfF16AreInfinite) {
 
 // ---- Bad input ------------------------------------------------------------------------------------------
 
-template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index>
-void expect_bad_index_refused(int ranks, std::int64_t bad) {
-  run_ranks(ranks, [&](Rank& rank) {
-    const SparseShape shape{50, 3, 10};
-    const SparseData right(shape, ranks, RowPattern::kUniform, 2, 5);
-    Algorithm<Index, float> algorithm(rank, shape);
-    const bool culprit = rank.id() == ranks - 1;
-    expect_refused<Index, float>(
-        rank, algorithm, shape, culprit ? std::vector<std::int64_t>{3, bad, 4} : std::vector<std::int64_t>{1},
-        "rank " + std::to_string(ranks - 1) + " has an index that is not between 0 and 49", right);
-  });
-}
 TEST_P(OnRanks, AnIndexOutsideOfTheTableIsRefused) {
-  for (const std::int64_t bad :
-       {std::int64_t{-1}, std::int64_t{50}, std::int64_t{INT32_MAX}, std::int64_t{INT32_MIN}}) {
-    expect_bad_index_refused<DenseAllReduce, std::int32_t>(GetParam(), bad);
-    expect_bad_index_refused<HostAllReduce, std::int32_t>(GetParam(), bad);
-  }
-  for (const std::int64_t bad : {std::int64_t{1} << 32, INT64_MAX, INT64_MIN}) {
-    expect_bad_index_refused<DenseAllReduce, std::int64_t>(GetParam(), bad);
-    expect_bad_index_refused<HostAllReduce, std::int64_t>(GetParam(), bad);
-  }
+  expect_bad_indices_refused<DenseAllReduce, std::int32_t>(GetParam());
+  expect_bad_indices_refused<HostAllReduce, std::int32_t>(GetParam());
+  expect_bad_indices_refused<DenseAllReduce, std::int64_t>(GetParam());
+  expect_bad_indices_refused<HostAllReduce, std::int64_t>(GetParam());
 }
 
 template <template <SparseIndex, Floating> class Algorithm, typename Index, typename T>
@@ -385,14 +322,14 @@ TEST(Coalesce, IsRightOnRandomGradients) {
 
 TEST(Coalesce, AddsInTheOrderOfTheEntries) {
   backend::prepare();
-  const auto found = sum_of<HostAllReduce>({3, 1, 1}, {{1, 2, 1, 1, 1}}, {{1e8F, 5, 1, -1e8F, 1}});
+  const auto found = sum_of<HostAllReduce>(1, 1, {{{1, 2, 1, 1, 1}, {1e8F, 5, 1, -1e8F, 1}}});
   EXPECT_EQ(found.values, (std::vector<float>{1, 5}));
 }
 
 TEST(Coalesce, RoundsA16BitSumOnce) {
   backend::prepare();
   // 2048 + 1 + 1: 2050 if it is rounded in the end, 2048 if after each addition.
-  const auto found = sum_of<HostAllReduce, __half>({3, 1, 1}, {{1, 1, 1}}, {{2048, 1, 1}});
+  const auto found = sum_of<HostAllReduce, __half>(1, 1, {{{1, 1, 1}, {2048, 1, 1}}});
   ASSERT_EQ(found.values.size(), 1U);
   EXPECT_EQ(value_of(found.values[0]), 2050);
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <random>
 #include <span>
 #include <string>
@@ -269,6 +270,27 @@ void expect_refused(Rank& rank, Algorithm& algorithm, SparseShape shape,
   EXPECT_NE(refusal.find(sentence), std::string::npos) << "rank " << rank.id() << ": " << refusal;
   rank.barrier();
   expect_sum<Index, T>(rank, algorithm, right, "after a refusal");
+}
+
+/// An index that is not in the table, on any one rank: refused by all, and the next call is right.
+template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index>
+void expect_bad_indices_refused(int ranks) {
+  const SparseData right({50, 3, 9}, ranks, RowPattern::kUneven, 2, 4);
+  run_ranks(ranks, [&](Rank& rank) {
+    Algorithm<Index, float> algorithm(rank, right.shape());
+    for (int guilty = 0; guilty < ranks; ++guilty) {
+      for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{50}, std::int64_t{63}, std::int64_t{64},
+                                     std::int64_t{std::numeric_limits<Index>::max()},
+                                     std::int64_t{std::numeric_limits<Index>::min()}}) {
+        SCOPED_TRACE("index " + std::to_string(bad) + " on rank " + std::to_string(guilty));
+        const std::vector<std::int64_t> entries =
+            rank.id() == guilty ? std::vector<std::int64_t>{3, bad, 49} : std::vector<std::int64_t>{7, 0};
+        expect_refused<Index, float>(
+            rank, algorithm, right.shape(), entries,
+            "rank " + std::to_string(guilty) + " has an index that is not between 0 and 49", right);
+      }
+    }
+  });
 }
 
 }  // namespace overlap

@@ -6,17 +6,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
-#include "overlap/element.hpp"
 #include "overlap/phase_clock.hpp"
 #include "overlap/sparse_data.hpp"
 #include "sparse_run.hpp"
+#include "sparse_values.hpp"
 
 namespace overlap {
 
@@ -80,67 +79,6 @@ void expect_right_with_sizes_around(int ranks, std::int64_t tile) {
                      {SparseData({3 * size, 1, size}, ranks, RowPattern::kUniform, 0, 9)}});
   }
   expect_sums<Algorithm, Index, T>(cases);
-}
-
-/// One rank's gradient, given value by value.
-struct GivenGradient {
-  std::vector<std::int64_t> rows;
-  std::vector<float> values;  // [rows, F]
-};
-
-/// What came out, on one rank.
-template <SparseIndex Index, Floating T>
-struct HostResult {
-  std::vector<Index> indices;
-  std::vector<T> values;
-
-  /// The value of a column of a row of the table; an error if the row is not there.
-  float at(std::int64_t row, std::size_t column, std::int64_t features) const {
-    for (std::size_t g = 0; g < indices.size(); ++g) {
-      if (indices[g] == row)
-        return static_cast<float>(value_of(values[g * static_cast<std::size_t>(features) + column]));
-    }
-    ADD_FAILURE() << "row " << row << " is not there";
-    return 0;
-  }
-};
-
-template <typename T>
-bool same_bits(const std::vector<T>& left, const std::vector<T>& right) {
-  return left.size() == right.size() &&
-         (left.empty() || std::memcmp(left.data(), right.data(), left.size() * sizeof(T)) == 0);
-}
-
-/// One call with these gradients; rank 0's result. All ranks must have the same bits.
-template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
-HostResult<Index, T> result_of(std::int64_t table_rows, std::int64_t features,
-                               const std::vector<GivenGradient>& gradients) {
-  std::vector<HostResult<Index, T>> results(gradients.size());
-  run_ranks(static_cast<int>(gradients.size()), [&](Rank& rank) {
-    const GivenGradient& own = gradients[static_cast<std::size_t>(rank.id())];
-    const std::vector<Index> rows(own.rows.begin(), own.rows.end());
-    std::vector<T> numbers;
-    for (const float value : own.values) numbers.push_back(from_float<T>(value));
-    const DeviceBuffer<Index> indices(rank.device(), rows.size());
-    const DeviceBuffer<T> values(rank.device(), numbers.size());
-    if (!rows.empty()) {
-      CUDA_CHECK(cudaMemcpy(indices.data(), rows.data(), indices.bytes(), cudaMemcpyHostToDevice));
-      CUDA_CHECK(cudaMemcpy(values.data(), numbers.data(), values.bytes(), cudaMemcpyHostToDevice));
-    }
-    const auto count = static_cast<std::int64_t>(rows.size());
-    Algorithm<Index, T> algorithm(rank, {table_rows, features, 8});
-    const SparseRows<Index, T> result = algorithm.run(indices.data(), values.data(), count, rank.stream());
-    rank.synchronize(rank.stream());
-    EXPECT_EQ(algorithm.lost_rows(rank.stream()), 0);
-    results[static_cast<std::size_t>(rank.id())] = {on_host(result.indices, result.count),
-                                                    on_host(result.values, result.count * features)};
-    rank.barrier();
-  });
-  for (std::size_t rank = 1; rank < results.size(); ++rank) {
-    EXPECT_TRUE(same_bits(results[rank].indices, results[0].indices)) << "rank " << rank;
-    EXPECT_TRUE(same_bits(results[rank].values, results[0].values)) << "rank " << rank;
-  }
-  return results[0];
 }
 
 /// What numbers other than ordinary ones become: NaN, infinities, zeros, denormals, in rows of two columns.
@@ -207,27 +145,6 @@ void expect_same_bits_in_each_call(int ranks, int calls) {
   EXPECT_FALSE(bits.empty());
   EXPECT_TRUE(same_bits(bits_of(std::int32_t{}), bits)) << "another object";
   EXPECT_TRUE(same_bits(bits_of(std::int64_t{}), bits)) << "int64";
-}
-
-/// An index that is not in the table, on any one rank: refused by all, and the next call is right.
-template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index>
-void expect_bad_indices_refused(int ranks) {
-  const SparseData right({50, 3, 9}, ranks, RowPattern::kUneven, 2, 4);
-  run_ranks(ranks, [&](Rank& rank) {
-    Algorithm<Index, float> algorithm(rank, right.shape());
-    for (int guilty = 0; guilty < ranks; ++guilty) {
-      for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{50}, std::int64_t{63}, std::int64_t{64},
-                                     std::int64_t{std::numeric_limits<Index>::max()},
-                                     std::int64_t{std::numeric_limits<Index>::min()}}) {
-        SCOPED_TRACE("index " + std::to_string(bad) + " on rank " + std::to_string(guilty));
-        const std::vector<std::int64_t> entries =
-            rank.id() == guilty ? std::vector<std::int64_t>{3, bad, 49} : std::vector<std::int64_t>{7, 0};
-        expect_refused<Index, float>(
-            rank, algorithm, right.shape(), entries,
-            "rank " + std::to_string(guilty) + " has an index that is not between 0 and 49", right);
-      }
-    }
-  });
 }
 
 /// What run() refuses, on this rank; empty if it does not.
