@@ -2,8 +2,8 @@
 from typing import Dict, Iterable, List, Set
 
 import sparse_results
-from results import (COLUMNS, best_algorithm, is_dense, microseconds, newest, peer_rows, peers_in, peers_of, run_rows, runs_of,
-                     section_fields, size_text)
+from results import (COLUMNS, best_algorithm, field_text, is_dense, microseconds, newest, peer_rows, peers_in, peers_of,
+                     run_rows, runs_of, section_fields, size_text)
 
 # Number and name, and the idea in a few words. The names are the folders of chapters/.
 CHAPTERS = (
@@ -55,7 +55,8 @@ def column_split_rows(run: Dict) -> List[List[str]]:
 # What a profile's metrics are called in a page, and what one of them is divided by.
 METRICS = (("gpu__time_duration.sum", "kernel ms", 1e6), ("l1tex__t_sector_hit_rate.pct", "L1 hit rate, %", 1),
            ("lts__t_sector_hit_rate.pct", "L2 hit rate, %", 1), ("dram__bytes_read.sum", "read from memory, MB", 1e6),
-           ("dram__bytes_write.sum", "written to memory, MB", 1e6))
+           ("dram__bytes_write.sum", "written to memory, MB", 1e6),
+           ("smsp__issue_active.avg.pct_of_peak_sustained_active", "cycles with an instruction issued, %", 1))
 
 
 def profile_table(chapter: str, reports: List[Dict]) -> str:
@@ -63,9 +64,11 @@ def profile_table(chapter: str, reports: List[Dict]) -> str:
     profiles = [profile for report in reports for profile in report["profiles"] if profile["chapter"] == chapter]
     if not profiles:
         return "Not profiled on real GPUs yet.\n"
-    rows = [[profile["size"].replace("-", " "), *(f"{profile['metrics'][name]['value'] / unit:.1f}" for name, _, unit in METRICS)]
-            for profile in profiles]
-    return table(["one GPU", *(title for _, title, _ in METRICS)], rows)
+    counted = [metric for metric in METRICS if any(metric[0] in profile["metrics"] for profile in profiles)]
+    rows = [[profile["size"].replace("-", " "),
+             *(field_text(profile["metrics"][name]["value"] / unit) if name in profile["metrics"] else ""
+               for name, _, unit in counted)] for profile in profiles]
+    return table(["one GPU", *(title for _, title, _ in counted)], rows)
 
 
 def column_split_table(runs: List[Dict]) -> str:

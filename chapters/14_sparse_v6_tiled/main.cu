@@ -27,8 +27,9 @@ const ChapterInfo kChapter = {
 
 void run(const Options& options) {
   // Each thread that looks at a counter in vain keeps a stack on virtual GPUs: there, not too many blocks.
-  const std::vector<int> rows_per_block = backend::modelled_time() ? std::vector<int>{4, 8, 16, 32, 64}
-                                                                   : std::vector<int>{1, 2, 4, 8, 16, 32, 64};
+  const std::vector<int> rows_per_block = backend::modelled_time()
+                                              ? std::vector<int>{4, 8, 16, 32, 64}
+                                              : std::vector<int>{1, 2, 4, 8, 16, 32, 64, 128};
   run_sparse_chapter(
       kChapter, options,
       [](auto& bench) {

@@ -297,8 +297,8 @@ TEST(OrderedSearchCost, IsThePagesCostCard) {
   EXPECT_EQ(cost.launches, 1);
   EXPECT_EQ(cost.extra_bytes, 0);
   EXPECT_EQ(cost.host_waits, 3);
-  EXPECT_EQ(cost.comparisons, 281'838'186);
-  EXPECT_EQ(Version::cost(call, kRowsPerBlock, Compare::kAll).comparisons, 8'425'487'088);
+  EXPECT_EQ(cost.comparisons, 162'733'194);
+  EXPECT_EQ(Version::cost(call, kRowsPerBlock, Compare::kAll).comparisons, 8'431'671'184);
   EXPECT_EQ(Version::cost(call, 8, Compare::kAll).comparisons, 8'420'877'472);
   SparseCall none = call;
   none.local = 0;

@@ -8,7 +8,7 @@ from program_test_case import ProgramTestCase
 
 SMALL = ("--rows", "2000", "--features", "3", "--entries", "150", "--duplicates", "5", "--iterations", "1", "--warmup", "0")
 VERSIONS = ["v5_kernel", "v6_ordered", "v6_prefetch", "v6_all_rows", "v6_skip"]
-ROWS_PER_BLOCK = {"virtual": [4, 8, 16, 32, 64], "cuda": [1, 2, 4, 8, 16, 32, 64]}
+ROWS_PER_BLOCK = {"virtual": [4, 8, 16, 32, 64], "cuda": [1, 2, 4, 8, 16, 32, 64, 128]}
 
 
 class CommandLineTest(ProgramTestCase):
