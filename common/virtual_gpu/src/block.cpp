@@ -355,21 +355,22 @@ void Block::look(const void* address, std::uint64_t bits) {
     look = {address, bits};
   } else {
     if (look.turn == turns) look.work += std::min(basic_blocks() - look.basic_blocks, kBlocksOfALook);
-    look_again(look);
+    look_in_vain(look);
   }
   look.turn = turns;
   look.basic_blocks = basic_blocks();
 }
 
-void Block::look_again(Look& look) {
-  if (patience_ == 0) patience_ = may_be_impatient_ && scheduler_.pick(2) == 1 ? 1 : kLooksInVain;
-  if (++look.in_vain >= patience_) {
-    waited_ += std::exchange(look.work, 0);
-    return poll(grid_.poll_ns);
-  }
+void Block::look_in_vain(Look& look) {
   const RuntimeTurn turn(*this, *current_);
-  looking_.push(current_);
-  suspend();
+  if (patience_ == 0) patience_ = may_be_impatient_ && scheduler_.pick(2) == 1 ? 1 : kLooksInVain;
+  if (++look.in_vain < patience_) {
+    looking_.push(current_);
+    suspend();
+  } else {
+    waited_ += std::exchange(look.work, 0);
+    poll(grid_.poll_ns);
+  }
 }
 
 void Block::fault(const std::string& sentence, cudaError_t code) {

@@ -151,7 +151,7 @@ class Block {
   void end_thread();
   void open_barrier();
   void complete(Exchange& exchange);
-  void look_again(Look& look);
+  void look_in_vain(Look& look);
   void become(Thread& thread);
   SharedMemory make_shared_memory(std::size_t bytes, std::size_t alignment);
 
