@@ -6,7 +6,6 @@
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
 #include "14_sparse_v6_tiled/rows_per_block_sweep.cuh"
-#include "overlap/backend.hpp"
 #include "overlap/chapter.hpp"
 #include "overlap/sparse_bench.hpp"
 
@@ -26,10 +25,7 @@ const ChapterInfo kChapter = {
 };
 
 void run(const Options& options) {
-  // Each thread that looks at a counter in vain keeps a stack on virtual GPUs: there, not too many blocks.
-  const std::vector<int> rows_per_block = backend::modelled_time()
-                                              ? std::vector<int>{4, 8, 16, 32, 64}
-                                              : std::vector<int>{1, 2, 4, 8, 16, 32, 64, 128};
+  const std::vector<int> rows_per_block = {1, 2, 4, 8, 16, 32, 64, 128};
   run_sparse_chapter(
       kChapter, options,
       [](auto& bench) {

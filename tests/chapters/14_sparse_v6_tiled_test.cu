@@ -19,16 +19,16 @@
 namespace overlap {
 namespace {
 
-// Not many blocks on eight GPUs: on virtual ones each thread that looks at a counter in vain keeps a stack.
+// Few rows per block: many blocks, among them a last one with fewer rows, also where a rank has few rows.
 template <SparseIndex Index, Floating T>
 class Ordered : public OrderedSearchAllReduce<Index, T> {
  public:
-  Ordered(Rank& rank, SparseShape shape) : OrderedSearchAllReduce<Index, T>(rank, shape, 31) {}
+  Ordered(Rank& rank, SparseShape shape) : OrderedSearchAllReduce<Index, T>(rank, shape, 3) {}
 };
 template <SparseIndex Index, Floating T>
 class AllRows : public OrderedSearchAllReduce<Index, T> {
  public:
-  AllRows(Rank& rank, SparseShape shape) : OrderedSearchAllReduce<Index, T>(rank, shape, 30, Compare::kAll) {}
+  AllRows(Rank& rank, SparseShape shape) : OrderedSearchAllReduce<Index, T>(rank, shape, 8, Compare::kAll) {}
 };
 template <SparseIndex Index, Floating T>
 class Skip : public OrderedSearchAllReduce<Index, T> {

@@ -8,7 +8,7 @@ from program_test_case import ProgramTestCase
 
 SMALL = ("--rows", "2000", "--features", "3", "--entries", "150", "--duplicates", "5", "--iterations", "1", "--warmup", "0")
 VERSIONS = ["v5_kernel", "v6_ordered", "v6_prefetch", "v6_all_rows", "v6_skip"]
-ROWS_PER_BLOCK = {"virtual": [4, 8, 16, 32, 64], "cuda": [1, 2, 4, 8, 16, 32, 64, 128]}
+ROWS_PER_BLOCK = [1, 2, 4, 8, 16, 32, 64, 128]
 
 
 class CommandLineTest(ProgramTestCase):
@@ -51,7 +51,7 @@ class RunTest(ProgramTestCase):
         for result in versions:
             self.assertGreater(result["map_ms"], 0)
         sweep = [result for result in report["results"] if result.get("section") == "sweep"]
-        self.assertEqual([result["rows_per_block"] for result in sweep], ROWS_PER_BLOCK[self.backend])
+        self.assertEqual([result["rows_per_block"] for result in sweep], ROWS_PER_BLOCK)
         for result in sweep:
             self.assertEqual(result["blocks"], -(-150 // result["rows_per_block"]))
             line = re.search(rf"(?m)^ *{result['rows_per_block']} +{result['blocks']} +([\d.]+) ", text)

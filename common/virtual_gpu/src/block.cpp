@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <numeric>
+#include <utility>
 
 #include "coverage.hpp"
 
@@ -20,6 +21,14 @@ Block* running_block = nullptr;
 Fiber* running_fiber = nullptr;  // where the running CUDA thread runs
 constexpr int kPoison = 0xff;
 constexpr std::size_t kSharedAlignment = 1024;  // as much as any hardware feature asks for
+
+// A thread that has looked at a word so often, and always seen the same, waits for another block. With a
+// smaller number, loops that look now and then would be taken for waits, and keep their stacks while other
+// blocks run. A larger one costs host time for each wait, some ten nanoseconds a look.
+constexpr std::uint64_t kLooksInVain = 1000;
+// What the model does not charge a wait for: in each round that ends with a look in vain, so many basic
+// blocks.
+constexpr std::uint64_t kBlocksOfALook = 8;
 
 }  // namespace
 
@@ -49,7 +58,8 @@ void ThreadList::append(ThreadList& other) {
   other.first_ = 0;
 }
 
-Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, const Operation& launch)
+Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, const Operation& launch,
+             bool may_be_impatient)
     : grid_(grid),
       linear_index_(linear_index),
       index_{static_cast<unsigned>(linear_index % grid.grid.x),
@@ -59,6 +69,7 @@ Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler,
       launch_(launch),
       threads_(std::size_t{grid.block.x} * grid.block.y * grid.block.z),
       alive_(threads_.size()),
+      may_be_impatient_(may_be_impatient),
       warps_((threads_.size() + 31) / 32),
       copies_(launch, linear_index, threads_.size(), scheduler),
       shared_bytes_(grid.dynamic_shared_bytes) {
@@ -144,7 +155,9 @@ Block::State Block::run() {
   const std::uint64_t before = basic_blocks();
   Fiber& first = next();
   if (&first != &scheduler_fiber) switch_fiber(scheduler_fiber, first);
-  work_ += basic_blocks() - before;
+  const std::uint64_t ran = basic_blocks() - before;
+  work_ += ran - std::min(ran, waited_);
+  waited_ = 0;
   running_block = nullptr;
   return state_;
 }
@@ -159,6 +172,7 @@ inline void Block::become(Thread& thread) {
 /// scheduler's.
 inline Fiber& Block::next() {
   const bool unstarted = started_ < threads_.size();
+  if (!unstarted && runnable_.empty()) runnable_.append(looking_);
   // Starting threads first keeps the number of fibers small; with a seed any order goes.
   const bool resume = !runnable_.empty() && (!unstarted || scheduler_.pick(2) == 1);
   if (resume) {
@@ -333,6 +347,30 @@ void Block::poll(double nanoseconds) {
   poll_time_ = polling_.empty() ? nanoseconds : std::min(poll_time_, nanoseconds);
   polling_.push(current_);
   suspend();
+}
+
+void Block::look(const void* address, std::uint64_t bits) {
+  Look& look = current_->look;
+  if (look.address != address || look.bits != bits) {
+    look = {address, bits};
+  } else {
+    if (look.turn == turns) look.work += std::min(basic_blocks() - look.basic_blocks, kBlocksOfALook);
+    look_in_vain(look);
+  }
+  look.turn = turns;
+  look.basic_blocks = basic_blocks();
+}
+
+void Block::look_in_vain(Look& look) {
+  const RuntimeTurn turn(*this, *current_);
+  if (patience_ == 0) patience_ = may_be_impatient_ && scheduler_.pick(2) == 1 ? 1 : kLooksInVain;
+  if (++look.in_vain < patience_) {
+    looking_.push(current_);
+    suspend();
+  } else {
+    waited_ += std::exchange(look.work, 0);
+    poll(grid_.poll_ns);
+  }
 }
 
 void Block::fault(const std::string& sentence, cudaError_t code) {

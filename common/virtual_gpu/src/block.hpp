@@ -22,13 +22,22 @@ namespace vgpu {
 
 class Block;
 
+/// Looks in a row of one thread at one word, which all saw the same.
+struct Look {
+  const void* address = nullptr;
+  std::uint64_t bits = 0;
+  std::uint64_t in_vain = 0;       // all but the first one
+  std::uint64_t work = 0;          // basic blocks between them, as far as they may be those of a wait
+  std::uint64_t turn = 0;          // when the thread went on after the last one (`turns`)
+  std::uint64_t basic_blocks = 0;  // and what the program had run then
+};
+
 /// One CUDA thread.
 struct Thread {
   uint3 index;
   int lane, warp;
-  Fiber* fiber = nullptr;                // where it is suspended or runs; nullptr: not started, or ended
-  const void* loaded_address = nullptr;  // its last atomic load, and what it saw
-  std::uint64_t loaded_bits = 0;
+  Fiber* fiber = nullptr;  // where it is suspended or runs; nullptr: not started, or ended
+  Look look;
 };
 
 /// Suspended threads, continued in order or, with a seed, at random.
@@ -60,8 +69,11 @@ class Block {
  public:
   enum class State { kReady, kPolling, kFinished, kStuck, kFaulted };
 
-  /// `launch` is the operation that the block belongs to.
-  Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, const Operation& launch);
+  /// `launch` is the operation that the block belongs to. With a seed, every other block that may be
+  /// impatient takes each look that sees nothing new for a wait: so other blocks come in between its looks.
+  /// That order is as good as any, but all its threads keep stacks.
+  Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, const Operation& launch,
+        bool may_be_impatient);
   ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
@@ -89,6 +101,9 @@ class Block {
   void wait_for_copies(unsigned int prior);
   /// Lets everybody else run before it returns; costs `nanoseconds` of modelled time.
   void poll(double nanoseconds);
+  /// The thread has looked at the word at `address` and seen `bits`. If it saw the same last time, the other
+  /// threads of the block go first. If it has seen nothing else for many looks, it waits: a poll.
+  void look(const void* address, std::uint64_t bits);
   void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment);
   void* dynamic_shared() { return dynamic_shared_.get(); }
   /// Abandons the block; does not return.
@@ -136,6 +151,7 @@ class Block {
   void end_thread();
   void open_barrier();
   void complete(Exchange& exchange);
+  void look_in_vain(Look& look);
   void become(Thread& thread);
   SharedMemory make_shared_memory(std::size_t bytes, std::size_t alignment);
 
@@ -150,7 +166,9 @@ class Block {
   std::size_t started_ = 0;
   std::size_t alive_;
   Thread* current_ = nullptr;
-  ThreadList runnable_, polling_, at_barrier_;
+  ThreadList runnable_, looking_, polling_, at_barrier_;
+  bool may_be_impatient_;
+  std::uint64_t patience_ = 0;  // after so many looks in vain a thread waits; chosen at the first one
   std::vector<Warp> warps_;
   int barrier_value_ = 0, barrier_result_ = 0;
   bool barrier_has_value_ = false;
@@ -166,6 +184,7 @@ class Block {
 
   State state_ = State::kReady;
   std::uint64_t work_ = 0;
+  std::uint64_t waited_ = 0;  // basic blocks of this run() that were a wait, not work
   double poll_time_ = 0;
   std::string fault_sentence_;
   cudaError_t fault_code_ = cudaSuccess;

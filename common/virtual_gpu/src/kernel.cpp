@@ -4,6 +4,12 @@
 #include <numeric>
 
 namespace vgpu {
+namespace {
+// So many threads of a launch may be suspended because they are impatient (block.hpp): few beside the stacks
+// that a process can have, which are some 30,000 on Linux (two mappings for each).
+constexpr std::size_t kImpatientThreads = 1024;
+}  // namespace
+
 KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid,
                            std::shared_ptr<const KernelBody> body)
     : runtime_(runtime),
@@ -65,7 +71,8 @@ void KernelLaunch::start_block(double time) {
   const std::uint64_t index = order_.empty() ? started_ : order_[started_];
   occupied_from = started_ == 0 ? time : std::min(occupied_from, time);
   ++started_;
-  auto block = std::make_unique<Block>(grid_, index, runtime_.scheduler, *this);
+  const bool few = residents_.size() * static_cast<std::size_t>(footprint_.threads) < kImpatientThreads;
+  auto block = std::make_unique<Block>(grid_, index, runtime_.scheduler, *this, few);
   const int id = device_.multiprocessors.occupy(footprint_, place_);
   residents_.push_back({std::move(block), place_.multiprocessor, id, time});
   if (!advance(residents_.back())) residents_.pop_back();

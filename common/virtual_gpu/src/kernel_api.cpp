@@ -67,13 +67,7 @@ const std::uint64_t* warp_exchange(unsigned int mask, std::uint64_t value, unsig
 int lane_index() { return current_block()->current().lane; }
 
 void note_load(const void* address, std::uint64_t bits) {
-  Block* block = current_block();
-  if (block == nullptr) return;  // host code
-  Thread& thread = block->current();
-  const bool again = thread.loaded_address == address && thread.loaded_bits == bits;
-  thread.loaded_address = address;
-  thread.loaded_bits = bits;
-  if (again) block->poll(block->grid().poll_ns);
+  if (Block* block = current_block()) block->look(address, bits);  // else it is host code
 }
 
 // Host code has no hardware that copies.

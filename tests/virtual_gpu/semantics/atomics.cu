@@ -1,4 +1,6 @@
 // Atomic functions, and blocks that meet over them. Guide, "Atomic Functions" and "Memory Fence Functions".
+#include <cuda/atomic>
+
 #include <numeric>
 
 #include "gpu_test.hpp"
@@ -179,6 +181,54 @@ TEST_F(AtomicsTest, TwoResidentBlocksTakeTurns) {
   ping_pong<<<2, 1>>>(turn.data(), number.data(), 10, gave_up.data());
   EXPECT_EQ(number.value(), (1 << 20) + 0x55555);
   EXPECT_EQ(gave_up.value(), 0);
+}
+
+/// A loop whose threads look at a word once a round: `left` counts down, and nobody waits for it. Each thread
+/// counts the rounds in which something was left.
+template <class T>
+__global__ void rounds_while_something_is_left(T* left, int rounds, T* counts) {
+  const cuda::atomic_ref<T, cuda::thread_scope_device> word(*left);
+  T count = 0;
+  for (int round = 0; round < rounds; ++round) {
+    if (word.load(cuda::memory_order_relaxed) > 0) ++count;
+    __syncthreads();
+  }
+  counts[blockIdx.x * blockDim.x + threadIdx.x] = count;
+}
+
+TEST_F(AtomicsTest, ManyBlocksLookAtAWordThatStaysAsItIs) {
+  constexpr int kMany = 300, kRounds = 20;
+  const DeviceArray<int> left(1, 1), counts(std::size_t{kMany} * kThreads, 0);
+  rounds_while_something_is_left<<<kMany, kThreads>>>(left.data(), kRounds, counts.data());
+  EXPECT_EQ(counts.values(), std::vector<int>(std::size_t{kMany} * kThreads, kRounds));
+}
+
+/// Block `waits` looks at a word until the other one has set it, and does nothing else. Two blocks of a warp
+/// fit on every GPU at once.
+template <class T>
+__global__ void wait_by_looking(T* flag, unsigned int waits, T* seen, T* gave_up) {
+  const cuda::atomic_ref<T, cuda::thread_scope_device> word(*flag);
+  if (blockIdx.x != waits) {
+    if (threadIdx.x == 0) word.store(7, cuda::memory_order_release);
+    return;
+  }
+  const long long start = clock64();
+  while (word.load(cuda::memory_order_acquire) == 0) {
+    if (clock64() - start > kCyclesToGiveUp) {
+      atomicExch(gave_up, 1);
+      return;
+    }
+  }
+  seen[threadIdx.x] = word.load(cuda::memory_order_relaxed);
+}
+
+TEST_F(AtomicsTest, ABlockWaitsByLookingForAnEarlierOrALaterOne) {
+  for (const unsigned int waits : {0u, 1u}) {
+    const DeviceArray<int> flag(1, 0), seen(32, 0), gave_up(1, 0);
+    wait_by_looking<<<2, 32>>>(flag.data(), waits, seen.data(), gave_up.data());
+    EXPECT_EQ(seen.values(), std::vector<int>(32, 7)) << "block " << waits;
+    EXPECT_EQ(gave_up.value(), 0) << "block " << waits;
+  }
 }
 
 /// A lock: only with mutual exclusion does the plain addition count every block.

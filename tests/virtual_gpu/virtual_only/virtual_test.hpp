@@ -4,7 +4,10 @@
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <initializer_list>
 #include <ostream>
 #include <stdexcept>
@@ -65,6 +68,20 @@ inline void expect_parts(const std::string& text, std::initializer_list<const ch
 inline void expect_failure(cudaError_t got, cudaError_t code, std::initializer_list<const char*> parts) {
   EXPECT_EQ(got, code);
   expect_parts(vgpu::last_error_detail(), parts);
+}
+
+/// Room for some 300 stacks of CUDA threads.
+constexpr std::size_t kFewStacks = std::size_t{64} << 20;
+/// From now on the process gets only so many bytes of address space more. Relative to what it has: libraries
+/// reserve some for each processor of the host (OpenBLAS: more than 100 MiB), and if there were none left,
+/// anything could fail first. For death tests of the style "threadsafe", whose process no other test has made
+/// stacks in.
+inline void leave_address_space(std::size_t bytes) {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t limit = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + bytes;
+  const rlimit limits{limit, limit};
+  if (pages == 0 || setrlimit(RLIMIT_AS, &limits) != 0) throw std::runtime_error("cannot limit the memory");
 }
 
 /// Modelled milliseconds of what `enqueue` puts into the stream.

@@ -10,8 +10,8 @@ namespace vgpu {
 
 /// Tells the scheduler that memory changed in a way that another block may be waiting for.
 void note_progress();
-/// The running CUDA thread has seen `bits` at `address`. Seeing the same as last time there is a spin-wait:
-/// it lets others run.
+/// The running CUDA thread has looked at the word at `address` and seen `bits`. Seeing the same many times in
+/// a row is a spin-wait: it lets others run.
 void note_load(const void* address, std::uint64_t bits);
 
 template <class T, class Change>

@@ -1,0 +1,222 @@
+// A thread that looks at a word now and then does not wait for it: its block ends before the next one needs
+// its stacks. A thread that does nothing else waits, and whoever is to change the word gets on.
+#include <cuda/atomic>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "virtual_test.hpp"
+
+namespace virtual_only {
+namespace {
+
+using LooksTest = VirtualTest;
+using Word = cuda::atomic_ref<int, cuda::thread_scope_device>;
+constexpr int kThreads = 256;
+
+/// Each thread looks `looks` times and adds up what it sees.
+template <class T>
+__global__ void look_now_and_then(T* word, T* sums, int looks, bool meet) {
+  T sum = 0;
+  for (int i = 0; i < looks; ++i) {
+    sum += Word(*word).load(cuda::memory_order_relaxed);
+    if (meet) __syncthreads();
+  }
+  sums[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+/// Launches so many blocks of threads that look at a word which stays 3, and checks what they saw.
+void expect_looks(int blocks, int looks, bool meet) {
+  int* word = device_words(1, 3);
+  std::vector<int> sums(static_cast<std::size_t>(blocks) * kThreads);
+  int* on_gpu = nullptr;
+  require(cudaMalloc(&on_gpu, sums.size() * sizeof(int)));
+  look_now_and_then<<<blocks, kThreads>>>(word, on_gpu, looks, meet);
+  require(cudaDeviceSynchronize());
+  require(cudaMemcpy(sums.data(), on_gpu, sums.size() * sizeof(int), cudaMemcpyDeviceToHost));
+  EXPECT_EQ(sums, std::vector<int>(sums.size(), 3 * looks));
+}
+
+/// 200 blocks, of which 64 fit on the GPU at once, with stacks for little more than one.
+void look_with_few_stacks(bool meet) {
+  vgpu::reset();
+  require(cudaSetDevice(0));
+  leave_address_space(kFewStacks);
+  expect_looks(200, 100, meet);
+  _exit(testing::Test::HasFailure() ? 1 : 0);
+}
+
+TEST_F(LooksTest, MoreBlocksThanStacksLookBetweenBarriers) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(look_with_few_stacks(true), testing::ExitedWithCode(0), "");
+}
+
+TEST_F(LooksTest, MoreBlocksThanStacksLookInALoop) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(look_with_few_stacks(false), testing::ExitedWithCode(0), "");
+}
+
+// A large GPU holds 1,056 of these blocks at once: 270,336 threads, far more than a process can have stacks.
+// Also with a seed, though some blocks let others come in between their looks then.
+TEST_F(LooksTest, MoreBlocksThanAnyProcessHasStacksFor) {
+  for (const std::uint64_t seed : {0, 1, 2}) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    vgpu::reset();
+    vgpu::use_machine("h100-nvlink");
+    if (seed != 0) vgpu::use_schedule(seed);
+    expect_looks(2000, 4, seed == 1);
+  }
+}
+
+/// How the threads of a block wait for a word that another one sets.
+enum class Wait { kEach, kOneForAll, kAllTogether, kCompareAndSwap };
+
+template <Wait wait, class T>
+__device__ void await_word(T* word) {
+  if constexpr (wait == Wait::kEach) {
+    while (Word(*word).load(cuda::memory_order_acquire) == 0) {
+    }
+  } else if constexpr (wait == Wait::kCompareAndSwap) {
+    while (atomicCAS(word, 1, 1) == 0) {
+    }
+  } else {
+    __shared__ T seen;
+    do {  // a barrier is no progress
+      if (wait == Wait::kAllTogether || threadIdx.x == 0) {
+        const T value = Word(*word).load(cuda::memory_order_acquire);
+        if (threadIdx.x == 0) seen = value;
+      }
+      __syncthreads();
+      if (seen != 0) break;
+      __syncthreads();
+    } while (true);
+  }
+}
+
+/// Each block but the last one waits for the next one; the last one waits for nobody.
+template <Wait wait, class T>
+__global__ void chain(T* words) {
+  if (blockIdx.x + 1 < gridDim.x) await_word<wait>(&words[blockIdx.x + 1]);
+  __syncthreads();
+  if (threadIdx.x == 0) Word(words[blockIdx.x]).store(1, cuda::memory_order_release);
+}
+
+template <Wait wait>
+void expect_chain_ends() {
+  for (std::uint64_t seed = 0; seed <= 5; ++seed) {
+    SCOPED_TRACE("wait " + std::to_string(static_cast<int>(wait)) + ", seed " + std::to_string(seed));
+    vgpu::reset();
+    if (seed != 0) vgpu::use_schedule(seed);
+    int* words = device_words(6, 0);
+    chain<wait><<<6, 32>>>(words);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << vgpu::last_error_detail();
+    EXPECT_EQ(word(words), 1);
+  }
+}
+
+TEST_F(LooksTest, ABlockThatWaitsLetsTheOneItWaitsForBegin) {
+  expect_chain_ends<Wait::kEach>();
+  expect_chain_ends<Wait::kOneForAll>();
+  expect_chain_ends<Wait::kAllTogether>();
+  expect_chain_ends<Wait::kCompareAndSwap>();
+}
+
+/// All wait for a word that nobody sets.
+template <Wait wait, class T>
+__global__ void await_for_ever(T* word) {
+  await_word<wait>(word);
+}
+
+template <Wait wait>
+void expect_deadlock() {
+  for (const std::uint64_t seed : {0, 5}) {
+    SCOPED_TRACE("wait " + std::to_string(static_cast<int>(wait)) + ", seed " + std::to_string(seed));
+    vgpu::reset();
+    if (seed != 0) vgpu::use_schedule(seed);
+    int* word = device_words(1, 0);
+    testing::internal::CaptureStderr();
+    await_for_ever<wait><<<6, 32>>>(word);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
+    expect_parts(testing::internal::GetCapturedStderr(),
+                 {"deadlock", "await_for_ever", "0 of 6 blocks done", "6 resident", "polling"});
+  }
+}
+
+TEST_F(LooksTest, WaitsWithoutEndAreDeadlocks) {
+  expect_deadlock<Wait::kEach>();
+  expect_deadlock<Wait::kCompareAndSwap>();
+}
+
+/// Block 1 changes the word that block 0 looks at three times. `seen`: what block 0 saw, as digits.
+template <class T>
+__global__ void look_while_it_changes(T* word, T* seen) {
+  const Word shared(*word);
+  if (blockIdx.x == 1) return shared.store(1, cuda::memory_order_relaxed);
+  for (int i = 0; i < 3; ++i) *seen = *seen * 10 + shared.load(cuda::memory_order_relaxed);
+}
+
+struct Looked {
+  int digits;
+  std::uint64_t hash;
+  auto operator<=>(const Looked&) const = default;
+};
+Looked look_with_seed(std::uint64_t seed) {
+  vgpu::reset();
+  vgpu::use_schedule(seed);
+  int* word = device_words(1, 0);
+  int* seen = device_words(1, 0);
+  look_while_it_changes<<<2, 1>>>(word, seen);
+  return {virtual_only::word(seen), vgpu::schedule_hash()};
+}
+
+// What another block does may come between two looks, also if they are no wait: some seeds show it. And each
+// shows the same again.
+TEST_F(LooksTest, SeedsLetOtherBlocksComeBetweenLooks) {
+  std::set<int> outcomes;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const Looked first = look_with_seed(seed);
+    EXPECT_EQ(look_with_seed(seed), first) << "seed " << seed;
+    outcomes.insert(first.digits);
+  }
+  EXPECT_EQ(outcomes, (std::set<int>{0, 1, 111})) << "before, in between and after";
+}
+
+/// Modelled us that 2 x 256 threads need to look so often.
+double time_of_looks(int looks) {
+  int* word = device_words(1, 3);
+  int* sums = device_words(2 * kThreads, 0);
+  const cudaStream_t stream = new_stream();
+  return 1000 *
+         elapsed(stream, [&] { look_now_and_then<<<2, kThreads, 0, stream>>>(word, sums, looks, false); });
+}
+
+// A look costs what the thread runs. Each poll of a wait costs 0.3 us on this machine, and 100 would cost 30.
+TEST_F(LooksTest, LooksCostNoPollsInTheModel) { EXPECT_LT(time_of_looks(110) - time_of_looks(10), 15); }
+
+// One that waits costs polls, not all its looks: it ends soon after the word has changed.
+TEST_F(LooksTest, AWaitEndsSoonAfterItsWordHasChangedInTheModel) {
+  for (const int microseconds : {5, 50}) {
+    vgpu::reset();
+    int* flag = device_words(1, 0);
+    int* sink = device_words(1, 0);
+    const cudaStream_t first = new_stream(), second = new_stream();
+    const cudaEvent_t start = new_event(), set_at = new_event(), seen_at = new_event();
+    require(cudaEventRecord(start, first));
+    require(cudaStreamWaitEvent(second, start));
+    await_for_ever<Wait::kEach><<<1, kThreads, 0, second>>>(flag);
+    require(cudaEventRecord(seen_at, second));
+    work<<<1, 1, 0, first>>>(sink, 2000 * microseconds);
+    set<int><<<1, 1, 0, first>>>(flag, 1);
+    require(cudaEventRecord(set_at, first));
+    require(cudaDeviceSynchronize());
+    float late = 0;
+    require(cudaEventElapsedTime(&late, set_at, seen_at));
+    EXPECT_GT(1000 * late, -1) << microseconds;
+    EXPECT_LT(1000 * late, 3) << microseconds;
+  }
+}
+
+}  // namespace
+}  // namespace virtual_only
