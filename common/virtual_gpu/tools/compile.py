@@ -83,8 +83,8 @@ def compile_unit(command: Command) -> int:
     for old in (target, unit):
         if os.path.exists(old):
             os.remove(old)
-    first = [command.compiler, *command.common, *command.included, *command.dependencies,
-             "-fpch-preprocess", "-E", "-x", "c++", source]
+    included = [*command.included, "-fpch-preprocess"] if command.included else []
+    first = [command.compiler, *command.common, *included, *command.dependencies, "-E", "-x", "c++", source]
     if wants_dependencies:  # Without -o, g++ would name both after the source.
         first += [] if command.value("-MF") else ["-MF", rules]
         first += [] if command.value("-MT", "-MQ") else ["-MQ", target]
