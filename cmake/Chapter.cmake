@@ -12,9 +12,7 @@ endfunction()
 
 # overlap_add_changed_chapter(target NN_name folder COMMAND ... DEPENDS ...): the program of a changed copy of a chapter,
 # as bin/changed/target. The command writes the copy to folder/NN_name, main.cu included; what the copy does not hold
-# comes from chapters/. Without overlap_warnings: a change may well leave a variable unused. Such programs are many, each
-# runs for a moment, and with the default type: compiled for it alone and without optimisation they take half the time.
-# (In the race build the options are its own.)
+# comes from chapters/. Without overlap_warnings: a change may well leave a variable unused.
 function(overlap_add_changed_chapter target name folder)
   cmake_parse_arguments(PARSE_ARGV 3 change "" "" "COMMAND;DEPENDS")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
@@ -27,12 +25,40 @@ function(overlap_add_changed_chapter target name folder)
     VERBATIM)
   _overlap_chapter_program(${target} ${folder} ${name})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/chapters)
-  target_compile_definitions(${target} PRIVATE OVERLAP_FIRST_TYPE_ONLY)
-  target_compile_options(${target} PRIVATE -O0)
-  if(NOT OVERLAP_RACE)
-    target_link_options(${target} PRIVATE -Wl,--strip-debug)  # only races are reported with lines; linking takes a quarter
+  if(NOT TARGET overlap_changed_chapters)
+    _overlap_changed_chapters(${sources})
   endif()
+  target_link_libraries(${target} PRIVATE overlap_changed_chapters)
+  target_precompile_headers(${target} REUSE_FROM overlap_changed_chapter_headers)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/changed)
+endfunction()
+
+# What all changed chapters have in common: target overlap_changed_chapters, their options, and target
+# overlap_changed_chapter_headers, what the chapters' sources include from elsewhere, compiled once. Such programs are many,
+# each runs for a moment, and with the default type: compiled for it alone, without optimisation and without debug
+# information they take half the time.
+function(_overlap_changed_chapters)
+  add_library(overlap_changed_chapters INTERFACE)
+  target_compile_definitions(overlap_changed_chapters INTERFACE OVERLAP_FIRST_TYPE_ONLY)
+  target_compile_options(overlap_changed_chapters INTERFACE -O0)
+  if(NOT OVERLAP_RACE)  # only races are reported with lines
+    target_compile_options(overlap_changed_chapters INTERFACE -g0)
+    target_link_options(overlap_changed_chapters INTERFACE -Wl,--strip-debug)  # of the libraries: linking takes a quarter
+  endif()
+
+  set(headers)
+  foreach(source IN LISTS ARGN)
+    file(STRINGS ${source} lines REGEX "^#include [<\"]")
+    list(APPEND headers ${lines})
+  endforeach()
+  list(TRANSFORM headers REPLACE "^#include " "")
+  list(FILTER headers EXCLUDE REGEX "^\"[0-9][0-9]_")
+  list(REMOVE_DUPLICATES headers)
+  list(SORT headers)
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/no_code.cpp CONTENT "")
+  add_library(overlap_changed_chapter_headers OBJECT ${CMAKE_CURRENT_BINARY_DIR}/no_code.cpp)
+  target_link_libraries(overlap_changed_chapter_headers PRIVATE overlap overlap_changed_chapters)
+  target_precompile_headers(overlap_changed_chapter_headers PRIVATE ${headers})
 endfunction()
 
 # The chapter `name` of a folder of chapters.

@@ -14,6 +14,7 @@ if(OVERLAP_BACKEND STREQUAL "cuda")
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   endif()
+  set(CMAKE_CUDA_FLAGS_RELWITHDEBINFO "-O2 -Xcompiler=-g1 -DNDEBUG")
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
   target_link_libraries(overlap_cuda INTERFACE CUDA::cudart CUDA::cuda_driver CUDA::cublas NCCL::NCCL)
 
@@ -27,8 +28,7 @@ elseif(OVERLAP_BACKEND STREQUAL "virtual")
   target_link_libraries(overlap_cuda INTERFACE virtual_gpu)
   if(OVERLAP_RACE)
     # Programs are instrumented, the virtual GPUs are not: they tell ThreadSanitizer themselves what comes before what.
-    # -O1: at -O2 some compilers merge accesses into ones that are not instrumented. -g1: reports name functions and lines,
-    # and to look at variables there is the build without the detector, which runs the same schedules.
+    # -O1: at -O2 some compilers merge accesses into ones that are not instrumented. -g1: reports name functions and lines.
     target_compile_options(overlap_cuda INTERFACE -fsanitize=thread -O1 -g1 -fno-omit-frame-pointer)
     target_link_options(overlap_cuda INTERFACE -fsanitize=thread)
   endif()

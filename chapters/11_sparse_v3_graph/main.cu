@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
@@ -31,9 +32,9 @@ const ChapterInfo kChapter = {
 
 /// The graph, once it has shown that it serves calls of any length.
 template <SparseIndex Index, Floating T>
-std::shared_ptr<GraphAllReduce<Index, T>> make_graph(SparseBench<Index, T>& bench) {
+std::unique_ptr<GraphAllReduce<Index, T>> make_graph(SparseBench<Index, T>& bench) {
   Rank& rank = bench.rank();
-  auto graph = std::make_shared<GraphAllReduce<Index, T>>(rank, bench.data().shape());
+  auto graph = std::make_unique<GraphAllReduce<Index, T>>(rank, bench.data().shape());
   if (bench.options().check) verify_lengths(rank, *graph, bench.data().shape());
   return graph;
 }
@@ -64,9 +65,9 @@ void run(const Options& options) {
     bench.template add_algorithm<NonzeroAllReduce>("v1_nonzero");
     bench.template add_algorithm<WhereAllReduce>("v2_where");
     bench.add("v3_graph", [&] {
-      const auto graph = make_graph(bench);
+      auto graph = make_graph(bench);
       report_recording(bench.rank(), *graph, report);
-      return bench.variant_of(graph);
+      return bench.variant_of(std::move(graph));
     });
   });
 }

@@ -35,8 +35,8 @@ void run(const Options& options) {
         bench.template add_algorithm<OrderedSearchAllReduce>("v6_all_rows", kRowsPerBlock, Compare::kAll);
         bench.template add_algorithm<OrderedSearchAllReduce>("v6_skip", kRowsPerBlock, Compare::kUnmatched);
       },
-      [&](auto& bench, Report& report) {
-        if (bench.options().runs("sweep")) sweep_rows_per_block(bench, rows_per_block, report);
+      [&]<SparseIndex Index, Floating T>(SparseBench<Index, T>& bench, Report& report) {
+        if (options.runs("sweep")) sweep_rows_per_block<Index>(bench, rows_per_block, report);
       });
 }
 

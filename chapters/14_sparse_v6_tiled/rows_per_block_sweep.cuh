@@ -21,8 +21,9 @@
 
 namespace overlap {
 
-/// One rank's list and that of all ranks on its GPU, for searches alone.
-template <SparseIndex Index, Floating T>
+/// One rank's list and that of all ranks on its GPU, for searches alone: without values, so that their type
+/// is of no account.
+template <SparseIndex Index>
 class SearchLists {
  public:
   /// Copies the row numbers of `data`.
@@ -35,9 +36,9 @@ class SearchLists {
         positions_(rank.device(), local_.size()) {}
 
   /// The rank's rows, without values.
-  SparseRows<Index, T> local() const { return {local_on_gpu_.data(), nullptr, count(local_)}; }
+  SparseRows<Index, float> local() const { return {local_on_gpu_.data(), nullptr, count(local_)}; }
   /// The rows of all ranks, without values.
-  SparseRows<Index, T> global() const { return {global_on_gpu_.data(), nullptr, count(global_)}; }
+  SparseRows<Index, float> global() const { return {global_on_gpu_.data(), nullptr, count(global_)}; }
   std::int32_t* positions() const { return positions_.data(); }  ///< [local().count], what a search writes
 
   /// Forgets all positions. Waits.
@@ -79,12 +80,12 @@ class SearchLists {
 
 /// Times version 5's search, and those of this chapter for each number of rows per block, checks the
 /// positions of each one's last timed run, prints a line for each number, and adds one result. Collective.
-template <SparseIndex Index, Floating T>
-void sweep_rows_per_block(const SparseBench<Index, T>& bench, const std::vector<int>& rows_per_block,
+template <SparseIndex Index>
+void sweep_rows_per_block(const SparseBenchBase& bench, const std::vector<int>& rows_per_block,
                           Report& report) {
   if (bench.data().local_rows(0).empty()) return;  // there is nothing to search for
   Rank& rank = bench.rank();
-  const SearchLists<Index, T> lists(rank, bench.data());
+  const SearchLists<Index> lists(rank, bench.data());
   const bool searches_here = rank.id() == 0;  // nothing is exchanged: one rank's times will do
   std::vector<TimedVariant> searches;
   const auto add = [&](const std::string& name, const auto& find) {
@@ -113,7 +114,7 @@ void sweep_rows_per_block(const SparseBench<Index, T>& bench, const std::vector<
     for (const Search& kind : kinds) {
       add(std::string(kind.column) + " with " + std::to_string(rows) + " rows per block",
           [rows, kind](const auto& local, const auto& global, std::int32_t* positions, cudaStream_t stream) {
-            const auto find = kind.prefetch ? find_with_prefetch<Index, T> : find_ordered<Index, T>;
+            const auto find = kind.prefetch ? find_with_prefetch<Index, float> : find_ordered<Index, float>;
             find(local, global, rows, kind.compare, positions, stream);
           });
     }

@@ -58,14 +58,17 @@ double SparseTimes::phase_ms(const std::string& wanted) const {
   return found == phases.end() ? 0 : found->ms;
 }
 
-template <SparseIndex Index, Floating T>
-SparseBench<Index, T>::SparseBench(Rank& rank, const SparseData& data, const Options& options,
-                                   const ChapterInfo& chapter)
+SparseBenchBase::SparseBenchBase(Rank& rank, const SparseData& data, const Options& options)
     : rank_(rank),
       data_(data),
       options_(options),
-      chapter_(chapter.name),
-      entries_(static_cast<std::int64_t>(data.entries(rank.id()).size())),
+      entries_(static_cast<std::int64_t>(data.entries(rank.id()).size())) {}
+
+SparseBenchBase::~SparseBenchBase() = default;
+
+template <SparseIndex Index, Floating T>
+SparseBench<Index, T>::SparseBench(Rank& rank, const SparseData& data, const Options& options)
+    : SparseBenchBase(rank, data, options),
       indices_(rank.device(), static_cast<std::size_t>(entries_)),
       values_(rank.device(), static_cast<std::size_t>(entries_ * data.shape().features)) {
   const std::vector<std::int64_t>& rows = data.entries(rank.id());
@@ -77,7 +80,11 @@ SparseBench<Index, T>::SparseBench(Rank& rank, const SparseData& data, const Opt
 }
 
 template <SparseIndex Index, Floating T>
-void SparseBench<Index, T>::add(const std::string& name, const std::function<Variant()>& make) {
+SparseBench<Index, T>::~SparseBench() = default;
+
+template <SparseIndex Index, Floating T>
+void SparseBench<Index, T>::add(const std::string& name,
+                                const std::function<std::unique_ptr<Variant>()>& make) {
   if (!options_.runs(name)) return;
   try {
     variants_.push_back({name, make()});
@@ -99,7 +106,7 @@ void SparseBench<Index, T>::fill(SparseValues kind) {
 template <SparseIndex Index, Floating T>
 SparseRows<Index, T> SparseBench<Index, T>::call(const Named& variant) {
   const SparseRows<Index, T> result =
-      variant.variant.run(indices_.data(), values_.data(), entries_, rank_.stream());
+      variant.variant->run(indices_.data(), values_.data(), entries_, rank_.stream());
   rank_.synchronize(rank_.stream());
   return result;
 }
@@ -111,10 +118,10 @@ void SparseBench<Index, T>::compare(const Named& variant, const SparseRows<Index
   const std::vector<Index> indices = to_host(result.indices, count);
   std::vector<T> values = to_host(result.values, count * static_cast<std::size_t>(data_.shape().features));
   if (options_.corrupt) corrupt_one_element(std::span<T>(values));
-  const std::string wrong = data_.difference<Index, T>(kind, std::span<const Index>(indices),
-                                                       std::span<const T>(values), variant.variant.zero_rows);
+  const std::string wrong = data_.difference<Index, T>(
+      kind, std::span<const Index>(indices), std::span<const T>(values), variant.variant->zero_rows());
   if (!wrong.empty()) throw WrongResult(variant.name + ": " + wrong);
-  const int lost = variant.variant.lost_rows ? variant.variant.lost_rows() : 0;
+  const int lost = variant.variant->lost_rows(rank_.stream());
   if (lost > 0)
     throw WrongResult(variant.name + ": " + std::to_string(lost) + " rows found no place in the result");
 }
@@ -166,7 +173,7 @@ void SparseBench<Index, T>::time() {
       if (i >= iterations[v]) continue;
       SparseRows<Index, T> result;
       host_ms[v].push_back(timed_call(variants_[v], &result));
-      if (variants_[v].variant.phases) phases[v].push_back(variants_[v].variant.phases());
+      phases[v].push_back(variants_[v].variant->phases());
       if (options_.check && i == iterations[v] - 1) compare(variants_[v], result, SparseValues::kReal);
     }
   }
@@ -182,9 +189,8 @@ void SparseBench<Index, T>::time() {
   }
 }
 
-template <SparseIndex Index, Floating T>
-SparseTimes SparseBench<Index, T>::summary(const std::string& name, const std::vector<double>& host_ms,
-                                           const std::vector<std::vector<Phase>>& phases) {
+SparseTimes SparseBenchBase::summary(const std::string& name, const std::vector<double>& host_ms,
+                                     const std::vector<std::vector<Phase>>& phases) {
   SparseTimes times{.name = name, .host_ms = summarise(host_ms), .phases = {}, .skew_ms = 0};
   if (phases.empty()) return times;
   // A rank without rows has fewer phases than the others, so the names are those of any rank. Ranks of one
@@ -220,8 +226,7 @@ SparseTimes SparseBench<Index, T>::summary(const std::string& name, const std::v
   return times;
 }
 
-template <SparseIndex Index, Floating T>
-void SparseBench<Index, T>::print() const {
+void SparseBenchBase::print() const {
   if (rank_.id() != 0 || times_.empty()) return;
   const auto global = static_cast<double>(data_.global_rows().size());
   std::cout << "\ntable of " << data_.shape().rows << " x " << data_.shape().features << " in "
@@ -260,8 +265,7 @@ void SparseBench<Index, T>::print() const {
   std::cout << table;
 }
 
-template <SparseIndex Index, Floating T>
-void SparseBench<Index, T>::save(Report& report) const {
+void SparseBenchBase::save(Report& report) const {
   if (rank_.id() != 0) return;
   for (const SparseTimes& times : times_) {
     Report::Fields fields = {{"variant", times.name},
@@ -278,8 +282,7 @@ void SparseBench<Index, T>::save(Report& report) const {
   }
 }
 
-template <SparseIndex Index, Floating T>
-const SparseTimes* SparseBench<Index, T>::times_of(const std::string& name) const {
+const SparseTimes* SparseBenchBase::times_of(const std::string& name) const {
   const auto found = std::find_if(times_.begin(), times_.end(),
                                   [&](const SparseTimes& times) { return times.name == name; });
   return found == times_.end() ? nullptr : &*found;

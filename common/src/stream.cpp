@@ -2,6 +2,9 @@
 
 #include <array>
 #include <atomic>
+#include <limits>
+#include <new>
+#include <stdexcept>
 #include <string>
 
 namespace overlap::detail {
@@ -34,15 +37,57 @@ std::string memory_asked_for(std::size_t bytes) {
   return asked + ", " + std::to_string(free >> 20) + " of " + std::to_string(total >> 20) + " MiB are free";
 }
 
-void* allocate(std::size_t bytes) {
-  void* memory = nullptr;
+std::size_t checked_bytes(std::size_t elements, std::size_t element_bytes) {
+  if (elements > std::numeric_limits<std::size_t>::max() / element_bytes)
+    throw std::length_error("a buffer of that many elements has more bytes than there are addresses");
+  return elements * element_bytes;
+}
+
+DeviceMemory::DeviceMemory(int device, std::size_t elements, std::size_t element_bytes)
+    : device_(device), size_(elements) {
+  const std::size_t bytes = checked_bytes(elements, element_bytes);
+  if (bytes == 0) return;
+  const DeviceGuard guard(device);
   try {
-    CUDA_CHECK(cudaMalloc(&memory, bytes));
+    CUDA_CHECK(cudaMalloc(&memory_.handle, bytes));
   } catch (CudaError& error) {
     if (error.code() == cudaErrorMemoryAllocation) error.add_detail(memory_asked_for(bytes));
     throw;
   }
-  return memory;
 }
+
+DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
+    : memory_(std::move(other.memory_)), device_(other.device_), size_(std::exchange(other.size_, 0)) {}
+
+DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
+  memory_ = std::move(other.memory_);
+  device_ = other.device_;
+  size_ = std::exchange(other.size_, 0);
+  return *this;
+}
+
+DeviceMemory::~DeviceMemory() = default;
+
+PinnedMemory::PinnedMemory(std::size_t elements, std::size_t element_bytes) : size_(elements) {
+  const std::size_t bytes = checked_bytes(elements, element_bytes);
+  if (bytes == 0) return;
+  const cudaError_t error = cudaMallocHost(&memory_.handle, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // it is reported here; the next check of a kernel launch must not find it again
+    throw std::bad_alloc();
+  }
+  CUDA_CHECK(error);
+}
+
+PinnedMemory::PinnedMemory(PinnedMemory&& other) noexcept
+    : memory_(std::move(other.memory_)), size_(std::exchange(other.size_, 0)) {}
+
+PinnedMemory& PinnedMemory::operator=(PinnedMemory&& other) noexcept {
+  memory_ = std::move(other.memory_);
+  size_ = std::exchange(other.size_, 0);
+  return *this;
+}
+
+PinnedMemory::~PinnedMemory() = default;
 
 }  // namespace overlap::detail

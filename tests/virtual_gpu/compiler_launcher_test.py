@@ -174,6 +174,22 @@ class Launcher(LauncherTest):
         self.assertEqual(self.files(), ["x.cu", "x.o", "x.o.ii"])
         self.assertIn("::vgpu::launch_kernel", (self.folder / "x.o.ii").read_text())
 
+    def test_precompiled_header(self):
+        (self.folder / "first.hxx").write_text("#include <cuda_runtime.h>\ninline int precompiled() { return 7; }\n")
+        header = self.launcher(*FLAGS, "-x", "c++-header", "first.hxx", "-o", "first.hxx.gch")
+        self.assertEqual((header.returncode, header.stderr), (0, ""))
+        (self.folder / "first.hxx").write_text("#error the header itself is read\n")
+        source = KERNEL + "int main() { return precompiled() == 7 ? 0 : 1; }\n"
+        compiled = self.compile(source, "-Winvalid-pch", "-include", "first.hxx")
+        self.assertEqual((compiled.returncode, compiled.stderr), (0, ""))
+        self.assertEqual(self.launcher("x.o", "-o", "x").returncode, 0)
+        self.assertEqual(self.run_command(self.folder / "x").returncode, 0)
+        self.assertIn("::vgpu::launch_kernel", (self.folder / "x.o.ii").read_text())
+
+    def test_included_header(self):
+        (self.folder / "first.hxx").write_text("#include <cuda_runtime.h>\nstruct Once {};\n")
+        self.assertEqual(self.compile(KERNEL + "Once once;\n", "-include", "first.hxx").stderr, "")
+
     def test_refusal(self):
         self.assertEqual(self.compile(KERNEL).returncode, 0)
         result = self.compile(KERNEL + "__constant__ int table[4];\n")

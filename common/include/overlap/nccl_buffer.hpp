@@ -47,7 +47,7 @@ class NcclBuffer {
  public:
   /// Allocates on this rank's GPU; the same number of elements on every rank.
   NcclBuffer(Rank& rank, std::size_t elements, NcclMode mode)
-      : memory_(rank, detail::checked_bytes<T>(elements), mode) {}
+      : memory_(rank, detail::checked_bytes(elements, sizeof(T)), mode) {}
 
   T* data() const { return static_cast<T*>(memory_.data()); }        ///< the first element
   ncclComm* communicator() const { return memory_.communicator(); }  ///< of all ranks, in this mode

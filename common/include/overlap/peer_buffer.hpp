@@ -42,7 +42,7 @@ class PeerBuffer {
  public:
   /// Allocates on this rank's GPU and learns the others' addresses.
   PeerBuffer(Rank& rank, std::size_t elements)
-      : memory_(rank, detail::checked_bytes<T>(elements)), size_(elements) {}
+      : memory_(rank, detail::checked_bytes(elements, sizeof(T))), size_(elements) {}
 
   /// This rank's own buffer.
   T* local() const { return on(memory_.rank().id()); }

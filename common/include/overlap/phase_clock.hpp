@@ -26,31 +26,16 @@ class PhaseClock {
   explicit PhaseClock(int device) : device_(device) {}
 
   /// Begins a call, and its first phase.
-  void start(cudaStream_t stream, const char* phase) {
-    used_ = 0;
-    names_.clear();
-    next(stream, phase);
-  }
+  void start(cudaStream_t stream, const char* phase);
   /// Ends the phase at hand, and begins the next one. Until then the timeline's bars bear its name.
-  void next(cudaStream_t stream, const char* phase) {
-    record(stream);
-    names_.emplace_back(phase);
-    name_.reset();
-    name_.emplace(phase);
-  }
+  void next(cudaStream_t stream, const char* phase);
   /// Ends the last phase.
-  void stop(cudaStream_t stream) {
-    record(stream);
-    name_.reset();
-  }
+  void stop(cudaStream_t stream);
   /// The phases of the last call, in order. Only after the stream was waited for.
   std::vector<Phase> read() const;
 
  private:
-  void record(cudaStream_t stream) {
-    if (used_ == events_.size()) events_.emplace_back(device_);
-    CUDA_CHECK(cudaEventRecord(events_[used_++], stream));
-  }
+  void record(cudaStream_t stream);
 
   int device_;
   std::vector<Event> events_;  // kept from call to call

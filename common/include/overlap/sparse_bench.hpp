@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "overlap/options.hpp"
@@ -36,55 +37,76 @@ struct SparseTimes {
   double phase_ms(const std::string& name) const;
 };
 
+/// What a SparseBench knows without the types of its numbers.
+class SparseBenchBase {
+ public:
+  Rank& rank() const { return rank_; }                 ///< who runs this
+  const SparseData& data() const { return data_; }     ///< what is added up
+  const Options& options() const { return options_; }  ///< the command line
+
+  /// Prints sizes and table.
+  void print() const;
+  /// Adds one result for each variant.
+  void save(Report& report) const;
+  /// The times of a variant, none if it did not run.
+  const SparseTimes* times_of(const std::string& name) const;
+
+ protected:
+  SparseBenchBase(Rank& rank, const SparseData& data, const Options& options);
+  ~SparseBenchBase();
+
+  SparseTimes summary(const std::string& name, const std::vector<double>& host_ms,
+                      const std::vector<std::vector<Phase>>& phases);
+
+  Rank& rank_;
+  const SparseData& data_;
+  const Options options_;  // a copy: a caller may pass a temporary
+  std::int64_t entries_;   // of this rank
+  std::vector<SparseTimes> times_;
+};
+
 /// Verifies and times several ways to add up one sparse gradient. All members are collective, and called by
 /// each rank in the same order. Rank 0 prints.
 template <SparseIndex Index, Floating T>
-class SparseBench {
+class SparseBench : public SparseBenchBase {
  public:
   /// One way to do it.
-  struct Variant {
+  class Variant {
+   public:
+    virtual ~Variant() = default;
     /// One call: a rank's entries, on its GPU, to the rows of all ranks. What is still enqueued at its end is
     /// on the stream.
-    std::function<SparseRows<Index, T>(const Index* indices, const T* values, std::int64_t entries,
-                                       cudaStream_t stream)>
-        run;
-    /// Of the last call, after the stream was waited for; may be empty.
-    std::function<std::vector<Phase>()> phases = {};
-    /// How many rows found no place in any call so far; may be empty.
-    std::function<int()> lost_rows = {};
+    virtual SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries,
+                                     cudaStream_t stream) = 0;
+    /// Of the last call, after the stream was waited for.
+    virtual std::vector<Phase> phases() const = 0;
+    /// How many rows found no place in any call so far. Waits for the stream.
+    virtual int lost_rows(cudaStream_t stream) = 0;
     /// What its result has of rows that add up to zero.
-    ZeroRows zero_rows = ZeroRows::kKept;
+    virtual ZeroRows zero_rows() const = 0;
   };
 
   /// For the options' variants, on `data`, which outlives it.
-  SparseBench(Rank& rank, const SparseData& data, const Options& options, const ChapterInfo& chapter);
+  SparseBench(Rank& rank, const SparseData& data, const Options& options);
+  ~SparseBench();
 
   /// Adds the variant if it was chosen: `make` constructs it, on all ranks. If that throws Skip, the variant
   /// is left out and the reason printed.
-  void add(const std::string& name, const std::function<Variant()>& make);
+  void add(const std::string& name, const std::function<std::unique_ptr<Variant>()>& make);
 
   /// The same for a class with a constructor Algorithm(rank, shape, more...) and run(), phases() and
   /// lost_rows() as SparseAllReduce has them.
   template <template <SparseIndex, Floating> class Algorithm, typename... More>
   void add_algorithm(const std::string& name, const More&... more) {
     add(name,
-        [&] { return variant_of(std::make_shared<Algorithm<Index, T>>(rank_, data_.shape(), more...)); });
+        [&] { return variant_of(std::make_unique<Algorithm<Index, T>>(rank_, data_.shape(), more...)); });
   }
 
   /// An object of such a class as a variant.
   template <typename Algorithm>
-  Variant variant_of(const std::shared_ptr<Algorithm>& algorithm) const {
-    return {
-        .run = [algorithm](const Index* indices, const T* values, std::int64_t entries,
-                           cudaStream_t stream) { return algorithm->run(indices, values, entries, stream); },
-        .phases = [algorithm] { return algorithm->phases(); },
-        .lost_rows = [algorithm, stream = rank_.stream()] { return algorithm->lost_rows(stream); },
-        .zero_rows = DropsZeroRows<Algorithm> ? ZeroRows::kDropped : ZeroRows::kKept};
+  std::unique_ptr<Variant> variant_of(std::unique_ptr<Algorithm> algorithm) const {
+    return std::make_unique<VariantOf<Algorithm>>(std::move(algorithm));
   }
-
-  Rank& rank() const { return rank_; }                 ///< who runs this
-  const SparseData& data() const { return data_; }     ///< what is added up
-  const Options& options() const { return options_; }  ///< the command line
 
   /// Runs each variant on real numbers, then on exact ones, and compares every row number and every value of
   /// the second result, on every rank. Prints how many are right. Throws WrongResult; Skip if nothing is left
@@ -94,38 +116,49 @@ class SparseBench {
   /// variant whose calls take long runs less often than --iterations, at least 3 times (but not more often
   /// than that). With --timeline each variant then runs once more, as a section of it.
   void time();
-  /// Prints sizes and table.
-  void print() const;
-  /// Adds one result for each variant.
-  void save(Report& report) const;
-
-  /// The times of a variant, none if it did not run.
-  const SparseTimes* times_of(const std::string& name) const;
 
  private:
+  template <typename Algorithm>
+  class VariantOf final : public Variant {
+   public:
+    explicit VariantOf(std::unique_ptr<Algorithm> algorithm) : algorithm_(std::move(algorithm)) {}
+    SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries,
+                             cudaStream_t stream) override {
+      return algorithm_->run(indices, values, entries, stream);
+    }
+    std::vector<Phase> phases() const override { return algorithm_->phases(); }
+    int lost_rows(cudaStream_t stream) override { return algorithm_->lost_rows(stream); }
+    ZeroRows zero_rows() const override {
+      return DropsZeroRows<Algorithm> ? ZeroRows::kDropped : ZeroRows::kKept;
+    }
+
+   private:
+    std::unique_ptr<Algorithm> algorithm_;
+  };
+
   struct Named {
     std::string name;
-    Variant variant;
+    std::unique_ptr<Variant> variant;
   };
 
   void fill(SparseValues kind);
   SparseRows<Index, T> call(const Named& variant);
   double timed_call(const Named& variant, SparseRows<Index, T>* result = nullptr);
   void compare(const Named& variant, const SparseRows<Index, T>& result, SparseValues kind);
-  SparseTimes summary(const std::string& name, const std::vector<double>& host_ms,
-                      const std::vector<std::vector<Phase>>& phases);
 
-  Rank& rank_;
-  const SparseData& data_;
-  const Options options_;  // a copy: a caller may pass a temporary
-  std::string chapter_;
-  std::int64_t entries_;  // of this rank
   DeviceBuffer<Index> indices_;
   DeviceBuffer<T> values_;
   std::vector<Named> variants_;
-  std::vector<SparseTimes> times_;
   std::string skipped_;  // why the last variant that was left out cannot run
 };
+
+// All there are: compiled with the library.
+extern template class SparseBench<std::int32_t, float>;
+extern template class SparseBench<std::int32_t, __half>;
+extern template class SparseBench<std::int32_t, __nv_bfloat16>;
+extern template class SparseBench<std::int64_t, float>;
+extern template class SparseBench<std::int64_t, __half>;
+extern template class SparseBench<std::int64_t, __nv_bfloat16>;
 
 namespace detail {
 
@@ -151,8 +184,7 @@ void run_sparse_chapter(const ChapterInfo& chapter, const Options& options, cons
   const SparseData data(options.sparse, options.gpus, options.pattern, options.duplicates, options.seed);
   run_ranks(options.gpus, [&](Rank& rank) {
     visit_sparse(options.index, options.type, [&](auto index, auto type) {
-      SparseBench<typename decltype(index)::type, typename decltype(type)::type> bench(rank, data, options,
-                                                                                       chapter);
+      SparseBench<typename decltype(index)::type, typename decltype(type)::type> bench(rank, data, options);
       detail::call_with(add, bench, report);
       bench.verify();
       bench.time();

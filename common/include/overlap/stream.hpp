@@ -6,9 +6,6 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
-#include <limits>
-#include <new>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -64,17 +61,42 @@ class Owner {
 // For errors: "16 MiB are asked for, 3 of 1024 MiB are free" on the current device.
 std::string memory_asked_for(std::size_t bytes);
 
-// cudaMalloc on the current device. Throws CudaError; if there is too little memory, that says how much.
-void* allocate(std::size_t bytes);
+// The bytes of so many elements. Throws std::length_error if they do not fit in a std::size_t.
+std::size_t checked_bytes(std::size_t elements, std::size_t element_bytes);
 
-// The bytes of `elements` values of T. Throws std::length_error if they do not fit in a std::size_t.
-template <typename T>
-std::size_t checked_bytes(std::size_t elements) {
-  if (elements > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
-    throw std::length_error("a buffer of that many elements has more bytes than there are addresses");
-  }
-  return elements * sizeof(T);
-}
+// The memory of a DeviceBuffer, whatever its elements are: what needs no type is compiled once.
+class DeviceMemory {
+ public:
+  DeviceMemory(int device, std::size_t elements, std::size_t element_bytes);
+  DeviceMemory(DeviceMemory&& other) noexcept;  // `other` is empty afterwards
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
+  ~DeviceMemory();
+
+  void* data() const { return memory_.handle; }
+  std::size_t size() const { return size_; }
+  int device() const { return device_; }
+
+ private:
+  Owner<void*, cudaFree> memory_;
+  int device_;
+  std::size_t size_;  // elements
+};
+
+// The same for a PinnedBuffer.
+class PinnedMemory {
+ public:
+  PinnedMemory(std::size_t elements, std::size_t element_bytes);
+  PinnedMemory(PinnedMemory&& other) noexcept;
+  PinnedMemory& operator=(PinnedMemory&& other) noexcept;
+  ~PinnedMemory();
+
+  void* data() const { return memory_.handle; }
+  std::size_t size() const { return size_; }
+
+ private:
+  Owner<void*, cudaFreeHost> memory_;
+  std::size_t size_;
+};
 
 }  // namespace detail
 
@@ -152,32 +174,15 @@ template <typename T>
 class DeviceBuffer {
  public:
   /// Allocates the elements on `device`.
-  DeviceBuffer(int device, std::size_t elements) : device_(device), size_(elements) {
-    const std::size_t bytes = detail::checked_bytes<T>(elements);
-    if (bytes == 0) return;
-    const DeviceGuard guard(device);
-    memory_.handle = static_cast<T*>(detail::allocate(bytes));
-  }
-  /// Takes the memory over; `other` is empty afterwards.
-  DeviceBuffer(DeviceBuffer&& other) noexcept
-      : memory_(std::move(other.memory_)), device_(other.device_), size_(std::exchange(other.size_, 0)) {}
-  /// Frees its own memory and takes the other's over.
-  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
-    memory_ = std::move(other.memory_);
-    device_ = other.device_;
-    size_ = std::exchange(other.size_, 0);
-    return *this;
-  }
+  DeviceBuffer(int device, std::size_t elements) : memory_(device, elements, sizeof(T)) {}
 
-  T* data() const { return memory_.handle; }               ///< the first element; null if there is none
-  std::size_t size() const { return size_; }               ///< the number of elements
-  std::size_t bytes() const { return size_ * sizeof(T); }  ///< the size of all elements
-  int device() const { return device_; }                   ///< the GPU that it belongs to
+  T* data() const { return static_cast<T*>(memory_.data()); }  ///< the first element; null if there is none
+  std::size_t size() const { return memory_.size(); }          ///< the number of elements
+  std::size_t bytes() const { return size() * sizeof(T); }     ///< the size of all elements
+  int device() const { return memory_.device(); }              ///< the GPU that it belongs to
 
  private:
-  detail::Owner<T*, cudaFree> memory_;
-  int device_;
-  std::size_t size_;
+  detail::DeviceMemory memory_;
 };
 
 /// `elements` values of T in page-locked host memory, not initialised. Copies between it and a GPU are truly
@@ -188,45 +193,24 @@ template <typename T>
 class PinnedBuffer {
  public:
   /// Allocates the elements.
-  explicit PinnedBuffer(std::size_t elements) : size_(elements) {
-    const std::size_t bytes = detail::checked_bytes<T>(elements);
-    if (bytes == 0) return;
-    void* memory = nullptr;
-    const cudaError_t error = cudaMallocHost(&memory, bytes);
-    if (error == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // it is reported here; the next check of a kernel launch must not find it again
-      throw std::bad_alloc();
-    }
-    CUDA_CHECK(error);
-    memory_.handle = static_cast<T*>(memory);
-  }
-  /// Takes the memory over; `other` is empty afterwards.
-  PinnedBuffer(PinnedBuffer&& other) noexcept
-      : memory_(std::move(other.memory_)), size_(std::exchange(other.size_, 0)) {}
-  /// Frees its own memory and takes the other's over.
-  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
-    memory_ = std::move(other.memory_);
-    size_ = std::exchange(other.size_, 0);
-    return *this;
-  }
+  explicit PinnedBuffer(std::size_t elements) : memory_(elements, sizeof(T)) {}
 
   /// The elements: where they are, how many, how to walk over them. The index is not checked.
   ///@{
-  T* data() { return memory_.handle; }
-  const T* data() const { return memory_.handle; }
-  std::size_t size() const { return size_; }
-  std::size_t bytes() const { return size_ * sizeof(T); }
+  T* data() { return static_cast<T*>(memory_.data()); }
+  const T* data() const { return static_cast<const T*>(memory_.data()); }
+  std::size_t size() const { return memory_.size(); }
+  std::size_t bytes() const { return size() * sizeof(T); }
   T* begin() { return data(); }
-  T* end() { return data() + size_; }
+  T* end() { return data() + size(); }
   const T* begin() const { return data(); }
-  const T* end() const { return data() + size_; }
+  const T* end() const { return data() + size(); }
   T& operator[](std::size_t i) { return data()[i]; }
   const T& operator[](std::size_t i) const { return data()[i]; }
   ///@}
 
  private:
-  detail::Owner<T*, cudaFreeHost> memory_;
-  std::size_t size_;
+  detail::PinnedMemory memory_;
 };
 
 }  // namespace overlap

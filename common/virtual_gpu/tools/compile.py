@@ -4,6 +4,7 @@
   g++ -E ... x.cu  |  rewrite  >  x.o.ii      then      g++ -c x.o.ii -o x.o
 
 Every other command is run as it is. x.o.ii stays beside the object, so that a reader may look at what was compiled.
+A precompiled header (-include) does not go through the rewriter: the unit then begins with a line that names it.
 """
 
 import os
@@ -33,6 +34,7 @@ class Command:
     target: str = ""
     compiles: bool = False  # -c was given
     dependencies: List[str] = field(default_factory=list)
+    included: List[str] = field(default_factory=list)  # -include with its files: the first call does it
     common: List[str] = field(default_factory=list)
 
     def value(self, *options: str) -> Optional[str]:
@@ -59,6 +61,8 @@ def take_apart(arguments: List[str]) -> Command:
             command.dependencies += [argument, next(rest, "")]
         elif argument[:3] in WITH_VALUE:  # -MFfile
             command.dependencies += [argument[:3], argument[3:]]
+        elif argument == "-include":
+            command.included += [argument, next(rest, "")]
         elif argument.endswith(".cu") and not argument.startswith("-"):
             command.sources.append(argument)
         else:
@@ -79,7 +83,8 @@ def compile_unit(command: Command) -> int:
     for old in (target, unit):
         if os.path.exists(old):
             os.remove(old)
-    first = [command.compiler, *command.common, *command.dependencies, "-E", "-x", "c++", source]
+    included = [*command.included, "-fpch-preprocess"] if command.included else []
+    first = [command.compiler, *command.common, *included, *command.dependencies, "-E", "-x", "c++", source]
     if wants_dependencies:  # Without -o, g++ would name both after the source.
         first += [] if command.value("-MF") else ["-MF", rules]
         first += [] if command.value("-MT", "-MQ") else ["-MQ", target]
