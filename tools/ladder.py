@@ -112,7 +112,9 @@ def section_tables(section: str, runs: List[Dict]) -> str:
     for run in runs:
         header, rows = section_fields(run, section)
         if rows:
-            parts.append(f"{size_text(run)} on {run['options']['gpus']} GPUs:\n\n" + table(header, rows))
+            ranks, gpus = int(run["options"]["gpus"]), int(run["hardware"]["gpus"])
+            where = f"one GPU, for {ranks} ranks" if ranks > gpus else f"{ranks} GPUs"
+            parts.append(f"{size_text(run)} on {where}:\n\n" + table(header, rows))
     return "\n".join([*parts, stamps(runs) + ".\n"]) if parts else "Not run on real GPUs yet.\n"
 
 
@@ -141,6 +143,11 @@ def sparse_cells(run: Dict, reports: List[Dict]) -> List[str]:
             f"{ratio:.2f} x as fast as dense" if ratio else ""]
 
 
+def measures_the_chapter(run: Dict) -> bool:
+    """True unless it measures a part alone: a search, or a transport."""
+    return not sparse_results.is_sparse(run) or sparse_results.best_algorithm(run) is not None
+
+
 def ladder_cells(run: Dict, reports: List[Dict]) -> List[str]:
     """Time and ratio of a chapter in the README."""
     gpu = run["hardware"]["gpu"]
@@ -165,7 +172,7 @@ def ladder_table(chapters: Set[str], reports: List[Dict]) -> str:
         title = f"`{name}`"
         if name in chapters:
             title = f"[`{name}`](chapters/{name}/README.md)"
-            runs = runs_of(name, reports)
+            runs = [run for run in runs_of(name, reports) if measures_the_chapter(run)]
             cells = ladder_cells(max(runs, key=lambda run: int(run["options"]["gpus"])), reports) if runs else ["not run", "not run"]
         rows.append([title, idea, *cells])
     return table(["chapter", "idea", "time", "ratio"], rows)
