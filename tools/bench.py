@@ -57,8 +57,12 @@ COLUMN_SPLIT = [(None, (4096, 8192, 1024)), (None, (4096, 8191, 1024)), (1, (409
 # Gradients: the article's table and rows, drawn in these ways.
 FIRST_SPARSE, LAST_SPARSE = 8, 14
 PATTERNS = ("uniform", "zipf", "identical")
-# Rows of each GPU, 0.1 to 30 % of the article's table: where does version 6 no longer pay? (1 % is in the usual runs.)
+# Rows of each GPU, 0.1 to 30 % of the article's table: where does version 6 no longer pay? (1 % is in the usual runs.) The
+# largest take a minute and more to make and to check.
 DENSITIES = (5000, 15000, 150000, 500000, 1500000)
+DENSITY_LIMITS = ["--iterations", "5", "--timeout", "300"]
+# The search for one of the article's eight ranks needs no other GPU.
+SWEEP_OF_EIGHT = ["--features", "1", "--only", "sweep"]
 
 
 def arguments_of(gpus: int, shape: Optional[Shape]) -> List[str]:
@@ -85,8 +89,9 @@ def plans(chapter: str, gpu_counts: Sequence[int], all_sizes: bool) -> List[List
         runs = [[*arguments_of(gpus, None), "--pattern", pattern, *(["--only", "dense_nccl,host_gloo"] if baselines else [])]
                 for gpus in gpu_counts for pattern in PATTERNS]
         if number == "14":
-            runs += [[*arguments_of(max(gpu_counts), None), "--entries", str(entries), "--only", "v6_ordered"]
-                     for entries in DENSITIES]
+            most = arguments_of(max(gpu_counts), None)
+            runs += [[*most, "--entries", str(entries), "--only", "v6_ordered", *DENSITY_LIMITS] for entries in DENSITIES]
+            runs.append([*arguments_of(8, None), *SWEEP_OF_EIGHT])
         return runs + (transport_plans(gpu_counts) if baselines else [])
     if number not in PLANS:
         return [arguments_of(gpus, None) for gpus in gpu_counts]

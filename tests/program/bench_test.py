@@ -257,6 +257,7 @@ class NamesTest(unittest.TestCase):
         self.assertEqual(bench.plans("13_sparse_v5_kernel", [2, 8], False), usual)
         last = bench.plans("14_sparse_v6_tiled", [2, 8], False)
         self.assertEqual(last[:6], usual)
+        self.assertEqual(last.pop(), ["--gpus", "8", "--features", "1", "--only", "sweep"])
         self.assertEqual([plan[:4] for plan in last[6:]],
                          [["--gpus", "8", "--entries", entries] for entries in ("5000", "15000", "150000", "500000", "1500000")])
         baselines = bench.plans("08_sparse_baselines", [1, 8], False)
