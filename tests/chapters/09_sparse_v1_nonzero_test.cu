@@ -8,61 +8,20 @@
 #include <string>
 #include <vector>
 
-#include "overlap/backend.hpp"
-#include "sparse_version_tests.hpp"
-
 namespace overlap {
-namespace {
 
 template <SparseIndex Index, Floating T>
 using Version = NonzeroAllReduce<Index, T>;
 
-class OnRanks : public testing::TestWithParam<int> {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-  void SetUp() override {
-    if (!enough_gpus(GetParam())) GTEST_SKIP() << "NCCL wants a GPU for each of " << GetParam() << " ranks";
-  }
-};
-INSTANTIATE_TEST_SUITE_P(SparseAllReduce, OnRanks, testing::Values(1, 2, 3, 4, 8));
+}  // namespace overlap
 
-TEST_P(OnRanks, IsRightOnAllDistributions) {
-  expect_right_on_distributions<NonzeroAllReduce, std::int32_t, float>(GetParam());
-}
+#include "sparse_version_suite.hpp"  // for Version
 
-TEST_P(OnRanks, IsRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
-  const std::uint64_t seed = 20261122 + 1000 * static_cast<std::uint64_t>(GetParam());
-  SCOPED_TRACE("seeds from " + std::to_string(seed));
-  expect_right_on_random_gradients<NonzeroAllReduce, std::int32_t, float>(GetParam(), seed, 40);
-}
-
-TEST_P(OnRanks, IsRightInEveryType) {
-  expect_right_call_after_call<NonzeroAllReduce, std::int32_t, float>(GetParam());
-  expect_right_call_after_call<NonzeroAllReduce, std::int64_t, __half>(GetParam());
-  expect_right_call_after_call<NonzeroAllReduce, std::int32_t, __nv_bfloat16>(GetParam());
-}
-
-TEST_P(OnRanks, IsRightWithAnyFeatures) {
-  expect_right_with_any_features<NonzeroAllReduce, std::int64_t, float>(GetParam());
-}
-
-TEST_P(OnRanks, KeepsNansInfinitiesZerosAndDenormals) {
-  expect_special_values<NonzeroAllReduce, std::int32_t>(GetParam());
-}
-
-TEST_P(OnRanks, HasTheSameBitsInEachCallOnEachRankAndWithEachIndexType) {
-  expect_same_bits_in_each_call<NonzeroAllReduce>(GetParam(), GetParam() == 4 ? 100 : 3);
-}
-
-TEST_P(OnRanks, RefusesIndicesThatAreNotInTheTable) {
-  expect_bad_indices_refused<NonzeroAllReduce, std::int32_t>(GetParam());
-  if (GetParam() == 2) expect_bad_indices_refused<NonzeroAllReduce, std::int64_t>(2);
-}
-
-TEST_P(OnRanks, HasTheSamePhasesOnAllRanks) { expect_same_phases_on_all_ranks<NonzeroAllReduce>(GetParam()); }
+namespace overlap {
+namespace {
 
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
-  expect_host_waits_of_the_cost_card<NonzeroAllReduce>(GetParam());
+  expect_host_waits_of_the_cost_card<Version>(GetParam());
 }
 
 class OnTwoRanks : public testing::Test {

@@ -3,27 +3,18 @@
 #include <gtest/gtest.h>
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
-#include "sparse_virtual_tests.hpp"
+
+namespace overlap {
+
+template <SparseIndex Index, Floating T>
+using Version = NonzeroAllReduce<Index, T>;
+
+}  // namespace overlap
+
+#include "sparse_virtual_suite.hpp"  // for Version
 
 namespace overlap {
 namespace {
-
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
-
-TEST_F(OnVirtualGpus, IsRightInTenSchedules) { expect_right_in_schedules<NonzeroAllReduce>(10); }
-
-TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  EXPECT_EQ(schedule_hash_of<NonzeroAllReduce>(17), schedule_hash_of<NonzeroAllReduce>(17));
-  EXPECT_NE(schedule_hash_of<NonzeroAllReduce>(17), schedule_hash_of<NonzeroAllReduce>(18));
-}
-
-TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
-  for (const int ranks : {1, 2, 3, 8}) expect_bytes_of_the_card<NonzeroAllReduce>(ranks);
-}
 
 /// Modelled milliseconds of one call's phases on a rank, the search and all of them.
 struct Times {

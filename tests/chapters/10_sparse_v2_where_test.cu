@@ -7,57 +7,20 @@
 #include <string>
 #include <vector>
 
-#include "overlap/backend.hpp"
-#include "sparse_version_tests.hpp"
+namespace overlap {
+
+template <SparseIndex Index, Floating T>
+using Version = WhereAllReduce<Index, T>;
+
+}  // namespace overlap
+
+#include "sparse_version_suite.hpp"  // for Version
 
 namespace overlap {
 namespace {
 
-class OnRanks : public testing::TestWithParam<int> {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-  void SetUp() override {
-    if (!enough_gpus(GetParam())) GTEST_SKIP() << "NCCL wants a GPU for each of " << GetParam() << " ranks";
-  }
-};
-INSTANTIATE_TEST_SUITE_P(WhereAllReduce, OnRanks, testing::Values(1, 2, 3, 4, 8));
-
-TEST_P(OnRanks, IsRightOnAllDistributions) {
-  expect_right_on_distributions<WhereAllReduce, std::int32_t, float>(GetParam());
-}
-
-TEST_P(OnRanks, IsRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
-  const std::uint64_t seed = 20261122 + 1000 * static_cast<std::uint64_t>(GetParam());
-  SCOPED_TRACE("seeds from " + std::to_string(seed));
-  expect_right_on_random_gradients<WhereAllReduce, std::int32_t, float>(GetParam(), seed, 40);
-}
-
-TEST_P(OnRanks, IsRightInEveryType) {
-  expect_right_call_after_call<WhereAllReduce, std::int32_t, float>(GetParam());
-  expect_right_call_after_call<WhereAllReduce, std::int64_t, __half>(GetParam());
-  expect_right_call_after_call<WhereAllReduce, std::int32_t, __nv_bfloat16>(GetParam());
-}
-
-TEST_P(OnRanks, IsRightWithAnyFeatures) {
-  expect_right_with_any_features<WhereAllReduce, std::int64_t, float>(GetParam());
-}
-
-TEST_P(OnRanks, KeepsNansInfinitiesZerosAndDenormals) {
-  expect_special_values<WhereAllReduce, std::int32_t>(GetParam());
-}
-
-TEST_P(OnRanks, HasTheSameBitsInEachCallOnEachRankAndWithEachIndexType) {
-  expect_same_bits_in_each_call<WhereAllReduce>(GetParam(), GetParam() == 4 ? 100 : 3);
-}
-
-TEST_P(OnRanks, RefusesIndicesThatAreNotInTheTable) {
-  expect_bad_indices_refused<WhereAllReduce, std::int32_t>(GetParam());
-}
-
-TEST_P(OnRanks, HasTheSamePhasesOnAllRanks) { expect_same_phases_on_all_ranks<WhereAllReduce>(GetParam()); }
-
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
-  expect_host_waits_of_the_cost_card<WhereAllReduce>(GetParam());
+  expect_host_waits_of_the_cost_card<Version>(GetParam());
 }
 
 TEST(WhereAllReduce, IsRightWithSizesAroundABlock) {

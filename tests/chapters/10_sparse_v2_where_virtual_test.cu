@@ -3,27 +3,18 @@
 #include <gtest/gtest.h>
 
 #include "10_sparse_v2_where/where.cuh"
-#include "sparse_virtual_tests.hpp"
+
+namespace overlap {
+
+template <SparseIndex Index, Floating T>
+using Version = WhereAllReduce<Index, T>;
+
+}  // namespace overlap
+
+#include "sparse_virtual_suite.hpp"  // for Version
 
 namespace overlap {
 namespace {
-
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
-
-TEST_F(OnVirtualGpus, IsRightInTenSchedules) { expect_right_in_schedules<WhereAllReduce>(10); }
-
-TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  EXPECT_EQ(schedule_hash_of<WhereAllReduce>(17), schedule_hash_of<WhereAllReduce>(17));
-  EXPECT_NE(schedule_hash_of<WhereAllReduce>(17), schedule_hash_of<WhereAllReduce>(18));
-}
-
-TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
-  for (const int ranks : {1, 2, 3, 8}) expect_bytes_of_the_card<WhereAllReduce>(ranks);
-}
 
 SparseData uniform(int ranks, std::int64_t entries) {
   return SparseData({17 * entries, 8, entries}, ranks, RowPattern::kUniform, 0, 1);

@@ -10,55 +10,21 @@
 #include <vector>
 
 #include "10_sparse_v2_where/where.cuh"
-#include "overlap/backend.hpp"
 #include "sparse_run.hpp"
-#include "sparse_version_tests.hpp"
+
+namespace overlap {
+
+template <SparseIndex Index, Floating T>
+using Version = GraphAllReduce<Index, T>;
+
+}  // namespace overlap
+
+#include "sparse_version_suite.hpp"  // for Version
 
 namespace overlap {
 namespace {
 
 using Graph32 = GraphAllReduce<std::int32_t, float>;
-
-class OnRanks : public testing::TestWithParam<int> {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-  void SetUp() override {
-    if (!enough_gpus(GetParam())) GTEST_SKIP() << "there are fewer GPUs";
-  }
-};
-INSTANTIATE_TEST_SUITE_P(Graph, OnRanks, testing::Values(1, 2, 3, 4, 8));
-
-TEST_P(OnRanks, IsRightOnEveryDistribution) {
-  expect_right_on_distributions<GraphAllReduce, std::int32_t, float>(GetParam());
-}
-
-TEST_P(OnRanks, IsRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
-  const std::uint64_t seed = 1100 + 100 * static_cast<std::uint64_t>(GetParam());
-  expect_right_on_random_gradients<GraphAllReduce, std::int32_t, float>(GetParam(), seed, 40);
-}
-
-TEST_P(OnRanks, IsRightInEveryTypeAndIndex) {
-  expect_right_call_after_call<GraphAllReduce, std::int32_t, float>(GetParam());
-  expect_right_call_after_call<GraphAllReduce, std::int32_t, __half>(GetParam());
-  expect_right_call_after_call<GraphAllReduce, std::int64_t, __nv_bfloat16>(GetParam());
-  expect_right_call_after_call<GraphAllReduce, std::int64_t, float>(GetParam());
-}
-
-TEST_P(OnRanks, IsRightWithAnyFeatures) {
-  expect_right_with_any_features<GraphAllReduce, std::int32_t, float>(GetParam());
-}
-
-TEST_P(OnRanks, KeepsSpecialValuesWhereTheyAre) {
-  expect_special_values<GraphAllReduce, std::int32_t>(GetParam());
-}
-
-TEST_P(OnRanks, HasTheSameBitsInEachCall) { expect_same_bits_in_each_call<GraphAllReduce>(GetParam(), 20); }
-
-// -1 and others below 0 stand in the lists as pads: they are no rows when a caller has them.
-TEST_P(OnRanks, RefusesBadIndices) {
-  expect_bad_indices_refused<GraphAllReduce, std::int32_t>(GetParam());
-  expect_bad_indices_refused<GraphAllReduce, std::int64_t>(GetParam());
-}
 
 /// The gradient in which each rank has every step-th row from its own number on, so many of them.
 SparseData lists_of(SparseShape shape, int ranks, std::int64_t step,

@@ -8,65 +8,27 @@
 #include <vector>
 
 #include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
-#include "overlap/backend.hpp"
 #include "sparse_search_tests.hpp"
-#include "sparse_version_tests.hpp"
+
+namespace overlap {
+
+template <SparseIndex Index, Floating T>
+using Version = BroadcastEqAllReduce<Index, T>;
+
+}  // namespace overlap
+
+#include "sparse_version_suite.hpp"  // for Version
 
 namespace overlap {
 namespace {
 
-class OnRanks : public testing::TestWithParam<int> {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-  void SetUp() override {
-    if (!enough_gpus(GetParam())) GTEST_SKIP() << "NCCL wants " << GetParam() << " GPUs";
-  }
-};
-INSTANTIATE_TEST_SUITE_P(BroadcastEq, OnRanks, testing::Values(1, 2, 3, 4, 8));
-
-TEST_P(OnRanks, IsRightOnEveryDistribution) {
-  expect_right_on_distributions<BroadcastEqAllReduce, std::int32_t, float>(GetParam());
-}
-
-TEST_P(OnRanks, IsRightInEveryType) {
-  expect_right_on_distributions<BroadcastEqAllReduce, std::int64_t, __half>(GetParam());
-  expect_right_with_any_features<BroadcastEqAllReduce, std::int64_t, __nv_bfloat16>(GetParam());
-}
-
-TEST_P(OnRanks, IsRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
-  const std::uint64_t seed = 20261122 + 1000 * static_cast<std::uint64_t>(GetParam());
-  expect_right_on_random_gradients<BroadcastEqAllReduce, std::int32_t, float>(GetParam(), seed, 20);
-  expect_right_on_random_gradients<BroadcastEqAllReduce, std::int64_t, __half>(GetParam(), seed + 20, 20);
-}
-
-TEST_P(OnRanks, IsRightWithAnyFeatures) {
-  expect_right_with_any_features<BroadcastEqAllReduce, std::int32_t, float>(GetParam());
+TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
+  expect_host_waits_of_the_cost_card<Version>(GetParam());
 }
 
 TEST_P(OnRanks, IsRightAroundPacksAndStrips) {
   expect_right_with_sizes_around<BroadcastEqAllReduce, std::int32_t, float>(GetParam(), kFlagsOfPack);
   expect_right_with_sizes_around<BroadcastEqAllReduce, std::int32_t, float>(GetParam(), kRowsOfStrip);
-}
-
-TEST_P(OnRanks, IsRightCallAfterCall) {
-  expect_right_call_after_call<BroadcastEqAllReduce, std::int32_t, float>(GetParam());
-  expect_right_call_after_call<BroadcastEqAllReduce, std::int64_t, __half>(GetParam());
-}
-
-TEST_P(OnRanks, CarriesSpecialValues) {
-  expect_special_values<BroadcastEqAllReduce, std::int32_t>(GetParam());
-}
-
-TEST_P(OnRanks, HasTheSameBitsInEachCall) {
-  expect_same_bits_in_each_call<BroadcastEqAllReduce>(GetParam(), 3);
-}
-
-TEST_P(OnRanks, RefusesBadIndices) {
-  expect_bad_indices_refused<BroadcastEqAllReduce, std::int64_t>(GetParam());
-}
-
-TEST_P(OnRanks, WaitsAsOftenAsItsCostCardSays) {
-  expect_host_waits_of_the_cost_card<BroadcastEqAllReduce>(GetParam());
 }
 
 // 20 rows of 20 bytes, each padded to 32.
@@ -151,17 +113,17 @@ TEST(MatrixBytes, AreCountedInSixtyFourBits) {
 }
 
 TEST(BroadcastEqCost, IsThePagesCostCard) {
-  using Version = BroadcastEqAllReduce<std::int32_t, float>;
+  using Version32 = Version<std::int32_t, float>;
   const SparseCall call = {
       .ranks = 2, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 99'500};
-  const SparseCost cost = Version::cost(call);
+  const SparseCost cost = Version32::cost(call);
   EXPECT_EQ(cost.comparisons, 4'975'000'000);
   EXPECT_EQ(cost.launches, 2);
   EXPECT_EQ(cost.extra_bytes, 50'000 * std::int64_t{99'504});
   EXPECT_EQ(cost.host_waits, 3);
   const SparseCall empty = {
       .ranks = 2, .rank = 1, .features = 2048, .local = 0, .most = 50'000, .global = 50'000};
-  const SparseCost none = Version::cost(empty);
+  const SparseCost none = Version32::cost(empty);
   EXPECT_EQ(none.comparisons, 0);
   EXPECT_EQ(none.launches, 0);
   EXPECT_EQ(none.extra_bytes, 0);

@@ -6,27 +6,18 @@
 
 #include "10_sparse_v2_where/where.cuh"
 #include "13_sparse_v5_kernel/tile_search.cuh"
-#include "sparse_virtual_tests.hpp"
+
+namespace overlap {
+
+template <SparseIndex Index, Floating T>
+using Version = TileSearchAllReduce<Index, T>;
+
+}  // namespace overlap
+
+#include "sparse_virtual_suite.hpp"  // for Version
 
 namespace overlap {
 namespace {
-
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
-
-TEST_F(OnVirtualGpus, IsRightInTwentySchedules) { expect_right_in_schedules<TileSearchAllReduce>(20); }
-
-TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  EXPECT_EQ(schedule_hash_of<TileSearchAllReduce>(17), schedule_hash_of<TileSearchAllReduce>(17));
-  EXPECT_NE(schedule_hash_of<TileSearchAllReduce>(17), schedule_hash_of<TileSearchAllReduce>(18));
-}
-
-TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
-  for (const int ranks : {1, 2, 3, 8}) expect_bytes_of_the_card<TileSearchAllReduce>(ranks);
-}
 
 // One launch, where version 2 has two for each row. (Against version 4 the model has no say: it counts what
 // threads do, and not the bytes of the matrix.)

@@ -13,11 +13,22 @@
 
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
-#include "overlap/backend.hpp"
-#include "sparse_version_tests.hpp"
+
+namespace overlap {
+
+template <SparseIndex Index, Floating T>
+using Version = OrderedSearchAllReduce<Index, T>;
+
+}  // namespace overlap
+
+#include "sparse_version_suite.hpp"  // for Version
 
 namespace overlap {
 namespace {
+
+TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
+  expect_host_waits_of_the_cost_card<Version>(GetParam());
+}
 
 // Few rows per block: many blocks, among them a last one with fewer rows, also where a rank has few rows.
 template <SparseIndex Index, Floating T>
@@ -42,19 +53,6 @@ class Prefetch : public PrefetchSearchAllReduce<Index, T> {
   Prefetch(Rank& rank, SparseShape shape) : PrefetchSearchAllReduce<Index, T>(rank, shape, 33) {}
 };
 
-class OnRanks : public testing::TestWithParam<int> {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-  void SetUp() override {
-    if (!enough_gpus(GetParam())) GTEST_SKIP() << "NCCL wants " << GetParam() << " GPUs";
-  }
-};
-INSTANTIATE_TEST_SUITE_P(OrderedSearch, OnRanks, testing::Values(1, 2, 3, 4, 8));
-
-TEST_P(OnRanks, IsRightOnEveryDistribution) {
-  expect_right_on_distributions<OrderedSearchAllReduce, std::int32_t, float>(GetParam());
-}
-
 TEST_P(OnRanks, EachVariantIsRightOnEveryDistribution) {
   expect_right_on_distributions<Ordered, std::int64_t, float>(GetParam());
   expect_right_on_distributions<AllRows, std::int32_t, float>(GetParam());
@@ -62,12 +60,12 @@ TEST_P(OnRanks, EachVariantIsRightOnEveryDistribution) {
   expect_right_on_distributions<Prefetch, std::int64_t, float>(GetParam());
 }
 
-TEST_P(OnRanks, IsRightInEveryType) {
+TEST_P(OnRanks, EachVariantIsRightInEveryType) {
   expect_right_with_any_features<Ordered, std::int64_t, __half>(GetParam());
   expect_right_with_any_features<Prefetch, std::int32_t, __nv_bfloat16>(GetParam());
 }
 
-TEST_P(OnRanks, IsRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
+TEST_P(OnRanks, EachVariantIsRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
   const std::uint64_t seed = 20261124 + 1000 * static_cast<std::uint64_t>(GetParam());
   expect_right_on_random_gradients<Ordered, std::int32_t, float>(GetParam(), seed, 20);
   expect_right_on_random_gradients<Prefetch, std::int64_t, __half>(GetParam(), seed + 20, 20);
@@ -78,33 +76,13 @@ TEST_P(OnRanks, IsRightAroundBlocksAndTiles) {
   expect_right_with_sizes_around<Prefetch, std::int64_t, float>(GetParam(), kSweepThreads);
 }
 
-TEST_P(OnRanks, IsRightCallAfterCall) {
+TEST_P(OnRanks, EachVariantIsRightCallAfterCall) {
   expect_right_call_after_call<Ordered, std::int32_t, float>(GetParam());
   expect_right_call_after_call<Prefetch, std::int64_t, __half>(GetParam());
 }
 
-TEST_P(OnRanks, CarriesSpecialValues) {
-  expect_special_values<OrderedSearchAllReduce, std::int32_t>(GetParam());
-}
-
-TEST_P(OnRanks, HasTheSameBitsInEachCall) {
-  expect_same_bits_in_each_call<OrderedSearchAllReduce>(GetParam(), 3);
-}
-
-TEST_P(OnRanks, RefusesBadIndices) {
-  expect_bad_indices_refused<OrderedSearchAllReduce, std::int64_t>(GetParam());
-}
-
-TEST_P(OnRanks, WaitsAsOftenAsItsCostCardSays) {
-  expect_host_waits_of_the_cost_card<OrderedSearchAllReduce>(GetParam());
-}
-
-// More rows than 32 bits have numbers for: equal in the lower half are 5 and 2^32 + 5, on different ranks.
-TEST_P(OnRanks, TellsRowsApartThatAreEqualInThirtyTwoBits) {
-  const std::int64_t far = std::int64_t{1} << 32;
-  Entries entries;
-  for (int rank = 0; rank < GetParam(); ++rank) entries.push_back({5, far * (rank % 3) + 5, far + rank});
-  const SparseData data({4 * far, 3, 3}, entries, 1);
+TEST_P(OnRanks, EachVariantTellsRowsApartThatAreEqualInThirtyTwoBits) {
+  const SparseData data = rows_equal_in_32_bits(GetParam());
   expect_sums<Ordered, std::int64_t, float>({data}, "rows above 2^32");
   expect_sums<Skip, std::int64_t, float>({data}, "rows above 2^32, skip");
   expect_sums<Prefetch, std::int64_t, float>({data}, "rows above 2^32, prefetch");
@@ -292,18 +270,18 @@ TEST(OrderedSearchCost, CountsWhatABlockSweeps) {
 TEST(OrderedSearchCost, IsThePagesCostCard) {
   const SparseCall call = {
       .ranks = 8, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 386'277};
-  using Version = OrderedSearchAllReduce<std::int32_t, float>;
-  const SparseCost cost = Version::cost(call);
+  using Version32 = Version<std::int32_t, float>;
+  const SparseCost cost = Version32::cost(call);
   EXPECT_EQ(cost.launches, 1);
   EXPECT_EQ(cost.extra_bytes, 0);
   EXPECT_EQ(cost.host_waits, 3);
   EXPECT_EQ(cost.comparisons, 162'733'194);
-  EXPECT_EQ(Version::cost(call, kRowsPerBlock, Compare::kAll).comparisons, 8'431'671'184);
-  EXPECT_EQ(Version::cost(call, 8, Compare::kAll).comparisons, 8'420'877'472);
+  EXPECT_EQ(Version32::cost(call, kRowsPerBlock, Compare::kAll).comparisons, 8'431'671'184);
+  EXPECT_EQ(Version32::cost(call, 8, Compare::kAll).comparisons, 8'420'877'472);
   SparseCall none = call;
   none.local = 0;
-  EXPECT_EQ(Version::cost(none).comparisons, 0);
-  EXPECT_EQ(Version::cost(none).launches, 0);
+  EXPECT_EQ(Version32::cost(none).comparisons, 0);
+  EXPECT_EQ(Version32::cost(none).launches, 0);
 }
 
 }  // namespace

@@ -10,16 +10,18 @@
 #include "13_sparse_v5_kernel/tile_search.cuh"
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
-#include "sparse_virtual_tests.hpp"
+
+namespace overlap {
+
+template <SparseIndex Index, Floating T>
+using Version = OrderedSearchAllReduce<Index, T>;
+
+}  // namespace overlap
+
+#include "sparse_virtual_suite.hpp"  // for Version
 
 namespace overlap {
 namespace {
-
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
 
 template <SparseIndex Index, Floating T>
 class AllRows : public OrderedSearchAllReduce<Index, T> {
@@ -34,18 +36,8 @@ class Skip : public OrderedSearchAllReduce<Index, T> {
       : OrderedSearchAllReduce<Index, T>(rank, shape, kRowsPerBlock, Compare::kUnmatched) {}
 };
 
-TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
-  expect_right_in_schedules<OrderedSearchAllReduce>(20);
+TEST_F(OnVirtualGpus, PrefetchingIsRightInTenSchedules) {
   expect_right_in_schedules<PrefetchSearchAllReduce>(10);
-}
-
-TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  EXPECT_EQ(schedule_hash_of<OrderedSearchAllReduce>(17), schedule_hash_of<OrderedSearchAllReduce>(17));
-  EXPECT_NE(schedule_hash_of<OrderedSearchAllReduce>(17), schedule_hash_of<OrderedSearchAllReduce>(18));
-}
-
-TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
-  for (const int ranks : {1, 2, 3, 8}) expect_bytes_of_the_card<OrderedSearchAllReduce>(ranks);
 }
 
 // Version 5 compares all with all, the article's version 6 less than half of that, this one a small part; and

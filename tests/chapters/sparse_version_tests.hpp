@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
@@ -40,6 +41,14 @@ void expect_right_on_distributions(int ranks) {
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
 void expect_right_on_random_gradients(int ranks, std::uint64_t first_seed, std::uint64_t count) {
   expect_sums<Algorithm, Index, T>(random_cases(ranks, first_seed, count));
+}
+
+/// More rows than 32 bits have numbers for: equal in the lower half are 5 and 2^32 + 5, on different ranks.
+inline SparseData rows_equal_in_32_bits(int ranks) {
+  const std::int64_t far = std::int64_t{1} << 32;
+  Entries entries;
+  for (int rank = 0; rank < ranks; ++rank) entries.push_back({5, far * (rank % 3) + 5, far + rank});
+  return SparseData({4 * far, 3, 3}, std::move(entries), 1);
 }
 
 /// One object with gradients of many rows, of few, of none, and of many other ones.
