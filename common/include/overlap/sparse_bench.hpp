@@ -52,17 +52,19 @@ class SparseBenchBase {
   const SparseTimes* times_of(const std::string& name) const;
 
  protected:
+  /// See SparseBench.
   SparseBenchBase(Rank& rank, const SparseData& data, const Options& options);
   ~SparseBenchBase();
 
+  /// One variant's times over all ranks: of its calls with the host, and of each call's phases. Collective.
   SparseTimes summary(const std::string& name, const std::vector<double>& host_ms,
                       const std::vector<std::vector<Phase>>& phases);
 
-  Rank& rank_;
-  const SparseData& data_;
-  const Options options_;  // a copy: a caller may pass a temporary
-  std::int64_t entries_;   // of this rank
-  std::vector<SparseTimes> times_;
+  Rank& rank_;                      ///< who measures
+  const SparseData& data_;          ///< the gradients of all ranks
+  const Options options_;           ///< a copy: a caller may pass a temporary
+  std::int64_t entries_;            ///< of this rank
+  std::vector<SparseTimes> times_;  ///< by variant, in the order in which they were added
 };
 
 /// Verifies and times several ways to add up one sparse gradient. All members are collective, and called by
