@@ -108,14 +108,15 @@ def sparse_table(runs: List[Dict]) -> str:
 
 def section_tables(section: str, runs: List[Dict]) -> str:
     """The section of each run as a table."""
-    parts = []
+    parts, shown = [], []
     for run in runs:
         header, rows = section_fields(run, section)
         if rows:
+            shown.append(run)
             ranks, gpus = int(run["options"]["gpus"]), int(run["hardware"]["gpus"])
             where = f"one GPU, for {ranks} ranks" if ranks > gpus else f"{ranks} GPUs"
             parts.append(f"{size_text(run)} on {where}:\n\n" + table(header, rows))
-    return "\n".join([*parts, stamps(runs) + ".\n"]) if parts else "Not run on real GPUs yet.\n"
+    return "\n".join([*parts, stamps(shown) + ".\n"]) if parts else "Not run on real GPUs yet.\n"
 
 
 def results_table(argument: str, reports: List[Dict]) -> str:

@@ -20,13 +20,6 @@
 namespace overlap {
 namespace {
 
-class OnRanks : public testing::TestWithParam<int> {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-  void SetUp() override {
-    if (!enough_gpus(GetParam())) GTEST_SKIP() << "needs " << GetParam() << " GPUs";
-  }
-};
 INSTANTIATE_TEST_SUITE_P(SparseBaselines, OnRanks, testing::Values(1, 2, 3, 4, 8));
 
 /// Both ways on each case.

@@ -91,6 +91,15 @@ inline bool enough_gpus(int ranks) {
   return ranks <= gpus;
 }
 
+/// What runs on each of several numbers of ranks: INSTANTIATE_TEST_SUITE_P says on which.
+class OnRanks : public testing::TestWithParam<int> {
+ protected:
+  static void SetUpTestSuite() { backend::prepare(); }
+  void SetUp() override {
+    if (!enough_gpus(GetParam())) GTEST_SKIP() << "NCCL wants a GPU for each of " << GetParam() << " ranks";
+  }
+};
+
 /// Gradients of tables of one shape, for one object, one after the other: so what a call leaves behind meets
 /// the next one.
 struct SparseCase {

@@ -10,19 +10,11 @@
 #include <cstdint>
 #include <string>
 
-#include "overlap/backend.hpp"
 #include "sparse_version_tests.hpp"
 
 namespace overlap {
 namespace {
 
-class OnRanks : public testing::TestWithParam<int> {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-  void SetUp() override {
-    if (!enough_gpus(GetParam())) GTEST_SKIP() << "NCCL wants a GPU for each of " << GetParam() << " ranks";
-  }
-};
 INSTANTIATE_TEST_SUITE_P(Version, OnRanks, testing::Values(1, 2, 3, 4, 8));
 
 TEST_P(OnRanks, IsRightOnAllDistributions) {

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "overlap/check.hpp"
 #include "overlap/peer_buffer.hpp"
