@@ -71,11 +71,18 @@ class PullTwoStreams {
   }
 
   /// Enqueues one call on `stream`; a, b and c belong to it until `stream` gets past it. All ranks make the
-  /// same calls in the same order. Calls may follow each other at once, on streams that are ordered.
+  /// same calls in the same order. Calls may follow each other at once, on streams that are ordered: in each
+  /// of them the hosts meet, but wait for no GPU.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     if (rank_.size() == 1) return multiply(0, a, b, c, stream);
     signals_.begin_call();
     open(a, b, c, stream);
+    // A pull takes its turn in the queue of the GPU that it pulls from, behind all that other ranks enqueued
+    // there before (see PeerBuffer). So nobody enqueues one until all that it waits for has been enqueued: a
+    // rank that is a call ahead would hold up those who have yet to bring about what it waits for.
+    // [task run_ahead: what must the hosts have done before this one may pull?]
+    rank_.barrier();
+    // [/task]
     for (int step = 1; step < rank_.size(); ++step) {
       const cudaStream_t on = step % 2 == 0 ? stream : rank_.second_stream();
       pull(step, on);
