@@ -25,8 +25,8 @@ Signals::~Signals() { words_.settle(); }
 
 Signals::Registration::Registration(Signals& signals) : signals_(signals) {
   const Rank& rank = signals.rank_;
-  signals.rank_.team().add(
-      {rank.id(), rank.device(), signals.words_.local(), signals.count_, "signal", signals.awaited_.data()});
+  signals.rank_.team().add({rank.id(), rank.device(), signals.words_.local(), signals.count_, "signal",
+                            signals.awaited_.data(), signals.raised_.data()});
 }
 
 Signals::Registration::~Registration() { signals_.rank_.team().remove(signals_.awaited_.data()); }
@@ -45,7 +45,7 @@ void Signals::check(int i, cudaStream_t stream) const {
 
 void Signals::raise(int peer, int i, cudaStream_t stream) {
   check(i, stream);
-  std::uint32_t& last = raised_.at(static_cast<std::size_t>(peer * count_ + i));
+  std::atomic<std::uint32_t>& last = raised_.at(static_cast<std::size_t>(peer * count_ + i));
   if (last == epoch_) {
     throw std::logic_error("Signals: signal " + std::to_string(i) + " of rank " + std::to_string(peer) +
                            " is raised twice in one call");

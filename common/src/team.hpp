@@ -23,6 +23,9 @@ struct SignalWords {
   int count;
   std::string name;                           // for reports: "signal", "gate"
   const std::atomic<std::uint32_t>* awaited;  // the last value that a stream was made to wait for, by word
+  // The last value that this rank's host has enqueued a raise to, by rank and word; null if it raises none.
+  const std::atomic<std::uint32_t>* raised = nullptr;
+  int set = 0;  // which of its Signals, counted alike on all ranks
 };
 
 /// What stopping adds to a word: no wait is that far ahead, and compared as CUDA does (by signed difference)

@@ -39,6 +39,12 @@ __global__ void spin(T* word, unsigned* stop) {
   throw std::runtime_error("planted");
 }
 
+/// From the last rank's memory.
+void pull(const PeerBuffer<int>& to, const PeerBuffer<int>& from, Rank& rank) {
+  CUDA_CHECK(
+      cudaMemcpyAsync(to.local(), from.on(rank.size() - 1), sizeof(int), cudaMemcpyDefault, rank.stream()));
+}
+
 void run(Rank& rank, const std::string& where) {
   PeerBuffer<int> data(rank, 1);
   Signals arrived(rank, 1);
@@ -95,6 +101,19 @@ void run(Rank& rank, const std::string& where) {
     if (fails) throw std::runtime_error("planted");
     arrived.await(0, stream);
     std::this_thread::sleep_for(std::chrono::hours(1));
+  } else if (where == "pulls") {
+    // Rank 0 pulls too early: its pull waits for a signal that rank 1 raises behind a pull from the same GPU.
+    PeerBuffer<int> from(rank, 1);
+    if (rank.id() == 0) {
+      arrived.await(0, stream);
+      pull(data, from, rank);
+    }
+    rank.barrier();
+    if (rank.id() == 1) {
+      pull(data, from, rank);
+      arrived.raise(0, 0, stream);
+    }
+    rank.synchronize(stream);
   } else if (where == "nobody") {  // nobody fails, and nobody raises the signal
     arrived.await(0, stream);
     rank.synchronize(stream);

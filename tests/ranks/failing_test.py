@@ -6,7 +6,9 @@ import sys
 import unittest
 
 PROGRAM, BACKEND, *START = sys.argv[1:]
-LIMIT_S = 20
+LIMIT_S = 40
+GPUS = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout.count("\n") \
+    if BACKEND == "cuda" else 0
 SIZES = (2, 3, 8)  # more ranks than GPUs: they share them
 
 
@@ -55,6 +57,16 @@ class FailingTest(unittest.TestCase):
             for arguments in ((), ("--schedule", "5")):
                 self.expect(run("nobody", "--gpus", "2", *arguments), 3, "deadlock", "gpu0/stream",
                             "wait until a word is at least 1: it is 0", "host thread 1 (GPU 1): waits for")
+
+    def test_pull_ahead_of_time(self) -> None:
+        """All pulls from a GPU take turns: one that is enqueued too early holds up the one that it waits for."""
+        if BACKEND == "cuda":
+            if GPUS < 3:
+                self.skipTest("needs 3 GPUs: ranks that share one pull nothing")
+            self.expect(run("pulls", "--gpus", "3", "--timeout", "12"), 2, "not finished after 12 s",
+                        "rank 0 waits for signal 0: expected 1, seen 0 (rank 1 raises it; its host has enqueued 1)")
+        else:
+            self.expect(run("pulls", "--gpus", "3"), 3, "deadlock", "its turn")
 
     def test_host_that_hangs(self) -> None:
         if BACKEND != "cuda":

@@ -61,7 +61,7 @@ class Signals {
   int count_;
   PeerBuffer<std::uint32_t> words_;
   std::uint32_t epoch_ = 0;
-  std::vector<std::uint32_t> raised_;                // last epoch, by peer and signal
+  std::vector<std::atomic<std::uint32_t>> raised_;   // last epoch, by peer and signal
   std::vector<std::atomic<std::uint32_t>> awaited_;  // last epoch, by signal
   std::optional<Registration> registration_;
 };

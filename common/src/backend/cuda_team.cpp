@@ -76,7 +76,8 @@ class CudaTeam final : public Team {
         devices_(devices),
         stop_word_(1),
         seen_(static_cast<std::size_t>(devices) + 1),
-        doing_(static_cast<std::size_t>(size)) {
+        doing_(static_cast<std::size_t>(size)),
+        sets_(static_cast<std::size_t>(size)) {
     for (auto& doing : doing_) doing = "";
     *stop_word_.data() = 0;
     // Made before all streams of the ranks: once all hardware queues hold waits, a write on a stream made
@@ -172,6 +173,8 @@ class CudaTeam final : public Team {
   void add(const SignalWords& words) override {
     const std::lock_guard lock(registry_);
     words_.push_back(words);
+    // Signals are made by all ranks together: each rank's nth ones belong together.
+    if (words.raised != nullptr) words_.back().set = sets_[static_cast<std::size_t>(words.rank)]++;
   }
   void remove(const std::atomic<std::uint32_t>* awaited) override {
     const std::lock_guard lock(registry_);
@@ -187,10 +190,13 @@ class CudaTeam final : public Team {
   }
 
  private:
-  /// The word's value, read by a stream that waits for nothing; none if the GPU does not answer.
+  /// The word's value, read by a stream that waits for nothing; none if the GPU does not answer. The stream
+  /// is one of the word's own GPU: enqueued on another one, the copy would take its turn behind all pulls
+  /// from this GPU (see PeerBuffer), one of which may be what hangs.
   std::optional<std::uint32_t> look(const SignalWords& words, int i, std::uint32_t* seen) {
     if (words.device == SignalWords::kPinned) return __atomic_load_n(words.words + i, __ATOMIC_ACQUIRE);
-    const cudaStream_t stream = rescue_stream(words.device);
+    const Stream& stream = rescue_[static_cast<std::size_t>(words.device)];
+    cudaSetDevice(stream.device());
     if (cudaMemcpyAsync(seen, words.words + i, sizeof(std::uint32_t), cudaMemcpyDefault, stream) !=
         cudaSuccess)
       return std::nullopt;
@@ -258,7 +264,19 @@ class CudaTeam final : public Team {
     const std::lock_guard lock(mutex_);
     waits_ += "  rank " + std::to_string(words.rank) + " waits for " + words.name + " " + std::to_string(i) +
               ": expected " + std::to_string(words.awaited[i]) + ", seen " +
-              (seen ? std::to_string(*seen) : "nothing") + "\n";
+              (seen ? std::to_string(*seen) : "nothing") + raised_by(words, i) + "\n";
+  }
+
+  /// Who raises the word, and how far that rank's host is; "" if no rank has raised it.
+  std::string raised_by(const SignalWords& words, int i) const {
+    for (const SignalWords& raiser : words_) {
+      if (raiser.raised == nullptr || words.raised == nullptr || raiser.set != words.set) continue;
+      const std::uint32_t raised = raiser.raised[words.rank * words.count + i];
+      if (raised == 0) continue;
+      return " (rank " + std::to_string(raiser.rank) + " raises it; its host has enqueued " +
+             std::to_string(raised) + ")";
+    }
+    return "";
   }
 
   /// Ends the process. The one way out when a call never returns; mutex_ is held.
@@ -292,6 +310,7 @@ class CudaTeam final : public Team {
 
   std::mutex registry_;
   std::vector<SignalWords> words_;
+  std::vector<int> sets_;  // how many Signals a rank has made
   std::vector<ncclComm*> communicators_;
   std::string waits_;
 };
