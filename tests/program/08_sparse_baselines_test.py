@@ -125,7 +125,7 @@ class TransportTest(CaseWithoutSettings):
     def test_settings_are_named(self) -> None:
         if self.backend != "virtual":
             self.skipTest("real NCCL has other settings, too")
-        result = self.call("--gpus", "2", *SMALL, "--only", "transport", env={**os.environ, "NCCL_P2P_DISABLE": "1"})
+        result = self.call("--gpus", "2", *SMALL, "--only", "transport", env={**self.environment, "NCCL_P2P_DISABLE": "1"})
         self.assertIn("NCCL's settings: NCCL_P2P_DISABLE=1\n", result.stdout)
         self.assertRegex(result.stdout, r"(?m)^ *0 +unknown +unknown +GPU 1$")
 

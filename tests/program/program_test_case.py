@@ -1,6 +1,7 @@
 """What the tests of all chapter programs share. Each test file is called with the program and its backend:
     01_column_split_test.py PROGRAM virtual|cuda [unittest's own arguments]"""
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -25,6 +26,8 @@ class ProgramTestCase(unittest.TestCase):
     program: pathlib.Path
     backend: str
 
+    environment: Dict[str, str] = dict(os.environ)
+
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -32,7 +35,8 @@ class ProgramTestCase(unittest.TestCase):
 
     def call(self, *arguments: str, **more) -> "subprocess.CompletedProcess[str]":
         return subprocess.run([str(self.program), *arguments], cwd=self.folder, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=120, check=False, **more)
+                              capture_output=True, text=True, timeout=120, check=False,
+                              **{"env": self.environment, **more})
 
     def call_right(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """A call that must end with 0. Where real GPUs are too few for it, the test is skipped, with the reason."""
@@ -117,10 +121,26 @@ class ProgramTestCase(unittest.TestCase):
         return str(path)
 
 
+def two_gpus(program: str) -> str:
+    """For CUDA_VISIBLE_DEVICES: two of the GPUs that are here, other ones for the next chapter's program. Each process takes
+    seconds to start, with each GPU longer, and programs are tested side by side; all GPUs at once are for the chapters'
+    own tests."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
+        visible = ",".join(str(gpu) for gpu in range(len(listed.splitlines())))
+    gpus = visible.split(",")
+    digits = re.sub(r"\D.*", "", program)
+    first = 2 * (int(digits or 0) % max(1, len(gpus) // 2))
+    return ",".join(gpus[first:first + 2])
+
+
 def main() -> None:
     """Takes program and backend from the command line, and runs the tests."""
     if len(sys.argv) < 3 or sys.argv[2] not in ("virtual", "cuda"):
         sys.exit(f"usage: {sys.argv[0]} PROGRAM virtual|cuda")
     ProgramTestCase.program = pathlib.Path(sys.argv.pop(1)).resolve()
     ProgramTestCase.backend = sys.argv.pop(1)
+    if ProgramTestCase.backend == "cuda":
+        ProgramTestCase.environment["CUDA_VISIBLE_DEVICES"] = two_gpus(ProgramTestCase.program.name)
     unittest.main()
