@@ -29,7 +29,7 @@ TEST_P(Ranks, AllSizesInBf16) { expect_right_in<__nv_bfloat16>(GetParam(), dense
 TEST_P(Ranks, AllSizesInF32) { expect_right_in<float>(GetParam(), dense_shapes()); }
 
 TEST_P(Ranks, CallsThatFollowEachOtherAtOnce) {
-  expect_right_in<__half>(GetParam(), {{35, 37, 29}, {48, 48, 16}}, 3, 8);
+  expect_right_in<__half>(GetParam(), {{35, 37, 29}, {48, 48, 16}}, 3, calls_at_once(8));
 }
 
 TEST_P(Ranks, RandomSizes) {

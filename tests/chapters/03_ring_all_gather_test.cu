@@ -45,7 +45,7 @@ TEST_P(OnRanks, IsRightOnRandomSizes) {  // 200 sizes in all, over the five numb
 }
 
 TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
-  expect_ring<__half>(GetParam(), {{64, 64, 32}, {33, 37, 29}, {5, 3, 7}}, 1, 6);
+  expect_ring<__half>(GetParam(), {{64, 64, 32}, {33, 37, 29}, {5, 3, 7}}, 1, calls_at_once(6));
 }
 
 TEST(RingAllGather, NeedsAGpuForEachRank) {

@@ -31,7 +31,7 @@ TEST_P(OnRanks, TheRingIsRightOnRandomSizes) {
 }
 
 TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {
-  expect_right<CopyEngineRing<float>, GatherProblem<float>>(GetParam(), {13, 6, 5}, 1, 100);
+  expect_right<CopyEngineRing<float>, GatherProblem<float>>(GetParam(), {13, 6, 5}, 1, calls_at_once(100));
 }
 
 TEST_P(OnRanks, TheSplitProductIsTheWholeProduct) {

@@ -44,9 +44,9 @@ TEST_P(OnRanks, AreRightOnRandomSizes) {
 }
 
 TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {
-  expect_right_of<float, RingTwoStreams>(GetParam(), {13, 6, 5}, 1, 50);
+  expect_right_of<float, RingTwoStreams>(GetParam(), {13, 6, 5}, 1, calls_at_once(50));
   for (const Opening opening : kOpenings)
-    expect_right_of<float, PullTwoStreams>(GetParam(), {13, 6, 5}, 1, 10, opening);
+    expect_right_of<float, PullTwoStreams>(GetParam(), {13, 6, 5}, 1, calls_at_once(10), opening);
 }
 
 TEST(RingTwoStreamsCost, IsThePagesCostCard) {

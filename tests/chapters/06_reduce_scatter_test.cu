@@ -82,12 +82,13 @@ TEST_P(OnRanks, AreRightOnRandomSizes) {
 }
 
 TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
+  const int calls = calls_at_once(5);
   for (const MatmulShape shape : {MatmulShape{33, 37, 29}, MatmulShape{3, 5, 2}}) {
-    expect_right<MultiplyThenScatter<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, 5);
-    expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, 5);
-    expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, 5,
+    expect_right<MultiplyThenScatter<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, calls);
+    expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, calls);
+    expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, calls,
                                                                        Start::kZeros);
-    expect_right<AllToAllSum<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, 5);
+    expect_right<AllToAllSum<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, calls);
   }
 }
 

@@ -165,9 +165,9 @@ TEST_P(OnRanks, OthersAreRightOnRandomSizes) {
 }
 
 TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
-  expect_right_block<OverlappedBlock<__half>>(GetParam(), {19, 40, 24}, 5, 7);
-  expect_right_block<SequenceParallelBlock<__half>>(GetParam(), {19, 40, 24}, 5, 3);
-  expect_right_block<VanillaBlock<__half>>(GetParam(), {19, 40, 24}, 5, 3);
+  expect_right_block<OverlappedBlock<__half>>(GetParam(), {19, 40, 24}, 5, calls_at_once(7));
+  expect_right_block<SequenceParallelBlock<__half>>(GetParam(), {19, 40, 24}, 5, calls_at_once(3));
+  expect_right_block<VanillaBlock<__half>>(GetParam(), {19, 40, 24}, 5, calls_at_once(3));
 }
 
 // ---- Random normals: the tolerance passes what is right, and not what is not ------------------------------

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "calls_at_once.hpp"
 #include "overlap/dense_problem.hpp"
 #include "overlap/error.hpp"
 #include "overlap/ranks.hpp"
@@ -22,20 +23,34 @@ struct DenseRun {
   std::string skipped = {};
 };
 
+/// The last calls of a row have data and results of their own; those before them share a few.
+inline constexpr int kCallsWithResults = 100, kSharedResults = 10;
+
+/// How many results of so many calls are compared.
+inline int results_of(int calls) {
+  return calls <= kCallsWithResults ? calls : kCallsWithResults + kSharedResults;
+}
+
 /// Makes an Algorithm(rank, whole, more...), and calls it `calls` times in a row without waiting, each time
-/// with data and a result of its own; then compares every element of every call. Algorithms that hold
-/// something back from the call before, or overwrite what it still needs, show here.
+/// with data and a result of its own (but for the first ones of more than kCallsWithResults calls); then
+/// compares every element of every result. Algorithms that hold something back from the call before, or
+/// overwrite what it still needs, show here.
 template <typename Algorithm, typename Problem, typename... More>
 Verification run_dense_on(Rank& rank, MatmulShape whole, std::uint64_t seed, int calls, More... more) {
   Algorithm algorithm(rank, whole, more...);
   std::vector<std::unique_ptr<Problem>> problems;
-  for (int call = 0; call < calls; ++call) {
-    problems.push_back(std::make_unique<Problem>(rank, whole, seed + 2 * static_cast<std::uint64_t>(call)));
+  for (int i = 0; i < results_of(calls); ++i) {
+    problems.push_back(std::make_unique<Problem>(rank, whole, seed + 2 * static_cast<std::uint64_t>(i)));
     problems.back()->fill_exact();
     problems.back()->poison_result();
   }
   rank.barrier();
-  for (const auto& problem : problems) algorithm.run(problem->a(), problem->b(), problem->c(), rank.stream());
+  for (int call = 0; call < calls; ++call) {
+    const int left = calls - call;
+    const int result = left <= kCallsWithResults ? results_of(calls) - left : call % kSharedResults;
+    const auto& problem = problems[static_cast<std::size_t>(result)];
+    algorithm.run(problem->a(), problem->b(), problem->c(), rank.stream());
+  }
   rank.synchronize(rank.stream());
   // Before anything is freed: cudaFree waits for the GPU. If another rank of the same GPU had still to
   // enqueue what its own stream waits for, it could not, and both would wait for ever.
@@ -70,7 +85,7 @@ void expect_right(int ranks, MatmulShape whole, std::uint64_t seed = 1, int call
   if (!run.skipped.empty()) GTEST_SKIP() << run.skipped;
   EXPECT_TRUE(run.found.ok()) << whole.m << " x " << whole.n << " x " << whole.k << " on " << ranks
                               << " ranks: " << describe(run.found);
-  EXPECT_EQ(run.found.elements, whole.m * whole.n * calls);
+  EXPECT_EQ(run.found.elements, whole.m * whole.n * results_of(calls));
 }
 
 /// The same for each of these shapes, in one run: a run with NCCL takes a while to begin.
@@ -94,7 +109,7 @@ void expect_all_right(int ranks, const std::vector<MatmulShape>& shapes, std::ui
     for (const Verification& own : found[i]) all += own;
     EXPECT_TRUE(all.ok()) << shapes[i].m << " x " << shapes[i].n << " x " << shapes[i].k << " on " << ranks
                           << " ranks: " << describe(all);
-    EXPECT_EQ(all.elements, shapes[i].m * shapes[i].n * calls);
+    EXPECT_EQ(all.elements, shapes[i].m * shapes[i].n * results_of(calls));
   }
 }
 

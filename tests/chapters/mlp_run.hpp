@@ -45,7 +45,7 @@ void expect_right_block(int ranks, MatmulShape whole, std::uint64_t seed = 1, in
   if (!run.skipped.empty()) GTEST_SKIP() << run.skipped;
   EXPECT_TRUE(run.found.ok()) << whole.m << " x " << whole.n << " x " << whole.k << " on " << ranks
                               << " ranks: " << describe(run.found);
-  EXPECT_EQ(run.found.elements, whole.m * whole.k * BlockTraits<Block>::copies(ranks) * calls);
+  EXPECT_EQ(run.found.elements, whole.m * whole.k * BlockTraits<Block>::copies(ranks) * results_of(calls));
 }
 
 }  // namespace overlap

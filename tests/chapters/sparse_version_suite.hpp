@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 
+#include "calls_at_once.hpp"
 #include "sparse_version_tests.hpp"
 
 namespace overlap {
@@ -47,6 +48,8 @@ TEST_P(OnRanks, KeepsNansInfinitiesZerosAndDenormals) {
 TEST_P(OnRanks, HasTheSameBitsInEachCallOnEachRankAndWithEachIndexType) {
   expect_same_bits_in_each_call<Version>(GetParam(), GetParam() == 4 ? 100 : 3);
 }
+
+TEST_P(OnRanks, IsRightAfterManyCallsAtOnce) { expect_right_after<Version>(GetParam(), calls_at_once(10)); }
 
 TEST_P(OnRanks, RefusesIndicesThatAreNotInTheTable) {
   expect_bad_indices_refused<Version, std::int32_t>(GetParam());

@@ -156,6 +156,30 @@ void expect_same_bits_in_each_call(int ranks, int calls) {
   EXPECT_TRUE(same_bits(bits_of(std::int64_t{}), bits)) << "int64";
 }
 
+/// Right after many calls that follow each other at once, of two gradients in turns.
+template <template <SparseIndex, Floating> class Algorithm>
+void expect_right_after(int ranks, int calls) {
+  const SparseData data[] = {{{80, 7, 25}, ranks, RowPattern::kUniform, 40, 3},
+                             {{80, 7, 25}, ranks, RowPattern::kUneven, 0, 4}};
+  run_ranks(ranks, [&](Rank& rank) {
+    Algorithm<std::int32_t, float> algorithm(rank, data[0].shape());
+    const DeviceGradient<std::int32_t, float> gradients[] = {{rank, data[0], SparseValues::kExact},
+                                                             {rank, data[1], SparseValues::kExact}};
+    for (int call = 0; call < calls; ++call) {
+      const auto& gradient = gradients[call % 2];
+      const auto result =
+          algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
+      if (call + 2 < calls) continue;
+      rank.synchronize(rank.stream());
+      const ZeroRows zero_rows =
+          DropsZeroRows<Algorithm<std::int32_t, float>> ? ZeroRows::kDropped : ZeroRows::kKept;
+      EXPECT_EQ(difference(data[call % 2], SparseValues::kExact, result, zero_rows), "")
+          << "call " << call << " of rank " << rank.id();
+    }
+    rank.barrier();
+  });
+}
+
 /// What run() refuses, on this rank; empty if it does not.
 template <SparseIndex Index, Floating T, typename Algorithm>
 std::string refusal_of(Algorithm& algorithm, const Index* indices, const T* values, std::int64_t entries,
