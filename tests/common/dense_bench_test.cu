@@ -67,6 +67,44 @@ TEST_F(DenseBenchTest, TheResultOfTheLastTimedCallIsCompared) {
   EXPECT_THROW(verify_gather<float>(options(), true, true), WrongResult);
 }
 
+/// An algorithm that is right but in one of its calls: there it writes nothing, or it spoils an element.
+template <Floating T>
+DenseBench::Enqueue wrong_in_call(GatherProblem<T>& problem, int call, bool writes_nothing) {
+  return [&problem, call, writes_nothing, right = product_of(problem, false),
+          wrong = product_of(problem, true), calls = 0](cudaStream_t stream) mutable {
+    if (++calls != call) return right(stream);
+    if (!writes_nothing) wrong(stream);
+  };
+}
+
+TEST_F(DenseBenchTest, OfEachAlgorithmOneCallIsVerifiedAndOneTimedOneCompared) {
+  // Of each variant: one call in verify(); in time() one to warm up, and in each of two iterations one of the
+  // GPU's time and one with the host's. The GPU's last one is compared: the fifth of seven.
+  for (const bool writes_nothing : {false, true}) {
+    std::string found;
+    for (int call = 1; call <= 7; ++call) {
+      const auto run = [&] {
+        run_ranks(2, [&](Rank& rank) {
+          GatherProblem<float> problem(rank, {19, 23, 17}, 7);
+          DenseBench bench(problem, options(), kChapter);
+          bench.add("first", Role::kAlgorithm, [&] { return product_of(problem, false); });
+          bench.add("second", Role::kAlgorithm, [&] { return wrong_in_call(problem, call, writes_nothing); });
+          bench.verify();
+          bench.time(false);
+        });
+      };
+      try {
+        run();
+        found += '-';
+      } catch (const WrongResult& wrong) {
+        EXPECT_NE(std::string(wrong.what()).find("second"), std::string::npos) << wrong.what();
+        found += 'x';
+      }
+    }
+    EXPECT_EQ(found, "x---x--") << (writes_nothing ? "writes nothing" : "spoils an element");
+  }
+}
+
 TEST_F(DenseBenchTest, ACorruptedResultIsFoundUnlessNothingIsChecked) {
   Options corrupt = options();
   corrupt.corrupt = true;

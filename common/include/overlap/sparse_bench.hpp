@@ -114,9 +114,10 @@ class SparseBench : public SparseBenchBase {
   /// the second result, on every rank. Prints how many are right. Throws WrongResult; Skip if nothing is left
   /// to run. Without --check nothing is compared.
   void verify();
-  /// Times all variants in turns on real numbers, and compares the result of each one's last timed call. A
-  /// variant whose calls take long runs less often than --iterations, at least 3 times (but not more often
-  /// than that). With --timeline each variant then runs once more, as a section of it.
+  /// Times all variants in turns on real numbers, and compares the result of each one's last timed call,
+  /// before which the result of the call before it is poisoned. A variant whose calls take long runs less
+  /// often than --iterations, at least 3 times (but not more often than that). With --timeline each variant
+  /// then runs once more, as a section of it.
   void time();
 
  private:
@@ -145,7 +146,8 @@ class SparseBench : public SparseBenchBase {
 
   void fill(SparseValues kind);
   SparseRows<Index, T> call(const Named& variant);
-  double timed_call(const Named& variant, SparseRows<Index, T>* result = nullptr);
+  double timed_call(const Named& variant, SparseRows<Index, T>* result);
+  void poison(const SparseRows<Index, T>& result);
   void compare(const Named& variant, const SparseRows<Index, T>& result, SparseValues kind);
 
   DeviceBuffer<Index> indices_;

@@ -1,0 +1,104 @@
+// The frame of the sparse chapters compares what it says: a variant that is wrong in a call that counts is
+// found.
+#include "overlap/sparse_bench.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "overlap/check.hpp"
+#include "overlap/error.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/sparse_data.hpp"
+
+namespace overlap {
+namespace {
+
+using Bench = SparseBench<std::int32_t, float>;
+
+enum class Fault { kSpoilsAnElement, kWritesNothing, kLosesARow };
+
+/// On one rank, whose row numbers are sorted and different, the sum is what comes in: copied, but in the
+/// calls that have a fault.
+class Copies final : public Bench::Variant {
+ public:
+  Copies(Rank& rank, SparseShape shape, Fault fault, int first, int last)
+      : indices_(rank.device(), shape.entries),
+        values_(rank.device(), shape.entries * shape.features),
+        features_(shape.features),
+        fault_(fault),
+        first_(first),
+        last_(last) {}
+
+  SparseRows<std::int32_t, float> run(const std::int32_t* indices, const float* values, std::int64_t entries,
+                                      cudaStream_t stream) override {
+    ++calls_;
+    const bool faulty = first_ <= calls_ && calls_ <= last_;
+    if (faulty && fault_ == Fault::kWritesNothing) return {indices_.data(), values_.data(), entries};
+    CUDA_CHECK(
+        cudaMemcpyAsync(indices_.data(), indices, entries * sizeof *indices, cudaMemcpyDefault, stream));
+    CUDA_CHECK(cudaMemcpyAsync(values_.data(), values, entries * features_ * sizeof *values,
+                               cudaMemcpyDefault, stream));
+    if (faulty && fault_ == Fault::kSpoilsAnElement)
+      CUDA_CHECK(cudaMemsetAsync(values_.data() + entries * features_ - 1, 0x44, sizeof *values, stream));
+    lost_ += faulty && fault_ == Fault::kLosesARow ? 1 : 0;
+    return {indices_.data(), values_.data(), entries};
+  }
+  std::vector<Phase> phases() const override { return {}; }
+  int lost_rows(cudaStream_t) override { return lost_; }
+  ZeroRows zero_rows() const override { return ZeroRows::kKept; }
+
+ private:
+  DeviceBuffer<std::int32_t> indices_;
+  DeviceBuffer<float> values_;
+  std::int64_t features_;
+  Fault fault_;
+  int first_, last_, calls_ = 0, lost_ = 0;
+};
+
+/// True if a variant with that fault in calls `first` to `last` is found, and named.
+bool is_found(Fault fault, int first, int last) {
+  const SparseData data({10, 3, 4}, {{1, 4, 5, 9}}, 3);
+  Options options;
+  options.variants = {"right", "faulty"};
+  options.iterations = 2;
+  try {
+    run_ranks(1, [&](Rank& rank) {
+      Bench bench(rank, data, options);
+      bench.add("right", [&] { return std::make_unique<Copies>(rank, data.shape(), fault, 0, 0); });
+      bench.add("faulty", [&] { return std::make_unique<Copies>(rank, data.shape(), fault, first, last); });
+      bench.verify();
+      bench.time();
+    });
+  } catch (const WrongResult& wrong) {
+    EXPECT_NE(std::string(wrong.what()).find("faulty"), std::string::npos) << wrong.what();
+    return true;
+  }
+  return false;
+}
+
+// Of each variant: two calls in verify(), of which the second is compared; in time() one that says how many
+// calls there is time for, and two timed ones, of which the second is compared.
+constexpr int kVerified = 2, kTimed = 5;
+
+TEST(SparseBenchTest, OneVerifiedAndOneTimedCallAreCompared) {
+  for (const Fault fault : {Fault::kSpoilsAnElement, Fault::kWritesNothing}) {
+    for (int call = 1; call <= kTimed; ++call)
+      EXPECT_EQ(is_found(fault, call, call), call == kVerified || call == kTimed) << "call " << call;
+  }
+}
+
+TEST(SparseBenchTest, AVariantThatWritesOnceDoesNotPassOnWhatItWrote) {
+  for (int writes = 0; writes < kTimed; ++writes)
+    EXPECT_TRUE(is_found(Fault::kWritesNothing, writes + 1, 100)) << "writes in " << writes << " calls";
+  EXPECT_FALSE(is_found(Fault::kWritesNothing, kTimed + 1, 100));
+}
+
+TEST(SparseBenchTest, RowsThatFoundNoPlaceAreAWrongResult) {
+  EXPECT_TRUE(is_found(Fault::kLosesARow, 1, 1));
+  EXPECT_TRUE(is_found(Fault::kLosesARow, kTimed, kTimed));
+}
+
+}  // namespace
+}  // namespace overlap
