@@ -7,4 +7,5 @@
 #include "vgpu/kernel.h"
 #include "vgpu/launch.h"
 #include "vgpu/math.h"
+#include "vgpu/unsupported.h"
 #include "vgpu/warp.h"

@@ -234,5 +234,24 @@ TEST_F(WarpsTest, BitFunctions) {
   EXPECT_EQ(out.values(), (std::vector<int>{8, 2, 31, 32, 63, 0, 8, 33, -4, 8}));
 }
 
+__global__ void match(unsigned int* out, unsigned int mask) {
+  const unsigned int lane = threadIdx.x % 32;
+  if ((mask >> lane & 1) != 0) out[threadIdx.x] = __match_any_sync(mask, static_cast<int>(lane % 3) - 1);
+}
+
+TEST_F(WarpsTest, MatchFindsTheLanesWithTheSameValue) {
+  for (const unsigned int mask : {kAll, 0x0ff0u}) {
+    const DeviceArray<unsigned int> out(64, 0u);
+    match<<<1, 64>>>(out.data(), mask);
+    const std::vector<unsigned int> values = out.values();
+    for (unsigned int thread = 0; thread < 64; ++thread) {
+      unsigned int expected = 0;
+      for (unsigned int lane = 0; lane < 32; ++lane)
+        if (lane % 3 == thread % 32 % 3) expected |= 1u << lane;
+      EXPECT_EQ(values[thread], (mask >> thread % 32 & 1) != 0 ? expected & mask : 0u) << "thread " << thread;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace semantics

@@ -146,6 +146,10 @@ class SixteenBit {
     if (value(a) == value(b)) return std::signbit(value(a)) ? a : b;
     return std::fmin(value(a), value(b));
   }
+  friend Number hexp(Number a) { return std::exp(value(a)); }
+  friend Number hlog(Number a) { return std::log(value(a)); }
+  friend Number hsqrt(Number a) { return std::sqrt(value(a)); }
+  friend Number hrsqrt(Number a) { return 1.0f / std::sqrt(value(a)); }
   friend bool __hisnan(Number a) { return std::isnan(value(a)); }
   /// 1 for infinity, -1 for minus infinity, else 0.
   friend int __hisinf(Number a) { return std::isinf(value(a)) ? (value(a) > 0 ? 1 : -1) : 0; }

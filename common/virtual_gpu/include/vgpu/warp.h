@@ -46,6 +46,19 @@ T warp_reduce(unsigned int mask, T value, Combine combine) {
 }  // namespace vgpu
 
 void __syncwarp(unsigned int mask = 0xffffffffu);
+/// The lanes of `mask` whose value has the same bits as the caller's.
+template <class T>
+unsigned int __match_any_sync(unsigned int mask, T value) {
+  static_assert(sizeof(T) <= 8 && std::is_arithmetic_v<T>, "values of 4 or 8 bytes are compared");
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  unsigned int present = 0, equal = 0;
+  const std::uint64_t* values = vgpu::warp_exchange(mask, bits, &present);
+  for (unsigned int lane = 0; lane < 32; ++lane) {
+    if ((present >> lane & 1) != 0 && values[lane] == bits) equal |= 1u << lane;
+  }
+  return equal;
+}
 unsigned int __ballot_sync(unsigned int mask, int predicate);
 inline int __any_sync(unsigned int mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 int __all_sync(unsigned int mask, int predicate);

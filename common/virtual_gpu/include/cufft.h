@@ -1,0 +1,1 @@
+#error "cuFFT is not supported on virtual GPUs"

@@ -1,0 +1,1 @@
+#error "cuSOLVER is not supported on virtual GPUs"

@@ -1,0 +1,1 @@
+#error "cuSPARSE is not supported on virtual GPUs"

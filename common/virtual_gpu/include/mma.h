@@ -1,0 +1,1 @@
+#error "wmma is not supported on virtual GPUs: use cuBLAS"

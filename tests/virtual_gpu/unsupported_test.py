@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""What virtual GPUs do not have is refused by name, with the line of the program that asks for it, and nothing else is said.
+
+    unsupported_test.py INCLUDE_FOLDER"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from typing import List
+
+INCLUDES = pathlib.Path(sys.argv.pop(1)).resolve()
+GPP = os.environ.get("CXX", "g++")
+
+
+def errors_of(source: str) -> List[str]:
+    """What g++ says of errors in that source: "x.cpp:3: text", in the order of their lines."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "x.cpp"
+        path.write_text(source, encoding="utf-8")
+        done = subprocess.run([GPP, "-std=c++20", "-isystem", str(INCLUDES), "-c", path.name, "-o", "x.o"], cwd=folder,
+                              capture_output=True, text=True, check=False)
+    return re.findall(r"^(\S+?:\d+):(?:\d+:)? (?:fatal )?error: (.*)$", done.stderr, re.MULTILINE)
+
+
+class UnsupportedTest(unittest.TestCase):
+    def test_each_function_is_refused_at_its_call(self) -> None:
+        header = (INCLUDES / "vgpu" / "unsupported.h").read_text(encoding="utf-8")
+        names = re.findall(r"^VGPU_UNSUPPORTED\((\w+),", header, re.MULTILINE) + ["__activemask"]
+        self.assertGreater(len(names), 25)
+        calls = [f"  {name}({'' if name.startswith('_') else 'p, 1, &p'});" for name in names]
+        found = errors_of("\n".join(["#include <cuda_runtime.h>", "void f(int* p) {", *calls, "}"]))
+        self.assertEqual(len(found), len(names), found)
+        for line, (name, (place, text)) in enumerate(zip(names, found), start=3):
+            self.assertEqual(place, f"x.cpp:{line}")
+            self.assertIn(f"{name} is not supported on virtual GPUs: ", text)
+
+    def test_a_program_that_asks_for_nothing_of_it_compiles(self) -> None:
+        self.assertEqual(errors_of("#include <cuda_runtime.h>\nint f() { return cudaSetDevice(0); }\n"), [])
+
+    def test_each_header_is_refused_by_name(self) -> None:
+        headers = {"cooperative_groups.h": "cooperative groups", "cuda/barrier": "cuda::barrier",
+                   "thrust/device_vector.h": "Thrust", "curand_kernel.h": "cuRAND", "mma.h": "wmma", "cufft.h": "cuFFT"}
+        for header, name in headers.items():
+            with self.subTest(header):
+                found = errors_of(f"#include <{header}>\n")
+                self.assertEqual(len(found), 1, found)
+                self.assertIn(f"{name} is not supported on virtual GPUs".replace("groups is", "groups are"), found[0][1])
+
+
+if __name__ == "__main__":
+    unittest.main()
