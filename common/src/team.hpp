@@ -59,8 +59,7 @@ class Team {
 
   int culprit = -1;                 // the rank that was first to fail
   std::vector<const void*> slots;   // of Rank::exchange()
-  bool peer_access_proved = false;  // by rank 0, before a barrier
-  std::string peer_access_refused;  // why there is none; the same
+  std::string peer_access_refused;  // why there is none: by rank 0, before a barrier
 };
 
 /// The error's own sentence.
