@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -106,20 +107,22 @@ TEST(HandlePoolTest, DropsEachHandleOnceAndNotUnderItsLock) {
 
 TEST(HandlePoolTest, ThreadsNeverHaveTheSameHandle) {
   Pool pool;
-  constexpr int kHandles = 4, kRounds = 2000;
+  constexpr int kHandles = 4, kRounds = 50000;
   std::vector<std::atomic<int>> users(kHandles);
   for (int handle = 0; handle < kHandles; ++handle) give_back(pool, "stream", handle);
   std::atomic<int> shared = 0, taken = 0;
+  constexpr int kThreads = 8;
+  std::latch start(kThreads);
   std::vector<std::thread> threads;
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
+      start.arrive_and_wait();
       for (int round = 0; round < kRounds; ++round) {
         auto handle = pool.take("stream");
         if (!handle) continue;
         std::atomic<int>& mine = users[static_cast<std::size_t>(**handle)];
         if (++mine != 1) ++shared;
         ++taken;
-        std::this_thread::yield();
         --mine;
         pool.give_back("stream", std::move(*handle));
       }
