@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -63,6 +64,7 @@ class FirstPush {
     try {
       rank_.synchronize(stream_);
       rank_.barrier();
+      if (enabled_) CUDA_CHECK(cudaDeviceDisablePeerAccess(*enabled_));  // so that others may ask for it
     } catch (...) {
       // The run is being stopped.
     }
@@ -127,7 +129,7 @@ class FirstPush {
 
   /// From now on this GPU reads and writes all of that one's memory that cudaMalloc gives. One direction
   /// only: the other rank does the same.
-  void enable_access(int peer_device) const {
+  void enable_access(int peer_device) {
     if (peer_device == rank_.device()) return;  // two ranks on one GPU
     int can = 0;
     CUDA_CHECK(cudaDeviceCanAccessPeer(&can, rank_.device(), peer_device));
@@ -140,6 +142,7 @@ class FirstPush {
       cudaGetLastError();  // somebody in this process has asked before
     } else {
       CUDA_CHECK(error);
+      enabled_ = peer_device;
     }
   }
 
@@ -176,6 +179,7 @@ class FirstPush {
   cudaStream_t stream_;
   int elements_;
   int meetings_ = 0;
+  std::optional<int> enabled_;  // the GPU whose memory this one asked for
   Memory<int> outbox_, inbox_;
   Memory<std::uint32_t> words_;
   Addresses theirs_ = {};

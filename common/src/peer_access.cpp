@@ -3,9 +3,13 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "overlap/backend.hpp"
 #include "overlap/check.hpp"
 #include "overlap/error.hpp"
 #include "overlap/stream.hpp"
@@ -23,18 +27,58 @@ std::uint32_t pattern(int from, int to, std::size_t i) {
          static_cast<std::uint32_t>(i & ((1u << 23) - 1));
 }
 
-// Lets `device` reach the memory of `peer`, if the two can. Fine if that was done before.
+// Ordered pairs of GPUs for which something was done in this process. Safe from any thread; the lock is not
+// held over a CUDA call, in which the virtual GPUs may let another rank go on, on the same thread.
+class KnownPairs {
+ public:
+  bool has(int from, int to) {
+    const std::lock_guard lock(mutex_);
+    forget_after_restart();
+    return pairs_.contains({from, to});
+  }
+  void add(int from, int to) {
+    const std::lock_guard lock(mutex_);
+    forget_after_restart();
+    pairs_.emplace(from, to);
+  }
+
+ private:
+  void forget_after_restart() {
+    const std::uint64_t restarts = backend::restarts();
+    if (restarts != restarts_) pairs_.clear();
+    restarts_ = restarts;
+  }
+
+  std::mutex mutex_;
+  std::set<std::pair<int, int>> pairs_;
+  std::uint64_t restarts_ = 0;
+};
+
+KnownPairs& enabled() {
+  static KnownPairs pairs;
+  return pairs;
+}
+KnownPairs& proved() {
+  static KnownPairs pairs;
+  return pairs;
+}
+
+// Lets `device` reach the memory of `peer`, if the two can. CUDA cannot be asked whether it does already, and
+// asking for it twice is an error, which compute-sanitizer reports: hence what was enabled here is
+// remembered.
 bool enable_access(int device, int peer) {
+  if (enabled().has(device, peer)) return true;
   int can = 0;
   CUDA_CHECK(cudaDeviceCanAccessPeer(&can, device, peer));
   if (can == 0) return false;
   const DeviceGuard guard(device);
   const cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
   if (error == cudaErrorPeerAccessAlreadyEnabled) {
-    cudaGetLastError();
+    cudaGetLastError();  // the program has done it itself, or a library such as NCCL
   } else {
     CUDA_CHECK(error);
   }
+  enabled().add(device, peer);
   return true;
 }
 
@@ -73,7 +117,7 @@ PeerCopy prove_copy(int from, int to) {
 void require_peer_access(int gpus) {
   for (int from = 0; from < gpus; ++from) {
     for (int to = 0; to < gpus; ++to) {
-      if (from == to) continue;
+      if (from == to || proved().has(from, to)) continue;
       const PeerCopy copy = prove_copy(from, to);
       const std::string pair = "GPU " + std::to_string(from) + " to GPU " + std::to_string(to);
       if (!copy.direct) throw Skip("no peer access from " + pair);
@@ -81,6 +125,7 @@ void require_peer_access(int gpus) {
         throw WrongResult("the copy from " + pair + " is wrong in " + std::to_string(copy.wrong) + " of " +
                           std::to_string(copy.elements) + " elements");
       }
+      proved().add(from, to);
     }
   }
 }

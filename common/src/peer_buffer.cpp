@@ -12,16 +12,14 @@
 namespace overlap {
 namespace {
 
-/// The first that needs it proves peer access for all ranks. If there is none, all of them throw, so that
-/// they may go on together without it.
+/// Rank 0 proves peer access for all ranks, unless that was done before. If there is none, all of them throw,
+/// so that they may go on together without it. Ranks that share a GPU need none. It is not enabled for them
+/// either: it would make each allocation and each release the business of GPUs that take no part.
 Rank& with_peer_access(Rank& rank) {
   Team& team = rank.team();
-  if (rank.id() == 0 && !team.peer_access_proved && team.peer_access_refused.empty()) {
-    int devices = 0;
-    CUDA_CHECK(cudaGetDeviceCount(&devices));
+  if (rank.id() == 0 && team.peer_access_refused.empty()) {
     try {
-      require_peer_access(std::min(rank.size(), devices));
-      team.peer_access_proved = true;
+      require_peer_access(rank.shares_gpu() ? 1 : rank.size());
     } catch (const Skip& skip) {
       team.peer_access_refused = skip.what();
     }

@@ -1,18 +1,14 @@
 #include "overlap/ranks.hpp"
 
-#include <cublas_v2.h>
 #include <nccl.h>
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <exception>
-#include <optional>
 #include <string>
 
+#include "kept_handles.hpp"
 #include "nccl_config.hpp"
 #include "overlap/check.hpp"
-#include "overlap/check_cublas.hpp"
 #include "overlap/check_nccl.hpp"
 #include "overlap/error.hpp"
 #include "overlap/stream.hpp"
@@ -49,26 +45,18 @@ constexpr int kMaxRanks = 16;
 
 }  // namespace
 
-struct Rank::Handles {
-  std::array<std::optional<Stream>, 2> compute;
-  std::array<std::optional<Stream>, 2> transfer;
-  std::array<ncclComm_t, 2> nccl = {};  // the second one for copy engines
-  std::array<cublasHandle_t, 2> cublas = {};
-};
-
 Rank::Rank(Team& team, int id, int size, int device, bool shares_gpu)
     : team_(team),
       id_(id),
       size_(size),
       device_(device),
       shares_gpu_(shares_gpu),
-      handles_(std::make_unique<Handles>()) {}
+      handles_(std::make_unique<RankHandles>(device)) {}
 
 Rank::~Rank() {
   detail::before_release();
-  for (const cublasHandle_t handle : handles_->cublas) {
-    if (handle != nullptr) cublasDestroy(handle);
-  }
+  if (team_.keep(id_, handles_)) return;
+  handles_->destroy_cublas();
   for (const ncclComm_t communicator : handles_->nccl) {
     if (communicator == nullptr || !team_.remove(communicator)) continue;  // aborted, if the run was stopped
     ncclCommDestroy(communicator);
@@ -76,44 +64,37 @@ Rank::~Rank() {
 }
 
 ncclComm_t Rank::nccl(NcclMode mode) {
-  ncclComm_t& communicator = handles_->nccl[mode == NcclMode::kCopyEngine ? 1 : 0];
+  const bool copy_engines = mode == NcclMode::kCopyEngine;
+  ncclComm_t& communicator = handles_->nccl[copy_engines];
   if (communicator != nullptr) return communicator;
   if (shares_gpu_) throw Skip("NCCL wants a GPU for each rank, and all ranks share one here");
   if (const std::string reason = why_not(mode); !reason.empty()) throw Skip(reason);
   ncclUniqueId id{};
-  if (id_ == 0) NCCL_CHECK(ncclGetUniqueId(&id));
+  if (id_ == 0) {
+    team_.take_communicators(copy_engines);
+    if (team_.communicators[copy_engines][0] == nullptr) NCCL_CHECK(ncclGetUniqueId(&id));
+  }
   id = exchange(id).front();
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  if (mode == NcclMode::kCopyEngine) detail::use_copy_engines(config);
-  team_.waits_for(id_, "the other ranks, in ncclCommInitRankConfig");
-  NCCL_CHECK(ncclCommInitRankConfig(&communicator, size_, id, id_, &config));
-  team_.waits_for(id_, "");
-  team_.add(communicator);
+  ncclComm_t& own = team_.communicators[copy_engines][static_cast<std::size_t>(id_)];
+  if (own == nullptr) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    if (copy_engines) detail::use_copy_engines(config);
+    team_.waits_for(id_, "the other ranks, in ncclCommInitRankConfig");
+    NCCL_CHECK(ncclCommInitRankConfig(&own, size_, id, id_, &config));
+    team_.waits_for(id_, "");
+    team_.add(own);
+  }
+  communicator = own;
   return communicator;
 }
 
-cublasHandle_t Rank::cublas(int i) {
-  cublasHandle_t& handle = handles_->cublas.at(static_cast<std::size_t>(i));
-  if (handle == nullptr) CUBLAS_CHECK(cublasCreate(&handle));
-  return handle;
-}
+cublasContext* Rank::cublas(int i) { return handles_->cublas(i); }
 
-cudaStream_t Rank::stream() {
-  if (!handles_->compute[0]) handles_->compute[0].emplace(device_);
-  return *handles_->compute[0];
-}
+cudaStream_t Rank::stream() { return handles_->compute(0); }
 
-cudaStream_t Rank::second_stream() {
-  if (!handles_->compute[1]) handles_->compute[1].emplace(device_);
-  return *handles_->compute[1];
-}
+cudaStream_t Rank::second_stream() { return handles_->compute(1); }
 
-cudaStream_t Rank::transfer_stream(int i) {
-  const int place = shares_gpu_ && i == 1 ? 0 : i;
-  std::optional<Stream>& stream = handles_->transfer.at(static_cast<std::size_t>(place));
-  if (!stream) stream.emplace(device_, StreamPriority::kHigh);
-  return *stream;
-}
+cudaStream_t Rank::transfer_stream(int i) { return handles_->transfer(shares_gpu_ && i == 1 ? 0 : i); }
 
 void Rank::barrier() {
   team_.waits_for(id_, "the other ranks, at a barrier");
@@ -155,6 +136,7 @@ void run_ranks(int ranks, const std::function<void(Rank&)>& program) {
   const bool share = ranks > gpus;
   const std::unique_ptr<Team> team = Team::make(ranks, share ? 1 : ranks);
   team->slots.resize(static_cast<std::size_t>(ranks));
+  for (auto& communicators : team->communicators) communicators.resize(static_cast<std::size_t>(ranks));
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   team->run([&](int id) {
     try {

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "kept_handles.hpp"
+
 namespace overlap::detail {
 namespace {
 
@@ -20,15 +22,20 @@ StreamPlace::StreamPlace(int device) : device_(device) {
     device_ = -1;  // the call that makes the stream will refuse it
     return;
   }
-  if (++streams[static_cast<std::size_t>(device)] <= kMaxStreams) return;
-  --streams[static_cast<std::size_t>(device)];
-  throw std::runtime_error("the 33rd stream on GPU " + std::to_string(device) +
-                           ": only 32 are sure not to hold each other up (CUDA_DEVICE_MAX_CONNECTIONS)");
+  std::atomic<int>& count = streams[static_cast<std::size_t>(device)];
+  while (++count > kMaxStreams) {
+    --count;
+    if (drop_idle_stream(device)) continue;  // one that was only kept for later
+    throw std::runtime_error("the 33rd stream on GPU " + std::to_string(device) +
+                             ": only 32 are sure not to hold each other up (CUDA_DEVICE_MAX_CONNECTIONS)");
+  }
 }
 
 StreamPlace::~StreamPlace() {
   if (device_ >= 0) --streams[static_cast<std::size_t>(device_)];
 }
+
+int living_streams(int device) { return streams.at(static_cast<std::size_t>(device)); }
 
 std::string memory_asked_for(std::size_t bytes) {
   const std::string asked = std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB are asked for";

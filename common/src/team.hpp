@@ -2,6 +2,7 @@
 // virtual GPUs: src/backend/ holds one Team for each.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -13,6 +14,8 @@
 struct ncclComm;
 
 namespace overlap {
+
+class RankHandles;
 
 /// Words that streams wait for. Stopping a run opens them: each becomes so large that no wait holds.
 struct SignalWords {
@@ -60,10 +63,18 @@ class Team {
   /// False if stopping has aborted it: then it is gone.
   virtual bool remove(ncclComm* /*communicator*/) { return true; }
 
+  /// At a rank's end. True if the team has taken its handles and looks after its communicators: they serve
+  /// later runs if this one ends well. False if the rank is to destroy them.
+  virtual bool keep(int rank, std::unique_ptr<RankHandles>& handles) = 0;
+  /// By rank 0, before a barrier: fills `communicators` with those that a run of as many ranks has left, if
+  /// there are any.
+  virtual void take_communicators(bool /*copy_engines*/) {}
+
+  std::array<std::vector<ncclComm*>, 2> communicators;  // by rank; plain ones, and those for copy engines
+
   int culprit = -1;                 // the rank that was first to fail
   std::vector<const void*> slots;   // of Rank::exchange()
-  bool peer_access_proved = false;  // by rank 0, before a barrier
-  std::string peer_access_refused;  // why there is none; the same
+  std::string peer_access_refused;  // why there is none: by rank 0, before a barrier
 };
 
 /// The error's own sentence.

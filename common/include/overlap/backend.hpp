@@ -55,6 +55,10 @@ void configure(const BackendOptions& options);
 /// the first CUDA call.
 void prepare();
 
+/// How often the GPUs have been taken away and begun anew in this process, and with them all that was set up
+/// on them. Tests do that to virtual GPUs; for real ones 0.
+std::uint64_t restarts();
+
 /// Exit status after a failed call: kExitRace if the virtual GPUs have reported a race or a deadlock, else
 /// kExitFailed.
 int failure_exit_code();

@@ -20,8 +20,9 @@ struct PeerCopy {
 /// element.
 PeerCopy prove_copy(int from, int to);
 
-/// Lets GPUs 0 ... gpus - 1 reach each other's memory and proves every ordered pair by prove_copy(). Throws
-/// Skip with the pair that has no peer access, WrongResult with the pair whose copy arrived wrong.
+/// Lets GPUs 0 ... gpus - 1 reach each other's memory and proves every ordered pair by prove_copy(), once in
+/// a process: a pair that was right is not proved again. Throws Skip with the pair that has no peer access,
+/// WrongResult with the pair whose copy arrived wrong.
 void require_peer_access(int gpus);
 
 }  // namespace overlap

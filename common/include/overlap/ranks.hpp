@@ -26,6 +26,7 @@ struct cublasContext;
 
 namespace overlap {
 
+class RankHandles;
 class Team;
 
 /// Another rank has failed and the run is being stopped. Thrown by what waits; let it pass.
@@ -52,18 +53,20 @@ class Rank {
   int next() const { return (id_ + 1) % size_; }   ///< right neighbour in the ring
   int previous() const { return (id_ + size_ - 1) % size_; }  ///< left neighbour
 
-  /// Non-blocking streams of its GPU, each made when it is first asked for: the one that calls are made on, a
-  /// second one for products that overlap those of the first, and two of high priority for transfers.
+  /// Non-blocking streams of its GPU, each made (or taken from those that an earlier run has left, see
+  /// run_ranks()) when it is first asked for: the one that calls are made on, a second one for products that
+  /// overlap those of the first, and two of high priority for transfers.
   /// Algorithms that run one after the other share them, and ranks that share a GPU have one for transfers,
   /// so that eight ranks fit on one GPU (kMaxStreams).
   cudaStream_t stream();
   cudaStream_t second_stream();             ///< see stream()
   cudaStream_t transfer_stream(int i = 0);  ///< see stream(); i is 0 or 1, else std::out_of_range
-  /// Its communicator of all ranks, made at the first call, which is collective; one for copy engines and one
-  /// for all other modes. Throws Skip if ranks share a GPU, or where the mode cannot be had.
+  /// Its communicator of all ranks, made (or taken) at the first call, which is collective; one for copy
+  /// engines and one for all other modes. Throws Skip if ranks share a GPU, or where the mode cannot be had.
   ncclComm* nccl(NcclMode mode = NcclMode::kPlain);
-  /// Its cuBLAS handles 0 and 1, made at the first call. The stream is the caller's to set. Products that may
-  /// run at the same time on two streams take two handles: one handle's products may share a workspace.
+  /// Its cuBLAS handles 0 and 1, made (or taken) at the first call, with the settings that cublasCreate()
+  /// gives. The stream is the caller's to set. Products that may run at the same time on two streams take two
+  /// handles: one handle's products may share a workspace.
   cublasContext* cublas(int i = 0);
 
   /// Waits for all ranks. Throws RunStopped if one of them has failed.
@@ -94,8 +97,7 @@ class Rank {
   Team& team_;
   int id_, size_, device_;
   bool shares_gpu_;
-  struct Handles;  // made on first use
-  std::unique_ptr<Handles> handles_;
+  std::unique_ptr<RankHandles> handles_;
 };
 
 /// Runs `program` once for each rank, each on a host thread of its own whose current device is the GPU of its
@@ -106,6 +108,12 @@ class Rank {
 /// GPU can do nothing more, that error and who waits for what are printed and the process ends with status 2.
 /// A rank that means to go on after an exception has to catch it before it passes an owner of CUDA objects,
 /// which stops the run; else std::logic_error says so. Throws std::invalid_argument unless 1 <= ranks <= 16.
+///
+/// On real GPUs the ranks' streams, cuBLAS handles and communicators outlive the run: each rank waits for its
+/// GPU at its end (for its streams, if it shares the GPU), and a later run takes streams and cuBLAS handles
+/// by GPU, and communicators if it has as many ranks. What is kept counts among a GPU's kMaxStreams, and
+/// gives way when a new stream would be one too many; communicators give way to ranks that share a GPU. A run
+/// that was stopped keeps nothing. On virtual GPUs each run begins with nothing.
 void run_ranks(int ranks, const std::function<void(Rank&)>& program);
 
 }  // namespace overlap

@@ -121,6 +121,9 @@ class StreamPlace {
   int device_;
 };
 
+// Places of that GPU that are taken.
+int living_streams(int device);
+
 }  // namespace detail
 
 /// How urgent a stream's work is where two streams have work waiting. A hint: virtual GPUs ignore it.

@@ -133,6 +133,8 @@ void configure(const BackendOptions& options) {
 
 void prepare() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
 
+std::uint64_t restarts() { return 0; }
+
 int failure_exit_code() { return kExitFailed; }
 
 std::string error_detail() { return ""; }

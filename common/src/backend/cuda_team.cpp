@@ -14,6 +14,8 @@
 #include <optional>
 #include <thread>
 
+#include "kept_handles.hpp"
+#include "overlap/backend.hpp"
 #include "overlap/check.hpp"
 #include "overlap/error.hpp"
 #include "overlap/stream.hpp"
@@ -23,6 +25,10 @@ namespace overlap {
 namespace {
 
 using namespace std::chrono_literals;
+// Already when the program is loaded: a test program may have called CUDA before its first test that has
+// ranks, and then CUDA has made its queues.
+[[maybe_unused]] const bool prepared = (backend::prepare(), true);
+
 constexpr auto kPatience = 5s;         // for the ranks to come home after a stop
 constexpr auto kLookPatience = 200ms;  // for reading a signal of a GPU that may hang
 
@@ -56,6 +62,15 @@ bool is_sticky(const std::exception_ptr& error) {
   }
 }
 
+/// All of them at the same time, each on a thread of its own, as ranks do it: NCCL may let each wait for the
+/// others.
+void destroy(const std::vector<ncclComm*>& communicators) {
+  std::vector<std::thread> threads;
+  for (ncclComm* communicator : communicators)
+    threads.emplace_back([communicator] { ncclCommDestroy(communicator); });
+  for (std::thread& thread : threads) thread.join();
+}
+
 class CudaTeam;
 thread_local CudaTeam* team_of_thread = nullptr;
 thread_local int rank_of_thread = -1;
@@ -77,16 +92,30 @@ class CudaTeam final : public Team {
         stop_word_(1),
         seen_(static_cast<std::size_t>(devices) + 1),
         doing_(static_cast<std::size_t>(size)),
+        ended_(static_cast<std::size_t>(size)),
         sets_(static_cast<std::size_t>(size)) {
     for (auto& doing : doing_) doing = "";
     *stop_word_.data() = 0;
+    // Communicators have streams inside, which nobody counts, and ranks that share a GPU may need all but a
+    // few of its queues.
+    if (shares_gpu()) {
+      for (const auto& set : kept_handles().communicators.take_all()) destroy(set);
+    }
     // Made before all streams of the ranks: once all hardware queues hold waits, a write on a stream made
-    // later would never run.
-    for (int device = 0; device < devices; ++device) rescue_.emplace_back(device);
+    // later would never run. Kept ones are older than all streams that are kept.
+    for (int device = 0; device < devices; ++device) {
+      std::optional<Stream> kept = kept_handles().rescue.take(device);
+      rescue_.push_back(kept ? std::move(*kept) : Stream(device));
+    }
     const std::lock_guard lock(active().mutex);
     active().team = this;
   }
   ~CudaTeam() override {
+    if (stopping_) {
+      drop_idle_handles();  // the rescue streams of the next run must not be younger than other streams
+    } else {
+      for (Stream& stream : rescue_) kept_handles().rescue.give_back(stream.device(), std::move(stream));
+    }
     const std::lock_guard lock(active().mutex);
     active().team = nullptr;
   }
@@ -111,6 +140,7 @@ class CudaTeam final : public Team {
     }
     for (std::thread& rank : ranks) rank.join();
     if (opener_.joinable()) opener_.join();
+    if (!stopping_) keep_for_later();
     if (reason_.empty()) return;
     std::fputs(waits_.c_str(), stderr);
     throw std::runtime_error(reason_);
@@ -189,7 +219,51 @@ class CudaTeam final : public Team {
     return std::erase(communicators_, communicator) > 0;
   }
 
+  bool keep(int rank, std::unique_ptr<RankHandles>& handles) override {
+    if (!stopping_) {
+      waits_for(rank, "its GPU, at its end");
+      // Ranks that share a GPU wait for no streams but their own: others may wait for what is yet to be
+      // enqueued.
+      const bool idle = shares_gpu() ? handles->wait()
+                                     : cudaSetDevice(handles->device()) == cudaSuccess &&
+                                           cudaDeviceSynchronize() == cudaSuccess;
+      if (!idle) all_idle_ = false;
+      waits_for(rank, "");
+    }
+    if (stopping_) {
+      stop_if_unwinding(rank);  // nothing may be destroyed before everything has been opened
+      return false;
+    }
+    ended_[static_cast<std::size_t>(rank)] = std::move(handles);
+    return true;
+  }
+
+  void take_communicators(bool copy_engines) override {
+    const std::lock_guard lock(registry_);
+    if (stopping_) return;  // everything may have been aborted already, and nobody would abort these
+    auto kept = kept_handles().communicators.take({size_, copy_engines});
+    if (!kept) return;
+    communicators_.insert(communicators_.end(), kept->begin(), kept->end());
+    communicators[copy_engines] = std::move(*kept);
+  }
+
  private:
+  bool shares_gpu() const { return size_ > devices_; }
+
+  /// The run was not stopped: what its ranks had serves the next one, unless a GPU has failed unnoticed.
+  void keep_for_later() {
+    if (!all_idle_) {
+      destroy(communicators_);
+      return;
+    }
+    for (auto handles = ended_.rbegin(); handles != ended_.rend(); ++handles) (*handles)->give_back();
+    for (const bool copy_engines : {false, true}) {
+      auto& set = communicators[copy_engines];
+      if (set.front() != nullptr)
+        kept_handles().communicators.give_back({size_, copy_engines}, std::move(set));
+    }
+  }
+
   /// The word's value, read by a stream that waits for nothing; none if the GPU does not answer. The stream
   /// is one of the word's own GPU: enqueued on another one, the copy would take its turn behind all pulls
   /// from this GPU (see PeerBuffer), one of which may be what hangs.
@@ -307,6 +381,8 @@ class CudaTeam final : public Team {
   std::string reason_, reason_of_culprit_;
   std::thread opener_;
   std::vector<std::atomic<const char*>> doing_;
+  std::vector<std::unique_ptr<RankHandles>> ended_;  // of the ranks that have ended before any stop
+  std::atomic<bool> all_idle_ = true;                // nothing of theirs works any more
 
   std::mutex registry_;
   std::vector<SignalWords> words_;

@@ -54,6 +54,8 @@ void configure(const BackendOptions& options) {
 
 void prepare() {}
 
+std::uint64_t restarts() { return vgpu::resets(); }
+
 int failure_exit_code() { return vgpu::failure_reported() ? kExitRace : kExitFailed; }
 
 std::string error_detail() { return vgpu::last_error_detail(); }

@@ -1,6 +1,7 @@
 // Ranks on virtual GPUs: fibers of one thread.
 #include <vgpu/control.hpp>
 
+#include "kept_handles.hpp"
 #include "overlap/stream.hpp"
 #include "team.hpp"
 
@@ -28,6 +29,9 @@ class VirtualTeam final : public Team {
   }
   bool stopping() const override { return __atomic_load_n(&stop_word_, __ATOMIC_ACQUIRE) != 0; }
   unsigned* stop_word() override { return &stop_word_; }
+  /// Nothing is kept: tests take the virtual GPUs away between runs (vgpu::reset()), and with them what was
+  /// made on them. Nor may the order of events in a run, or its modelled times, depend on the runs before it.
+  bool keep(int, std::unique_ptr<RankHandles>&) override { return false; }
 
  private:
   int size_;

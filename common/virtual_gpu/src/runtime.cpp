@@ -25,6 +25,7 @@ std::unique_ptr<Runtime>& instance() {
   static std::unique_ptr<Runtime> runtime;
   return runtime;
 }
+std::uint64_t resets_so_far = 0;
 void require_not_started(const char* what) {
   if (instance()) throw std::logic_error(std::string(what) + " must be chosen before the first CUDA call");
 }
@@ -284,6 +285,7 @@ Traffic traffic(int from, int to) {
 }
 
 void reset() {
+  ++resets_so_far;
   if (!instance()) {
     settings() = {};
     return;
@@ -292,5 +294,7 @@ void reset() {
   instance().reset();
   settings() = {};
 }
+
+std::uint64_t resets() { return resets_so_far; }
 
 }  // namespace vgpu

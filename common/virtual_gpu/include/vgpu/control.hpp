@@ -102,4 +102,7 @@ std::string last_error_detail();
 /// every handle and pointer dies.
 void reset();
 
+/// How often reset() has been called: who remembers something of the GPUs must forget it when this grows.
+std::uint64_t resets();
+
 }  // namespace vgpu
