@@ -1,7 +1,11 @@
 // Chapter 05: how many waves a product takes as P sub-products, on one stream and on two.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "overlap/matrix.hpp"
 #include "overlap/waves.hpp"
@@ -13,20 +17,44 @@ namespace overlap {
 struct SplitWaves {
   std::int64_t whole;        ///< N + 1, if the last wave is partial
   std::int64_t one_stream;   ///< up to N + P
-  std::int64_t two_streams;  ///< at least: as if all tiles of all sub-products were one product's
+  std::int64_t two_streams;  ///< as few as all tiles together need, if any two sub-products fill the GPU
 };
+
+/// Waves of products with so many tiles each, in turns on two streams: in each wave at most one product of
+/// each stream runs, and the earlier one has its tiles placed first.
+inline std::int64_t waves_on_two_streams(const std::vector<std::int64_t>& tiles,
+                                         std::int64_t multiprocessors) {
+  std::array<std::size_t, 2> next = {0, 1};  // of each stream
+  std::vector<std::int64_t> left = tiles;
+  std::int64_t waves = 0;
+  for (;;) {
+    for (std::size_t& product : next) {
+      while (product < left.size() && left[product] == 0) product += 2;
+    }
+    std::sort(next.begin(), next.end());
+    if (next.front() >= left.size()) return waves;
+    std::int64_t free = multiprocessors;
+    for (const std::size_t product : next) {
+      if (product >= left.size()) break;
+      const std::int64_t placed = std::min(free, left[product]);
+      left[product] -= placed;
+      free -= placed;
+    }
+    ++waves;
+  }
+}
 
 /// For C[m, n_r] = A B, cut into the ranks' balanced shares of m.
 inline SplitWaves split_waves(MatmulShape product, int ranks, Tile tile, std::int64_t multiprocessors) {
   SplitWaves split{waves(product, tile, multiprocessors).waves, 0, 0};
-  std::int64_t tiles = 0;
+  std::vector<std::int64_t> tiles;
   for (int rank = 0; rank < ranks; ++rank) {
     const MatmulShape part{balanced_share(product.m, ranks, rank).size(), product.n, product.k};
     const Waves own = waves(part, tile, multiprocessors);
     split.one_stream += own.waves;
-    tiles += own.tiles;
+    tiles.push_back(own.tiles);
   }
-  split.two_streams = (tiles + multiprocessors - 1) / multiprocessors;
+  split.two_streams = waves_on_two_streams(tiles, multiprocessors);
   return split;
 }
 

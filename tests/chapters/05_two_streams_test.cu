@@ -85,16 +85,24 @@ TEST(PullTwoStreamsCost, CountsUnevenAndEmptyShares) {
 
 TEST(SplitWaves, CountsPartialWaves) {
   // The article's example with its 8 shards: 4096 x 4096 in 256 x 256 tiles are 256 tiles, 2 waves on 132
-  // multiprocessors. Eight sub-products of 32 tiles are 8 partial waves on one stream, 2 waves on two.
+  // multiprocessors. Eight sub-products of 32 tiles are 8 partial waves on one stream. On two streams two of
+  // them run at a time, 64 tiles: a stream's next one waits for its last.
   const SplitWaves split = split_waves({4096, 4096, 1}, 8, {256, 256}, 132);
   EXPECT_EQ(split.whole, 2);
   EXPECT_EQ(split.one_stream, 8);
-  EXPECT_EQ(split.two_streams, 2);
+  EXPECT_EQ(split.two_streams, 4);
   // Shares that do not fill their last row of tiles cost tiles, which no stream gives back.
   const SplitWaves uneven = split_waves({4 * 65, 128, 1}, 4, {64, 128}, 2);
   EXPECT_EQ(uneven.whole, 3);
   EXPECT_EQ(uneven.one_stream, 4);
   EXPECT_EQ(uneven.two_streams, 4);
+  // 4 products of 10 tiles on 8 multiprocessors: any two have enough for all.
+  const SplitWaves filled = split_waves({4 * 64, 1280, 1}, 4, {64, 128}, 8);
+  EXPECT_EQ(filled.one_stream, 8);
+  EXPECT_EQ(filled.two_streams, 5);
+  // Tiles are counted along rows and along columns.
+  EXPECT_EQ(split_waves({256, 64, 1}, 1, {64, 128}, 1).whole, 4);
+  EXPECT_EQ(split_waves({64, 256, 1}, 1, {64, 128}, 1).whole, 2);
 }
 
 }  // namespace

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "04_copy_engine/copy_engine_ring.cuh"
+#include "04_copy_engine/split_only.cuh"
 #include "05_two_streams/pull_two_streams.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
+#include "05_two_streams/split_waves.hpp"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
 #include "overlap/gate.hpp"
@@ -186,6 +188,61 @@ TEST_F(OnVirtualGpus, OpeningsAreAsGoodAsTheirNames) {
   EXPECT_LE(beside, ms(Opening::kCopyFirst));
   EXPECT_LT(before, ms(Opening::kBarrierAfter));
   EXPECT_LE(ms(Opening::kBarrierAfter), ms(Opening::kAfter));
+}
+
+/// Modelled time of what `enqueue` puts into the rank's stream, from a gate: the host's time does not count.
+template <typename Enqueue>
+double gated_ms(Rank& rank, const Enqueue& enqueue) {
+  Gate gate(rank);
+  const Event start(rank.device()), stop(rank.device());
+  gate.close(rank.stream());
+  CUDA_CHECK(cudaEventRecord(start, rank.stream()));
+  enqueue(rank.stream());
+  CUDA_CHECK(cudaEventRecord(stop, rank.stream()));
+  gate.open();
+  rank.synchronize(rank.stream());
+  float ms = 0;
+  CUDA_CHECK(cudaEventElapsedTime(&ms, start, stop));
+  return ms;
+}
+
+// What the sweep prints, against what its products take, in units of a product of one tile.
+TEST_F(OnVirtualGpus, PredictedWavesAreThoseOfTheModel) {
+  constexpr std::int64_t kDepth = 1024;  // a wave takes fifty times as long as a launch
+  struct Columns {
+    std::int64_t m, n_of_rank;
+  };
+  // Tiles have two rows for a column: 65 rows fill half of one, 129 take two, and 576 columns are 9 tiles.
+  for (const auto [m, n_of_rank] :
+       {Columns{65, 512}, Columns{512, 640}, Columns{576, 512}, Columns{520, 576}, Columns{129, 1024},
+        Columns{1032, 64}, Columns{40, 130}, Columns{9, 64}}) {
+    for (const int ranks : {1, 2, 3, 4}) {
+      SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(n_of_rank) + " in " + std::to_string(ranks));
+      vgpu::reset();
+      run_ranks(ranks, [m = m, n_of_rank = n_of_rank](Rank& rank) {
+        const MatmulShape whole{m, n_of_rank * rank.size(), kDepth};
+        Problem problem(rank, whole, 1);
+        int multiprocessors = 0;
+        CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, rank.device()));
+        const SplitWaves predicted =
+            split_waves(problem.product(), rank.size(), backend::product_tile(), multiprocessors);
+        const double wave = gated_ms(rank, [&](cudaStream_t stream) {
+          matmul_row_major(rank.cublas(), stream, {1, 1, kDepth}, problem.whole_a(), problem.b(),
+                           problem.c());
+        });
+        const double one = gated_ms(rank, [&](cudaStream_t stream) { problem.gemm_only(stream); });
+        EXPECT_NEAR(one / wave, static_cast<double>(predicted.whole), 0.15);
+        for (const int streams : {1, 2}) {
+          SplitOnly<__half> split(rank, whole, streams);
+          const double parts = gated_ms(rank, [&](cudaStream_t stream) {
+            split.run(problem.whole_a(), problem.b(), problem.c(), stream);
+          });
+          const std::int64_t waves = streams == 1 ? predicted.one_stream : predicted.two_streams;
+          EXPECT_NEAR(parts / wave, static_cast<double>(waves), 0.15) << streams << " streams";
+        }
+      });
+    }
+  }
 }
 
 }  // namespace

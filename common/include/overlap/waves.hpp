@@ -45,8 +45,9 @@ inline Waves waves(MatmulShape shape, Tile tile, std::int64_t multiprocessors) {
 }
 
 namespace backend {
-/// The tile of this GPU's 16-bit products: on virtual GPUs the machine's; on real ones, where cuBLAS chooses,
-/// the 128 x 256 that it takes for large products on Hopper.
+/// The tile of this GPU's 16-bit products of row-major matrices: on virtual GPUs the machine's. On real ones
+/// cuBLAS chooses by shape, also which side is the longer one; this is what the model of an H100 has, 256
+/// rows and 128 columns.
 Tile product_tile();
 }  // namespace backend
 

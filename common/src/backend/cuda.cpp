@@ -160,7 +160,8 @@ Stamp hardware() {
   return stamp;
 }
 
-Tile product_tile() { return {128, 256}; }
+// 128 x 256 as cuBLAS counts, which is asked for the transpose of C (gemm.hpp).
+Tile product_tile() { return {.rows = 256, .columns = 128}; }
 
 double peak_tflops(ElementType type) {
   // NVIDIA's data sheets, without sparsity; the multiprocessors tell the SXM cards from others of the chip.

@@ -84,8 +84,9 @@ double peak_tflops(ElementType type) {
 }
 
 Tile product_tile() {
+  // cuBLAS is asked for the transpose of C (gemm.hpp): the rows of its tiles are columns of C.
   const vgpu::ProductTile tile = vgpu::product_tile();
-  return {tile.rows, tile.columns};
+  return {.rows = tile.columns, .columns = tile.rows};
 }
 
 std::string product_method() {

@@ -27,6 +27,30 @@ bool alive(Runtime& runtime, const Region& region, const Operation& operation) {
   return false;
 }
 
+/// Without peer access CUDA copies between two GPUs through a buffer on the host.
+bool direct(Runtime& runtime, int from, int to) {
+  return runtime.device(from).peers.contains(to) || runtime.device(to).peers.contains(from);
+}
+
+/// What completes with `token`; nullptr: nobody holds it any more.
+const Operation* holder(Runtime& runtime, const Token& token) {
+  for (const auto& device : runtime.devices) {
+    for (const auto& stream : device->streams) {
+      for (const auto& operation : stream->queue()) {
+        if (operation->completes(token)) return operation.get();
+      }
+    }
+  }
+  return nullptr;
+}
+
+/// The first pull of the queue in which `turn` is: the one that holds up all others.
+const Operation* first_in_queue(Runtime& runtime, const Token& turn) {
+  const Operation* first = holder(runtime, turn);
+  while (first != nullptr && first->turn && !first->turn->complete) first = holder(runtime, first->turn);
+  return first;
+}
+
 }  // namespace
 
 CopyOperation::CopyOperation(Runtime& runtime, Region destination, Region source, std::size_t width,
@@ -55,7 +79,7 @@ void CopyOperation::begin(double now) {
     const double duration = 2 * bytes / machine.memory_rate;  // read and written
     end_ = runtime_.device(to).local.book(now, duration);
     spans = {{to, "copies within", end_ - duration, end_}};
-  } else if (runtime_.device(from).peers.contains(to) || runtime_.device(to).peers.contains(from)) {
+  } else if (direct(runtime_, from, to)) {
     // The engine is taken from the beginning, the link while bytes move: out of one GPU, into the other.
     CopyEngines& engines = runtime_.device(from).between_gpus;
     Port &out = runtime_.device(from).egress, &in = runtime_.device(to).ingress;
@@ -67,7 +91,6 @@ void CopyOperation::begin(double now) {
     in.occupy_until(end_);
     spans = {{from, "copies to GPUs", begin, end_}};
   } else {
-    // Without peer access CUDA copies through a buffer on the host.
     const double on_host = runtime_.device(from).to_host.book(now, by_host);
     end_ = runtime_.device(to).from_host.book(on_host, by_host);
     spans = {{from, "copies out", on_host - by_host, on_host}, {to, "copies in", end_ - by_host, end_}};
@@ -93,6 +116,27 @@ void CopyOperation::step(const Step&) {
 std::string CopyOperation::describe() const {
   return "copy of " + std::to_string(width_ * height_) + " bytes from " + place_name(source_) + " to " +
          place_name(destination_);
+}
+
+// Seen with CUDA 13.0 on four H200: a copy out of a GPU whose stream belongs to another GPU is queued on the
+// GPU that has the bytes, when it is enqueued. Pushes are not.
+int CopyOperation::pulls_from(int device) const {
+  const int to = destination_.device, from = source_.device;
+  if (from == kHost || to == kHost || from == to || from == device) return kHost;
+  return direct(runtime_, from, to) ? from : kHost;
+}
+
+std::string CopyOperation::progress() const {
+  const bool others_are_complete =
+      std::all_of(waits_for.begin(), waits_for.end(), [](const Token& token) { return token->complete; });
+  if (begun || !turn || turn->complete || !others_are_complete) return Operation::progress();
+  std::string text = "waiting for its turn in " + place_name(source_) + "'s queue of pulls";
+  const Operation* first = first_in_queue(runtime_, turn);
+  if (first == nullptr) return text;
+  text += ", behind " + first->describe() + " in " + first->origin();
+  const Operation* head = first->stream->head();
+  return text + (head == first ? ", itself " + first->progress()
+                               : ", which there stands behind " + head->describe());
 }
 
 Work CopyOperation::work() const {

@@ -23,6 +23,8 @@ class CopyOperation final : public Operation {
   void offer(std::vector<Step>& steps) override { steps.push_back({end_, this, 0}); }
   void step(const Step& step) override;
   std::string describe() const override;
+  std::string progress() const override;
+  int pulls_from(int device) const override;
   std::unique_ptr<Operation> again() const override {
     return std::make_unique<CopyOperation>(runtime_, destination_, source_, width_, height_, staged_);
   }

@@ -23,8 +23,20 @@ GraphLaunch::GraphLaunch(Runtime& runtime, std::shared_ptr<GraphExec> exec)
   for (const GraphNode& node : graph_->nodes) {
     for (const unsigned earlier : node.after) awaited_.try_emplace(earlier, std::make_shared<Completion>());
   }
+  take_turns();
   if (exec_->last_launch) waits_for.push_back(exec_->last_launch);
   exec_->last_launch = done;
+}
+
+void GraphLaunch::take_turns() {
+  if (runtime_.stopping()) return;  // it will not run
+  for (unsigned number = 0; number < graph_->nodes.size(); ++number) {
+    const GraphNode& node = graph_->nodes[number];
+    const int source = node.work->pulls_from(graph_->branches[node.branch].device);
+    if (source == kHost) continue;
+    const auto own = awaited_.try_emplace(number, std::make_shared<Completion>()).first;
+    turns_[number] = runtime_.queue_pull(source, own->second);
+  }
 }
 
 void GraphLaunch::begin(double now) {
@@ -50,6 +62,7 @@ void GraphLaunch::enqueue_next(unsigned branch) {
   if (next_[branch] == 0) work->waits_for.push_back(started_);
   for (const unsigned earlier : node.after) work->waits_for.push_back(awaited_.at(earlier));
   if (const auto awaited = awaited_.find(number); awaited != awaited_.end()) work->done = awaited->second;
+  if (const auto turn = turns_.find(number); turn != turns_.end()) work->turn = turn->second;
   ++next_[branch];
   runtime_.enqueue_node(*exec_->streams[branch], std::move(work));
 }
@@ -77,6 +90,15 @@ std::string GraphLaunch::describe() const {
 std::string GraphLaunch::progress() const {
   if (!begun) return Operation::progress();
   return std::to_string(finished_) + " of " + std::to_string(graph_->nodes.size()) + " nodes done";
+}
+
+bool GraphLaunch::completes(const Token& token) const {
+  if (Operation::completes(token)) return true;
+  return std::any_of(awaited_.begin(), awaited_.end(), [&](const auto& awaited) {
+    const GraphNode& node = graph_->nodes[awaited.first];
+    const bool enqueued = node.place < next_[node.branch];  // then it tells so itself
+    return !enqueued && awaited.second == token;
+  });
 }
 
 bool GraphLaunch::touches(const void* memory, std::size_t bytes) const {

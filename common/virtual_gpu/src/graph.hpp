@@ -53,6 +53,7 @@ class GraphLaunch final : public Operation {
   std::string progress() const override;
   bool only_waits() const override { return true; }  // in a timeline its nodes show
   bool touches(const void* memory, std::size_t bytes) const override;
+  bool completes(const Token& token) const override;
 
   /// The node of that branch that was running has completed at modelled time `end`, ns.
   void node_finished(unsigned branch, double end);
@@ -60,13 +61,16 @@ class GraphLaunch final : public Operation {
   const Stream& lane(unsigned branch) const;
 
  private:
+  /// Puts the nodes that are pulls into the GPUs' queues.
+  void take_turns();
   void enqueue_next(unsigned branch);
 
   Runtime& runtime_;
   std::shared_ptr<GraphExec> exec_;     // may be destroyed for the program meanwhile
   std::shared_ptr<const Graph> graph_;  // the executable may be updated meanwhile
   std::vector<std::size_t> next_;       // of each branch, the next node's place
-  std::map<unsigned, Token> awaited_;   // completions of nodes that other branches wait for
+  std::map<unsigned, Token> awaited_;   // completions of nodes that others wait for, beside their branch
+  std::map<unsigned, Token> turns_;     // of nodes that are pulls: taken at the launch
   Token started_ = std::make_shared<Completion>();
   std::size_t finished_ = 0;
   double end_ = 0;

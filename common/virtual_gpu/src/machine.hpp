@@ -28,7 +28,7 @@ struct Machine {
   double graph_launch_ns, graph_node_ns;
   // A library's matrix product: the part of C that one multiprocessor computes at a time, and what a whole
   // GPU computes, in floating point operations per nanosecond (= GFLOP/s).
-  int product_tile_rows, product_tile_columns;
+  int product_tile_rows, product_tile_columns;  // of a column-major C
   double product_rate_f16, product_rate_f32;
 
   double host_call_ns, host_copy_latency_ns, host_copy_rate;

@@ -8,6 +8,7 @@
 
 #include "happens_before.hpp"
 #include "timeline.hpp"
+#include "vgpu/control.hpp"
 #include "vgpu/timeline.hpp"
 
 namespace vgpu {
@@ -36,8 +37,8 @@ struct Step {
 };
 inline constexpr std::int64_t kBegin = -1;
 
-/// One entry of a stream. It begins once it is at the head of its stream and all tokens it waits for are
-/// complete; then it offers steps until it calls finish().
+/// One entry of a stream. It begins once it is at the head of its stream, all tokens it waits for are
+/// complete and it is its turn; then it offers steps until it calls finish().
 class Operation {
  public:
   virtual ~Operation() = default;
@@ -55,6 +56,10 @@ class Operation {
   }
   /// "gpu1/stream2" and, in the race build, the line of the program that enqueued it.
   std::string origin() const;
+  /// True if that token tells that the operation, or a part of it, is complete.
+  virtual bool completes(const Token& token) const { return done == token; }
+  /// In a stream of GPU `device`: the GPU in whose queue of pulls it takes its turn; kHost: in none.
+  virtual int pulls_from(int /*device*/) const { return kHost; }
   /// True if the operation reads or writes part of that memory. Kernels cannot tell.
   virtual bool touches(const void* /*memory*/, std::size_t /*bytes*/) const { return false; }
 
@@ -78,6 +83,9 @@ class Operation {
   std::vector<std::string> labels;  // of the host thread that enqueued it
   hb::CallSite site;                // who enqueued it
   std::vector<Token> waits_for;
+  // Completion of the one before it in a GPU's queue of pulls; null: there is none. It begins after that,
+  // too, but such an order is the hardware's, not CUDA's promise: the race detector does not learn of it.
+  Token turn;
   Token done = std::make_shared<Completion>();
   GraphLaunch* graph = nullptr;  // what it is a node of
   unsigned branch = 0;           // of the graph; its stream is that branch's

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "fault_handler.hpp"
 #include "vgpu/control.hpp"
@@ -103,8 +104,14 @@ Token Runtime::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
     done->time = host().now;
     return done;
   }
+  if (const int source = operation->pulls_from(stream.device()); source != kHost)
+    operation->turn = queue_pull(source, done);
   stream.push(std::move(operation));
   return done;
+}
+
+Token Runtime::queue_pull(int source, const Token& done) {
+  return std::exchange(device(source).last_pull, done);
 }
 
 void Runtime::enqueue_node(Stream& stream, std::unique_ptr<Operation> node) {

@@ -50,7 +50,9 @@ bool Stream::can_begin(double& time) const {
     if (!token->complete) return false;
     time = std::max(time, token->time);
   }
-  return true;
+  if (operation.turn == nullptr) return true;
+  time = std::max(time, operation.turn->time);
+  return operation.turn->complete;
 }
 
 std::string Stream::name() const { return is_default() ? contexts.name() + " (default)" : contexts.name(); }

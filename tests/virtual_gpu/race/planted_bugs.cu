@@ -69,6 +69,20 @@ void consumer_wait(bool fixed) {
   cudaStreamSynchronize(transfer);
 }
 
+// ---- pulls_in_turn: the second copy out of GPU 1 begins after the first one, but nothing promises it -----
+void pulls_in_turn(bool fixed) {
+  const DeviceBuffer<int> from(1, kCount), to(0, kCount);
+  const Stream first(0), second(0);
+  const Event arrived(0);
+  cudaDeviceEnablePeerAccess(1, 0);
+  cudaMemcpyAsync(to.data(), from.data(), kBytes, cudaMemcpyDefault, first);  // @pulls_in_turn
+  cudaEventRecord(arrived, first);
+  if (fixed) cudaStreamWaitEvent(second, arrived);
+  cudaMemcpyAsync(to.data(), from.data(), kBytes, cudaMemcpyDefault, second);  // @pulls_in_turn
+  cudaStreamSynchronize(first);
+  cudaStreamSynchronize(second);
+}
+
 // ---- two_streams: two kernels on two streams of one GPU -------------------------------------------------
 void two_streams(bool fixed) {
   DeviceBuffer<int> data(0, kCount), sum(0, kCount);
@@ -349,6 +363,7 @@ void graph_source(bool fixed) {
 const planted::Cases kCases = {
     {"ring_wait", ring_wait},
     {"consumer_wait", consumer_wait},
+    {"pulls_in_turn", pulls_in_turn},
     {"two_streams", two_streams},
     {"syncthreads", syncthreads},
     {"second_syncthreads", second_syncthreads},

@@ -81,7 +81,7 @@ Traffic traffic(int from, int to);
 double product_tflops(bool sixteen_bit);
 
 /// Rows and columns of C that one multiprocessor computes at a time in the modelled machine's matrix
-/// products.
+/// products, as cuBLAS counts them: of a row-major C they are columns and rows.
 struct ProductTile {
   int rows, columns;
 };
