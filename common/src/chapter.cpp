@@ -121,7 +121,6 @@ int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
   const int ended = run_and_report(
       chapter.name,
       [&] {
-        backend::prepare();
         options->use_gpus(usable_gpus(*options, chapter), chapter.defaults());
         if (!options->timeline.empty()) backend::record_timeline();
         program(*options);

@@ -1,5 +1,6 @@
 #include "overlap/stream.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <limits>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "kept_handles.hpp"
+#include "overlap/backend.hpp"
 
 namespace overlap::detail {
 namespace {
@@ -23,11 +25,13 @@ StreamPlace::StreamPlace(int device) : device_(device) {
     return;
   }
   std::atomic<int>& count = streams[static_cast<std::size_t>(device)];
-  while (++count > kMaxStreams) {
+  const int queues = std::min(backend::hardware_queues(), kMaxStreams);
+  while (++count > queues) {
     --count;
     if (drop_idle_stream(device)) continue;  // one that was only kept for later
-    throw std::runtime_error("the 33rd stream on GPU " + std::to_string(device) +
-                             ": only 32 are sure not to hold each other up (CUDA_DEVICE_MAX_CONNECTIONS)");
+    throw std::runtime_error("one stream too many on GPU " + std::to_string(device) + ": only " +
+                             std::to_string(queues) +
+                             " are sure not to hold each other up (CUDA_DEVICE_MAX_CONNECTIONS)");
   }
 }
 

@@ -241,7 +241,6 @@ int main(int argc, char** argv) {
   return overlap::run_and_report(
       "link_speed",
       [&] {
-        overlap::backend::prepare();
         const std::string reason = overlap::backend::unavailable();
         if (!reason.empty()) throw overlap::Skip(reason);
         const int gpus = argc > 1 ? std::atoi(argv[1]) : 0;

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "dense_run.hpp"
-#include "overlap/backend.hpp"
 
 namespace overlap {
 namespace {
@@ -15,10 +14,7 @@ void expect_right_in(int ranks, const std::vector<MatmulShape>& shapes, std::uin
   expect_all_right<GatherThenMultiply<T>, GatherProblem<T>>(ranks, shapes, seed, calls, mode);
 }
 
-class Ranks : public testing::TestWithParam<int> {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-};
+class Ranks : public testing::TestWithParam<int> {};
 
 INSTANTIATE_TEST_SUITE_P(Chapter02, Ranks, testing::Values(1, 2, 3, 4, 8));
 

@@ -7,15 +7,11 @@
 #include <vector>
 
 #include "dense_run.hpp"
-#include "overlap/backend.hpp"
 
 namespace overlap {
 namespace {
 
-class OnRanks : public testing::TestWithParam<int> {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-};
+class OnRanks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(RingAllGather, OnRanks, testing::Values(1, 2, 3, 4, 8));
 
 template <Floating T>
@@ -49,7 +45,6 @@ TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
 }
 
 TEST(RingAllGather, NeedsAGpuForEachRank) {
-  backend::prepare();
   int gpus = 0;
   CUDA_CHECK(cudaGetDeviceCount(&gpus));
   if (gpus >= 16) GTEST_SKIP() << "there are GPUs enough";

@@ -10,16 +10,12 @@
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "06_reduce_scatter/rotating_accumulators.cuh"
 #include "dense_run.hpp"
-#include "overlap/backend.hpp"
 #include "overlap/data.hpp"
 
 namespace overlap {
 namespace {
 
-class OnRanks : public testing::TestWithParam<int> {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-};
+class OnRanks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(ReduceScatter, OnRanks, testing::Values(1, 2, 3, 4, 8));
 
 TEST_P(OnRanks, NcclIsRight) {

@@ -13,7 +13,6 @@
 #include "08_sparse_baselines/dense_all_reduce.cuh"
 #include "08_sparse_baselines/host_all_reduce.cuh"
 #include "08_sparse_baselines/transport.cuh"
-#include "overlap/backend.hpp"
 #include "sparse_run.hpp"
 #include "sparse_values.hpp"
 
@@ -260,7 +259,6 @@ TEST_P(OnRanks, RanksThatDisagreeAreRefused) {
 }
 
 TEST(SparseBaselines, TheDenseWayNeedsAGpuForEachRankAndTheHostDoesNot) {
-  backend::prepare();
   int gpus = 0;
   CUDA_CHECK(cudaGetDeviceCount(&gpus));
   if (gpus >= 16) GTEST_SKIP() << "there are GPUs enough";
@@ -274,7 +272,6 @@ TEST(SparseBaselines, TheDenseWayNeedsAGpuForEachRankAndTheHostDoesNot) {
 }
 
 TEST(SparseBaselines, TheDenseWayCountsRowsIn32Bits) {
-  backend::prepare();
   const SparseShape shape{std::int64_t{1} << 31, 0, 1};
   EXPECT_THROW(run_ranks(1, [&](Rank& rank) { DenseAllReduce<std::int64_t, __half>(rank, shape); }),
                std::runtime_error);
@@ -303,24 +300,20 @@ void expect_coalesced(const std::vector<SparseCase>& cases, SparseValues kind) {
 }
 
 TEST(Coalesce, IsRightOnAllDistributions) {
-  backend::prepare();
   expect_coalesced<std::int32_t, float>(distribution_cases(1, 1), SparseValues::kExact);
   expect_coalesced<std::int64_t, __half>(distribution_cases(1, 1), SparseValues::kReal);
 }
 
 TEST(Coalesce, IsRightOnRandomGradients) {
-  backend::prepare();
   expect_coalesced<std::int64_t, float>(random_cases(1, 1, 60, 300), SparseValues::kExact);
 }
 
 TEST(Coalesce, AddsInTheOrderOfTheEntries) {
-  backend::prepare();
   const auto found = sum_of<HostAllReduce>(1, 1, {{{1, 2, 1, 1, 1}, {1e8F, 5, 1, -1e8F, 1}}});
   EXPECT_EQ(found.values, (std::vector<float>{1, 5}));
 }
 
 TEST(Coalesce, RoundsA16BitSumOnce) {
-  backend::prepare();
   // 2048 + 1 + 1: 2050 if it is rounded in the end, 2048 if after each addition.
   const auto found = sum_of<HostAllReduce, __half>(1, 1, {{{1, 1, 1}, {2048, 1, 1}}});
   ASSERT_EQ(found.values.size(), 1U);
@@ -373,7 +366,6 @@ TEST_P(OnRanks, TransportsAddUp) {
 }
 
 TEST(Topology, NamesEachOtherGpuAtMostOnce) {
-  backend::prepare();
   int gpus = 0;
   CUDA_CHECK(cudaGetDeviceCount(&gpus));
   const std::vector<GpuLinks> all = topology(gpus);

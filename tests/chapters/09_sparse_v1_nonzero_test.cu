@@ -27,7 +27,6 @@ TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
 class OnTwoRanks : public testing::Test {
  protected:
   void SetUp() override {
-    backend::prepare();
     if (!enough_gpus(2)) GTEST_SKIP() << "NCCL wants a GPU for each of 2 ranks";
   }
 };
@@ -206,7 +205,6 @@ TEST_F(OnTwoRanks, AVersionRefusesWhatItHasNoRoomForOnAllRanksAlike) {
 
 // A row's place times its features passes 2^31.
 TEST(ScatterRows, ComputesPlacesIn64Bits) {
-  backend::prepare();
   constexpr std::int64_t position = 1'048'577, features = 2048;
   std::size_t available = 0, all = 0;
   CUDA_CHECK(cudaSetDevice(0));
@@ -236,7 +234,6 @@ TEST(ScatterRows, ComputesPlacesIn64Bits) {
 // -----------------------------------------------------------------
 
 TEST(SparseAllReduce, NeedsAGpuForEachRank) {
-  backend::prepare();
   int gpus = 0;
   CUDA_CHECK(cudaGetDeviceCount(&gpus));
   if (gpus >= 16) GTEST_SKIP() << "there are GPUs enough";

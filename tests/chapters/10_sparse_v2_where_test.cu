@@ -24,7 +24,6 @@ TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
 }
 
 TEST(WhereAllReduce, IsRightWithSizesAroundABlock) {
-  backend::prepare();
   if (!enough_gpus(2)) GTEST_SKIP() << "NCCL wants a GPU for each of 2 ranks";
   expect_right_with_sizes_around<WhereAllReduce, std::int32_t, float>(2, kSearchThreads);
 }
@@ -37,7 +36,6 @@ void to_device(const DeviceBuffer<T>& buffer, const std::vector<T>& host) {
 // What chapter 11 records: the loop alone writes only where a row of this rank belongs, and leaves the rest,
 // whatever that holds.
 TEST(WhereLoop, WritesTheNumberOfTheRoundWhereTheRowBelongs) {
-  backend::prepare();
   CUDA_CHECK(cudaSetDevice(0));
   const std::vector<std::int64_t> local = {3, 8, 900'000'000'000},
                                   global = {1, 3, 8, 9, 900'000'000'000, 900'000'000'001};

@@ -208,7 +208,6 @@ TEST(GraphCost, OfTheSearchIsThatOfItsCapacities) {
 }
 
 TEST(GraphNodes, AreTwoForEachRowOfTheCapacityAndOne) {
-  backend::prepare();
   run_ranks(1, [&](Rank& rank) {
     for (const std::int64_t capacity : {1, 2, 60}) {
       const Graph32 graph(rank, {100, 2, 1}, {capacity, 80});

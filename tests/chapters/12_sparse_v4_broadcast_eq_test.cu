@@ -82,10 +82,7 @@ void find(Rank& rank, const Index* local, std::int64_t local_count, const Index*
   rank.synchronize(stream);  // the matrix is gone next
 }
 
-class MatrixSearch : public testing::TestWithParam<std::int64_t> {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-};
+class MatrixSearch : public testing::TestWithParam<std::int64_t> {};
 INSTANTIATE_TEST_SUITE_P(BroadcastEq, MatrixSearch, testing::Values(1, 3, kMostBlocks));
 
 // A row without a true entry is not the row 0 of an argmax.

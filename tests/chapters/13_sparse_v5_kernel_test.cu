@@ -29,7 +29,6 @@ TEST_P(OnRanks, IsRightAroundTiles) {
 // ---- The search alone -------------------------------------------------------------------------------------
 
 TEST(TileSearch, FindsEachRowThatIsThereAndNoOther) {
-  backend::prepare();
   run_ranks(1, [](Rank& rank) {
     expect_all_places(rank, kSearchTile, [](auto... arguments) { find_by_tiles(arguments...); });
   });

@@ -148,10 +148,7 @@ void expect_places(Rank& rank, const Lists& lists, const std::vector<int>& rows_
 }
 
 /// One rank with its GPU.
-void on_a_gpu(const std::function<void(Rank&)>& test) {
-  backend::prepare();
-  run_ranks(1, test);
-}
+void on_a_gpu(const std::function<void(Rank&)>& test) { run_ranks(1, test); }
 
 TEST(OrderedSearchAlone, IsRightWithEachNumberOfRowsPerBlock) {
   std::vector<int> all;
@@ -240,7 +237,6 @@ std::string refusal_with(int rows_per_block) {
 }
 
 TEST(OrderedSearchAlone, TakesSomeRowsPerBlockAndFewerThanThreads) {
-  backend::prepare();
   for (const int rows : {-1, 0, kSweepThreads, kSweepThreads + 1}) {
     EXPECT_THROW(checked_rows_per_block(rows), std::invalid_argument) << rows;
     const std::string sentence = "rows per block: " + std::to_string(rows) + " is not between 1 and 255";

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "overlap/backend.hpp"
 #include "overlap/check.hpp"
 #include "overlap/error.hpp"
 #include "overlap/ranks.hpp"
@@ -94,7 +93,6 @@ inline bool enough_gpus(int ranks) {
 /// What runs on each of several numbers of ranks: INSTANTIATE_TEST_SUITE_P says on which.
 class OnRanks : public testing::TestWithParam<int> {
  protected:
-  static void SetUpTestSuite() { backend::prepare(); }
   void SetUp() override {
     if (!enough_gpus(GetParam())) GTEST_SKIP() << "NCCL wants a GPU for each of " << GetParam() << " ranks";
   }

@@ -75,9 +75,12 @@ TEST(BackendTest, PrepareKeepsWhatTheUserHasSet) {
   ASSERT_EQ(setenv(kName, "4", 1), 0);
   backend::prepare();
   EXPECT_STREQ(std::getenv(kName), "4");
+  EXPECT_EQ(backend::hardware_queues(), 4);
   ASSERT_EQ(unsetenv(kName), 0);
+  EXPECT_EQ(backend::hardware_queues(), 8);
   backend::prepare();
   EXPECT_STREQ(std::getenv(kName), "32");
+  EXPECT_EQ(backend::hardware_queues(), 32);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "overlap/backend.hpp"
 #include "overlap/error.hpp"
 #include "overlap/gemm.hpp"
 
@@ -12,10 +11,7 @@ namespace {
 
 const ChapterInfo kChapter = {.name = "99_test", .variants = {"first", "second"}};
 
-class DenseBenchTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-};
+class DenseBenchTest : public testing::Test {};
 
 Options options() {
   Options options;

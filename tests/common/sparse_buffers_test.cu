@@ -13,7 +13,6 @@ namespace overlap {
 namespace {
 
 TEST(GrowingBufferTest, GrowsAndNeverShrinks) {
-  backend::prepare();
   run_ranks(1, [](Rank& rank) {
     GrowingBuffer<int> buffer(rank);
     EXPECT_EQ(buffer.data(), nullptr);
@@ -30,7 +29,6 @@ TEST(GrowingBufferTest, GrowsAndNeverShrinks) {
 
 // Work that still uses the old memory comes first.
 TEST(GrowingBufferTest, WaitsForTheStreamBeforeItGrows) {
-  backend::prepare();
   run_ranks(1, [](Rank& rank) {
     GrowingBuffer<char> buffer(rank);
     constexpr std::size_t kBytes = 1 << 20;
@@ -41,7 +39,6 @@ TEST(GrowingBufferTest, WaitsForTheStreamBeforeItGrows) {
 }
 
 TEST(GrowingBufferTest, SaysWhenThereIsTooLittleMemoryAndGoesOn) {
-  backend::prepare();
   run_ranks(1, [](Rank& rank) {
     GrowingBuffer<char> buffer(rank);
     EXPECT_THROW(buffer.at_least(std::size_t{1} << 45, rank.stream()), CudaError);
@@ -51,7 +48,6 @@ TEST(GrowingBufferTest, SaysWhenThereIsTooLittleMemoryAndGoesOn) {
 }
 
 TEST(GrowingPinnedBufferTest, GrowsAndNeverShrinks) {
-  backend::prepare();
   GrowingPinnedBuffer<int> buffer;
   EXPECT_EQ(buffer.data(), nullptr);
   int* const first = buffer.at_least(10);
@@ -63,7 +59,6 @@ TEST(GrowingPinnedBufferTest, GrowsAndNeverShrinks) {
 }
 
 TEST(PhaseClockTest, NamesPhasesInOrderAndAddsUpThoseOfOneName) {
-  backend::prepare();
   run_ranks(1, [](Rank& rank) {
     const DeviceBuffer<char> memory(rank.device(), 1 << 24);
     const auto work = [&] { CUDA_CHECK(cudaMemsetAsync(memory.data(), 0, memory.bytes(), rank.stream())); };

@@ -6,7 +6,6 @@
 
 #include <vector>
 
-#include "overlap/backend.hpp"
 #include "overlap/check_nccl.hpp"
 #include "overlap/ranks.hpp"
 #include "overlap/stream.hpp"
@@ -16,7 +15,6 @@ namespace {
 
 class RanksNcclTest : public testing::TestWithParam<int> {
  protected:
-  static void SetUpTestSuite() { backend::prepare(); }
   void SetUp() override {
     int gpus = 0;
     CUDA_CHECK(cudaGetDeviceCount(&gpus));

@@ -29,7 +29,6 @@ struct Counts {
 
 class PeerAccessTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() { backend::prepare(); }
   void SetUp() override {
     if (!backend::unavailable().empty()) GTEST_SKIP() << backend::unavailable();
     CUDA_CHECK(cudaGetDeviceCount(&gpus_));

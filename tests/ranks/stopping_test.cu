@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "overlap/backend.hpp"
 #include "overlap/check.hpp"
 #include "overlap/error.hpp"
 #include "overlap/peer_buffer.hpp"
@@ -22,10 +21,7 @@
 namespace overlap {
 namespace {
 
-class StoppingTest : public testing::TestWithParam<int> {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-};
+class StoppingTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, StoppingTest, testing::Values(1, 2, 3, 4, 8));
 
 TEST_P(StoppingTest, FirstErrorIsRethrownWithItsRankAndType) {

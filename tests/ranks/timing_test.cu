@@ -6,7 +6,6 @@
 #include <thread>
 #include <vector>
 
-#include "overlap/backend.hpp"
 #include "overlap/gate.hpp"
 #include "overlap/peer_buffer.hpp"
 #include "overlap/timing.hpp"
@@ -14,10 +13,7 @@
 namespace overlap {
 namespace {
 
-class RankTimingTest : public testing::TestWithParam<int> {
- protected:
-  static void SetUpTestSuite() { backend::prepare(); }
-};
+class RankTimingTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, RankTimingTest, testing::Values(1, 2, 4));
 
 /// Takes a time that grows with `rounds`.

@@ -51,9 +51,12 @@ GpuPlace place_of(int device);
 void configure(const BackendOptions& options);
 
 /// Sets what the driver reads from the environment: CUDA_DEVICE_MAX_CONNECTIONS=32 unless the user has set
-/// it, since more streams than connections (8 by default) may wait for each other for ever. Call it before
-/// the first CUDA call.
+/// it, since more streams than connections (8 by default) may wait for each other for ever. Called when the
+/// program is loaded: after the first CUDA call it would be too late.
 void prepare();
+/// How many streams of a GPU can wait without holding each other up: what the environment says, 8 if it says
+/// nothing. Virtual GPUs have no such limit of their own, and take that of programs, kMaxStreams.
+int hardware_queues();
 
 /// How often the GPUs have been taken away and begun anew in this process, and with them all that was set up
 /// on them. Tests do that to virtual GPUs; for real ones 0.

@@ -130,7 +130,8 @@ int living_streams(int device);
 enum class StreamPriority { kNormal, kHigh };
 
 /// A stream of one GPU, a non-blocking one: no implicit order with the default stream. Throws
-/// std::runtime_error for the 33rd of a GPU.
+/// std::runtime_error for one more than a GPU has hardware queues: the 33rd, or fewer if
+/// CUDA_DEVICE_MAX_CONNECTIONS says so.
 class Stream {
  public:
   /// Creates a stream on `device`. Throws CudaError.

@@ -131,7 +131,19 @@ void configure(const BackendOptions& options) {
   if (!options.machine.empty()) throw UsageError("--machine: only virtual GPUs model a machine");
 }
 
-void prepare() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
+namespace {
+constexpr const char* kConnections = "CUDA_DEVICE_MAX_CONNECTIONS";
+// When the program is loaded, before anybody can call CUDA.
+[[maybe_unused]] const bool prepared = (prepare(), true);
+}  // namespace
+
+void prepare() { setenv(kConnections, "32", 0); }
+
+int hardware_queues() {
+  const char* text = std::getenv(kConnections);
+  const int queues = text == nullptr ? 0 : std::atoi(text);
+  return queues > 0 ? queues : 8;  // CUDA's default
+}
 
 std::uint64_t restarts() { return 0; }
 

@@ -25,10 +25,6 @@ namespace overlap {
 namespace {
 
 using namespace std::chrono_literals;
-// Already when the program is loaded: a test program may have called CUDA before its first test that has
-// ranks, and then CUDA has made its queues.
-[[maybe_unused]] const bool prepared = (backend::prepare(), true);
-
 constexpr auto kPatience = 5s;         // for the ranks to come home after a stop
 constexpr auto kLookPatience = 200ms;  // for reading a signal of a GPU that may hang
 

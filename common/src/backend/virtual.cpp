@@ -8,6 +8,7 @@
 #include <vgpu/control.hpp>
 
 #include "overlap/error.hpp"
+#include "overlap/stream.hpp"
 #include "overlap/waves.hpp"
 
 namespace overlap::backend {
@@ -53,6 +54,8 @@ void configure(const BackendOptions& options) {
 }
 
 void prepare() {}
+
+int hardware_queues() { return kMaxStreams; }
 
 std::uint64_t restarts() { return vgpu::resets(); }
 
