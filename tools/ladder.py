@@ -1,5 +1,5 @@
 """The tables of measured results: one row per chapter in the README, one table per chapter in its page."""
-from typing import Dict, Iterable, List, Set
+from typing import Callable, Dict, Iterable, List, Set, Tuple
 
 import sparse_results
 from results import (COLUMNS, best_algorithm, field_text, is_dense, microseconds, newest, peer_rows, peers_in, peers_of,
@@ -73,9 +73,28 @@ def profile_table(chapter: str, reports: List[Dict]) -> str:
 
 def column_split_table(runs: List[Dict]) -> str:
     """Chapter 01's table: no other chapter compares one GPU with several."""
-    rows = [row for run in runs for row in column_split_rows(run)]
-    return table(["M x N x K", "GPUs", "kernel ms", "speed-up", "with copies ms", "speed-up"], rows) + \
-        "\nMedian over the iterations of the slowest GPU's time. " + stamps(runs) + ".\n"
+    def lines(group: List[Dict]) -> str:
+        rows = [row for run in group for row in column_split_rows(run)]
+        return table(["M x N x K", "GPUs", "kernel ms", "speed-up", "with copies ms", "speed-up"], rows)
+    return tables_by_gpus(runs, lines) + "\nMedian over the iterations of the slowest GPU's time. " + stamps(runs) + ".\n"
+
+
+def by_gpus(runs: List[Dict]) -> List[Tuple[int, List[Dict]]]:
+    """The runs on each number of GPUs, the largest number first. What was measured on one GPU alone, a control or a search
+    for more ranks than there are GPUs, goes with the largest."""
+    counts = {id(run): int(run["options"]["gpus"]) for run in runs}
+    alone = [run for run in runs if counts[id(run)] == 1 or counts[id(run)] > int(run["hardware"]["gpus"])]
+    most = max((counts[id(run)] for run in runs if run not in alone), default=0)
+    groups: Dict[int, List[Dict]] = {}
+    for run in runs:
+        groups.setdefault(most if run in alone else counts[id(run)], []).append(run)
+    return sorted(groups.items(), reverse=True)
+
+
+def tables_by_gpus(runs: List[Dict], lines: Callable[[List[Dict]], str]) -> str:
+    """A table for each number of GPUs, named if there are several: `lines` makes it."""
+    groups = by_gpus(runs)
+    return "\n".join((f"On {gpus} GPUs:\n\n" if len(groups) > 1 else "") + lines(group) for gpus, group in groups)
 
 
 def stamps(runs: List[Dict]) -> str:
@@ -85,14 +104,18 @@ def stamps(runs: List[Dict]) -> str:
 
 def dense_table(runs: List[Dict], peers: List[Dict]) -> str:
     """The table of a chapter on dense products: a block for each run, the peers of the same problem below its variants."""
-    rows, shown = [], []
-    for run in sorted(runs, key=lambda run: int(run["options"]["gpus"])):
-        where = [size_text(run), str(run["options"]["gpus"])]
-        rows += [[*where, f"`{row.name}`", *row.cells()[1:]] for row in run_rows(run)]
-        for peer in peers_of(run, peers):
-            shown.append(peer)
-            rows += [[*where, f"*{row.name}*", *row.cells()[1:]] for row in peer_rows(peer)]
-    text = table(["M x N x K", "GPUs", *COLUMNS], rows) + \
+    shown: List[Dict] = []
+
+    def lines(group: List[Dict]) -> str:
+        rows = []
+        for run in group:
+            where = [size_text(run), str(run["options"]["gpus"])]
+            rows += [[*where, f"`{row.name}`", *row.cells()[1:]] for row in run_rows(run)]
+            for peer in peers_of(run, peers):
+                shown.append(peer)
+                rows += [[*where, f"*{row.name}*", *row.cells()[1:]] for row in peer_rows(peer)]
+        return table(["M x N x K", "GPUs", *COLUMNS], rows)
+    text = tables_by_gpus(runs, lines) + \
         "\nMedian over the iterations of the slowest GPU's time; TFLOP/s of each GPU; ratios to GEMM only in the same run. " + \
         stamps(runs) + ".\n"
     versions = sorted({f"{peer['peer']} {peer['version']} ({peer['protocol']}; {peer['date'][:10]})" for peer in newest(shown)})
@@ -101,7 +124,7 @@ def dense_table(runs: List[Dict], peers: List[Dict]) -> str:
 
 def sparse_table(runs: List[Dict]) -> str:
     """The table of a chapter on sparse gradients."""
-    return table(*sparse_results.table_of(runs)) + \
+    return tables_by_gpus(runs, lambda group: table(*sparse_results.table_of(group))) + \
         "\nMedian over the calls, with the host, until the slowest rank is done; each phase on its slowest rank, the all-reduce " \
         "on the rank that came to it last, skew: how much later that was than the first. " + stamps(runs) + ".\n"
 
@@ -109,7 +132,7 @@ def sparse_table(runs: List[Dict]) -> str:
 def section_tables(section: str, runs: List[Dict]) -> str:
     """The section of each run as a table."""
     parts, shown = [], []
-    for run in runs:
+    for run in (run for _, group in by_gpus(runs) for run in group):
         header, rows = section_fields(run, section)
         if rows:
             shown.append(run)
@@ -134,14 +157,8 @@ def results_table(argument: str, reports: List[Dict]) -> str:
     return column_split_table(runs) if runs else "Not run on real GPUs yet.\n"
 
 
-def sparse_cells(run: Dict, reports: List[Dict]) -> List[str]:
-    """Time and ratio of a chapter on sparse gradients in the README."""
-    best = sparse_results.best_algorithm(run)
-    if best is None:
-        return ["not run", "not run"]
-    ratio = sparse_results.times_dense(run, [each for report in reports for each in report["runs"]])
-    return [f"{sparse_results.milliseconds(best['host_ms'])} ms on {run['options']['gpus']} x {run['hardware']['gpu']}",
-            f"{ratio:.2f} x as fast as dense" if ratio else ""]
+# What a time is compared with in the README.
+ALONE, ONE_GPU, DENSE = "GEMM only", "one GPU", "dense"
 
 
 def measures_the_chapter(run: Dict) -> bool:
@@ -149,31 +166,58 @@ def measures_the_chapter(run: Dict) -> bool:
     return not sparse_results.is_sparse(run) or sparse_results.best_algorithm(run) is not None
 
 
-def ladder_cells(run: Dict, reports: List[Dict]) -> List[str]:
-    """Time and ratio of a chapter in the README."""
-    gpu = run["hardware"]["gpu"]
+def ladder_cell(run: Dict, reports: List[Dict]) -> Tuple[str, str]:
+    """Time and ratio of the best algorithm in the README, and what the ratio compares with."""
     if sparse_results.is_sparse(run):
-        return sparse_cells(run, reports)
+        best = sparse_results.best_algorithm(run) or {}
+        times = sparse_results.times_dense(run, [each for report in reports for each in report["runs"]])
+        return f"{sparse_results.milliseconds(best['host_ms'])} ms" + (f", {times:.2f} x" if times else ""), DENSE
     if not is_dense(run):
         base, last = run["results"][0], run["results"][-1]
-        return [f"{last['kernel_ms']:.2f} ms on {last['gpus']} x {gpu}", f"{base['kernel_ms'] / last['kernel_ms']:.2f} x one GPU"]
-    best = best_algorithm(run)
-    if best is None:
-        return ["not run", "not run"]
-    return [f"{microseconds(best['device_ms'])} us on {run['options']['gpus']} x {gpu}",
-            f"{best['ratio_to_gemm_only']:.3f} x GEMM only"]
+        return f"{last['kernel_ms']:.2f} ms, {base['kernel_ms'] / last['kernel_ms']:.2f} x", ONE_GPU
+    fastest = best_algorithm(run)
+    return f"{microseconds(fastest['device_ms'])} us, {fastest['ratio_to_gemm_only']:.3f} x" if fastest else "-", ALONE
+
+
+def column_of(run: Dict) -> Tuple[str, int]:
+    """The kind and number of GPUs that a run was on."""
+    return run["hardware"]["gpu"].replace("NVIDIA ", ""), int(run["options"]["gpus"])
+
+
+def ladder_columns(runs: Iterable[Dict]) -> List[Tuple[str, int]]:
+    """Those that were measured. One GPU is a control, unless there is nothing else."""
+    columns = sorted({column_of(run) for run in runs})
+    return [column for column in columns if column[1] > 1] or columns
+
+
+def machines_note(runs: List[Dict], columns: List[Tuple[str, int]]) -> str:
+    """A sentence for each number of GPUs that was measured on several machines."""
+    parts = []
+    for gpu, gpus in columns:
+        machines = sorted({int(run["hardware"]["gpus"]) for run in runs if column_of(run) == (gpu, gpus)})
+        if len(machines) > 1:
+            parts.append(f"{gpus} x {gpu} on machines with {', '.join(map(str, machines))} GPUs")
+    return f"\nMeasured on several machines, of each command line the newest run counts: {'; '.join(parts)}.\n" if parts else ""
 
 
 def ladder_table(chapters: Set[str], reports: List[Dict]) -> str:
-    """The README's table of all chapters: the best algorithm at the first size on the most GPUs that were measured. A
-    chapter that does not exist is to come; one without a real run was not run."""
+    """The README's table of all chapters: the best algorithm at the first size, on each number of GPUs that was measured. A
+    chapter that does not exist is to come; where it was not run stands a dash."""
+    runs = {name: [run for run in runs_of(name, reports) if measures_the_chapter(run)] for name, _ in CHAPTERS if name in chapters}
+    columns = ladder_columns(run for each in runs.values() for run in each)
     rows = []
     for name, idea in CHAPTERS:
-        cells = ["to come", "to come"]
-        title = f"`{name}`"
-        if name in chapters:
-            title = f"[`{name}`](chapters/{name}/README.md)"
-            runs = [run for run in runs_of(name, reports) if measures_the_chapter(run)]
-            cells = ladder_cells(max(runs, key=lambda run: int(run["options"]["gpus"])), reports) if runs else ["not run", "not run"]
-        rows.append([title, idea, *cells])
-    return table(["chapter", "idea", "time", "ratio"], rows)
+        if name not in chapters:
+            rows.append([f"`{name}`", idea, "to come", *("" for _ in columns)])
+            continue
+        cells = []
+        against = "" if runs[name] else "not run"
+        for column in columns:
+            first = next((run for run in runs[name] if column_of(run) == column), None)
+            cell, against = ladder_cell(first, reports) if first else ("-", against)
+            cells.append(cell)
+        rows.append([f"[`{name}`](chapters/{name}/README.md)", idea, against, *cells])
+    everything = [run for report in reports for run in report["runs"]
+                  if not run["modelled"] and run["chapter"] in chapters and measures_the_chapter(run)]
+    return table(["chapter", "idea", "compared with", *(f"{gpus} x {gpu}" for gpu, gpus in columns)], rows) + \
+        machines_note(everything, columns)

@@ -3,7 +3,8 @@
 A report of a chapter on dense products holds results with these fields, all but the first two where they make sense:
   variant, role (gemm_only, algorithm, product, part, communication), gpus, device_ms, device_p99_ms, host_ms,
   back_to_back_ms, tflops, percent_of_peak, ratio_to_gemm_only, exposed_ms, bus_gb_per_s
-and results with `section` and any other fields: those of a table of their own.
+and results with `section` and any other fields: those of a table of their own. ./lab bench adds to each report the field
+`bench`: program, arguments, seconds, and quick if it was measured with few iterations.
 """
 import dataclasses
 import json
@@ -32,16 +33,51 @@ def problem_of(run: Run) -> Tuple[Any, ...]:
     return tuple(run["options"][name] for name in ("m", "n", "k", "type", "gpus"))
 
 
+def _command(run: Run) -> Optional[str]:
+    """The command line by which ./lab bench measured it; none if somebody else did."""
+    command: Optional[str] = run.get("bench", {}).get("arguments")
+    return command
+
+
+def _measured(run: Run) -> Tuple[Any, ...]:
+    """What two runs have in common that measured the same, apart from the variants."""
+    settings = tuple(dict.fromkeys(result.get("settings", "") for result in run["results"]))
+    return (run.get("chapter") or run["peer"], run["hardware"]["gpu"], problem_of(run), run["options"].get("operation"), settings)
+
+
+def same_measurement(one: Run, other: Run) -> bool:
+    """True if the same command line of the same program measured both, on the same kind of GPU. Of a run that does not say
+    its command line: if it solved the same and has a variant in common (a program may have got new ones since)."""
+    if _measured(one) != _measured(other):
+        return False
+    if _command(one) is not None and _command(other) is not None:
+        return _command(one) == _command(other)
+    variants, others = (set(run["options"].get("variants", ())) for run in (one, other))
+    return not variants or not others or not variants.isdisjoint(others)
+
+
+def is_quick(run: Run) -> bool:
+    """True if it came of ./lab bench --quick, with few iterations."""
+    return bool(run.get("bench", {}).get("quick", False))
+
+
+def replaces(new: Run, old: Run) -> bool:
+    """True if of two runs that measured the same the first one counts: a full one before a quick one, then the later one."""
+    return (not is_quick(new), new["date"]) >= (not is_quick(old), old["date"])
+
+
 def newest(runs: Iterable[Run]) -> List[Run]:
-    """Of runs on the same kind of GPU that measured the same, the last one; in the order of the first ones."""
-    chosen: Dict[Tuple[Any, ...], Run] = {}
+    """Of runs on the same kind of GPU that measured the same, the one that counts: see replaces(). In the order of the first
+    ones."""
+    chosen: List[Run] = []
     for run in runs:
-        key = (run.get("chapter") or run["peer"], run["hardware"]["gpu"], problem_of(run),
-               run["options"].get("operation"), tuple(run["options"].get("variants", ())),
-               tuple(dict.fromkeys(result.get("settings", "") for result in run["results"])))
-        if key not in chosen or run["date"] > chosen[key]["date"]:
-            chosen[key] = run
-    return list(chosen.values())
+        for i, other in enumerate(chosen):
+            if same_measurement(run, other):
+                chosen[i] = run if replaces(run, other) else other
+                break
+        else:
+            chosen.append(run)
+    return chosen
 
 
 def runs_of(chapter: str, reports: List[Dict[str, Any]]) -> List[Run]:

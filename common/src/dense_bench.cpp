@@ -94,7 +94,9 @@ void DenseBench::time(bool back_to_back) {
     timed.back().before_last = [this] { problem_.poison_result(); };
     timed.back().after_last = [this, &variant] { compare(variant, false); };
   }
+  const std::vector<backend::GpuState> before = gpu_states(rank);
   times_ = time_variants(rank, timed, options_.iterations, options_.warmup, back_to_back);
+  regime_ = regime_of(before, gpu_states(rank));
   if (options_.timeline.empty()) return;
   for (const Variant& variant : variants_) {
     rank.barrier();
@@ -132,10 +134,12 @@ void DenseBench::print() const {
                    microseconds(times_[i].host_ms.median), microseconds(times_[i].back_to_back_ms)});
   }
   std::cout << "\n" << table;
+  if (!regime_.unknown()) std::cout << regime_.line() << "\n";
 }
 
 void DenseBench::save(Report& report) const {
   if (problem_.rank().id() != 0) return;
+  report.set_regime(regime_);
   const double alone = times_.front().device_ms.median;
   const double peak = backend::peak_tflops(problem_.type());
   for (std::size_t i = 0; i < variants_.size(); ++i) {

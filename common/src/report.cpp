@@ -41,6 +41,25 @@ Json options_json(const Options& options) {
   return json;
 }
 
+Json sample_json(const Regime::Sample& sample) {
+  Json json = Json::object();
+  const auto add = [&json](const char* name, const std::optional<MinMax>& range) {
+    if (range) json[name] = {{"min", range->min}, {"max", range->max}};
+  };
+  add("sm_clock_mhz", sample.sm_clock_mhz);
+  add("power_w", sample.power_w);
+  add("temperature_c", sample.temperature_c);
+  return json;
+}
+
+Json regime_json(const Regime& regime) {
+  Json json = {{"before", sample_json(regime.before)}, {"after", sample_json(regime.after)}};
+  if (regime.power_limit_w) json["power_limit_w"] = *regime.power_limit_w;
+  json["slowed_gpus"] = Json::object();
+  for (const auto& [reason, gpus] : regime.slowed) json["slowed_gpus"][reason] = gpus;
+  return json;
+}
+
 }  // namespace
 
 std::string utc_now() {
@@ -65,6 +84,8 @@ void Report::add_result(Fields fields) {
   results_.push_back(std::move(fields));
 }
 
+void Report::set_regime(Regime regime) { regime_ = std::move(regime); }
+
 std::string Report::json() const {
   Json json;
   json["chapter"] = chapter_;
@@ -76,6 +97,7 @@ std::string Report::json() const {
   json["date"] = utc_now();
   json["commit"] = commit();
   json["status"] = "ok";
+  if (!regime_.unknown()) json["regime"] = regime_json(regime_);
   json["results"] = Json::array();
   for (const Fields& fields : results_) {
     Json object = Json::object();

@@ -178,6 +178,7 @@ void SparseBench<Index, T>::time() {
         std::min(options_.iterations, that_fit));  // `ms`, and so this, is the same on all ranks
   }
   std::vector<SparseRows<Index, T>> results(variants_.size());
+  const std::vector<backend::GpuState> before = gpu_states(rank_);
   std::vector<std::vector<double>> host_ms(variants_.size());
   std::vector<std::vector<std::vector<Phase>>> phases(variants_.size());
   for (int i = 0; i < options_.iterations; ++i) {
@@ -190,6 +191,7 @@ void SparseBench<Index, T>::time() {
       if (compared) compare(variants_[v], results[v], SparseValues::kReal);
     }
   }
+  regime_ = regime_of(before, gpu_states(rank_));
   times_.clear();
   for (std::size_t v = 0; v < variants_.size(); ++v) {
     times_.push_back(summary(variants_[v].name, host_ms[v], phases[v]));
@@ -276,10 +278,12 @@ void SparseBenchBase::print() const {
     table.add_row(std::move(row));
   }
   std::cout << table;
+  if (!regime_.unknown()) std::cout << regime_.line() << "\n";
 }
 
 void SparseBenchBase::save(Report& report) const {
   if (rank_.id() != 0) return;
+  report.set_regime(regime_);
   for (const SparseTimes& times : times_) {
     Report::Fields fields = {{"variant", times.name},
                              {"role", std::string("algorithm")},

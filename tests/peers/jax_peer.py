@@ -8,6 +8,7 @@ that delay, and the time on which all ranks agree lies between the two.
 """
 import functools
 import importlib.util
+import math
 import os
 import statistics
 import sys
@@ -67,6 +68,7 @@ class Problem:
         self._whole_a = jax.sharding.reshard(a, spec(None, None))
         self._a = jax.sharding.reshard(a, spec("x", None))
         self._b = jax.sharding.reshard(b, spec(None, "x"))
+        self._squares = self._squares_by_gpu()
 
     def _sharded(self, function: Callable[[Any, Any], Any]) -> Any:
         shard_map = self._jax.shard_map(function, out_specs=self._spec(None, "x"), check_vma=False)
@@ -101,31 +103,58 @@ class Problem:
             return result, kernels
         return once
 
-    def require_right(self, result: Any, expected: Any) -> None:
-        """Compares with the product alone."""
-        jnp = self._jnp
+    def _squares_by_gpu(self) -> Any:
+        """Of a result and what it should be, on each GPU and for the rows of each shard of A: the sums of the error's squares
+        and of the reference's."""
+        jnp, gpus = self._jnp, self._case.gpus
 
-        @self._jax.jit
-        def relative_error(c: Any, reference: Any) -> Any:
-            c, reference = c.astype(jnp.float32), reference.astype(jnp.float32)
-            return jnp.sqrt(jnp.sum((c - reference) ** 2) / jnp.sum(reference ** 2))
-        error = float(relative_error(result, expected))
-        if not error <= TOLERANCE:
-            raise RuntimeError(f"wrong result, relative error {error:.3g}")
+        def squares(c: Any, reference: Any) -> Any:  # on one GPU
+            c, reference = (x.astype(jnp.float32).reshape(gpus, -1) for x in (c, reference))
+            return jnp.stack([jnp.sum((c - reference) ** 2, axis=1), jnp.sum(reference ** 2, axis=1)])[None]
+        return self._jax.jit(self._jax.shard_map(squares, out_specs=self._spec("x"), check_vma=False))
+
+    def require_right(self, result: Any, expected: Any) -> None:
+        """Compares with the product alone. Throws WrongResult."""
+        text = wrong_parts(self._jax.device_get(self._squares(result, expected)).tolist())
+        if text:
+            raise WrongResult(text)
+
+
+class WrongResult(RuntimeError):
+    """Says where."""
+
+
+def wrong_parts(squares: Sequence[Sequence[Sequence[float]]]) -> str:
+    """Empty if the result is right. `squares`: by GPU, the sums over each shard's rows of the error's squares, and of the
+    reference's."""
+    def relative(error: float, reference: float) -> float:
+        return math.sqrt(error / reference) if reference > 0 and error == error else math.inf
+    whole = relative(sum(map(sum, (error for error, _ in squares))), sum(map(sum, (reference for _, reference in squares))))
+    parts = [(gpu, shard, relative(*pair)) for gpu, both in enumerate(squares) for shard, pair in enumerate(zip(*both))]
+    wrong = [f"GPU {gpu} shard {shard} {error:.3g}" for gpu, shard, error in parts if not error <= TOLERANCE]
+    if not wrong:
+        return ""
+    return f"wrong result, relative error {whole:.3g}; columns of a GPU by rows of a shard of A: {', '.join(wrong)}"
 
 
 def best_tiling(problem: Problem, case: peer.Case) -> Tuple[str, int, str]:
-    """The fastest of TILINGS. One that does not fit (shape, shared memory) is left out."""
+    """The fastest of TILINGS. One that does not fit (shape, shared memory) or whose result is wrong is left out."""
+    expected = problem.gemm_only()()[0]
     times: Dict[Tuple[str, int, str], float] = {}
     reason = "no tiling was tried"
     for tiling in TILINGS:
         try:
             run = problem.pallas(tiling)
-            times[tiling] = min(over_gpus(run()[1], case.gpus)[0] for _ in range(TUNING_RUNS))
-        except (ValueError, NotImplementedError) as error:
+            slowest = []
+            for _ in range(TUNING_RUNS):
+                result, kernels = run()
+                problem.require_right(result, expected)
+                slowest.append(over_gpus(kernels, case.gpus)[0])
+            times[tiling] = min(slowest)
+        except (ValueError, NotImplementedError, WrongResult) as error:
             reason = peer.sentence(error)
     if not times:
-        raise RuntimeError(f"no tiling fits: {reason}")
+        raise RuntimeError(f"no tiling is right: {reason}")
     return min(times, key=lambda tiling: times[tiling])
 
 
@@ -133,16 +162,15 @@ def times_of(problem: Problem, case: peer.Case, run: Callable[[], Tuple[Any, Ker
     """The variant and GEMM only in turns."""
     gemm_only = problem.gemm_only()
     expected = gemm_only()[0]
-    problem.require_right(run()[0], expected)
     device, slowest, gemm = [], [], []
     for i in range(case.warmup + case.iterations):
         alone, (result, kernels) = over_gpus(gemm_only()[1], case.gpus), run()
+        problem.require_right(result, expected)
         if i >= case.warmup:
             slow, fast = over_gpus(kernels, case.gpus)
             gemm.append(alone[0])
             device.append(fast)
             slowest.append(slow)
-    problem.require_right(result, expected)
     return peer.Times(device, gemm, [], {"device_max_ms": statistics.median(slowest), "kernels": len(kernels)})
 
 

@@ -4,17 +4,19 @@ something fails. The chapters and the peers are small scripts."""
 import json
 import pathlib
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 import time
 import unittest
 from typing import Any, Dict, List
-from unittest import mock
 
 from lab_sandbox import PACKAGES, REPOSITORY, Sandbox
 
 sys.path.insert(0, str(REPOSITORY / "tools"))
 import bench  # noqa: E402
+from bench_plans import plans  # noqa: E402
 
 # A chapter, or a peer: notes its command line and writes a report of what it was asked for. A file of the sandbox named
 # after it makes it fail: the exit status, and what it says.
@@ -66,7 +68,8 @@ class BenchTest(Sandbox):
         self.install(*PACKAGES)
         self.tool("python3", f'case $1 in --version) echo Python 3.11.2 ;; -c) [ -e "$SANDBOX/libcuda" ] ;;'
                              f' *) exec {PYTHON} "$@" ;; esac')
-        for tool in ("bench.py", "results.py", "sparse_results.py", "ladder.py", "blank.py", "update_pages.py", "collect_results"):
+        for tool in ("bench.py", "bench_ladder.py", "bench_plans.py", "results.py", "result_files.py", "sparse_results.py",
+                     "ladder.py", "blank.py", "update_pages.py"):
             shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
         shutil.rmtree(self.root / "chapters")
         self.mark("program.py", PROGRAM)
@@ -139,7 +142,7 @@ class RealGpusTest(BenchTest):
         result = self.lab("bench")
         self.assertEqual([run["chapter"] for run in self.result_file(2)["runs"]],
                          ["01_column_split"] * 3 + ["02_gather_then_multiply", "06_reduce_scatter"])
-        self.assertIn("500.0 us on 2 x NVIDIA H200 | 1.250 x GEMM only", (self.root / "README.md").read_text())
+        self.assertIn("| GEMM only | 500.0 us, 1.250 x |", (self.root / "README.md").read_text())
         self.assertIn("*pytorch: fused*", (self.root / "chapters/02_gather_then_multiply/README.md").read_text())
         self.assertIn("| 2.00 x |", (self.root / "chapters/01_column_split/README.md").read_text())
         self.assertEqual((self.root / "common/virtual_gpu/README.md").read_text(), "<!-- output 01 -->\n<!-- /output -->\n")
@@ -193,7 +196,7 @@ class RealGpusTest(BenchTest):
         result = self.lab("bench")
         self.assertEqual(result.returncode, 0)
         self.assertEqual(result.stdout.count("not run: pytorch_peer: not run: PyTorch is not installed\n"), 1)
-        self.assertIn("not run: jax_peer, all_gather_matmul on 2 GPUs: no\n", result.stdout)
+        self.assertIn("not run: jax_peer --operation all_gather_matmul --gpus 2 --m 2048 --n 8192 --k 4096: no\n", result.stdout)
 
     def test_a_chapter_that_does_not_build(self) -> None:
         self.add_gpus(2)
@@ -216,6 +219,116 @@ class RealGpusTest(BenchTest):
         result = self.lab("bench", "--backend", "cuda")
         self.assertEqual((result.returncode, result.stdout), (77, ""))
         self.assertEqual(result.stderr.splitlines()[-1], "lab: skipped: no GPU answers (nvidia-smi -L)")
+
+
+class EndedEarlyTest(BenchTest):
+    def chapters_in(self, count: int) -> List[str]:
+        return [run["chapter"] for run in self.result_file(count)["runs"]]
+
+    def test_each_result_is_kept_at_once(self) -> None:
+        self.add_gpus(2)
+        self.program("06_reduce_scatter", 'cp "$(dirname "$0")/../../../docs/results/h200-x2.json" "$SANDBOX/seen"')
+        self.lab("bench", "--peers=no")
+        seen = json.loads((self.sandbox / "seen").read_text())
+        self.assertEqual([run["chapter"] for run in seen["runs"]], ["01_column_split"] * 3 + ["02_gather_then_multiply"])
+
+    def test_progress(self) -> None:
+        self.add_gpus(2)
+        said = self.lab("bench", "--peers=no").stderr
+        self.assertRegex(said, r"bench: 5 programs\n")
+        self.assertRegex(said, r"bench: 1 of 5 done, \d+ s so far; left: 01_column_split x 2, 02_gather_then_multiply, "
+                               r"06_reduce_scatter\n")
+        self.assertRegex(said, r"bench: 5 of 5 done, \d+ s so far\n")
+        self.assertRegex(self.lab("bench", "--peers=no").stderr, r"bench: 5 programs; 5 of them took \d+ s last time\n")
+
+    def test_a_signal_ends_the_program_and_what_is_there_is_published(self) -> None:
+        for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            self.add_gpus(2)
+            self.program("06_reduce_scatter", 'touch "$SANDBOX/started"; (sleep 3; touch "$SANDBOX/alive") & wait')
+            self.tool("touch", f'exec {shutil.which("touch")} "$@"')
+            self.tool("sleep", f'exec {shutil.which("sleep")} "$@"')
+            with subprocess.Popen([str(self.root / "lab"), "bench"], cwd=self.root, text=True, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=self.variables()) as running:
+                while not (self.sandbox / "started").exists():
+                    time.sleep(0.05)
+                running.send_signal(number)
+                said = running.communicate(timeout=30)[0]
+            self.assertEqual(running.returncode, status)
+            self.assertEqual(self.chapters_in(2), ["01_column_split"] * 3 + ["02_gather_then_multiply"])
+            self.assertIn("| GEMM only | 500.0 us, 1.250 x |", (self.root / "README.md").read_text())
+            self.assertIn("02 quick *", said)
+            name = signal.Signals(number).name
+            self.assertIn(f"not run: 06_reduce_scatter --gpus 2 --m 2048 --n 4096 --k 8192: ended by {name}\n", said)
+            self.assertIn(f"not run: jax_peer --operation all_gather_matmul --gpus 2 --m 2048 --n 8192 --k 4096: ended by {name}\n",
+                          said)
+            time.sleep(3)
+            self.assertFalse((self.sandbox / "alive").exists())
+            (self.sandbox / "started").unlink()
+
+    def test_limit_leaves_out_what_took_too_long(self) -> None:
+        self.add_gpus(2)
+        self.lab("bench", "--peers=no")
+        path = self.root / "docs" / "results" / "h200-x2.json"
+        held = self.result_file(2)
+        self.assertEqual({run["bench"]["seconds"] < 5 for run in held["runs"]}, {True})
+        for run in held["runs"]:
+            run["bench"]["seconds"] = 1000 if run["chapter"].startswith("02") else 1
+        path.write_text(json.dumps(held))
+        (self.sandbox / "calls").unlink()
+        result = self.lab("bench", "--limit=500")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.started("02_gather_then_multiply"), [])
+        self.assertEqual(len(self.started("06_reduce_scatter")), 1)
+        self.assertIn("not run: 02_gather_then_multiply --gpus 2 --m 2048 --n 8192 --k 4096: no time left\n", result.stdout)
+        self.assertIn("not run: jax_peer --operation all_gather_matmul --gpus 2 --m 2048 --n 8192 --k 4096: "
+                      "no chapter has measured this\n", result.stdout)
+        self.assertEqual(len(self.started("pytorch_peer")), 1)
+        self.assertEqual(len(self.chapters_in(2)), 5)
+        self.assertEqual(self.lab("bench", "--limit=0").returncode, 2)
+
+    def test_limit_ends_what_is_not_finished(self) -> None:
+        self.add_gpus(2)
+        self.tool("sleep", f'exec {shutil.which("sleep")} "$@"')
+        self.program("02_gather_then_multiply", "sleep 50")
+        result = self.lab("bench", "--limit=3", "--peers=no")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"not run: 02_gather_then_multiply .*: not finished after \d s, then the time was over\n")
+        self.assertIn("06_reduce_scatter --gpus 2 --m 2048 --n 4096 --k 8192: no time left\n", result.stdout)
+
+    def test_a_wrong_result_is_one_also_with_a_limit(self) -> None:
+        self.add_gpus(2)
+        self.mark("trouble_02_gather_then_multiply", "1 wrong")
+        self.assertEqual(self.lab("bench", "--limit=100", "--peers=no").returncode, 1)
+
+
+class ReplacingTest(BenchTest):
+    def test_only_the_same_command_line_is_replaced(self) -> None:
+        self.add_gpus(8)
+        self.lab("bench", "02", "--peers=no")
+        held = self.result_file(8)
+        for run in held["runs"]:
+            run["commit"] = "old"
+        (self.root / "docs" / "results" / "h200-x8.json").write_text(json.dumps(held))
+        self.lab("bench", "02", "--peers=no", "--gpus=4,8")
+        self.assertEqual([(run["options"]["gpus"], run["commit"]) for run in self.result_file(8)["runs"]],
+                         [(2, "old"), *[(count, "abc-dirty") for count in (4, 8, 8, 8)]])
+
+    def test_quick_results_are_marked_and_never_replace_full_ones(self) -> None:
+        self.add_gpus(8)
+        result = self.lab("bench", "--quick")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.started("02_gather_then_multiply"),
+                         ["--gpus 8 --m 8192 --n 32768 --k 4096 --iterations 10 --warmup 2"])
+        self.assertEqual(self.started("jax_peer"), ["--operation all_gather_matmul --gpus 8 --m 8192 --n 32768 --k 4096"])
+        self.assertEqual(len(self.started("pytorch_peer")), 2)
+        self.assertEqual([run["bench"]["quick"] for run in self.result_file(8)["runs"]], [True] * 3)
+        self.assertEqual([peer["bench"]["quick"] for peer in self.result_file(8)["peers"]], [False] * 3)
+        self.lab("bench", "02", "--gpus=8", "--peers=no")
+        full = [run for run in self.result_file(8)["runs"] if run["chapter"].startswith("02")]
+        self.assertEqual([run["bench"]["quick"] for run in full], [False] * 3)
+        said = self.lab("bench", "02", "--quick", "--peers=no").stderr
+        self.assertIn("docs/results holds a full run of this: it stays there\n", said)
+        self.assertEqual([run for run in self.result_file(8)["runs"] if run["chapter"].startswith("02")], full)
 
 
 class VirtualGpusTest(BenchTest):
@@ -242,32 +355,37 @@ class NamesTest(unittest.TestCase):
             self.assertEqual(bench.file_name({"gpu": gpu, "gpus": "8"}), name)
 
     def test_a_program_that_hangs_is_ended_with_its_children(self) -> None:
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(bench, "LIMIT_S", 1):
+        with tempfile.TemporaryDirectory() as folder:
             alive = pathlib.Path(folder) / "alive"
             script = f"(sleep 3; touch {alive}) & wait"
-            self.assertEqual(bench.call(["sh", "-c", script], pathlib.Path(folder) / "log"), (2, "not finished after 1 s"))
+            ended = bench.call(["sh", "-c", script], pathlib.Path(folder) / "log", 1)
+            self.assertEqual(ended, (None, "not finished after 1 s"))
             time.sleep(3)
             self.assertFalse(alive.exists())
 
     def test_other_chapters_run_at_their_own_sizes(self) -> None:
-        self.assertEqual(bench.plans("16_tensor_core_gemm", [2, 8], False), [["--gpus", "2"], ["--gpus", "8"]])
+        self.assertEqual(plans("16_tensor_core_gemm", [2, 8]), [["--gpus", "2"], ["--gpus", "8"]])
 
     def test_gradients_run_in_each_pattern(self) -> None:
         usual = [["--gpus", gpus, "--pattern", pattern] for gpus in "28" for pattern in ("uniform", "zipf", "identical")]
-        self.assertEqual(bench.plans("13_sparse_v5_kernel", [2, 8], False), usual)
-        last = bench.plans("14_sparse_v6_tiled", [2, 8], False)
+        self.assertEqual(plans("13_sparse_v5_kernel", [2, 8]), usual)
+        last = plans("14_sparse_v6_tiled", [2, 8])
         self.assertEqual(last[:6], usual)
         self.assertEqual(last.pop(), ["--gpus", "8", "--features", "1", "--only", "sweep"])
         self.assertEqual([plan[:4] for plan in last[6:]],
                          [["--gpus", "8", "--entries", entries] for entries in ("5000", "15000", "150000", "500000", "1500000")])
-        baselines = bench.plans("08_sparse_baselines", [1, 8], False)
+        baselines = plans("08_sparse_baselines", [1, 8])
         self.assertEqual(baselines[0], ["--gpus", "1", "--pattern", "uniform", "--only", "dense_nccl,host_gloo"])
         self.assertEqual([plan[-1] for plan in baselines[6:]], ["transport,through_host", "transport"])
         self.assertEqual(baselines[7][:3], ["NCCL_P2P_DISABLE=1", "--gpus", "8"])
-        self.assertEqual(len(bench.plans("05_two_streams", [2, 4, 8], False)), 5)
-        self.assertEqual(len(bench.plans("05_two_streams", [2, 4, 8], True)), 9)
-        self.assertEqual(len(bench.plans("03_ring_all_gather", [2, 4, 8], True)), 3)
-        self.assertEqual(bench.plans("07_mlp_block", [2], False)[0][2:], ["--m", "8192", "--n", "28672", "--k", "8192"])
+        self.assertEqual(len(plans("05_two_streams", [2, 4, 8])), 5)
+        self.assertEqual(len(plans("05_two_streams", [2, 4, 8], all_sizes=True)), 9)
+        self.assertEqual(len(plans("03_ring_all_gather", [2, 4, 8], all_sizes=True)), 3)
+        self.assertEqual(plans("07_mlp_block", [2])[0][2:], ["--m", "8192", "--n", "28672", "--k", "8192"])
+
+    def test_quick_is_the_first_line_of_each_chapter_on_all_gpus(self) -> None:
+        for name in (f"{number:02}_chapter" for number in range(1, 17)):
+            self.assertEqual(plans(name, [2, 4], quick=True), plans(name, [4])[:1], name)
 
 
 if __name__ == "__main__":

@@ -128,11 +128,15 @@ class Sandbox(unittest.TestCase):
         self.tool("nvidia-smi", "echo 'GPU 0: NVIDIA H200 (UUID: GPU-1)'")
         self.mark("libcuda")
 
+    def variables(self) -> Dict[str, str]:
+        """The environment of ./lab."""
+        return {"PATH": str(self.bin), "SANDBOX": str(self.sandbox), "HOME": str(self.sandbox),
+                "CUDA_HOME": str(self.sandbox / "nothing")}
+
     def lab(self, *arguments: str, answer: Optional[str] = None, cwd: Optional[pathlib.Path] = None,
             program: Optional[pathlib.Path] = None, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Calls ./lab: without a terminal or, if there is an answer to type, with one."""
-        variables: Dict[str, str] = {"PATH": str(self.bin), "SANDBOX": str(self.sandbox), "HOME": str(self.sandbox),
-                                     "CUDA_HOME": str(self.sandbox / "nothing"), **environment}
+        variables = {**self.variables(), **environment}
         terminal, stdin = pty.openpty() if answer is not None else (None, subprocess.DEVNULL)
         try:
             if terminal is not None:

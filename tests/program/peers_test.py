@@ -133,6 +133,32 @@ class ReportTest(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "1 launches of gather on 2 GPUs"):
             jax_peer.over_gpus([("gather", 1.0)], 2)
 
+    def test_jax_names_the_parts_that_are_wrong(self) -> None:
+        right = [[[0.0001, 0.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, 1.0]]]  # by GPU: errors, reference, each by shard
+        self.assertEqual(jax_peer.wrong_parts(right), "")
+        for square, part, whole in ((0.09, "0.3", "0.15"), (float("nan"), "inf", "inf")):
+            right[1][0][0] = square
+            self.assertEqual(jax_peer.wrong_parts(right), f"wrong result, relative error {whole}; columns of a GPU by rows of a "
+                                                          f"shard of A: GPU 1 shard 0 {part}")
+
+    def test_jax_leaves_out_tilings_whose_result_is_wrong(self) -> None:
+        class Problem:
+            def gemm_only(self) -> Any:
+                return lambda: ("right", [])
+
+            def pallas(self, tiling: Any) -> Any:
+                wrong = tiling[1] == 8  # and it is the faster one
+                return lambda: ("wrong" if wrong else "right", [("kernel", 1.0 if wrong else 2.0)] * 2)
+
+            def require_right(self, result: str, expected: str) -> None:
+                if result != expected:
+                    raise jax_peer.WrongResult("wrong result, here")
+        case = peer.Case("all_gather_matmul", 2, 256, 256, 64, 20, 5, 10)
+        self.assertEqual(jax_peer.best_tiling(Problem(), case)[1], 16)
+        with mock.patch.object(jax_peer, "TILINGS", [("M", 8, "M")]):
+            with self.assertRaisesRegex(RuntimeError, "no tiling is right: WrongResult: wrong result, here"):
+                jax_peer.best_tiling(Problem(), case)
+
 
 class ScriptTest(unittest.TestCase):
     """The scripts themselves, on a PATH where no GPU answers."""

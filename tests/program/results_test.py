@@ -9,10 +9,12 @@ import sys
 import tempfile
 import unittest
 from typing import Any, Dict, List
+from unittest import mock
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tools"))
 import ladder  # noqa: E402
+import result_files  # noqa: E402
 import results  # noqa: E402
 import sparse_results  # noqa: E402
 
@@ -87,25 +89,27 @@ class SparseTableTest(unittest.TestCase):
         text = ladder.results_table("14_sparse_v6_tiled", [file(*runs)])
         self.assertIn("| ms | map | fill | all reduce | skew |", text)
         where = ["5000000 x 2048, 50000 uniform", "8", "400000", "386178"]
-        self.assertEqual(rows(text), [
-            ["5000000 x 2048, 50000 zipf", "2", *where[2:], "`v6`", "4", "1", "0.5", "2", "0.25"],
-            [*where, "`v5`", "40", "10", "0.5", "20", "0.25"],
-            [*where, "`v6`", "16", "4", "0.5", "8", "0.25"]])
+        self.assertEqual([rows(part) for part in text.split("On 2 GPUs:")], [
+            [[*where, "`v5`", "40", "10", "0.5", "20", "0.25"],
+             [*where, "`v6`", "16", "4", "0.5", "8", "0.25"]],
+            [["5000000 x 2048, 50000 zipf", "2", *where[2:], "`v6`", "4", "1", "0.5", "2", "0.25"]]])
         self.assertEqual(rows(ladder.results_table("14_sparse_v6_tiled sweep", [file(runs[0])])), [["8", "1"]])
 
     def test_times_keep_three_digits(self) -> None:
         self.assertEqual([sparse_results.milliseconds(value) for value in (0.01234, 1.5, 17.53, 223.64, 22800.4)],
                          ["0.0123", "1.5", "17.5", "223.6", "22800"])
 
-    def test_ladder_compares_with_the_dense_one_of_the_same_problem(self) -> None:
+    def test_ladder_compares_with_the_dense_one_of_the_same_problem_and_machine(self) -> None:
+        other = gradient("08_sparse_baselines", dense_nccl=100.0)
+        other["hardware"]["gpus"] = "16"
         reports = [file(gradient("08_sparse_baselines", dense_nccl=224.0, host=22800.0), gradient("14_sparse_v6_tiled", v5=40.0, v6=16.0)),
-                   file(gradient("08_sparse_baselines", pattern="zipf", dense_nccl=1.0))]
+                   file(gradient("08_sparse_baselines", pattern="zipf", dense_nccl=1.0), other)]
         cells = {row[0].split("`")[1]: row[2:] for row in
                  rows(ladder.ladder_table({"08_sparse_baselines", "14_sparse_v6_tiled"}, reports)) if "`" in row[0]}
-        self.assertEqual(cells["14_sparse_v6_tiled"], ["16 ms on 8 x NVIDIA H200", "14.00 x as fast as dense"])
+        self.assertEqual(cells["14_sparse_v6_tiled"], ["dense", "16 ms, 14.00 x"])
         alone = [file(gradient("14_sparse_v6_tiled", v6=16.0))]
         cells = {row[0].split("`")[1]: row[2:] for row in rows(ladder.ladder_table({"14_sparse_v6_tiled"}, alone)) if "`" in row[0]}
-        self.assertEqual(cells["14_sparse_v6_tiled"], ["16 ms on 8 x NVIDIA H200", ""])
+        self.assertEqual(cells["14_sparse_v6_tiled"], ["dense", "16 ms"])
 
 
 class DenseTableTest(unittest.TestCase):
@@ -139,15 +143,44 @@ class DenseTableTest(unittest.TestCase):
         other["hardware"]["gpu"] = "NVIDIA H100"
         self.assertEqual(len(rows(ladder.results_table("05_two_streams", [file(run(), peers=[other])]))), 5)
 
-    def test_a_block_for_each_run(self) -> None:
-        table = rows(ladder.results_table("05_two_streams", [file(run(gpus=8), run(gpus=2), peers=[peer(gpus=2)])]))
-        self.assertEqual([row[1] for row in table], ["2"] * 7 + ["8"] * 5)
+    def test_a_table_for_each_number_of_gpus(self) -> None:
+        text = ladder.results_table("05_two_streams", [file(run(gpus=2), run(gpus=8), peers=[peer(gpus=2)])])
+        most, _, fewer = text.partition("On 2 GPUs:\n\n")
+        self.assertTrue(most.startswith("On 8 GPUs:\n\n| M x N x K |"), text)
+        self.assertEqual([row[1] for row in rows(most)], ["8"] * 5)
+        self.assertEqual([row[1] for row in rows(fewer)], ["2"] * 7)
+        self.assertEqual(text.count("Median over the iterations"), 1)
+        self.assertNotIn("On 8 GPUs:", ladder.results_table("05_two_streams", [file(run(gpus=8))]))
+
+    def test_a_control_on_one_gpu_and_a_search_for_more_ranks_go_with_the_largest(self) -> None:
+        control, search = run(gpus=1), run(gpus=16)
+        text = ladder.results_table("05_two_streams", [file(control, run(gpus=2), run(gpus=8), search)])
+        self.assertEqual([[row[1] for row in rows(part)][::5] for part in text.split("On 2 GPUs:")], [["1", "8", "16"], ["2"]])
 
     def test_of_two_files_the_newest_run(self) -> None:
         old, new = run(ring_ms=0.5), run(ring_ms=0.4, date="2026-11-22T10:00:00Z")
         for files in ([file(old), file(new)], [file(new), file(old)]):
             table = rows(ladder.results_table("05_two_streams", files))
             self.assertEqual([row[3] for row in table if row[2] == "`ring`"], ["400.0"])
+
+    def test_a_quick_run_never_takes_the_place_of_a_full_one(self) -> None:
+        full = run(ring_ms=0.5)
+        quick = run(ring_ms=0.4, date="2026-11-22T10:00:00Z", bench={"program": "05_two_streams", "arguments": "--gpus 8", "quick": True})
+        for files in ([file(full), file(quick)], [file(quick), file(full)]):
+            self.assertEqual([row[3] for row in rows(ladder.results_table("05_two_streams", files)) if row[2] == "`ring`"], ["500.0"])
+
+    def test_the_command_line_tells_measurements_apart(self) -> None:
+        def on(arguments: str, *variants: str) -> Dict[str, Any]:
+            one = run(bench={"program": "05_two_streams", "arguments": arguments, "quick": False})
+            one["options"]["variants"] = list(variants)
+            return one
+        both = [on("--gpus 8", "pull"), on("--gpus 8 --only ring", "pull", "ring")]
+        self.assertEqual(results.newest(both), both)
+        self.assertEqual(len(results.newest([both[0], on("--gpus 8", "pull", "new")])), 1)
+        del both[0]["bench"]  # not of ./lab bench: one that has a variant in common is the same
+        self.assertEqual(len(results.newest(both)), 1)
+        both[1]["options"]["variants"] = ["ring"]
+        self.assertEqual(len(results.newest(both)), 2)
 
     def test_other_types_are_named(self) -> None:
         other = run()
@@ -175,22 +208,42 @@ class SectionTest(unittest.TestCase):
 
 
 class LadderTest(unittest.TestCase):
+    def ladder(self, *files: Dict[str, Any]) -> str:
+        return ladder.ladder_table({"01_column_split", "05_two_streams"}, list(files))
+
     def row(self, chapter: str, *files: Dict[str, Any]) -> List[str]:
-        table = rows(ladder.ladder_table({"01_column_split", "05_two_streams"}, list(files)))
-        return next(row[2:] for row in table if f"`{chapter}`" in row[0])
+        return next(row[2:] for row in rows(self.ladder(*files)) if f"`{chapter}`" in row[0])
 
-    def test_best_algorithm_on_most_gpus(self) -> None:
-        self.assertEqual(self.row("05_two_streams", file(run(gpus=2, ring_ms=0.37)), file(run())),
-                         ["390.0 us on 8 x NVIDIA H200", "1.083 x GEMM only"])
-        self.assertEqual(self.row("05_two_streams", file(run(ring_ms=0.5)))[0], "440.0 us on 8 x NVIDIA H200")
+    def test_best_algorithm_on_each_number_of_gpus(self) -> None:
+        files = [file(run(gpus=2, ring_ms=0.37)), file(run(ring_ms=0.5), column_split(8, 2.0))]
+        self.assertIn("| chapter | idea | compared with | 2 x H200 | 8 x H200 |\n", self.ladder(*files))
+        self.assertEqual(self.row("05_two_streams", *files), ["GEMM only", "370.0 us, 1.028 x", "440.0 us, 1.222 x"])
+        self.assertEqual(self.row("01_column_split", *files), ["one GPU", "-", "2.00 ms, 8.00 x"])
+        self.assertEqual(self.row("06_reduce_scatter", *files), ["to come", "", ""])
 
-    def test_chapter_01(self) -> None:
-        self.assertEqual(self.row("01_column_split", file(column_split(2, 8.0)), file(column_split(8, 2.0))),
-                         ["2.00 ms on 8 x NVIDIA H200", "8.00 x one GPU"])
+    def test_the_first_size(self) -> None:
+        small = run(date="2026-11-22T10:00:00Z", ring_ms=0.1)
+        small["options"]["m"] = 1024
+        self.assertEqual(self.row("05_two_streams", file(run(), small)), ["GEMM only", "390.0 us, 1.083 x"])
+
+    def test_one_gpu_is_a_control(self) -> None:
+        alone = column_split(1, 16.0)
+        self.assertEqual(self.row("01_column_split", file(column_split(2, 8.0), alone)), ["one GPU", "8.00 ms, 2.00 x"])
+        self.assertEqual(self.row("01_column_split", file(alone)), ["one GPU", "16.00 ms, 1.00 x"])
+
+    def test_of_two_machines_the_newest_run_and_a_note(self) -> None:
+        there = run(gpus=2, ring_ms=0.4, date="2026-11-22T10:00:00Z")
+        here = run(gpus=2)
+        here["hardware"]["gpus"] = "2"
+        for files in ([file(here), file(there)], [file(there), file(here)]):
+            self.assertEqual(self.row("05_two_streams", *files), ["GEMM only", "400.0 us, 1.111 x"])
+            self.assertTrue(self.ladder(*files).endswith("\n\nMeasured on several machines, of each command line the newest run "
+                                                         "counts: 2 x H200 on machines with 2, 8 GPUs.\n"))
+        self.assertNotIn("several machines", self.ladder(file(here)))
 
     def test_without_a_run(self) -> None:
-        self.assertEqual(self.row("05_two_streams", file()), ["not run", "not run"])
-        self.assertEqual(self.row("06_reduce_scatter", file(run("06_reduce_scatter"))), ["to come", "to come"])
+        self.assertEqual(self.row("05_two_streams", file()), ["not run"])
+        self.assertEqual(self.row("06_reduce_scatter", file(run("06_reduce_scatter"))), ["to come"])
 
     def test_committed_reports_still_give_the_committed_tables(self) -> None:
         committed = results.load(REPOSITORY / "docs" / "results")
@@ -205,7 +258,7 @@ class CollectTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name).resolve()
         (self.root / "tools").mkdir()
-        for tool in ("collect_results", "results.py", "sparse_results.py"):
+        for tool in ("collect_results", "results.py", "result_files.py", "sparse_results.py"):
             shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
 
     def collect(self, *reports: Dict[str, Any], keep: bool = False) -> "subprocess.CompletedProcess[str]":
@@ -253,10 +306,31 @@ class CollectTest(unittest.TestCase):
         self.assertEqual([(each["chapter"], each["commit"]) for each in after["runs"]],
                          [("04_copy_engine", "abc"), ("05_two_streams", "def")])
         self.assertEqual([(each["peer"], each["options"]["gpus"], each["results"][1]["device_ms"]) for each in after["peers"]],
-                         [("PyTorch", 2, 0.425), ("JAX", 8, 0.425), ("PyTorch", 8, 0.4)])
+                         [("PyTorch", 8, 0.4), ("PyTorch", 2, 0.425), ("JAX", 8, 0.425)])
         self.assertEqual(len(after["profiles"]), 1)
         self.assertEqual(self.collect(run()).returncode, 0)
         self.assertEqual([len(self.collected()[part]) for part in ("runs", "peers", "profiles")], [1, 0, 0])
+
+    def test_keep_replaces_what_measured_the_same_and_only_that(self) -> None:
+        self.collect(run(), run(gpus=2))
+        self.assertEqual(self.collect(run(gpus=2, commit="def"), run(gpus=4, commit="def"), keep=True).returncode, 0)
+        after = [(each["options"]["gpus"], each["commit"]) for each in self.collected()["runs"]]
+        self.assertEqual(after, [(8, "abc"), (2, "def"), (4, "def")])
+
+    def test_keep_leaves_out_what_counts_less(self) -> None:
+        self.collect(run())
+        quick = run(commit="def", bench={"program": "05_two_streams", "arguments": "--gpus 8", "quick": True})
+        done = self.collect(quick, keep=True)
+        self.assertEqual(done.stderr, "left out, the file holds a better one: 05_two_streams\n")
+        self.assertEqual([each["commit"] for each in self.collected()["runs"]], ["abc"])
+
+    def test_a_file_is_whole_or_as_before(self) -> None:
+        self.collect(run())
+        with mock.patch.object(pathlib.Path, "replace", side_effect=KeyboardInterrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                result_files.save(self.root / "docs" / "results" / "h200-x8.json", file())
+        self.assertEqual(len(self.collected()["runs"]), 1)
+        self.assertEqual(len(results.load(self.root / "docs" / "results")), 1)  # what was begun beside it is no result
 
 
 if __name__ == "__main__":

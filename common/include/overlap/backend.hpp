@@ -46,6 +46,18 @@ struct GpuPlace {
 /// The place of GPU `device`. Virtual GPUs have none: both are "unknown".
 GpuPlace place_of(int device);
 
+/// What a GPU is doing at a moment; none of what it does not tell.
+struct GpuState {
+  std::optional<double> sm_clock_mhz, power_w, power_limit_w, temperature_c;  ///< in these units
+  bool slowed_by_power = false;     ///< its clocks are held down: it draws as much as it may
+  bool slowed_by_heat = false;      ///< its clocks are held down: it is as hot as it may be
+  bool slowed_by_hardware = false;  ///< its clocks are held down by a safeguard of the board, for one of both
+};
+
+/// The state of GPU `device`, in about a millisecond. Virtual GPUs have none, nor has a machine whose
+/// driver's library cannot be loaded.
+std::optional<GpuState> gpu_state(int device);
+
 /// Sets up the GPUs as the user asks. Call it before the first CUDA call. Throws UsageError if something
 /// cannot be had.
 void configure(const BackendOptions& options);

@@ -93,6 +93,7 @@ class DenseBench {
   std::string chapter_;
   std::vector<Variant> variants_;
   std::vector<VariantTimes> times_;
+  Regime regime_;        // in which they were taken
   std::string skipped_;  // why the last variant that was left out cannot run
 };
 

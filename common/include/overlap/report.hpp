@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "overlap/options.hpp"
+#include "overlap/regime.hpp"
 
 namespace overlap {
 
@@ -33,6 +34,9 @@ class Report {
   /// finite (JSON has no such number).
   void add_result(Fields fields);
 
+  /// Says in which regime the results were measured; an unknown one leaves no trace.
+  void set_regime(Regime regime);
+
   /// The JSON text. Asks the GPUs for the hardware stamp.
   std::string json() const;
 
@@ -44,6 +48,7 @@ class Report {
  private:
   std::string chapter_;
   Options options_;
+  Regime regime_;
   std::vector<Fields> results_;
 };
 

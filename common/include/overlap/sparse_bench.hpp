@@ -65,6 +65,7 @@ class SparseBenchBase {
   const Options options_;           ///< a copy: a caller may pass a temporary
   std::int64_t entries_;            ///< of this rank
   std::vector<SparseTimes> times_;  ///< by variant, in the order in which they were added
+  Regime regime_;                   ///< in which they were taken
 };
 
 /// Verifies and times several ways to add up one sparse gradient. All members are collective, and called by

@@ -12,8 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <memory>
+#include <optional>
 
+#include "nvml.hpp"
 #include "overlap/error.hpp"
 #include "overlap/waves.hpp"
 
@@ -61,39 +62,32 @@ std::string attribute(cudaDeviceAttr which, int device) {
   return cudaDeviceGetAttribute(&value, which, device) == cudaSuccess ? std::to_string(value) : kUnknown;
 }
 
-std::string first_line_of(const std::string& command) {
-  struct Close {
-    void operator()(std::FILE* pipe) const { pclose(pipe); }
-  };
-  const std::unique_ptr<std::FILE, Close> pipe(popen(command.c_str(), "r"));
-  std::array<char, 512> line{};
-  if (!pipe || std::fgets(line.data(), static_cast<int>(line.size()), pipe.get()) == nullptr) return "";
-  const std::string text(line.data());
-  return text.substr(0, text.find('\n'));
+// The bus id names the GPU whatever CUDA_VISIBLE_DEVICES says; empty if there is no such GPU.
+std::string bus_id_of(int device) {
+  std::array<char, 32> bus_id{};
+  const bool found =
+      cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device) == cudaSuccess;
+  return found ? bus_id.data() : "";
 }
 
-// What only the driver's own tool tells about the GPU. Its answer is one line: "570.86, 1980 MHz, 345 MHz,
-// 700.00 W".
+// As nvidia-smi writes it: "1980 MHz", "700.00 W".
+std::string with_unit(std::optional<double> value, const char* format) {
+  if (!value) return kUnknown;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), format, *value);
+  return text.data();
+}
+
+// What only the driver's own library tells about the GPU.
 void add_driver_facts(int device, Stamp& stamp) {
-  std::array<char, 32> bus_id{};
-  std::string line;
-  // The bus id names the GPU whatever CUDA_VISIBLE_DEVICES says.
-  if (cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device) == cudaSuccess) {
-    line =
-        first_line_of("nvidia-smi -i " + std::string(bus_id.data()) +
-                      " --query-gpu=driver_version,clocks.max.sm,clocks.sm,power.limit --format=csv,noheader"
-                      " 2>/dev/null");
-  }
-  const std::array names = {"driver", "max_sm_clock", "sm_clock", "power_limit"};
-  std::vector<std::string> values;
-  for (std::size_t begin = 0; begin < line.size();) {
-    const std::size_t comma = std::min(line.find(", ", begin), line.size());
-    values.push_back(line.substr(begin, comma - begin));
-    begin = comma + 2;
-  }
-  const bool complete = values.size() == names.size();  // anything else is an error message
-  for (std::size_t i = 0; i < names.size(); ++i)
-    stamp.emplace_back(names[i], complete ? values[i] : kUnknown);
+  const Nvml* nvml = Nvml::installed();
+  const std::string bus_id = bus_id_of(device);
+  const GpuState state = nvml != nullptr ? nvml->state(bus_id) : GpuState{};
+  stamp.emplace_back("driver", nvml != nullptr ? nvml->driver_version().value_or(kUnknown) : kUnknown);
+  stamp.emplace_back("max_sm_clock",
+                     with_unit(nvml != nullptr ? nvml->max_sm_clock_mhz(bus_id) : std::nullopt, "%.0f MHz"));
+  stamp.emplace_back("sm_clock", with_unit(state.sm_clock_mhz, "%.0f MHz"));
+  stamp.emplace_back("power_limit", with_unit(state.power_limit_w, "%.2f W"));
 }
 
 }  // namespace
@@ -113,10 +107,9 @@ void host_work(std::uint64_t) {}
 
 GpuPlace place_of(int device) {
   GpuPlace place{kUnknown, kUnknown};
-  std::array<char, 32> bus_id{};
-  if (cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device) != cudaSuccess)
-    return place;
-  place.bus_id = bus_id.data();
+  const std::string bus_id = bus_id_of(device);
+  if (bus_id.empty()) return place;
+  place.bus_id = bus_id;
   // Linux writes the hexadecimal digits small, CUDA writes them large.
   std::transform(place.bus_id.begin(), place.bus_id.end(), place.bus_id.begin(),
                  [](unsigned char digit) { return static_cast<char>(std::tolower(digit)); });
@@ -124,6 +117,12 @@ GpuPlace place_of(int device) {
   int node = -1;  // also what Linux says of a host with one
   if (file >> node && node >= 0) place.numa_node = std::to_string(node);
   return place;
+}
+
+std::optional<GpuState> gpu_state(int device) {
+  const Nvml* nvml = Nvml::installed();
+  if (nvml == nullptr) return std::nullopt;
+  return nvml->state(bus_id_of(device));
 }
 
 void configure(const BackendOptions& options) {

@@ -41,6 +41,8 @@ void host_work(std::uint64_t bytes) { vgpu::host_work(bytes); }
 
 GpuPlace place_of(int) { return {"unknown", "unknown"}; }
 
+std::optional<GpuState> gpu_state(int) { return std::nullopt; }
+
 void configure(const BackendOptions& options) {
   if (!options.machine.empty()) {
     try {

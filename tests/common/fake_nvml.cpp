@@ -1,0 +1,93 @@
+// What tests load in the place of the driver's library: two GPUs. A GPU's handle is a pointer to its record.
+// As in the true one, a function that a GPU does not know fails with a number other than 0.
+#include <cstring>
+
+namespace {
+
+struct Gpu {
+  const char* bus_id;
+  unsigned power_now_mw;  // 0: it does not tell
+  unsigned long long reasons;
+};
+
+Gpu gpus[] = {{"0000:18:00.0", 690500, 0x4 | 0x8}, {"0000:2a:00.0", 0, 0x1 | 0x40}};
+
+constexpr int kNotSupported = 3, kInvalid = 2, kNotFound = 6;
+
+struct FieldValue {
+  unsigned field, scope;
+  long long timestamp, latency;
+  int type, status;
+  unsigned long long value;
+};
+
+bool running = false;
+
+}  // namespace
+
+extern "C" {
+
+int nvmlInitWithFlags(unsigned flags) {
+  running = flags == 2;
+  return running ? 0 : kInvalid;
+}
+
+int nvmlShutdown() {
+  running = false;
+  return 0;
+}
+
+int nvmlSystemGetDriverVersion(char* text, unsigned length) {
+  std::strncpy(text, "580.1", length);
+  return running ? 0 : kInvalid;
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, Gpu** device) {
+  for (Gpu& gpu : gpus) {
+    if (running && std::strcmp(gpu.bus_id, bus_id) == 0) {
+      *device = &gpu;
+      return 0;
+    }
+  }
+  return kNotFound;
+}
+
+int nvmlDeviceGetClockInfo(Gpu*, int clock, unsigned* mhz) {
+  *mhz = 1755;
+  return clock == 1 ? 0 : kInvalid;
+}
+
+int nvmlDeviceGetMaxClockInfo(Gpu*, int clock, unsigned* mhz) {
+  *mhz = 1980;
+  return clock == 1 ? 0 : kInvalid;
+}
+
+int nvmlDeviceGetFieldValues(Gpu* gpu, int count, FieldValue* values) {
+  if (count != 1 || values->field != 186) return kInvalid;
+  values->status = gpu->power_now_mw == 0 ? kNotSupported : 0;
+  values->value = gpu->power_now_mw;
+  return 0;
+}
+
+int nvmlDeviceGetPowerUsage(Gpu*, unsigned* milliwatts) {
+  *milliwatts = 300000;
+  return 0;
+}
+
+int nvmlDeviceGetPowerManagementLimit(Gpu*, unsigned* milliwatts) {
+  *milliwatts = 700000;
+  return 0;
+}
+
+int nvmlDeviceGetTemperature(Gpu*, int sensor, unsigned* celsius) {
+  *celsius = 64;
+  return sensor == 0 ? 0 : kInvalid;
+}
+
+// By the name that drivers before 535 have.
+int nvmlDeviceGetCurrentClocksThrottleReasons(Gpu* gpu, unsigned long long* reasons) {
+  *reasons = gpu->reasons;
+  return 0;
+}
+
+}  // extern "C"

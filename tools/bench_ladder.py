@@ -1,0 +1,68 @@
+"""What ./lab bench prints in the end: all that it has measured, a table for each problem."""
+from typing import Any, Dict, List, Sequence, Tuple
+
+import sparse_results
+from results import COLUMNS, OPERATIONS, Row, Run, best_algorithm, is_dense, peer_rows, peers_of, problem_of, run_rows, size_text
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table for the terminal: names on the left, numbers on the right."""
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    return "\n".join("  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
+                               for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in (header, *rows))
+
+
+def ladder_rows(runs: Sequence[Run], peers: Sequence[Run]) -> List[List[str]]:
+    """GEMM only, then the algorithms of each chapter, the best of each marked, then the peers."""
+    rows: List[List[str]] = []
+
+    def add(row: Row, name: str) -> None:
+        rows.append([name, *row.cells()[1:]])
+    for run in runs:
+        best = best_algorithm(run)
+        for row in run_rows(run):
+            if row.role == "gemm_only" and not rows:
+                add(row, "GEMM only")
+            elif row.role == "algorithm":
+                add(row, f"{run['chapter'][:2]} {row.name}{' *' if best and best['variant'] == row.name else ''}")
+    for peer in peers_of(runs[0], peers):
+        for row in peer_rows(peer):
+            add(row, row.name)
+    return rows
+
+
+def where(run: Run) -> str:
+    """The GPUs of a run."""
+    return f"{run['options']['gpus']} x {run['hardware']['gpu']}"
+
+
+def ladder(measured: Sequence[Run], peers: Sequence[Run]) -> str:
+    """All that was measured: a table for each problem."""
+    parts = []
+    groups: Dict[Tuple[Any, ...], List[Run]] = {}
+    gradients: Dict[Tuple[Any, ...], List[Run]] = {}
+    for run in measured:
+        if sparse_results.is_sparse(run):
+            gradients.setdefault(problem_of(run), []).append(run)
+        elif is_dense(run):
+            groups.setdefault((OPERATIONS.get(run["chapter"][:2], run["chapter"]), *problem_of(run)), []).append(run)
+        elif "kernel_ms" in run["results"][-1]:
+            base, last = run["results"][0], run["results"][-1]
+            parts.append(f"{run['chapter']}, {size_text(run)} on {where(run)}: {last['kernel_ms']:.2f} ms, "
+                         f"{base['kernel_ms'] / last['kernel_ms']:.2f} x one GPU")
+    for (operation, *_), runs in groups.items():
+        modelled = " (modelled)" if runs[0]["modelled"] else ""
+        header = [f"{COLUMNS[0]} (* best of the chapter)", COLUMNS[1] + modelled, *COLUMNS[2:]]
+        parts.append(f"\n{operation} {size_text(runs[0])} on {where(runs[0])}\n"
+                     + aligned(header, ladder_rows(runs, peers)))
+    for runs in gradients.values():
+        modelled = " (modelled)" if runs[0]["modelled"] else ""
+        results = [(run["chapter"][:2], result) for run in runs for result in sparse_results.algorithms(run)]
+        phases = sparse_results.phases_of([result for _, result in results])
+        parts.append(f"\nsparse all-reduce {size_text(runs[0])} on {where(runs[0])}\n" + aligned(
+            ["variant", "ms, host-timed" + modelled, *(name[:-3] for name in phases)],
+            [[f"{number} {result['variant']}", *(sparse_results.milliseconds(result[name]) if name in result else ""
+                                                for name in ("host_ms", *phases))] for number, result in results]))
+    if any(run["modelled"] for run in measured):
+        parts.append("\nTimes on virtual GPUs are modelled: they show what is faster than what. Nothing was written.")
+    return "\n".join(parts)
