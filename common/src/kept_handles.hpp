@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "handle_pool.hpp"
+#include "backend/handle_pool.hpp"
 #include "overlap/stream.hpp"
 
 struct cublasContext;

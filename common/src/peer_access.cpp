@@ -3,10 +3,9 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <mutex>
-#include <set>
+#include <array>
+#include <atomic>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "overlap/backend.hpp"
@@ -27,31 +26,25 @@ std::uint32_t pattern(int from, int to, std::size_t i) {
          static_cast<std::uint32_t>(i & ((1u << 23) - 1));
 }
 
-// Ordered pairs of GPUs for which something was done in this process. Safe from any thread; the lock is not
-// held over a CUDA call, in which the virtual GPUs may let another rank go on, on the same thread.
+// Ordered pairs of GPUs for which something was done in this process. Safe from any thread.
 class KnownPairs {
  public:
-  bool has(int from, int to) {
-    const std::lock_guard lock(mutex_);
-    forget_after_restart();
-    return pairs_.contains({from, to});
-  }
-  void add(int from, int to) {
-    const std::lock_guard lock(mutex_);
-    forget_after_restart();
-    pairs_.emplace(from, to);
-  }
+  bool has(int from, int to) { return (row(from) >> to & 1) != 0; }
+  void add(int from, int to) { row(from) |= std::uint64_t{1} << to; }
 
  private:
-  void forget_after_restart() {
+  // Bit i: done from that GPU to GPU i. What was done before the GPUs began anew is forgotten: only virtual
+  // ones do, between runs.
+  std::atomic<std::uint64_t>& row(int from) {
     const std::uint64_t restarts = backend::restarts();
-    if (restarts != restarts_) pairs_.clear();
-    restarts_ = restarts;
+    if (restarts_.exchange(restarts) != restarts) {
+      for (auto& row : rows_) row = 0;
+    }
+    return rows_.at(static_cast<std::size_t>(from));
   }
 
-  std::mutex mutex_;
-  std::set<std::pair<int, int>> pairs_;
-  std::uint64_t restarts_ = 0;
+  std::array<std::atomic<std::uint64_t>, 64> rows_{};
+  std::atomic<std::uint64_t> restarts_ = 0;
 };
 
 KnownPairs& enabled() {

@@ -15,19 +15,16 @@ class OnRanks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(CopyEngine, OnRanks, testing::Values(1, 2, 3, 4, 8));
 
 TEST_P(OnRanks, TheRingIsRightInAllTypes) {
-  for (const MatmulShape shape : dense_shapes()) {
-    expect_right<CopyEngineRing<__half>, GatherProblem<__half>>(GetParam(), shape);
-    expect_right<CopyEngineRing<__nv_bfloat16>, GatherProblem<__nv_bfloat16>>(GetParam(), shape);
-    expect_right<CopyEngineRing<float>, GatherProblem<float>>(GetParam(), shape);
-  }
+  expect_all_right<CopyEngineRing<__half>, GatherProblem<__half>>(GetParam(), dense_shapes());
+  expect_all_right<CopyEngineRing<__nv_bfloat16>, GatherProblem<__nv_bfloat16>>(GetParam(), dense_shapes());
+  expect_all_right<CopyEngineRing<float>, GatherProblem<float>>(GetParam(), dense_shapes());
 }
 
 TEST_P(OnRanks, TheRingIsRightOnRandomSizes) {
   // 200 sizes in all, over the five numbers of ranks.
   const unsigned seed = 20261204 + GetParam();
   SCOPED_TRACE("seed " + std::to_string(seed));
-  for (const MatmulShape shape : random_shapes(40, seed))
-    expect_right<CopyEngineRing<__half>, GatherProblem<__half>>(GetParam(), shape, seed);
+  expect_all_right<CopyEngineRing<__half>, GatherProblem<__half>>(GetParam(), random_shapes(40, seed), seed);
 }
 
 TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {

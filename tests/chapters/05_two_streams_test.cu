@@ -14,6 +14,11 @@ constexpr Opening kOpenings[] = {Opening::kBefore, Opening::kBeside, Opening::kC
                                  Opening::kBarrierAfter};
 
 template <typename T, template <typename> class Algorithm, typename... More>
+void expect_all_right_of(int ranks, const std::vector<MatmulShape>& shapes, std::uint64_t seed = 1,
+                         int calls = 1, More... more) {
+  expect_all_right<Algorithm<T>, GatherProblem<T>>(ranks, shapes, seed, calls, more...);
+}
+template <typename T, template <typename> class Algorithm, typename... More>
 void expect_right_of(int ranks, MatmulShape whole, std::uint64_t seed = 1, int calls = 1, More... more) {
   expect_right<Algorithm<T>, GatherProblem<T>>(ranks, whole, seed, calls, more...);
 }
@@ -22,25 +27,22 @@ class OnRanks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(TwoStreams, OnRanks, testing::Values(1, 2, 3, 4, 8));
 
 TEST_P(OnRanks, AreRightInAllTypes) {
-  for (const MatmulShape shape : dense_shapes()) {
-    expect_right_of<__half, RingTwoStreams>(GetParam(), shape);
-    expect_right_of<__nv_bfloat16, RingTwoStreams>(GetParam(), shape);
-    expect_right_of<float, RingTwoStreams>(GetParam(), shape);
-    expect_right_of<__half, PullTwoStreams>(GetParam(), shape);
-    expect_right_of<__nv_bfloat16, PullTwoStreams>(GetParam(), shape);
-    expect_right_of<float, PullTwoStreams>(GetParam(), shape);
-  }
+  expect_all_right_of<__half, RingTwoStreams>(GetParam(), dense_shapes());
+  expect_all_right_of<__nv_bfloat16, RingTwoStreams>(GetParam(), dense_shapes());
+  expect_all_right_of<float, RingTwoStreams>(GetParam(), dense_shapes());
+  expect_all_right_of<__half, PullTwoStreams>(GetParam(), dense_shapes());
+  expect_all_right_of<__nv_bfloat16, PullTwoStreams>(GetParam(), dense_shapes());
+  expect_all_right_of<float, PullTwoStreams>(GetParam(), dense_shapes());
 }
 
 TEST_P(OnRanks, AreRightOnRandomSizes) {
   // 200 sizes in all, over the five numbers of ranks. Pulls take their openings in turns.
   const unsigned seed = 20261205 + static_cast<unsigned>(GetParam());
   SCOPED_TRACE("seed " + std::to_string(seed));
-  int i = 0;
-  for (const MatmulShape shape : random_shapes(40, seed)) {
-    expect_right_of<__half, RingTwoStreams>(GetParam(), shape, seed);
-    expect_right_of<__half, PullTwoStreams>(GetParam(), shape, seed, 1, kOpenings[i++ % 5]);
-  }
+  const std::vector<MatmulShape> shapes = random_shapes(40, seed);
+  expect_all_right_of<__half, RingTwoStreams>(GetParam(), shapes, seed);
+  for (std::size_t i = 0; i < 5; ++i)
+    expect_all_right_of<__half, PullTwoStreams>(GetParam(), every(5, i, shapes), seed, 1, kOpenings[i]);
 }
 
 TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {

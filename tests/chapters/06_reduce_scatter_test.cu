@@ -23,28 +23,24 @@ TEST_P(OnRanks, NcclIsRight) {
 }
 
 TEST_P(OnRanks, RotatingAccumulatorsAreRight) {
-  for (const MatmulShape shape : dense_shapes()) {
-    expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape);
-    expect_right<RotatingAccumulators<__half, float>, ScatterProblem<__half>>(GetParam(), shape);
-  }
+  expect_all_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), dense_shapes());
+  expect_all_right<RotatingAccumulators<__half, float>, ScatterProblem<__half>>(GetParam(), dense_shapes());
 }
 
 TEST_P(OnRanks, BothBeginningsAndBothWaysToPassAreRight) {
-  for (const MatmulShape shape : {MatmulShape{33, 37, 29}, MatmulShape{5, 3, 7}}) {
-    for (const Start start : {Start::kFirstPartial, Start::kZeros}) {
-      for (const Pass pass : {Pass::kStore, Pass::kCopy}) {
-        expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, 1, start,
-                                                                           pass);
-        expect_right<RotatingAccumulators<__half, float>, ScatterProblem<__half>>(GetParam(), shape, 1, 1,
-                                                                                  start, pass);
-      }
+  const std::vector<MatmulShape> shapes = {{33, 37, 29}, {5, 3, 7}};
+  for (const Start start : {Start::kFirstPartial, Start::kZeros}) {
+    for (const Pass pass : {Pass::kStore, Pass::kCopy}) {
+      expect_all_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shapes, 1, 1, start,
+                                                                             pass);
+      expect_all_right<RotatingAccumulators<__half, float>, ScatterProblem<__half>>(GetParam(), shapes, 1, 1,
+                                                                                    start, pass);
     }
   }
 }
 
 TEST_P(OnRanks, AllToAllSumIsRight) {
-  for (const MatmulShape shape : dense_shapes())
-    expect_right<AllToAllSum<__half>, ScatterProblem<__half>>(GetParam(), shape);
+  expect_all_right<AllToAllSum<__half>, ScatterProblem<__half>>(GetParam(), dense_shapes());
 }
 
 TEST_P(OnRanks, OtherTypesAreRight) {
@@ -62,30 +58,22 @@ TEST_P(OnRanks, AreRightOnRandomSizes) {
   // 200 sizes in all, over the five numbers of ranks; each algorithm takes every third one.
   const unsigned seed = 20261121 + static_cast<unsigned>(GetParam());
   SCOPED_TRACE("seed " + std::to_string(seed));
-  int i = 0;
-  for (const MatmulShape shape : random_shapes(40, seed)) {
-    switch (i++ % 3) {
-      case 0:
-        expect_right<AllToAllSum<__half>, ScatterProblem<__half>>(GetParam(), shape, seed);
-        break;
-      case 1:
-        expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape, seed);
-        break;
-      default:
-        expect_right<MultiplyThenScatter<__half>, ScatterProblem<__half>>(GetParam(), shape, seed);
-    }
-  }
+  const std::vector<MatmulShape> shapes = random_shapes(40, seed);
+  expect_all_right<AllToAllSum<__half>, ScatterProblem<__half>>(GetParam(), every(3, 0, shapes), seed);
+  expect_all_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), every(3, 1, shapes),
+                                                                         seed);
+  expect_all_right<MultiplyThenScatter<__half>, ScatterProblem<__half>>(GetParam(), every(3, 2, shapes),
+                                                                        seed);
 }
 
 TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
   const int calls = calls_at_once(5);
-  for (const MatmulShape shape : {MatmulShape{33, 37, 29}, MatmulShape{3, 5, 2}}) {
-    expect_right<MultiplyThenScatter<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, calls);
-    expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, calls);
-    expect_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, calls,
-                                                                       Start::kZeros);
-    expect_right<AllToAllSum<__half>, ScatterProblem<__half>>(GetParam(), shape, 1, calls);
-  }
+  const std::vector<MatmulShape> shapes = {{33, 37, 29}, {3, 5, 2}};
+  expect_all_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls);
+  expect_all_right<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls,
+                                                                         Start::kZeros);
+  expect_all_right<AllToAllSum<__half>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls);
+  expect_all_right<MultiplyThenScatter<__half>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls);
 }
 
 /// The algorithm's C on all ranks, one after the other, of random normals.

@@ -60,38 +60,12 @@ Verification run_dense_on(Rank& rank, MatmulShape whole, std::uint64_t seed, int
   return found;
 }
 
-/// The same on so many ranks.
+/// The same on so many ranks, for each of these shapes, in one run: making ranks and their handles takes
+/// longer than a small product. Every shape has data of its own.
 template <typename Algorithm, typename Problem, typename... More>
-DenseRun run_dense(int ranks, MatmulShape whole, std::uint64_t seed, int calls = 1, More... more) {
-  DenseRun run;
-  std::vector<Verification> found(static_cast<std::size_t>(ranks));
-  try {
-    run_ranks(ranks, [&](Rank& rank) {
-      found[static_cast<std::size_t>(rank.id())] =
-          run_dense_on<Algorithm, Problem>(rank, whole, seed, calls, more...);
-    });
-  } catch (const Skip& skip) {
-    run.skipped = skip.what();
-    return run;
-  }
-  for (const Verification& own : found) run.found += own;
-  return run;
-}
-
-/// A DenseRun that must be right; skips the test where the algorithm cannot run.
-template <typename Algorithm, typename Problem, typename... More>
-void expect_right(int ranks, MatmulShape whole, std::uint64_t seed = 1, int calls = 1, More... more) {
-  const DenseRun run = run_dense<Algorithm, Problem>(ranks, whole, seed, calls, more...);
-  if (!run.skipped.empty()) GTEST_SKIP() << run.skipped;
-  EXPECT_TRUE(run.found.ok()) << whole.m << " x " << whole.n << " x " << whole.k << " on " << ranks
-                              << " ranks: " << describe(run.found);
-  EXPECT_EQ(run.found.elements, whole.m * whole.n * results_of(calls));
-}
-
-/// The same for each of these shapes, in one run: a run with NCCL takes a while to begin.
-template <typename Algorithm, typename Problem, typename... More>
-void expect_all_right(int ranks, const std::vector<MatmulShape>& shapes, std::uint64_t seed = 1,
-                      int calls = 1, More... more) {
+std::vector<DenseRun> run_dense_all(int ranks, const std::vector<MatmulShape>& shapes, std::uint64_t seed,
+                                    int calls = 1, More... more) {
+  std::vector<DenseRun> runs(shapes.size());
   std::vector<std::vector<Verification>> found(shapes.size(),
                                                std::vector<Verification>(static_cast<std::size_t>(ranks)));
   try {
@@ -102,15 +76,55 @@ void expect_all_right(int ranks, const std::vector<MatmulShape>& shapes, std::ui
       }
     });
   } catch (const Skip& skip) {
-    GTEST_SKIP() << skip.what();
+    for (DenseRun& run : runs) run.skipped = skip.what();
+    return runs;
   }
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    Verification all;
-    for (const Verification& own : found[i]) all += own;
-    EXPECT_TRUE(all.ok()) << shapes[i].m << " x " << shapes[i].n << " x " << shapes[i].k << " on " << ranks
-                          << " ranks: " << describe(all);
-    EXPECT_EQ(all.elements, shapes[i].m * shapes[i].n * results_of(calls));
+    for (const Verification& own : found[i]) runs[i].found += own;
   }
+  return runs;
+}
+
+/// The same for one shape.
+template <typename Algorithm, typename Problem, typename... More>
+DenseRun run_dense(int ranks, MatmulShape whole, std::uint64_t seed, int calls = 1, More... more) {
+  return run_dense_all<Algorithm, Problem>(ranks, {whole}, seed, calls, more...).front();
+}
+
+/// DenseRuns that must be right on all elements, of which a call on a shape has elements_of(shape); skips the
+/// test where the algorithm cannot run.
+template <typename Elements>
+void expect_runs_right(int ranks, const std::vector<MatmulShape>& shapes, int calls,
+                       const std::vector<DenseRun>& runs, const Elements& elements_of) {
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (!runs[i].skipped.empty()) GTEST_SKIP() << runs[i].skipped;
+    EXPECT_TRUE(runs[i].found.ok()) << shapes[i].m << " x " << shapes[i].n << " x " << shapes[i].k << " on "
+                                    << ranks << " ranks: " << describe(runs[i].found);
+    EXPECT_EQ(runs[i].found.elements, elements_of(shapes[i]) * results_of(calls));
+  }
+}
+
+/// All of these shapes must be right, in one run.
+template <typename Algorithm, typename Problem, typename... More>
+void expect_all_right(int ranks, const std::vector<MatmulShape>& shapes, std::uint64_t seed = 1,
+                      int calls = 1, More... more) {
+  expect_runs_right(ranks, shapes, calls,
+                    run_dense_all<Algorithm, Problem>(ranks, shapes, seed, calls, more...),
+                    [](MatmulShape shape) { return shape.m * shape.n; });
+}
+
+/// The same for one shape.
+template <typename Algorithm, typename Problem, typename... More>
+void expect_right(int ranks, MatmulShape whole, std::uint64_t seed = 1, int calls = 1, More... more) {
+  expect_all_right<Algorithm, Problem>(ranks, {whole}, seed, calls, more...);
+}
+
+/// Those of the shapes whose number is `which` mod `ways`: for algorithms that take turns.
+inline std::vector<MatmulShape> every(std::size_t ways, std::size_t which,
+                                      const std::vector<MatmulShape>& shapes) {
+  std::vector<MatmulShape> chosen;
+  for (std::size_t i = which; i < shapes.size(); i += ways) chosen.push_back(shapes[i]);
+  return chosen;
 }
 
 /// How many random schedules a test runs.

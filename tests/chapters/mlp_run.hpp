@@ -38,14 +38,21 @@ struct BlockTraits<OverlappedBlock<T>> {
   static int copies(int) { return 1; }
 };
 
-/// Calls that must be right on every element, back to back; skips the test where the block cannot run.
+/// Calls that must be right on every element, back to back, for each of these shapes in one run; skips the
+/// test where the block cannot run.
+template <typename Block>
+void expect_right_blocks(int ranks, const std::vector<MatmulShape>& shapes, std::uint64_t seed = 1,
+                         int calls = 1) {
+  using Traits = BlockTraits<Block>;
+  expect_runs_right(ranks, shapes, calls,
+                    run_dense_all<Block, typename Traits::Problem>(ranks, shapes, seed, calls),
+                    [ranks](MatmulShape shape) { return shape.m * shape.k * Traits::copies(ranks); });
+}
+
+/// The same for one shape.
 template <typename Block>
 void expect_right_block(int ranks, MatmulShape whole, std::uint64_t seed = 1, int calls = 1) {
-  const DenseRun run = run_dense<Block, typename BlockTraits<Block>::Problem>(ranks, whole, seed, calls);
-  if (!run.skipped.empty()) GTEST_SKIP() << run.skipped;
-  EXPECT_TRUE(run.found.ok()) << whole.m << " x " << whole.n << " x " << whole.k << " on " << ranks
-                              << " ranks: " << describe(run.found);
-  EXPECT_EQ(run.found.elements, whole.m * whole.k * BlockTraits<Block>::copies(ranks) * results_of(calls));
+  expect_right_blocks<Block>(ranks, {whole}, seed, calls);
 }
 
 }  // namespace overlap

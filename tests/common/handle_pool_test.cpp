@@ -1,4 +1,4 @@
-#include "handle_pool.hpp"
+#include "backend/handle_pool.hpp"
 
 #include <gtest/gtest.h>
 

@@ -23,7 +23,7 @@ class RanksNcclTest : public testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(Sizes, RanksNcclTest, testing::Values(1, 2, 3, 4, 8));
 
-/// A rank's communicator of all ranks.
+/// A rank's communicator of all ranks, made and destroyed by hand.
 class Communicator {
  public:
   explicit Communicator(Rank& rank) {
@@ -72,7 +72,7 @@ TEST_P(RanksNcclTest, SetupTellsEachRankItsPlace) {
 // The ranks never wait for each other but in NCCL, and rank r has r more kernels before each call.
 TEST_P(RanksNcclTest, ManyCallsAtEachRanksOwnPace) {
   run_ranks(GetParam(), [](Rank& rank) {
-    const Communicator communicator(rank);
+    const ncclComm_t communicator = rank.nccl();
     DeviceBuffer<int> data(rank.device(), kCount), gathered(rank.device(), rank.size());
     for (int round = 0; round < 10; ++round) {
       for (int i = 0; i < rank.id(); ++i) set<<<1, kCount, 0, rank.stream()>>>(data.data(), -1);
@@ -95,7 +95,7 @@ TEST_P(RanksNcclTest, ManyCallsAtEachRanksOwnPace) {
 // own.
 TEST_P(RanksNcclTest, RingAllGatherBySendsAndReceives) {
   run_ranks(GetParam(), [](Rank& rank) {
-    const Communicator communicator(rank);
+    const ncclComm_t communicator = rank.nccl();
     DeviceBuffer<int> slots(rank.device(), kCount * rank.size());
     const auto slot = [&](int shard) { return slots.data() + shard * kCount; };
     set<<<1, kCount, 0, rank.stream()>>>(slot(rank.id()), rank.id() + 100);

@@ -11,8 +11,8 @@
 namespace overlap {
 
 /// Handles that nobody uses at the moment, each of a kind. Whoever takes one owns it, so two users never have
-/// the same. Safe from any thread. No handle is made or destroyed in here, under the lock: that may wait for
-/// a GPU.
+/// the same. Safe from any thread: ranks on real GPUs are threads. No handle is made or destroyed in here,
+/// under the lock: that may wait for a GPU, and on virtual ones let another rank go on.
 template <typename Kind, typename Handle>
 class HandlePool {
  public:
