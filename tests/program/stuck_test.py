@@ -9,7 +9,7 @@ class StuckTest(ProgramTestCase):
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertEqual(result.stdout, "")
         self.assertRegex(result.stderr, r"deadlock: the host waits, and nothing can happen any more")
-        self.assertRegex(result.stderr, r"gpu0/stream0.*kernel '.*wait_for_ever'.*0 of 1 blocks done")
+        self.assertRegex(result.stderr, r"gpu0/stream0.*kernel '.*wait_for_ever'.*0 of 8 blocks done")
         self.assertRegex(result.stderr.splitlines()[-1], r"^stuck: .*cudaDeviceSynchronize\(\).*cudaErrorLaunchTimeout")
 
     def test_in_random_schedules_too(self) -> None:

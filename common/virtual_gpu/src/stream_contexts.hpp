@@ -43,7 +43,8 @@ class StreamContexts {
   /// Fibers for that CUDA thread.
   FiberPool& fibers(std::size_t block, std::size_t thread) {
     if constexpr (!hb::kEnabled) {
-      static FiberPool shared(kThreadStack);
+      // Never destroyed: at the program's end, blocks that wait for ever give their fibers back to it.
+      static FiberPool& shared = *new FiberPool(kThreadStack);
       return shared;
     }
     auto& pool = fibers_[index(block, thread)];
