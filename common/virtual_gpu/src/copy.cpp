@@ -44,13 +44,6 @@ const Operation* holder(Runtime& runtime, const Token& token) {
   return nullptr;
 }
 
-/// The first pull of the queue in which `turn` is: the one that holds up all others.
-const Operation* first_in_queue(Runtime& runtime, const Token& turn) {
-  const Operation* first = holder(runtime, turn);
-  while (first != nullptr && first->turn && !first->turn->complete) first = holder(runtime, first->turn);
-  return first;
-}
-
 }  // namespace
 
 CopyOperation::CopyOperation(Runtime& runtime, Region destination, Region source, std::size_t width,
@@ -118,8 +111,6 @@ std::string CopyOperation::describe() const {
          place_name(destination_);
 }
 
-// Seen with CUDA 13.0 on four H200: a copy out of a GPU whose stream belongs to another GPU is queued on the
-// GPU that has the bytes, when it is enqueued. Pushes are not.
 int CopyOperation::pulls_from(int device) const {
   const int to = destination_.device, from = source_.device;
   if (from == kHost || to == kHost || from == to || from == device) return kHost;
@@ -129,9 +120,11 @@ int CopyOperation::pulls_from(int device) const {
 std::string CopyOperation::progress() const {
   const bool others_are_complete =
       std::all_of(waits_for.begin(), waits_for.end(), [](const Token& token) { return token->complete; });
-  if (begun || !turn || turn->complete || !others_are_complete) return Operation::progress();
+  const Token first_done = pulls == nullptr ? nullptr : pulls->first();
+  if (begun || !others_are_complete || first_done == nullptr || first_done == done)
+    return Operation::progress();
   std::string text = "waiting for its turn in " + place_name(source_) + "'s queue of pulls";
-  const Operation* first = first_in_queue(runtime_, turn);
+  const Operation* first = holder(runtime_, first_done);
   if (first == nullptr) return text;
   text += ", behind " + first->describe() + " in " + first->origin();
   const Operation* head = first->stream->head();

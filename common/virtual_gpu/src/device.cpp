@@ -141,7 +141,7 @@ std::shared_ptr<Stream> Device::add_branch(const std::string& what) {
 
 void Device::discard_work(double now, const void* order) {
   for (const auto& stream : streams) stream->discard(now, order);
-  last_pull.reset();  // a node that its graph had not come to is in no stream
+  pulls.clear();
   multiprocessors.clear();
 }
 

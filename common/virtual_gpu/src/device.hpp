@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "machine.hpp"
+#include "pull_queue.hpp"
 #include "stream.hpp"
 
 namespace vgpu {
@@ -124,9 +125,7 @@ class Device {
   Port egress, ingress;
   std::size_t memory_used = 0;
   Token serialized;  // what all later work of this GPU waits for: a synchronous copy to or from another GPU
-  // The queue of pulls: copies out of this GPU that streams of other GPUs hold run one after the other, in
-  // the order in which they were enqueued. This is the completion of the last one.
-  Token last_pull;
+  PullQueue pulls;   // from this GPU
 
  private:
   int next_stream_ = 1;

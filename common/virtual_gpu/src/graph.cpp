@@ -23,19 +23,21 @@ GraphLaunch::GraphLaunch(Runtime& runtime, std::shared_ptr<GraphExec> exec)
   for (const GraphNode& node : graph_->nodes) {
     for (const unsigned earlier : node.after) awaited_.try_emplace(earlier, std::make_shared<Completion>());
   }
-  take_turns();
+  queue_pulls();
   if (exec_->last_launch) waits_for.push_back(exec_->last_launch);
   exec_->last_launch = done;
 }
 
-void GraphLaunch::take_turns() {
+void GraphLaunch::queue_pulls() {
   if (runtime_.stopping()) return;  // it will not run
   for (unsigned number = 0; number < graph_->nodes.size(); ++number) {
     const GraphNode& node = graph_->nodes[number];
-    const int source = node.work->pulls_from(graph_->branches[node.branch].device);
-    if (source == kHost) continue;
-    const auto own = awaited_.try_emplace(number, std::make_shared<Completion>()).first;
-    turns_[number] = runtime_.queue_pull(source, own->second);
+    const auto awaited = awaited_.find(number);
+    const Token own = awaited != awaited_.end() ? awaited->second : std::make_shared<Completion>();
+    PullQueue* queue = runtime_.queue_pull(*node.work, graph_->branches[node.branch].device, own);
+    if (queue == nullptr) continue;
+    pulls_[number] = queue;
+    awaited_[number] = own;
   }
 }
 
@@ -62,7 +64,7 @@ void GraphLaunch::enqueue_next(unsigned branch) {
   if (next_[branch] == 0) work->waits_for.push_back(started_);
   for (const unsigned earlier : node.after) work->waits_for.push_back(awaited_.at(earlier));
   if (const auto awaited = awaited_.find(number); awaited != awaited_.end()) work->done = awaited->second;
-  if (const auto turn = turns_.find(number); turn != turns_.end()) work->turn = turn->second;
+  if (const auto queue = pulls_.find(number); queue != pulls_.end()) work->pulls = queue->second;
   ++next_[branch];
   runtime_.enqueue_node(*exec_->streams[branch], std::move(work));
 }

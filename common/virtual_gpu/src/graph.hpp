@@ -61,16 +61,15 @@ class GraphLaunch final : public Operation {
   const Stream& lane(unsigned branch) const;
 
  private:
-  /// Puts the nodes that are pulls into the GPUs' queues.
-  void take_turns();
+  void queue_pulls();
   void enqueue_next(unsigned branch);
 
   Runtime& runtime_;
-  std::shared_ptr<GraphExec> exec_;     // may be destroyed for the program meanwhile
-  std::shared_ptr<const Graph> graph_;  // the executable may be updated meanwhile
-  std::vector<std::size_t> next_;       // of each branch, the next node's place
-  std::map<unsigned, Token> awaited_;   // completions of nodes that others wait for, beside their branch
-  std::map<unsigned, Token> turns_;     // of nodes that are pulls: taken at the launch
+  std::shared_ptr<GraphExec> exec_;       // may be destroyed for the program meanwhile
+  std::shared_ptr<const Graph> graph_;    // the executable may be updated meanwhile
+  std::vector<std::size_t> next_;         // of each branch, the next node's place
+  std::map<unsigned, Token> awaited_;     // completions of nodes that others wait for, beside their branch
+  std::map<unsigned, PullQueue*> pulls_;  // of nodes that are pulls: queued at the launch
   Token started_ = std::make_shared<Completion>();
   std::size_t finished_ = 0;
   double end_ = 0;

@@ -14,6 +14,7 @@
 namespace vgpu {
 
 class GraphLaunch;
+class PullQueue;
 class Stream;
 
 /// Completion of one operation. Whoever waits for the operation holds its token; the operation itself may be
@@ -38,7 +39,7 @@ struct Step {
 inline constexpr std::int64_t kBegin = -1;
 
 /// One entry of a stream. It begins once it is at the head of its stream, all tokens it waits for are
-/// complete and it is its turn; then it offers steps until it calls finish().
+/// complete and it is its turn in its queue of pulls; then it offers steps until it calls finish().
 class Operation {
  public:
   virtual ~Operation() = default;
@@ -83,9 +84,7 @@ class Operation {
   std::vector<std::string> labels;  // of the host thread that enqueued it
   hb::CallSite site;                // who enqueued it
   std::vector<Token> waits_for;
-  // Completion of the one before it in a GPU's queue of pulls; null: there is none. It begins after that,
-  // too, but such an order is the hardware's, not CUDA's promise: the race detector does not learn of it.
-  Token turn;
+  PullQueue* pulls = nullptr;  // where it also has to be the first one to begin; null: nowhere
   Token done = std::make_shared<Completion>();
   GraphLaunch* graph = nullptr;  // what it is a node of
   unsigned branch = 0;           // of the graph; its stream is that branch's

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <utility>
 
 #include "fault_handler.hpp"
 #include "vgpu/control.hpp"
@@ -104,14 +103,21 @@ Token Runtime::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
     done->time = host().now;
     return done;
   }
-  if (const int source = operation->pulls_from(stream.device()); source != kHost)
-    operation->turn = queue_pull(source, done);
+  operation->pulls = queue_pull(*operation, stream.device(), done);
   stream.push(std::move(operation));
   return done;
 }
 
-Token Runtime::queue_pull(int source, const Token& done) {
-  return std::exchange(device(source).last_pull, done);
+PullQueue* Runtime::queue_pull(const Operation& operation, int device_id, const Token& done) {
+  const int source = operation.pulls_from(device_id);
+  if (source == kHost) return nullptr;
+  PullQueue& pulls = device(source).pulls;
+  if (scheduler.random()) {
+    pulls.append(done);
+  } else {
+    pulls.insert(host().now, done);
+  }
+  return &pulls;
 }
 
 void Runtime::enqueue_node(Stream& stream, std::unique_ptr<Operation> node) {

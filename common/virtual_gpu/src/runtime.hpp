@@ -67,9 +67,9 @@ class Runtime {
   void block_until(const HostThread::Wait& wait);
   /// Lets everybody else do what is due by now. For calls that only ask.
   void yield();
-  /// Puts what completes with `done` into the GPU's queue of pulls. Returns the completion of the one before
-  /// it: its turn.
-  Token queue_pull(int source, const Token& done);
+  /// Puts what completes with `done` into the queue of pulls to which `operation` belongs in a stream of GPU
+  /// `device`, as enqueued now. Returns the queue; nullptr if it belongs to none.
+  PullQueue* queue_pull(const Operation& operation, int device, const Token& done);
   /// Completions of all that the streams of a device hold.
   std::vector<Token> pending(Device& device);
   /// What a wait for the stream waits for: its own work and, for the default stream, that of all blocking

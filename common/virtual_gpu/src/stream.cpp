@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph.hpp"
+#include "pull_queue.hpp"
 
 namespace vgpu {
 
@@ -50,9 +51,7 @@ bool Stream::can_begin(double& time) const {
     if (!token->complete) return false;
     time = std::max(time, token->time);
   }
-  if (operation.turn == nullptr) return true;
-  time = std::max(time, operation.turn->time);
-  return operation.turn->complete;
+  return operation.pulls == nullptr || operation.pulls->is_first(operation.done, time);
 }
 
 std::string Stream::name() const { return is_default() ? contexts.name() + " (default)" : contexts.name(); }

@@ -268,5 +268,40 @@ TEST_P(PullTimesTest, OneBeginsWhenTheOneBeforeItHasEnded) {
   EXPECT_NEAR(second_ms, 2 * first_ms, 0.01 * first_ms);
 }
 
+// Host threads run one after the other, but their clocks run side by side.
+TEST_P(PullTimesTest, TheOrderIsThatOfTheHostsClocks) {
+  vgpu::run_host_threads(2, [&](int thread) {
+    require(cudaSetDevice(thread));
+    if (thread == 0) {
+      int device = 0;
+      for (int i = 0; i < 100; ++i) require(cudaGetDevice(&device));
+      hold(held);
+      copy(2, 0, held);
+    } else {
+      copy(2, 1, streams[1][0]);
+    }
+  });
+  EXPECT_TRUE(passes(streams[1][0]));
+  copy(2, 3, streams[3][0]);
+  EXPECT_FALSE(passes(streams[3][0]));
+  open();
+  CUDA_OK(cudaStreamSynchronize(streams[3][0]));
+}
+
+/// In step i every rank pulls from its i-th neighbour: as long as they keep step, nobody waits for another.
+TEST_P(PullTimesTest, RanksThatKeepStepDoNotHoldEachOtherUp) {
+  require(cudaSetDevice(0));
+  const float one = time_of(streams[0][0], 1, 0);
+  std::vector<float> all(kGpus);
+  vgpu::run_host_threads(kGpus, [&](int rank) {
+    require(cudaSetDevice(rank));
+    const cudaStream_t stream = streams[rank][0];
+    all[static_cast<std::size_t>(rank)] = elapsed(stream, [&] {
+      for (int i = 1; i < kGpus; ++i) copy((rank + i) % kGpus, rank, stream, i);
+    });
+  });
+  for (const float ms : all) EXPECT_LT(ms, 1.1f * (kGpus - 1) * one);
+}
+
 }  // namespace
 }  // namespace virtual_only
