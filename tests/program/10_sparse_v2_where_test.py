@@ -28,6 +28,10 @@ class RunTest(ProgramTestCase):
         self.assert_fails(1, (*SMALL, "--corrupt", "--only", "v2_where", "--json", "new.json"),
                           r"wrong result.*v2_where.*row.*column")
 
+    def test_json(self) -> None:
+        results = self.report(*SMALL, "--gpus", "2")["results"]
+        self.assertEqual([result["variant"] for result in results], ["v1_nonzero", "v2_where"])
+
     def test_version_2_is_faster_in_the_model(self) -> None:
         if self.backend != "virtual":
             self.skipTest("times of real GPUs are not tested")

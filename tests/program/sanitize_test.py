@@ -88,7 +88,7 @@ class SanitizeTest(unittest.TestCase):
         shared = {"06", "07", "09", "10", "11", "12", "13", "14"}
         expected = sorted((tool, chapter, count, "0", "") for chapter in CHAPTERS for count in "124"
                           for tool in ("memcheck", "racecheck", "synccheck")
-                          if tool == "memcheck" or chapter[:2] in shared)
+                          if tool == "memcheck" or (chapter[:2] in shared and count != "4"))
         self.assertEqual(self.rows(result), expected)
         self.assertEqual(result.stdout.splitlines()[-1], f"{len(expected)} runs, no findings")
         self.assertFalse(self.logs.exists())
