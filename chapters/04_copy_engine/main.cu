@@ -101,8 +101,9 @@ void run_transports(GatherProblem<T>& problem, const Options& options, Report& r
     time_transports(transports, rank, multiply, step, options.iterations, report);
   }
   time_patterns(rank, bytes, options.iterations, report);
-  // Around the shard: where the fixed cost counts, and where only the bytes do.
-  const std::int64_t smallest = std::max<std::int64_t>(bytes, 128) / (backend::modelled_time() ? 8 : 512);
+  // Around the shard: where the fixed cost counts, and where only the bytes do. At least 16 bytes.
+  const std::int64_t below = backend::modelled_time() ? 8 : 512;
+  const std::int64_t smallest = std::max(bytes / below, std::int64_t{16});
   const int quadruplings = backend::modelled_time() ? 2 : 6;
   std::vector<std::int64_t> sizes;
   for (int i = 0; i <= quadruplings; ++i) sizes.push_back(smallest << (2 * i));

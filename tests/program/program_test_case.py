@@ -26,8 +26,6 @@ class ProgramTestCase(unittest.TestCase):
     program: pathlib.Path
     backend: str
 
-    environment: Dict[str, str] = dict(os.environ)
-
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -35,8 +33,7 @@ class ProgramTestCase(unittest.TestCase):
 
     def call(self, *arguments: str, **more) -> "subprocess.CompletedProcess[str]":
         return subprocess.run([str(self.program), *arguments], cwd=self.folder, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=120, check=False,
-                              **{"env": self.environment, **more})
+                              capture_output=True, text=True, timeout=120, check=False, **more)
 
     def call_right(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """A call that must end with 0. Where real GPUs are too few for it, the test is skipped, with the reason."""
@@ -134,5 +131,5 @@ def main() -> None:
     ProgramTestCase.program = pathlib.Path(sys.argv.pop(1)).resolve()
     ProgramTestCase.backend = sys.argv.pop(1)
     if ProgramTestCase.backend == "cuda":
-        ProgramTestCase.environment["CUDA_VISIBLE_DEVICES"] = two_gpus()
+        os.environ["CUDA_VISIBLE_DEVICES"] = two_gpus()
     unittest.main()

@@ -59,12 +59,24 @@ void require(const char* call, CUptiResult result) {
   throw UsageError("--timeline: CUPTI, the CUDA toolkit's recorder, refuses: " + problem(call, result));
 }
 
+// Kernels of this repository by their bare names, as virtual GPUs call them: without return type, namespaces
+// and arguments. Others stay whole: of cuBLAS's and NCCL's, the rest says what they are.
+std::string bare_if_ours(std::string name) {
+  const std::string ours = "overlap::", anonymous = "(anonymous namespace)::";
+  for (std::size_t at; (at = name.find(anonymous)) != std::string::npos;) name.erase(at, anonymous.size());
+  const std::size_t begin = name.find(ours);
+  if (begin == std::string::npos || name.find_first_of("<(") < begin) return name;
+  const std::size_t end = std::min(name.find_first_of("<(", begin), name.size());
+  const std::size_t last = name.rfind("::", end) + 2;
+  return name.substr(last, end - last);
+}
+
 std::string demangled(const char* name) {
   if (name == nullptr) return "kernel";
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
                                                          std::free);
-  return status == 0 ? text.get() : name;
+  return status == 0 ? bare_if_ours(text.get()) : name;
 }
 
 // The fields that all records have. Each kind has a structure of its own, and newer versions of CUPTI append

@@ -29,15 +29,24 @@ TEST_F(ArithmeticTest, FloatsAreRoundedAsTheNameSaysAndStayInRange) {
   const DeviceArray<float> from(in);
   const DeviceArray<int> to(4 * in.size());
   round_to_integers<<<1, 1>>>(from.data(), to.data(), static_cast<int>(in.size()));
-  EXPECT_EQ(to.values(), (std::vector<int>{0,        0,        0,        1,       //
-                                           2,        1,        1,        2,       //
-                                           -2,       -2,       -3,       -2,      //
-                                           0,        0,        -1,       0,       //
-                                           kMost,    kMost,    kMost,    kMost,   //
-                                           kLeast,   kLeast,   kLeast,   kLeast,  //
-                                           0,        0,        0,        0,       //
-                                           kMost,    kMost,    kMost,    kMost,   //
-                                           16777216, 16777216, 16777216, 16777216}));
+  const std::vector<int> expected = {0,        0,        0,        1,       //
+                                     2,        1,        1,        2,       //
+                                     -2,       -2,       -3,       -2,      //
+                                     0,        0,        -1,       0,       //
+                                     kMost,    kMost,    kMost,    kMost,   //
+                                     kLeast,   kLeast,   kLeast,   kLeast,  //
+                                     0,        0,        0,        0,       //
+                                     kMost,    kMost,    kMost,    kMost,   //
+                                     16777216, 16777216, 16777216, 16777216};
+  const std::vector<int> values = to.values();
+  ASSERT_EQ(values.size(), expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(values[i], expected[i]) << in[i / 4]
+                                      << (i % 4 == 0   ? " _rn"
+                                          : i % 4 == 1 ? " _rz"
+                                          : i % 4 == 2 ? " _rd"
+                                                       : " _ru");
+  }
 }
 
 __global__ void reinterpret(float* out, unsigned int* bits) {
