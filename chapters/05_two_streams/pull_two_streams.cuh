@@ -80,9 +80,7 @@ class PullTwoStreams {
     // A pull takes its turn in the queue of the GPU that it pulls from, behind all that other ranks enqueued
     // there before (see PeerBuffer). So nobody enqueues one until all that it waits for has been enqueued: a
     // rank that is a call ahead would hold up those who have yet to bring about what it waits for.
-    // [task run_ahead: what must the hosts have done before this one may pull?]
     rank_.barrier();
-    // [/task]
     for (int step = 1; step < rank_.size(); ++step) {
       const cudaStream_t on = step % 2 == 0 ? stream : rank_.second_stream();
       pull(step, on);
@@ -184,8 +182,8 @@ class PullTwoStreams {
     CUDA_CHECK(cudaEventRecord(pulled_, stream));
   }
 
-  /// The rows of C that belong to the shard of this step. Each stream has a cuBLAS handle of its own: two
-  /// products of one handle may share a workspace, and these two may run at the same time.
+  /// The rows of C that belong to the shard of this step. Each stream has a cuBLAS handle of its own:
+  /// one for both might give other bits in each run, as cuBLAS would choose workspaces as they come.
   void multiply(int step, const T* shard_of_a, const T* b, T* c, cudaStream_t stream) {
     const TimelineScope name("step ", step, ": multiply shard ", shard(step));
     // [task multiply: which rows of C does the shard of this step give?]

@@ -80,8 +80,8 @@ class RingTwoStreams {
     return shard;
   }
 
-  /// The rows of C that belong to the shard of this step. Each stream has a cuBLAS handle of its own: two
-  /// products of one handle may share a workspace, and these two may run at the same time.
+  /// The rows of C that belong to the shard of this step. Each stream has a cuBLAS handle of its own:
+  /// one for both might give other bits in each run, as cuBLAS would choose workspaces as they come.
   void multiply(int step, const T* shard, const T* b, T* c, cudaStream_t on) {
     const TimelineScope name("step ", step, ": multiply shard ", ring_.shard(step));
     // [task ring_product: which rows of C does the shard of this step give, and whose workspace is free?]
