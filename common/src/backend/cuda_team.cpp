@@ -15,10 +15,10 @@
 #include <thread>
 
 #include "kept_handles.hpp"
-#include "overlap/backend.hpp"
 #include "overlap/check.hpp"
 #include "overlap/error.hpp"
 #include "overlap/stream.hpp"
+#include "sticky_errors.hpp"
 #include "team.hpp"
 
 namespace overlap {
@@ -27,36 +27,6 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kPatience = 5s;         // for the ranks to come home after a stop
 constexpr auto kLookPatience = 200ms;  // for reading a signal of a GPU that may hang
-
-/// After these a GPU refuses every further call: no rank that uses it comes home in good order.
-bool is_sticky(cudaError_t code) {
-  switch (code) {
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorAssert:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure:
-    case cudaErrorECCUncorrectable:
-    case cudaErrorUnknown:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool is_sticky(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const CudaError& failed) {
-    return is_sticky(failed.code());
-  } catch (...) {
-    return false;
-  }
-}
 
 /// All of them at the same time, each on a thread of its own, as ranks do it: NCCL may let each wait for the
 /// others.
