@@ -25,6 +25,11 @@ std::string position(const uint3& p) {
   return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ")";
 }
 
+/// "kernel 'k', block (0,0,0), thread (1,0,0) ": which thread runs.
+std::string who() {
+  return "kernel '" + current_block()->grid().name + "', block " + position(blockIdx) + ", thread " +
+         position(threadIdx) + " ";
+}
 /// Runs in place of the kernel's code after the handler has returned.
 void abandon_block() {
   Block& block = *current_block();
@@ -32,9 +37,7 @@ void abandon_block() {
       block.current().fiber->overflows_at(fault_address)
           ? "has used up its stack: the recursion is too deep, or local arrays are too large"
           : "accessed memory that is not there: " + runtime().memory.locate(fault_address);
-  block.fault("kernel '" + block.grid().name + "', block " + position(blockIdx) + ", thread " +
-                  position(threadIdx) + " " + what,
-              cudaErrorIllegalAddress);
+  block.fault(who() + what, cudaErrorIllegalAddress);
 }
 
 void handle(int signal, siginfo_t* information, void* context) {
@@ -77,3 +80,15 @@ void install_fault_handler() {
 }
 
 }  // namespace vgpu
+
+// What assert() calls when its condition does not hold, in place of the C library's, which ends the process:
+// in a kernel, real GPUs stop the kernel instead.
+extern "C" [[noreturn]] void __assert_fail(const char* assertion, const char* file, unsigned int line,
+                                           const char* function) noexcept {
+  const std::string sentence = std::string(file) + ":" + std::to_string(line) + ": " + function +
+                               ": Assertion `" + assertion + "' failed.";
+  if (vgpu::Block* block = vgpu::current_block())
+    block->fault(vgpu::who() + "found that an assertion does not hold: " + sentence, cudaErrorAssert);
+  std::fprintf(stderr, "%s\n", sentence.c_str());
+  std::abort();
+}
