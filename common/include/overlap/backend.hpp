@@ -48,9 +48,12 @@ GpuPlace place_of(int device);
 
 /// What a GPU is doing at a moment; none of what it does not tell.
 struct GpuState {
-  std::optional<double> sm_clock_mhz, power_w, power_limit_w, temperature_c;  ///< in these units
-  bool slowed_by_power = false;     ///< its clocks are held down: it draws as much as it may
-  bool slowed_by_heat = false;      ///< its clocks are held down: it is as hot as it may be
+  std::optional<double> sm_clock_mhz;   ///< of its multiprocessors
+  std::optional<double> power_w;        ///< drawn by its board
+  std::optional<double> power_limit_w;  ///< that its board may draw
+  std::optional<double> temperature_c;  ///< of the GPU itself
+  bool slowed_by_power = false;         ///< its clocks are held down: it draws as much as it may
+  bool slowed_by_heat = false;          ///< its clocks are held down: it is as hot as it may be
   bool slowed_by_hardware = false;  ///< its clocks are held down by a safeguard of the board, for one of both
 };
 

@@ -28,9 +28,12 @@ struct MinMax {
 struct Regime {
   /// At a moment.
   struct Sample {
-    std::optional<MinMax> sm_clock_mhz, power_w, temperature_c;
+    std::optional<MinMax> sm_clock_mhz;   ///< of the multiprocessors
+    std::optional<MinMax> power_w;        ///< drawn by the whole board
+    std::optional<MinMax> temperature_c;  ///< of the GPU
   };
-  Sample before, after;                             ///< the timed part
+  Sample before;                                    ///< right before the timed part
+  Sample after;                                     ///< right after it
   std::optional<double> power_limit_w;              ///< the lowest one
   std::vector<std::pair<std::string, int>> slowed;  ///< by what, and how many GPUs, right after
   int gpus = 0;                                     ///< that were asked
