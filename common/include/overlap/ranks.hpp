@@ -66,7 +66,8 @@ class Rank {
   ncclComm* nccl(NcclMode mode = NcclMode::kPlain);
   /// Its cuBLAS handles 0 and 1, made (or taken) at the first call, with the settings that cublasCreate()
   /// gives. The stream is the caller's to set. Products that may run at the same time on two streams take two
-  /// handles: one handle's products may share a workspace.
+  /// handles: with one for both, cuBLAS does not promise the same bits in each run ("Results
+  /// reproducibility").
   cublasContext* cublas(int i = 0);
 
   /// Waits for all ranks. Throws RunStopped if one of them has failed.
