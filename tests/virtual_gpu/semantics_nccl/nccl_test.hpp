@@ -5,11 +5,13 @@
 
 #include <nccl.h>
 
+#include <map>
 #include <memory>
 #include <numeric>
 #include <random>
 
 #include "gpu_test.hpp"
+#include "process.hpp"
 
 /// GoogleTest prints errors by their text.
 inline void PrintTo(ncclResult_t result, std::ostream* out) { *out << ncclGetErrorString(result); }
@@ -75,39 +77,63 @@ class Bytes {
 };
 
 /// Communicators of GPUs 0 ... ranks - 1 in this order, and a non-blocking stream on each.
-class Ranks {
+class Communicators {
  public:
-  explicit Ranks(int ranks) : communicators_(ranks) {
+  explicit Communicators(int ranks) : communicators_(ranks) {
     require(ncclCommInitAll(communicators_.data(), ranks, nullptr));
     for (int rank = 0; rank < ranks; ++rank) {
       const OnDevice on(rank);
       streams_.push_back(std::make_unique<Stream>());
     }
   }
-  Ranks(const Ranks&) = delete;
-  Ranks& operator=(const Ranks&) = delete;
-  ~Ranks() {
-    synchronize();
+  Communicators(const Communicators&) = delete;
+  Communicators& operator=(const Communicators&) = delete;
+  ~Communicators() {
     for (ncclComm_t communicator : communicators_) EXPECT_EQ(ncclCommDestroy(communicator), ncclSuccess);
   }
 
   int size() const { return static_cast<int>(communicators_.size()); }
-  ncclComm_t communicator(int rank) const { return communicators_[rank]; }
+  ncclComm_t operator[](int rank) const { return communicators_[rank]; }
   cudaStream_t stream(int rank) const { return *streams_[rank]; }
-  /// Calls `call(rank, communicator, stream)` for all ranks in one group.
-  template <class Call>
-  void together(Call call) const {
-    require(ncclGroupStart());
-    for (int rank = 0; rank < size(); ++rank) require(call(rank, communicators_[rank], stream(rank)));
-    require(ncclGroupEnd());
-  }
-  void synchronize() const {
-    for (const auto& stream : streams_) require(cudaStreamSynchronize(*stream));
-  }
 
  private:
   std::vector<ncclComm_t> communicators_;
   std::vector<std::unique_ptr<Stream>> streams_;
+};
+
+/// What a test uses of them. All are idle before and after it.
+class Ranks {
+ public:
+  explicit Ranks(int ranks) : all_(keeps_handles ? kept(ranks) : std::make_shared<Communicators>(ranks)) {}
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+  ~Ranks() { synchronize(); }
+
+  int size() const { return all_->size(); }
+  ncclComm_t communicator(int rank) const { return (*all_)[rank]; }
+  cudaStream_t stream(int rank) const { return all_->stream(rank); }
+  /// Calls `call(rank, communicator, stream)` for all ranks in one group.
+  template <class Call>
+  void together(Call call) const {
+    require(ncclGroupStart());
+    for (int rank = 0; rank < size(); ++rank) require(call(rank, communicator(rank), stream(rank)));
+    require(ncclGroupEnd());
+  }
+  void synchronize() const {
+    for (int rank = 0; rank < size(); ++rank) require(cudaStreamSynchronize(stream(rank)));
+  }
+
+ private:
+  /// Those of this process: on real GPUs it takes a second and more to make them.
+  static std::shared_ptr<Communicators> kept(int ranks) {
+    static auto* const all =
+        new std::map<int, std::shared_ptr<Communicators>>;  // the driver ends before them
+    std::shared_ptr<Communicators>& these = (*all)[ranks];
+    if (!these) these = std::make_shared<Communicators>(ranks);
+    return these;
+  }
+
+  std::shared_ptr<const Communicators> all_;
 };
 
 /// With as many GPUs as there are: 1, 2, 3, 4, 8.
