@@ -89,6 +89,10 @@ inline void time_sizes(Rank& rank, const std::vector<std::int64_t>& sizes, int i
   std::cout << table;
   for (std::size_t n = 0; n < names.size(); ++n) {
     const Line line = fit_line(bytes, microseconds[n]);
+    if (!(line.b > 0)) {  // all so small that noise decides
+      std::cout << names[n] << ": no rate, since larger messages took no longer\n";
+      continue;
+    }
     std::cout << names[n] << ": t = " << fixed(line.a, 2) << " us + bytes / " << fixed(1e-3 / line.b, 2)
               << " GB/s\n";
     report.add_result({{"section", std::string("sizes")},

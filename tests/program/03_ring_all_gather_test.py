@@ -32,6 +32,7 @@ class RunTest(ProgramTestCase):
         self.assertIn("elements are right: split_only\n", text)
 
     def test_json(self) -> None:
+        self.need_gpus(2)
         report = self.report(*SMALL, "--gpus", "2")
         self.assertEqual(report["options"]["gpus"], 2)
         results = {result["variant"]: result for result in report["results"]}

@@ -32,6 +32,7 @@ class RunTest(ProgramTestCase):
         self.assert_fails(77, ("--machine", machine, "--gpus", "5", "--only", "nccl", *SMALL), "skipped")
 
     def test_json_has_times_and_errors(self) -> None:
+        self.need_gpus(2)
         results = self.report(*SMALL, "--gpus", "2")["results"]
         times = {result["variant"]: result for result in results if "device_ms" in result}
         self.assertEqual(list(times), ["gemm_only"] + ALGORITHMS + PARTS)

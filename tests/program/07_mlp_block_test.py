@@ -34,6 +34,7 @@ class RunTest(ProgramTestCase):
         self.assert_fails(77, ("--machine", machine, "--gpus", "5", "--only", "vanilla", *SMALL), "skipped")
 
     def test_json(self) -> None:
+        self.need_gpus(2)
         report = self.report(*SMALL, "--gpus", "2")
         self.assertEqual(report["options"]["gpus"], 2)
         self.assertEqual([result["variant"] for result in report["results"]], ["gemm_only", *VARIANTS])

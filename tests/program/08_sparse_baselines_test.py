@@ -50,7 +50,9 @@ class CaseWithoutSettings(ProgramTestCase):
 
     def settings(self) -> str:
         """What the program must print of the environment."""
-        set_here = sorted(name for name in os.environ if name.startswith(("NCCL_", "CUDA_VISIBLE_DEVICES")))
+        decisive = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_SHM_DISABLE", "NCCL_NVLS_ENABLE", "NCCL_ALGO", "NCCL_PROTO",
+                    "CUDA_VISIBLE_DEVICES")
+        set_here = [name for name in decisive if name in os.environ]
         return " ".join(f"{name}={os.environ[name]}" for name in set_here) or "default"
 
 
@@ -98,6 +100,7 @@ class RunTest(CaseWithoutSettings):
                               "--only", "dense_nccl"), "not enough free memory")
 
     def test_json(self) -> None:
+        self.need_gpus(2)
         self.call_right(*SMALL, "--gpus", "2", "--json", "report.json")
         report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
         self.assertEqual((report["chapter"], report["options"]["gpus"]), ("08_sparse_baselines", 2))

@@ -31,6 +31,11 @@ class ProgramTestCase(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
+    def need_gpus(self, count: int) -> None:
+        """Skips where real ones are fewer: ranks that share a GPU leave the variants with NCCL out."""
+        if self.backend == "cuda" and real_gpus() < count:
+            self.skipTest(f"needs {count} GPUs")
+
     def call(self, *arguments: str, **more) -> "subprocess.CompletedProcess[str]":
         return subprocess.run([str(self.program), *arguments], cwd=self.folder, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=120, check=False, **more)
@@ -116,6 +121,12 @@ class ProgramTestCase(unittest.TestCase):
         path = self.folder / "machine.json"
         path.write_text(json.dumps(description), encoding="utf-8")
         return str(path)
+
+
+def real_gpus() -> int:
+    """That answer, of those in CUDA_VISIBLE_DEVICES."""
+    listed = subprocess.run(["nvidia-smi", "-L"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True)
+    return min(len(re.findall("(?m)^GPU ", listed.stdout)), len(os.environ["CUDA_VISIBLE_DEVICES"].split(",")))
 
 
 def two_gpus() -> str:

@@ -51,8 +51,10 @@ TEST_P(RankTimingTest, OpensForTheLastOne) {
   run_ranks(GetParam(), [](Rank& rank) {
     PeerBuffer<int> sum(rank, 1);
     Gate gate(rank);
-    CUDA_CHECK(cudaMemset(sum.local(), 0, sizeof(int)));
-    CUDA_CHECK(cudaDeviceSynchronize());
+    // Not the whole GPU: of ranks that share it one may have closed the gate already.
+    CUDA_CHECK(cudaMemsetAsync(sum.local(), 0, sizeof(int), rank.stream()));
+    rank.synchronize(rank.stream());
+    rank.barrier();
     for (int i = 0; i < rank.id(); ++i) {  // the ranks come at different times
       (void)cudaStreamQuery(rank.stream());
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
