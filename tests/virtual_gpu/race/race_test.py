@@ -17,6 +17,7 @@ from typing import List
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCHEDULES = ["time", *(str(seed) for seed in range(1, 20))]  # the order of time, and 19 random ones
+FEW = SCHEDULES[:7]  # the detector does not depend on the order: these would show it if it did
 SMALL = ("--m", "33", "--n", "70", "--k", "19", "--iterations", "1", "--warmup", "0")
 SMALL_SPARSE = ("--rows", "97", "--features", "5", "--entries", "23", "--duplicates", "4", "--iterations", "1",
                 "--warmup", "0")
@@ -70,6 +71,10 @@ class PlantedTest(RaceTest):
         self.lines = marked_lines(self.source, self.case)
         self.assertEqual(len(self.lines), 2, f"{self.source.name} must have two marks @{self.case}")
 
+    def schedules(self) -> List[str]:
+        """More of the program with the most orders."""
+        return SCHEDULES if self.case == "ring_wait" else FEW
+
     def assert_reported(self, result: "subprocess.CompletedProcess[str]") -> None:
         """A report with two accesses, of which one names the first marked line and the other the second."""
         self.assertEqual(result.returncode, 3, result.stderr)
@@ -96,7 +101,7 @@ class PlantedTest(RaceTest):
             self.assertRegex(result.stderr, rf"\b{self.source.name}:{line}\b")
 
     def test_bug_is_found(self) -> None:
-        for schedule in SCHEDULES:
+        for schedule in self.schedules():
             with self.subTest(schedule=schedule):
                 result = self.race(self.case, "bug", schedule)
                 if self.case == "early_free" and result.returncode == 2:  # cudaFree itself may notice
@@ -106,7 +111,7 @@ class PlantedTest(RaceTest):
 
     def test_fixed_program_has_no_report(self) -> None:
         hashes = set()
-        for schedule in SCHEDULES:
+        for schedule in self.schedules():
             with self.subTest(schedule=schedule):
                 result = self.race(self.case, "fixed", schedule)
                 self.assert_quiet(result)

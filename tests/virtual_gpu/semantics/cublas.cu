@@ -42,7 +42,7 @@ constexpr cudaDataType kType<__half> = CUDA_R_16F;
 template <>
 constexpr cudaDataType kType<__nv_bfloat16> = CUDA_R_16BF;
 
-const float kNan = std::numeric_limits<float>::quiet_NaN();
+const float kUnwritten = std::numeric_limits<float>::quiet_NaN();
 
 /// Whole numbers from -1 to 1: products and sums of them are exact.
 template <class T>
@@ -164,7 +164,7 @@ TYPED_TEST(CublasTest, WithBetaZeroCIsNotRead) {
   using Output = typename TypeParam::Output;
   const Blas blas;
   const DeviceArray<Input> ones(64, Input(1.0f));
-  const DeviceArray<Output> c(64, Output(kNan));
+  const DeviceArray<Output> c(64, Output(kUnwritten));
   const float one = 1, zero = 0;
   CUBLAS_OK(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, 8, 8, 8, &one, ones.data(), kType<Input>, 8,
                          ones.data(), kType<Input>, 8, &zero, c.data(), kType<Output>, 8, CUBLAS_COMPUTE_32F,

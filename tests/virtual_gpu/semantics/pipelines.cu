@@ -11,7 +11,7 @@
 namespace semantics {
 namespace {
 
-constexpr int kThreads = 64, kTiles = 9, kCount = kThreads * kTiles - 5;  // the last tile is not full
+constexpr int kTileThreads = 64, kTiles = 9, kCount = kTileThreads * kTiles - 5;  // the last tile is not full
 
 using PipelineTest = GpuTest;
 
@@ -24,21 +24,21 @@ std::vector<int> numbers(int count) {
 /// Each thread has its item of the next tile under way while it works on that of the current one.
 template <class Size>
 __global__ void two_stages(const int* from, int* to, int count) {
-  __shared__ int slots[2][kThreads];
+  __shared__ int slots[2][kTileThreads];
   auto pipeline = cuda::make_pipeline();
   const int thread = static_cast<int>(threadIdx.x);
   const auto fetch = [&](int tile) {
-    const int item = tile * kThreads + thread;
+    const int item = tile * kTileThreads + thread;
     pipeline.producer_acquire();
     if (item < count) cuda::memcpy_async(&slots[tile % 2][thread], from + item, Size(sizeof(int)), pipeline);
     pipeline.producer_commit();
   };
-  const int tiles = (count + kThreads - 1) / kThreads;
+  const int tiles = (count + kTileThreads - 1) / kTileThreads;
   fetch(0);
   for (int tile = 0; tile < tiles; ++tile) {
     if (tile + 1 < tiles) fetch(tile + 1);
     pipeline.consumer_wait();
-    const int item = tile * kThreads + thread;
+    const int item = tile * kTileThreads + thread;
     if (item < count) to[item] = 2 * slots[tile % 2][thread];
     pipeline.consumer_release();
   }
@@ -47,18 +47,18 @@ __global__ void two_stages(const int* from, int* to, int count) {
 /// The same with the functions of C.
 template <class T>
 __global__ void two_stages_in_c(const T* from, T* to, int count) {
-  __shared__ T slots[2][kThreads];
+  __shared__ T slots[2][kTileThreads];
   const int thread = static_cast<int>(threadIdx.x);
   const auto fetch = [&](int tile) {
-    const int item = tile * kThreads + thread;
+    const int item = tile * kTileThreads + thread;
     if (item < count) __pipeline_memcpy_async(&slots[tile % 2][thread], from + item, sizeof(T));
     __pipeline_commit();
   };
   fetch(0);
-  for (int tile = 0; tile * kThreads < count; ++tile) {
+  for (int tile = 0; tile * kTileThreads < count; ++tile) {
     fetch(tile + 1);  // beyond the end an empty group
     __pipeline_wait_prior(1);
-    const int item = tile * kThreads + thread;
+    const int item = tile * kTileThreads + thread;
     if (item < count) to[item] = 2 * slots[tile % 2][thread];
   }
 }
@@ -67,7 +67,7 @@ template <class Kernel>
 void expect_doubled(Kernel kernel) {
   std::vector<int> expected = numbers(kCount);
   const DeviceArray<int> from(expected), to(kCount);
-  kernel<<<1, kThreads>>>(from.data(), to.data(), kCount);
+  kernel<<<1, kTileThreads>>>(from.data(), to.data(), kCount);
   CUDA_OK(cudaGetLastError());
   for (int& value : expected) value *= 2;
   EXPECT_EQ(to.values(), expected);
@@ -81,28 +81,28 @@ TEST_F(PipelineTest, FetchesAhead) {
 
 /// All threads read what their neighbours have fetched: the wait is each thread's own, so a barrier follows.
 __global__ void through_neighbours(const int* from, int* to) {
-  __shared__ int slots[kThreads];
+  __shared__ int slots[kTileThreads];
   auto pipeline = cuda::make_pipeline();
   const int thread = static_cast<int>(threadIdx.x);
   for (int tile = 0; tile < kTiles; ++tile) {
     pipeline.producer_acquire();
-    cuda::memcpy_async(&slots[thread], from + tile * kThreads + thread, sizeof(int), pipeline);
+    cuda::memcpy_async(&slots[thread], from + tile * kTileThreads + thread, sizeof(int), pipeline);
     pipeline.producer_commit();
     pipeline.consumer_wait();
     __syncthreads();
-    to[tile * kThreads + thread] = slots[kThreads - 1 - thread];
+    to[tile * kTileThreads + thread] = slots[kTileThreads - 1 - thread];
     __syncthreads();
     pipeline.consumer_release();
   }
 }
 
 TEST_F(PipelineTest, ABarrierShowsTheCopiesOfOthers) {
-  const std::vector<int> values = numbers(kThreads * kTiles);
+  const std::vector<int> values = numbers(kTileThreads * kTiles);
   const DeviceArray<int> from(values), to(values.size());
-  through_neighbours<<<1, kThreads>>>(from.data(), to.data());
+  through_neighbours<<<1, kTileThreads>>>(from.data(), to.data());
   std::vector<int> expected = values;
   for (int tile = 0; tile < kTiles; ++tile)
-    std::reverse(expected.begin() + tile * kThreads, expected.begin() + (tile + 1) * kThreads);
+    std::reverse(expected.begin() + tile * kTileThreads, expected.begin() + (tile + 1) * kTileThreads);
   EXPECT_EQ(to.values(), expected);
 }
 
@@ -153,7 +153,7 @@ TEST_F(PipelineTest, WideCopiesAndZeros) {
 
 /// Leaves with a stage on its way.
 __global__ void leave_early(const int* from, int* to) {
-  __shared__ int slots[2][kThreads];
+  __shared__ int slots[2][kTileThreads];
   auto pipeline = cuda::make_pipeline();
   for (int stage = 0; stage < 2; ++stage) {
     pipeline.producer_acquire();
@@ -161,13 +161,13 @@ __global__ void leave_early(const int* from, int* to) {
     pipeline.producer_commit();
   }
   pipeline.consumer_wait();
-  to[blockIdx.x * kThreads + threadIdx.x] = slots[0][threadIdx.x];
+  to[blockIdx.x * kTileThreads + threadIdx.x] = slots[0][threadIdx.x];
 }
 
 TEST_F(PipelineTest, AThreadMayLeaveWithAStageOnItsWay) {
-  const std::vector<int> values = numbers(kThreads);
-  const DeviceArray<int> from(values), to(2 * kThreads);
-  leave_early<<<2, kThreads>>>(from.data(), to.data());
+  const std::vector<int> values = numbers(kTileThreads);
+  const DeviceArray<int> from(values), to(2 * kTileThreads);
+  leave_early<<<2, kTileThreads>>>(from.data(), to.data());
   std::vector<int> twice = values;
   twice.insert(twice.end(), values.begin(), values.end());
   EXPECT_EQ(to.values(), twice);

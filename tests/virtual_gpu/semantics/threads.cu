@@ -10,7 +10,7 @@ namespace {
 
 using ThreadsTest = GpuTest;
 
-struct Shape {
+struct LaunchShape {
   dim3 grid, block;
 };
 std::size_t volume(const dim3& d) { return std::size_t{d.x} * d.y * d.z; }
@@ -29,7 +29,7 @@ __global__ void record_indices(T* out) {
   mine[3] = gridDim.x * 10000 + gridDim.y * 100 + gridDim.z + blockDim.x * 7 + blockDim.y * 3 + blockDim.z;
 }
 
-class ShapeTest : public GpuTest, public testing::WithParamInterface<Shape> {};
+class ShapeTest : public GpuTest, public testing::WithParamInterface<LaunchShape> {};
 
 TEST_P(ShapeTest, EveryThreadRunsOnceWithItsOwnIndices) {
   const auto [grid, block] = GetParam();
@@ -50,9 +50,9 @@ TEST_P(ShapeTest, EveryThreadRunsOnceWithItsOwnIndices) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Shapes, ShapeTest,
-                         testing::Values(Shape{1, 1}, Shape{7, 33}, Shape{3, 1024}, Shape{{3, 5}, {4, 7}},
-                                         Shape{{2, 3, 4}, {5, 3, 2}}, Shape{{1, 1, 9}, {1, 1, 64}},
-                                         Shape{{1, 70}, {16, 16}}));
+                         testing::Values(LaunchShape{1, 1}, LaunchShape{7, 33}, LaunchShape{3, 1024},
+                                         LaunchShape{{3, 5}, {4, 7}}, LaunchShape{{2, 3, 4}, {5, 3, 2}},
+                                         LaunchShape{{1, 1, 9}, {1, 1, 64}}, LaunchShape{{1, 70}, {16, 16}}));
 
 /// c = a + b for a matrix whose sizes no block divides.
 template <class T>

@@ -8,7 +8,7 @@ namespace semantics {
 namespace {
 
 using WarpsTest = GpuTest;
-constexpr unsigned int kAll = 0xffffffffu;
+constexpr unsigned int kAllLanes = 0xffffffffu;
 
 enum class Shuffle { kIndex, kUp, kDown, kXor };
 struct ShuffleCase {
@@ -22,16 +22,16 @@ __global__ void shuffle(T* out, ShuffleCase which) {
   T value = 0;
   switch (which.kind) {
     case Shuffle::kIndex:
-      value = __shfl_sync(kAll, mine, which.argument, which.width);
+      value = __shfl_sync(kAllLanes, mine, which.argument, which.width);
       break;
     case Shuffle::kUp:
-      value = __shfl_up_sync(kAll, mine, static_cast<unsigned int>(which.argument), which.width);
+      value = __shfl_up_sync(kAllLanes, mine, static_cast<unsigned int>(which.argument), which.width);
       break;
     case Shuffle::kDown:
-      value = __shfl_down_sync(kAll, mine, static_cast<unsigned int>(which.argument), which.width);
+      value = __shfl_down_sync(kAllLanes, mine, static_cast<unsigned int>(which.argument), which.width);
       break;
     case Shuffle::kXor:
-      value = __shfl_xor_sync(kAll, mine, which.argument, which.width);
+      value = __shfl_xor_sync(kAllLanes, mine, which.argument, which.width);
       break;
   }
   out[threadIdx.x] = value;
@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
 template <class T>
 __global__ void warp_sum(T* out) {
   T value = static_cast<T>(threadIdx.x) - 40;
-  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(kAll, value, offset);
+  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(kAllLanes, value, offset);
   out[threadIdx.x] = value;
 }
 
@@ -127,11 +127,11 @@ template <class T>
 __global__ void votes(T* out) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   T* mine = out + threadIdx.x * 6;
-  mine[0] = __ballot_sync(kAll, lane % 3 == 0 ? 8 : 0);
-  mine[1] = __any_sync(kAll, lane == 31) != 0;
-  mine[2] = __any_sync(kAll, 0) != 0;
-  mine[3] = __all_sync(kAll, lane + 1) != 0;
-  mine[4] = __all_sync(kAll, lane) != 0;
+  mine[0] = __ballot_sync(kAllLanes, lane % 3 == 0 ? 8 : 0);
+  mine[1] = __any_sync(kAllLanes, lane == 31) != 0;
+  mine[2] = __any_sync(kAllLanes, 0) != 0;
+  mine[3] = __all_sync(kAllLanes, lane + 1) != 0;
+  mine[4] = __all_sync(kAllLanes, lane) != 0;
   mine[5] = lane < 4 ? __ballot_sync(0xfu, lane > 1) : 0;
 }
 
@@ -169,7 +169,7 @@ TEST_F(WarpsTest, LastWarpThatIsNotFull) {
 template <class T>
 __global__ void leaders(T* out) {
   const int thread = static_cast<int>(threadIdx.x + blockDim.x * threadIdx.y);
-  out[thread] = __shfl_sync(kAll, static_cast<T>(thread), 0);
+  out[thread] = __shfl_sync(kAllLanes, static_cast<T>(thread), 0);
 }
 
 TEST_F(WarpsTest, WarpsOfATwoDimensionalBlock) {
@@ -204,9 +204,9 @@ TEST_F(WarpsTest, SyncwarpOrdersMemory) {
 template <class T>
 __global__ void reductions(T* out) {
   const unsigned int lane = threadIdx.x;
-  out[lane * 3] = __reduce_add_sync(kAll, lane);
-  out[lane * 3 + 1] = __reduce_min_sync(kAll, lane + 5);
-  out[lane * 3 + 2] = __reduce_max_sync(kAll, lane == 7 ? 0x80000000u : lane);
+  out[lane * 3] = __reduce_add_sync(kAllLanes, lane);
+  out[lane * 3 + 1] = __reduce_min_sync(kAllLanes, lane + 5);
+  out[lane * 3 + 2] = __reduce_max_sync(kAllLanes, lane == 7 ? 0x80000000u : lane);
 }
 
 TEST_F(WarpsTest, Reductions) {
@@ -240,7 +240,7 @@ __global__ void match(unsigned int* out, unsigned int mask) {
 }
 
 TEST_F(WarpsTest, MatchFindsTheLanesWithTheSameValue) {
-  for (const unsigned int mask : {kAll, 0x0ff0u}) {
+  for (const unsigned int mask : {kAllLanes, 0x0ff0u}) {
     const DeviceArray<unsigned int> out(64, 0u);
     match<<<1, 64>>>(out.data(), mask);
     const std::vector<unsigned int> values = out.values();
