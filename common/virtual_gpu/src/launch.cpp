@@ -78,6 +78,7 @@ void check_limits(const Runtime& runtime, const KernelInfo& info,
 }  // namespace
 
 PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream) {
+  require_own_thread("a kernel launch");
   if (current_block() != nullptr) {
     current_block()->fault("kernel '" + current_block()->grid().name +
                            "' launches a kernel: not supported on virtual GPUs");
