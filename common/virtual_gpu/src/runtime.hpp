@@ -8,6 +8,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capture.hpp"
@@ -95,6 +96,7 @@ class Runtime {
   HostThreads hosts;
   Scheduler scheduler;
   std::map<const void*, std::size_t> dynamic_shared_limits;  // cudaFuncSetAttribute, by kernel
+  std::set<std::pair<const void*, std::string>> host_pointers_named;  // kernels and their parameters
   std::map<Event*, std::unique_ptr<Event>> events;
   Captures captures{*this};
   std::map<Graph*, std::shared_ptr<Graph>> graphs;
