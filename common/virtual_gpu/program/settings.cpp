@@ -1,5 +1,5 @@
-// Linked into programs that know nothing of virtual GPUs (overlap_add_program): what such a program cannot ask
-// for itself, its user sets in the environment. And what it cannot print: why a call has failed.
+// Linked into programs that know nothing of virtual GPUs (overlap_add_program): what such a program cannot
+// ask for itself, its user sets in the environment. And what it cannot print: why a call has failed.
 #include <charconv>
 #include <cstdint>
 #include <cstdio>

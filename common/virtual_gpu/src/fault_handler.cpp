@@ -113,15 +113,15 @@ struct TypeMismatch {
 
 }  // namespace
 
-// What -fsanitize=alignment calls before an access whose address does not fit its type. In a kernel this is the
-// error that it is on real GPUs. Host code may do it: these processors can.
+// What -fsanitize=alignment calls before an access whose address does not fit its type. In a kernel this is
+// the error that it is on real GPUs. Host code may do it: these processors can.
 extern "C" void __ubsan_handle_type_mismatch_v1(const TypeMismatch* mismatch, std::uintptr_t address) {
   vgpu::Block* block = vgpu::current_block();
   const std::uintptr_t alignment = std::uintptr_t{1} << mismatch->log_alignment;
   if (block == nullptr || address % alignment == 0) return;
   const SourceLocation& where = mismatch->location;
   block->fault(vgpu::who() + "accessed a " + mismatch->type->name + " whose address is no multiple of " +
-                   std::to_string(alignment) + ", at " + where.file + ":" + std::to_string(where.line) + ", " +
-                   vgpu::runtime().memory.locate(reinterpret_cast<const void*>(address)),
+                   std::to_string(alignment) + ", at " + where.file + ":" + std::to_string(where.line) +
+                   ", " + vgpu::runtime().memory.locate(reinterpret_cast<const void*>(address)),
                cudaErrorMisalignedAddress);
 }

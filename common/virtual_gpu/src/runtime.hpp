@@ -95,7 +95,7 @@ class Runtime {
   Memory memory;
   HostThreads hosts;
   Scheduler scheduler;
-  std::map<const void*, std::size_t> dynamic_shared_limits;  // cudaFuncSetAttribute, by kernel
+  std::map<const void*, std::size_t> dynamic_shared_limits;           // cudaFuncSetAttribute, by kernel
   std::set<std::pair<const void*, std::string>> host_pointers_named;  // kernels and their parameters
   std::map<Event*, std::unique_ptr<Event>> events;
   Captures captures{*this};
