@@ -2,6 +2,7 @@
 """Tests of the programs of examples/, on virtual GPUs. After -- comes what starts a program, if anything does.
     examples_test.py right PROGRAM -- [START]            its result is right, on several numbers of GPUs and in schedules
     examples_test.py planted PROGRAM SOURCE -- [START]   the race detector reports both lines of the missing wait
+    examples_test.py by_chance PROGRAM -- [START]        without the race detector, its result is right in the order of time
     examples_test.py settings PROGRAM -- [START]         what the environment sets, and what it cannot
 """
 import os
@@ -66,6 +67,15 @@ class PlantedTest(ExampleTest):
                 self.assertRegex(accesses[1], write)
 
 
+class ByChanceTest(ExampleTest):
+    def test_only_the_order_of_time_is_right(self) -> None:
+        for schedule, status, word in ((None, 0, "PASS"), ("1", 1, "FAIL"), ("2", 1, "FAIL")):
+            with self.subTest(schedule=schedule):
+                result = self.call(gpus=2, schedule=schedule)
+                self.assertEqual(result.returncode, status, result.stderr)
+                self.assertTrue(result.stdout.endswith(f"{word}\n"), result.stdout)
+
+
 class SettingsTest(ExampleTest):
     def test_number_of_gpus(self) -> None:
         for gpus, words in ((1, "1 devices"), (5, "5 devices"), (16, "16 devices"), (None, "8 devices")):
@@ -89,7 +99,7 @@ class SettingsTest(ExampleTest):
                 self.assertRegex(result.stderr, rf"\Avirtual GPUs: .*{re.escape(sentence)}\n\Z")
 
 
-TESTS = {"right": RightTest, "planted": PlantedTest, "settings": SettingsTest}
+TESTS = {"right": RightTest, "planted": PlantedTest, "by_chance": ByChanceTest, "settings": SettingsTest}
 
 
 def main() -> int:
