@@ -6,6 +6,7 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- output ARGUMENTS --> ... <!-- /output -->  what `./lab run ARGUMENTS` prints on virtual GPUs
   <!-- tests --> ... <!-- /tests -->              how `./lab test` ends there (the check leaves it alone: CI runs the tests)
   <!-- race CASE --> ... <!-- /race -->          the race build's report on a planted bug (after `./lab race --test`)
+  <!-- race PROGRAM GPUS --> ... <!-- /race -->  the same of a program of one file, on so many GPUs
   <!-- results CHAPTER --> ... <!-- /results -->  the chapter's measured table, from docs/results/*.json
   <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION
   <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
@@ -136,14 +137,16 @@ def tests() -> str:
 
 
 def race(case: str) -> str:
-    """What the race build reports on a case of tests/virtual_gpu/race/planted_bugs.cu."""
-    program = REPOSITORY / "build" / "race" / "bin" / "planted_bugs"
+    """What the race build reports on a case of tests/virtual_gpu/race/planted_bugs.cu, or on "PROGRAM GPUS"."""
+    name, _, gpus = case.partition(" ")
+    arguments = [] if gpus else [case, "bug", "time"]
+    program = REPOSITORY / "build" / "race" / "bin" / (name if gpus else "planted_bugs")
     if not program.exists():
         raise PageError(f"{program.relative_to(REPOSITORY)} is not built: ./lab race --test builds it")
-    run = subprocess.run([REPOSITORY / "tools" / "race_run", program, case, "bug", "time"], stdin=subprocess.DEVNULL,
-                         capture_output=True, text=True, check=False)
+    run = subprocess.run([REPOSITORY / "tools" / "race_run", program, *arguments], stdin=subprocess.DEVNULL,
+                         env={**os.environ, **({"VGPU_GPUS": gpus} if gpus else {})}, capture_output=True, text=True, check=False)
     if run.returncode != 3:
-        raise PageError(f"planted_bugs {case}: exit status {run.returncode}: {run.stderr.strip()}")
+        raise PageError(f"{program.name} {case}: exit status {run.returncode}: {run.stderr.strip()}")
     return f"```\n{run.stderr.rstrip()}\n```\n"
 
 
@@ -225,7 +228,7 @@ def main() -> int:
 
     drifted = []
     pages = {path: path.read_text() for path in [
-        REPOSITORY / "README.md", REPOSITORY / "common" / "virtual_gpu" / "README.md",
+        REPOSITORY / "README.md", REPOSITORY / "common" / "virtual_gpu" / "README.md", REPOSITORY / "examples" / "README.md",
         *sorted(REPOSITORY.glob("chapters/*/README.md")), *sorted(REPOSITORY.glob("docs/**/*.md"))]}
     if not measured:
         outputs = [block.group(2) for page in pages.values() for block in BLOCK.finditer(page) if block.group(1) == "output"]

@@ -43,6 +43,17 @@ class Kernels(RewriterTest):
     def test_definition(self):
         self.becomes("__global__ void k(int n) { n; }", "void k(int n) " + BODY + " n; }); }")
 
+    def test_parameters_that_are_pointers_are_named(self):
+        for parameters, names in (("float* x", "x"), ("const float *x, int n", "x"), ("int n", ""), ("", ""), ("void", ""),
+                                  ("const T* const __restrict__ x = nullptr, T** volatile y = f(1, 2)", "x y"),
+                                  ("int, float*, const Foo, std::size_t, float* const", ""),  # without a name
+                                  ("Box<int*> b, Map<int, float*>* m", "m"), ("T*... more", ""),
+                                  ("void (*f)(int* p), int (*a)[4], int a[], int& r", "")):
+            with self.subTest(parameters):
+                pointers = ", ".join('{"%s", %s}' % (name, name) for name in names.split())
+                self.becomes("__global__ void k(%s) { }" % parameters, "void k(%s) %s }%s); }"
+                             % (parameters, BODY, ", {%s}" % pointers if pointers else ""))
+
     def test_declaration_only_loses_the_word(self):
         self.becomes("__global__ void k(int* p); int x;", "void k(int* p); int x;")
         self.becomes("__global__ void k(int* p) = delete; void f() {}", "void k(int* p) = delete; void f() {}")

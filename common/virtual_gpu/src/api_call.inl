@@ -11,13 +11,11 @@ cudaError_t api_call(const char* name, Function function) {
   std::string sentence;
   Runtime* state = nullptr;
   bool faulted_before = false;
+  require_own_thread(name);
   hb::start();
   const hb::RuntimeScope scope;
   try {
     state = &runtime();
-    if (std::this_thread::get_id() != state->thread) {
-      throw ApiError(cudaErrorNotSupported, "virtual GPUs are driven by one host thread only");
-    }
     state->host().now += state->machine.host_call_ns;
     if (state->in_host_function) {
       throw ApiError(cudaErrorNotPermitted,
@@ -42,7 +40,7 @@ cudaError_t api_call(const char* name, Function function) {
     // cudaLaunchHostFunc stands for another thread, which has a last error of its own.
     if (code != cudaErrorNotReady && !state->in_host_function) state->host().last_error = code;
     // After a fault every call fails; the one that met it says most.
-    if (!faulted_before) state->last_error_detail = std::string(name) + ": " + sentence;
+    if (!faulted_before) state->note_error(name, sentence, code != cudaErrorNotReady);
   }
   return code;
 }

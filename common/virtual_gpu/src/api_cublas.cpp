@@ -25,7 +25,7 @@ cublasStatus_t cublas_call(const char* name, Function function) {
       function(runtime);
     } catch (const CublasFailure& failure) {
       status = failure.status;
-      runtime.last_error_detail = std::string(name) + ": " + failure.what();
+      runtime.note_error(name, failure.what());
     }
   });
   if (error == cudaSuccess) return status;

@@ -64,6 +64,7 @@ cudaError_t cudaSetDevice(int device) {
 
 cudaError_t cudaGetDevice(int* device) {
   // Not through api_call: it works after a fault too, so that an error message can name the device.
+  require_own_thread("cudaGetDevice");
   hb::start();
   const hb::RuntimeScope scope;
   *device = runtime().host().device;

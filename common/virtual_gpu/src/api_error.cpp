@@ -14,11 +14,13 @@ const vgpu::CodeText& text_of(cudaError_t error) {
 }  // namespace
 
 cudaError_t cudaPeekAtLastError() {
+  vgpu::require_own_thread("cudaPeekAtLastError");
   vgpu::Runtime* runtime = vgpu::runtime_if_started();
   return runtime == nullptr ? cudaSuccess : runtime->host().last_error;
 }
 
 cudaError_t cudaGetLastError() {
+  vgpu::require_own_thread("cudaGetLastError");
   vgpu::Runtime* runtime = vgpu::runtime_if_started();
   if (runtime == nullptr) return cudaSuccess;
   const cudaError_t error = runtime->host().last_error;

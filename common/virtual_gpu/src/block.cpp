@@ -17,8 +17,8 @@ dim3 gridDim;
 namespace vgpu {
 namespace {
 
-Block* running_block = nullptr;
-Fiber* running_fiber = nullptr;  // where the running CUDA thread runs
+thread_local Block* running_block = nullptr;  // none in other threads of the operating system
+Fiber* running_fiber = nullptr;               // where the running CUDA thread runs
 constexpr int kPoison = 0xff;
 constexpr std::size_t kSharedAlignment = 1024;  // as much as any hardware feature asks for
 

@@ -8,9 +8,10 @@ namespace {
 // loops.
 constexpr std::int64_t kSlice = 100000;
 
-std::int64_t left_in_slice = kSlice;
-std::uint64_t slices = 0;
-std::uint64_t last_turn = 0;
+// Of each thread of the operating system: a program may have some that do other work than CUDA's.
+thread_local std::int64_t left_in_slice = kSlice;
+thread_local std::uint64_t slices = 0;
+thread_local std::uint64_t last_turn = 0;
 
 [[gnu::noinline]] void end_slice() {
   left_in_slice = kSlice;

@@ -97,7 +97,7 @@ cudaError_t call_algorithm(const AlgorithmCall& call, void* temporary, std::size
                           runtime, device, call, static_cast<std::byte*>(temporary), std::move(algorithm)));
     } catch (const ApiError& refusal) {
       refused = refusal.code;
-      runtime.last_error_detail = std::string(call.name) + ": " + refusal.what();
+      runtime.note_error(call.name, refusal.what());
     }
   });
   return error == cudaSuccess ? refused : error;

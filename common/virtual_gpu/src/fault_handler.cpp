@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -91,4 +92,36 @@ extern "C" [[noreturn]] void __assert_fail(const char* assertion, const char* fi
     block->fault(vgpu::who() + "found that an assertion does not hold: " + sentence, cudaErrorAssert);
   std::fprintf(stderr, "%s\n", sentence.c_str());
   std::abort();
+}
+
+namespace {
+
+// What -fsanitize=alignment passes on (the interface of GCC and Clang).
+struct SourceLocation {
+  const char* file;
+  std::uint32_t line, column;
+};
+struct TypeDescriptor {
+  std::uint16_t kind, information;
+  char name[];
+};
+struct TypeMismatch {
+  SourceLocation location;
+  const TypeDescriptor* type;
+  unsigned char log_alignment, access;
+};
+
+}  // namespace
+
+// What -fsanitize=alignment calls before an access whose address does not fit its type. In a kernel this is
+// the error that it is on real GPUs. Host code may do it: these processors can.
+extern "C" void __ubsan_handle_type_mismatch_v1(const TypeMismatch* mismatch, std::uintptr_t address) {
+  vgpu::Block* block = vgpu::current_block();
+  const std::uintptr_t alignment = std::uintptr_t{1} << mismatch->log_alignment;
+  if (block == nullptr || address % alignment == 0) return;
+  const SourceLocation& where = mismatch->location;
+  block->fault(vgpu::who() + "accessed a " + mismatch->type->name + " whose address is no multiple of " +
+                   std::to_string(alignment) + ", at " + where.file + ":" + std::to_string(where.line) +
+                   ", " + vgpu::runtime().memory.locate(reinterpret_cast<const void*>(address)),
+               cudaErrorMisalignedAddress);
 }

@@ -1,6 +1,11 @@
 // Launching kernels: configuration, CUDA's limits, attributes of kernels.
 #include "vgpu/launch.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
 #include <string>
 
 #include "kernel.hpp"
@@ -43,6 +48,13 @@ std::string short_name(const std::string& signature) {
   return with == std::string::npos ? name : name + signature.substr(with);
 }
 
+/// True if there is memory at this address.
+bool is_mapped(const void* pointer) {
+  const auto page_size = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto page = reinterpret_cast<std::uintptr_t>(pointer) / page_size * page_size;
+  return msync(reinterpret_cast<void*>(page), page_size, MS_ASYNC) == 0;  // else ENOMEM
+}
+
 void check_limits(const Runtime& runtime, const KernelInfo& info,
                   const HostThread::LaunchConfiguration& launch, std::size_t shared_limit) {
   const auto refuse = [&](cudaError_t code, const std::string& why) {
@@ -75,9 +87,26 @@ void check_limits(const Runtime& runtime, const KernelInfo& info,
   }
 }
 
+/// Says once for each parameter that a kernel gets memory of the host that no GPU may access. No error: the
+/// pointer may be passed, and here nobody sees whether the kernel follows it.
+void warn_of_host_pointer(Runtime& runtime, const KernelInfo& info, const PointerArgument& argument) {
+  if (argument.pointer == nullptr || runtime.memory.reserves(argument.pointer) ||
+      runtime.memory.find(argument.pointer) != nullptr || !is_mapped(argument.pointer) ||
+      !runtime.host_pointers_named.emplace(info.key, argument.name).second) {
+    return;
+  }
+  std::fprintf(
+      stderr,
+      "virtual GPUs: warning: kernel '%s' gets a pointer to memory of the host as '%s', which is neither "
+      "pinned nor registered: if the kernel follows it, most real GPUs fail with "
+      "cudaErrorIllegalAddress\n",
+      short_name(info.signature).c_str(), argument.name);
+}
+
 }  // namespace
 
 PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream) {
+  require_own_thread("a kernel launch");
   if (current_block() != nullptr) {
     current_block()->fault("kernel '" + current_block()->grid().name +
                            "' launches a kernel: not supported on virtual GPUs");
@@ -108,7 +137,7 @@ const void* end_identification() {
   return identification().key;
 }
 
-void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body) {
+void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, PointerArguments pointers) {
   // A launch has no return value; its error is what cudaGetLastError returns.
   api_call("kernel launch", [&](Runtime& runtime) {
     if (runtime.host().pending_launches.empty()) {
@@ -129,6 +158,7 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body) {
                                           ? runtime.machine.shared_per_block
                                           : std::max(runtime.machine.shared_per_block, raised->second);
     check_limits(runtime, info, launch, dynamic_limit);
+    for (const PointerArgument& argument : pointers) warn_of_host_pointer(runtime, info, argument);
     Grid grid{launch.grid,
               launch.block,
               launch.shared_bytes,

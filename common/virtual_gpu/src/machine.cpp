@@ -127,7 +127,7 @@ Machine load_machine(const std::string& name_or_file) {
   Machine machine{};
   Section root(file.string(), document);
   machine.name = root.text("name");
-  machine.gpus = root.integer("gpus", 1, 16);
+  machine.gpus = root.integer("gpus", 1, kMostGpus);
   read_gpu(root.section("gpu"), machine);
 
   Section host = root.section("host");

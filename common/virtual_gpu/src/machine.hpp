@@ -6,6 +6,9 @@
 
 namespace vgpu {
 
+/// The most GPUs of a machine.
+inline constexpr int kMostGpus = 16;
+
 /// Times in nanoseconds, rates in bytes per nanosecond (= GB/s), sizes in bytes.
 struct Machine {
   std::string name;

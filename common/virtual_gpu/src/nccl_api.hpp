@@ -17,13 +17,11 @@ ncclResult_t api_call(const char* name, Function function) {
   std::string sentence;
   Runtime* runtime = nullptr;
   bool faulted_before = false;
+  require_own_thread(name);
   hb::start();
   const hb::RuntimeScope scope;
   try {
     runtime = &vgpu::runtime();
-    if (std::this_thread::get_id() != runtime->thread) {
-      throw Failure(ncclInvalidUsage, "virtual GPUs are driven by one host thread only");
-    }
     runtime->host().now += runtime->machine.host_call_ns;
     if (runtime->in_host_function) {
       throw Failure(ncclInvalidUsage, "NCCL calls are not permitted in a function of cudaLaunchHostFunc");
@@ -51,7 +49,7 @@ ncclResult_t api_call(const char* name, Function function) {
       mine.failure = code;
       mine.sentence = std::string(name) + ": " + sentence;
     }
-    if (!faulted_before) runtime->last_error_detail = std::string(name) + ": " + sentence;
+    if (!faulted_before) runtime->note_error(name, sentence);
     state(*runtime).last_error = runtime->last_error_detail;
   }
   return code;

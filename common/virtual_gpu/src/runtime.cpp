@@ -15,7 +15,9 @@ constexpr std::uint64_t kIdleQueries = 100000;
 struct Settings {
   std::optional<std::uint64_t> seed;
   std::string machine = "small";
+  int gpus = 0;  // 0: as many as the machine has
   bool timeline = false;
+  bool print_errors = false;
 };
 Settings& settings() {
   static Settings chosen;
@@ -30,6 +32,12 @@ void require_not_started(const char* what) {
   if (instance()) throw std::logic_error(std::string(what) + " must be chosen before the first CUDA call");
 }
 
+Machine chosen_machine() {
+  Machine machine = load_machine(settings().machine);
+  if (settings().gpus != 0) machine.gpus = settings().gpus;
+  return machine;
+}
+
 std::vector<std::unique_ptr<Device>> make_devices(const Machine& machine) {
   std::vector<std::unique_ptr<Device>> devices;
   for (int id = 0; id < machine.gpus; ++id) devices.push_back(std::make_unique<Device>(id, machine));
@@ -41,7 +49,7 @@ std::vector<std::unique_ptr<Device>> make_devices(const Machine& machine) {
 Runtime& runtime() {
   auto& existing = instance();
   if (!existing) {
-    existing = std::make_unique<Runtime>(load_machine(settings().machine), settings().seed);
+    existing = std::make_unique<Runtime>(chosen_machine(), settings().seed);
     install_fault_handler();
   }
   return *existing;
@@ -209,6 +217,11 @@ void Runtime::fault(cudaError_t code, const std::string& sentence) {
   if (!fault_) fault_.emplace(code, sentence);
 }
 
+void Runtime::note_error(const char* call, const std::string& sentence, bool error) {
+  last_error_detail = std::string(call) + ": " + sentence;
+  if (error && settings().print_errors) std::fprintf(stderr, "virtual GPUs: %s\n", last_error_detail.c_str());
+}
+
 void Runtime::throw_if_faulted() const {
   if (fault_) throw *fault_;
 }
@@ -257,6 +270,16 @@ void use_machine(const std::string& name_or_file) {
   load_machine(name_or_file);  // complain now, in the caller's hands
   settings().machine = name_or_file;
 }
+
+void use_gpus(int count) {
+  require_not_started("the number of GPUs");
+  if (count < 1 || count > kMostGpus)
+    throw std::invalid_argument(std::to_string(count) + " GPUs: a machine has 1 to " +
+                                std::to_string(kMostGpus));
+  settings().gpus = count;
+}
+
+void print_errors() { settings().print_errors = true; }
 
 void record_timeline() { settings().timeline = true; }
 bool recording_timeline() { return settings().timeline; }

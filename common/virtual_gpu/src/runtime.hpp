@@ -8,7 +8,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "capture.hpp"
@@ -82,6 +82,8 @@ class Runtime {
   /// A kernel went wrong. Every later call fails with `code`, as after a real GPU's sticky error.
   void fault(cudaError_t code, const std::string& sentence);
   void throw_if_faulted() const;
+  /// `call` fails: keeps the sentence and, if print_errors() was asked for, prints it; only an `error`.
+  void note_error(const char* call, const std::string& sentence, bool error = true);
   /// Gives up all that the GPUs hold, and wakes all host threads with an error. From here to the end of
   /// run_host_threads() nothing is enqueued and nothing blocks.
   void stop();
@@ -93,7 +95,8 @@ class Runtime {
   Memory memory;
   HostThreads hosts;
   Scheduler scheduler;
-  std::map<const void*, std::size_t> dynamic_shared_limits;  // cudaFuncSetAttribute, by kernel
+  std::map<const void*, std::size_t> dynamic_shared_limits;           // cudaFuncSetAttribute, by kernel
+  std::set<std::pair<const void*, std::string>> host_pointers_named;  // kernels and their parameters
   std::map<Event*, std::unique_ptr<Event>> events;
   Captures captures{*this};
   std::map<Graph*, std::shared_ptr<Graph>> graphs;
@@ -108,7 +111,6 @@ class Runtime {
   double host_memory_free = 0;  // when the host memory is free for the next host_work(), ns
   bool deadlock_reported = false;
   bool in_host_function = false;  // a function of cudaLaunchHostFunc is running
-  const std::thread::id thread = std::this_thread::get_id();
 
  private:
   void report_deadlock();
@@ -127,6 +129,10 @@ class Runtime {
 Runtime& runtime();
 /// The same, nullptr before the first call.
 Runtime* runtime_if_started();
+
+/// Ends the program with one sentence, which names the call, if another thread of the operating system has
+/// made a call before: host threads here are fibers, and nothing of the runtime is locked.
+void require_own_thread(const char* call);
 
 /// What every API function runs in: charges the call to the host's clock, turns exceptions into CUDA's codes
 /// and keeps them for cudaGetLastError.

@@ -5,6 +5,7 @@ Three things of CUDA are not C++ and become it here:
 
   kernel<<<grid, block>>>(x);    (::vgpu::configure_launch(grid, block), kernel(x));
   __global__ void k(int n) {..}  void k(int n) { ::vgpu::launch_kernel(name, bound, [=]() mutable -> void {..}); }
+                                 (behind the lambda the parameters that are pointers: {"p", p}, ...)
   __shared__ int a[4], b;        a local struct of a and b, that ::vgpu::shared<struct>() finds in the block's memory
 
 A launch stays a true call, so arguments convert, templates deduce and default arguments count as usual. Working on
@@ -24,6 +25,7 @@ VARIABLE_WORDS = ("__constant__", "__managed__")
 FUNCTION_WORDS = ("__device__", "__host__", "__global__", "__noinline__", "__grid_constant__")
 ASM_WORDS = ("asm", "__asm__", "__asm")
 WANTED = frozenset(("<<<", "__shared__") + VARIABLE_WORDS + FUNCTION_WORDS + ASM_WORDS)
+POINTER_QUALIFIERS = frozenset(("const", "volatile", "__restrict__", "__restrict"))
 ALIGNMENT_WORDS = frozenset(("alignas", "__align__", "__attribute__"))
 
 
@@ -134,7 +136,22 @@ class Rewriter:
                 self.blank(at, tokens.match[at + 1])
         if tokens.word(body) == "{" and tokens.match[body] >= 0:  # Unbalanced braces: let the compiler tell.
             self.replace(body, "{ ::vgpu::launch_kernel(__PRETTY_FUNCTION__, %s, [=]() mutable -> void {" % bound)
-            self.replace(tokens.match[body], "}); }")
+            pointers = ", ".join('{"%s", %s}' % (name, name) for name in self.pointers(parameters))
+            self.replace(tokens.match[body], "}%s); }" % (", {%s}" % pointers if pointers else ""))
+
+    def pointers(self, parameters: int) -> List[str]:
+        """The names of the parameters that are declared as T* name. (Other ways to pass a pointer are left out.)"""
+        tokens, names = self.tokens, []
+        cuts = [parameters] + tokens.commas(parameters + 1, tokens.match[parameters])
+        for first, end in ((a + 1, b) for a, b in zip(cuts, cuts[1:])):
+            words = tokens.words[first:end]
+            words = words[:words.index("=")] if "=" in words else words
+            name = words.pop() if words and is_identifier(words[-1]) else ""
+            while words and words[-1] in POINTER_QUALIFIERS:
+                words.pop()
+            if name and name not in POINTER_QUALIFIERS and words[-1:] == ["*"] and "(" not in words:
+                names.append(name)
+        return names
 
     # Launches
 

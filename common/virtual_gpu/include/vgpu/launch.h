@@ -1,10 +1,12 @@
 // Launching kernels. The rewriter turns
 //   kernel<<<grid, block, shared, stream>>>(arguments)   into   (configure_launch(...), kernel(arguments))
 // and wraps a kernel's body, so that calling the kernel enqueues the body with its arguments copied:
-//   void kernel(parameters) { launch_kernel(__PRETTY_FUNCTION__, bounds, [=]() mutable -> void { body }); }
+//   void kernel(parameters) { launch_kernel(__PRETTY_FUNCTION__, bounds, [=]() mutable -> void { body },
+//                                          {{"pointer", pointer}, ...}); }
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -46,7 +48,20 @@ PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes =
 
 /// True while a kernel is called only to learn which one it is; records `key`.
 bool identifying(const void* key);
-void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body);
+
+/// A parameter of a kernel that is declared as a pointer, by name; one to a function counts as null.
+struct PointerArgument {
+  template <class T>
+  PointerArgument(const char* parameter, T argument) : name(parameter) {
+    if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>)
+      pointer = const_cast<const void*>(static_cast<const volatile void*>(argument));
+  }
+  const char* name;
+  const void* pointer = nullptr;
+};
+using PointerArguments = std::initializer_list<PointerArgument>;
+
+void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, PointerArguments pointers);
 
 template <class Body>
 inline char kernel_key;
@@ -65,10 +80,10 @@ class KernelBodyOf final : public KernelBody {
 };
 
 template <class Body>
-void launch_kernel(const char* signature, int max_threads, Body body) {
+void launch_kernel(const char* signature, int max_threads, Body body, PointerArguments pointers = {}) {
   if (identifying(&kernel_key<Body>)) return;
   enqueue_kernel({signature, max_threads, &kernel_key<Body>},
-                 std::make_unique<KernelBodyOf<Body>>(std::move(body)));
+                 std::make_unique<KernelBodyOf<Body>>(std::move(body)), pointers);
 }
 
 void begin_identification();

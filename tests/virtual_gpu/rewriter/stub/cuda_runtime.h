@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #define __forceinline__ inline __attribute__((always_inline))
@@ -48,8 +49,16 @@ inline void configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes = 0
   pending.push_back(Launch{grid, block, {}, {}, shared_bytes, "", 0});
 }
 
+struct PointerArgument {
+  const char* name;
+  const volatile void* pointer;
+};
+inline std::vector<PointerArgument> pointers;  // of the last launch
+
 template <typename Body>
-void launch_kernel(const char* name, int thread_bound, Body body) {
+void launch_kernel(const char* name, int thread_bound, Body body,
+                   std::vector<PointerArgument> arguments = {}) {
+  pointers = std::move(arguments);
   Launch mine = pending.at(pending.size() - 1);  // throws if the kernel was called without a launch
   pending.pop_back();
   mine.kernel = name;
