@@ -16,6 +16,17 @@ void use_schedule(std::uint64_t seed);
 /// Only before the first CUDA call; throws std::runtime_error with one sentence.
 void use_machine(const std::string& name_or_file);
 
+/// Blocks of a grid, by number: x first, then y, then z.
+struct BlockRange {
+  std::uint64_t first = 0;
+  std::uint64_t count = ~std::uint64_t{0};
+};
+
+/// Of each kernel enqueued from now on only these blocks run, as far as its grid has them; the others have
+/// done nothing when it ends. For tests of what a grid does that is too large to run as a whole. All run
+/// after run_blocks({}) and after reset().
+void run_blocks(BlockRange blocks);
+
 /// Name of the modelled machine.
 std::string machine_name();
 
