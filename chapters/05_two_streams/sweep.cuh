@@ -83,8 +83,8 @@ void compare_openings(GatherProblem<T>& problem, Options options, const ChapterI
 /// prints one line for each m and adds one result. Each variant's last timed result is compared with GEMM
 /// only's. Returns why there is no sweep; nothing if there is one. Collective.
 template <Floating T>
-std::string sweep_m(Rank& rank, Options options, const ChapterInfo& chapter, const std::vector<double>& factors,
-             Report& report) {
+std::string sweep_m(Rank& rank, Options options, const ChapterInfo& chapter,
+                    const std::vector<double>& factors, Report& report) {
   options.variants = {"copy_engine_ring", "ring_two_streams", "split_one", "split_two", "transfers"};
   options.timeline.clear();
   int multiprocessors = 0;

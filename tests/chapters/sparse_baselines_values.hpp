@@ -1,5 +1,5 @@
-// Chapter 08 with values other than ordinary ones: NaN, infinities, zeros, denormals, sums that are too large.
-// Included by its test, in which OnRanks is instantiated.
+// Chapter 08 with values other than ordinary ones: NaN, infinities, zeros, denormals, sums that are too
+// large. Included by its test, in which OnRanks is instantiated.
 #pragma once
 
 #include <gtest/gtest.h>

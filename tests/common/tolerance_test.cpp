@@ -9,6 +9,7 @@
 
 #include "element_types.hpp"
 #include "overlap/data.hpp"
+#include "overlap/error.hpp"
 
 namespace overlap {
 namespace {

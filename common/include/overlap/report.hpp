@@ -41,8 +41,8 @@ class Report {
 
   /// Runs a part of the program, which measures the chosen variant of that name. If it throws Skip, the rest
   /// of the program goes on without it: says so, and adds it to those that are skipped. Called by all ranks,
-  /// on which the part is skipped for the same reason; `is_first` on the one that prints and has the report. A
-  /// Skip that passes owners of a rank's CUDA objects stops the run: throw it outside of them.
+  /// on which the part is skipped for the same reason; `is_first` on the one that prints and has the report.
+  /// A Skip that passes owners of a rank's CUDA objects stops the run: throw it outside of them.
   void run_part(const std::string& variant, bool is_first, const std::function<void()>& part);
 
   /// Throws Skip, with the reason, if all variants that were chosen are skipped.
