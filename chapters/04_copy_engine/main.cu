@@ -15,6 +15,7 @@
 #include "overlap/backend.hpp"
 #include "overlap/chapter.hpp"
 #include "overlap/dense_bench.hpp"
+#include "overlap/error.hpp"
 #include "overlap/report.hpp"
 
 namespace overlap {
@@ -36,10 +37,7 @@ const ChapterInfo kChapter = {
 
 /// Two ranks, bare: two messages by push, two by pull.
 void show_first_push(const Options& options) {
-  if (options.gpus < 2) {
-    std::cout << "first_push is left out: it takes two ranks\n";
-    return;
-  }
+  if (options.gpus < 2) throw Skip("it takes two ranks");
   run_ranks(2, [&](Rank& rank) {
     FirstPush contact(rank, 10000);
     for (const int number : {1, 2}) {
@@ -73,20 +71,14 @@ void run_ring(GatherProblem<T>& problem, const Options& options, Report& report)
     auto ring = std::make_shared<RingPush<T>>(rank, problem.whole());
     return [ring, &problem](cudaStream_t stream) { ring->run(problem.a(), stream); };
   });
-  bench.verify();
-  bench.time();
-  bench.print();
-  bench.save(report);
+  bench.run(report);
 }
 
 /// Transports beside the ring's products, patterns, sizes.
 template <Floating T>
 void run_transports(GatherProblem<T>& problem, const Options& options, Report& report) {
   Rank& rank = problem.rank();
-  if (rank.size() == 1) {
-    std::cout << "transports are left out: one rank has nobody to send to\n";
-    return;
-  }
+  if (rank.size() == 1) throw Skip("they take two ranks");
   const MatmulShape product = problem.product();
   const MatmulShape step = {balanced_share(product.m, rank.size(), 0).size(), product.n, product.k};
   const std::int64_t bytes = step.m * step.k * std::int64_t{sizeof(T)};
@@ -98,24 +90,31 @@ void run_transports(GatherProblem<T>& problem, const Options& options, Report& r
     const auto multiply = [&](cudaStream_t stream) {
       split.run(problem.whole_a(), problem.b(), problem.c(), stream);
     };
-    time_transports(transports, rank, multiply, step, options.iterations, report);
+    SideBySideCall product{multiply, {}};
+    if (options.check) {
+      problem.gemm_only(rank.stream());  // what the products beside transports are compared with
+      product.before_last = [&] { problem.poison_result(); };
+      product.after_last = [&] {
+        require_right(problem.compare_normal(false), "products beside transports");
+      };
+    }
+    time_transports(transports, rank, product, step, options.iterations, options.check, report);
   }
-  time_patterns(rank, bytes, options.iterations, report);
+  time_patterns(rank, bytes, options.iterations, options.check, report);
   // Around the shard: where the fixed cost counts, and where only the bytes do. At least 16 bytes.
   const std::int64_t below = backend::modelled_time() ? 8 : 512;
   const std::int64_t smallest = std::max(bytes / below, std::int64_t{16});
   const int quadruplings = backend::modelled_time() ? 2 : 6;
   std::vector<std::int64_t> sizes;
   for (int i = 0; i <= quadruplings; ++i) sizes.push_back(smallest << (2 * i));
-  time_sizes(rank, sizes, options.iterations, report);
+  time_sizes(rank, sizes, options.iterations, options.check, report);
 }
 
 void run(const Options& options) {
   const bool ring =
       options.runs("split_only") || options.runs("copy_engine_ring") || options.runs("communication_only");
-  if (options.gpus == 1 && !ring) throw Skip("first_push and transports take two ranks");
-  if (options.runs("first_push")) show_first_push(options);
   Report report(kChapter, options);
+  if (options.runs("first_push")) report.run_part("first_push", true, [&] { show_first_push(options); });
   run_ranks(options.gpus, [&](Rank& rank) {
     visit_type<__half, __nv_bfloat16, float>(options.type, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -123,7 +122,9 @@ void run(const Options& options) {
       GatherProblem<T> problem(rank, options.shape, options.seed);
       print_shares(problem);
       if (ring) run_ring(problem, options, report);
-      if (options.runs("transports")) run_transports(problem, options, report);
+      const bool is_first = rank.id() == 0;
+      if (options.runs("transports"))
+        report.run_part("transports", is_first, [&] { run_transports(problem, options, report); });
     });
   });
   report.save();

@@ -46,9 +46,11 @@ inline Line fit_line(std::span<const double> x, std::span<const double> y) {
 
 /// Times one message to the left neighbour, of each of these sizes, by copy engines and by NCCL; rank 0
 /// prints and reports sizes and fits.
-inline void time_sizes(Rank& rank, const std::vector<std::int64_t>& sizes, int iterations, Report& report) {
+/// `check`: the last timed message of each is compared.
+inline void time_sizes(Rank& rank, const std::vector<std::int64_t>& sizes, int iterations, bool check,
+                       Report& report) {
   std::vector<std::unique_ptr<Transports>> transports;
-  std::vector<SideBySideTimer::Enqueue> calls;
+  std::vector<SideBySideCall> calls;
   std::vector<std::string> names;
   for (const std::int64_t bytes : sizes) {
     transports.push_back(std::make_unique<Transports>(rank, bytes));
@@ -57,7 +59,12 @@ inline void time_sizes(Rank& rank, const std::vector<std::int64_t>& sizes, int i
                           transport.name == "copy engine, push" || transport.name == "copy engine, pull";
       if (!wanted) continue;
       if (transports.size() == 1) names.push_back(transport.name);
-      calls.push_back([&transport](cudaStream_t stream) { transport.send(1, stream); });
+      calls.push_back({[&transport](cudaStream_t stream) { transport.send(1, stream); }, {}});
+      if (!check) continue;
+      calls.back().before_last = [all = transports.back().get()] { all->write_next(); };
+      calls.back().after_last = [all = transports.back().get(), &transport] {
+        all->compare(transport.name + ", " + std::to_string(all->bytes()) + " bytes");
+      };
     }
   }
   const std::vector<double> times = time_alone(rank, calls, iterations);

@@ -50,7 +50,23 @@ class DirectAllGather {
     }
   }
 
+  /// Writes a message to this rank's shard, as RingPush's caller does. Collective.
+  void write(int number) {
+    put_message(own_.local(), message(rank_.id(), number, ints()));
+    rank_.barrier();  // who pulls it may come
+  }
+  /// Compares all others' shards with their messages of that number. When all ranks' calls have ended. Throws
+  /// WrongResult.
+  void compare(int number, const std::string& name) const {
+    for (int peer = 0; peer < rank_.size(); ++peer) {
+      if (peer != rank_.id())
+        require_message(all_.local() + bytes_ * peer, message(peer, number, ints()), name);
+    }
+  }
+
  private:
+  std::size_t ints() const { return static_cast<std::size_t>(bytes_) / sizeof(int); }
+
   Rank& rank_;
   std::int64_t bytes_;
   Order order_;
@@ -58,17 +74,32 @@ class DirectAllGather {
 };
 
 /// Times all-gathers of a shard of `bytes` (rounded up to 4) from every rank; rank 0 prints and reports.
-inline void time_patterns(Rank& rank, std::int64_t bytes, int iterations, Report& report) {
+/// `check`: all shards that the last timed one has brought are compared.
+inline void time_patterns(Rank& rank, std::int64_t bytes, int iterations, bool check, Report& report) {
   using Order = DirectAllGather::Order;
+  constexpr int kMessage = 1;  // of the last call. Those before it have sent what memory happened to hold
   const std::int64_t floats = (bytes + 3) / 4;
   RingPush<float> ring(rank, {floats * rank.size(), 0, 1});
   const DeviceBuffer<float> own(rank.device(), static_cast<std::size_t>(floats));
   std::vector<std::string> names = {"ring, push, a signal each step"};
-  std::vector<SideBySideTimer::Enqueue> calls = {[&](cudaStream_t stream) { ring.run(own.data(), stream); }};
+  std::vector<SideBySideCall> calls = {{[&](cudaStream_t stream) { ring.run(own.data(), stream); }, {}}};
+  if (check) {
+    const auto shard = [floats](int sender) {
+      return message(sender, kMessage, static_cast<std::size_t>(floats));
+    };
+    calls.back().before_last = [&, shard] { put_message(own.data(), shard(rank.id())); };
+    calls.back().after_last = [&, shard] {
+      for (int step = 1; step < rank.size(); ++step)
+        require_message(ring.await(step, rank.stream()), shard(ring.shard(step)), names.front());
+    };
+  }
   const auto add = [&](const char* name, Order order) {
     auto gather = std::make_shared<DirectAllGather>(rank, 4 * floats, order);
     names.push_back(name);
-    calls.push_back([gather](cudaStream_t stream) { gather->run(stream); });
+    calls.push_back({[gather](cudaStream_t stream) { gather->run(stream); }, {}});
+    if (!check) return;
+    calls.back().before_last = [gather] { gather->write(kMessage); };
+    calls.back().after_last = [gather, name] { gather->compare(kMessage, name); };
   };
   add("direct, push to d-1, d-2, ...", Order::kPushLeft);
   add("direct, pull from d+1, d+2, ...", Order::kPullRight);

@@ -70,49 +70,64 @@ class SideBySideTimer {
   Event start_, sent_, multiplied_;
 };
 
-/// Medians of several runs, one for each pair, in turns.
-inline std::vector<SideBySide> time_side_by_side(
-    Rank& rank, const std::vector<std::pair<SideBySideTimer::Enqueue, SideBySideTimer::Enqueue>>& pairs,
-    int iterations) {
+/// What is timed: a product, a transfer, or both at once.
+struct SideBySideCall {
+  SideBySideTimer::Enqueue product, transfer;
+  /// Called on all ranks before and after the last timed run, if they are set: to change what it has to bring
+  /// or to write, and to look whether it has.
+  std::function<void()> before_last = {}, after_last = {};
+};
+
+/// Medians of several runs, one for each call, in turns.
+inline std::vector<SideBySide> time_side_by_side(Rank& rank, const std::vector<SideBySideCall>& calls,
+                                                 int iterations) {
   SideBySideTimer timer(rank);
-  for (const auto& [product, transfer] : pairs)
-    timer.run(product, transfer, false);  // loads all that is to be loaded
-  std::vector<std::vector<double>> products(pairs.size()), transfers(pairs.size());
+  for (const SideBySideCall& call : calls)
+    timer.run(call.product, call.transfer, false);  // loads all that is to be loaded
+  std::vector<std::vector<double>> products(calls.size()), transfers(calls.size());
   for (int i = 0; i < iterations; ++i) {
-    for (std::size_t p = 0; p < pairs.size(); ++p) {
-      const SideBySide once = timer.run(pairs[p].first, pairs[p].second, true);
-      products[p].push_back(once.product_ms);
-      transfers[p].push_back(once.transfer_ms);
+    const bool last = i + 1 == iterations;
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+      if (last && calls[c].before_last) calls[c].before_last();
+      const SideBySide once = timer.run(calls[c].product, calls[c].transfer, true);
+      if (last && calls[c].after_last) calls[c].after_last();
+      products[c].push_back(once.product_ms);
+      transfers[c].push_back(once.transfer_ms);
     }
   }
   std::vector<SideBySide> medians;
-  for (std::size_t p = 0; p < pairs.size(); ++p)
-    medians.push_back({summarise(products[p]).median, summarise(transfers[p]).median});
+  for (std::size_t c = 0; c < calls.size(); ++c)
+    medians.push_back({summarise(products[c]).median, summarise(transfers[c]).median});
   return medians;
 }
 
-/// The same for each of these alone, on the ranks' streams: milliseconds.
-inline std::vector<double> time_alone(Rank& rank, const std::vector<SideBySideTimer::Enqueue>& calls,
-                                      int iterations) {
-  std::vector<std::pair<SideBySideTimer::Enqueue, SideBySideTimer::Enqueue>> pairs;
-  for (const SideBySideTimer::Enqueue& call : calls) pairs.push_back({call, {}});
+/// The same for calls without a transfer, or whose transfer is on the ranks' streams: milliseconds.
+inline std::vector<double> time_alone(Rank& rank, const std::vector<SideBySideCall>& calls, int iterations) {
   std::vector<double> ms;
-  for (const SideBySide& once : time_side_by_side(rank, pairs, iterations)) ms.push_back(once.product_ms);
+  for (const SideBySide& once : time_side_by_side(rank, calls, iterations)) ms.push_back(once.product_ms);
   return ms;
 }
 
 /// Times each transport with the ring's P - 1 shards, alone and beside `product`; rank 0 prints and reports.
-/// `step` is one of the sub-products of which `product` consists: its waves are printed.
-inline void time_transports(Transports& transports, Rank& rank, const SideBySideTimer::Enqueue& product,
-                            MatmulShape step, int iterations, Report& report) {
+/// `step` is one of the sub-products of which `product` consists: its waves are printed. `check`: what the
+/// last timed run of each has sent is compared.
+inline void time_transports(Transports& transports, Rank& rank, const SideBySideCall& product,
+                            MatmulShape step, int iterations, bool check, Report& report) {
   const int shards = rank.size() - 1;
-  std::vector<std::pair<SideBySideTimer::Enqueue, SideBySideTimer::Enqueue>> pairs = {{product, {}}};
+  std::vector<SideBySideCall> calls = {product};
   for (const Transport& transport : transports.list()) {
     const auto send = [&transport, shards](cudaStream_t stream) { transport.send(shards, stream); };
-    pairs.push_back({{}, send});
-    pairs.push_back({product, send});
+    SideBySideCall alone{{}, send}, both{product.product, send};
+    if (check) {
+      alone.before_last = [&transports] { transports.write_next(); };
+      alone.after_last = [&transports, &transport] { transports.compare(transport.name + ", timed"); };
+      both.before_last = [&product, write = alone.before_last] { product.before_last(), write(); };
+      both.after_last = [&product, compare = alone.after_last] { product.after_last(), compare(); };
+    }
+    calls.push_back(alone);
+    calls.push_back(both);
   }
-  const std::vector<SideBySide> times = time_side_by_side(rank, pairs, iterations);
+  const std::vector<SideBySide> times = time_side_by_side(rank, calls, iterations);
   if (rank.id() != 0) return;
 
   const char* modelled = backend::modelled_time() ? " (modelled)" : "";

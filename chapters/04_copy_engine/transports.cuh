@@ -38,6 +38,31 @@ __global__ void copy_by_threads(Quad* to, const Quad* from, std::int64_t quads) 
     to[i] = from[i];
 }
 
+/// So many integers that say whose they are, and in which of 16 messages in turns.
+inline std::vector<int> message(int sender, int number, std::size_t ints) {
+  std::vector<int> values(ints);
+  for (std::size_t i = 0; i < ints; ++i)
+    values[i] = message_element(sender, number % 16, static_cast<int>(i % (1 << 24)));
+  return values;
+}
+
+/// Copies a message to the current GPU.
+inline void put_message(void* to, const std::vector<int>& values) {
+  CUDA_CHECK(cudaMemcpy(to, values.data(), values.size() * sizeof(int), cudaMemcpyHostToDevice));
+}
+
+/// Compares every element of what has come with the message that was sent. Throws WrongResult. `corrupt`: the
+/// tests' hook.
+inline void require_message(const void* from, const std::vector<int>& sent, const std::string& name,
+                            bool corrupt = false) {
+  std::vector<int> found(sent.size());
+  CUDA_CHECK(cudaMemcpy(found.data(), from, found.size() * sizeof(int), cudaMemcpyDeviceToHost));
+  if (corrupt) corrupt_one_element(std::span<int>(found));
+  require_right(compare_matrices(std::span<const int>(sent), std::span<const int>(found),
+                                 static_cast<std::int64_t>(sent.size())),
+                name);
+}
+
 /// One way to send.
 struct Transport {
   static constexpr int kUnknown = -1;  ///< a number of multiprocessors that nobody tells
@@ -82,31 +107,29 @@ class Transports {
   /// Sends a shard whose elements say whose they are, once by each transport, and compares every element that
   /// has come. Collective. Throws WrongResult. `corrupt`: the tests' hook.
   void verify(bool corrupt) {
-    std::vector<int> values(static_cast<std::size_t>(4 * quads_));
-    const auto fill = [&](int sender, int number) {
-      for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] = message_element(sender, number, static_cast<int>(i % (1 << 24)));
-    };
-    for (std::size_t number = 0; number < list_.size(); ++number) {
-      fill(rank_.id(), static_cast<int>(number));
-      const cudaStream_t stream = rank_.stream();
-      const auto bytes = static_cast<std::size_t>(this->bytes());
-      CUDA_CHECK(cudaMemsetAsync(inbox_.local(), 0xFF, bytes, stream));
-      CUDA_CHECK(cudaMemcpyAsync(outbox_.local(), values.data(), bytes, cudaMemcpyHostToDevice, stream));
+    for (const Transport& transport : list_) {
+      write_next();
+      transport.send(1, rank_.stream());
       meet();
-      list_[number].send(1, stream);
-      meet();
-      std::vector<int> found(values.size());
-      CUDA_CHECK(cudaMemcpyAsync(found.data(), inbox_.local(), bytes, cudaMemcpyDeviceToHost, stream));
-      rank_.synchronize(stream);
-      fill(rank_.next(), static_cast<int>(number));
-      if (corrupt) corrupt_one_element(std::span<int>(found));
-      require_right(compare_matrices(std::span<const int>(values), std::span<const int>(found), 4),
-                    list_[number].name);
+      compare(transport.name, corrupt);
     }
   }
 
+  /// Writes a message to the outbox that was not there before: what an earlier call has brought must not pass
+  /// for it. Collective.
+  void write_next() {
+    put_message(outbox_.local(), message(rank_.id(), ++number_, ints()));
+    meet();
+  }
+  /// Compares the inbox with what the right neighbour has written last. When all ranks have sent, and before
+  /// one of them sends again. Throws WrongResult.
+  void compare(const std::string& name, bool corrupt = false) {
+    require_message(inbox_.local(), message(rank_.next(), number_, ints()), name, corrupt);
+    meet();
+  }
+
  private:
+  std::size_t ints() const { return static_cast<std::size_t>(4 * quads_); }
   Quad* left() const { return inbox_.on(rank_.previous()); }
 
   /// All ranks' streams have come here.
@@ -171,6 +194,7 @@ class Transports {
   PeerBuffer<Quad> outbox_, inbox_;
   Event fork_, join_;
   int multiprocessors_ = 0;
+  int number_ = 0;  // of the message in the outbox
   std::vector<Transport> list_;
   std::string skipped_;
 };

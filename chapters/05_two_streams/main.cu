@@ -9,6 +9,7 @@
 #include "overlap/backend.hpp"
 #include "overlap/chapter.hpp"
 #include "overlap/dense_bench.hpp"
+#include "overlap/error.hpp"
 #include "overlap/report.hpp"
 
 namespace overlap {
@@ -44,12 +45,17 @@ void run(const Options& options) {
       bench.add_algorithm<CopyEngineRing<T>>("copy_engine_ring", problem);
       bench.add_algorithm<RingTwoStreams<T>>("ring_two_streams", problem);
       bench.add_algorithm<PullTwoStreams<T>>("pull_two_streams", problem);
-      bench.verify();
-      bench.time();
-      bench.print();
-      bench.save(report);
-      if (options.runs("openings")) compare_openings(problem, options, kChapter, report);
-      if (options.runs("sweep")) sweep_m<T>(rank, options, kChapter, factors, report);
+      bench.run(report);
+      const bool is_first = rank.id() == 0;
+      if (options.runs("openings"))
+        report.run_part("openings", is_first, [&] { compare_openings(problem, options, kChapter, report); });
+      if (options.runs("sweep")) {
+        report.run_part("sweep", is_first, [&] {
+          const std::string reason = sweep_m<T>(rank, options, kChapter, factors, report);
+          if (!reason.empty()) throw Skip(reason);
+        });
+      }
+      if (is_first) report.require_some();
     });
   });
   report.save();

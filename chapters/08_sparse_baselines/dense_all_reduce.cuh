@@ -16,6 +16,7 @@
 #include "08_sparse_baselines/agreement.cuh"
 #include "08_sparse_baselines/coalesce.cuh"
 #include "overlap/check_nccl.hpp"
+#include "overlap/error.hpp"
 #include "overlap/growing_buffer.hpp"
 #include "overlap/nccl_type.hpp"
 #include "overlap/phase_clock.hpp"
@@ -101,7 +102,7 @@ class DenseAllReduce {
   static constexpr bool kDropsZeroRows = true;
 
   /// For tables of that shape, fewer than 2^31 rows. Allocates V x F elements. Collective. Throws
-  /// Skip if ranks share a GPU, CudaError if a GPU has no such memory, std::invalid_argument for more rows.
+  /// Skip if ranks share a GPU, CudaError if a GPU has no such memory, UsageError for more rows.
   DenseAllReduce(Rank& rank, SparseShape shape)
       : rank_(rank),
         shape_(shape),
@@ -204,7 +205,7 @@ class DenseAllReduce {
   }
 
   static std::size_t checked_rows(std::int64_t rows) {
-    if (rows > INT32_MAX) throw std::invalid_argument("DenseAllReduce: CUB counts rows in 32 bits");
+    if (rows > INT32_MAX) throw UsageError("--rows: dense_nccl takes less than 2^31, as CUB counts them");
     return static_cast<std::size_t>(rows);
   }
   std::size_t elements(std::int64_t rows) const {

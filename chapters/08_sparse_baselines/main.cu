@@ -4,6 +4,7 @@
 #include <functional>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "08_sparse_baselines/dense_all_reduce.cuh"
@@ -61,23 +62,23 @@ class TransportBench {
       Transport<T> transport(rank_, elements_);
       std::vector<double> ms;
       for (int i = -1 - options_.warmup; i < options_.iterations; ++i) {
+        if (options_.check && i == options_.iterations - 1) poison();
         const double call_ms = timed_call([&] { transport.run(in_.data(), out_.data(), rank_.stream()); });
         if (i >= 0) ms.push_back(call_ms);
       }
       if (options_.check) compare(name);
       found_.push_back({name, summarise(ms)});
     } catch (const Skip& skip) {  // for the same reason on all ranks
-      skipped_ = skip.what();
-      if (rank_.id() == 0) std::cout << name << " is left out: " << skipped_ << "\n";
+      skipped_.emplace_back(name, skip.what());
+      if (rank_.id() == 0) std::cout << name << " is left out: " << skip.what() << "\n";
     }
   }
 
-  /// Prints the times, and how the GPUs are connected; files the times under "transport". Throws Skip if
-  /// these were the only variants, and none ran.
+  /// Prints the times, and how the GPUs are connected; files the times under "transport".
   void finish(Report& report) const {
-    const bool alone = !options_.runs("dense_nccl") && !options_.runs("host_gloo");
-    if (alone && found_.empty()) throw Skip(skipped_);
-    if (rank_.id() != 0 || found_.empty()) return;
+    if (rank_.id() != 0) return;
+    for (const auto& [variant, reason] : skipped_) report.add_skipped(variant, reason);
+    if (found_.empty()) return;
     std::cout << "\none buffer of " << bytes() << " bytes in " << name_of(options_.type) << ", added up over "
               << rank_.size() << (rank_.size() == 1 ? " rank" : " ranks")
               << (options_.check ? ": every element is right" : "") << "\n\n";
@@ -129,9 +130,12 @@ class TransportBench {
     });
     require_right(compare_matrices(std::span<const T>(expected), std::span<const T>(values), elements_),
                   name);
-    // What this call has left must not pass for the result of the next transport.
+  }
+
+  /// What an earlier call has left must not pass for the result of the last one.
+  void poison() {
     CUDA_CHECK(cudaMemsetAsync(out_.data(), 0xFF, out_.bytes(), rank_.stream()));
-    rank_.barrier();
+    rank_.synchronize(rank_.stream());
   }
 
   void print_topology() const {
@@ -152,7 +156,7 @@ class TransportBench {
   std::int64_t elements_;
   DeviceBuffer<T> in_, out_;
   std::vector<Found> found_;
-  std::string skipped_;  // why the last one that was left out cannot run
+  std::vector<std::pair<std::string, std::string>> skipped_;  // those that were left out, and why
 };
 
 void run(const Options& options) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "overlap/error.hpp"
 #include "overlap/parallel.hpp"
 #include "random.hpp"
 
@@ -162,7 +163,7 @@ template <Element T>
 void fill_sparse_signs(std::span<T> out, const Shard& shard, std::uint64_t seed) {
   require_fit("fill_sparse_signs", out.size(), shard);
   if (shard.width > std::int64_t{1} << 31) {
-    throw std::invalid_argument("fill_sparse_signs: the matrix has more than 2^31 columns");
+    throw UsageError("--k: a matrix of signs has at most 2^31 columns");
   }
   if (out.empty()) return;
   const T signs[] = {small_integer<T>(1), small_integer<T>(-1)};

@@ -46,8 +46,8 @@ void DenseBench::add(const std::string& name, Role role, const std::function<Enq
   try {
     variants_.push_back({name, role, make()});
   } catch (const Skip& skip) {  // for the same reason on all ranks
-    skipped_ = skip.what();
-    if (problem_.rank().id() == 0) std::cout << name << " is left out: " << skipped_ << "\n";
+    skipped_.emplace_back(name, skip.what());
+    if (problem_.rank().id() == 0) std::cout << name << " is left out: " << skip.what() << "\n";
   }
 }
 
@@ -68,7 +68,7 @@ void DenseBench::verify() {
   Rank& rank = problem_.rank();
   const bool any = std::any_of(variants_.begin(), variants_.end(),
                                [](const Variant& variant) { return writes_result(variant.role); });
-  if (!any && !skipped_.empty()) throw Skip(skipped_);
+  if (!any && !skipped_.empty()) throw Skip(skipped_.back().second);
   if (!options_.check) return;
   problem_.fill_exact();
   std::string names;
@@ -139,6 +139,7 @@ void DenseBench::print() const {
 
 void DenseBench::save(Report& report) const {
   if (problem_.rank().id() != 0) return;
+  save_skipped(report);
   report.set_regime(regime_);
   const double alone = times_.front().device_ms.median;
   const double peak = backend::peak_tflops(problem_.type());
@@ -167,6 +168,22 @@ void DenseBench::save(Report& report) const {
     }
     report.add_result(std::move(fields));
   }
+}
+
+void DenseBench::save_skipped(Report& report) const {
+  if (problem_.rank().id() != 0) return;
+  for (const auto& [variant, reason] : skipped_) report.add_skipped(variant, reason);
+}
+
+void DenseBench::run(Report& report) {
+  try {
+    verify();
+  } catch (const Skip&) {  // each reason was told
+    return save_skipped(report);
+  }
+  time();
+  print();
+  save(report);
 }
 
 const VariantTimes* DenseBench::times_of(const std::string& name) const {

@@ -1,12 +1,15 @@
 #include "overlap/report.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <iomanip>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 
+#include "overlap/error.hpp"
 #include "utc_now.hpp"
 
 namespace overlap {
@@ -84,6 +87,32 @@ void Report::add_result(Fields fields) {
   results_.push_back(std::move(fields));
 }
 
+void Report::add_skipped(const std::string& variant, const std::string& reason) {
+  for (const auto& known : skipped_) {
+    if (known.first == variant) return;
+  }
+  skipped_.emplace_back(variant, reason);
+  add_result({{"variant", variant}, {"status", std::string("skipped")}, {"reason", reason}});
+}
+
+void Report::run_part(const std::string& variant, bool is_first, const std::function<void()>& part) {
+  try {
+    part();
+  } catch (const Skip& skip) {
+    if (!is_first) return;
+    std::cout << variant << " is left out: " << skip.what() << "\n";
+    add_skipped(variant, skip.what());
+  }
+}
+
+void Report::require_some() const {
+  const bool all = std::all_of(options_.variants.begin(), options_.variants.end(), [&](const auto& chosen) {
+    return std::any_of(skipped_.begin(), skipped_.end(),
+                       [&](const auto& skipped) { return skipped.first == chosen; });
+  });
+  if (all && !skipped_.empty()) throw Skip(skipped_.back().second);
+}
+
 void Report::set_regime(Regime regime) { regime_ = std::move(regime); }
 
 std::string Report::json() const {
@@ -110,6 +139,7 @@ std::string Report::json() const {
 }
 
 void Report::save() const {
+  require_some();
   if (!options_.json.empty()) write_file(options_.json, json());
 }
 

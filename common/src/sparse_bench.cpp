@@ -58,6 +58,16 @@ double SparseTimes::phase_ms(const std::string& wanted) const {
   return found == phases.end() ? 0 : found->ms;
 }
 
+void require_exact_sums(const SparseData& data, const Options& options) {
+  visit_type<float, __half, __nv_bfloat16>(options.type, [&](auto tag) {
+    constexpr auto kLargest = largest_integer<typename decltype(tag)::type>();
+    if (data.most_entries_of_a_row() <= kLargest) return;
+    throw UsageError("--duplicates: " + std::to_string(data.most_entries_of_a_row()) +
+                     " entries have the same row, and a sum of more than " + std::to_string(kLargest) +
+                     " is not exact in " + name_of(options.type) + ", so it could not be verified");
+  });
+}
+
 SparseBenchBase::SparseBenchBase(Rank& rank, const SparseData& data, const Options& options)
     : rank_(rank),
       data_(data),
@@ -89,8 +99,8 @@ void SparseBench<Index, T>::add(const std::string& name,
   try {
     variants_.push_back({name, make()});
   } catch (const Skip& skip) {  // for the same reason on all ranks
-    skipped_ = skip.what();
-    if (rank_.id() == 0) std::cout << name << " is left out: " << skipped_ << "\n";
+    skipped_.emplace_back(name, skip.what());
+    if (rank_.id() == 0) std::cout << name << " is left out: " << skip.what() << "\n";
   }
 }
 
@@ -139,7 +149,7 @@ void SparseBench<Index, T>::poison(const SparseRows<Index, T>& result) {
 
 template <SparseIndex Index, Floating T>
 void SparseBench<Index, T>::verify() {
-  if (variants_.empty() && !skipped_.empty()) throw Skip(skipped_);
+  if (variants_.empty() && !skipped_.empty()) throw Skip(skipped_.back().second);
   if (!options_.check) return;
   // What the first call leaves behind must not pass for the result of the second.
   fill(SparseValues::kReal);
@@ -283,6 +293,8 @@ void SparseBenchBase::print() const {
 
 void SparseBenchBase::save(Report& report) const {
   if (rank_.id() != 0) return;
+  for (const auto& [variant, reason] : skipped_) report.add_skipped(variant, reason);
+  if (times_.empty()) return;
   report.set_regime(regime_);
   for (const SparseTimes& times : times_) {
     Report::Fields fields = {{"variant", times.name},

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "compare.hpp"
+#include "overlap/error.hpp"
 #include "overlap/parallel.hpp"
 
 namespace overlap {
@@ -37,7 +38,9 @@ Rounding rounding_of(ElementType type) {
 
 double gamma(double roundings, double u) {
   const double error = roundings * u;
-  if (error >= 0.5) throw std::invalid_argument("matmul_tolerance: too many roundings for any bound");
+  if (error >= 0.5)
+    throw UsageError(
+        "--k: sums of so many products have no bound for their rounding, so they could not be verified");
   return error / (1 - error);
 }
 

@@ -126,7 +126,7 @@ TEST_F(OnVirtualGpus, NcclSlowsTheProductAndCopyEnginesDoNot) {
     const auto multiply = [&](cudaStream_t stream) {
       split.run(problem.whole_a(), problem.b(), problem.c(), stream);
     };
-    std::vector<std::pair<SideBySideTimer::Enqueue, SideBySideTimer::Enqueue>> pairs = {{multiply, {}}};
+    std::vector<SideBySideCall> pairs = {{multiply, {}}};
     for (const Transport& transport : transports.list()) {
       if (transport.name == "NCCL send and receive" || transport.name == "copy engine, push")
         pairs.push_back({multiply, [&transport](cudaStream_t stream) { transport.send(3, stream); }});
@@ -147,8 +147,8 @@ TEST_F(OnVirtualGpus, PushesToTheSameGpuCollide) {
     DirectAllGather permutation(rank, 100000, DirectAllGather::Order::kPushLeft);
     DirectAllGather collision(rank, 100000, DirectAllGather::Order::kPushSameOrder);
     const std::vector<double> times = time_alone(rank,
-                                                 {[&](cudaStream_t stream) { permutation.run(stream); },
-                                                  [&](cudaStream_t stream) { collision.run(stream); }},
+                                                 {{[&](cudaStream_t stream) { permutation.run(stream); }, {}},
+                                                  {[&](cudaStream_t stream) { collision.run(stream); }, {}}},
                                                  1);
     EXPECT_LT(1.2 * times[0], times[1]);
   });

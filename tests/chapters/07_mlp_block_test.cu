@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "mlp_run.hpp"
+#include "overlap/dense_bench.hpp"
 
 namespace overlap {
 namespace {
@@ -111,6 +113,33 @@ TYPED_TEST(Kernels, AddResidualAtEveryAlignment) {
   }
 }
 
+// 16 bytes at a time only if all three are aligned to that: what one of them is says nothing of the others.
+TYPED_TEST(Kernels, AddResidualWhereverTheThreeAre) {
+  using T = TypeParam;
+  const std::size_t count = 517, room = 544;  // a multiple of 16 bytes, with some behind each
+  const std::vector<T> x = this->values(count, 3), z = this->values(count, 1);
+  const std::vector<T> untouched(3 * room, from_float<T>(-77));
+  const DeviceBuffer<T> memory(0, untouched.size());
+  for (int misaligned = 0; misaligned < 8; ++misaligned) {
+    SCOPED_TRACE("misaligned: " + std::string((misaligned & 1) != 0 ? "x " : "") +
+                 ((misaligned & 2) != 0 ? "z " : "") + ((misaligned & 4) != 0 ? "y" : ""));
+    this->upload(untouched, memory.data());
+    const auto begin = [&](int which) {
+      return static_cast<std::size_t>(which) * room + ((misaligned >> which & 1) != 0 ? 3 : 0);
+    };
+    this->upload(x, memory.data() + begin(0));
+    this->upload(z, memory.data() + begin(1));
+    add_residual<T>(memory.data() + begin(0), memory.data() + begin(1), memory.data() + begin(2),
+                    static_cast<std::int64_t>(count), nullptr);
+    const std::vector<T> found = this->download(memory.data() + 2 * room, room);
+    for (std::size_t i = 0; i < room; ++i) {
+      const std::size_t element = i - (begin(2) - 2 * room);  // large before the first one
+      const double right = element < count ? value_of(x[element]) + value_of(z[element]) : -77;
+      ASSERT_NEAR(value_of(found[i]), right, element < count ? this->allowed(right) : 0) << i;
+    }
+  }
+}
+
 TEST(Gelu, TheTwoFormsDiffer) {
   double most = 0;
   for (double v = -8; v < 8; v += 0.001) {
@@ -191,6 +220,51 @@ Verification run_normal(int ranks, Activation activation, Activation layer_activ
   Verification all;
   for (const Verification& own : found) all += own;
   return all;
+}
+
+/// In which calls of a block the frame of the chapter's program finds a fault ('x'): nothing is written, or
+/// an element is wrong.
+template <typename Block>
+std::string calls_in_which_a_fault_is_found(bool writes_nothing) {
+  const ChapterInfo chapter = {.name = "99_test", .variants = {"block"}};
+  Options options;
+  options.variants = chapter.variants;
+  options.iterations = 2;
+  std::string found;
+  for (int call = 1; call <= 7; ++call) {
+    try {
+      run_ranks(1, [&](Rank& rank) {
+        typename BlockTraits<Block>::Problem problem(rank, {19, 23, 16}, 7);
+        Block block(rank, problem.whole());
+        DenseBench bench(problem, options, chapter);
+        bench.add("block", Role::kAlgorithm, [&]() -> DenseBench::Enqueue {
+          return [&, calls = 0](cudaStream_t stream) mutable {
+            const bool faulty = ++calls == call;
+            if (faulty && writes_nothing) return;
+            auto* y = problem.c();
+            block.run(problem.a(), problem.b(), y, stream);
+            if (faulty) CUDA_CHECK(cudaMemsetAsync(y + 5, 0x44, sizeof(*y), stream));
+          };
+        });
+        bench.verify();
+        bench.time(false);
+      });
+      found += '-';
+    } catch (const WrongResult&) {
+      found += 'x';
+    }
+  }
+  return found;
+}
+
+// One call in verify(); in time() one to warm up, and in each of two iterations one of the GPU's time and one
+// with the host's. The GPU's last one is compared: the fifth of seven.
+TEST(MlpBench, OfEachBlockOneCallIsVerifiedAndOneTimedOneCompared) {
+  for (const bool writes_nothing : {false, true}) {
+    EXPECT_EQ(calls_in_which_a_fault_is_found<VanillaBlock<__half>>(writes_nothing), "x---x--");
+    EXPECT_EQ(calls_in_which_a_fault_is_found<SequenceParallelBlock<float>>(writes_nothing), "x---x--");
+    EXPECT_EQ(calls_in_which_a_fault_is_found<OverlappedBlock<__nv_bfloat16>>(writes_nothing), "x---x--");
+  }
 }
 
 TYPED_TEST(Kernels, BlocksAreRightOnRandomNormals) {

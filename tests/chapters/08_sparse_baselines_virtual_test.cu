@@ -10,6 +10,7 @@
 #include "08_sparse_baselines/dense_all_reduce.cuh"
 #include "08_sparse_baselines/host_all_reduce.cuh"
 #include "08_sparse_baselines/transport.cuh"
+#include "far_rows.hpp"
 #include "overlap/timing.hpp"
 #include "sparse_run.hpp"
 #include "vgpu/control.hpp"
@@ -194,6 +195,119 @@ TEST_F(OnVirtualGpus, HostThreadsShareTheHostsMemory) {
   });
   std::sort(ends.begin(), ends.end());
   for (std::size_t i = 1; i < ends.size(); ++i) EXPECT_NEAR(ends[i] - ends[i - 1], 1, 1e-9);
+}
+
+// ---- Far rows --------------------------------------------------------------------------------------------
+
+/// Two tables of far rows, one for what a kernel reads and one for what it writes.
+struct FarTables {
+  DeviceBuffer<FarElement> from{0, kFarElements}, to{0, kFarElements};
+};
+
+TEST_F(FarRows, SumsAreReadAndWrittenIn64Bits) {
+  const FarTables tables;
+  const DeviceBuffer<std::int32_t> sorted(0, 2 * kFarRows), begins(0, kFarRows), lengths(0, kFarRows),
+      count(0, 1);
+  put(count, 0, {static_cast<std::int32_t>(kFarRows)});
+  for (const std::int64_t row :
+       rows_of_the_block()) {  // its two entries: one from the other end, one from here
+    put(begins, row, {static_cast<std::int32_t>(2 * row)});
+    put(lengths, row, {2});
+    put(sorted, 2 * row, {static_cast<std::int32_t>(opposite(row)), static_cast<std::int32_t>(row)});
+    for (const std::int64_t entry : {row, opposite(row)}) put_row(tables.from, entry, far_values(entry));
+  }
+  run_block(kFarBlock, [&] {
+    sum_entries<<<kFarGrid, kCoalesceThreads>>>(tables.from.data(), sorted.data(), begins.data(),
+                                                lengths.data(), count.data(), kFarFeatures, tables.to.data());
+  });
+  for (const std::int64_t row : rows_of_the_block()) {
+    std::vector<FarElement> sum = far_values(row);
+    const std::vector<FarElement> other = far_values(opposite(row));
+    for (std::size_t i = 0; i < sum.size(); ++i)
+      sum[i] = from_float<FarElement>(static_cast<float>(sum[i]) + static_cast<float>(other[i]));
+    expect_row(tables.to, row, sum);
+  }
+}
+
+TEST_F(FarRows, AreScatteredAndGatheredIn64Bits) {
+  const FarTables tables;
+  const DeviceBuffer<std::int32_t> indices(0, kFarRows);
+  for (const std::int64_t row : rows_of_the_block()) {
+    put(indices, row, {static_cast<std::int32_t>(opposite(row))});
+    put_row(tables.from, row, far_values(row));
+  }
+  const SparseRows<std::int32_t, FarElement> local{indices.data(), tables.from.data(), kFarRows};
+  run_block(kFarBlock,
+            [&] { write_rows<<<kFarGrid, kCoalesceThreads>>>(local, kFarFeatures, tables.to.data()); });
+  for (const std::int64_t row : rows_of_the_block()) expect_row(tables.to, opposite(row), far_values(row));
+
+  const DeviceBuffer<FarElement> back(0, kFarElements);
+  run_block(kFarBlock, [&] {
+    read_rows<<<kFarGrid, kCoalesceThreads>>>(tables.to.data(), indices.data(), kFarRows, kFarFeatures,
+                                              back.data());
+  });
+  for (const std::int64_t row : rows_of_the_block()) expect_row(back, row, far_values(row));
+}
+
+TEST_F(FarRows, AreLookedThroughIn64Bits) {
+  const DeviceBuffer<FarElement> table(0, kFarElements);
+  const DeviceBuffer<char> flags(0, kFarRows);
+  const std::int64_t block_rows = kCoalesceThreads / kWarp, all_warps = kFarGrid * block_rows;
+  const auto rows_of = [&](std::int64_t warp) { return stride(warp, all_warps, kFarRows / all_warps + 1); };
+  // Rows that are 2^31 or 2^32 elements apart have different flags.
+  const auto is_there = [&](std::int64_t row) { return (row / all_warps + row % block_rows) % 3 == 0; };
+  for (std::int64_t warp = 0; warp < block_rows; ++warp) {
+    for (const std::int64_t row : rows_of(warp)) {
+      std::vector<FarElement> values(kFarFeatures, from_float<FarElement>(0));
+      if (is_there(row)) values.back() = from_float<FarElement>(1);
+      put_row(table, row, values);
+    }
+  }
+  run_block(0, [&] {
+    flag_nonzero_rows<<<kFarGrid, kCoalesceThreads>>>(table.data(), kFarRows, kFarFeatures, flags.data());
+  });
+  for (std::int64_t warp = 0; warp < block_rows; ++warp) {
+    for (const std::int64_t row : rows_of(warp)) EXPECT_EQ(at(flags, row), is_there(row) ? 1 : 0) << row;
+  }
+}
+
+// A table that is not filled: only its size is looked at, and that of the cost card.
+TEST_F(FarRows, ADenseTableHasRoomForAllOfThem) {
+  run_ranks(1, [](Rank& rank) {
+    const SparseShape shape{kFarRows, kFarFeatures, 1};
+    std::size_t before = 0, after = 0, total = 0;
+    CUDA_CHECK(cudaMemGetInfo(&before, &total));
+    const DenseAllReduce<std::int32_t, FarElement> dense(rank, shape);
+    CUDA_CHECK(cudaMemGetInfo(&after, &total));
+    const auto bytes = static_cast<std::size_t>(dense.cost(shape, 1).memory_bytes);
+    EXPECT_EQ(bytes, kFarElements * sizeof(FarElement));
+    EXPECT_GE(before - after, bytes);
+    EXPECT_LT(before - after, bytes + bytes / 100);
+  });
+}
+
+// On virtual GPUs the CPU reads their memory as if it were its own, of which there may be too little.
+TEST_F(FarRows, AreAddedByTheHostIn64Bits) {
+  const FarTables tables;
+  std::vector<MergedRow> rows;
+  for (const std::int64_t row : rows_of_the_block()) {
+    put_row(tables.from, row, far_values(row));
+    put_row(tables.to, opposite(row), far_values(opposite(row)));
+    rows.push_back({row, -1});
+    rows.push_back({-1, opposite(row)});
+    rows.push_back({row, opposite(row)});
+  }
+  std::vector<FarElement> out(rows.size() * kFarFeatures);
+  add_rows(rows, kFarFeatures, tables.from.data(), tables.to.data(), out.data());
+  auto found = out.begin();
+  for (const MergedRow& row : rows) {
+    std::vector<FarElement> sum = far_values(row.left < 0 ? row.right : row.left);
+    const std::vector<FarElement> other = far_values(row.right < 0 ? row.left : row.right);
+    for (std::size_t i = 0; row.left >= 0 && row.right >= 0 && i < sum.size(); ++i)
+      sum[i] = from_float<FarElement>(static_cast<float>(sum[i]) + static_cast<float>(other[i]));
+    EXPECT_TRUE(same_bits(sum, {found, found + kFarFeatures})) << row.left << " and " << row.right;
+    found += kFarFeatures;
+  }
 }
 
 }  // namespace

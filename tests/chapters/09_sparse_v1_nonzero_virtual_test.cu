@@ -11,6 +11,7 @@ using Version = NonzeroAllReduce<Index, T>;
 
 }  // namespace overlap
 
+#include "far_rows.hpp"
 #include "sparse_virtual_suite.hpp"  // for Version
 
 namespace overlap {
@@ -42,6 +43,29 @@ TEST_F(OnVirtualGpus, NearlyAllOfTheModelledTimeGoesIntoTheSearch) {
     EXPECT_GT(more.map, 0.9 * more.all);
     EXPECT_GT(more.map, 3.8 * few.map) << "a wait for each row: four times the rows, four times the time";
   });
+}
+
+// Both ways: the rows of this rank from everywhere, and their places everywhere.
+TEST_F(FarRows, AreScatteredIn64Bits) {
+  const DeviceBuffer<FarElement> values(0, kFarElements), global_values(0, kFarElements);
+  const DeviceBuffer<std::int32_t> rows(0, kFarRows), global(0, kFarRows), positions(0, kFarRows);
+  const DeviceBuffer<int> lost(0, 1);
+  put(lost, 0, {0});
+  for (const std::int64_t row : rows_of_the_block()) {
+    const auto number = static_cast<std::int32_t>(7 + row);  // of the table
+    put(rows, row, {number});
+    put(positions, row, {static_cast<std::int32_t>(opposite(row))});
+    put(global, opposite(row), {number});
+    put_row(values, row, far_values(row));
+  }
+  run_block(kFarBlock, [&] {
+    scatter_rows<<<kFarGrid, kCoalesceThreads>>>(
+        SparseRows<std::int32_t, FarElement>{rows.data(), values.data(), kFarRows}, global.data(), kFarRows,
+        positions.data(), kFarFeatures, global_values.data(), lost.data());
+  });
+  for (const std::int64_t row : rows_of_the_block())
+    expect_row(global_values, opposite(row), far_values(row));
+  EXPECT_EQ(at(lost, 0), 0);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ using Version = WhereAllReduce<Index, T>;
 
 }  // namespace overlap
 
+#include "far_rows.hpp"
 #include "sparse_virtual_suite.hpp"  // for Version
 
 namespace overlap {
@@ -33,6 +34,30 @@ TEST_F(OnVirtualGpus, IsBoundByItsLaunchesInTheModel) {
   const double one = map_ms<WhereAllReduce>(uniform(1, 120));
   EXPECT_LT(map_ms<WhereAllReduce>(uniform(8, 120)), 1.5 * one);
   EXPECT_GT(map_ms<WhereAllReduce>(uniform(1, 240)), 1.9 * one);
+}
+
+// Only numbers of rows, and never 2^31 of them; but 2^33 bytes.
+TEST_F(FarRows, TheLastPlaceOfTheLongestListIsFound) {
+  constexpr std::int64_t count = INT32_MAX, last = count - 1;
+  const DeviceBuffer<std::int32_t> global(0, count), sources(0, count), positions(0, 8), numbers(0, 2);
+  const DeviceBuffer<char> flags(0, count);
+  constexpr std::int32_t wanted = 77, step = 5;
+  put(numbers, 0, {wanted, step});
+  put(global, last, {wanted});
+  const unsigned blocks = search_blocks(count);
+  run_block(blocks - 1, [&] {
+    mark_equal<<<blocks, kSearchThreads>>>(global.data(), count, numbers.data(), flags.data());
+  });
+  run_block(blocks - 1, [&] {
+    write_where<<<blocks, kSearchThreads>>>(flags.data(), count, numbers.data() + 1, sources.data());
+  });
+  run_block(blocks - 1,
+            [&] { invert_sources<<<blocks, kSearchThreads>>>(sources.data(), count, positions.data()); });
+  EXPECT_EQ(at(flags, last - 1), 0);
+  EXPECT_EQ(at(flags, last), 1);
+  EXPECT_EQ(at(sources, last - 1), kNoRow);
+  EXPECT_EQ(at(sources, last), step);
+  EXPECT_EQ(at(positions, step), last);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
 #include "11_sparse_v3_graph/graph.cuh"
+#include "far_rows.hpp"
 #include "sparse_version_tests.hpp"
 #include "vgpu/control.hpp"
 
@@ -149,6 +150,35 @@ TEST_F(OnVirtualGpus, RoomThatIsNotUsedCostsTimeInTheModel) {
   const double large = second_call<Recorded>(few, SparseCapacity{60, 240}).map_ms;
   const double fitting = second_call<Recorded>(few, SparseCapacity{5, 20}).map_ms;
   EXPECT_GT(large, 5 * fitting);
+}
+
+TEST_F(FarRows, AreGatheredIn64Bits) {
+  const DeviceBuffer<FarElement> values(0, kFarElements), global_values(0, kFarElements);
+  const DeviceBuffer<std::int32_t> sources(0, kFarRows);
+  for (const std::int64_t row : rows_of_the_block()) {
+    put(sources, row, {static_cast<std::int32_t>(opposite(row))});
+    put_row(values, opposite(row), far_values(opposite(row)));
+  }
+  run_block(kFarBlock, [&] {
+    gather_rows<<<kFarGrid, kCoalesceThreads>>>(values.data(), sources.data(), kFarRows, kFarFeatures,
+                                                global_values.data());
+  });
+  for (const std::int64_t row : rows_of_the_block())
+    expect_row(global_values, row, far_values(opposite(row)));
+}
+
+// Few rows, but wide ones: the dummy row is the last of the graph's.
+TEST_F(FarRows, TheDummyRowMayBeOne) {
+  run_ranks(1, [](Rank& rank) {
+    constexpr std::int64_t features = std::int64_t{1} << 22, capacity = (std::int64_t{1} << 10) + 1;
+    std::size_t before = 0, after = 0, total = 0;
+    CUDA_CHECK(cudaMemGetInfo(&before, &total));
+    const GraphAllReduce<std::int32_t, FarElement> graph(rank, {5000, features, 1}, {capacity, 1});
+    CUDA_CHECK(cudaMemGetInfo(&after, &total));
+    EXPECT_GE(before - after, static_cast<std::size_t>((capacity + 1) * features) * sizeof(FarElement));
+    const std::vector<FarElement> zeros(features, from_float<FarElement>(0));
+    EXPECT_TRUE(same_bits(on_host(graph.dummy_row(), features), zeros));
+  });
 }
 
 }  // namespace

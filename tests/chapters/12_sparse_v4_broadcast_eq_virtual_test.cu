@@ -14,6 +14,7 @@ using Version = BroadcastEqAllReduce<Index, T>;
 
 }  // namespace overlap
 
+#include "far_rows.hpp"
 #include "sparse_virtual_suite.hpp"  // for Version
 
 namespace overlap {
@@ -23,6 +24,45 @@ namespace {
 TEST_F(OnVirtualGpus, IsFasterThanVersion2InTheModel) {
   const SparseData data({1000, 8, 60}, 4, RowPattern::kUniform, 0, 1);
   EXPECT_LT(2 * map_ms<BroadcastEqAllReduce>(data), map_ms<WhereAllReduce>(data));
+}
+
+// The matrix has packs of 16 bytes: so many that their numbers pass 2^31 and 2^32. A strip of rows is what
+// one block compares; of the rows in which its own come true, a block of the second kernel has the first
+// eight.
+TEST_F(FarRows, TheMatrixIsAddressedIn64Bits) {
+  constexpr std::int64_t packs = kMatrixThreads, columns = packs * kFlagsOfPack;
+  constexpr std::int64_t count = (std::int64_t{1} << 24) + kRowsOfStrip;
+  ASSERT_EQ(packs_of_row(columns), packs);
+  const DeviceBuffer<FlagPack> matrix(0, count * packs);
+  EXPECT_EQ(matrix.bytes(), static_cast<std::size_t>(matrix_bytes(count, columns)));
+  const DeviceBuffer<std::int32_t> local(0, count), global(0, columns), positions(0, count);
+  const auto place_of = [](std::int64_t row) {
+    return static_cast<std::int32_t>(row / 8192 + 61 * (row % 32));
+  };
+  std::vector<std::int32_t> numbers;
+  for (std::int64_t column = 0; column < columns; ++column)
+    numbers.push_back(static_cast<std::int32_t>(1000 + 3 * column));
+  put(global, 0, numbers);
+  const unsigned compare_blocks = matrix_blocks(packs * (count / kRowsOfStrip), kMostBlocks);
+  const unsigned find_blocks = matrix_blocks(count * kLanes, kMostBlocks);
+  const std::vector<std::int64_t> firsts = {0, std::int64_t{1} << 23, std::int64_t{1} << 24};
+  for (const std::int64_t first : firsts) {
+    for (std::int64_t row = first; row < first + kRowsOfStrip; ++row)
+      put(local, row, {numbers[static_cast<std::size_t>(place_of(row))]});
+    run_block(static_cast<std::uint64_t>(first / kRowsOfStrip), [&] {
+      compare_all<<<compare_blocks, kMatrixThreads>>>(local.data(), count, global.data(), columns,
+                                                      matrix.data());
+    });
+  }
+  // 2^23 warps take three rows each: the first block all that were compared.
+  ASSERT_EQ(std::int64_t{find_blocks} * kMatrixThreads / kLanes, firsts[1]);
+  run_block(0, [&] {
+    find_true<<<find_blocks, kMatrixThreads>>>(matrix.data(), count, columns, positions.data());
+  });
+  for (const std::int64_t first : firsts) {
+    for (std::int64_t row = first; row < first + kMatrixThreads / kLanes; ++row)
+      EXPECT_EQ(at(positions, row), place_of(row)) << row;
+  }
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <numeric>
+#include <vector>
 
 #include "10_sparse_v2_where/where.cuh"
 #include "13_sparse_v5_kernel/tile_search.cuh"
@@ -14,6 +16,7 @@ using Version = TileSearchAllReduce<Index, T>;
 
 }  // namespace overlap
 
+#include "far_rows.hpp"
 #include "sparse_virtual_suite.hpp"  // for Version
 
 namespace overlap {
@@ -24,6 +27,23 @@ namespace {
 TEST_F(OnVirtualGpus, IsFasterThanVersion2InTheModel) {
   const SparseData data({1000, 8, 60}, 4, RowPattern::kUniform, 0, 1);
   EXPECT_LT(2 * map_ms<TileSearchAllReduce>(data), map_ms<WhereAllReduce>(data));
+}
+
+// Only numbers of rows, and never 2^31 of them; but 2^33 bytes.
+TEST_F(FarRows, TheLastRowOfTheLongestListIsFound) {
+  constexpr std::int64_t count = INT32_MAX, last = count - 1;
+  const DeviceBuffer<std::int32_t> local(0, count), global(0, 300), positions(0, count);
+  std::vector<std::int32_t> numbers(300);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  put(global, 0, numbers);
+  put(local, last - 1, {1, 271});
+  const auto blocks = static_cast<unsigned>(tiles_for(count));
+  run_block(blocks - 1, [&] {
+    search_tiles<<<blocks, kSearchTile>>>(local.data(), count, global.data(), 300, positions.data());
+  });
+  EXPECT_EQ(at(positions, last - 2), -1);
+  EXPECT_EQ(at(positions, last - 1), 1);
+  EXPECT_EQ(at(positions, last), 271);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ using Version = OrderedSearchAllReduce<Index, T>;
 
 }  // namespace overlap
 
+#include "far_rows.hpp"
 #include "sparse_virtual_suite.hpp"  // for Version
 
 namespace overlap {
@@ -69,6 +70,34 @@ TEST_F(OnVirtualGpus, TheSweepBeginsWithTheFirstPossibleTileInTheModel) {
   const double same = map_ms<AllRows>(two_ranks(stride(0, 1, 2048), 2048));
   const double v5 = map_ms<TileSearchAllReduce>(two_ranks(stride(0, 1, 2048), 2048));
   EXPECT_LT(same, v5 / 2);
+}
+
+/// All of the longest lists that there can be, which are the same; the last block has its rows in the last
+/// tile.
+template <typename Kernel>
+void expect_last_rows(const Kernel& kernel) {
+  constexpr std::int64_t count = INT32_MAX, rows = count % kRowsPerBlock, tile = kSweepThreads;
+  const DeviceBuffer<std::int32_t> list(0, count), positions(0, count);
+  std::vector<std::int32_t> numbers;
+  for (std::int64_t place = count / tile * tile; place < count; ++place)
+    numbers.push_back(static_cast<std::int32_t>(place));
+  put(list, count / tile * tile, numbers);
+  const auto blocks = static_cast<unsigned>(sweep_blocks(count, kRowsPerBlock));
+  run_block(blocks - 1, [&] {
+    kernel<<<blocks, kSweepThreads>>>(list.data(), count, list.data(), count, kRowsPerBlock,
+                                      positions.data());
+  });
+  for (std::int64_t row = count - rows; row < count; ++row) EXPECT_EQ(at(positions, row), row);
+  EXPECT_EQ(at(positions, count - rows - 1), -1) << "another block's";
+}
+
+// Only numbers of rows, and never 2^31 of them; but 2^33 bytes.
+TEST_F(FarRows, TheLastRowsOfTheLongestListsAreFound) {
+  expect_last_rows(ordered_search<Compare::kInRange, std::int32_t>);
+  expect_last_rows(ordered_search<Compare::kAll, std::int32_t>);
+  expect_last_rows(ordered_search<Compare::kUnmatched, std::int32_t>);
+  expect_last_rows(prefetch_search<Compare::kInRange, std::int32_t>);
+  expect_last_rows(prefetch_search<Compare::kAll, std::int32_t>);
 }
 
 }  // namespace

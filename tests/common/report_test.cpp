@@ -57,6 +57,45 @@ Options some_options() {
   return options;
 }
 
+TEST_F(ReportTest, NamesWhatIsSkippedOnce) {
+  Report report(chapter(), some_options());
+  report.add_result({{"variant", std::string("a")}, {"ms", 1.5}});
+  report.add_skipped("b", "no peer access");
+  report.add_skipped("b", "again");
+  const auto results = nlohmann::json::parse(report.json())["results"];
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[1],
+            (nlohmann::json{{"variant", "b"}, {"status", "skipped"}, {"reason", "no peer access"}}));
+  EXPECT_NO_THROW(report.require_some());
+  report.add_skipped("c", "not chosen");
+  EXPECT_NO_THROW(report.require_some());
+  report.add_skipped("a", "neither");
+  EXPECT_THROW(report.require_some(), Skip);
+}
+
+TEST_F(ReportTest, APartThatCannotRunIsSkippedAndOtherFailuresAreNot) {
+  Report report(chapter(), some_options());
+  testing::internal::CaptureStdout();
+  report.run_part("a", true, [] {});
+  report.run_part("b", true, [] { throw Skip("no peer access"); });
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "b is left out: no peer access\n");
+  testing::internal::CaptureStdout();
+  report.run_part("a", false, [] { throw Skip("told by the first rank"); });
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_NO_THROW(report.require_some());
+  EXPECT_THROW(report.run_part("a", true, [] { throw WrongResult("wrong"); }), WrongResult);
+}
+
+TEST_F(ReportTest, IsNotSavedIfAllIsSkipped) {
+  Options options = some_options();
+  options.json = path("report.json");
+  Report report(chapter(), options);
+  report.add_skipped("a", "first");
+  report.add_skipped("b", "second");
+  EXPECT_THROW(report.save(), Skip);
+  EXPECT_EQ(files(), 0);
+}
+
 TEST_F(ReportTest, HasResultsAndStamp) {
   Options options = some_options();
   options.backend.schedule = 17;

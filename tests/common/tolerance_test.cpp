@@ -9,6 +9,7 @@
 
 #include "element_types.hpp"
 #include "overlap/data.hpp"
+#include "overlap/error.hpp"
 
 namespace overlap {
 namespace {
@@ -97,8 +98,8 @@ TEST(MatmulToleranceTest, RefusesWhatHasNoBound) {
   EXPECT_THROW(matmul_tolerance(1, kF16, kF16, {ElementType::kInt32, 2}), std::invalid_argument);
   EXPECT_THROW(matmul_tolerance(1, kF16, kF16, {kF16, 0}), std::invalid_argument);
   EXPECT_NO_THROW(matmul_tolerance((1 << 22) - 1, kF16, kF16));
-  EXPECT_THROW(matmul_tolerance(1 << 22, kF16, kF16), std::invalid_argument);
-  EXPECT_THROW(matmul_tolerance(1, kBf16, kF16, {kBf16, 128}), std::invalid_argument);
+  EXPECT_THROW(matmul_tolerance(1 << 22, kF16, kF16), UsageError);
+  EXPECT_THROW(matmul_tolerance(1, kBf16, kF16, {kBf16, 128}), UsageError);
 }
 
 template <typename T>

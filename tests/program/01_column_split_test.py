@@ -106,6 +106,17 @@ class RunTest(ProgramTestCase):
             with self.subTest(gpus=gpus, size=size):
                 self.assertTrue(self.call_right("--gpus", gpus, *size).stdout)
 
+    def test_one_gpu_is_measured_and_told_once(self) -> None:
+        for only in ((), ("--only", "all_gpus"), ("--only", "one_gpu")):
+            with self.subTest(only):
+                text = self.call_right("--gpus", "1", *SMALL, *only).stdout
+                self.assertEqual(len(re.findall("(?m)^1 GPU$", text)), 1, text)
+                self.assertEqual(len(re.findall("(?m)^1 GPU  ", text)), 1, text)
+        results = self.report("--gpus", "1", *SMALL)["results"]
+        self.assertEqual([(result["variant"], result["gpus"]) for result in results], [("one_gpu", 1)])
+        results = self.report("--gpus", "2", *SMALL)["results"]
+        self.assertEqual([(result["variant"], result["gpus"]) for result in results], [("one_gpu", 1), ("all_gpus", 2)])
+
     def test_no_check(self) -> None:
         self.call_right(*SMALL, "--no-check")
 

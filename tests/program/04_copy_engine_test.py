@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the program 04_copy_engine: its command line, its exit statuses and what it writes."""
 import program_test_case
-from program_test_case import REFUSED_BY_ALL, SMALL, ProgramTestCase
+from program_test_case import ONCE, REFUSED_BY_ALL, SMALL, ProgramTestCase
 
 VARIANTS = ["first_push", "split_only", "copy_engine_ring", "communication_only", "transports"]
 
@@ -33,7 +33,21 @@ class RunTest(ProgramTestCase):
         self.assert_fails(77, ("--gpus", "1", "--only", "first_push,transports", *SMALL), "skipped.*two ranks")
         one = self.call_right("--gpus", "1", *SMALL).stdout
         self.assertIn("first_push is left out", one)
-        self.assertIn("transports are left out", one)
+        self.assertIn("transports is left out", one)
+
+    def test_no_peer_access(self) -> None:
+        machine = self.machine_without_peer_access()
+        without = ("--machine", machine, "--gpus", "2", *SMALL)
+        for variants in ("first_push", "copy_engine_ring,communication_only", "transports"):
+            self.assert_fails(77, (*without, "--only", variants, "--json", "x.json"), "skipped: .*no peer access from GPU 0 to")
+        report = self.report(*without)
+        self.assert_left_out(report, ["first_push", "copy_engine_ring", "communication_only", "transports"], "no peer access")
+        measured = [result["variant"] for result in report["results"] if "device_ms" in result]
+        self.assertEqual(measured, ["gemm_only", "split_only"])
+
+    def test_sums_without_a_bound(self) -> None:
+        self.assert_fails(2, ("--gpus", "1", "--m", "1", "--n", "1", "--k", str(2**22), *ONCE, "--only", "split_only"),
+                          "--k: sums of so many products")
 
     def test_ranks_share_a_gpu(self) -> None:
         machine = self.machine(gpus=2)

@@ -1,8 +1,5 @@
 #!/usr/bin/env python3
 """Tests of the program 05_two_streams. What all chapters with ranks share is tested with chapter 02's."""
-import json
-import pathlib
-
 import program_test_case
 from program_test_case import REFUSED_BY_ALL, SMALL, ProgramTestCase
 
@@ -34,15 +31,18 @@ class RunTest(ProgramTestCase):
             self.assertIn("elements are right: " + ", ".join(ALGORITHMS), text)
 
     def test_no_peer_access(self) -> None:
-        machine = pathlib.Path(self.machine())
-        description = json.loads(machine.read_text(encoding="utf-8"))
-        description["peer"]["access"] = False
-        machine.write_text(json.dumps(description), encoding="utf-8")
+        machine = self.machine_without_peer_access()
         for variants in ("ring_two_streams,pull_two_streams", "openings", "sweep"):
             with self.subTest(variants):
-                result = self.assert_fails(77, ("--machine", str(machine), "--gpus", "2", *SMALL, "--only", variants),
+                result = self.assert_fails(77, ("--machine", machine, "--gpus", "2", *SMALL, "--only", variants, "--json", "x.json"),
                                            r"skipped: rank \d: (no peer access from GPU 0 to GPU 1|without the ring)")
                 self.assertEqual(len(result.stderr.splitlines()), 1)
+
+    def test_what_cannot_run_is_left_out_of_the_report_and_the_rest_is_in_it(self) -> None:
+        report = self.report("--machine", self.machine_without_peer_access(), "--gpus", "2", *SMALL)
+        self.assert_left_out(report, [*ALGORITHMS[1:], "openings", "sweep"], "no peer access from|without the ring")
+        measured = [result["variant"] for result in report["results"] if "device_ms" in result]
+        self.assertEqual(measured, ["gemm_only", "split_only"])
 
     def test_json(self) -> None:
         report = self.report(*SMALL, "--gpus", "2")

@@ -31,6 +31,8 @@ class CommandLineTest(ProgramTestCase):
                              ("--index", "int16"): "--index: 'int16' is not known",
                              ("--index", "int32", "--rows", "3000000000"): "--index: int32 cannot number so many --rows",
                              ("--entries", "0", "--duplicates", "1"): "--duplicates: there is no row to repeat",
+                             ("--rows", "20", "--entries", "1", "--duplicates", "300", "--type", "bf16", "--gpus", "2"):
+                                 "--duplicates: 301 entries have the same row, and a sum of more than 256 is not exact in bf16",
                              ("--rows", "10", "--entries", "11"): "--entries: 11 different rows are wanted of a table of 10",
                              ("--rows", "10", "--entries", "4", "--gpus", "3", "--pattern", "disjoint"):
                                  "--entries: 12 different rows are wanted of a table of 10",
@@ -90,6 +92,10 @@ class RunTest(CaseWithoutSettings):
         for only in ("dense_nccl", "transport"):
             self.assert_fails(77, (*shared, "--only", only),
                               "skipped: rank 0: NCCL wants a GPU for each rank, and all ranks share one here")
+        both = self.report(*shared, "--only", "dense_nccl,through_host")
+        self.assert_left_out(both, ["dense_nccl"], "NCCL wants a GPU for each rank")
+        self.assertEqual([result["variant"] for result in both["results"] if "host_ms" in result], ["through_host"])
+        self.assert_left_out(self.report(*shared), ["dense_nccl", "transport"], "NCCL wants a GPU for each rank")
         text = self.call_right(*shared).stdout  # the host needs no NCCL
         self.assertRegex(text, r"(?m)^dense_nccl is left out: NCCL wants a GPU for each rank")
         self.assertRegex(text, r"(?m)^transport is left out: NCCL wants a GPU for each rank")

@@ -122,6 +122,22 @@ class ProgramTestCase(unittest.TestCase):
         path.write_text(json.dumps(description), encoding="utf-8")
         return str(path)
 
+    def machine_without_peer_access(self) -> str:
+        """The default machine, whose GPUs do not reach each other's memory. Its path."""
+        path = pathlib.Path(self.machine())
+        description = json.loads(path.read_text(encoding="utf-8"))
+        description["peer"]["access"] = False
+        path.write_text(json.dumps(description), encoding="utf-8")
+        return str(path)
+
+    def assert_left_out(self, report: Dict[str, Any], skipped: Sequence[str], reason: str) -> None:
+        """The report names just these variants as skipped, in any order, each for a reason that matches."""
+        results = [result for result in report["results"] if result.get("status") == "skipped"]
+        self.assertEqual(sorted(result["variant"] for result in results), sorted(skipped))
+        for result in results:
+            self.assertEqual(set(result), {"variant", "status", "reason"})
+            self.assertRegex(result["reason"], reason)
+
 
 def real_gpus() -> int:
     """That answer, of those in CUDA_VISIBLE_DEVICES."""

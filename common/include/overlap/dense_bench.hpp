@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "overlap/dense_problem.hpp"
@@ -63,8 +64,11 @@ class DenseBench {
   void look_at_results(const std::function<void(const std::string& name)>& look);
   /// Prints the table.
   void print() const;
-  /// Adds one result for each variant.
+  /// Adds one result for each variant, also for those that were left out.
   void save(Report& report) const;
+  /// All of these, for a program that goes on with other measurements: verify, time, print, save. If no
+  /// algorithm is left to run, only says so in the report.
+  void run(Report& report);
 
   /// The times of a variant, none if it did not run.
   const VariantTimes* times_of(const std::string& name) const;
@@ -85,6 +89,7 @@ class DenseBench {
       };
     });
   }
+  void save_skipped(Report& report) const;
   void run_once(const Variant& variant);
   void compare(const Variant& variant, bool exact);
 
@@ -93,8 +98,8 @@ class DenseBench {
   std::string chapter_;
   std::vector<Variant> variants_;
   std::vector<VariantTimes> times_;
-  Regime regime_;        // in which they were taken
-  std::string skipped_;  // why the last variant that was left out cannot run
+  Regime regime_;                                             // in which they were taken
+  std::vector<std::pair<std::string, std::string>> skipped_;  // variants that were left out, and why
 };
 
 /// Prints what is multiplied and how it is shared out; `problem` tells it of each rank, rank 0 prints.

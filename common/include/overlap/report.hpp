@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <string_view>
@@ -34,15 +35,28 @@ class Report {
   /// finite (JSON has no such number).
   void add_result(Fields fields);
 
+  /// Adds a variant that was chosen and cannot run here: its name, "status": "skipped" and the reason. Its
+  /// name once is enough.
+  void add_skipped(const std::string& variant, const std::string& reason);
+
+  /// Runs a part of the program, which measures the chosen variant of that name. If it throws Skip, the rest
+  /// of the program goes on without it: says so, and adds it to those that are skipped. Called by all ranks,
+  /// on which the part is skipped for the same reason; `is_first` on the one that prints and has the report.
+  /// A Skip that passes owners of a rank's CUDA objects stops the run: throw it outside of them.
+  void run_part(const std::string& variant, bool is_first, const std::function<void()>& part);
+
+  /// Throws Skip, with the reason, if all variants that were chosen are skipped.
+  void require_some() const;
+
   /// Says in which regime the results were measured; an unknown one leaves no trace.
   void set_regime(Regime regime);
 
   /// The JSON text. Asks the GPUs for the hardware stamp.
   std::string json() const;
 
-  /// Writes the JSON to the file of --json; without that option does nothing. Call it last: a file says
-  /// "status": "ok". Throws std::runtime_error if the file cannot be written; then no file is left behind and
-  /// an old one stays.
+  /// Writes the JSON to the file of --json; without that option writes nothing. Call it last: a file says
+  /// "status": "ok". Throws Skip if all variants are skipped; std::runtime_error if the file cannot be
+  /// written; then no file is left behind and an old one stays.
   void save() const;
 
  private:
@@ -50,6 +64,7 @@ class Report {
   Options options_;
   Regime regime_;
   std::vector<Fields> results_;
+  std::vector<std::pair<std::string, std::string>> skipped_;  // variants, and why
 };
 
 /// Throws UsageError, one sentence that starts with `option`, if no file `path` could be written: the folder

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "overlap/error.hpp"
 #include "overlap/options.hpp"
 #include "overlap/phase_clock.hpp"
 #include "overlap/ranks.hpp"
@@ -46,7 +47,7 @@ class SparseBenchBase {
 
   /// Prints sizes and table.
   void print() const;
-  /// Adds one result for each variant.
+  /// Adds one result for each variant, also for those that were left out.
   void save(Report& report) const;
   /// The times of a variant, none if it did not run.
   const SparseTimes* times_of(const std::string& name) const;
@@ -66,6 +67,7 @@ class SparseBenchBase {
   std::int64_t entries_;            ///< of this rank
   std::vector<SparseTimes> times_;  ///< by variant, in the order in which they were added
   Regime regime_;                   ///< in which they were taken
+  std::vector<std::pair<std::string, std::string>> skipped_;  ///< variants that were left out, and why
 };
 
 /// Verifies and times several ways to add up one sparse gradient. All members are collective, and called by
@@ -154,7 +156,6 @@ class SparseBench : public SparseBenchBase {
   DeviceBuffer<Index> indices_;
   DeviceBuffer<T> values_;
   std::vector<Named> variants_;
-  std::string skipped_;  // why the last variant that was left out cannot run
 };
 
 // All there are: compiled with the library.
@@ -164,6 +165,10 @@ extern template class SparseBench<std::int32_t, __nv_bfloat16>;
 extern template class SparseBench<std::int64_t, float>;
 extern template class SparseBench<std::int64_t, __half>;
 extern template class SparseBench<std::int64_t, __nv_bfloat16>;
+
+/// Throws UsageError if so many entries have one row that no exact sum of them is left in the options' type:
+/// then nothing could be verified.
+void require_exact_sums(const SparseData& data, const Options& options);
 
 namespace detail {
 
@@ -180,22 +185,28 @@ void call_with(const Function& function, Bench& bench, Report& report) {
 }  // namespace detail
 
 /// The program of a chapter on sparse gradients. On each rank: makes a SparseBench of the options' types,
-/// calls add(bench), verifies, times, prints and saves, and calls finish(bench). Both are generic: `bench` is
+/// calls add(bench), verifies, times, prints and saves, and calls finish(bench). Skips if all chosen variants
+/// are skipped. Both are generic: `bench` is
 /// a SparseBench<Index, T>&. Where they take a Report&, too, rank 0 may add results of its own.
 template <typename Add, typename Finish>
 void run_sparse_chapter(const ChapterInfo& chapter, const Options& options, const Add& add,
                         const Finish& finish) {
   Report report(chapter, options);
   const SparseData data(options.sparse, options.gpus, options.pattern, options.duplicates, options.seed);
+  if (options.check) require_exact_sums(data, options);
   run_ranks(options.gpus, [&](Rank& rank) {
     visit_sparse(options.index, options.type, [&](auto index, auto type) {
       SparseBench<typename decltype(index)::type, typename decltype(type)::type> bench(rank, data, options);
       detail::call_with(add, bench, report);
-      bench.verify();
-      bench.time();
+      try {
+        bench.verify();
+        bench.time();
+      } catch (const Skip&) {  // each reason was told; what finish() measures may be possible
+      }
       bench.print();
       bench.save(report);
       detail::call_with(finish, bench, report);
+      if (rank.id() == 0) report.require_some();
     });
   });
   report.save();

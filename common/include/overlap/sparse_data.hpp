@@ -48,6 +48,8 @@ class SparseData {
   std::vector<std::int64_t> local_rows(int rank) const;
   /// The rows of any rank, each once, ascending.
   const std::vector<std::int64_t>& global_rows() const { return global_rows_; }
+  /// So many entries of all ranks has a row at most.
+  std::int64_t most_entries_of_a_row() const { return most_entries_of_a_row_; }
   /// Rows of all ranks: those of two ranks count twice.
   std::int64_t total_rows() const { return total_rows_; }
 

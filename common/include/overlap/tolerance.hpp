@@ -48,8 +48,8 @@ struct Tolerance {
 };
 
 /// The bound above for sums over k >= 0 of products of elements of type `input`, with a result of type
-/// `output`. Throws std::invalid_argument if a type is int32 (there nothing is rounded), if there is no
-/// partial sum, or if there are so many roundings (2^22 in f32) that no bound is left.
+/// `output`. Throws std::invalid_argument if a type is int32 (there nothing is rounded), or if there is no
+/// partial sum; UsageError if there are so many roundings (2^22 in f32) that no bound is left.
 Tolerance matmul_tolerance(std::int64_t k, ElementType input, ElementType output,
                            Accumulation accumulation = {});
 

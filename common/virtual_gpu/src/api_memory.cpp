@@ -51,7 +51,9 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
     if (bytes == 0) return;
     Device& device = runtime.current_device();
     const std::size_t free = runtime.machine.memory_bytes - device.memory_used;
-    void* memory = bytes > free ? nullptr : runtime.memory.allocate(bytes, MemoryKind::kDevice, device.id);
+    void* memory = bytes > free ? nullptr
+                                : runtime.memory.allocate(bytes, MemoryKind::kDevice, device.id,
+                                                          runtime.machine.memory_on_demand);
     if (memory == nullptr) {
       throw ApiError(cudaErrorMemoryAllocation, std::to_string(bytes) + " bytes asked for, " +
                                                     std::to_string(free) + " of " +

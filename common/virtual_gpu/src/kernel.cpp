@@ -5,6 +5,12 @@
 
 namespace vgpu {
 namespace {
+/// Those of the range that a grid of `total` blocks has.
+BlockRange within(const BlockRange& range, std::uint64_t total) {
+  const std::uint64_t first = std::min(range.first, total);
+  return {first, std::min(range.count, total - first)};
+}
+
 // So many threads of a launch may be suspended because they are impatient (block.hpp): few beside the stacks
 // that a process can have, which are some 30,000 on Linux (two mappings for each).
 constexpr std::size_t kImpatientThreads = 1024;
@@ -17,13 +23,18 @@ KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid,
       grid_(std::move(grid)),
       body_(std::move(body)),
       footprint_{static_cast<int>(grid_.block.x * grid_.block.y * grid_.block.z), grid_.dynamic_shared_bytes},
-      total_(std::uint64_t{grid_.grid.x} * grid_.grid.y * grid_.grid.z) {
+      blocks_(within(runtime.blocks, std::uint64_t{grid_.grid.x} * grid_.grid.y * grid_.grid.z)),
+      total_(blocks_.count) {
   grid_.body = body_.get();
 }
 
 void KernelLaunch::begin(double now) {
   stream->contexts.begin_kernel();
   start_ = end_ = now + runtime_.machine.kernel_start_ns(graph != nullptr);
+  if (total_ == 0) {  // see run_blocks()
+    stream->contexts.end_kernel();
+    return finish(start_);
+  }
   const auto per_multiprocessor =
       (total_ + runtime_.machine.multiprocessors - 1) / runtime_.machine.multiprocessors;
   share_ = static_cast<int>(std::min<std::uint64_t>(device_.multiprocessors.capacity(footprint_),
@@ -46,8 +57,9 @@ void KernelLaunch::offer(std::vector<Step>& steps) {
   }
   if (stuck_) return;
   for (const Resident& resident : residents_) {
-    steps.push_back(
-        {resident.time, this, static_cast<std::int64_t>(total_ + resident.block->linear_index()), true});
+    steps.push_back({resident.time, this,
+                     static_cast<std::int64_t>(total_ + resident.block->linear_index() - blocks_.first),
+                     true});
   }
 }
 
@@ -55,7 +67,7 @@ void KernelLaunch::step(const Step& step) {
   if (step.item < static_cast<std::int64_t>(total_)) {
     start_block(step.time);
   } else {
-    const std::uint64_t index = static_cast<std::uint64_t>(step.item) - total_;
+    const std::uint64_t index = blocks_.first + static_cast<std::uint64_t>(step.item) - total_;
     const auto resident = std::find_if(residents_.begin(), residents_.end(), [index](const Resident& r) {
       return r.block->linear_index() == index;
     });
@@ -68,7 +80,7 @@ void KernelLaunch::step(const Step& step) {
 }
 
 void KernelLaunch::start_block(double time) {
-  const std::uint64_t index = order_.empty() ? started_ : order_[started_];
+  const std::uint64_t index = blocks_.first + (order_.empty() ? started_ : order_[started_]);
   occupied_from = started_ == 0 ? time : std::min(occupied_from, time);
   ++started_;
   const bool few = residents_.size() * static_cast<std::size_t>(footprint_.threads) < kImpatientThreads;

@@ -43,6 +43,7 @@ class KernelLaunch final : public Operation {
   Grid grid_;
   std::shared_ptr<const KernelBody> body_;
   Footprint footprint_;
+  BlockRange blocks_;  // that run
   std::uint64_t total_, started_ = 0, finished_ = 0;
   std::vector<std::uint32_t> order_;  // in which blocks start, with a seed
   double start_ = 0, end_ = 0;

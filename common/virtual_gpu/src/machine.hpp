@@ -22,6 +22,9 @@ struct Machine {
   int max_threads, max_blocks;
   std::size_t shared_per_multiprocessor, shared_per_block, shared_per_block_opt_in;
   std::size_t memory_bytes;
+  // Allocations may be larger than the host's memory: who uses little of them needs no more. Otherwise, and
+  // if a file does not say, they are refused, since what the host does not have ends the program.
+  bool memory_on_demand;
   double memory_rate;
   int copy_engines;  // for each of: from the host, to the host, between GPUs
   double cycles_per_basic_block;

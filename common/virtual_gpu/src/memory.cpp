@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <vector>
 
 namespace vgpu {
 namespace {
@@ -16,6 +17,35 @@ constexpr std::size_t kAlignment = 256;  // what cudaMalloc promises
 std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 std::size_t physical_memory() { return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page_size(); }
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page_size() - 1) / page_size() * page_size(); }
+
+// Memory of this size or more is filled without being touched: poisoned pages are mapped into it. (A process
+// may have some 65,000 mappings.)
+constexpr std::size_t kPoisonedPiece = 32 * 1024 * 1024;
+
+/// A file in memory of kPoisonedPiece poisoned bytes, made once; -1 if the system has none.
+int poisoned_piece() {
+  static const int file = [] {
+    const int made = memfd_create("poisoned device memory", MFD_CLOEXEC);
+    const std::vector<char> poison(kPoisonedPiece, static_cast<char>(kPoison));
+    if (made < 0 || write(made, poison.data(), poison.size()) == static_cast<ssize_t>(poison.size()))
+      return made;
+    close(made);
+    return -1;
+  }();
+  return file;
+}
+
+/// Fills [begin, begin + bytes), whole pages, with poison. Returns false if the system refuses.
+bool poison(std::byte* begin, std::size_t bytes) {
+  // The same piece again and again. It is private: who writes to a page gets a copy of it.
+  for (; bytes >= kPoisonedPiece && poisoned_piece() >= 0; bytes -= kPoisonedPiece, begin += kPoisonedPiece) {
+    if (mmap(begin, kPoisonedPiece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED,
+             poisoned_piece(), 0) == MAP_FAILED)
+      return false;
+  }
+  std::memset(begin, kPoison, bytes);
+  return true;
+}
 
 /// The memory ends as near to the guard above it as the alignment allows.
 std::size_t lead(std::size_t bytes) {
@@ -45,18 +75,18 @@ Memory::~Memory() {
   }
 }
 
-std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device) {
+std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device, bool on_demand) {
   // The system would promise more than it has, and end the program when it is touched.
-  if (bytes > physical_memory()) return nullptr;
+  if (bytes > physical_memory() && !on_demand) return nullptr;
   const std::size_t mapped = whole_pages(bytes) + 2 * kGuard;
   void* base = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return nullptr;
   auto* pages = static_cast<std::byte*>(base) + kGuard;
-  if (mprotect(pages, whole_pages(bytes), PROT_READ | PROT_WRITE) != 0) {
+  if (mprotect(pages, whole_pages(bytes), PROT_READ | PROT_WRITE) != 0 ||
+      !poison(pages, whole_pages(bytes))) {
     munmap(base, mapped);
     return nullptr;
   }
-  std::memset(pages, kPoison, whole_pages(bytes));
   std::byte* begin = pages + lead(bytes);
   table_.emplace(reinterpret_cast<std::uintptr_t>(begin), Allocation{begin, bytes, kind, device});
   return begin;

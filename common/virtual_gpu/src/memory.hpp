@@ -23,8 +23,9 @@ struct Allocation {
 };
 
 /// Memory comes in whole pages between inaccessible ones, filled with ones (a NaN, -1): reading it before
-/// writing it shows, and so does leaving it by more than a page. Freed memory stays inaccessible for ever: no
-/// address comes twice.
+/// writing it shows, and so does leaving it by more than a page. Of a large allocation the host has only the
+/// pages that were written: all others are the same few. Freed memory stays inaccessible for ever: no address
+/// comes twice.
 class Memory {
  public:
   Memory() = default;
@@ -32,8 +33,8 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
-  /// Returns nullptr if the host has no such memory.
-  std::byte* allocate(std::size_t bytes, MemoryKind kind, int device);
+  /// Returns nullptr if the host has no such memory. `on_demand`: it need not have all of it.
+  std::byte* allocate(std::size_t bytes, MemoryKind kind, int device, bool on_demand = false);
   void free(Allocation& allocation);
   /// Enters memory of the program's own as pinned.
   void add_registered(void* begin, std::size_t bytes, int device);

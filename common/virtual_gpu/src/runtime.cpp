@@ -309,6 +309,8 @@ void host_work(std::uint64_t bytes) {
   vgpu.block_until({[] { return true; }, [end] { return end; }, "its work on host memory"});
 }
 
+void run_blocks(BlockRange blocks) { runtime().blocks = blocks; }
+
 double host_time_ms() { return runtime().host().now * 1e-6; }
 bool failure_reported() { return instance() && instance()->deadlock_reported; }
 std::uint64_t schedule_hash() { return instance() ? instance()->scheduler.hash() : 0; }

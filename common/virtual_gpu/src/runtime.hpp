@@ -108,6 +108,7 @@ class Runtime {
   std::vector<TimelineEntry> timeline;             // if it is recorded
   std::shared_ptr<nccl::State> nccl;               // null before the first NCCL call
   std::string last_error_detail;
+  BlockRange blocks;            // of each kernel that is enqueued: those that run
   double host_memory_free = 0;  // when the host memory is free for the next host_work(), ns
   bool deadlock_reported = false;
   bool in_host_function = false;  // a function of cudaLaunchHostFunc is running

@@ -24,6 +24,17 @@ void use_gpus(int count);
 /// For programs that do not ask. (cudaErrorNotReady is an answer and no error.)
 void print_errors();
 
+/// Blocks of a grid, by number: x first, then y, then z.
+struct BlockRange {
+  std::uint64_t first = 0;
+  std::uint64_t count = ~std::uint64_t{0};
+};
+
+/// Of each kernel enqueued from now on only these blocks run, as far as its grid has them; the others have
+/// done nothing when it ends. For tests of what a grid does that is too large to run as a whole. All run
+/// after run_blocks({}) and after reset().
+void run_blocks(BlockRange blocks);
+
 /// Name of the modelled machine.
 std::string machine_name();
 

@@ -1,0 +1,164 @@
+// What is too large to be there as a whole: memory of which the host has the pages that were written, grids
+// of which some blocks run.
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "virtual_test.hpp"
+
+namespace virtual_only {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+/// Bytes that the host has more of at any time from here on than it has now, at most.
+class Growth {
+ public:
+  Growth() : before_(resident()) {}
+  std::size_t bytes() const { return resident() - std::min(before_, resident()); }
+
+ private:
+  static std::size_t resident() {
+    std::size_t size = 0, pages = 0;
+    std::ifstream("/proc/self/statm") >> size >> pages;
+    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  }
+  std::size_t before_;
+};
+
+std::uint32_t word_at(const std::byte* memory) {
+  std::uint32_t word = 0;
+  require(cudaMemcpy(&word, memory, sizeof(word), cudaMemcpyDeviceToHost));
+  return word;
+}
+
+class LargeMemoryTest : public VirtualTest {
+ protected:
+  /// GPUs of 1 TiB.
+  static void use_large_machine(bool on_demand) {
+    nlohmann::json machine;
+    std::ifstream(VGPU_MACHINES_DIR "/small.json") >> machine;
+    machine["gpu"]["memory_mib"] = 1 << 20;
+    if (on_demand) machine["gpu"]["memory_on_demand"] = true;
+    const auto path = std::filesystem::path(testing::TempDir()) / "large_machine.json";
+    std::ofstream(path) << machine.dump();
+    vgpu::use_machine(path.string());
+  }
+};
+
+TEST_F(LargeMemoryTest, IsFullOfOnesUntilItIsWritten) {
+  for (const std::size_t bytes : {1 * kMiB, 32 * kMiB, 32 * kMiB + 4, 70 * kMiB + 12345}) {
+    std::byte* memory = nullptr;
+    require(cudaMalloc(&memory, bytes));
+    std::vector<unsigned char> found(bytes);
+    require(cudaMemcpy(found.data(), memory, bytes, cudaMemcpyDeviceToHost));
+    EXPECT_TRUE(found == std::vector<unsigned char>(bytes, 0xff)) << bytes << " bytes";
+    require(cudaFree(memory));
+  }
+}
+
+// Equal pages are one page to the host, but not to the program.
+TEST_F(LargeMemoryTest, IsItsOwn) {
+  std::byte *first = nullptr, *second = nullptr;
+  require(cudaMalloc(&first, 96 * kMiB));
+  require(cudaMalloc(&second, 96 * kMiB));
+  require(cudaMemset(first + 8 * kMiB, 7, 4));
+  EXPECT_EQ(word_at(first + 8 * kMiB), 0x07070707u);
+  for (const std::size_t place : {0 * kMiB, 40 * kMiB, 72 * kMiB}) EXPECT_EQ(word_at(first + place), ~0u);
+  for (const std::size_t place : {0 * kMiB, 8 * kMiB, 40 * kMiB}) EXPECT_EQ(word_at(second + place), ~0u);
+}
+
+TEST_F(LargeMemoryTest, TakesOfTheHostWhatIsWritten) {
+  const Growth growth;
+  std::byte* memory = nullptr;
+  require(cudaMalloc(&memory, 900 * kMiB));
+  require(cudaMemset(memory + 500 * kMiB, 0, kMiB));
+  EXPECT_EQ(word_at(memory + 500 * kMiB), 0u);
+  EXPECT_LT(growth.bytes(), 100 * kMiB);
+}
+
+TEST_F(LargeMemoryTest, MoreThanTheHostHasIsRefusedUnlessItIsThereOnDemand) {
+  use_large_machine(false);
+  std::byte* memory = nullptr;
+  expect_failure(cudaMalloc(&memory, 900'000 * kMiB), cudaErrorMemoryAllocation, {"bytes asked for"});
+  vgpu::reset();
+  use_large_machine(true);
+  require(cudaMalloc(&memory, 900'000 * kMiB));
+  std::byte* const end = memory + 900'000 * kMiB;
+  require(cudaMemset(end - 4, 0, 4));
+  EXPECT_EQ(word_at(end - 4), 0u);
+  EXPECT_EQ(word_at(end - kMiB), ~0u);
+  std::size_t free = 0, total = 0;
+  require(cudaMemGetInfo(&free, &total));
+  EXPECT_EQ(total - free, 900'000 * kMiB);
+  expect_failure(cudaMalloc(&memory, 900'000 * kMiB), cudaErrorMemoryAllocation, {"bytes free"});
+}
+
+/// Counts the blocks that come by, and adds up their numbers.
+template <class T>
+__global__ void count_blocks(T* found) {
+  atomicAdd(&found[0], T{1});
+  atomicAdd(&found[1], static_cast<T>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z)));
+}
+
+class BlocksTest : public VirtualTest {
+ protected:
+  /// How many blocks of the grid run, and the sum of their numbers.
+  static std::pair<int, int> run(dim3 grid) {
+    int* found = device_words(2, 0);
+    count_blocks<int><<<grid, 1>>>(found);
+    require(cudaDeviceSynchronize());
+    return {word_at(reinterpret_cast<std::byte*>(found)), word_at(reinterpret_cast<std::byte*>(found + 1))};
+  }
+};
+
+TEST_F(BlocksTest, OnlyThoseThatAreAskedForRun) {
+  EXPECT_EQ(run(10), std::pair(10, 45));
+  vgpu::run_blocks({3, 2});
+  EXPECT_EQ(run(10), std::pair(2, 3 + 4));
+  EXPECT_EQ(run({2, 3, 4}), std::pair(2, 3 + 4));
+  EXPECT_EQ(run(4), std::pair(1, 3)) << "as far as the grid has them";
+  EXPECT_EQ(run(3), std::pair(0, 0));
+  vgpu::run_blocks({});
+  EXPECT_EQ(run(10), std::pair(10, 45));
+  vgpu::run_blocks({3, 2});
+  vgpu::reset();
+  EXPECT_EQ(run(10), std::pair(10, 45));
+}
+
+TEST_F(BlocksTest, OnlyTheyRunInARandomOrderToo) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    vgpu::run_blocks({90, 5});
+    EXPECT_EQ(run(1000), std::pair(5, 90 + 91 + 92 + 93 + 94));
+    EXPECT_EQ(run(90), std::pair(0, 0));
+  }
+}
+
+TEST_F(BlocksTest, AreTheLastOnesOfTheLargestGrid) {
+  vgpu::run_blocks({0x7ffffffe, 10});
+  EXPECT_EQ(run(0x7fffffff), std::pair(1, 0x7ffffffe));
+}
+
+// Blocks that wait are resumed by their numbers.
+template <class T>
+__global__ void meet(T* flags, T* found) {
+  const T self = static_cast<T>(blockIdx.x % 2);
+  atomicExch(&flags[self], T{1});
+  while (atomicAdd(&flags[1 - self], T{0}) == 0) __nanosleep(100);
+  atomicAdd(found, static_cast<T>(blockIdx.x));
+}
+TEST_F(BlocksTest, MayWaitForEachOther) {
+  vgpu::run_blocks({50, 2});
+  int* words = device_words(3, 0);
+  meet<int><<<100, 1>>>(words, words + 2);
+  require(cudaDeviceSynchronize());
+  EXPECT_EQ(word_at(reinterpret_cast<std::byte*>(words + 2)), 101u);
+}
+
+}  // namespace
+}  // namespace virtual_only
