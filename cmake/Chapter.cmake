@@ -10,11 +10,12 @@ function(overlap_add_chapter name)
   target_link_libraries(${name} PRIVATE overlap_warnings)
 endfunction()
 
-# overlap_add_changed_chapter(target NN_name folder COMMAND ... DEPENDS ...): the program of a changed copy of a chapter,
-# as bin/changed/target. The command writes the copy to folder/NN_name, main.cu included; what the copy does not hold
-# comes from chapters/. Without overlap_warnings: a change may well leave a variable unused.
+# overlap_add_changed_chapter(target NN_name folder [TEST test] COMMAND ... DEPENDS ...): the program of a changed copy of a
+# chapter, as bin/changed/target; or tests/chapters/test.cu with the copy. The command writes the copy to folder/NN_name,
+# main.cu included; what the copy does not hold comes from chapters/. Without overlap_warnings: a change may well leave a
+# variable unused.
 function(overlap_add_changed_chapter target name folder)
-  cmake_parse_arguments(PARSE_ARGV 3 change "" "" "COMMAND;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 3 change "" "TEST" "COMMAND;DEPENDS")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/chapters/*.cu ${PROJECT_SOURCE_DIR}/chapters/*.cuh)
   add_custom_command(
@@ -23,7 +24,11 @@ function(overlap_add_changed_chapter target name folder)
     DEPENDS ${change_DEPENDS} ${sources}
     COMMENT "Copy for ${target}"
     VERBATIM)
-  _overlap_chapter_program(${target} ${folder} ${name})
+  if(change_TEST)
+    _overlap_changed_chapter_test(${target} ${folder} ${name} ${change_TEST})
+  else()
+    _overlap_chapter_program(${target} ${folder} ${name})
+  endif()
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/chapters)
   if(NOT TARGET overlap_changed_chapters)
     _overlap_changed_chapters(${sources})
@@ -59,6 +64,20 @@ function(_overlap_changed_chapters)
   add_library(overlap_changed_chapter_headers OBJECT ${CMAKE_CURRENT_BINARY_DIR}/no_code.cpp)
   target_link_libraries(overlap_changed_chapter_headers PRIVATE overlap overlap_changed_chapters)
   target_precompile_headers(overlap_changed_chapter_headers PRIVATE ${headers})
+endfunction()
+
+# A test with a changed copy of the chapter `name`: a unit of its own, compiled again whenever the copy is made again.
+function(_overlap_changed_chapter_test target folder name test)
+  set(tests ${PROJECT_SOURCE_DIR}/tests/chapters)
+  set(copy ${folder}/${name}/main.cu)  # a source, so that the copy is made; but not compiled
+  set_source_files_properties(${copy} PROPERTIES HEADER_FILE_ONLY ON)
+  set(unit ${CMAKE_CURRENT_BINARY_DIR}/${target}.cu)
+  file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${test}.cu\"\n")
+  add_executable(${target} ${unit} ${tests}/schedule_${OVERLAP_BACKEND}.cpp ${copy})
+  overlap_gpu_sources(${target})
+  set_property(SOURCE ${unit} APPEND PROPERTY OBJECT_DEPENDS ${copy})
+  target_include_directories(${target} PRIVATE ${folder} ${tests})
+  target_link_libraries(${target} PRIVATE overlap GTest::gtest_main)
 endfunction()
 
 # The chapter `name` of a folder of chapters.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a chapter's program and its mutant with the same arguments, and judges whether the error was noticed.
+"""Runs a chapter's program, or a test of it, and its mutant with the same arguments, and judges whether the error was noticed.
 
 The unchanged program must exit with 0: otherwise the mutant's failure would prove nothing. Then the mutant's exit
 status is its verdict: 0 not noticed, 1 wrong result, 3 race or deadlock (the report says which). A kernel that leaves
@@ -77,7 +77,7 @@ def judge(expected: str, program: pathlib.Path, mutant: pathlib.Path, arguments:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Judges whether a mutant is noticed as its file says.")
     parser.add_argument("mutant_file", type=pathlib.Path)
-    parser.add_argument("program", type=pathlib.Path, help="the chapter's program, unchanged")
+    parser.add_argument("program", type=pathlib.Path, help="the chapter's program or test, unchanged")
     parser.add_argument("mutant_program", type=pathlib.Path)
     parser.add_argument("--limit", type=float, default=60, help="seconds that each of the two may take (60)")
     parser.add_argument("--start", action="append", default=[], metavar="WORD", help="a command that starts a program")

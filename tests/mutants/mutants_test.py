@@ -68,6 +68,11 @@ class MutateTest(TemporaryFolder):
         self.assertEqual(mutant.arguments, ["--gpus", "2", "--only", "a,b"])
         self.assertEqual(mutant.original, "  int next = rank + 1;")
 
+    def test_may_name_a_test_that_runs_in_the_programs_place(self) -> None:
+        self.assertEqual(mutate.read_mutant(self.file).test, "")
+        self.make(GOOD.replace("arguments:", "test: ownership_test\narguments:"))
+        self.assertEqual(mutate.read_mutant(self.file).test, "ownership_test")
+
     def test_changes_that_text_only(self) -> None:
         output = self.make()
         self.assertEqual((output / "01_sample" / "sample.cuh").read_text(), "a\n  int next = rank + 2;\nb\n")

@@ -19,6 +19,11 @@ has. Verdicts: see judge.py. A mutant with the verdict `race` has one more line,
 by a text that occurs in it once: the report must name that line too.
 
     report: cudaMemcpyAsync(c,
+
+What the chapter's program does not do, such as to overwrite A behind a call, a test of tests/chapters does: it runs in the
+program's place where a line names it, and the arguments are GoogleTest's.
+
+    test: ownership_test
 """
 import argparse
 import dataclasses
@@ -32,6 +37,7 @@ from typing import List
 VERDICTS = ("wrong result", "illegal access", "race", "deadlock")
 _KEYS = ("why", "file", "verdict", "arguments")  # all of them must be there
 _KEYS_OF_A_RACE = _KEYS + ("report",)
+_ALL_KEYS = _KEYS_OF_A_RACE + ("test",)
 _SEPARATORS = ("original", "mutant", "end")
 _LAYOUT = re.compile(r"(.*?)^--- original\n(.*?)^--- mutant\n(.*?)^--- end\n?(.*)", re.DOTALL | re.MULTILINE)
 
@@ -52,10 +58,11 @@ class Mutant:
     original: str
     mutant: str
     report: str = ""
+    test: str = ""
 
     @property
     def chapter(self) -> str:
-        """The program that is run: the chapter with the name of the mutant file's folder."""
+        """The chapter with the name of the mutant file's folder: its program is run, if no test is named."""
         return self.path.parent.name
 
 
@@ -66,7 +73,7 @@ def read_mutant(path: pathlib.Path) -> Mutant:
     fields = {}
     for line in header.splitlines():
         key, colon, value = line.partition(":")
-        if not colon or key not in _KEYS_OF_A_RACE or key in fields or not value.strip():
+        if not colon or key not in _ALL_KEYS or key in fields or not value.strip():
             raise MutantError(f"{path}: '{line}' is not one of the lines {', '.join(_KEYS)}, each with a value, once")
         fields[key] = value.strip()
     is_race = fields.get("verdict") == "race"
@@ -82,7 +89,7 @@ def read_mutant(path: pathlib.Path) -> Mutant:
     if not original.strip() or original == mutant:
         raise MutantError(f"{path}: the original is empty, or the mutant is the same text")
     return Mutant(path, fields["why"], fields["file"], fields["verdict"], shlex.split(fields["arguments"]), original,
-                  mutant, fields.get("report", ""))
+                  mutant, fields.get("report", ""), fields.get("test", ""))
 
 
 def _split(path: pathlib.Path, text: str) -> List[str]:

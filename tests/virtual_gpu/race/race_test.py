@@ -3,7 +3,9 @@
     race_test.py RACE_RUN list PROGRAM CASE...           the planted bugs are these
     race_test.py RACE_RUN planted PROGRAM CASE           one planted bug, and the same program without it
     race_test.py RACE_RUN ring PROGRAM GPUS              the ring without its bug, on so many GPUs
-    race_test.py RACE_RUN chapter PROGRAM GPUS [COUNT]   a chapter on so many GPUs; in so many schedules only
+    race_test.py RACE_RUN default_sizes PROGRAM          a chapter with its default sizes
+    race_test.py RACE_RUN chapter PROGRAM GPUS COUNT [OPTIONS...]  ... on so many GPUs, in so many schedules
+    race_test.py RACE_RUN few_rows PROGRAM [OPTIONS...]  ... with fewer rows than ranks
     race_test.py RACE_RUN same_schedules PROGRAM [PLAIN_BUILD [OPTIONS...]]
 RACE_RUN starts a program of the race build. PLAIN_BUILD is the build folder without race detector to compare with, ''
 if there is none; OPTIONS are the chapter's own."""
@@ -19,6 +21,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 SCHEDULES = ["time", *(str(seed) for seed in range(1, 20))]  # the order of time, and 19 random ones
 FEW = SCHEDULES[:7]  # the detector does not depend on the order: these would show it if it did
 SMALL = ("--m", "33", "--n", "70", "--k", "19", "--iterations", "1", "--warmup", "0")
+# Fewer rows than ranks: some have none. Then fewer columns and less depth as well; of gradients, a table of fewer rows.
+FEW = ("--m 1 --n 70 --k 19", "--m 2 --n 2 --k 2")
+FEW_SPARSE = ("--rows 97 --features 5 --entries 2 --duplicates 2 --pattern uneven",
+              "--rows 2 --features 5 --entries 1 --duplicates 1 --pattern uneven")
 SMALL_SPARSE = ("--rows", "97", "--features", "5", "--entries", "23", "--duplicates", "4", "--iterations", "1",
                 "--warmup", "0")
 ACCESS = re.compile(r"^  (?:read|write) by (.*): .*$", re.MULTILINE)
@@ -128,8 +134,8 @@ class RingTest(RaceTest):
                 self.assert_quiet(self.race("ring_wait", "fixed", schedule, gpus))
 
 
-class ChapterTest(RaceTest):
-    def test_default_sizes_are_small(self) -> None:
+class DefaultSizesTest(RaceTest):
+    def test_are_small_and_have_no_race(self) -> None:
         result = self.race()
         self.assert_quiet(result)
         sizes = re.search(r"\btable of (\d+) x (\d+)" if self.is_sparse() else
@@ -137,13 +143,24 @@ class ChapterTest(RaceTest):
         self.assertIsNotNone(sizes, result.stdout)
         self.assertLessEqual(math.prod(int(size) for size in sizes.groups()), 128**3)
 
+
+class ChapterTest(RaceTest):
     def test_has_no_race(self) -> None:
-        gpus, *count = self.arguments
+        gpus, count, *options = self.arguments
         small = SMALL_SPARSE if self.is_sparse() else SMALL
-        for schedule in SCHEDULES[:int(count[0]) if count else None]:
+        for schedule in SCHEDULES[:int(count)]:
             with self.subTest(schedule=schedule):
                 seed = () if schedule == "time" else ("--schedule", schedule)
-                self.assert_quiet(self.race("--gpus", gpus, *small, *seed))
+                self.assert_quiet(self.race("--gpus", gpus, *small, *seed, *options))
+
+
+class FewRowsTest(RaceTest):
+    def test_has_no_race(self) -> None:
+        for sizes in FEW_SPARSE if self.is_sparse() else FEW:
+            for gpus, *seed in (("3",), ("3", "--schedule", "1"), ("8",)):
+                with self.subTest(sizes=sizes, gpus=gpus, seed=seed):
+                    self.assert_quiet(self.race("--gpus", gpus, *sizes.split(), "--iterations", "1", "--warmup", "0",
+                                                *seed, *self.arguments))
 
 
 class SameSchedulesTest(RaceTest):
@@ -175,7 +192,8 @@ class SameSchedulesTest(RaceTest):
         return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus in "138" for seed in "12"]
 
 
-TESTS = {"list": ListTest, "planted": PlantedTest, "ring": RingTest, "chapter": ChapterTest, "same_schedules": SameSchedulesTest}
+TESTS = {"list": ListTest, "planted": PlantedTest, "ring": RingTest, "default_sizes": DefaultSizesTest, "chapter": ChapterTest,
+         "few_rows": FewRowsTest, "same_schedules": SameSchedulesTest}
 
 
 def main() -> int:

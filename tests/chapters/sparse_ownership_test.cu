@@ -1,0 +1,48 @@
+// Chapters 08 to 14 on any GPUs, and with the race detector: calls at once, some of them without rows on some
+// ranks.
+#include "sparse_ownership.hpp"
+
+#include <gtest/gtest.h>
+
+#include "08_sparse_baselines/dense_all_reduce.cuh"
+#include "08_sparse_baselines/host_all_reduce.cuh"
+#include "09_sparse_v1_nonzero/nonzero.cuh"
+#include "10_sparse_v2_where/where.cuh"
+#include "11_sparse_v3_graph/graph.cuh"
+#include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
+#include "13_sparse_v5_kernel/tile_search.cuh"
+#include "14_sparse_v6_tiled/ordered_search.cuh"
+#include "14_sparse_v6_tiled/prefetch_search.cuh"
+
+namespace overlap {
+namespace {
+
+class Chapter08 : public OnRanks {};
+class Chapter09 : public OnRanks {};
+class Chapter10 : public OnRanks {};
+class Chapter11 : public OnRanks {};
+class Chapter12 : public OnRanks {};
+class Chapter13 : public OnRanks {};
+class Chapter14 : public OnRanks {};
+
+const auto kRanks = testing::Values(1, 2, 3, 4, 8);
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter08, kRanks);
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter09, kRanks);
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter10, kRanks);
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter11, kRanks);
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter12, kRanks);
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter13, kRanks);
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter14, kRanks);
+
+TEST_P(Chapter08, Dense) { expect_caller_owns_gradients<DenseAllReduce>(GetParam()); }
+TEST_P(Chapter08, Host) { expect_caller_owns_gradients<HostAllReduce>(GetParam()); }
+TEST_P(Chapter09, Nonzero) { expect_caller_owns_gradients<NonzeroAllReduce>(GetParam()); }
+TEST_P(Chapter10, Where) { expect_caller_owns_gradients<WhereAllReduce>(GetParam()); }
+TEST_P(Chapter11, Graph) { expect_caller_owns_gradients<GraphAllReduce>(GetParam()); }
+TEST_P(Chapter12, BroadcastEq) { expect_caller_owns_gradients<BroadcastEqAllReduce>(GetParam()); }
+TEST_P(Chapter13, TileSearch) { expect_caller_owns_gradients<TileSearchAllReduce>(GetParam()); }
+TEST_P(Chapter14, OrderedSearch) { expect_caller_owns_gradients<OrderedSearchAllReduce>(GetParam()); }
+TEST_P(Chapter14, PrefetchSearch) { expect_caller_owns_gradients<PrefetchSearchAllReduce>(GetParam()); }
+
+}  // namespace
+}  // namespace overlap
