@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dense_run.hpp"
+#include "late_rank.hpp"
 
 namespace overlap {
 namespace {
@@ -42,6 +43,21 @@ TEST_P(OnRanks, IsRightOnRandomSizes) {  // 200 sizes in all, over the five numb
 
 TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
   expect_ring<__half>(GetParam(), {{64, 64, 32}, {33, 37, 29}, {5, 3, 7}}, 1, calls_at_once(6));
+}
+
+TEST_P(OnRanks, TheCommunicationAloneEndsWhenAllShardsAreHere) {
+  const auto run = [](Rank& rank) {
+    GatherProblem<float> problem(rank, {32, 16, 8}, 1);
+    RingAllGatherMatmul<float> ring(rank, problem.whole());
+    problem.fill_exact();
+    expect_all_wait_for_a_late_rank(rank,
+                                    [&](cudaStream_t stream) { ring.communicate(problem.a(), stream); });
+  };
+  try {
+    run_ranks(GetParam(), run);
+  } catch (const Skip& skip) {
+    GTEST_SKIP() << skip.what();
+  }
 }
 
 TEST(RingAllGather, NeedsAGpuForEachRank) {
