@@ -35,6 +35,9 @@ class DirectAllGather {
         own_(rank, static_cast<std::size_t>(bytes)),
         all_(rank, static_cast<std::size_t>(bytes * rank.size())) {}
 
+  std::byte* own() const { return own_.local(); }  ///< this rank's shard
+  std::byte* all() const { return all_.local(); }  ///< all ranks' shards, by rank, but for its own
+
   /// Enqueues one call on `stream`.
   void run(cudaStream_t stream) {
     const int ranks = rank_.size(), me = rank_.id();

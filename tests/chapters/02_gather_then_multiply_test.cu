@@ -51,10 +51,13 @@ TEST(Cost, IsThatOfTheLargestShare) {
   EXPECT_EQ(even.bytes_out, even.bytes_in);
   EXPECT_EQ(even.products, 1U);
   EXPECT_EQ(even.memory_bytes, 8192U * 4096 * 2);
-  const GatherThenMultiplyCost uneven = Algorithm::cost({10, 4, 3}, 4, 0);  // 3, 3, 2 and 2 rows
-  EXPECT_EQ(uneven.bytes_in, 3U * 3 * 3 * 2);
-  EXPECT_EQ(uneven.products, 2U);  // 3 + 3 + 2 rows lie together
-  EXPECT_EQ(uneven.memory_bytes, 4U * 3 * 3 * 2);
+  for (int rank = 0; rank < 4; ++rank) {
+    const GatherThenMultiplyCost uneven = Algorithm::cost({10, 4, 3}, 4, rank);  // 3, 3, 2 and 2 rows
+    EXPECT_EQ(uneven.bytes_in, 3U * 3 * 3 * 2);
+    EXPECT_EQ(uneven.bytes_out, 3U * 3 * 3 * 2);
+    EXPECT_EQ(uneven.products, 2U);  // 3 + 3 + 2 rows lie together
+    EXPECT_EQ(uneven.memory_bytes, 4U * 3 * 3 * 2);
+  }
   EXPECT_EQ(Algorithm::cost({2, 2, 2}, 4, 3).products, 0U);  // no column for the last rank
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dense_run.hpp"
+#include "late_rank.hpp"
 
 namespace overlap {
 namespace {
@@ -42,6 +43,21 @@ TEST_P(OnRanks, IsRightOnRandomSizes) {  // 200 sizes in all, over the five numb
 
 TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
   expect_ring<__half>(GetParam(), {{64, 64, 32}, {33, 37, 29}, {5, 3, 7}}, 1, calls_at_once(6));
+}
+
+TEST_P(OnRanks, TheCommunicationAloneEndsWhenAllShardsAreHere) {
+  const auto run = [](Rank& rank) {
+    GatherProblem<float> problem(rank, {32, 16, 8}, 1);
+    RingAllGatherMatmul<float> ring(rank, problem.whole());
+    problem.fill_exact();
+    expect_all_wait_for_a_late_rank(rank,
+                                    [&](cudaStream_t stream) { ring.communicate(problem.a(), stream); });
+  };
+  try {
+    run_ranks(GetParam(), run);
+  } catch (const Skip& skip) {
+    GTEST_SKIP() << skip.what();
+  }
 }
 
 TEST(RingAllGather, NeedsAGpuForEachRank) {
@@ -88,6 +104,11 @@ TEST(RingAllGatherCost, CountsUnevenAndEmptyShards) {
   const RingAllGatherCost cost = RingAllGatherMatmul<float>::cost({5, 4, 3}, 3, 1);
   EXPECT_EQ(cost.bytes_in, (1 + 2) * 3 * 4);
   EXPECT_EQ(cost.bytes_out, (2 + 1) * 3 * 4);
+  // Rank 0 holds shards 0, 1 and 2: what comes, and has slots, is less than what it passes on.
+  const RingAllGatherCost first = RingAllGatherMatmul<float>::cost({5, 4, 3}, 3, 0);
+  EXPECT_EQ(first.bytes_in, (2 + 1) * 3 * 4);
+  EXPECT_EQ(first.bytes_out, (2 + 2) * 3 * 4);
+  EXPECT_EQ(first.slot_bytes, (2 + 1) * 3 * 4);
   // 2 rows on 4 ranks: shards 2 and 3 are empty. Rank 3 holds 3, 0, 1 and 2, and passes on the first three.
   const RingAllGatherCost empty = RingAllGatherMatmul<float>::cost({2, 4, 3}, 4, 3);
   EXPECT_EQ(empty.messages_in, 2);

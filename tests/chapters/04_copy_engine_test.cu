@@ -5,8 +5,11 @@
 #include "04_copy_engine/copy_engine_ring.cuh"
 #include "04_copy_engine/first_push.cuh"
 #include "04_copy_engine/message_sizes.cuh"
+#include "04_copy_engine/patterns.cuh"
 #include "04_copy_engine/split_only.cuh"
+#include "04_copy_engine/transport_timing.cuh"
 #include "dense_run.hpp"
+#include "late_rank.hpp"
 
 namespace overlap {
 namespace {
@@ -66,6 +69,85 @@ TEST_P(OnRanks, AllTransportsBringTheNeighboursShard) {
                WrongResult);
 }
 
+TEST_P(OnRanks, TheCommunicationAloneEndsWhenAllShardsAreHere) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    GatherProblem<float> problem(rank, {32, 16, 8}, 1);
+    RingPush<float> ring(rank, problem.whole());
+    problem.fill_exact();
+    expect_all_wait_for_a_late_rank(rank, [&](cudaStream_t stream) { ring.run(problem.a(), stream); });
+  });
+}
+
+TEST_P(OnRanks, ProductsOnTwoStreamsEndWithBoth) {
+  if (GetParam() == 1) GTEST_SKIP() << "one product";
+  run_ranks(GetParam(), [](Rank& rank) {
+    GatherProblem<float> problem(rank, {32, 16, 8}, 1);
+    SplitOnly<float> split(rank, problem.whole(), 2);
+    problem.fill_exact();
+    expect_is_waited_for(rank, rank.second_stream(), [&](cudaStream_t stream) {
+      split.run(problem.whole_a(), problem.b(), problem.c(), stream);
+    });
+  });
+}
+
+TEST_P(OnRanks, APushOnTwoStreamsEndsWithBoth) {
+  if (GetParam() == 1) GTEST_SKIP() << "one rank has nobody to send to";
+  run_ranks(GetParam(), [](Rank& rank) {
+    Transports transports(rank, 4096);
+    const Transport& both = transports.list().back();
+    ASSERT_EQ(both.name, "copy engine, push on 2 streams");
+    expect_is_waited_for(rank, rank.transfer_stream(1), [&](cudaStream_t stream) { both.send(2, stream); });
+  });
+}
+
+/// Byte i of a rank's shard.
+unsigned char shard_byte(int rank, std::size_t i) {
+  return static_cast<unsigned char>(1 + 31 * rank + 7 * i);
+}
+
+TEST_P(OnRanks, EachPatternBringsEveryShardToItsPlace) {
+  constexpr std::size_t kBytes = 48;
+  using Order = DirectAllGather::Order;
+  run_ranks(GetParam(), [](Rank& rank) {
+    for (const Order order : {Order::kPushLeft, Order::kPullRight, Order::kPushSameOrder}) {
+      DirectAllGather gather(rank, kBytes, order);
+      std::vector<unsigned char> own(kBytes), found(kBytes * rank.size());
+      for (std::size_t i = 0; i < kBytes; ++i) own[i] = shard_byte(rank.id(), i);
+      CUDA_CHECK(cudaMemcpy(gather.own(), own.data(), kBytes, cudaMemcpyHostToDevice));
+      CUDA_CHECK(cudaMemset(gather.all(), 0, found.size()));
+      CUDA_CHECK(cudaDeviceSynchronize());
+      rank.barrier();
+      gather.run(rank.stream());
+      rank.synchronize(rank.stream());
+      rank.barrier();  // the others' pushes have come
+      CUDA_CHECK(cudaMemcpy(found.data(), gather.all(), found.size(), cudaMemcpyDeviceToHost));
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        const int shard = static_cast<int>(i / kBytes);
+        if (shard == rank.id()) continue;  // it is here already, and is not copied
+        ASSERT_EQ(found[i], shard_byte(shard, i % kBytes))
+            << "order " << static_cast<int>(order) << ", rank " << rank.id() << ", byte " << i;
+      }
+    }
+  });
+}
+
+TEST_P(OnRanks, ATransferAndAProductAreTimedEachByItsOwnEnd) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    LateWork late(rank);
+    SideBySideTimer timer(rank);
+    const auto takes = [&](int rounds) {
+      return [&late, rounds](cudaStream_t stream) { late.start(stream, rounds); };
+    };
+    const auto longer = takes(1 << 17), shorter = takes(1 << 12);
+    const SideBySide product = timer.run(longer, shorter, true), transfer = timer.run(shorter, longer, true);
+    EXPECT_GT(product.product_ms, 2 * product.transfer_ms);
+    EXPECT_GT(transfer.transfer_ms, 2 * transfer.product_ms);
+    EXPECT_GT(timer.run(longer, {}, true).product_ms, 0);
+    EXPECT_EQ(timer.run(longer, {}, true).transfer_ms, 0);
+    EXPECT_EQ(timer.run({}, longer, true).product_ms, 0);
+  });
+}
+
 TEST(FirstPushTest, MessagesArrive) {
   for (const int elements : {1, 255, 1000}) {
     run_ranks(2, [&](Rank& rank) {
@@ -117,6 +199,15 @@ TEST(CopyEngineCost, IsThePagesCostCard) {
   EXPECT_EQ(cost.bytes_out, 58'720'256);
   EXPECT_EQ(cost.bytes_in, 58'720'256);
   EXPECT_EQ(cost.bytes_of_slots, 117'440'512);
+}
+
+TEST(CopyEngineCost, SlotsBeginAsCudaMallocAligns) {
+  for (const MatmulShape shape : {MatmulShape{5, 3, 7}, MatmulShape{33, 37, 29}, MatmulShape{64, 64, 32}}) {
+    for (const int ranks : {2, 3, 8}) {
+      EXPECT_EQ(CopyEngineRing<__half>::cost(shape, ranks, 0).bytes_of_slots % (2 * (ranks - 1) * 256), 0);
+      EXPECT_EQ(CopyEngineRing<float>::cost(shape, ranks, 0).bytes_of_slots % (2 * (ranks - 1) * 256), 0);
+    }
+  }
 }
 
 TEST(CopyEngineCost, CountsUnevenShares) {

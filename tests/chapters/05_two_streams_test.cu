@@ -51,6 +51,31 @@ TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {
     expect_right_of<float, PullTwoStreams>(GetParam(), {13, 6, 5}, 1, calls_at_once(10), opening);
 }
 
+/// cuBLAS promises the same bits in each run only if each stream has a handle of its own.
+template <typename Algorithm>
+void expect_a_handle_for_each_stream(int ranks) {
+  run_ranks(ranks, [](Rank& rank) {
+    GatherProblem<float> problem(rank, {32, 16, 8}, 1);
+    Algorithm algorithm(rank, problem.whole());
+    problem.fill_exact();
+    algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
+    rank.synchronize(rank.stream());
+    cudaStream_t first = nullptr, second = nullptr;
+    CUBLAS_CHECK(cublasGetStream(rank.cublas(0), &first));
+    CUBLAS_CHECK(cublasGetStream(rank.cublas(1), &second));
+    EXPECT_EQ(first, rank.stream());
+    EXPECT_EQ(second, rank.second_stream());
+    rank.barrier();
+  });
+}
+
+TEST(TwoStreamsHandles, EachStreamHasItsOwn) {
+  for (const int ranks : {2, 3}) {
+    expect_a_handle_for_each_stream<RingTwoStreams<float>>(ranks);
+    expect_a_handle_for_each_stream<PullTwoStreams<float>>(ranks);
+  }
+}
+
 TEST(RingTwoStreamsCost, IsThePagesCostCard) {
   // 8 ranks with 1024 rows each, k = 4096, f16: shards of 8 MiB.
   const RingPushCost cost = RingTwoStreams<__half>::cost({8192, 32768, 4096}, 8, 3);
@@ -98,6 +123,9 @@ TEST(SplitWaves, CountsPartialWaves) {
   EXPECT_EQ(uneven.whole, 3);
   EXPECT_EQ(uneven.one_stream, 4);
   EXPECT_EQ(uneven.two_streams, 4);
+  // Two shares of 65 and 64 rows: the larger one needs a second row of tiles.
+  EXPECT_EQ(split_waves({129, 128, 1}, 2, {64, 128}, 1).one_stream, 3);
+  EXPECT_EQ(split_waves({129, 128, 1}, 2, {64, 128}, 1).two_streams, 3);
   // 4 products of 10 tiles on 8 multiprocessors: any two have enough for all.
   const SplitWaves filled = split_waves({4 * 64, 1280, 1}, 4, {64, 128}, 8);
   EXPECT_EQ(filled.one_stream, 8);

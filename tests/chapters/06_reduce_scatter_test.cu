@@ -10,6 +10,7 @@
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "06_reduce_scatter/rotating_accumulators.cuh"
 #include "dense_run.hpp"
+#include "late_rank.hpp"
 #include "overlap/data.hpp"
 
 namespace overlap {
@@ -130,6 +131,36 @@ TEST_P(OnRanks, ErrorsKeepWithinTheirBounds) {
   expect_within_bound<AllToAllSum<__half>, __half>(GetParam(), "all_to_all");
   expect_within_bound<RotatingAccumulators<Bf16>, Bf16>(GetParam(), "rotating");
   expect_within_bound<AllToAllSum<Bf16>, Bf16>(GetParam(), "all_to_all");
+}
+
+TEST_P(OnRanks, PartsAloneEndWithAllThatTheyDo) {
+  if (GetParam() == 1) GTEST_SKIP() << "one product, and nothing to send";
+  run_ranks(GetParam(), [](Rank& rank) {
+    ScatterProblem<float> problem(rank, {32, 16, 24}, 1);
+    AllToAllSum<float> parts(rank, problem.whole());
+    problem.fill_exact();
+    expect_all_wait_for_a_late_rank(rank, [&](cudaStream_t stream) { parts.run_transfers(stream); });
+    expect_is_waited_for(rank, rank.second_stream(),
+                         [&](cudaStream_t stream) { parts.run_products(problem.a(), problem.b(), stream); });
+  });
+}
+
+TEST_P(OnRanks, ErrorsAreThoseOfAllElementsOnAllRanks) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    ScatterProblem<float> problem(rank, {17, 3, 8}, 1);
+    problem.fill_normal();
+    // What is right, but for one element of each rank that is too small, on the last rank most.
+    std::vector<float> c(problem.reference().begin(), problem.reference().end());
+    const double error = 16.0 * (rank.id() + 1);
+    double squares = 0;
+    for (int other = 1; other <= rank.size(); ++other) squares += 256.0 * other * other;
+    c.front() -= static_cast<float>(error);
+    CUDA_CHECK(cudaMemcpy(problem.c(), c.data(), c.size() * sizeof(float), cudaMemcpyHostToDevice));
+    const Errors errors = errors_of(problem, {ElementType::kF32, 1});
+    EXPECT_NEAR(errors.largest, 16.0 * rank.size(), 1e-4);
+    EXPECT_NEAR(errors.root_mean_square, std::sqrt(squares / (17 * 3)), 1e-4);
+    for (const double other : rank.exchange(errors.bound)) EXPECT_EQ(other, errors.bound);
+  });
 }
 
 TEST_P(OnRanks, AllToAllSumGivesTheSameBitsEachTime) {

@@ -302,6 +302,25 @@ TEST(MlpCost, VanillaAndSequenceParallelMoveTheSameBytes) {
   }
 }
 
+// 5 tokens on 2 ranks, of which the second has 2, hidden size 4, feed-forward size 6: 3 columns for each.
+TEST(MlpCost, CountsUnevenTokens) {
+  const MatmulShape shape{5, 6, 4};
+  const MlpCost vanilla = VanillaBlock<__half>::cost(shape, 2, 1);
+  EXPECT_EQ(vanilla.bytes_out, 2 * 10 * 2);  // half of 20 elements, twice
+  EXPECT_EQ(vanilla.activation, 3 * 20 * 2);
+  EXPECT_EQ(vanilla.workspace, (20 + 5 * 3) * 2);
+  // Slots of 3 tokens: its own one, both, and what the first product makes of both.
+  const MlpCost sequence = SequenceParallelBlock<__half>::cost(shape, 2, 1);
+  EXPECT_EQ(sequence.bytes_out, 2 * 12 * 2);
+  EXPECT_EQ(sequence.activation, 3 * 8 * 2);
+  EXPECT_EQ(sequence.workspace, (12 + 24 + 6 * 3) * 2);
+  // A shard of 3 tokens comes and one of 2 goes; then a summand of 2 tokens comes and one of 3 goes.
+  const MlpCost overlapped = OverlappedBlock<__half>::cost(shape, 2, 1);
+  EXPECT_EQ(overlapped.bytes_in, (12 + 8) * 2);
+  EXPECT_EQ(overlapped.bytes_out, (8 + 12) * 2);
+  EXPECT_EQ(overlapped.activation, 3 * 8 * 2);
+}
+
 TEST(MlpCost, IsThePagesCostCard) {
   const MatmulShape shape{8192, 28672, 8192};
   for (const MlpCost& cost :

@@ -197,6 +197,36 @@ TEST_F(OnVirtualGpus, HostThreadsShareTheHostsMemory) {
   for (std::size_t i = 1; i < ends.size(); ++i) EXPECT_NEAR(ends[i] - ends[i - 1], 1, 1e-9);
 }
 
+TEST(Coalesce, ABadIndexIsForgottenByTheNextCall) {
+  run_ranks(1, [](Rank& rank) {
+    Coalesce<std::int32_t, float> coalesce(rank, {10, 1, 4});
+    const DeviceBuffer<float> values(rank.device(), 3);
+    const DeviceBuffer<std::int32_t> indices(rank.device(), 3);
+    CUDA_CHECK(cudaMemset(values.data(), 0, values.bytes()));
+    const auto is_bad = [&](const std::vector<std::int32_t>& rows) {
+      if (!rows.empty())
+        CUDA_CHECK(cudaMemcpy(indices.data(), rows.data(), rows.size() * sizeof(std::int32_t),
+                              cudaMemcpyHostToDevice));
+      coalesce.run(indices.data(), values.data(), static_cast<std::int64_t>(rows.size()), rank.stream());
+      return coalesce.bad_index();
+    };
+    EXPECT_FALSE(is_bad({0, 9, 0}));
+    EXPECT_TRUE(is_bad({0, 10, 0}));
+    EXPECT_FALSE(is_bad({})) << "of a call without entries";
+    EXPECT_TRUE(is_bad({-1}));
+    EXPECT_FALSE(is_bad({0, 9}));
+  });
+}
+
+// If ranks had the same, a rank that adds up its own buffer several times would pass.
+TEST(TransportValues, AreOthersOnEachRankAndAtNeighbouringPlaces) {
+  for (std::int64_t i = 0; i < 40; ++i) {
+    EXPECT_NE(transport_value(i, 0), transport_value(i + 1, 0));
+    for (int rank = 1; rank < 16; ++rank) EXPECT_NE(transport_value(i, 0), transport_value(i, rank)) << rank;
+  }
+  EXPECT_NE(transport_sum(0, 2), transport_sum(1, 2));
+}
+
 // ---- Far rows --------------------------------------------------------------------------------------------
 
 /// Two tables of far rows, one for what a kernel reads and one for what it writes.

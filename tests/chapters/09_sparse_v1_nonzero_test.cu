@@ -150,6 +150,22 @@ class Wrong : public SparseAllReduce<std::int32_t, float> {
   }
 };
 
+/// Finds the places in its first call only.
+class Forgets : public Wrong<0> {
+ public:
+  using Wrong<0>::Wrong;
+
+ protected:
+  void find_positions(const SparseRows<std::int32_t, float>& local,
+                      const SparseRows<std::int32_t, float>& global, std::int32_t* positions,
+                      cudaStream_t stream) override {
+    if (calls_++ == 0) Wrong<0>::find_positions(local, global, positions, stream);
+  }
+
+ private:
+  int calls_ = 0;
+};
+
 TEST_F(OnTwoRanks, RowsWithoutTheirPlaceAreCountedAndWrittenNowhere) {
   const SparseData data({40, 3, 5}, 2, RowPattern::kUneven, 1, 5);
   const auto lost_of = [&](auto& algorithm, Rank& rank) {
@@ -174,6 +190,9 @@ TEST_F(OnTwoRanks, RowsWithoutTheirPlaceAreCountedAndWrittenNowhere) {
     Wrong<-1000000> below(rank, data.shape());
     EXPECT_EQ(lost_of(below, rank).first, rows);
     EXPECT_EQ(lost_of(below, rank).first, 2 * rows) << "of all calls";
+    Forgets forgets(rank, data.shape());
+    EXPECT_EQ(lost_of(forgets, rank).first, 0);
+    EXPECT_EQ(lost_of(forgets, rank).first, rows) << "the places of the call before do not count";
   });
 }
 

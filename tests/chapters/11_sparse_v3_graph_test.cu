@@ -34,6 +34,34 @@ SparseData lists_of(SparseShape shape, int ranks, std::int64_t step,
   return SparseData(shape, std::move(entries), 5);
 }
 
+DeviceBuffer<std::int32_t> on_gpu(const std::vector<std::int32_t>& values) {
+  DeviceBuffer<std::int32_t> buffer(0, values.size());
+  CUDA_CHECK(cudaMemcpy(buffer.data(), values.data(), buffer.bytes(), cudaMemcpyHostToDevice));
+  return buffer;
+}
+
+/// What count_lost() says of rows 3 and 5 in the list 3, 4, 5, if those are the sources of its three places
+/// and of one behind its end.
+int lost_with(const std::vector<std::int32_t>& sources) {
+  constexpr std::int32_t kDummy = 9;
+  const auto local = on_gpu({3, 5}), global = on_gpu({3, 4, 5}), from = on_gpu(sources), lost = on_gpu({0});
+  const SparseRows<std::int32_t, float> own{local.data(), nullptr, 2}, all{global.data(), nullptr, 3};
+  count_lost<<<1, 32>>>(own, all, from.data(), std::int64_t{4}, kDummy, lost.data());
+  CUDA_CHECK(cudaGetLastError());
+  CUDA_CHECK(cudaDeviceSynchronize());
+  return on_host(lost.data(), 1).front();
+}
+
+TEST(CountLost, CountsRowsWithoutAPlaceAndPlacesOfOtherRows) {
+  EXPECT_EQ(lost_with({0, 9, 1, 9}), 0);
+  EXPECT_EQ(lost_with({0, 9, 9, 9}), 1) << "row 5 has no place";
+  EXPECT_EQ(lost_with({9, 9, 9, 9}), 2);
+  EXPECT_EQ(lost_with({0, 1, 9, 9}), 2) << "row 5 has the place of row 4";
+  EXPECT_EQ(lost_with({1, 9, 0, 9}), 4) << "each has the other's place";
+  EXPECT_EQ(lost_with({0, 9, 1, 0}), 1) << "a place behind the list";
+  EXPECT_EQ(lost_with({0, 7, 1, 9}), 1) << "a row that the rank does not have";
+}
+
 // A call leaves its row numbers and values in the graph's lists. The short call's rows are among the long
 // one's, but on other ranks: what is left would be found, and added.
 TEST_P(OnRanks, ALongCallLeavesNothingToAShortOne) {

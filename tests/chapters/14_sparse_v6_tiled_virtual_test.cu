@@ -37,6 +37,24 @@ class Skip : public OrderedSearchAllReduce<Index, T> {
       : OrderedSearchAllReduce<Index, T>(rank, shape, kRowsPerBlock, Compare::kUnmatched) {}
 };
 
+template <SparseIndex Index, Floating T>
+class OneRow : public OrderedSearchAllReduce<Index, T> {
+ public:
+  OneRow(Rank& rank, SparseShape shape) : OrderedSearchAllReduce<Index, T>(rank, shape, 1) {}
+};
+template <SparseIndex Index, Floating T>
+class OneRowPrefetch : public PrefetchSearchAllReduce<Index, T> {
+ public:
+  OneRowPrefetch(Rank& rank, SparseShape shape) : PrefetchSearchAllReduce<Index, T>(rank, shape, 1) {}
+};
+
+// Another number of blocks takes another time.
+TEST_F(OnVirtualGpus, BlocksHaveTheRowsThatAreAskedFor) {
+  const SparseData data({12'000, 4, 400}, 4, RowPattern::kUniform, 0, 1);
+  EXPECT_NE(map_ms<OneRow>(data), map_ms<OrderedSearchAllReduce>(data));
+  EXPECT_NE(map_ms<OneRowPrefetch>(data), map_ms<PrefetchSearchAllReduce>(data));
+}
+
 TEST_F(OnVirtualGpus, PrefetchingIsRightInTenSchedules) {
   expect_right_in_schedules<PrefetchSearchAllReduce>(10);
 }

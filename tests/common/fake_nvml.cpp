@@ -1,5 +1,5 @@
-// What tests load in the place of the driver's library: two GPUs. A GPU's handle is a pointer to its record.
-// As in the true one, a function that a GPU does not know fails with a number other than 0.
+// What tests load in the place of the driver's library: several GPUs. A GPU's handle is a pointer to its
+// record. As in the true one, a function that a GPU does not know fails with a number other than 0.
 #include <cstring>
 
 namespace {
@@ -10,7 +10,14 @@ struct Gpu {
   unsigned long long reasons;
 };
 
-Gpu gpus[] = {{"0000:18:00.0", 690500, 0x4 | 0x8}, {"0000:2a:00.0", 0, 0x1 | 0x40}};
+Gpu gpus[] = {{"0000:18:00.0", 690500, 0x4 | 0x8},
+              {"0000:2a:00.0", 0, 0x1 | 0x40},
+              {"0000:a0:00.0", 0, 0x1},
+              {"0000:a1:00.0", 0, 0x4},
+              {"0000:a2:00.0", 0, 0x80},
+              {"0000:a3:00.0", 0, 0x20},
+              {"0000:a4:00.0", 0, 0x40},
+              {"0000:a5:00.0", 0, 0x8}};
 
 constexpr int kNotSupported = 3, kInvalid = 2, kNotFound = 6;
 

@@ -2,14 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <random>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "element_types.hpp"
 #include "overlap/data.hpp"
 #include "overlap/error.hpp"
+#include "random.hpp"
 
 namespace overlap {
 namespace {
@@ -100,6 +104,56 @@ TYPED_TEST(FreivaldsTest, ErrorsThatCancelAreFound) {
     ASSERT_EQ(product.check(wrong, random()).mismatches, 2);
   }
   EXPECT_GT(swaps, 200);
+}
+
+/// Errors of 1, 0 and -1 in a row of so many columns that the first vector of this seed does not notice: the
+/// difference of two sets of columns with equal sums, found among a million of them.
+std::vector<int> unnoticed_errors(std::int64_t columns, std::uint64_t seed) {
+  const RandomBits bits(seed, kFreivalds);
+  std::vector<std::int64_t> x;
+  for (std::int64_t j = 0; j < columns; ++j)
+    x.push_back(1 + static_cast<std::int64_t>(below(std::uint64_t{1} << 31, bits.at(j))));
+  std::mt19937_64 random(8);
+  std::vector<std::pair<std::int64_t, std::uint64_t>> sums(1 << 20);
+  for (auto& [sum, set] : sums) {
+    set = random();
+    for (std::int64_t j = 0; j < columns; ++j) sum += (set >> j & 1) != 0 ? x[j] : 0;
+  }
+  std::sort(sums.begin(), sums.end());
+  const auto equal = std::adjacent_find(sums.begin(), sums.end(), [](const auto& one, const auto& other) {
+    return one.first == other.first && one.second != other.second;
+  });
+  if (equal == sums.end()) return {};
+  std::vector<int> errors;
+  for (std::int64_t j = 0; j < columns; ++j)
+    errors.push_back(static_cast<int>(equal->second >> j & 1) -
+                     static_cast<int>((equal + 1)->second >> j & 1));
+  return errors;
+}
+
+// What one vector misses another one finds: the second, or that of another seed.
+TEST(FreivaldsVectorsTest, AreDifferentOnes) {
+  constexpr std::uint64_t kSeed = 7;
+  const Product<float> product({3, 64, 300});
+  const std::vector<int> errors = unnoticed_errors(64, kSeed);
+  ASSERT_EQ(errors.size(), 64U) << "none were found";
+  std::vector<float> wrong = product.c;
+  for (std::size_t j = 0; j < errors.size(); ++j) wrong[64 + j] += static_cast<float>(errors[j]);
+  EXPECT_TRUE(product.check(wrong, kSeed, 1).ok()) << "the errors were to pass here";
+  EXPECT_EQ(product.check(wrong, kSeed, 2).wrong_rows, 1);
+  EXPECT_EQ(product.check(wrong, kSeed + 1, 1).wrong_rows, 1);
+}
+
+// 2^53 times a multiple of 2^11 is nothing modulo 2^64: such a value must not get into a sum.
+TEST(FreivaldsVectorsTest, AreNotMultipliedWithWhatWouldWrapAround) {
+  std::uint64_t seed = 0;
+  while ((1 + below(std::uint64_t{1} << 31, RandomBits(seed, kFreivalds).at(0))) % 2048 != 0) ++seed;
+  std::uint64_t data = 1;
+  while (Product<float>({1, 1, 1}, data).c[0] != 0) ++data;
+  const Product<float> zero({1, 1, 1}, data);
+  EXPECT_TRUE(zero.check({0.0f}, seed).ok());
+  EXPECT_EQ(zero.check({0x1p53f}, seed).wrong_rows, 1);
+  EXPECT_EQ(zero.check({-0x1p53f}, seed).wrong_rows, 1);
 }
 
 TYPED_TEST(FreivaldsTest, WrongRowsAreCountedAndTheFirstOnesShown) {

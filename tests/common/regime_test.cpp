@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "nvml.hpp"
 #include "overlap/ranks.hpp"
@@ -53,7 +54,9 @@ TEST(RegimeTest, NamesTheLeastAndTheLargestOfSeveralGpus) {
 TEST(RegimeTest, NamesWhatHoldsTheClocksDown) {
   std::vector<GpuState> after(4, state(1500, 700, 85));
   after[0].slowed_by_power = after[2].slowed_by_power = after[2].slowed_by_heat = true;
-  const Regime regime = regime_of(after, after);
+  std::vector<GpuState> before(4, state(1500, 700, 85));
+  for (GpuState& gpu : before) gpu.slowed_by_heat = gpu.slowed_by_hardware = true;  // not any more
+  const Regime regime = regime_of(before, after);
   EXPECT_EQ(regime.line(),
             "clock 1500 -> 1500 MHz, power 700 of 700 W, 85 C; clocks held down by power on 2 of 4 GPUs; "
             "clocks held down by heat on 1 of 4 GPUs");
@@ -91,6 +94,22 @@ TEST(NvmlTest, ReadsTheStateOfAGpu) {
   EXPECT_TRUE(state.slowed_by_power);
   EXPECT_FALSE(state.slowed_by_heat);
   EXPECT_TRUE(state.slowed_by_hardware);
+}
+
+// One reason each: idle; the power cap and the power brake; heat, as software and as hardware see it; the
+// rest.
+TEST(NvmlTest, KnowsEachReasonOfSlowClocks) {
+  const Nvml nvml(FAKE_NVML);
+  std::string power, heat, hardware;
+  for (const char gpu : {'0', '1', '2', '3', '4', '5'}) {
+    const GpuState state = nvml.state(std::string("0000:a") + gpu + ":00.0");
+    if (state.slowed_by_power) power += gpu;
+    if (state.slowed_by_heat) heat += gpu;
+    if (state.slowed_by_hardware) hardware += gpu;
+  }
+  EXPECT_EQ(power, "12");
+  EXPECT_EQ(heat, "34");
+  EXPECT_EQ(hardware, "5");
 }
 
 TEST(NvmlTest, TakesTheMeanPowerWhereTheGpuTellsNoOther) {

@@ -52,6 +52,7 @@ Options some_options() {
   options.gpus = 3;
   options.shape = {5, 6, 7};
   options.iterations = 8;
+  options.warmup = 2;
   options.seed = UINT64_MAX;
   options.variants = {"a", "b"};
   return options;
@@ -114,7 +115,11 @@ TEST_F(ReportTest, HasResultsAndStamp) {
   for (char& c : date) c = std::isdigit(static_cast<unsigned char>(c)) != 0 ? '0' : c;
   EXPECT_EQ(date, "0000-00-00T00:00:00Z");
   EXPECT_EQ(json.at("options").at("gpus"), 3);
+  EXPECT_EQ(json.at("options").at("m"), options.shape.m);
   EXPECT_EQ(json.at("options").at("n"), 6);
+  EXPECT_EQ(json.at("options").at("k"), options.shape.k);
+  EXPECT_EQ(json.at("options").at("iterations"), options.iterations);
+  EXPECT_EQ(json.at("options").at("warmup"), options.warmup);
   EXPECT_EQ(json.at("options").at("seed"), UINT64_MAX);
   EXPECT_EQ(json.at("options").at("type"), "int32");
   EXPECT_EQ(json.at("options").at("schedule"), 17);

@@ -152,6 +152,27 @@ TEST(SparseDataTest, EveryErrorIsFound) {
   expect_that_errors_are_found<float>(SparseValues::kReal);
 }
 
+// Two summands, two ranks: four roundings of 2^-24 at most.
+TEST(SparseDataTest, ARealSumMayBeOffByItsRoundingsAndNoMore) {
+  const SparseData data({5, 1, 1}, Entries{{0}, {0}}, 1);
+  double magnitude = 0;
+  for (const int rank : {0, 1}) {
+    std::vector<float> value(1);
+    data.fill<float>(rank, SparseValues::kReal, value);
+    magnitude += std::abs(static_cast<double>(value[0]));
+  }
+  const Result<float> right(data, SparseValues::kReal);
+  const auto is_found = [&](double error) {
+    Result<float> wrong = right;
+    wrong.values[0] = static_cast<float>(static_cast<double>(wrong.values[0]) + error);
+    return !wrong.difference(data, SparseValues::kReal).empty();
+  };
+  const double bound = 4 * 0x1p-24 * magnitude;
+  EXPECT_FALSE(is_found(0.5 * bound));
+  EXPECT_TRUE(is_found(2 * bound));
+  EXPECT_TRUE(is_found(-2 * bound));
+}
+
 TEST(SparseDataTest, TheFirstErrorIsNamed) {
   const SparseData data({10, 2, 1}, Entries{{4}, {4, 7}}, 1);
   Result<float> result(data, SparseValues::kExact);

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the program 04_copy_engine: its command line, its exit statuses and what it writes."""
+import json
+
 import program_test_case
 from program_test_case import ONCE, REFUSED_BY_ALL, SMALL, ProgramTestCase
 
@@ -68,6 +70,38 @@ class RunTest(ProgramTestCase):
             for name, value in result.items():
                 if name.endswith("gb_per_s"):
                     self.assertGreater(value, 0, result)
+
+    def test_rates_follow_from_bytes_and_times(self) -> None:
+        results = self.report("--gpus", "3", *SMALL, "--only", "transports")["results"]
+        fits = {result["variant"].removesuffix(", fit"): result for result in results if "fixed_us" in result}
+        for result in results:
+            with self.subTest(f"{result['section']}: {result['variant']}"):
+                if result["section"] == "patterns":  # from two others into each GPU
+                    self.assertAlmostEqual(result["gb_per_s"], 2 * result["bytes"] / (1e6 * result["device_ms"]))
+                elif result["section"] == "sizes" and "bytes" in result:
+                    self.assertAlmostEqual(result["gb_per_s"], result["bytes"] / (1e6 * result["device_ms"]))
+                elif result["section"] == "transports":
+                    self.assertEqual(result["shards"], 2)
+                    self.assertAlmostEqual(result["product_slow_down"], result["product_beside_ms"] / result["product_alone_ms"])
+                    fit = fits.get(result["variant"])
+                    if fit and self.backend == "virtual":  # a shard takes as long there as a message of its size
+                        self.assertAlmostEqual(1e-3 * result["bytes"] / result["alone_gb_per_s"],
+                                               fit["fixed_us"] + 1e-3 * result["bytes"] / fit["gb_per_s"], delta=0.01)
+
+    def test_what_transports_take_from_a_product(self) -> None:
+        if self.backend != "virtual":
+            self.skipTest("tiles and multiprocessors are those of the virtual machine")
+        # Sub-products of 8 tiles: 1 wave on all 8 multiprocessors, 2 on 4 of them, or beside NCCL's channel.
+        size = ("--gpus", "4", "--m", "512", "--n", "2048", "--k", "64", *SMALL[6:], "--only", "transports", "--no-check")
+        text = self.call_right(*size, "--json", "report.json").stdout
+        self.assertRegex(text, r"(?m)^copy kernel, 4 SMs .* 1 +2$")
+        self.assertRegex(text, r"(?m)^copy engine, push .* 1\.000 +1 +1$")
+        self.assertRegex(text, r"(?m)^NCCL send and receive .* 1\.[34]\d\d +1 +NCCL decides$")
+        results = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))["results"]
+        slow_down = {result["variant"]: result["product_slow_down"] for result in results
+                     if result["section"] == "transports"}
+        self.assertGreater(slow_down["NCCL send and receive"], 1.2)
+        self.assertLess(slow_down["copy engine, push"], 1.1)
 
 
 if __name__ == "__main__":

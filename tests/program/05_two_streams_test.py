@@ -61,6 +61,21 @@ class RunTest(ProgramTestCase):
             self.assertAlmostEqual(result["speedup_of_overlap"],
                                    (result["gemm_only_ms"] + result["transfers_ms"]) / result["ring_two_streams_ms"])
 
+    def test_variants_are_what_they_are_called(self) -> None:
+        if self.backend != "virtual":
+            self.skipTest("times of the model")
+        results = self.report("--gpus", "2", "--m", "256", "--n", "640", "--k", "64", *SMALL[6:], "--only",
+                              "openings,sweep")["results"]
+        ms = {result["opening"]: result["device_ms"] for result in results if result.get("section") == "openings"}
+        self.assertLess(ms["beside"], ms["before"])
+        self.assertLess(ms["before"], ms["barrier_after"])
+        self.assertLess(ms["barrier_after"], ms["after"])
+        partial = [result for result in results if result.get("waves_two_streams", 0) < result.get("waves_one_stream", 0)]
+        self.assertTrue(partial)
+        for result in partial:
+            self.assertLess(result["split_two_streams_ms"], result["split_one_stream_ms"])
+            self.assertLess(result["ring_two_streams_ms"], result["ring_one_stream_ms"])
+
     def test_timeline_shows_the_openings(self) -> None:
         self.call_right(*SMALL, "--gpus", "2", "--only", "openings,sweep", "--timeline", "trace.json")
         text = (self.folder / "trace.json").read_text(encoding="utf-8")

@@ -124,6 +124,15 @@ class RunTest(CaseWithoutSettings):
 class TransportTest(CaseWithoutSettings):
     """The same buffer by both ways, on two machines."""
 
+    def test_rates_follow_from_bytes_and_times(self) -> None:
+        for gpus in (3, 4):  # with 2 the bus carries as much as the buffer has
+            results = self.report("--gpus", str(gpus), *SMALL, "--only", "transport,through_host")["results"]
+            for result in results:
+                with self.subTest(f"{result['variant']} on {gpus}"):
+                    rate = result["bytes"] / (1e6 * result["host_ms"])
+                    self.assertAlmostEqual(result["algorithm_gb_per_s"], rate)
+                    self.assertAlmostEqual(result["bus_gb_per_s"], rate * 2 * (gpus - 1) / gpus)
+
     def bus(self, machine: str) -> Dict[str, float]:
         if self.backend != "virtual":
             self.skipTest("machine descriptions are for virtual GPUs")

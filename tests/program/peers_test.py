@@ -2,6 +2,7 @@
 """Tests of what the scripts of tests/peers have in common, with workers that only pretend, and of the scripts where what
 they measure is not here."""
 import importlib.util
+import math
 import os
 import pathlib
 import subprocess
@@ -17,6 +18,7 @@ PEERS = REPOSITORY / "tests" / "peers"
 sys.path.insert(0, str(PEERS))
 import jax_peer  # noqa: E402
 import peer  # noqa: E402
+import pytorch_peer  # noqa: E402
 
 CASE = peer.Case("all_gather_matmul", 2, 2048, 8192, 4096, 20, 1, 20.0)
 
@@ -39,7 +41,7 @@ def work(rank: int, case: peer.Case, variants: Sequence[str], port: int, progres
             os._exit(9)
         if variant in ("hangs", "throws", "dies"):
             time.sleep(1000)  # as a rank whose partner is gone
-        progress.measured(variant, peer.Times([3.0, 1.0, 2.0], [1.0, 2.0, 1.0], [4.0], {"note": os.getpid()}))
+        progress.measured(variant, peer.Times([7.0, 1.0, 2.0], [0.5, 4.0, 1.0], [4.0, 9.0, 3.0], {"note": os.getpid()}))
 
 
 def absent(rank: int, case: peer.Case, variants: Sequence[str], port: int, progress: peer.Progress) -> None:
@@ -66,7 +68,7 @@ class MeasureTest(unittest.TestCase):
         for result in results.values():
             self.assertEqual({name: result[name] for name in ("device_ms", "device_p99_ms", "gemm_only_ms", "host_ms",
                                                               "ratio_to_gemm_only", "role", "gpus")},
-                             {"device_ms": 2.0, "device_p99_ms": 3.0, "gemm_only_ms": 1.0, "host_ms": 4.0,
+                             {"device_ms": 2.0, "device_p99_ms": 7.0, "gemm_only_ms": 1.0, "host_ms": 4.0,
                               "ratio_to_gemm_only": 2.0, "role": "algorithm", "gpus": 2})
             self.assertAlmostEqual(result["tflops"], 2 * 2048 * 8192 * 4096 / 2 / 2e-3 / 1e12)
         self.assertEqual(results["a"]["note"], results["b"]["note"])  # one process measured both
@@ -122,6 +124,14 @@ class ReportTest(unittest.TestCase):
         self.assertEqual([peer.percentile([3, 1, 2], percent) for percent in (0, 50, 99)], [1, 2, 3])
         self.assertEqual(peer.percentile(range(1, 201), 99), 198)
 
+    def test_a_result_has_the_99th_percentile_not_the_largest(self) -> None:
+        times = peer.Times([float(i) for i in range(1, 201)], [1.0], [], {})
+        self.assertEqual(times.result("a", CASE)["device_p99_ms"], 198)
+
+    def test_flops_of_a_rank(self) -> None:
+        for operation, products in (("all_gather_matmul", 1), ("matmul_reduce_scatter", 1), ("mlp_block", 2)):
+            self.assertEqual(peer.Case(operation, 4, 8, 16, 32, 20, 1, 1.0).flops(), products * 2 * 8 * 16 * 32 / 4)
+
     def test_shares(self) -> None:
         CASE.require_even_shares()
         with self.assertRaisesRegex(peer.NotRun, "--n 7 is not a multiple of 2 GPUs"):
@@ -158,6 +168,120 @@ class ReportTest(unittest.TestCase):
         with mock.patch.object(jax_peer, "TILINGS", [("M", 8, "M")]):
             with self.assertRaisesRegex(RuntimeError, "no tiling is right: WrongResult: wrong result, here"):
                 jax_peer.best_tiling(Problem(), case)
+
+
+class Number:
+    """What a tensor of one element can do here."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __truediv__(self, other: "Number") -> "Number":
+        return Number(self.value / other.value)
+
+    def item(self) -> float:
+        return self.value
+
+
+class Matrix:
+    """A tensor of two elements."""
+
+    def __init__(self, *values: float) -> None:
+        self.values = list(values)
+
+    def float(self) -> "Matrix":
+        return self
+
+    def fill_(self, value: float) -> None:
+        self.values = [value] * len(self.values)
+
+    def __sub__(self, other: "Matrix") -> "Matrix":
+        return Matrix(*(one - two for one, two in zip(self.values, other.values)))
+
+    def norm(self) -> Number:
+        return Number(math.hypot(*self.values))
+
+
+class FakeTorch:
+    """Notes what is enqueued. `others` is what another rank has in the next all-reduce."""
+
+    def __init__(self, others: Any = None) -> None:
+        self.log: List[str] = []
+        self.others = others
+        self.distributed, self.cuda = self, self
+        self.ReduceOp = mock.Mock(MAX="max")
+        self.float64 = "float64"
+
+    def Event(self, enable_timing: bool) -> Any:
+        name = f"event {sum(line.startswith('new') for line in self.log)}"
+        self.log.append(f"new {name}")
+        return mock.Mock(record=lambda: self.log.append(name), elapsed_time=lambda end: 1.5)
+
+    def zeros(self, *_: Any, **__: Any) -> Any:
+        return "token"
+
+    def tensor(self, rows: Any, **_: Any) -> Any:
+        held = mock.Mock(rows=rows)
+        held.tolist = lambda: held.rows
+        return held
+
+    def _sleep(self, _: int) -> None:
+        self.log.append("sleep")
+
+    def synchronize(self) -> None:
+        self.log.append("synchronise")
+
+    def barrier(self) -> None:
+        self.log.append("barrier")
+
+    def all_reduce(self, values: Any, op: str = "sum") -> None:
+        self.log.append(f"all_reduce {op}")
+        if op == "max" and isinstance(values, Number):
+            values.value = values.value if math.isnan(values.value) else max(values.value, self.others)
+        elif op == "max":
+            values.rows = [[max(pair) for pair in zip(*two)] for two in zip(values.rows, self.others)]
+
+
+class PyTorchTest(unittest.TestCase):
+    """What pytorch_peer.py makes of a PyTorch that only notes what it is told."""
+
+    def test_the_device_time_is_that_of_the_call_behind_the_gate(self) -> None:
+        torch = FakeTorch()
+        clock = pytorch_peer.Clock(torch)
+        torch.log.clear()
+        self.assertEqual(clock.device_ms(lambda: torch.log.append("call"), 1.0), 1.5)
+        self.assertEqual(torch.log, ["sleep", "all_reduce sum", "event 0", "call", "event 1", "synchronise"])
+        torch.log.clear()
+        clock.host_ms(lambda: torch.log.append("call"))
+        self.assertEqual(torch.log, ["barrier", "synchronise", "call", "synchronise"])
+
+    def test_samples_are_the_slowest_ranks_without_the_warm_up(self) -> None:
+        others = [[100.0, 0.0], [0.0, 0.0], [0.0, 300.0]]  # of the product alone, of the variant, with the host
+        numbers = iter(range(1, 100))
+        clock = mock.Mock(enqueue_ms=lambda _: 1.0, device_ms=lambda call, _: 10.0 * next(numbers) + call(),
+                          host_ms=lambda call: 10.0 * next(numbers) + call())
+        case = peer.Case("all_gather_matmul", 2, 8, 8, 8, 2, 1, 1.0)
+        with mock.patch.object(pytorch_peer, "Clock", lambda _: clock):
+            times = pytorch_peer.times_of(FakeTorch(others), case, lambda: 1, lambda: 2)
+        # The first three samples warm up: 11, 22, 32. Then 41, 52, 62 and 71, 82, 92.
+        self.assertEqual((times.gemm_only_ms, times.device_ms, times.host_ms), ([100.0, 71.0], [52.0, 82.0], [62.0, 300.0]))
+
+    def test_a_result_is_right_on_all_ranks_or_refused(self) -> None:
+        expected = Matrix(3.0, 4.0)
+
+        def call(*values: float) -> Any:
+            """One that writes these values; without values it writes nothing."""
+            result = Matrix(3.0, 4.0)
+
+            def once() -> Matrix:
+                result.values = list(values) or result.values
+                return result
+            return once
+        pytorch_peer.require_right(FakeTorch(0.0), "a", call(3.0, 4.0), expected)
+        pytorch_peer.require_right(FakeTorch(0.0), "a", call(3.0, 4.05), expected)
+        for others, values in ((0.0, (3.0, 4.5)), (0.0, (math.nan, 4.0)), (0.5, (3.0, 4.0)), (0.0, ())):
+            with self.subTest((others, values)), self.assertRaisesRegex(RuntimeError, "a: wrong result"):
+                pytorch_peer.require_right(FakeTorch(others), "a", call(*values), expected)
 
 
 class ScriptTest(unittest.TestCase):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the tables of measured results (tools/results.py, tools/ladder.py) and of tools/collect_results, with reports
 made by hand."""
+import copy
 import json
 import pathlib
 import shutil
@@ -24,7 +25,8 @@ SHAPE = {"m": 8192, "n": 32768, "k": 4096}
 
 def result(variant: str, role: str, device_ms: float, **more: Any) -> Dict[str, Any]:
     """One variant's result as a chapter saves it."""
-    return {"variant": variant, "role": role, "gpus": 8, "device_ms": device_ms, "host_ms": device_ms + 0.04, **more}
+    return {"variant": variant, "role": role, "gpus": 8, "device_ms": device_ms, "device_p99_ms": 1 / device_ms,
+            "host_ms": device_ms + 0.04, "back_to_back_ms": 1 / device_ms, **more}
 
 
 def run(chapter: str = "05_two_streams", gpus: int = 8, commit: str = "abc", date: str = "2026-11-21T10:00:00Z",
@@ -56,7 +58,7 @@ def peer(name: str = "PyTorch", operation: str = "all_gather_matmul", gpus: int 
 
 def gradient(chapter: str, gpus: int = 8, pattern: str = "uniform", **ms: float) -> Dict[str, Any]:
     """A report on sparse gradients: the time of each variant."""
-    results = [{"variant": variant, "role": "algorithm", "gpus": gpus, "host_ms": time, "host_p99_ms": time, "calls": 20,
+    results = [{"variant": variant, "role": "algorithm", "gpus": gpus, "host_ms": time, "host_p99_ms": 1e5 / time, "calls": 20,
                 "rows_of_ranks": 400000, "global_rows": 386178, "map_ms": time / 4, "all_reduce_ms": time / 2, "fill_ms": 0.5,
                 "skew_ms": 0.25} for variant, time in ms.items()]
     options = {"gpus": gpus, "rows": 5000000, "features": 2048, "entries": 50000, "duplicates": 0, "pattern": pattern,
@@ -95,18 +97,23 @@ class SparseTableTest(unittest.TestCase):
             [["5000000 x 2048, 50000 zipf", "2", *where[2:], "`v6`", "4", "1", "0.5", "2", "0.25"]]])
         self.assertEqual(rows(ladder.results_table("14_sparse_v6_tiled sweep", [file(runs[0])])), [["8", "1"]])
 
+    def test_runs_are_in_the_order_of_their_gpus(self) -> None:
+        _, lines = sparse_results.table_of([gradient("14_sparse_v6_tiled", gpus=gpus, v6=1.0) for gpus in (16, 8, 2)])
+        self.assertEqual([line[1] for line in lines], ["2", "8", "16"])
+
     def test_times_keep_three_digits(self) -> None:
         self.assertEqual([sparse_results.milliseconds(value) for value in (0.01234, 1.5, 17.53, 223.64, 22800.4)],
                          ["0.0123", "1.5", "17.5", "223.6", "22800"])
 
     def test_ladder_compares_with_the_dense_one_of_the_same_problem_and_machine(self) -> None:
-        other = gradient("08_sparse_baselines", dense_nccl=100.0)
+        other, another = (gradient("08_sparse_baselines", dense_nccl=100.0) for _ in range(2))
         other["hardware"]["gpus"] = "16"
+        another["hardware"]["gpu"] = "NVIDIA H100"
         reports = [file(gradient("08_sparse_baselines", dense_nccl=224.0, host=22800.0), gradient("14_sparse_v6_tiled", v5=40.0, v6=16.0)),
-                   file(gradient("08_sparse_baselines", pattern="zipf", dense_nccl=1.0), other)]
+                   file(gradient("08_sparse_baselines", pattern="zipf", dense_nccl=1.0), other, another)]
         cells = {row[0].split("`")[1]: row[2:] for row in
                  rows(ladder.ladder_table({"08_sparse_baselines", "14_sparse_v6_tiled"}, reports)) if "`" in row[0]}
-        self.assertEqual(cells["14_sparse_v6_tiled"], ["dense", "16 ms, 14.00 x"])
+        self.assertEqual(cells["14_sparse_v6_tiled"], ["dense", "-", "16 ms, 14.00 x"])  # "-": on the H100
         alone = [file(gradient("14_sparse_v6_tiled", v6=16.0))]
         cells = {row[0].split("`")[1]: row[2:] for row in rows(ladder.ladder_table({"14_sparse_v6_tiled"}, alone)) if "`" in row[0]}
         self.assertEqual(cells["14_sparse_v6_tiled"], ["dense", "16 ms"])
@@ -194,7 +201,67 @@ class DenseTableTest(unittest.TestCase):
             self.assertEqual(ladder.results_table("05_two_streams", files), "Not run on real GPUs yet.\n")
 
 
+class ProblemTest(unittest.TestCase):
+    """What tells two measurements apart: runs that differ in it are both kept, and are not compared with each other."""
+
+    def assert_apart(self, one: Dict[str, Any], part: str, name: str, value: Any) -> None:
+        other = copy.deepcopy(one)
+        other[part][name] = value
+        with self.subTest(f"{one.get('chapter') or one['peer']}: {name}"):
+            self.assertEqual(results.newest([one, copy.deepcopy(one)]), [one])
+            self.assertEqual(results.newest([one, other]), [one, other])
+
+    def test_dense(self) -> None:
+        for name, value in {"m": 1, "n": 1, "k": 1, "type": "bf16", "gpus": 3}.items():
+            self.assert_apart(run(), "options", name, value)
+            self.assert_apart(peer(), "options", name, value)
+        for report in (run(), peer()):
+            self.assert_apart(report, "hardware", "gpu", "NVIDIA H100")
+        self.assert_apart(peer(), "options", "operation", "mlp_block")
+
+    def test_gradients(self) -> None:
+        one = gradient("14_sparse_v6_tiled", dense_nccl=8.0)
+        for name, value in {"rows": 1, "features": 1, "entries": 1, "duplicates": 1, "pattern": "zipf", "index": "int64",
+                            "type": "f16", "gpus": 3}.items():
+            self.assert_apart(one, "options", name, value)
+            other = gradient("08_sparse_baselines", dense_nccl=2.0)
+            other["options"][name] = value
+            self.assertEqual(sparse_results.times_dense(one, [one, other]), 1.0, name)
+        self.assert_apart(one, "hardware", "gpu", "NVIDIA H100")
+
+    def test_settings_of_nccl(self) -> None:
+        one = run()
+        one["results"][0]["settings"] = "default"
+        other = copy.deepcopy(one)
+        other["results"][0]["settings"] = "NCCL_P2P_DISABLE=1"
+        self.assertEqual(results.newest([one, other]), [one, other])
+
+    def test_peers_are_those_of_the_same_type(self) -> None:
+        other = peer()
+        other["options"]["type"] = "bf16"
+        self.assertEqual(results.peers_of(run(), [other, peer()]), [peer()])
+
+    def test_a_file_holds_each_measurement_once(self) -> None:
+        parts = file(run(commit="a"), run(commit="b"), run(gpus=2, commit="c"))
+        result_files.merge(parts, file(run(commit="d")))
+        self.assertEqual([each["commit"] for each in parts["runs"]], ["d", "c"])
+
+    def test_profiles_of_each_size(self) -> None:
+        def profile(chapter: str, size: str, value: float) -> Dict[str, Any]:
+            return {"chapter": chapter, "size": size, "kernel": "k", "metrics": {"x": {"value": value, "unit": ""}}}
+        parts = {"runs": [], "peers": [], "profiles": [profile("01", "n-8192", 1), profile("01", "n-8191", 1)]}
+        result_files.merge(parts, {"profiles": [profile("01", "n-8191", 2), profile("02", "n-8192", 2)]})
+        self.assertEqual([(each["chapter"], each["size"], each["metrics"]["x"]["value"]) for each in parts["profiles"]],
+                         [("01", "n-8192", 1), ("01", "n-8191", 2), ("02", "n-8192", 2)])
+
+
 class SectionTest(unittest.TestCase):
+    def test_each_run_has_its_own_lines(self) -> None:
+        other = run(gpus=2)
+        other["results"][5]["rows"] = 256
+        text = ladder.results_table("05_two_streams sweep", [file(run(), other)])
+        self.assertEqual([[row[0] for row in rows(part)] for part in text.split("on 2 GPUs:")], [["512", "1024"], ["256", "1024"]])
+
     def test_the_fields_are_the_columns(self) -> None:
         text = ladder.results_table("05_two_streams sweep", [file(run(), run(gpus=2))])
         self.assertEqual(text.count("| rows | device ms | note | extra |"), 2)

@@ -2,10 +2,14 @@
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "overlap/backend.hpp"
 #include "overlap/gate.hpp"
 #include "overlap/peer_buffer.hpp"
 #include "overlap/timing.hpp"
@@ -132,6 +136,88 @@ TEST_P(RankTimingTest, VariantsAreTimedInTurnsAndAllRanksAgree) {
     EXPECT_EQ(calls, std::vector<int>(5, 0));
     EXPECT_GT(without.front().device_ms.min, 0);
     EXPECT_EQ(without.front().back_to_back_ms, 0);
+  });
+}
+
+/// The hosts come to the gate at different times: it opens for nobody before the last of them has come.
+TEST_P(RankTimingTest, OpensForNobodyBeforeAllHaveCome) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    std::atomic<bool> here = false;
+    const std::vector<std::atomic<bool>*> all = rank.exchange(&here);
+    DeviceBuffer<int> sink(rank.device(), 1);
+    CUDA_CHECK(cudaMemset(sink.data(), 0, sizeof(int)));
+    Gate gate(rank);
+    gate.close(rank.stream());
+    if (rank.id() == rank.size() - 1) {  // keeps its host waiting
+      work<<<1, 1, 0, rank.second_stream()>>>(sink.data(), 20000);
+      CUDA_CHECK(cudaGetLastError());
+      rank.synchronize(rank.second_stream());
+    }
+    here = true;
+    gate.open();
+    rank.synchronize(rank.stream());
+    for (const std::atomic<bool>* one : all) EXPECT_TRUE(*one);
+    rank.barrier();  // `here` stays until everybody has looked
+  });
+}
+
+/// Calls that take `rounds` by their number: rounds[0] the first, and so on; the last one counts for all that
+/// follow.
+TimedVariant by_call(const DeviceBuffer<int>& sink, std::vector<int> rounds) {
+  return {"by call", [&sink, rounds = std::move(rounds), call = std::size_t{0}](cudaStream_t stream) mutable {
+            work<<<1, 1, 0, stream>>>(sink.data(), rounds[std::min(call++, rounds.size() - 1)]);
+            CUDA_CHECK(cudaGetLastError());
+          }};
+}
+
+TEST_P(RankTimingTest, OnlyTimedCallsCountAndOfTheirTimesTheMedianDoes) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    DeviceBuffer<int> sink(rank.device(), 1);
+    CUDA_CHECK(cudaMemset(sink.data(), 0, sizeof(int)));
+    constexpr int kUnit = 20000;
+    const auto one = time_variants(rank, {by_call(sink, {kUnit})}, 3, 0).front();
+    // One call, and two rounds to warm up (a gated call and an ungated one in each), then three that count.
+    const int w = 30 * kUnit, s = kUnit / 3, l = 5 * kUnit;
+    std::vector<int> rounds = {w, w, w, w, w, s, s, kUnit, kUnit, l, l};
+    for (const int of_batch : {s, kUnit, l})  // three times some calls at once
+      rounds.insert(rounds.end(), static_cast<std::size_t>(VariantTimes::calls_at_once()), of_batch);
+    const auto uneven = time_variants(rank, {by_call(sink, rounds)}, 3, 2).front();
+    EXPECT_EQ(uneven.device_ms.samples, 3);
+    EXPECT_EQ(uneven.host_ms.samples, 3);
+    if (!backend::modelled_time()) return;  // real clocks change
+    EXPECT_NEAR(uneven.device_ms.median, one.device_ms.median, 0.3 * one.device_ms.median);
+    EXPECT_NEAR(uneven.host_ms.median, one.host_ms.median, 0.3 * one.host_ms.median);
+    EXPECT_NEAR(uneven.back_to_back_ms, one.back_to_back_ms, 0.3 * one.back_to_back_ms);
+    EXPECT_NEAR(one.back_to_back_ms, one.device_ms.median, 0.3 * one.device_ms.median) << "each, not all";
+    EXPECT_LT(uneven.device_ms.max, 8 * one.device_ms.median);
+    EXPECT_LT(uneven.host_ms.max, 8 * one.host_ms.median);
+  });
+}
+
+/// A call in which ranks wait for each other does not begin for the first while the last is still busy.
+TEST_P(RankTimingTest, TheHostsTimeBeginsWhenAllAreThere) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    DeviceBuffer<int> sink(rank.device(), 1);
+    CUDA_CHECK(cudaMemset(sink.data(), 0, sizeof(int)));
+    const auto spin = [&](cudaStream_t stream, int rounds) {
+      work<<<1, 1, 0, stream>>>(sink.data(), rounds);
+      CUDA_CHECK(cudaGetLastError());
+    };
+    constexpr int kLong = 100000;
+    const auto meets = [&](cudaStream_t stream) {
+      rank.barrier();
+      spin(stream, kLong / 20);
+    };
+    // Between the gated call and the ungated one the last rank's host has something else to do.
+    const auto is_late = [&] {
+      if (rank.id() != rank.size() - 1) return;
+      spin(rank.second_stream(), kLong);
+      rank.synchronize(rank.second_stream());
+    };
+    const auto times = time_variants(rank, {{"meets", meets, {}, is_late}}, 1, 0, false).front();
+    const auto alone =
+        time_variants(rank, {{"long", [&](cudaStream_t stream) { spin(stream, kLong); }}}, 1, 0, false);
+    EXPECT_LT(times.host_ms.median, 0.8 * alone.front().device_ms.median);
   });
 }
 
