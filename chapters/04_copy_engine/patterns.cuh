@@ -55,7 +55,7 @@ class DirectAllGather {
 
   /// Writes a message to this rank's shard, as RingPush's caller does. Collective.
   void write(int number) {
-    put_message(own_.local(), message(rank_.id(), number, ints()));
+    put_message(rank_, own_.local(), message(rank_.id(), number, ints()));
     rank_.barrier();  // who pulls it may come
   }
   /// Compares all others' shards with their messages of that number. When all ranks' calls have ended. Throws
@@ -63,7 +63,7 @@ class DirectAllGather {
   void compare(int number, const std::string& name) const {
     for (int peer = 0; peer < rank_.size(); ++peer) {
       if (peer != rank_.id())
-        require_message(all_.local() + bytes_ * peer, message(peer, number, ints()), name);
+        require_message(rank_, all_.local() + bytes_ * peer, message(peer, number, ints()), name);
     }
   }
 
@@ -90,10 +90,10 @@ inline void time_patterns(Rank& rank, std::int64_t bytes, int iterations, bool c
     const auto shard = [floats](int sender) {
       return message(sender, kMessage, static_cast<std::size_t>(floats));
     };
-    calls.back().before_last = [&, shard] { put_message(own.data(), shard(rank.id())); };
+    calls.back().before_last = [&, shard] { put_message(rank, own.data(), shard(rank.id())); };
     calls.back().after_last = [&, shard] {
       for (int step = 1; step < rank.size(); ++step)
-        require_message(ring.await(step, rank.stream()), shard(ring.shard(step)), names.front());
+        require_message(rank, ring.await(step, rank.stream()), shard(ring.shard(step)), names.front());
     };
   }
   const auto add = [&](const char* name, Order order) {

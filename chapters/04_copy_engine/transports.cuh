@@ -46,17 +46,21 @@ inline std::vector<int> message(int sender, int number, std::size_t ints) {
   return values;
 }
 
-/// Copies a message to the current GPU.
-inline void put_message(void* to, const std::vector<int>& values) {
-  CUDA_CHECK(cudaMemcpy(to, values.data(), values.size() * sizeof(int), cudaMemcpyHostToDevice));
+/// Copies a message to the rank's GPU, and waits for it.
+inline void put_message(Rank& rank, void* to, const std::vector<int>& values) {
+  CUDA_CHECK(
+      cudaMemcpyAsync(to, values.data(), values.size() * sizeof(int), cudaMemcpyHostToDevice, rank.stream()));
+  rank.synchronize(rank.stream());
 }
 
 /// Compares every element of what has come with the message that was sent. Throws WrongResult. `corrupt`: the
 /// tests' hook.
-inline void require_message(const void* from, const std::vector<int>& sent, const std::string& name,
-                            bool corrupt = false) {
+inline void require_message(Rank& rank, const void* from, const std::vector<int>& sent,
+                            const std::string& name, bool corrupt = false) {
   std::vector<int> found(sent.size());
-  CUDA_CHECK(cudaMemcpy(found.data(), from, found.size() * sizeof(int), cudaMemcpyDeviceToHost));
+  CUDA_CHECK(
+      cudaMemcpyAsync(found.data(), from, found.size() * sizeof(int), cudaMemcpyDeviceToHost, rank.stream()));
+  rank.synchronize(rank.stream());
   if (corrupt) corrupt_one_element(std::span<int>(found));
   require_right(compare_matrices(std::span<const int>(sent), std::span<const int>(found),
                                  static_cast<std::int64_t>(sent.size())),
@@ -118,13 +122,13 @@ class Transports {
   /// Writes a message to the outbox that was not there before: what an earlier call has brought must not pass
   /// for it. Collective.
   void write_next() {
-    put_message(outbox_.local(), message(rank_.id(), ++number_, ints()));
+    put_message(rank_, outbox_.local(), message(rank_.id(), ++number_, ints()));
     meet();
   }
   /// Compares the inbox with what the right neighbour has written last. When all ranks have sent, and before
   /// one of them sends again. Throws WrongResult.
   void compare(const std::string& name, bool corrupt = false) {
-    require_message(inbox_.local(), message(rank_.next(), number_, ints()), name, corrupt);
+    require_message(rank_, inbox_.local(), message(rank_.next(), number_, ints()), name, corrupt);
     meet();
   }
 
