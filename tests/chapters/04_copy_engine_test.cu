@@ -138,7 +138,8 @@ TEST_P(OnRanks, ATransferAndAProductAreTimedEachByItsOwnEnd) {
     const auto takes = [&](int rounds) {
       return [&late, rounds](cudaStream_t stream) { late.start(stream, rounds); };
     };
-    const auto longer = takes(1 << 17), shorter = takes(1 << 12);
+    const SideBySideTimer::Enqueue longer = takes(1 << 17);
+    const SideBySideTimer::Enqueue shorter = takes(1 << 12);
     const SideBySide product = timer.run(longer, shorter, true), transfer = timer.run(shorter, longer, true);
     EXPECT_GT(product.product_ms, 2 * product.transfer_ms);
     EXPECT_GT(transfer.transfer_ms, 2 * transfer.product_ms);
