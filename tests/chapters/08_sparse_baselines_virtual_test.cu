@@ -203,6 +203,7 @@ TEST(Coalesce, ABadIndexIsForgottenByTheNextCall) {
     const DeviceBuffer<float> values(rank.device(), 3);
     const DeviceBuffer<std::int32_t> indices(rank.device(), 3);
     CUDA_CHECK(cudaMemset(values.data(), 0, values.bytes()));
+    CUDA_CHECK(cudaDeviceSynchronize());
     const auto is_bad = [&](const std::vector<std::int32_t>& rows) {
       if (!rows.empty())
         CUDA_CHECK(cudaMemcpy(indices.data(), rows.data(), rows.size() * sizeof(std::int32_t),

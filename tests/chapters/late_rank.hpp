@@ -27,6 +27,7 @@ class LateWork {
  public:
   explicit LateWork(Rank& rank) : came_(1), sink_(rank.device(), 1) {
     CUDA_CHECK(cudaMemset(sink_.data(), 0, sizeof(int)));
+    CUDA_CHECK(cudaDeviceSynchronize());
     came_[0] = 0;
     start(rank.stream(), 1);  // loads the kernel
     rank.synchronize(rank.stream());

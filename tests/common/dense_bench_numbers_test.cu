@@ -31,6 +31,7 @@ __global__ void spin(int* sink, int rounds) {
 DenseBench::Enqueue longer_each_time(Rank& rank, int rounds) {
   auto sink = std::make_shared<DeviceBuffer<int>>(rank.device(), 1);
   CUDA_CHECK(cudaMemset(sink->data(), 0, sizeof(int)));
+  CUDA_CHECK(cudaDeviceSynchronize());
   return [sink, rounds = rounds + 100 * rank.id()](cudaStream_t stream) mutable {
     rounds += 10;
     spin<<<1, 1, 0, stream>>>(sink->data(), rounds);

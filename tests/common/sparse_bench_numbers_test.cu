@@ -45,6 +45,7 @@ class MadeUp final : public Bench::Variant {
  public:
   MadeUp(Rank& rank, int base) : rank_(rank), base_(base), sink_(rank.device(), 1) {
     CUDA_CHECK(cudaMemset(sink_.data(), 0, sizeof(int)));
+    CUDA_CHECK(cudaDeviceSynchronize());
   }
   SparseRows<std::int32_t, float> run(const std::int32_t*, const float*, std::int64_t,
                                       cudaStream_t stream) override {

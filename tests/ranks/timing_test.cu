@@ -146,6 +146,7 @@ TEST_P(RankTimingTest, OpensForNobodyBeforeAllHaveCome) {
     const std::vector<std::atomic<bool>*> all = rank.exchange(&here);
     DeviceBuffer<int> sink(rank.device(), 1);
     CUDA_CHECK(cudaMemset(sink.data(), 0, sizeof(int)));
+    CUDA_CHECK(cudaDeviceSynchronize());
     Gate gate(rank);
     gate.close(rank.stream());
     if (rank.id() == rank.size() - 1) {  // keeps its host waiting
@@ -174,6 +175,7 @@ TEST_P(RankTimingTest, OnlyTimedCallsCountAndOfTheirTimesTheMedianDoes) {
   run_ranks(GetParam(), [](Rank& rank) {
     DeviceBuffer<int> sink(rank.device(), 1);
     CUDA_CHECK(cudaMemset(sink.data(), 0, sizeof(int)));
+    CUDA_CHECK(cudaDeviceSynchronize());
     constexpr int kUnit = 20000;
     const auto one = time_variants(rank, {by_call(sink, {kUnit})}, 3, 0).front();
     // One call, and two rounds to warm up (a gated call and an ungated one in each), then three that count.
@@ -199,6 +201,7 @@ TEST_P(RankTimingTest, TheHostsTimeBeginsWhenAllAreThere) {
   run_ranks(GetParam(), [](Rank& rank) {
     DeviceBuffer<int> sink(rank.device(), 1);
     CUDA_CHECK(cudaMemset(sink.data(), 0, sizeof(int)));
+    CUDA_CHECK(cudaDeviceSynchronize());
     const auto spin = [&](cudaStream_t stream, int rounds) {
       work<<<1, 1, 0, stream>>>(sink.data(), rounds);
       CUDA_CHECK(cudaGetLastError());
