@@ -1,4 +1,5 @@
 #include "overlap/data.hpp"
+#include "overlap/error.hpp"
 
 #include <gtest/gtest.h>
 
@@ -177,7 +178,7 @@ TYPED_TEST(DataTest, AShardOfSignsIsAPartOfTheWhole) {
   const Fill<T> fill = [](std::span<T> out, const Shard& s) { fill_sparse_signs<T>(out, s, 9); };
   TestFixture::expect_shards_of_the_whole(fill);
   TestFixture::expect_refuses_what_does_not_fit(fill);
-  EXPECT_THROW(fill({}, {{0, 0}, {0, 1}, (std::int64_t{1} << 31) + 1}), std::invalid_argument);
+  EXPECT_THROW(fill({}, {{0, 0}, {0, 1}, (std::int64_t{1} << 31) + 1}), UsageError);
 }
 
 TYPED_TEST(DataTest, Ternary) {

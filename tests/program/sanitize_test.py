@@ -57,7 +57,8 @@ class SanitizeTest(unittest.TestCase):
         self.gpus(4)
         for chapter in CHAPTERS:
             self.script(self.programs / chapter, "exit 0")
-            self.script(self.programs / f"{chapter}_test", "exit 1")  # what is not a chapter's program is not run
+            self.script(self.programs / f"{chapter}_test", "exit 1")  # what is not a chapter's program is not run ...
+        self.script(self.programs / "07_mlp_block_test", 'test "$TOOL" = racecheck')  # ... but this one
 
     @staticmethod
     def script(path: pathlib.Path, content: str) -> None:
