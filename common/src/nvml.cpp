@@ -12,10 +12,9 @@ namespace {
 
 // NVML's numbers and types, as its reference manual has them.
 constexpr int kSuccess = 0;
-constexpr unsigned kDoNotAttachGpus = 2;  // NVML_INIT_FLAG_NO_ATTACH: those that are asked for are attached
-constexpr int kSmClock = 1;               // NVML_CLOCK_SM
-constexpr int kGpuSensor = 0;             // NVML_TEMPERATURE_GPU
-constexpr unsigned kPowerNow = 186;       // NVML_FI_DEV_POWER_INSTANT
+constexpr int kSmClock = 1;          // NVML_CLOCK_SM
+constexpr int kGpuSensor = 0;        // NVML_TEMPERATURE_GPU
+constexpr unsigned kPowerNow = 186;  // NVML_FI_DEV_POWER_INSTANT
 
 // Why clocks are not at their highest (nvmlClocksEventReason...).
 constexpr std::uint64_t kByPower = 0x4 | 0x80;  // the software's power cap, the hardware's power brake
@@ -41,7 +40,9 @@ static_assert(sizeof(FieldValue) == 40);
 
 Nvml::Nvml(const char* library) : library_(dlopen(library, RTLD_NOW | RTLD_LOCAL)) {
   if (library_ == nullptr) throw std::runtime_error(dlerror());
-  if (!call("nvmlInitWithFlags", kDoNotAttachGpus)) {
+  // Not nvmlInitWithFlags(NVML_INIT_FLAG_NO_ATTACH), though that is quicker: the first one to start the
+  // library decides for the whole process, and then no GPU is found, by NCCL neither (seen on H200).
+  if (!call("nvmlInit_v2")) {
     dlclose(library_);
     throw std::runtime_error(std::string(library) + " does not start");
   }

@@ -34,9 +34,10 @@ bool running = false;
 
 extern "C" {
 
-int nvmlInitWithFlags(unsigned flags) {
-  running = flags == 2;
-  return running ? 0 : kInvalid;
+// Not nvmlInitWithFlags: a process that starts the real one without GPUs has none, for anybody.
+int nvmlInit_v2() {
+  running = true;
+  return 0;
 }
 
 int nvmlShutdown() {
