@@ -228,7 +228,7 @@ def main() -> int:
 
     drifted = []
     pages = {path: path.read_text() for path in [
-        REPOSITORY / "README.md", REPOSITORY / "common" / "virtual_gpu" / "README.md", REPOSITORY / "examples" / "README.md",
+        REPOSITORY / "README.md", REPOSITORY / "common" / "virtual_gpu" / "README.md", *REPOSITORY.glob("examples/README.md"),
         *sorted(REPOSITORY.glob("chapters/*/README.md")), *sorted(REPOSITORY.glob("docs/**/*.md"))]}
     if not measured:
         outputs = [block.group(2) for page in pages.values() for block in BLOCK.finditer(page) if block.group(1) == "output"]
