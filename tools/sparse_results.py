@@ -67,11 +67,11 @@ def table_of(runs: Sequence[Run]) -> Tuple[List[str], List[List[str]]]:
 
 
 def times_dense(run: Run, runs: Sequence[Run]) -> Optional[float]:
-    """How many times as fast as the dense all-reduce of the same problem on the same kind of GPU the best one is; that of the
-    same machine if it was measured there."""
+    """How many times as fast as the dense all-reduce of the same problem on the same kind of GPU the best one is. Of several
+    the one that was measured on the same machine counts, then the one of the same run, then the newest."""
     best = best_algorithm(run)
-    dense = [(other["hardware"]["gpus"], result["host_ms"]) for other in runs
+    dense = [(other["hardware"]["gpus"] == run["hardware"]["gpus"], other is run, str(other["date"]), float(result["host_ms"]))
+             for other in runs
              if is_sparse(other) and problem_of(other) == problem_of(run) and other["hardware"]["gpu"] == run["hardware"]["gpu"]
              for result in algorithms(other) if result["variant"] == "dense_nccl"]
-    here = [each for each in dense if each[0] == run["hardware"]["gpus"]] or dense
-    return float(here[-1][1]) / float(best["host_ms"]) if best and here else None
+    return max(dense)[-1] / float(best["host_ms"]) if best and dense else None
