@@ -72,10 +72,12 @@ class SideBySideTimer {
 
 /// What is timed: a product, a transfer, or both at once.
 struct SideBySideCall {
-  SideBySideTimer::Enqueue product, transfer;
-  /// Called on all ranks before and after the last timed run, if they are set: to change what it has to bring
-  /// or to write, and to look whether it has.
-  std::function<void()> before_last = {}, after_last = {};
+  SideBySideTimer::Enqueue product;   ///< if there is one
+  SideBySideTimer::Enqueue transfer;  ///< if there is one
+  /// Called on all ranks before the last timed run, if it is set: to change what that run has to bring or to
+  /// write.
+  std::function<void()> before_last = {};
+  std::function<void()> after_last = {};  ///< the same after it: to look whether it has
 };
 
 /// Medians of several runs, one for each call, in turns.
