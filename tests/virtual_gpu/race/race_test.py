@@ -19,7 +19,7 @@ from typing import List
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCHEDULES = ["time", *(str(seed) for seed in range(1, 20))]  # the order of time, and 19 random ones
-FEW = SCHEDULES[:7]  # the detector does not depend on the order: these would show it if it did
+PLANTED = SCHEDULES[:7]  # the detector does not depend on the order: these would show it if it did
 SMALL = ("--m", "33", "--n", "70", "--k", "19", "--iterations", "1", "--warmup", "0")
 # Fewer rows than ranks: some have none. Then fewer columns and less depth as well; of gradients, a table of fewer rows.
 FEW = ("--m 1 --n 70 --k 19", "--m 2 --n 2 --k 2")
@@ -79,7 +79,7 @@ class PlantedTest(RaceTest):
 
     def schedules(self) -> List[str]:
         """More of the program with the most orders."""
-        return SCHEDULES if self.case == "ring_wait" else FEW
+        return SCHEDULES if self.case == "ring_wait" else PLANTED
 
     def assert_reported(self, result: "subprocess.CompletedProcess[str]") -> None:
         """A report with two accesses, of which one names the first marked line and the other the second."""
