@@ -32,7 +32,7 @@ if(NOT commit MATCHES "^[-0-9A-Za-z._]+$")
   set(commit unknown)
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[
-#include "overlap/report.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 std::string_view commit() { return "@commit@"; }

@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "overlap/check.hpp"
-#include "overlap/error.hpp"
-#include "overlap/matrix.hpp"
-#include "overlap/stream.hpp"
-#include "overlap/timeline.hpp"
+#include "overlap/data/matrix.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/stream.hpp"
+#include "overlap/gpu/timeline.hpp"
 
 namespace overlap {
 

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "01_column_split/column_split.cuh"
-#include "overlap/chapter.hpp"
-#include "overlap/report.hpp"
-#include "overlap/timeline.hpp"
-#include "overlap/timing.hpp"
-#include "overlap/verify.hpp"
+#include "overlap/bench/timing.hpp"
+#include "overlap/data/verify.hpp"
+#include "overlap/gpu/timeline.hpp"
+#include "overlap/program/chapter.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {

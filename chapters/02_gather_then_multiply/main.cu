@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
-#include "overlap/chapter.hpp"
-#include "overlap/dense_bench.hpp"
+#include "overlap/bench/dense_bench.hpp"
+#include "overlap/program/chapter.hpp"
 
 namespace overlap {
 namespace {
@@ -54,7 +54,7 @@ template <Floating T>
 void run_rank(Rank& rank, const Options& options, Report& report) {
   GatherProblem<T> problem(rank, options.shape, options.seed);
   print_shares(problem);
-  DenseBench bench(problem, options, kChapter);
+  DenseBench bench(problem, options);
   for (const NcclMode mode : nccl_modes())
     bench.add_algorithm<GatherThenMultiply<T>>(variant_of(mode), problem, mode);
   bench.add("communication_only", Role::kCommunication, [&]() -> DenseBench::Enqueue {

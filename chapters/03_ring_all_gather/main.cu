@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "03_ring_all_gather/ring_all_gather.cuh"
-#include "overlap/chapter.hpp"
-#include "overlap/dense_bench.hpp"
-#include "overlap/dense_problem.hpp"
-#include "overlap/metrics.hpp"
-#include "overlap/report.hpp"
+#include "overlap/bench/dense_bench.hpp"
+#include "overlap/bench/dense_problem.hpp"
+#include "overlap/bench/metrics.hpp"
+#include "overlap/program/chapter.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {
@@ -70,7 +70,7 @@ void run(const Options& options) {
       using T = typename decltype(tag)::type;
       GatherProblem<T> problem(rank, options.shape, options.seed);
       print_shares(problem);
-      DenseBench bench(problem, options, kChapter);
+      DenseBench bench(problem, options);
       bench.add_algorithm<RingAllGatherMatmul<T>>("ring", problem);
       bench.add("split_only", Role::kProduct, [&] { return split_only(problem); });
       bench.add("communication_only", Role::kCommunication, [&] { return communication_only(problem); });

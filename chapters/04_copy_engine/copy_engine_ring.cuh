@@ -10,7 +10,7 @@
 #include <cuda_runtime.h>
 
 #include "04_copy_engine/ring_push.cuh"
-#include "overlap/gemm.hpp"
+#include "overlap/gpu/gemm.hpp"
 
 namespace overlap {
 

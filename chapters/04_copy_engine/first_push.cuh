@@ -22,10 +22,10 @@
 #include <string>
 #include <vector>
 
-#include "overlap/check.hpp"
-#include "overlap/error.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/verify.hpp"
+#include "overlap/data/verify.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/ranks.hpp"
 
 namespace overlap {
 

@@ -12,11 +12,11 @@
 #include "04_copy_engine/patterns.cuh"
 #include "04_copy_engine/split_only.cuh"
 #include "04_copy_engine/transport_timing.cuh"
-#include "overlap/backend.hpp"
-#include "overlap/chapter.hpp"
-#include "overlap/dense_bench.hpp"
-#include "overlap/error.hpp"
-#include "overlap/report.hpp"
+#include "overlap/bench/dense_bench.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/program/chapter.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {
@@ -59,7 +59,7 @@ void show_first_push(const Options& options) {
 template <Floating T>
 void run_ring(GatherProblem<T>& problem, const Options& options, Report& report) {
   Rank& rank = problem.rank();
-  DenseBench bench(problem, options, kChapter);
+  DenseBench bench(problem, options);
   bench.add("split_only", Role::kProduct, [&] {
     auto split = std::make_shared<SplitOnly<T>>(rank, problem.whole());
     return [split, &problem](cudaStream_t stream) {

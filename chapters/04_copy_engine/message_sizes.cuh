@@ -15,8 +15,8 @@
 
 #include "04_copy_engine/transport_timing.cuh"
 #include "04_copy_engine/transports.cuh"
-#include "overlap/backend.hpp"
-#include "overlap/report.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 

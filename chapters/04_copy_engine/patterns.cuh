@@ -11,9 +11,9 @@
 
 #include "04_copy_engine/ring_push.cuh"
 #include "04_copy_engine/transport_timing.cuh"
-#include "overlap/backend.hpp"
-#include "overlap/peer_buffer.hpp"
-#include "overlap/report.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 

@@ -12,14 +12,14 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "overlap/check.hpp"
-#include "overlap/element.hpp"
-#include "overlap/matrix.hpp"
-#include "overlap/peer_buffer.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/signals.hpp"
-#include "overlap/stream.hpp"
-#include "overlap/timeline.hpp"
+#include "overlap/data/matrix.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/element.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/signals.hpp"
+#include "overlap/gpu/stream.hpp"
+#include "overlap/gpu/timeline.hpp"
 
 namespace overlap {
 

@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "overlap/check.hpp"
-#include "overlap/element.hpp"
-#include "overlap/gemm.hpp"
-#include "overlap/matrix.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/stream.hpp"
-#include "overlap/timeline.hpp"
+#include "overlap/data/matrix.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/element.hpp"
+#include "overlap/gpu/gemm.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
+#include "overlap/gpu/timeline.hpp"
 
 namespace overlap {
 

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "04_copy_engine/transports.cuh"
-#include "overlap/backend.hpp"
-#include "overlap/gate.hpp"
-#include "overlap/metrics.hpp"
-#include "overlap/report.hpp"
-#include "overlap/timing.hpp"
-#include "overlap/waves.hpp"
+#include "overlap/bench/gate.hpp"
+#include "overlap/bench/metrics.hpp"
+#include "overlap/bench/timing.hpp"
+#include "overlap/bench/waves.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 

@@ -14,14 +14,14 @@
 #include <vector>
 
 #include "04_copy_engine/first_push.cuh"
-#include "overlap/check.hpp"
-#include "overlap/check_nccl.hpp"
-#include "overlap/element.hpp"
-#include "overlap/error.hpp"
-#include "overlap/peer_buffer.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/stream.hpp"
-#include "overlap/verify.hpp"
+#include "overlap/data/verify.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/element.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 

@@ -6,11 +6,11 @@
 #include "05_two_streams/pull_two_streams.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
 #include "05_two_streams/sweep.cuh"
-#include "overlap/backend.hpp"
-#include "overlap/chapter.hpp"
-#include "overlap/dense_bench.hpp"
-#include "overlap/error.hpp"
-#include "overlap/report.hpp"
+#include "overlap/bench/dense_bench.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/program/chapter.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {
@@ -40,7 +40,7 @@ void run(const Options& options) {
       using T = typename decltype(tag)::type;
       GatherProblem<T> problem(rank, options.shape, options.seed);
       print_shares(problem);
-      DenseBench bench(problem, options, kChapter);
+      DenseBench bench(problem, options);
       add_split_only(bench, problem, "split_only", 2);
       bench.add_algorithm<CopyEngineRing<T>>("copy_engine_ring", problem);
       bench.add_algorithm<RingTwoStreams<T>>("ring_two_streams", problem);
@@ -48,10 +48,10 @@ void run(const Options& options) {
       bench.run(report);
       const bool is_first = rank.id() == 0;
       if (options.runs("openings"))
-        report.run_part("openings", is_first, [&] { compare_openings(problem, options, kChapter, report); });
+        report.run_part("openings", is_first, [&] { compare_openings(problem, options, report); });
       if (options.runs("sweep")) {
         report.run_part("sweep", is_first, [&] {
-          const std::string reason = sweep_m<T>(rank, options, kChapter, factors, report);
+          const std::string reason = sweep_m<T>(rank, options, factors, report);
           if (!reason.empty()) throw Skip(reason);
         });
       }

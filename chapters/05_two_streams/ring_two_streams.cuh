@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "04_copy_engine/ring_push.cuh"
-#include "overlap/gemm.hpp"
+#include "overlap/gpu/gemm.hpp"
 
 namespace overlap {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "overlap/matrix.hpp"
-#include "overlap/waves.hpp"
+#include "overlap/bench/waves.hpp"
+#include "overlap/data/matrix.hpp"
 
 namespace overlap {
 

@@ -15,12 +15,12 @@
 #include "05_two_streams/pull_two_streams.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
 #include "05_two_streams/split_waves.hpp"
-#include "overlap/backend.hpp"
-#include "overlap/check.hpp"
-#include "overlap/dense_bench.hpp"
-#include "overlap/error.hpp"
-#include "overlap/report.hpp"
-#include "overlap/timeline.hpp"
+#include "overlap/bench/dense_bench.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/timeline.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 
@@ -38,8 +38,7 @@ void add_split_only(DenseBench& bench, GatherProblem<T>& problem, const char* na
 /// Times the pull with each of its openings, compares all of their results, prints one line for each and adds
 /// one result. With --timeline each is a section. Collective.
 template <Floating T>
-void compare_openings(GatherProblem<T>& problem, Options options, const ChapterInfo& chapter,
-                      Report& report) {
+void compare_openings(GatherProblem<T>& problem, Options options, Report& report) {
   const std::vector<std::pair<const char*, Opening>> openings = {{"before", Opening::kBefore},
                                                                  {"beside", Opening::kBeside},
                                                                  {"copy_first", Opening::kCopyFirst},
@@ -49,7 +48,7 @@ void compare_openings(GatherProblem<T>& problem, Options options, const ChapterI
   options.timeline.clear();  // drawn below, without GEMM only
   options.variants.clear();
   for (const auto& opening : openings) options.variants.push_back(opening.first);
-  DenseBench bench(problem, options, chapter);
+  DenseBench bench(problem, options);
   for (const auto& [name, opening] : openings) bench.add_algorithm<PullTwoStreams<T>>(name, problem, opening);
   bench.verify();
   bench.time(false);
@@ -83,8 +82,7 @@ void compare_openings(GatherProblem<T>& problem, Options options, const ChapterI
 /// prints one line for each m and adds one result. Each variant's last timed result is compared with GEMM
 /// only's. Returns why there is no sweep; nothing if there is one. Collective.
 template <Floating T>
-std::string sweep_m(Rank& rank, Options options, const ChapterInfo& chapter,
-                    const std::vector<double>& factors, Report& report) {
+std::string sweep_m(Rank& rank, Options options, const std::vector<double>& factors, Report& report) {
   options.variants = {"copy_engine_ring", "ring_two_streams", "split_one", "split_two", "transfers"};
   options.timeline.clear();
   int multiprocessors = 0;
@@ -95,7 +93,7 @@ std::string sweep_m(Rank& rank, Options options, const ChapterInfo& chapter,
     MatmulShape whole = options.shape;
     whole.m = std::max<std::int64_t>(1, static_cast<std::int64_t>(factor * static_cast<double>(whole.m)));
     GatherProblem<T> problem(rank, whole, options.seed);
-    DenseBench bench(problem, options, chapter);
+    DenseBench bench(problem, options);
     add_split_only(bench, problem, "split_one", 1);
     add_split_only(bench, problem, "split_two", 2);
     bench.add_algorithm<CopyEngineRing<T>>("copy_engine_ring", problem);

@@ -20,8 +20,8 @@
 
 #include "06_reduce_scatter/chunk_products.cuh"
 #include "06_reduce_scatter/packs.cuh"
-#include "overlap/peer_buffer.hpp"
-#include "overlap/signals.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/signals.hpp"
 
 namespace overlap {
 

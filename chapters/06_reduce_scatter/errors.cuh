@@ -13,11 +13,11 @@
 #include <string_view>
 #include <vector>
 
-#include "overlap/check.hpp"
-#include "overlap/dense_bench.hpp"
-#include "overlap/dense_problem.hpp"
-#include "overlap/report.hpp"
-#include "overlap/tolerance.hpp"
+#include "overlap/bench/dense_bench.hpp"
+#include "overlap/bench/dense_problem.hpp"
+#include "overlap/data/tolerance.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 

@@ -7,8 +7,8 @@
 #include "06_reduce_scatter/errors.cuh"
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "06_reduce_scatter/rotating_accumulators.cuh"
-#include "overlap/chapter.hpp"
-#include "overlap/dense_bench.hpp"
+#include "overlap/bench/dense_bench.hpp"
+#include "overlap/program/chapter.hpp"
 
 namespace overlap {
 namespace {
@@ -59,7 +59,7 @@ void run(const Options& options) {
       using T = typename decltype(tag)::type;
       ScatterProblem<T> problem(rank, options.shape, options.seed);
       print_shares(problem);
-      DenseBench bench(problem, options, kChapter);
+      DenseBench bench(problem, options);
       add_algorithms(bench, problem);
       add_parts(bench, problem);
       bench.verify();

@@ -14,8 +14,8 @@
 #include <cstdint>
 
 #include "06_reduce_scatter/chunk_products.cuh"
-#include "overlap/check_nccl.hpp"
-#include "overlap/nccl_type.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/nccl_type.hpp"
 
 namespace overlap {
 

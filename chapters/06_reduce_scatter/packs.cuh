@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "overlap/check.hpp"
+#include "overlap/gpu/check.hpp"
 
 namespace overlap {
 

@@ -7,9 +7,9 @@
 #include "07_mlp_block/overlapped_block.cuh"
 #include "07_mlp_block/sequence_block.cuh"
 #include "07_mlp_block/vanilla_block.cuh"
-#include "overlap/chapter.hpp"
-#include "overlap/dense_bench.hpp"
-#include "overlap/mlp_problem.hpp"
+#include "overlap/bench/dense_bench.hpp"
+#include "overlap/bench/mlp_problem.hpp"
+#include "overlap/program/chapter.hpp"
 
 namespace overlap {
 namespace {
@@ -42,7 +42,7 @@ void run(const Options& options) {
       using T = typename decltype(tag)::type;
       MlpProblem<T> problem(rank, options.shape, options.seed);
       print_shares(problem);
-      DenseBench bench(problem, options, kChapter);
+      DenseBench bench(problem, options);
       bench.add("vanilla", Role::kAlgorithm, [&] { return make_vanilla(problem); });
       bench.add_algorithm<SequenceParallelBlock<T>>("sequence_parallel", problem);
       bench.add_algorithm<OverlappedBlock<T>>("overlapped", problem);

@@ -9,10 +9,10 @@
 #include <cstdint>
 
 #include "06_reduce_scatter/packs.cuh"
-#include "overlap/element.hpp"
-#include "overlap/mlp_layer.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/timeline.hpp"
+#include "overlap/data/mlp_layer.hpp"
+#include "overlap/gpu/element.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/timeline.hpp"
 
 namespace overlap {
 

@@ -12,9 +12,9 @@
 
 #include "07_mlp_block/mlp_cost.hpp"
 #include "07_mlp_block/mlp_kernels.cuh"
-#include "overlap/check_nccl.hpp"
-#include "overlap/gemm.hpp"
-#include "overlap/nccl_type.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/gemm.hpp"
+#include "overlap/gpu/nccl_type.hpp"
 
 namespace overlap {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "overlap/ranks.hpp"
-#include "overlap/sparse.hpp"
+#include "overlap/data/sparse.hpp"
+#include "overlap/gpu/ranks.hpp"
 
 namespace overlap {
 

@@ -10,11 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "overlap/check.hpp"
-#include "overlap/growing_buffer.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/sparse.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/data/sparse.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/growing_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 

@@ -15,14 +15,14 @@
 
 #include "08_sparse_baselines/agreement.cuh"
 #include "08_sparse_baselines/coalesce.cuh"
-#include "overlap/check_nccl.hpp"
-#include "overlap/error.hpp"
-#include "overlap/growing_buffer.hpp"
-#include "overlap/nccl_type.hpp"
-#include "overlap/phase_clock.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/sparse.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/data/sparse.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/growing_buffer.hpp"
+#include "overlap/gpu/nccl_type.hpp"
+#include "overlap/gpu/phase_clock.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 

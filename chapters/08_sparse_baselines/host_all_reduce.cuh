@@ -13,13 +13,13 @@
 
 #include "08_sparse_baselines/agreement.cuh"
 #include "08_sparse_baselines/coalesce.cuh"
-#include "overlap/backend.hpp"
-#include "overlap/growing_buffer.hpp"
-#include "overlap/parallel.hpp"
-#include "overlap/phase_clock.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/sparse.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/data/parallel.hpp"
+#include "overlap/data/sparse.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/growing_buffer.hpp"
+#include "overlap/gpu/phase_clock.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 

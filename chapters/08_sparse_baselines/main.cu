@@ -10,12 +10,12 @@
 #include "08_sparse_baselines/dense_all_reduce.cuh"
 #include "08_sparse_baselines/host_all_reduce.cuh"
 #include "08_sparse_baselines/transport.cuh"
-#include "overlap/chapter.hpp"
-#include "overlap/error.hpp"
-#include "overlap/metrics.hpp"
-#include "overlap/sparse_bench.hpp"
-#include "overlap/timeline.hpp"
-#include "overlap/verify.hpp"
+#include "overlap/bench/metrics.hpp"
+#include "overlap/data/verify.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/timeline.hpp"
+#include "overlap/program/chapter.hpp"
+#include "overlap/program/sparse_chapter.hpp"
 
 namespace overlap {
 namespace {

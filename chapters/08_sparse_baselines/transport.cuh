@@ -15,15 +15,15 @@
 #include <string>
 #include <vector>
 
-#include "overlap/backend.hpp"
-#include "overlap/check.hpp"
-#include "overlap/check_nccl.hpp"
-#include "overlap/element.hpp"
-#include "overlap/matrix.hpp"
-#include "overlap/nccl_type.hpp"
-#include "overlap/parallel.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/data/matrix.hpp"
+#include "overlap/data/parallel.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/element.hpp"
+#include "overlap/gpu/nccl_type.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 

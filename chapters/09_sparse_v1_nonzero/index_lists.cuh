@@ -16,10 +16,10 @@
 
 #include "08_sparse_baselines/coalesce.cuh"
 #include "09_sparse_v1_nonzero/ranks_agree.cuh"
-#include "overlap/check_nccl.hpp"
-#include "overlap/growing_buffer.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/growing_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 

@@ -1,7 +1,7 @@
 // Chapter 09: the first sparse all-reduce. It is right, and nearly all of its time goes into finding rows.
 #include "09_sparse_v1_nonzero/nonzero.cuh"
-#include "overlap/chapter.hpp"
-#include "overlap/sparse_bench.hpp"
+#include "overlap/program/chapter.hpp"
+#include "overlap/program/sparse_chapter.hpp"
 
 namespace overlap {
 namespace {

@@ -12,11 +12,11 @@
 
 #include "08_sparse_baselines/agreement.cuh"
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
-#include "overlap/check.hpp"
-#include "overlap/check_nccl.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/sparse.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/data/sparse.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 

@@ -21,14 +21,14 @@
 #include "09_sparse_v1_nonzero/index_lists.cuh"
 #include "09_sparse_v1_nonzero/ranks_agree.cuh"
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
-#include "overlap/check_nccl.hpp"
-#include "overlap/error.hpp"
-#include "overlap/growing_buffer.hpp"
-#include "overlap/nccl_type.hpp"
-#include "overlap/phase_clock.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/sparse.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/data/sparse.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/growing_buffer.hpp"
+#include "overlap/gpu/nccl_type.hpp"
+#include "overlap/gpu/phase_clock.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 

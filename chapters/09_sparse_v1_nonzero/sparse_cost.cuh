@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "overlap/element.hpp"
-#include "overlap/matrix.hpp"
-#include "overlap/sparse.hpp"
+#include "overlap/data/matrix.hpp"
+#include "overlap/data/sparse.hpp"
+#include "overlap/gpu/element.hpp"
 
 namespace overlap {
 

@@ -2,8 +2,8 @@
 #include "10_sparse_v2_where/where.cuh"
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
-#include "overlap/chapter.hpp"
-#include "overlap/sparse_bench.hpp"
+#include "overlap/program/chapter.hpp"
+#include "overlap/program/sparse_chapter.hpp"
 
 namespace overlap {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
-#include "overlap/growing_buffer.hpp"
+#include "overlap/gpu/growing_buffer.hpp"
 
 namespace overlap {
 

@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "10_sparse_v2_where/where.cuh"
-#include "overlap/check.hpp"
-#include "overlap/graph.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/sparse.hpp"
-#include "overlap/stream.hpp"
-#include "overlap/timing.hpp"
+#include "overlap/gpu/host_timer.hpp"
+#include "overlap/data/sparse.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/graph.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "11_sparse_v3_graph/graph.cuh"
-#include "overlap/error.hpp"
-#include "overlap/sparse_data.hpp"
+#include "overlap/data/sparse_data.hpp"
+#include "overlap/gpu/error.hpp"
 
 namespace overlap {
 

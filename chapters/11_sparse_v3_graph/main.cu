@@ -11,9 +11,9 @@
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
 #include "11_sparse_v3_graph/lengths.cuh"
-#include "overlap/chapter.hpp"
-#include "overlap/report.hpp"
-#include "overlap/sparse_bench.hpp"
+#include "overlap/program/chapter.hpp"
+#include "overlap/program/report.hpp"
+#include "overlap/program/sparse_chapter.hpp"
 
 namespace overlap {
 namespace {
@@ -35,7 +35,7 @@ template <SparseIndex Index, Floating T>
 std::unique_ptr<GraphAllReduce<Index, T>> make_graph(SparseBench<Index, T>& bench) {
   Rank& rank = bench.rank();
   auto graph = std::make_unique<GraphAllReduce<Index, T>>(rank, bench.data().shape());
-  if (bench.options().check) verify_lengths(rank, *graph, bench.data().shape());
+  if (bench.settings().check) verify_lengths(rank, *graph, bench.data().shape());
   return graph;
 }
 

@@ -11,7 +11,7 @@
 
 #include "09_sparse_v1_nonzero/sparse_all_reduce.cuh"
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
-#include "overlap/growing_buffer.hpp"
+#include "overlap/gpu/growing_buffer.hpp"
 
 namespace overlap {
 

@@ -5,8 +5,8 @@
 #include "08_sparse_baselines/dense_all_reduce.cuh"
 #include "10_sparse_v2_where/where.cuh"
 #include "11_sparse_v3_graph/graph.cuh"
-#include "overlap/chapter.hpp"
-#include "overlap/sparse_bench.hpp"
+#include "overlap/program/chapter.hpp"
+#include "overlap/program/sparse_chapter.hpp"
 
 namespace overlap {
 namespace {

@@ -2,8 +2,8 @@
 #include "08_sparse_baselines/dense_all_reduce.cuh"
 #include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
 #include "13_sparse_v5_kernel/tile_search.cuh"
-#include "overlap/chapter.hpp"
-#include "overlap/sparse_bench.hpp"
+#include "overlap/program/chapter.hpp"
+#include "overlap/program/sparse_chapter.hpp"
 
 namespace overlap {
 namespace {

@@ -6,8 +6,8 @@
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
 #include "14_sparse_v6_tiled/rows_per_block_sweep.cuh"
-#include "overlap/chapter.hpp"
-#include "overlap/sparse_bench.hpp"
+#include "overlap/program/chapter.hpp"
+#include "overlap/program/sparse_chapter.hpp"
 
 namespace overlap {
 namespace {

@@ -11,13 +11,13 @@
 #include "13_sparse_v5_kernel/tile_search.cuh"
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
-#include "overlap/backend.hpp"
-#include "overlap/check.hpp"
-#include "overlap/error.hpp"
-#include "overlap/report.hpp"
-#include "overlap/sparse_bench.hpp"
-#include "overlap/stream.hpp"
-#include "overlap/timing.hpp"
+#include "overlap/bench/sparse_bench.hpp"
+#include "overlap/bench/timing.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/stream.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 
@@ -92,7 +92,7 @@ void sweep_rows_per_block(const SparseBenchBase& bench, const std::vector<int>& 
     const auto enqueue = [&lists, find, searches_here](cudaStream_t stream) {
       if (searches_here) find(lists.local(), lists.global(), lists.positions(), stream);
     };
-    const auto check = [&lists, name, wanted = searches_here && bench.options().check] {
+    const auto check = [&lists, name, wanted = searches_here && bench.settings().check] {
       if (wanted) lists.check(name);
     };
     searches.push_back({name, enqueue, [&lists] { lists.clear(); }, check});
@@ -120,7 +120,7 @@ void sweep_rows_per_block(const SparseBenchBase& bench, const std::vector<int>& 
     }
   }
   const std::vector<VariantTimes> times =
-      time_variants(rank, searches, bench.options().iterations, bench.options().warmup, false);
+      time_variants(rank, searches, bench.settings().iterations, bench.settings().warmup, false);
   if (rank.id() != 0) return;
 
   const double v5_ms = times[0].device_ms.median;

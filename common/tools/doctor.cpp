@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "overlap/backend.hpp"
-#include "overlap/check.hpp"
-#include "overlap/error.hpp"
-#include "overlap/peer_access.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/peer_access.hpp"
 
 namespace {
 

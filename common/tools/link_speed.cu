@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "overlap/backend.hpp"
-#include "overlap/chapter.hpp"
-#include "overlap/error.hpp"
-#include "overlap/gate.hpp"
-#include "overlap/peer_buffer.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/report.hpp"
-#include "overlap/signals.hpp"
-#include "overlap/timing.hpp"
+#include "overlap/bench/gate.hpp"
+#include "overlap/bench/timing.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/signals.hpp"
+#include "overlap/program/chapter.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "01_column_split/column_split.cuh"
-#include "overlap/verify.hpp"
+#include "overlap/data/verify.hpp"
 
 namespace overlap {
 

@@ -5,7 +5,7 @@
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
-#include "overlap/timing.hpp"
+#include "overlap/bench/timing.hpp"
 
 namespace overlap {
 namespace {

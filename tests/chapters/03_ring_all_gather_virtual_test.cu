@@ -9,7 +9,7 @@
 #include "03_ring_all_gather/ring_all_gather.cuh"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
-#include "overlap/gemm.hpp"
+#include "overlap/gpu/gemm.hpp"
 
 namespace overlap {
 namespace {

@@ -13,7 +13,7 @@
 #include "05_two_streams/split_waves.hpp"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
-#include "overlap/gate.hpp"
+#include "overlap/bench/gate.hpp"
 
 namespace overlap {
 namespace {

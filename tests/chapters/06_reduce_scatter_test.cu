@@ -11,7 +11,7 @@
 #include "06_reduce_scatter/rotating_accumulators.cuh"
 #include "dense_run.hpp"
 #include "late_rank.hpp"
-#include "overlap/data.hpp"
+#include "overlap/data/data.hpp"
 
 namespace overlap {
 namespace {

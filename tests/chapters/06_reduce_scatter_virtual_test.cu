@@ -7,7 +7,7 @@
 #include "06_reduce_scatter/rotating_accumulators.cuh"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
-#include "overlap/timing.hpp"
+#include "overlap/bench/timing.hpp"
 
 namespace overlap {
 namespace {

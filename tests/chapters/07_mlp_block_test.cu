@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "mlp_run.hpp"
-#include "overlap/dense_bench.hpp"
+#include "overlap/bench/dense_bench.hpp"
 
 namespace overlap {
 namespace {
@@ -236,7 +236,7 @@ std::string calls_in_which_a_fault_is_found(bool writes_nothing) {
       run_ranks(1, [&](Rank& rank) {
         typename BlockTraits<Block>::Problem problem(rank, {19, 23, 16}, 7);
         Block block(rank, problem.whole());
-        DenseBench bench(problem, options, chapter);
+        DenseBench bench(problem, options);
         bench.add("block", Role::kAlgorithm, [&]() -> DenseBench::Enqueue {
           return [&, calls = 0](cudaStream_t stream) mutable {
             const bool faulty = ++calls == call;

@@ -4,7 +4,7 @@
 
 #include "mlp_run.hpp"
 #include "on_virtual_gpus.hpp"
-#include "overlap/timing.hpp"
+#include "overlap/bench/timing.hpp"
 
 namespace overlap {
 namespace {

@@ -11,7 +11,7 @@
 #include "08_sparse_baselines/host_all_reduce.cuh"
 #include "08_sparse_baselines/transport.cuh"
 #include "far_rows.hpp"
-#include "overlap/timing.hpp"
+#include "overlap/bench/timing.hpp"
 #include "sparse_run.hpp"
 #include "vgpu/control.hpp"
 

@@ -1,7 +1,7 @@
 // How many calls tests enqueue at once.
 #pragma once
 
-#include "overlap/backend.hpp"
+#include "overlap/gpu/backend.hpp"
 
 namespace overlap {
 

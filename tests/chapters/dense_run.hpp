@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "calls_at_once.hpp"
-#include "overlap/dense_problem.hpp"
-#include "overlap/error.hpp"
-#include "overlap/ranks.hpp"
+#include "overlap/bench/dense_problem.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/ranks.hpp"
 
 namespace overlap {
 

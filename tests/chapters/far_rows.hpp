@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "overlap/check.hpp"
-#include "overlap/element.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/element.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "sparse_run.hpp"
 #include "sparse_values.hpp"
 #include "vgpu/control.hpp"

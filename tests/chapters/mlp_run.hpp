@@ -7,7 +7,7 @@
 #include "07_mlp_block/sequence_block.cuh"
 #include "07_mlp_block/vanilla_block.cuh"
 #include "dense_run.hpp"
-#include "overlap/mlp_problem.hpp"
+#include "overlap/bench/mlp_problem.hpp"
 
 namespace overlap {
 

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "mlp_run.hpp"
-#include "overlap/check.hpp"
-#include "overlap/dense_problem.hpp"
-#include "overlap/error.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/bench/dense_problem.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "schedule.hpp"
 
 namespace overlap {

@@ -1,4 +1,4 @@
-#include "overlap/backend.hpp"
+#include "overlap/gpu/backend.hpp"
 #include "schedule.hpp"
 #include "vgpu/control.hpp"
 

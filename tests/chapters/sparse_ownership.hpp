@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "overlap/check.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/sparse_data.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/data/sparse_data.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "schedule.hpp"
 #include "sparse_run.hpp"
 

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "overlap/check.hpp"
-#include "overlap/error.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/sparse_data.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/data/sparse_data.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "overlap/check.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "sparse_run.hpp"
 
 namespace overlap {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
-#include "overlap/phase_clock.hpp"
-#include "overlap/sparse_data.hpp"
+#include "overlap/data/sparse_data.hpp"
+#include "overlap/gpu/phase_clock.hpp"
 #include "sparse_run.hpp"
 #include "sparse_values.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
-#include "overlap/phase_clock.hpp"
+#include "overlap/gpu/phase_clock.hpp"
 #include "sparse_version_tests.hpp"
 #include "vgpu/control.hpp"
 

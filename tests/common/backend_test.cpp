@@ -1,4 +1,4 @@
-#include "overlap/backend.hpp"
+#include "overlap/gpu/backend.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "overlap/error.hpp"
+#include "overlap/gpu/error.hpp"
 
 namespace overlap {
 namespace {

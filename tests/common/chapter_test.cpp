@@ -1,4 +1,4 @@
-#include "overlap/chapter.hpp"
+#include "overlap/program/chapter.hpp"
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 #include <new>
 #include <sstream>
 
-#include "overlap/check.hpp"
-#include "overlap/check_nccl.hpp"
-#include "overlap/error.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/error.hpp"
 
 namespace overlap {
 namespace {

@@ -1,12 +1,12 @@
-#include "overlap/check_cublas.hpp"
+#include "overlap/gpu/check_cublas.hpp"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "overlap/backend.hpp"
-#include "overlap/chapter.hpp"
-#include "overlap/error.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/program/chapter.hpp"
 
 namespace overlap {
 namespace {

@@ -1,8 +1,8 @@
-#include "overlap/check_nccl.hpp"
+#include "overlap/gpu/check_nccl.hpp"
 
 #include <gtest/gtest.h>
 
-#include "overlap/backend.hpp"
+#include "overlap/gpu/backend.hpp"
 
 namespace overlap {
 namespace {

@@ -1,4 +1,4 @@
-#include "overlap/check.hpp"
+#include "overlap/gpu/check.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-#include "overlap/data.hpp"
-#include "overlap/error.hpp"
+#include "overlap/data/data.hpp"
+#include "overlap/gpu/error.hpp"
 
 #include <gtest/gtest.h>
 

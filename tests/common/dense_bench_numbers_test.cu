@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "overlap/backend.hpp"
-#include "overlap/dense_bench.hpp"
-#include "overlap/gemm.hpp"
-#include "overlap/mlp_problem.hpp"
+#include "overlap/bench/dense_bench.hpp"
+#include "overlap/bench/mlp_problem.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/gemm.hpp"
 
 namespace overlap {
 namespace {
@@ -101,7 +101,7 @@ TEST(DenseBenchNumbersTest, EachNumberFollowsFromTheTimesOfItsRow) {
   options.check = false;
   run_ranks(3, [&](Rank& rank) {
     GatherProblem<float> problem(rank, kWhole, 7);
-    DenseBench bench(problem, options, kChapter);
+    DenseBench bench(problem, options);
     const std::vector<std::pair<std::string, Role>> variants = {{"part", Role::kPart},
                                                                 {"second", Role::kProduct},
                                                                 {"transfer", Role::kCommunication},
@@ -144,7 +144,7 @@ TEST(DenseBenchNumbersTest, OfSeveralAlgorithmsEachTimedResultIsCompared) {
     const auto run = [&] {
       run_ranks(2, [&](Rank& rank) {
         GatherProblem<float> problem(rank, kWhole, 7);
-        DenseBench bench(problem, options, kChapter);
+        DenseBench bench(problem, options);
         for (const char* name : {"first", "second"}) {
           bench.add(name, Role::kAlgorithm, [&]() -> DenseBench::Enqueue {
             return [&, spoils = name == wrong](cudaStream_t stream) {

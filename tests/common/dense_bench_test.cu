@@ -1,10 +1,10 @@
 // The frame of the dense chapters: what is right passes, what is wrong does not, what cannot run is left out.
-#include "overlap/dense_bench.hpp"
+#include "overlap/bench/dense_bench.hpp"
 
 #include <gtest/gtest.h>
 
-#include "overlap/error.hpp"
-#include "overlap/gemm.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/gemm.hpp"
 
 namespace overlap {
 namespace {
@@ -37,7 +37,7 @@ template <Floating T>
 void verify_gather(const Options& options, bool spoil, bool times = false) {
   run_ranks(3, [&](Rank& rank) {
     GatherProblem<T> problem(rank, {19, 23, 17}, 7);
-    DenseBench bench(problem, options, kChapter);
+    DenseBench bench(problem, options);
     bench.add("first", Role::kAlgorithm, [&] { return product_of(problem, spoil && !times); });
     bench.verify();
     if (!times) return;
@@ -82,7 +82,7 @@ TEST_F(DenseBenchTest, OfEachAlgorithmOneCallIsVerifiedAndOneTimedOneCompared) {
       const auto run = [&] {
         run_ranks(2, [&](Rank& rank) {
           GatherProblem<float> problem(rank, {19, 23, 17}, 7);
-          DenseBench bench(problem, options(), kChapter);
+          DenseBench bench(problem, options());
           bench.add("first", Role::kAlgorithm, [&] { return product_of(problem, false); });
           bench.add("second", Role::kAlgorithm, [&] { return wrong_in_call(problem, call, writes_nothing); });
           bench.verify();
@@ -112,7 +112,7 @@ TEST_F(DenseBenchTest, ACorruptedResultIsFoundUnlessNothingIsChecked) {
 TEST_F(DenseBenchTest, ResultsCanBeLookedAtOneByOne) {
   run_ranks(2, [](Rank& rank) {
     ScatterProblem<float> problem(rank, {6, 5, 4}, 3);
-    DenseBench bench(problem, options(), kChapter);
+    DenseBench bench(problem, options());
     const auto writes = [&](int byte) {
       return [&problem, byte]() -> DenseBench::Enqueue {
         return [&problem, byte](cudaStream_t stream) {
@@ -139,7 +139,7 @@ TEST_F(DenseBenchTest, CommunicationOfOneRankMayTakeNoTime) {
   run_ranks(1, [](Rank& rank) {
     const Options all = options();
     ScatterProblem<float> problem(rank, {6, 5, 4}, 3);
-    DenseBench bench(problem, all, kChapter);
+    DenseBench bench(problem, all);
     bench.add("first", Role::kCommunication, [] { return [](cudaStream_t) {}; });
     bench.time();
     Report report(kChapter, all);
@@ -153,7 +153,7 @@ TEST_F(DenseBenchTest, ResultsThatAreNotWrittenAreFound) {
     GatherProblem<__half> gather(rank, {8, 8, 8}, 1);
     ScatterProblem<__half> scatter(rank, {8, 8, 8}, 1);
     DenseProblem& problem = of_scatter ? static_cast<DenseProblem&>(scatter) : gather;
-    DenseBench bench(problem, options(), kChapter);
+    DenseBench bench(problem, options());
     bench.add("first", Role::kAlgorithm, [] { return [](cudaStream_t) {}; });
     bench.verify();
   };
@@ -166,7 +166,7 @@ template <Floating T>
 void verify_scatter(bool spoil) {
   run_ranks(1, [&](Rank& rank) {
     ScatterProblem<T> problem(rank, {19, 23, 17}, 7);
-    DenseBench bench(problem, options(), kChapter);
+    DenseBench bench(problem, options());
     bool wrong = false;
     bench.add("first", Role::kAlgorithm, [&] {
       return [&](cudaStream_t stream) {
@@ -194,7 +194,7 @@ TEST_F(DenseBenchTest, WhatCannotRunIsLeftOutAndNothingLeftIsASkip) {
   const auto with = [](bool second) {
     run_ranks(2, [&](Rank& rank) {
       GatherProblem<float> problem(rank, {8, 8, 8}, 1);
-      DenseBench bench(problem, options(), kChapter);
+      DenseBench bench(problem, options());
       bench.add("first", Role::kAlgorithm, []() -> DenseBench::Enqueue { throw Skip("not today"); });
       if (second) bench.add("second", Role::kAlgorithm, [&] { return product_of(problem, false); });
       bench.add("third", Role::kAlgorithm, []() -> DenseBench::Enqueue { throw UsageError("not chosen"); });
@@ -209,7 +209,7 @@ TEST_F(DenseBenchTest, APartOfTheWorkIsNoAlgorithmThatIsLeft) {
   const auto with = [](bool skips) {
     run_ranks(2, [&](Rank& rank) {
       GatherProblem<float> problem(rank, {8, 8, 8}, 1);
-      DenseBench bench(problem, options(), kChapter);
+      DenseBench bench(problem, options());
       if (skips)
         bench.add("first", Role::kAlgorithm, []() -> DenseBench::Enqueue { throw Skip("not today"); });
       bench.add("second", Role::kPart, [] { return [](cudaStream_t) {}; });

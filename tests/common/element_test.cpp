@@ -1,4 +1,4 @@
-#include "overlap/element.hpp"
+#include "overlap/gpu/element.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "overlap/element.hpp"
+#include "overlap/gpu/element.hpp"
 
 namespace overlap {
 

@@ -1,4 +1,4 @@
-#include "overlap/freivalds.hpp"
+#include "overlap/data/freivalds.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "data/random.hpp"
 #include "element_types.hpp"
-#include "overlap/data.hpp"
-#include "overlap/error.hpp"
-#include "random.hpp"
+#include "overlap/data/data.hpp"
+#include "overlap/gpu/error.hpp"
 
 namespace overlap {
 namespace {

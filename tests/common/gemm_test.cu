@@ -1,5 +1,5 @@
 // Row-major products by cuBLAS, on any GPUs, against the CPU's reference.
-#include "overlap/gemm.hpp"
+#include "overlap/gpu/gemm.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "element_types.hpp"
-#include "overlap/backend.hpp"
-#include "overlap/data.hpp"
-#include "overlap/stream.hpp"
-#include "overlap/tolerance.hpp"
-#include "overlap/verify.hpp"
+#include "overlap/data/data.hpp"
+#include "overlap/data/tolerance.hpp"
+#include "overlap/data/verify.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 namespace {

@@ -1,4 +1,4 @@
-#include "backend/handle_pool.hpp"
+#include "gpu/backend/handle_pool.hpp"
 
 #include <gtest/gtest.h>
 

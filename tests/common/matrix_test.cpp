@@ -1,4 +1,4 @@
-#include "overlap/matrix.hpp"
+#include "overlap/data/matrix.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "overlap/error.hpp"
+#include "overlap/gpu/error.hpp"
 
 namespace overlap {
 namespace {

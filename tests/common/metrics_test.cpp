@@ -1,4 +1,4 @@
-#include "overlap/metrics.hpp"
+#include "overlap/bench/metrics.hpp"
 
 #include <gtest/gtest.h>
 

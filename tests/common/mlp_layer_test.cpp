@@ -1,4 +1,4 @@
-#include "overlap/mlp_layer.hpp"
+#include "overlap/data/mlp_layer.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The data of the MLP block: they must tell a right block from one that leaves a step out or mixes up rows.
-#include "overlap/mlp_problem.hpp"
+#include "overlap/bench/mlp_problem.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "overlap/check.hpp"
-#include "overlap/ranks.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/ranks.hpp"
 
 namespace overlap {
 namespace {

@@ -1,11 +1,11 @@
-#include "overlap/nccl_mode.hpp"
+#include "overlap/gpu/nccl_mode.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <set>
 
-#include "overlap/backend.hpp"
+#include "overlap/gpu/backend.hpp"
 
 namespace overlap {
 namespace {

@@ -1,4 +1,4 @@
-#include "overlap/options.hpp"
+#include "overlap/program/options.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "overlap/error.hpp"
+#include "overlap/gpu/error.hpp"
 
 namespace overlap {
 namespace {

@@ -1,4 +1,4 @@
-#include "overlap/parallel.hpp"
+#include "overlap/data/parallel.hpp"
 
 #include <gtest/gtest.h>
 

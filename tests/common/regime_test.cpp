@@ -1,13 +1,13 @@
-#include "overlap/regime.hpp"
+#include "overlap/bench/regime.hpp"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "nvml.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/report.hpp"
+#include "gpu/nvml.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {

@@ -1,4 +1,4 @@
-#include "overlap/report.hpp"
+#include "overlap/program/report.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -14,7 +14,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "overlap/error.hpp"
+#include "overlap/gpu/error.hpp"
 
 namespace overlap {
 namespace {

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "overlap/check.hpp"
-#include "overlap/error.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/sparse_bench.hpp"
-#include "overlap/sparse_data.hpp"
+#include "overlap/bench/sparse_bench.hpp"
+#include "overlap/data/sparse_data.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/ranks.hpp"
 
 namespace overlap {
 namespace {

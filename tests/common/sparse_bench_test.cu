@@ -1,16 +1,16 @@
 // The frame of the sparse chapters compares what it says: a variant that is wrong in a call that counts is
 // found.
-#include "overlap/sparse_bench.hpp"
+#include "overlap/bench/sparse_bench.hpp"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 
-#include "overlap/check.hpp"
-#include "overlap/error.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/sparse_data.hpp"
+#include "overlap/data/sparse_data.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/ranks.hpp"
 
 namespace overlap {
 namespace {

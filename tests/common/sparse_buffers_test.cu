@@ -3,11 +3,11 @@
 
 #include <new>
 
-#include "overlap/backend.hpp"
-#include "overlap/check.hpp"
-#include "overlap/growing_buffer.hpp"
-#include "overlap/phase_clock.hpp"
-#include "overlap/ranks.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/growing_buffer.hpp"
+#include "overlap/gpu/phase_clock.hpp"
+#include "overlap/gpu/ranks.hpp"
 
 namespace overlap {
 namespace {

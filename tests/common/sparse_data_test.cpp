@@ -1,4 +1,4 @@
-#include "overlap/sparse_data.hpp"
+#include "overlap/data/sparse_data.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "overlap/error.hpp"
+#include "overlap/gpu/error.hpp"
 
 namespace overlap {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "overlap/error.hpp"
-#include "overlap/options.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/program/options.hpp"
 
 namespace overlap {
 namespace {

@@ -1,4 +1,4 @@
-#include "overlap/stream.hpp"
+#include "overlap/gpu/stream.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "overlap/backend.hpp"
+#include "overlap/gpu/backend.hpp"
 
 namespace overlap {
 namespace {

@@ -1,4 +1,4 @@
-#include "overlap/timeline.hpp"
+#include "overlap/gpu/timeline.hpp"
 
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "overlap/check.hpp"
-#include "overlap/report.hpp"
-#include "overlap/timeline_file.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/program/report.hpp"
+#include "overlap/program/timeline_file.hpp"
 
 namespace overlap {
 namespace {

@@ -1,11 +1,11 @@
-#include "overlap/timing.hpp"
+#include "overlap/bench/timing.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <stdexcept>
 
-#include "overlap/backend.hpp"
+#include "overlap/gpu/backend.hpp"
 
 namespace overlap {
 namespace {

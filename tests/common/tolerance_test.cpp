@@ -1,4 +1,4 @@
-#include "overlap/tolerance.hpp"
+#include "overlap/data/tolerance.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "element_types.hpp"
-#include "overlap/data.hpp"
-#include "overlap/error.hpp"
+#include "overlap/data/data.hpp"
+#include "overlap/gpu/error.hpp"
 
 namespace overlap {
 namespace {

@@ -1,11 +1,11 @@
-#include "overlap/verify.hpp"
+#include "overlap/data/verify.hpp"
 
 #include <gtest/gtest.h>
 
 #include <climits>
 #include <stdexcept>
 
-#include "overlap/error.hpp"
+#include "overlap/gpu/error.hpp"
 
 namespace overlap {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "element_types.hpp"
-#include "overlap/data.hpp"
-#include "overlap/error.hpp"
-#include "overlap/verify.hpp"
+#include "overlap/data/data.hpp"
+#include "overlap/data/verify.hpp"
+#include "overlap/gpu/error.hpp"
 
 namespace overlap {
 namespace {

@@ -1,4 +1,4 @@
-#include "overlap/waves.hpp"
+#include "overlap/bench/waves.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, Sequence, Tuple
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 NOT_OURS = {".git", ".deps", "build", "__pycache__"}
@@ -67,6 +67,22 @@ def foreign_paths(paths: List[pathlib.Path], root: pathlib.Path) -> List[str]:
     return found
 
 
+ROOMS = ("gpu", "data", "bench", "program")  # of common/, from the lowest up
+LESSON_ROOMS = ("gpu", "data")  # what a lesson may use: it measures nothing, and reads no command line
+INCLUDE = re.compile(r'\s*#\s*include\s+"(?:overlap/)?(\w+)/[\w/]+\.hpp"')
+
+
+def rooms_beyond(paths: List[pathlib.Path], allowed: Sequence[str]) -> List[str]:
+    """The lines that include a header of a room of common/ that is not allowed, as file:line: room."""
+    found = []
+    for path in paths:
+        for number, text in lines(path):
+            include = INCLUDE.match(text)
+            if include and include[1] in ROOMS and include[1] not in allowed:
+                found.append(f"{path}:{number}: {include[1]}")
+    return found
+
+
 class RepositoryTest(unittest.TestCase):
     def test_chapters_have_no_conditional_compilation(self) -> None:
         sources = [path for path in files()
@@ -75,12 +91,24 @@ class RepositoryTest(unittest.TestCase):
         self.assertEqual(conditionals(sources), [])
 
     def test_ranks_wait_for_each_other_only_by_what_knows_them(self) -> None:
-        apart = (REPOSITORY / "common" / "src" / "backend", REPOSITORY / "common" / "virtual_gpu")
+        apart = (REPOSITORY / "common" / "src" / "gpu" / "backend", REPOSITORY / "common" / "virtual_gpu")
         sources = [path for path in files() if path.suffix in (".cu", ".cuh", ".cpp", ".hpp")
                    and {REPOSITORY / "chapters", REPOSITORY / "common"} & set(path.parents)
                    and not set(apart) & set(path.parents)]
         self.assertGreater(len(sources), 30)
         self.assertEqual(blocking(sources), [])
+
+    def test_rooms_include_downwards_only(self) -> None:
+        for height, room in enumerate(ROOMS):
+            sources = [path for folder in ("common/include/overlap", "common/src")
+                       for path in (REPOSITORY / folder / room).rglob("*pp")]
+            self.assertGreater(len(sources), 10)
+            self.assertEqual(rooms_beyond(sources, ROOMS[:height + 1]), [])
+
+    def test_lessons_use_the_lower_rooms_alone(self) -> None:
+        lessons = list((REPOSITORY / "chapters").glob("*/*.cuh"))
+        self.assertGreater(len(lessons), 20)
+        self.assertEqual(rooms_beyond(lessons, LESSON_ROOMS), [])
 
     def test_no_path_outside_the_repository(self) -> None:
         ours = [path for path in files() if path != pathlib.Path(__file__).resolve()]
@@ -112,6 +140,14 @@ class RulesTest(unittest.TestCase):
             self.assertEqual(blocking([self.file]), [f"{self.file}:1: {text}"])
         self.file.write_text("// no std::mutex here\nrank.barrier();\nstd::atomic<int> x;\n")
         self.assertEqual(blocking([self.file]), [])
+
+    def test_rooms_beyond(self) -> None:
+        for text in ('#include "overlap/bench/timing.hpp"', '#include "program/utc_now.hpp"', ' # include "bench/x.hpp"'):
+            self.file.write_text(text)
+            self.assertEqual(len(rooms_beyond([self.file], ("gpu", "data"))), 1, text)
+        for text in ('#include "overlap/gpu/check.hpp"', "#include <bench/x.hpp>", '// #include "bench/x.hpp"'):
+            self.file.write_text(text)
+            self.assertEqual(rooms_beyond([self.file], ("gpu", "data")), [], text)
 
     def test_foreign_paths(self) -> None:
         for text in ("see /home/someone/notes", '"/root/x"', "cd /srv/data", "(../../other/x)", "../../../a"):

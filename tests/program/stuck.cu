@@ -1,8 +1,8 @@
 // A chapter's frame around a kernel that waits for ever: the tests expect exit status 3 and one sentence. Its
 // threads need many stacks, which the program's end has to release.
-#include "overlap/chapter.hpp"
-#include "overlap/check.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/stream.hpp"
+#include "overlap/program/chapter.hpp"
 
 namespace {
 

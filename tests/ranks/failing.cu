@@ -9,13 +9,13 @@
 #include <string>
 #include <thread>
 
-#include "overlap/chapter.hpp"
-#include "overlap/check_nccl.hpp"
-#include "overlap/error.hpp"
-#include "overlap/gate.hpp"
-#include "overlap/peer_buffer.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/signals.hpp"
+#include "overlap/bench/gate.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/signals.hpp"
+#include "overlap/program/chapter.hpp"
 
 namespace overlap {
 namespace {

@@ -1,6 +1,6 @@
 // What one run leaves to the next: on real GPUs streams, cuBLAS handles and communicators, unless it was
 // stopped; on virtual ones nothing.
-#include "kept_handles.hpp"
+#include "gpu/kept_handles.hpp"
 
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
@@ -12,12 +12,12 @@
 #include <stdexcept>
 #include <vector>
 
-#include "overlap/backend.hpp"
-#include "overlap/check.hpp"
-#include "overlap/check_cublas.hpp"
-#include "overlap/check_nccl.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/check_cublas.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "rank_programs.hpp"
 
 namespace overlap {

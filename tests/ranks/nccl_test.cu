@@ -6,9 +6,9 @@
 
 #include <vector>
 
-#include "overlap/check_nccl.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 namespace {

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "counted_peer_calls.hpp"
-#include "overlap/backend.hpp"
-#include "overlap/check.hpp"
-#include "overlap/error.hpp"
-#include "overlap/peer_access.hpp"
-#include "overlap/peer_buffer.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/peer_access.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "counted_peer_calls.hpp"
-#include "overlap/peer_access.hpp"
+#include "overlap/gpu/peer_access.hpp"
 #include "vgpu/control.hpp"
 
 namespace overlap {

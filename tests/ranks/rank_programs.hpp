@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "overlap/check.hpp"
-#include "overlap/peer_buffer.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/signals.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/signals.hpp"
 
 namespace overlap {
 

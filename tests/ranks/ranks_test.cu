@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "overlap/backend.hpp"
-#include "overlap/check_cublas.hpp"
-#include "overlap/check_nccl.hpp"
-#include "overlap/error.hpp"
-#include "overlap/peer_buffer.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/signals.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/check_cublas.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/signals.hpp"
 #include "rank_programs.hpp"
 
 namespace overlap {

@@ -11,11 +11,11 @@
 #include <thread>
 #include <vector>
 
-#include "overlap/check.hpp"
-#include "overlap/error.hpp"
-#include "overlap/peer_buffer.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/signals.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/signals.hpp"
 #include "rank_programs.hpp"
 
 namespace overlap {

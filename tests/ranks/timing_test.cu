@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "overlap/backend.hpp"
-#include "overlap/gate.hpp"
-#include "overlap/peer_buffer.hpp"
-#include "overlap/timing.hpp"
+#include "overlap/bench/gate.hpp"
+#include "overlap/bench/timing.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
 
 namespace overlap {
 namespace {

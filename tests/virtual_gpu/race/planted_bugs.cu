@@ -9,9 +9,9 @@
 #include <cuda/atomic>
 #include <vector>
 
-#include "overlap/check_cublas.hpp"
-#include "overlap/graph.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/gpu/check_cublas.hpp"
+#include "overlap/gpu/graph.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "planted.hpp"
 
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cuda/pipeline>
 
-#include "overlap/stream.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "planted.hpp"
 
 namespace {

@@ -5,8 +5,8 @@
 
 #include <cub/cub.cuh>
 
-#include "overlap/check.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "planted.hpp"
 
 namespace {

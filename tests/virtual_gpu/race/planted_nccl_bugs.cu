@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "overlap/check_nccl.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "planted.hpp"
 
 namespace {

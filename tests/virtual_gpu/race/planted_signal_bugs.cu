@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <functional>
 
-#include "overlap/peer_buffer.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/signals.hpp"
-#include "overlap/stream.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/signals.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "planted.hpp"
 
 namespace {

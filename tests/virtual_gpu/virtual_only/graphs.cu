@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nccl_virtual_test.hpp"
-#include "overlap/graph.hpp"
+#include "overlap/gpu/graph.hpp"
 #include "vgpu/timeline.hpp"
 #include "virtual_test.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "overlap/waves.hpp"
+#include "overlap/bench/waves.hpp"
 #include "vgpu/control.hpp"
 
 namespace virtual_only {

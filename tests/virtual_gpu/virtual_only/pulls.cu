@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "overlap/graph.hpp"
+#include "overlap/gpu/graph.hpp"
 #include "virtual_test.hpp"
 
 namespace virtual_only {

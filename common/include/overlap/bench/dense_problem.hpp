@@ -1,0 +1,130 @@
+// The two products of tensor parallelism, shared out over ranks: the data, the product without any
+// communication, and the comparison of what an algorithm has computed.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "overlap/data/matrix.hpp"
+#include "overlap/data/tolerance.hpp"
+#include "overlap/data/verify.hpp"
+#include "overlap/gpu/element.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
+
+namespace overlap {
+
+/// One rank's part of a product, for DenseBench. What fills or compares waits for the rank's stream.
+class DenseProblem {
+ public:
+  /// The problem of `rank`, of these sizes over all ranks.
+  DenseProblem(Rank& rank, MatmulShape whole, ElementType type, std::uint64_t seed)
+      : rank_(rank), whole_(whole), type_(type), seed_(seed) {}
+  virtual ~DenseProblem() = default;
+  DenseProblem(const DenseProblem&) = delete;
+  DenseProblem& operator=(const DenseProblem&) = delete;
+
+  Rank& rank() const { return rank_; }          ///< whose part it is
+  MatmulShape whole() const { return whole_; }  ///< sizes of the whole problem
+  ElementType type() const { return type_; }    ///< of A, B and C
+  virtual MatmulShape product() const = 0;      ///< what this rank has to multiply
+  /// How many elements the result has, over all ranks.
+  virtual std::int64_t result_elements() const { return whole_.m * whole_.n; }
+  virtual std::int64_t collective_bytes() const = 0;  ///< as the bus bandwidths of metrics.hpp want them
+  virtual const char* unit() const = 0;               ///< how A and B are shared out, in words
+
+  virtual void fill_exact() = 0;     ///< A and B whose product has to be right to the last bit (data.hpp)
+  virtual void fill_normal() = 0;    ///< A and B of random normals: for times
+  virtual void poison_result() = 0;  ///< C = NaN
+  /// Compares every element of C, after fill_exact(). `corrupt`: the tests' hook.
+  virtual Verification compare_exact(bool corrupt) = 0;
+  /// Compares every element of C with a product by cuBLAS alone, within the proven bound (tolerance.hpp),
+  /// after fill_normal() and gemm_only().
+  virtual Verification compare_normal(bool corrupt) = 0;
+  /// Enqueues the rank's product, as if all that it needs were already here. Leaves C alone.
+  virtual void gemm_only(cudaStream_t stream) = 0;
+
+ private:
+  Rank& rank_;
+  MatmulShape whole_;
+  ElementType type_;
+  std::uint64_t seed_;
+
+ protected:
+  std::uint64_t seed() const { return seed_; }  ///< of A; B has the next one
+};
+
+/// C = A B, where rank r has rows of A and columns of B, and wants its columns of C: A[m_r, k], B[k, n_r],
+/// C[m, n_r], with m_r and n_r by balanced_share(). To multiply, it needs all rows of A.
+template <Floating T>
+class GatherProblem : public DenseProblem {
+ public:
+  /// Allocates; the matrices hold nothing yet. Throws CudaError.
+  GatherProblem(Rank& rank, MatmulShape whole, std::uint64_t seed);
+
+  const T* a() const { return a_.data(); }  ///< its rows of A, [m_r, k]
+  const T* b() const { return b_.data(); }  ///< its columns of B, [k, n_r]
+  T* c() const { return c_.data(); }        ///< its columns of C, [m, n_r]
+
+  MatmulShape product() const override;
+  std::int64_t collective_bytes() const override;
+  const char* unit() const override { return "rows of A and columns of B"; }
+  void fill_exact() override;
+  void fill_normal() override;
+  void poison_result() override;
+  Verification compare_exact(bool corrupt) override;
+  Verification compare_normal(bool corrupt) override;
+  void gemm_only(cudaStream_t stream) override;
+  const T* whole_a() const { return whole_a_.data(); }  ///< all of A, which only products alone may use
+
+ private:
+  Shard a_shard() const;
+  Shard b_shard() const;
+  Shard c_shard() const;
+
+  DeviceBuffer<T> a_, b_, c_, whole_a_, alone_c_;
+  MatmulNorms norms_;  // of the random normals
+};
+
+/// C = X W, where rank r has columns of X and rows of W, and wants its rows of C: X[m, k_r], W[k_r, n],
+/// C[m_r, n], with k_r and m_r by balanced_share(). Its own product is a summand of all of C.
+template <Floating T>
+class ScatterProblem : public DenseProblem {
+ public:
+  /// Allocates; the matrices hold nothing yet. Throws CudaError.
+  ScatterProblem(Rank& rank, MatmulShape whole, std::uint64_t seed);
+
+  const T* a() const { return x_.data(); }  ///< its columns of X, [m, k_r]
+  const T* b() const { return w_.data(); }  ///< its rows of W, [k_r, n]
+  T* c() const { return c_.data(); }        ///< its rows of C, [m_r, n]
+
+  MatmulShape product() const override;
+  std::int64_t collective_bytes() const override;
+  const char* unit() const override { return "columns of A and rows of B"; }
+  void fill_exact() override;
+  void fill_normal() override;
+  void poison_result() override;
+  Verification compare_exact(bool corrupt) override;
+  Verification compare_normal(bool corrupt) override;
+  void gemm_only(cudaStream_t stream) override;
+  /// After fill_normal(): the rank's rows of C as one product with sums and result in f32 has them, and the
+  /// norms that bound errors (tolerance.hpp).
+  const std::vector<double>& reference() const { return expected_; }
+  const MatmulNorms& norms() const { return norms_; }  ///< see reference()
+
+ private:
+  Shard x_shard() const;
+  Shard w_shard() const;
+  Shard c_shard() const;
+  MatmulShape own_rows() const;  // the product of its rows of C, over all of k
+
+  DeviceBuffer<T> x_, w_, c_, partial_;
+  void multiply_alone();  // sets the two below
+
+  std::vector<double> expected_;  // for compare_normal()
+  MatmulNorms norms_;             // of the random normals
+};
+
+}  // namespace overlap

@@ -1,0 +1,51 @@
+// In which regime something was measured: the clocks, the power and the temperature of all GPUs right before
+// and right after. A time without them cannot be compared with another one.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "overlap/gpu/backend.hpp"
+
+namespace overlap {
+
+class Rank;
+
+/// The state of each rank's GPU, the same on all ranks. Collective. Virtual GPUs say nothing: it is empty,
+/// and nothing happens.
+std::vector<backend::GpuState> gpu_states(Rank& rank);
+
+/// The least and the largest value of several GPUs.
+struct MinMax {
+  double min = 0;  ///< the least
+  double max = 0;  ///< the largest
+};
+
+/// What the GPUs said, each value of the least and of the largest one; none of what none of them said.
+struct Regime {
+  /// At a moment.
+  struct Sample {
+    std::optional<MinMax> sm_clock_mhz;   ///< of the multiprocessors
+    std::optional<MinMax> power_w;        ///< drawn by the whole board
+    std::optional<MinMax> temperature_c;  ///< of the GPU
+  };
+  Sample before;                                    ///< right before the timed part
+  Sample after;                                     ///< right after it
+  std::optional<double> power_limit_w;              ///< the lowest one
+  std::vector<std::pair<std::string, int>> slowed;  ///< by what, and how many GPUs, right after
+  int gpus = 0;                                     ///< that were asked
+
+  /// None of the GPUs said anything.
+  bool unknown() const;
+  /// For people: "clock 1980 -> 1755 MHz, power 690 of 700 W, 64 C; clocks held down by power on 2 of 4
+  /// GPUs"; empty if it is unknown.
+  std::string line() const;
+};
+
+/// Of the states of all GPUs before and after.
+Regime regime_of(std::span<const backend::GpuState> before, std::span<const backend::GpuState> after);
+
+}  // namespace overlap

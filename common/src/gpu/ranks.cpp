@@ -1,0 +1,173 @@
+#include "overlap/gpu/ranks.hpp"
+
+#include <nccl.h>
+
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "gpu/kept_handles.hpp"
+#include "gpu/nccl_config.hpp"
+#include "gpu/team.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/stream.hpp"
+
+namespace overlap {
+namespace {
+
+constexpr int kMaxRanks = 16;
+
+/// Throws the error again, its text preceded by the rank. Its type stays: it decides the exit status.
+[[noreturn]] void rethrow(const std::exception_ptr& error, int rank) {
+  const std::string who = "rank " + std::to_string(rank) + ": ";
+  try {
+    std::rethrow_exception(error);
+  } catch (const Skip& skip) {
+    throw Skip(who + skip.what());
+  } catch (const WrongResult& wrong) {
+    throw WrongResult(who + wrong.what());
+  } catch (const UsageError& unusable) {
+    throw UsageError(who + unusable.what());
+  } catch (const CudaError& failed) {
+    throw CudaError(failed, who);
+  } catch (const FailedCall& failed) {
+    throw FailedCall(failed, who);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& other) {
+    throw std::runtime_error(who + other.what());
+  } catch (...) {
+    throw std::runtime_error(who + "an unknown exception");
+  }
+}
+
+}  // namespace
+
+Rank::Rank(Team& team, int id, int size, int device, bool shares_gpu)
+    : team_(team),
+      id_(id),
+      size_(size),
+      device_(device),
+      shares_gpu_(shares_gpu),
+      handles_(std::make_unique<RankHandles>(device)) {}
+
+Rank::~Rank() {
+  detail::before_release();
+  if (team_.keep(id_, handles_)) return;
+  handles_->destroy_cublas();
+  for (const ncclComm_t communicator : handles_->nccl) {
+    if (communicator == nullptr || !team_.remove(communicator)) continue;  // aborted, if the run was stopped
+    ncclCommDestroy(communicator);
+  }
+}
+
+ncclComm_t Rank::nccl(NcclMode mode) {
+  const bool copy_engines = mode == NcclMode::kCopyEngine;
+  ncclComm_t& communicator = handles_->nccl[copy_engines];
+  if (communicator != nullptr) return communicator;
+  if (shares_gpu_) throw Skip("NCCL wants a GPU for each rank, and all ranks share one here");
+  if (const std::string reason = why_not(mode); !reason.empty()) throw Skip(reason);
+  ncclUniqueId id{};
+  if (id_ == 0) {
+    team_.take_communicators(copy_engines);
+    if (team_.communicators[copy_engines][0] == nullptr) NCCL_CHECK(ncclGetUniqueId(&id));
+  }
+  id = exchange(id).front();
+  ncclComm_t& own = team_.communicators[copy_engines][static_cast<std::size_t>(id_)];
+  if (own == nullptr) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    if (copy_engines) detail::use_copy_engines(config);
+    team_.waits_for(id_, "the other ranks, in ncclCommInitRankConfig");
+    NCCL_CHECK(ncclCommInitRankConfig(&own, size_, id, id_, &config));
+    team_.waits_for(id_, "");
+    team_.add(own);
+  }
+  communicator = own;
+  return communicator;
+}
+
+cublasContext* Rank::cublas(int i) { return handles_->cublas(i); }
+
+cudaStream_t Rank::stream() { return handles_->compute(0); }
+
+cudaStream_t Rank::second_stream() { return handles_->compute(1); }
+
+cudaStream_t Rank::transfer_stream(int i) { return handles_->transfer(shares_gpu_ && i == 1 ? 0 : i); }
+
+void Rank::barrier() {
+  team_.waits_for(id_, "the other ranks, at a barrier");
+  const bool met = team_.barrier(id_);
+  team_.waits_for(id_, "");
+  if (team_.stopping()) throw RunStopped();
+  // Not stopped, and yet not met: the virtual GPUs have reported a deadlock or a fault, and this names it.
+  if (!met) CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+void Rank::synchronize(cudaStream_t stream) {
+  team_.waits_for(id_, "its stream");
+  const cudaError_t error = cudaStreamSynchronize(stream);
+  team_.waits_for(id_, "");
+  if (team_.stopping()) throw RunStopped();
+  check_cuda(error, "cudaStreamSynchronize(stream)", __FILE__, __LINE__);
+}
+
+bool Rank::stopping() const { return team_.stopping(); }
+
+unsigned* Rank::stop_word() const { return team_.stop_word(); }
+
+void Rank::exchange_bytes(const void* value, std::size_t bytes, void* all) {
+  team_.slots[static_cast<std::size_t>(id_)] = value;
+  barrier();
+  for (std::size_t rank = 0; rank < team_.slots.size(); ++rank)
+    std::memcpy(static_cast<std::byte*>(all) + rank * bytes, team_.slots[rank], bytes);
+  barrier();  // the values stay until everybody has read them
+}
+
+void run_ranks(int ranks, const std::function<void(Rank&)>& program) {
+  if (ranks < 1 || ranks > kMaxRanks)
+    throw std::invalid_argument("run_ranks: " + std::to_string(ranks) + " ranks; 1 to 16 are possible");
+  int gpus = 0;
+  CUDA_CHECK(cudaGetDeviceCount(&gpus));
+  // All on one GPU, not some on each: with 3 and with 8 ranks on 2 GPUs, ranks that shared a GPU waited for
+  // each other for ever, and with all of them on one GPU never. Most likely copies to another GPU queue up
+  // behind those of other ranks; copies within a GPU take another way.
+  const bool share = ranks > gpus;
+  const std::unique_ptr<Team> team = Team::make(ranks, share ? 1 : ranks);
+  team->slots.resize(static_cast<std::size_t>(ranks));
+  for (auto& communicators : team->communicators) communicators.resize(static_cast<std::size_t>(ranks));
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
+  team->run([&](int id) {
+    try {
+      const int device = share ? 0 : id;
+      CUDA_CHECK(cudaSetDevice(device));
+      Rank rank(*team, id, ranks, device, share);
+      program(rank);
+    } catch (...) {
+      errors[static_cast<std::size_t>(id)] = std::current_exception();
+      team->stop(id);
+      team->failed(id, errors[static_cast<std::size_t>(id)]);
+    }
+  });
+  if (team->culprit < 0) return;
+  const std::exception_ptr& error = errors[static_cast<std::size_t>(team->culprit)];
+  if (error == nullptr) {
+    throw std::logic_error(
+        "rank " + std::to_string(team->culprit) +
+        " caught an exception that had passed owners of CUDA objects: they had stopped the run");
+  }
+  rethrow(error, team->culprit);
+}
+
+std::string sentence_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "an unknown exception";
+  }
+}
+
+}  // namespace overlap

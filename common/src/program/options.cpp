@@ -1,0 +1,393 @@
+#include "overlap/program/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <ostream>
+#include <stdexcept>
+#include <utility>
+
+#include "overlap/data/matrix.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/program/report.hpp"
+
+namespace overlap {
+namespace {
+
+constexpr const char* kCommon = "Common";
+constexpr const char* kMore = "More";
+constexpr const char* kVirtual = "Virtual GPUs only";
+constexpr const char* kHidden = "";  // CLI11: such a group is not in the help
+
+// Reads a whole decimal number from `low` to `high`. CLI11 could do it, but its sentences are made for
+// programmers.
+template <typename T>
+T number(const std::string& option, const std::string& text, T low, T high) {
+  const char* end = text.data() + text.size();
+  T value{};
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (rest != end || text.empty() || error == std::errc::invalid_argument) {
+    throw UsageError(option + ": '" + text + "' is not a whole number");
+  }
+  if (error != std::errc{} || value < low || value > high) {
+    throw UsageError(option + ": " + text + " is not between " + std::to_string(low) + " and " +
+                     std::to_string(high));
+  }
+  return value;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> words;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, comma - begin));
+    if (comma == text.size()) return words;
+    begin = comma + 1;
+  }
+}
+
+std::vector<std::string> type_names(const ChapterInfo& chapter) {
+  std::vector<std::string> names;
+  for (const ElementType type : chapter.types) names.emplace_back(name_of(type));
+  return names;
+}
+
+ElementType chosen_type(const ChapterInfo& chapter, const std::string& text) {
+  for (const ElementType type : chapter.types) {
+    if (text == name_of(type)) return type;
+  }
+  throw UsageError("--type: '" + text +
+                   "' is not a type of this chapter (known: " + joined(type_names(chapter)) + ")");
+}
+
+std::vector<std::string> chosen_variants(const ChapterInfo& chapter, const std::string& text) {
+  const std::vector<std::string> names = split(text);
+  const auto contains = [](const std::vector<std::string>& all, const std::string& name) {
+    return std::find(all.begin(), all.end(), name) != all.end();
+  };
+  for (const std::string& name : names) {
+    if (!contains(chapter.variants, name)) {
+      throw UsageError("--only: '" + name + "' is not a variant of this chapter (known: " +
+                       (chapter.variants.empty() ? "none" : joined(chapter.variants)) + ")");
+    }
+  }
+  std::vector<std::string> chosen;
+  for (const std::string& variant : chapter.variants) {
+    if (contains(names, variant)) chosen.push_back(variant);
+  }
+  return chosen;
+}
+
+NcclMode chosen_nccl_mode(const std::string& text) {
+  std::string names;
+  for (const NcclMode mode : all_nccl_modes()) {
+    if (text == name_of(mode)) return mode;
+    names += (names.empty() ? "" : ", ") + std::string(name_of(mode));
+  }
+  throw UsageError("--nccl: '" + text + "' is not a mode of NCCL (known: " + names + ")");
+}
+
+// One of `values`, by its name.
+template <typename Value>
+Value chosen(const std::string& option, const std::string& text, const std::vector<Value>& values) {
+  std::string names;
+  for (const Value value : values) {
+    if (text == name_of(value)) return value;
+    names += (names.empty() ? "" : ", ") + std::string(name_of(value));
+  }
+  throw UsageError(option + ": '" + text + "' is not known (known: " + names + ")");
+}
+
+// Takes the variants of all other modes out.
+void keep_nccl_mode(NcclMode mode, const ChapterInfo& chapter, std::vector<std::string>& variants) {
+  const std::vector<std::string>& known = chapter.variants;
+  if (std::find(known.begin(), known.end(), variant_of(mode)) == known.end())
+    throw Skip("--nccl: " + why_not(mode));
+  for (const NcclMode other : all_nccl_modes()) {
+    if (other != mode) std::erase(variants, variant_of(other));
+  }
+  if (variants.empty())
+    throw UsageError(std::string("--only: names no variant that --nccl ") + name_of(mode) + " leaves");
+}
+
+// Says in our words what CLI11 says: "--m: 1 required SIZE missing", "--m: At Most 1 required but received
+// 2", or "5 was given as a disallowed flag override on --check".
+std::string mismatch_sentence(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return "--" + text.substr(0, text.find(' ')) + ": takes no value";
+  const bool several = text.find("received") != std::string::npos;
+  return text.substr(0, colon) + (several ? ": given more than once" : ": a value is missing");
+}
+
+// The command line of one chapter. It refers to `options`, which must live as long.
+class CommandLine {
+ public:
+  CommandLine(const ChapterInfo& chapter, Options& options)
+      : app_(chapter.summary, chapter.name), chapter_(chapter), options_(options) {
+    add_common();
+    add_more();
+    add_virtual();
+    app_.allow_extras();  // so that they are refused below, in our words
+    app_.get_formatter()->column_width(24);
+  }
+
+  // The answer to --help or --list, if they were asked for.
+  std::optional<std::string> parse(int argc, const char* const* argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      return help();
+    } catch (const CLI::ArgumentMismatch& error) {
+      throw UsageError(mismatch_sentence(error.what()));
+    } catch (const CLI::ParseError& error) {
+      throw UsageError(error.what());
+    }
+    for (const std::string& word : app_.remaining()) {
+      throw UsageError(word.starts_with("-") ? word + ": unknown option" : "'" + word + "': not an option");
+    }
+    if (check_ && no_check_) throw UsageError("--no-check: cannot be given together with --check");
+    options_.check = !no_check_;
+    if (!list_) return std::nullopt;
+    std::string names;
+    for (const std::string& variant : chapter_.variants) names += variant + "\n";
+    return names;
+  }
+
+ private:
+  using Apply = std::function<void(const std::string& option, const std::string& text)>;
+
+  // CLI11 leaves two empty lines between groups; one is enough.
+  std::string help() const {
+    std::string text = app_.help();
+    for (std::size_t place = 0; (place = text.find("\n\n\n", place)) != std::string::npos;)
+      text.erase(place, 1);
+    while (text.ends_with("\n\n")) text.pop_back();
+    return text;
+  }
+
+  // An option that takes one value.
+  void add(const char* group, const std::string& name, const std::string& value_name, const std::string& help,
+           const Apply& apply) {
+    app_.add_option_function<std::string>(
+            name, [name, apply](const std::string& text) { apply(name, text); }, help)
+        ->type_name(value_name)
+        ->group(group);
+  }
+
+  // An option without a value.
+  void add_flag(const char* group, const std::string& name, const std::string& help, bool& given) {
+    app_.add_flag(name, given, help)->disable_flag_override()->group(group);
+  }
+
+  void add_size(const std::string& name, const std::string& what, std::int64_t MatmulShape::*member) {
+    const std::int64_t fixed = chapter_.defaults().shape.*member,
+                       growing = chapter_.defaults().per_gpu.*member;
+    std::string usual = fixed > 0 || growing == 0 ? std::to_string(fixed) : "";
+    if (growing > 0) usual += (usual.empty() ? "" : " and ") + std::to_string(growing) + " for each GPU";
+    std::int64_t& size = options_.given_shape.*member;
+    add(kCommon, name, "SIZE", what + ", in elements (default " + usual + ")",
+        [&size](const std::string& option, const std::string& text) {
+          size = number<std::int64_t>(option, text, 1, kMaxBytes);
+        });
+  }
+
+  void add_sparse_size(const char* group, const std::string& name, const std::string& what,
+                       std::int64_t least, std::int64_t& size) {
+    add(group, name, "SIZE", what + " (default " + std::to_string(size) + ")",
+        [least, &size](const std::string& option, const std::string& text) {
+          size = number<std::int64_t>(option, text, least, kMaxBytes);
+        });
+  }
+
+  // What only gradients have.
+  void add_sparse() {
+    add(kMore, "--pattern", "NAME",
+        "rows that the GPUs have: uniform, zipf, identical, disjoint, uneven (default uniform)",
+        [this](const std::string& option, const std::string& text) {
+          options_.pattern =
+              chosen<RowPattern>(option, text,
+                                 {RowPattern::kUniform, RowPattern::kZipf, RowPattern::kIdentical,
+                                  RowPattern::kDisjoint, RowPattern::kUneven});
+        });
+    add_sparse_size(kMore, "--duplicates", "entries of each GPU that repeat one of its rows", 0,
+                    options_.duplicates);
+    add(kMore, "--index", "NAME", "type of row numbers: int32, int64 (default int32)",
+        [this](const std::string& option, const std::string& text) {
+          options_.index = chosen<IndexType>(option, text, {IndexType::kInt32, IndexType::kInt64});
+        });
+  }
+
+  void add_common() {
+    add(kCommon, "--gpus", "COUNT",
+        "GPUs that share the work, 1 to 16 (default " + std::to_string(options_.gpus) +
+            ", or as many as there are if that is less)",
+        [this](const std::string& option, const std::string& text) {
+          options_.gpus = number<int>(option, text, 1, 16);
+          options_.gpus_given = true;
+        });
+    if (chapter_.sparse()) {
+      add_sparse_size(kCommon, "--rows", "rows of the table", 1, options_.sparse.rows);
+      add_sparse_size(kCommon, "--features", "elements of a row", 1, options_.sparse.features);
+      add_sparse_size(kCommon, "--entries", "different rows in the gradient of each GPU", 0,
+                      options_.sparse.entries);
+    } else {
+      add_size("--m", "rows of A and C", &MatmulShape::m);
+      add_size("--n", "columns of B and C", &MatmulShape::n);
+      add_size("--k", "columns of A, rows of B", &MatmulShape::k);
+    }
+    add(kCommon, "--iterations", "COUNT",
+        "timed runs, 1 to 10000 (default " + std::to_string(options_.iterations) + ")",
+        [this](const std::string& option, const std::string& text) {
+          options_.iterations = number<int>(option, text, 1, 10000);
+        });
+    add(kCommon, "--json", "FILE", "also write the results there, as JSON (default: no file)",
+        [this](const std::string& option, const std::string& text) {
+          require_writable(option, text);
+          options_.json = text;
+        });
+  }
+
+  void add_more() {
+    add(kMore, "--warmup", "COUNT",
+        "runs before the timed ones, 0 to 1000 (default " + std::to_string(options_.warmup) + ")",
+        [this](const std::string& option, const std::string& text) {
+          options_.warmup = number<int>(option, text, 0, 1000);
+        });
+    add(kMore, "--type", "NAME",
+        "type of the elements: " + joined(type_names(chapter_)) + " (default " + name_of(options_.type) + ")",
+        [this](const std::string&, const std::string& text) { options_.type = chosen_type(chapter_, text); });
+    add(kMore, "--seed", "NUMBER",
+        "the data depend on this number only (default " + std::to_string(options_.seed) + ")",
+        [this](const std::string& option, const std::string& text) {
+          options_.seed = number<std::uint64_t>(option, text, 0, UINT64_MAX);
+        });
+    add_flag(kMore, "--check", "verify every element of the result (default)", check_);
+    add_flag(kMore, "--no-check", "do not verify the result", no_check_);
+    add(kMore, "--timeline", "FILE", "also write there what each GPU did and when (default: no file)",
+        [this](const std::string& option, const std::string& text) {
+          require_writable(option, text);
+          options_.timeline = text;
+        });
+    add_flag(kMore, "--list", "print the variants of this chapter and stop", list_);
+    add(kMore, "--only", "A,B", "run these variants only (default: all)",
+        [this](const std::string&, const std::string& text) {
+          options_.variants = chosen_variants(chapter_, text);
+        });
+    if (chapter_.sparse()) add_sparse();
+    if (chapter_.has_nccl_modes) {
+      add(kMore, "--nccl", "MODE",
+          "let NCCL move the data in this way only: plain, registered, copy-engine (default: all that can be "
+          "had)",
+          [this](const std::string&, const std::string& text) { options_.nccl = chosen_nccl_mode(text); });
+    }
+    add(kMore, "--timeout", "SECONDS",
+        "stop with an error after so many seconds of real time, up to 86400; 0: never (default " +
+            std::to_string(options_.timeout_s) + ")",
+        [this](const std::string& option, const std::string& text) {
+          options_.timeout_s = number<int>(option, text, 0, 86400);
+        });
+    app_.set_help_flag("--help", "print this help and stop")->group(kMore);
+    add_flag(kHidden, "--corrupt", "change one element of the result before it is verified",
+             options_.corrupt);
+  }
+
+  // Real GPUs take these options too, to refuse them with a reason.
+  void add_virtual() {
+    const char* group = backend::modelled_time() ? kVirtual : kHidden;
+    add(group, "--schedule", "SEED", "run all operations in a random order drawn from this number",
+        [this](const std::string& option, const std::string& text) {
+          options_.backend.schedule = number<std::uint64_t>(option, text, 0, UINT64_MAX);
+        });
+    add(group, "--machine", "NAME|FILE", "model this machine",
+        [this](const std::string& option, const std::string& text) {
+          if (text.empty()) throw UsageError(option + ": the name is empty");
+          options_.backend.machine = text;
+        });
+  }
+
+  CLI::App app_;
+  const ChapterInfo& chapter_;
+  Options& options_;
+  bool check_ = false;
+  bool no_check_ = false;
+  bool list_ = false;
+};
+
+// Refuses a matrix that could not be addressed.
+void check_matrix(const char* name, const char* sizes, std::int64_t rows, std::int64_t columns,
+                  ElementType type) {
+  try {
+    checked_elements(rows, columns, size_of(type));
+  } catch (const UsageError& error) {
+    throw UsageError(std::string(sizes) + ": " + name + ", " + error.what());
+  }
+}
+
+}  // namespace
+
+const ChapterDefaults& ChapterInfo::defaults() const {
+  if (backend::race_detector() && on_race_build) return *on_race_build;
+  return backend::modelled_time() ? on_virtual_gpus : on_real_gpus;
+}
+
+MatmulShape ChapterDefaults::shape_on(int number_of_gpus) const {
+  return {shape.m + number_of_gpus * per_gpu.m, shape.n + number_of_gpus * per_gpu.n,
+          shape.k + number_of_gpus * per_gpu.k};
+}
+
+void Options::use_gpus(int number, const ChapterDefaults& defaults) {
+  const MatmulShape usual = defaults.shape_on(number);
+  const auto size = [&](std::int64_t MatmulShape::*member) {
+    return given_shape.*member > 0 ? given_shape.*member : usual.*member;
+  };
+  gpus = number;
+  shape = {size(&MatmulShape::m), size(&MatmulShape::n), size(&MatmulShape::k)};
+}
+
+std::optional<Options> parse_options(int argc, const char* const* argv, const ChapterInfo& chapter,
+                                     std::ostream& out) {
+  const ChapterDefaults& defaults = chapter.defaults();
+  Options options;
+  options.gpus = defaults.gpus;
+  options.iterations = defaults.iterations;
+  options.warmup = defaults.warmup;
+  options.sparse = defaults.sparse;
+  options.duplicates = defaults.duplicates;
+  options.type = chapter.default_type;
+  options.variants = chapter.variants;
+  // A real GPU can hang for ever. Virtual ones cannot: they report a deadlock.
+  options.timeout_s = backend::modelled_time() ? 0 : 60;
+
+  const std::optional<std::string> answer = CommandLine(chapter, options).parse(argc, argv);
+  if (answer) {
+    out << *answer;
+    return std::nullopt;
+  }
+  if (options.nccl) keep_nccl_mode(*options.nccl, chapter, options.variants);
+  options.use_gpus(options.gpus, defaults);
+  if (!options.timeline.empty() && options.timeline == options.json)
+    throw UsageError("--timeline: '" + options.timeline + "' is the file of --json");
+  if (chapter.sparse()) {
+    check_matrix("the table", "--rows --features", options.sparse.rows, options.sparse.features,
+                 options.type);
+    if (options.index == IndexType::kInt32 && options.sparse.rows > INT32_MAX)
+      throw UsageError("--index: int32 cannot number so many --rows");
+    if (options.sparse.entries == 0 && options.duplicates > 0)
+      throw UsageError("--duplicates: there is no row to repeat");
+    return options;
+  }
+  check_matrix("A", "--m --k", options.shape.m, options.shape.k, options.type);
+  check_matrix("B", "--k --n", options.shape.k, options.shape.n, options.type);
+  check_matrix("C", "--m --n", options.shape.m, options.shape.n, options.type);
+  return options;
+}
+
+}  // namespace overlap
