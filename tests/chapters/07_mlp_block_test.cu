@@ -7,6 +7,7 @@
 
 #include "mlp_run.hpp"
 #include "overlap/bench/dense_bench.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {

@@ -13,6 +13,7 @@
 #include "overlap/bench/mlp_problem.hpp"
 #include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/gemm.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/gemm.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {

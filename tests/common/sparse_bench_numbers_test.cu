@@ -15,6 +15,7 @@
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/ranks.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {
