@@ -1,13 +1,17 @@
-# overlap_add_chapter(NN_name [SPARSE]): the program of chapters/NN_name, as bin/NN_name. The tests take the chapters'
-# names from the global property OVERLAP_CHAPTERS; those on sparse gradients, whose options are other ones, are also in
-# OVERLAP_SPARSE_CHAPTERS.
+# overlap_add_chapter(NN_name): the program of chapters/NN_name, as bin/NN_name.
 function(overlap_add_chapter name)
-  if("SPARSE" IN_LIST ARGN)
-    set_property(GLOBAL APPEND PROPERTY OVERLAP_SPARSE_CHAPTERS ${name})
-  endif()
-  set_property(GLOBAL APPEND PROPERTY OVERLAP_CHAPTERS ${name})
-  _overlap_chapter_program(${name} ${PROJECT_SOURCE_DIR}/chapters ${name})
+  _overlap_chapter_program(${name} ${PROJECT_SOURCE_DIR}/chapters ${name}/main.cu)
   target_link_libraries(${name} PRIVATE overlap_warnings)
+endfunction()
+
+# overlap_add_experiment(NN_name FILE.cu): the program of an experiment of the chapter, as bin/NN_FILE. It includes the
+# chapter's headers as the chapter's own program does. The tests find it in the global property OVERLAP_EXPERIMENTS.
+function(overlap_add_experiment chapter source)
+  cmake_path(GET source STEM stem)
+  string(SUBSTRING ${chapter} 0 2 number)
+  set_property(GLOBAL APPEND PROPERTY OVERLAP_EXPERIMENTS ${number}_${stem})
+  _overlap_chapter_program(${number}_${stem} ${PROJECT_SOURCE_DIR}/chapters ${chapter}/experiments/${stem}.cu)
+  target_link_libraries(${number}_${stem} PRIVATE overlap_warnings)
 endfunction()
 
 # overlap_add_changed_chapter(target NN_name folder [TEST test] COMMAND ... DEPENDS ...): the program of a changed copy of a
@@ -27,7 +31,7 @@ function(overlap_add_changed_chapter target name folder)
   if(change_TEST)
     _overlap_changed_chapter_test(${target} ${folder} ${name} ${change_TEST})
   else()
-    _overlap_chapter_program(${target} ${folder} ${name})
+    _overlap_chapter_program(${target} ${folder} ${name}/main.cu)
   endif()
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/chapters)
   if(NOT TARGET overlap_changed_chapters)
@@ -80,9 +84,9 @@ function(_overlap_changed_chapter_test target folder name test)
   target_link_libraries(${target} PRIVATE overlap GTest::gtest_main)
 endfunction()
 
-# The chapter `name` of a folder of chapters.
-function(_overlap_chapter_program target folder name)
-  add_executable(${target} ${folder}/${name}/main.cu)
+# A source of a folder of chapters, with this path in it, as a program.
+function(_overlap_chapter_program target folder source)
+  add_executable(${target} ${folder}/${source})
   overlap_gpu_sources(${target})
   target_include_directories(${target} PRIVATE ${folder})
   target_link_libraries(${target} PRIVATE overlap)

@@ -4,8 +4,8 @@
   tools/bench.py --backend=cuda|virtual [--here=GPUS] [--gpus=LIST] [--sizes=first|all] [--peers=yes|no] [--quick]
                  [--limit=SECONDS] CHAPTER...
 
-The chapters are built already. On real GPUs each runs at the sizes of bench_plans.py on all GPUs that are here, and on 2 and
-4 of them where there are more; then the peers of tests/peers run at the same sizes. Each report goes to docs/results as soon
+A CHAPTER may be the program of an experiment. They are built already. On real GPUs each runs at the sizes of its manifest
+(bench_plans.py) on all GPUs that are here, and on 2 and 4 of them where there are more; then the peers of tests/peers run at the same sizes. Each report goes to docs/results as soon
 as its program has ended, in the place of what the same command line measured before; all tables of README.md and the pages
 follow in the end, also when the bench is ended early (SIGINT, SIGTERM, --limit). On virtual GPUs each chapter runs once, at
 its own sizes; times are modelled, and nothing but the ladder comes of it.
@@ -24,15 +24,16 @@ from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import result_files
 from bench_ladder import ladder
-from bench_plans import QUICK, Words, plans
-from results import OPERATIONS, Run, load
+from bench_plans import QUICK, Words, is_setting, plans
+from chapters import OPERATIONS, ManifestError, all_chapters, operation_of
+from results import Run, load
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = REPOSITORY / "docs" / "results"
 SKIPPED = 77
 LIMIT_S = 600  # of one program; a peer's variants have limits of their own
 QUICK_LIMIT_S = 345  # six minutes, with the pages
-PEERS = {operation: ("pytorch_peer",) for operation in OPERATIONS.values()}
+PEERS = {operation: ("pytorch_peer",) for operation in OPERATIONS}
 PEERS["all_gather_matmul"] = ("pytorch_peer", "jax_peer")
 
 
@@ -61,7 +62,7 @@ class Job:
 
     def settings(self) -> Words:
         """For the environment."""
-        return [word for word in self.words if re.match("[A-Z0-9_]+=", word)]
+        return [word for word in self.words if is_setting(word)]
 
     def options(self) -> Words:
         """For the program."""
@@ -254,7 +255,7 @@ class Bench:
 def problem_words(job: Job) -> Tuple[str, ...]:
     """Operation, GPUs and sizes, as a peer is told them; nothing for a chapter without peers."""
     options = dict(zip(job.words[::2], job.words[1::2]))
-    operation = options.get("--operation", OPERATIONS.get(job.program[:2], ""))
+    operation = options.get("--operation", operation_of(job.program))
     names = ("--gpus", "--m", "--n", "--k")
     if not operation or any(name not in options for name in names):
         return ()
@@ -327,6 +328,11 @@ def stop(number: int, frame: Any) -> None:
 
 def main() -> int:
     chosen = parse()
+    try:
+        all_chapters()
+    except ManifestError as error:
+        say(str(error))
+        return 2
     real = chosen.backend == "cuda"
     jobs = [Job(name, words, chosen.quick) for name in chosen.chapters if name not in chosen.unbuilt
             for words in (plans(name, chosen.gpus, chosen.sizes == "all", chosen.quick) if real else [[]])]

@@ -2,7 +2,8 @@
 from typing import Any, Dict, List, Sequence, Tuple
 
 import sparse_results
-from results import COLUMNS, OPERATIONS, Row, Run, best_algorithm, is_dense, peer_rows, peers_of, problem_of, run_rows, size_text
+from chapters import operation_of
+from results import COLUMNS, Row, Run, best_algorithm, is_dense, peer_rows, peers_of, problem_of, run_rows, size_text
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -45,7 +46,7 @@ def ladder(measured: Sequence[Run], peers: Sequence[Run]) -> str:
         if sparse_results.is_sparse(run):
             gradients.setdefault(problem_of(run), []).append(run)
         elif is_dense(run):
-            groups.setdefault((OPERATIONS.get(run["chapter"][:2], run["chapter"]), *problem_of(run)), []).append(run)
+            groups.setdefault((operation_of(run["chapter"]) or run["chapter"], *problem_of(run)), []).append(run)
         elif "kernel_ms" in run["results"][-1]:
             base, last = run["results"][0], run["results"][-1]
             parts.append(f"{run['chapter']}, {size_text(run)} on {where(run)}: {last['kernel_ms']:.2f} ms, "

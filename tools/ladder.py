@@ -1,33 +1,9 @@
 """The tables of measured results: one row per chapter in the README, one table per chapter in its page."""
-from typing import Callable, Dict, Iterable, List, Set, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, Tuple
 
 import sparse_results
 from results import (COLUMNS, best_algorithm, field_text, is_dense, microseconds, newest, peer_rows, peers_in, peers_of,
                      run_rows, runs_of, section_fields, size_text)
-
-# Number and name, and the idea in a few words. The names are the folders of chapters/.
-CHAPTERS = (
-    ("01_column_split", "split the columns of B over the GPUs; streams, events, pinned memory"),
-    ("02_gather_then_multiply", "one rank per GPU; NCCL all-gather, then cuBLAS"),
-    ("03_ring_all_gather", "multiply one shard while the next one travels round a ring"),
-    ("04_copy_engine", "let copy engines carry the ring; peer memory and signals"),
-    ("05_two_streams", "a second compute stream fills the partial waves"),
-    ("06_reduce_scatter", "rotating accumulators: the sum travels, not the data"),
-    ("07_mlp_block", "a whole MLP block, tensor and sequence parallel"),
-    ("08_sparse_baselines", "row-sparse gradients; dense, and through the host"),
-    ("09_sparse_v1_nonzero", "a loop with a host synchronisation per row"),
-    ("10_sparse_v2_where", "the same without synchronisation"),
-    ("11_sparse_v3_graph", "a CUDA graph with fixed capacities"),
-    ("12_sparse_v4_broadcast_eq", "one comparison matrix instead of a loop"),
-    ("13_sparse_v5_kernel", "one fused kernel"),
-    ("14_sparse_v6_tiled", "a tiled kernel that uses the order of the indices"),
-    ("15_sparse_beyond", "cheaper look-ups, peer memory, 16 bit on the wire"),
-    ("16_tensor_core_gemm", "TMA and wgmma: level with cuBLAS"),
-    ("17_gemm_on_signals", "one persistent GEMM waits for shards that copy engines push"),
-    ("18_ring_in_kernel", "the GEMM kernel itself passes its tiles on"),
-    ("19_fused_reduce_scatter", "partial tiles go to their owner from the epilogue"),
-    ("20_two_nodes", "between nodes along one rail, inside by copy engine"),
-)
 
 
 def table(header: List[str], rows: Iterable[List[str]]) -> str:
@@ -200,13 +176,13 @@ def machines_note(runs: List[Dict], columns: List[Tuple[str, int]]) -> str:
     return f"\nMeasured on several machines, of each command line the newest run counts: {'; '.join(parts)}.\n" if parts else ""
 
 
-def ladder_table(chapters: Set[str], reports: List[Dict]) -> str:
-    """The README's table of all chapters: the best algorithm at the first size, on each number of GPUs that was measured. A
-    chapter that does not exist is to come; where it was not run stands a dash."""
-    runs = {name: [run for run in runs_of(name, reports) if measures_the_chapter(run)] for name, _ in CHAPTERS if name in chapters}
+def ladder_table(chapters: Mapping[str, str], to_come: Mapping[str, str], reports: List[Dict]) -> str:
+    """The README's table of all chapters, whose names and ideas these are: the best algorithm at the first size, on each number
+    of GPUs that was measured. Where it was not run stands a dash."""
+    runs = {name: [run for run in runs_of(name, reports) if measures_the_chapter(run)] for name in chapters}
     columns = ladder_columns(run for each in runs.values() for run in each)
     rows = []
-    for name, idea in CHAPTERS:
+    for name, idea in sorted({**chapters, **to_come}.items()):
         if name not in chapters:
             rows.append([f"`{name}`", idea, "to come", *("" for _ in columns)])
             continue

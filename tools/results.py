@@ -12,13 +12,10 @@ import pathlib
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import sparse_results
+from chapters import operation_of
 
 Run = Dict[str, Any]  # the JSON of one program's --json
 Result = Dict[str, Any]  # one of its results
-
-# What a chapter computes, as the peers call it (tests/peers/peer.py).
-OPERATIONS = {"02": "all_gather_matmul", "03": "all_gather_matmul", "04": "all_gather_matmul", "05": "all_gather_matmul",
-              "06": "matmul_reduce_scatter", "07": "mlp_block"}
 
 
 def load(folder: pathlib.Path) -> List[Dict[str, Any]]:
@@ -88,7 +85,7 @@ def runs_of(chapter: str, reports: List[Dict[str, Any]]) -> List[Run]:
 
 def peers_of(run: Run, peers: Iterable[Run]) -> List[Run]:
     """The peers that were measured on what the run solves, on the same kind of GPU."""
-    operation = OPERATIONS.get(run["chapter"][:2])
+    operation = operation_of(run["chapter"])
     return newest(peer for peer in peers if peer["options"]["operation"] == operation
                   and problem_of(peer) == problem_of(run) and peer["hardware"]["gpu"] == run["hardware"]["gpu"])
 

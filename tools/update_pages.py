@@ -15,7 +15,7 @@ and, inside a line:
   <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
 Excerpts leave out the markers of assignments (see blank.py).
 
-The pictures listed in PICTURES are timelines of chapters on virtual GPUs, drawn by tools/draw_timeline.py.
+The pictures that the manifests name (chapters.py) are timelines of chapters on virtual GPUs, drawn by tools/draw_timeline.py.
 
   tools/update_pages.py           rewrites the pages and the pictures
   tools/update_pages.py --measured  only what comes from docs/results: needs no build
@@ -33,9 +33,10 @@ import re
 import subprocess
 import sys
 import tempfile
-from typing import Callable, List, Tuple
+from typing import Callable, Dict, List, Tuple
 
 from blank import TaskError, without_markers
+from chapters import ManifestError, all_chapters, to_come
 from ladder import ladder_table, profile_table, results_table
 from results import load
 
@@ -43,21 +44,15 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^<!-- (code|output|tests|race|results|profile|ladder)(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
-# The chapter whose timeline it shows, and how that chapter is called.
-PICTURES = {
-    "docs/pictures/chapter_01_timeline.svg": ("01", "--gpus", "2"),
-    "docs/pictures/chapter_02_timeline.svg": ("02", "--only", "nccl"),
-    "docs/pictures/chapter_03_timeline.svg": ("03", "--only", "ring"),
-    "docs/pictures/chapter_04_timeline.svg": ("04", "--gpus", "3", "--only", "copy_engine_ring"),
-    "docs/pictures/chapter_05_openings.svg": ("05", "--gpus", "3", "--only", "openings"),
-    "docs/pictures/chapter_05_timeline.svg": ("05", "--gpus", "2", "--only", "copy_engine_ring,ring_two_streams"),
-    "docs/pictures/chapter_06_timeline.svg": ("06", "--gpus", "4", "--only", "nccl,rotating,all_to_all"),
-    "docs/pictures/chapter_07_timeline.svg": ("07", "--gpus", "2", "--only", "overlapped"),
-}
-
 
 class PageError(Exception):
     """A page asks for something that is not there."""
+
+
+def pictures() -> Dict[str, Tuple[str, ...]]:
+    """The timelines: file -> the number of the chapter that it shows, and how that is called."""
+    return {f"docs/pictures/chapter_{chapter.number}_{name}.svg": (chapter.number, *arguments.split())
+            for chapter in all_chapters().values() for name, arguments in chapter.pictures.items()}
 
 
 def read(path: str) -> str:
@@ -191,8 +186,7 @@ def generate(kind: str, argument: str) -> str:
         return results_table(argument, reports)
     if kind == "profile":
         return profile_table(argument, reports)
-    chapters = {path.parent.name for path in REPOSITORY.glob("chapters/*/main.cu")}
-    return ladder_table(chapters, reports)
+    return ladder_table({chapter.name: chapter.idea for chapter in all_chapters().values()}, to_come(), reports)
 
 
 def comparable(kind: str, text: str) -> str:
@@ -222,6 +216,11 @@ def main() -> int:
     parser.add_argument("--measured", action="store_true", help="only what comes from docs/results: needs no build")
     arguments = parser.parse_args()
     check, measured = arguments.check, arguments.measured
+    try:
+        all_chapters(), to_come()
+    except ManifestError as error:
+        print(error, file=sys.stderr)
+        return 2
 
     def same(kind: str, old: str, new: str) -> bool:
         return check and comparable(kind, old) == comparable(kind, new)
@@ -229,11 +228,11 @@ def main() -> int:
     drifted = []
     pages = {path: path.read_text() for path in [
         REPOSITORY / "README.md", REPOSITORY / "common" / "virtual_gpu" / "README.md", *REPOSITORY.glob("examples/README.md"),
-        *sorted(REPOSITORY.glob("chapters/*/README.md")), *sorted(REPOSITORY.glob("docs/**/*.md"))]}
+        *sorted(REPOSITORY.glob("chapters/**/*.md")), *sorted(REPOSITORY.glob("docs/**/*.md"))]}
     if not measured:
         outputs = [block.group(2) for page in pages.values() for block in BLOCK.finditer(page) if block.group(1) == "output"]
         try:
-            run_side_by_side(outputs, list(PICTURES.values()))
+            run_side_by_side(outputs, list(pictures().values()))
         except PageError as error:
             print(error, file=sys.stderr)
             return 2
@@ -247,7 +246,7 @@ def main() -> int:
             drifted.append(str(path.relative_to(REPOSITORY)))
             if not check:
                 path.write_text(new)
-    for name, chapter in () if measured else PICTURES.items():
+    for name, chapter in () if measured else pictures().items():
         path = REPOSITORY / name
         new, old = timeline(*chapter), path.read_text(encoding="utf-8") if path.exists() else ""
         if new != old and not same("timeline", old, new):

@@ -112,10 +112,10 @@ class SparseTableTest(unittest.TestCase):
         reports = [file(gradient("08_sparse_baselines", dense_nccl=224.0, host=22800.0), gradient("14_sparse_v6_tiled", v5=40.0, v6=16.0)),
                    file(gradient("08_sparse_baselines", pattern="zipf", dense_nccl=1.0), other, another)]
         cells = {row[0].split("`")[1]: row[2:] for row in
-                 rows(ladder.ladder_table({"08_sparse_baselines", "14_sparse_v6_tiled"}, reports)) if "`" in row[0]}
+                 rows(ladder.ladder_table({"08_sparse_baselines": "", "14_sparse_v6_tiled": ""}, {}, reports)) if "`" in row[0]}
         self.assertEqual(cells["14_sparse_v6_tiled"], ["dense", "-", "16 ms, 14.00 x"])  # "-": on the H100
         alone = [file(gradient("14_sparse_v6_tiled", v6=16.0))]
-        cells = {row[0].split("`")[1]: row[2:] for row in rows(ladder.ladder_table({"14_sparse_v6_tiled"}, alone)) if "`" in row[0]}
+        cells = {row[0].split("`")[1]: row[2:] for row in rows(ladder.ladder_table({"14_sparse_v6_tiled": ""}, {}, alone)) if "`" in row[0]}
         self.assertEqual(cells["14_sparse_v6_tiled"], ["dense", "16 ms"])
 
 
@@ -288,7 +288,7 @@ class SectionTest(unittest.TestCase):
 
 class LadderTest(unittest.TestCase):
     def ladder(self, *files: Dict[str, Any]) -> str:
-        return ladder.ladder_table({"01_column_split", "05_two_streams"}, list(files))
+        return ladder.ladder_table({"01_column_split": "", "05_two_streams": "an idea"}, {"06_reduce_scatter": "a plan"}, list(files))
 
     def row(self, chapter: str, *files: Dict[str, Any]) -> List[str]:
         return next(row[2:] for row in rows(self.ladder(*files)) if f"`{chapter}`" in row[0])
@@ -299,6 +299,8 @@ class LadderTest(unittest.TestCase):
         self.assertEqual(self.row("05_two_streams", *files), ["GEMM only", "370.0 us, 1.028 x", "440.0 us, 1.222 x"])
         self.assertEqual(self.row("01_column_split", *files), ["one GPU", "-", "2.00 ms, 8.00 x"])
         self.assertEqual(self.row("06_reduce_scatter", *files), ["to come", "", ""])
+        self.assertIn("| [`05_two_streams`](chapters/05_two_streams/README.md) | an idea |", self.ladder(*files))
+        self.assertIn("| `06_reduce_scatter` | a plan |", self.ladder(*files))
 
     def test_the_first_size(self) -> None:
         small = run(date="2026-11-22T10:00:00Z", ring_ms=0.1)
@@ -337,7 +339,7 @@ class CollectTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name).resolve()
         (self.root / "tools").mkdir()
-        for tool in ("collect_results", "results.py", "result_files.py", "sparse_results.py"):
+        for tool in ("chapters.py", "collect_results", "results.py", "result_files.py", "sparse_results.py"):
             shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
 
     def collect(self, *reports: Dict[str, Any], keep: bool = False) -> "subprocess.CompletedProcess[str]":

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Tests of tools/sanitize, with stand-ins for compute-sanitizer, nvidia-smi and the chapters' programs."""
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -13,7 +15,7 @@ from typing import List, Tuple
 SANITIZE = pathlib.Path(__file__).resolve().parents[2] / "tools" / "sanitize"
 CHAPTERS = sorted(path.parent.name for path in SANITIZE.parents[1].glob("chapters/[0-9][0-9]_*/main.cu"))
 BARE = ("bash env sh cat sed sort head tail paste tr grep wc awk mkdir rm rmdir find nproc timeout dirname readlink sleep"
-        " tee").split()
+        " tee python3").split()
 
 # Ends as the real one does: with the program's status, or else with that of --error-exitcode if it has found something.
 # Findings are what the program says in a line "PLANTED tool count".
@@ -50,9 +52,14 @@ class SanitizeTest(unittest.TestCase):
         self.bin = self.folder / "path"
         for place in (self.programs, self.bin, self.folder / "tools"):
             place.mkdir(parents=True)
-        shutil.copy(SANITIZE, self.folder / "tools")
+        for tool in (SANITIZE, SANITIZE.with_name("chapters.py")):
+            shutil.copy(tool, self.folder / "tools")
+        for chapter in CHAPTERS:
+            (self.folder / "chapters" / chapter).mkdir(parents=True)
+            for file in ("main.cu", "chapter.json"):
+                shutil.copy(SANITIZE.parents[1] / "chapters" / chapter / file, self.folder / "chapters" / chapter)
         for tool in BARE:
-            (self.bin / tool).symlink_to(shutil.which(tool))
+            (self.bin / tool).symlink_to(sys.executable if tool == "python3" else shutil.which(tool))
         self.script(self.bin / "compute-sanitizer", SANITIZER)
         self.gpus(4)
         for chapter in CHAPTERS:
@@ -100,8 +107,18 @@ class SanitizeTest(unittest.TestCase):
         self.assertFalse(self.logs.exists())
 
     def test_every_chapter_is_in_the_table(self) -> None:
-        self.assertEqual({chapter[:2] for chapter in CHAPTERS},
-                         set(re.findall(r"\[(\d\d)\]=\"?\$(?:dense|sparse)", SANITIZE.read_text())))
+        self.assertEqual(self.call("--gpus", "1", "--jobs", "8").returncode, 0)
+        calls = "\n".join(self.calls())
+        for chapter in CHAPTERS:
+            kind = json.loads((self.folder / "chapters" / chapter / "chapter.json").read_text())["kind"]
+            self.assertIn(f"/{chapter} --gpus 1 {'--rows 700 ' if kind == 'sparse' else '--m 100 '}", calls)
+
+    def test_a_manifest_that_is_wrong(self) -> None:
+        path = self.folder / "chapters" / "04_copy_engine" / "chapter.json"
+        path.write_text(path.read_text().replace('"memcheck"', '"memchek"'))
+        result = self.call()
+        self.assertEqual((result.returncode, result.stdout, len(result.stderr.splitlines())), (2, "", 1))
+        self.assertIn("chapters/04_copy_engine/chapter.json: 'tests.sanitize.memchek' is not known", result.stderr)
 
     def test_how_programs_are_called(self) -> None:
         self.assertEqual(self.call("--only=04,14", "--gpus", "1", "--timeout", "50", "--jobs", "1").returncode, 0)

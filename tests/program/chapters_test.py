@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Tests of the chapters' manifests (tools/chapters.py): what is wrong with one is said in one sentence, with file and key; and
+those of this repository agree with what stands elsewhere."""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from typing import Any, Dict, Set
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tools"))
+from chapters import Chapter, ManifestError, all_chapters, read_chapters, to_come  # noqa: E402
+
+RIGHT: Dict[str, Any] = {"title": "A title", "idea": "an idea", "part": 1, "kind": "dense", "builds_on": [],
+                         "needs": {"gpus": 1, "compute_capability": "8.0"}, "minutes": 30}
+
+
+class ManifestTest(unittest.TestCase):
+    """A folder of chapters made by hand."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.write("01_first", RIGHT)
+
+    def write(self, name: str, value: Any) -> pathlib.Path:
+        """The chapter `name`, with this text or this value as its manifest."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        (folder / "main.cu").touch()
+        (folder / "chapter.json").write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+        return folder
+
+    def refused(self, value: Any, name: str = "02_second") -> str:
+        """What is said of this manifest."""
+        folder = self.write(name, value)
+        with self.assertRaises(ManifestError) as raised:
+            read_chapters(self.folder)
+        shutil.rmtree(folder)
+        sentence = str(raised.exception)
+        self.assertTrue(sentence.startswith(f"chapters/{name}/chapter.json: "), sentence)
+        self.assertNotIn("\n", sentence)
+        return sentence.split(": ", 1)[1]
+
+    def test_what_may_be_left_out(self) -> None:
+        chapter = read_chapters(self.folder)["01_first"]
+        self.assertEqual((chapter.number, chapter.operation, chapter.experiments, chapter.measure.usual), ("01", "", [], ("",)))
+
+    def test_wrong_manifests(self) -> None:
+        for change, sentence in (
+                ({"mintues": 3}, "'mintues' is not known (known: title, idea, part, "),
+                ({"tests": {"race": {"schedule": 3}}}, "'tests.race.schedule' is not known (known: schedules, "),
+                ({"title": 3}, "'title' is 3, not a text"),
+                ({"title": " "}, "'title' is \" \", not a text"),
+                ({"minutes": "30"}, "'minutes' is \"30\", not a whole number from 1 on"),
+                ({"minutes": True}, "'minutes' is true, not a whole number from 1 on"),
+                ({"part": 5}, "'part' is 5, none of 1, 2, 3, 4"),
+                ({"kind": "dence"}, "'kind' is \"dence\", none of speed_up, dense, sparse"),
+                ({"operation": "sum"}, "'operation' is \"sum\", none of all_gather_matmul, "),
+                ({"needs": {"gpus": 1}}, "'needs.compute_capability' is missing"),
+                ({"needs": []}, "'needs' is [], not an object"),
+                ({"measure": {"usual": "--m 3"}}, "'measure.usual' is \"--m 3\", not a list"),
+                ({"measure": {"usual": ["--m 3", 4]}}, "'measure.usual[1]' is 4, not a text"),
+                ({"measure": {"also": [{"gpus": "all", "lines": []}]}},
+                 "'measure.also[0].gpus' is \"all\", neither most, several nor a number of GPUs"),
+                ({"measure": {"on_all_gpus_only": 1}}, "'measure.on_all_gpus_only' is 1, not true or false"),
+                ({"pictures": {"timeline": []}}, "'pictures.timeline' is [], not a text"),
+                ({"builds_on": ["00_none"]}, "'builds_on[0]' is \"00_none\", which is no chapter before this one"),
+                ({"builds_on": ["01_first", "02_second"]}, "'builds_on[1]' is \"02_second\", which is no chapter before this one"),
+                ({"experiments": [{"name": "sizes", "idea": "x"}]}, "'experiments[0].name' is \"sizes\", and there is no "
+                                                                    "experiments/sizes.cu")):
+            with self.subTest(change):
+                self.assertTrue(self.refused({**RIGHT, **change}).startswith(sentence), self.refused({**RIGHT, **change}))
+
+    def test_missing_keys(self) -> None:
+        for key in RIGHT:
+            self.assertEqual(self.refused({name: value for name, value in RIGHT.items() if name != key}), f"'{key}' is missing")
+
+    def test_no_json(self) -> None:
+        self.assertEqual(self.refused('{\n"title": x}'), "line 2: Expecting value")
+        self.assertEqual(self.refused("[]"), "'it' is [], not an object")
+        self.assertEqual(self.refused('{"title": "a", "title": "b"}'), "'title' is there twice")
+        folder = self.write("02_second", RIGHT)
+        (folder / "chapter.json").unlink()
+        with self.assertRaisesRegex(ManifestError, "^chapters/02_second/chapter.json: the file is not there$"):
+            read_chapters(self.folder)
+
+    def test_experiments(self) -> None:
+        folder = self.folder / "02_second" / "experiments"
+        folder.mkdir(parents=True)
+        (folder / "sizes.cu").touch()
+        self.write("02_second", {**RIGHT, "experiments": [
+            {"name": "sizes", "idea": "which sizes", "measure": {"usual": ["--m 1*P"]}}]})
+        experiment, = read_chapters(self.folder)["02_second"].experiments
+        self.assertEqual((experiment.program, experiment.measure.usual), ("02_sizes", ["--m 1*P"]))
+        (folder / "more.cu").touch()
+        with self.assertRaisesRegex(ManifestError, "'experiments' does not name experiments/more.cu"):
+            read_chapters(self.folder)
+
+    def test_chapters_to_come(self) -> None:
+        self.assertEqual(to_come(self.folder), {})
+        (self.folder / "to_come.json").write_text('{"01_other": "this number is taken", "03_third": "an idea"}')
+        self.assertEqual(to_come(self.folder), {"03_third": "an idea"})
+        (self.folder / "to_come.json").write_text('{"03_third": 3}')
+        with self.assertRaisesRegex(ManifestError, "^chapters/to_come.json: "):
+            to_come(self.folder)
+
+    def test_the_command(self) -> None:
+        tools = self.folder / "tools"
+        tools.mkdir()
+        shutil.copy(REPOSITORY / "tools" / "chapters.py", tools)
+        shutil.copytree(self.folder / "01_first", self.folder / "chapters" / "01_first")
+
+        def call(option: str) -> "subprocess.CompletedProcess[str]":
+            return subprocess.run([sys.executable, tools / "chapters.py", option], stdin=subprocess.DEVNULL, capture_output=True,
+                                  text=True, check=False)
+        self.assertEqual(call("--programs").stdout, "01_first\n")
+        self.assertEqual(json.loads(call("--json").stdout)["chapters"][0]["number"], "01")
+        self.assertEqual(call("--check").returncode, 0)
+        (self.folder / "chapters" / "01_first" / "chapter.json").write_text("{}")
+        wrong = call("--check")
+        self.assertEqual((wrong.returncode, wrong.stdout, wrong.stderr),
+                         (2, "", "chapters/01_first/chapter.json: 'title' is missing\n"))
+
+
+class RepositoryTest(unittest.TestCase):
+    """What stands in the manifests and elsewhere, too, is the same there."""
+
+    @staticmethod
+    def read_before(chapter: Chapter) -> Set[str]:
+        """The chapters that its readers know: those that it builds on, and all that these build on."""
+        known: Set[str] = set()
+        for name in chapter.builds_on:
+            known |= {name} | RepositoryTest.read_before(all_chapters()[name])
+        return known
+
+    def test_all_folders_are_chapters(self) -> None:
+        folders = {path.name for path in (REPOSITORY / "chapters").iterdir() if path.is_dir()}
+        self.assertEqual(folders, set(all_chapters()))
+        self.assertGreaterEqual(len(folders), 14)
+
+    def test_titles_are_those_of_the_pages(self) -> None:
+        for chapter in all_chapters().values():
+            page = (REPOSITORY / "chapters" / chapter.name / "README.md").read_text(encoding="utf-8")
+            self.assertEqual(page.splitlines()[0], f"# {chapter.number} {chapter.title}")
+
+    def test_headers_include_only_what_they_build_on(self) -> None:
+        for chapter in all_chapters().values():
+            folder = REPOSITORY / "chapters" / chapter.name
+            for source in sorted(path for path in folder.rglob("*") if path.suffix in (".cu", ".cuh", ".hpp")):
+                included = set(re.findall(r'^#include "(\d\d_\w+)/', source.read_text(encoding="utf-8"), re.MULTILINE))
+                self.assertLessEqual(included, {chapter.name} | self.read_before(chapter), source)
+
+    def test_pictures_are_there(self) -> None:
+        for chapter in all_chapters().values():
+            for name in chapter.pictures:
+                self.assertTrue((REPOSITORY / "docs" / "pictures" / f"chapter_{chapter.number}_{name}.svg").exists(), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""What everything else needs to know of a chapter: reads and checks chapters/NN_name/chapter.json.
+
+A manifest holds
+  title, idea          the page's title without its number; the idea in a few words, for the ladder
+  part                 1 to 4, see PARTS
+  kind                 speed_up, dense or sparse: which options the program has, and which table its results make
+  builds_on            the chapters that the reader needs before, and whose headers its own may include; the first one is
+                       the one that it is compared with
+  needs                gpus: the fewest real GPUs on which several ranks can run; compute_capability; memory_gb of a GPU, if
+                       the sizes of real GPUs need more than any of them has
+  minutes              to read the page and the code, and to run it: an estimate
+  operation            what the peers call what it computes (tests/peers); none: it has no peers
+  measure              the command lines of ./lab bench, see Measure
+  pictures             {NAME: ARGUMENTS}: docs/pictures/chapter_NN_NAME.svg is the timeline of these arguments
+  tests                blank: the arguments of the tests of its blanks; race, program, sanitize: see below
+  experiments          [{name, idea, measure}]: the programs of experiments/NAME.cu, NN_NAME when they are built
+It does not hold what stands elsewhere: number and name (the folder), variants, types and default sizes (the program), tasks
+(their markers), mutants, results and prose.
+
+  tests.race.schedules     of each number of GPUs in the race suite;  .arguments  of all its runs but those at default sizes
+  tests.race.same          the arguments in which builds with and without the race detector are compared
+  tests.program.sizes      small ones, for the tests of the program (tests/program/chapter_test.py)
+  tests.sanitize           memcheck, racecheck, synccheck: on at most so many GPUs (tools/sanitize); arguments; nccl: it is
+                           used; racecheck_test: the GoogleTest filter of what racecheck runs in the program's place
+
+  tools/chapters.py --check      exit status 2 and one sentence if a manifest is wrong
+  tools/chapters.py --programs   the programs, chapters and experiments, one a line
+  tools/chapters.py --sanitize   what tools/sanitize runs of each chapter, in columns
+  tools/chapters.py --json       everything
+"""
+import argparse
+import dataclasses
+import functools
+import json
+import pathlib
+import re
+import sys
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+CHAPTERS = pathlib.Path(__file__).resolve().parents[1] / "chapters"
+PARTS = ("split the work", "overlap by decomposition", "sparse all-reduce", "fused kernels")
+KINDS = ("speed_up", "dense", "sparse")
+OPERATIONS = ("all_gather_matmul", "matmul_reduce_scatter", "mlp_block")
+FOLDER = re.compile(r"\d\d_[a-z0-9_]+")
+
+
+class ManifestError(Exception):
+    """A manifest is wrong: one sentence that begins with its file."""
+
+
+class _Wrong(Exception):
+    """What is wrong with a value, without the file."""
+
+
+# --- what a value may be ---------------------------------------------------------------------------------------------
+
+Check = Callable[[Any, str], None]  # of a value and the name of its key; throws _Wrong
+
+
+def _is(kind: type, words: str) -> Check:
+    def check(value: Any, key: str) -> None:
+        if not isinstance(value, kind) or isinstance(value, bool) and kind is not bool:
+            raise _Wrong(f"'{key}' is {json.dumps(value)}, not {words}")
+    return check
+
+
+def _text(value: Any, key: str) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise _Wrong(f"'{key}' is {json.dumps(value)}, not a text")
+
+
+_flag = _is(bool, "true or false")
+
+
+def _count(least: int) -> Check:
+    def check(value: Any, key: str) -> None:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise _Wrong(f"'{key}' is {json.dumps(value)}, not a whole number from {least} on")
+    return check
+
+
+def _one_of(*allowed: Any) -> Check:
+    def check(value: Any, key: str) -> None:
+        if isinstance(value, bool) or value not in allowed:
+            raise _Wrong(f"'{key}' is {json.dumps(value)}, none of {', '.join(map(str, allowed))}")
+    return check
+
+
+def _each(check_one: Check) -> Check:
+    def check(value: Any, key: str) -> None:
+        _is(list, "a list")(value, key)
+        for number, one in enumerate(value):
+            check_one(one, f"{key}[{number}]")
+    return check
+
+
+def _named(check_one: Check) -> Check:
+    def check(value: Any, key: str) -> None:
+        _is(dict, "an object")(value, key)
+        for name, one in value.items():
+            check_one(one, f"{key}.{name}")
+    return check
+
+
+def _record(required: Dict[str, Check], optional: Optional[Dict[str, Check]] = None) -> Check:
+    known = {**required, **(optional or {})}
+
+    def check(value: Any, key: str) -> None:
+        _is(dict, "an object")(value, key or "it")
+        prefix = f"{key}." if key else ""
+        for name, one in value.items():
+            if name not in known:
+                raise _Wrong(f"'{prefix}{name}' is not known (known: {', '.join(known)})")
+            known[name](one, prefix + name)
+        for name in required:
+            if name not in value:
+                raise _Wrong(f"'{prefix}{name}' is missing")
+    return check
+
+
+def _gpus(value: Any, key: str) -> None:
+    if value not in ("most", "several"):
+        try:
+            _count(1)(value, key)
+        except _Wrong:
+            raise _Wrong(f"'{key}' is {json.dumps(value)}, neither most, several nor a number of GPUs") from None
+
+
+_MEASURE = _record({}, {"usual": _each(_text), "large": _each(_text), "on_all_gpus_only": _flag,
+                        "also": _each(_record({"gpus": _gpus, "lines": _each(_text)}))})
+_TESTS = _record({}, {
+    "blank": _text,
+    "race": _record({}, {"schedules": _count(1), "arguments": _text, "same": _text}),
+    "program": _record({}, {"sizes": _text}),
+    "sanitize": _record({}, {"arguments": _text, "nccl": _flag, "racecheck_test": _text,
+                             **{tool: _count(0) for tool in ("memcheck", "racecheck", "synccheck")}})})
+_EXPERIMENT = _record({"name": _text, "idea": _text}, {"measure": _MEASURE})
+_MANIFEST = _record(
+    {"title": _text, "idea": _text, "part": _one_of(*range(1, len(PARTS) + 1)), "kind": _one_of(*KINDS), "builds_on": _each(_text),
+     "needs": _record({"gpus": _count(1), "compute_capability": _text}, {"memory_gb": _count(1)}), "minutes": _count(1)},
+    {"operation": _one_of(*OPERATIONS), "measure": _MEASURE, "pictures": _named(_text), "tests": _TESTS,
+     "experiments": _each(_EXPERIMENT)})
+
+
+# --- what is made of it ----------------------------------------------------------------------------------------------
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """How a program is measured on real GPUs: command lines without --gpus. A size of 1024*P grows with their number, and
+    NAME=VALUE in front is a setting of the environment."""
+    usual: Sequence[str] = ("",)  # on each number of GPUs, that which matters most first: --quick takes no other
+    large: Sequence[str] = ()  # after them on 8 GPUs
+    on_all_gpus_only: bool = False  # on fewer GPUs than are here it says nothing
+    also: Sequence[Tuple[Union[int, str], Sequence[str]]] = ()  # once more: on so many GPUs, on "most" or "several" (each over 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """A program of a chapter that measures more than the lesson."""
+    program: str  # NN_name
+    idea: str
+    measure: Measure
+
+
+@dataclasses.dataclass(frozen=True)
+class Chapter:
+    """A chapter, from its folder and its manifest."""
+    name: str
+    title: str
+    idea: str
+    part: int
+    kind: str
+    builds_on: Sequence[str]
+    needs: Dict[str, Any]
+    minutes: int
+    operation: str
+    measure: Measure
+    pictures: Dict[str, str]
+    tests: Dict[str, Any]
+    experiments: Sequence[Experiment]
+
+    @property
+    def number(self) -> str:
+        """Two digits."""
+        return self.name[:2]
+
+
+def _measure(value: Dict[str, Any]) -> Measure:
+    """From JSON."""
+    return Measure(**{**value, "also": [(also["gpus"], also["lines"]) for also in value.get("also", ())]})
+
+
+def _without_repeats(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    """JSON takes the last of two values of one key; nobody means that."""
+    for name, _ in pairs:
+        if [other for other, _ in pairs].count(name) > 1:
+            raise _Wrong(f"'{name}' is there twice")
+    return dict(pairs)
+
+
+def _read(path: pathlib.Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_repeats)
+    except FileNotFoundError:
+        raise _Wrong("the file is not there") from None
+    except json.JSONDecodeError as error:
+        raise _Wrong(f"line {error.lineno}: {error.msg}") from None
+
+
+def _chapter(folder: pathlib.Path, names: Sequence[str]) -> Chapter:
+    """The chapter of a folder; `names` are all. Throws _Wrong."""
+    value = _read(folder / "chapter.json")
+    _MANIFEST(value, "")
+    for number, other in enumerate(value["builds_on"]):
+        if other not in names or other >= folder.name:
+            raise _Wrong(f"'builds_on[{number}]' is {json.dumps(other)}, which is no chapter before this one")
+    experiments = value.get("experiments", [])
+    sources = {path.stem for path in folder.glob("experiments/*.cu")}
+    for number, experiment in enumerate(experiments):
+        if experiment["name"] not in sources:
+            raise _Wrong(f"'experiments[{number}].name' is {json.dumps(experiment['name'])}, and there is no "
+                         f"experiments/{experiment['name']}.cu")
+    for source in sorted(sources - {experiment["name"] for experiment in experiments}):
+        raise _Wrong(f"'experiments' does not name experiments/{source}.cu")
+    return Chapter(**{
+        "name": folder.name, "operation": "", "pictures": {}, "tests": {}, **value, "measure": _measure(value.get("measure", {})),
+        "experiments": [Experiment(f"{folder.name[:2]}_{each['name']}", each["idea"], _measure(each.get("measure", {})))
+                        for each in experiments]})
+
+
+def read_chapters(folder: pathlib.Path) -> Dict[str, Chapter]:
+    """All chapters of a folder, by name and in order. Throws ManifestError."""
+    names = sorted(path.parent.name for path in folder.glob("*/main.cu") if FOLDER.fullmatch(path.parent.name))
+    chapters: Dict[str, Chapter] = {}
+    for name in names:
+        try:
+            chapters[name] = _chapter(folder / name, names)
+        except _Wrong as wrong:
+            raise ManifestError(f"chapters/{name}/chapter.json: {wrong}") from None
+    return chapters
+
+
+@functools.lru_cache(maxsize=None)
+def all_chapters() -> Dict[str, Chapter]:
+    """The repository's chapters. Throws ManifestError."""
+    return read_chapters(CHAPTERS)
+
+
+def to_come(folder: pathlib.Path = CHAPTERS) -> Dict[str, str]:
+    """Names and ideas of the chapters that are planned (chapters/to_come.json): those whose number no chapter has. Throws
+    ManifestError."""
+    taken = {name[:2] for name in read_chapters(folder)}
+    path = folder / "to_come.json"
+    try:
+        planned = _read(path) if path.exists() else {}
+        _named(_text)(planned, "")
+    except _Wrong as wrong:
+        raise ManifestError(f"chapters/to_come.json: {wrong}") from None
+    return {name: idea for name, idea in planned.items() if name[:2] not in taken}
+
+
+def operation_of(chapter: str) -> str:
+    """What the peers call what the chapter computes; nothing for one without peers, or that is not there."""
+    found = all_chapters().get(chapter)
+    return found.operation if found else ""
+
+
+def sanitize_row(chapter: Chapter) -> str:
+    """What tools/sanitize, a shell script, runs of a chapter. One that says nothing is looked at by memcheck on one GPU."""
+    wanted = {"memcheck": 1, "racecheck": 0, "synccheck": 0, **chapter.tests.get("sanitize", {})}
+    return "|".join([chapter.number, chapter.kind, *(str(wanted[tool]) for tool in ("memcheck", "racecheck", "synccheck")),
+                     "nccl" if wanted.get("nccl") else "", wanted.get("racecheck_test", ""), wanted.get("arguments", "")])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    for option in ("check", "programs", "sanitize", "json"):
+        what.add_argument(f"--{option}", action="store_true")
+    chosen = parser.parse_args()
+    try:
+        chapters, planned = all_chapters(), to_come()
+    except ManifestError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if chosen.programs:
+        for chapter in chapters.values():
+            print("\n".join([chapter.name, *(experiment.program for experiment in chapter.experiments)]))
+    elif chosen.sanitize:
+        print("\n".join(map(sanitize_row, chapters.values())))
+    elif chosen.json:
+        print(json.dumps({"chapters": [{"number": chapter.number, **dataclasses.asdict(chapter)} for chapter in chapters.values()],
+                          "to_come": planned}, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
