@@ -3,7 +3,8 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import sparse_results
 from chapters import operation_of
-from results import COLUMNS, Row, Run, best_algorithm, is_dense, peer_rows, peers_of, problem_of, run_rows, size_text
+from results import (COLUMNS, Row, Run, best_algorithm, chapter_of, is_dense, peer_rows, peers_of, problem_of, run_rows,
+                     size_text)
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -43,6 +44,8 @@ def ladder(measured: Sequence[Run], peers: Sequence[Run]) -> str:
     groups: Dict[Tuple[Any, ...], List[Run]] = {}
     gradients: Dict[Tuple[Any, ...], List[Run]] = {}
     for run in measured:
+        if chapter_of(run) != run["chapter"]:  # of an experiment: its page has the table
+            continue
         if sparse_results.is_sparse(run):
             gradients.setdefault(problem_of(run), []).append(run)
         elif is_dense(run):

@@ -30,7 +30,7 @@ def lines_of(measure: Measure, gpu_counts: Sequence[int], all_sizes: bool = Fals
     """The command lines that measure a program on these numbers of GPUs."""
     most = max(gpu_counts)
     if quick:
-        return [command_line(most, measure.usual[0])]
+        return [command_line(most, line) for line in measure.usual[:1]]
     lines: List[Words] = []
     for gpus in [most] if measure.on_all_gpus_only else gpu_counts:
         large = measure.large if all_sizes or gpus == 8 else ()

@@ -14,7 +14,7 @@ A manifest holds
   measure              the command lines of ./lab bench, see Measure
   pictures             {NAME: ARGUMENTS}: docs/pictures/chapter_NN_NAME.svg is the timeline of these arguments
   tests                blank: the arguments of the tests of its blanks; race, program, sanitize: see below
-  experiments          [{name, idea, measure}]: the programs of experiments/NAME.cu, NN_NAME when they are built
+  experiments          [{name, idea, measure, pictures}]: the programs of experiments/NAME.cu, NN_NAME when they are built
 It does not hold what stands elsewhere: number and name (the folder), variants, types and default sizes (the program), tasks
 (their markers), mutants, results and prose.
 
@@ -135,7 +135,7 @@ _TESTS = _record({}, {
     "program": _record({}, {"sizes": _text}),
     "sanitize": _record({}, {"arguments": _text, "nccl": _flag, "racecheck_test": _text,
                              **{tool: _count(0) for tool in ("memcheck", "racecheck", "synccheck")}})})
-_EXPERIMENT = _record({"name": _text, "idea": _text}, {"measure": _MEASURE})
+_EXPERIMENT = _record({"name": _text, "idea": _text}, {"measure": _MEASURE, "pictures": _named(_text)})
 _MANIFEST = _record(
     {"title": _text, "idea": _text, "part": _one_of(*range(1, len(PARTS) + 1)), "kind": _one_of(*KINDS), "builds_on": _each(_text),
      "needs": _record({"gpus": _count(1), "compute_capability": _text}, {"memory_gb": _count(1)}), "minutes": _count(1)},
@@ -161,6 +161,12 @@ class Experiment:
     program: str  # NN_name
     idea: str
     measure: Measure
+    pictures: Dict[str, str]
+
+    @property
+    def word(self) -> str:
+        """NN/name, as ./lab run takes it."""
+        return f"{self.program[:2]}/{self.program[3:]}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,7 +231,8 @@ def _chapter(folder: pathlib.Path, names: Sequence[str]) -> Chapter:
         raise _Wrong(f"'experiments' does not name experiments/{source}.cu")
     return Chapter(**{
         "name": folder.name, "operation": "", "pictures": {}, "tests": {}, **value, "measure": _measure(value.get("measure", {})),
-        "experiments": [Experiment(f"{folder.name[:2]}_{each['name']}", each["idea"], _measure(each.get("measure", {})))
+        "experiments": [Experiment(f"{folder.name[:2]}_{each['name']}", each["idea"], _measure(each.get("measure", {})),
+                                   each.get("pictures", {}))
                         for each in experiments]})
 
 

@@ -3,7 +3,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, Tuple
 
 import sparse_results
 from results import (COLUMNS, best_algorithm, field_text, is_dense, microseconds, newest, peer_rows, peers_in, peers_of,
-                     run_rows, runs_of, section_fields, size_text)
+                     run_rows, runs_of, runs_with_section, section_fields, size_text)
 
 
 def table(header: List[str], rows: Iterable[List[str]]) -> str:
@@ -121,9 +121,9 @@ def section_tables(section: str, runs: List[Dict]) -> str:
 def results_table(argument: str, reports: List[Dict]) -> str:
     """The measured table of a chapter's page: `CHAPTER`, or `CHAPTER SECTION` for the results of one section."""
     chapter, _, section = argument.partition(" ")
-    runs = runs_of(chapter, reports)
     if section:
-        return section_tables(section, runs)
+        return section_tables(section, runs_with_section(chapter, section, reports))
+    runs = runs_of(chapter, reports)
     sparse = [run for run in runs if sparse_results.is_sparse(run)]
     if sparse:
         return sparse_table(sparse)

@@ -83,6 +83,21 @@ def runs_of(chapter: str, reports: List[Dict[str, Any]]) -> List[Run]:
                   if run["chapter"] == chapter and not run["modelled"])
 
 
+def chapter_of(run: Run) -> str:
+    """The folder's name, also of an experiment, whose report says NN_name/EXPERIMENT."""
+    chapter: str = run["chapter"]
+    return chapter.partition("/")[0]
+
+
+def runs_with_section(chapter: str, section: str, reports: List[Dict[str, Any]]) -> List[Run]:
+    """The runs on real GPUs, of the chapter's program and of its experiments, that hold results of the section. One of an
+    experiment takes the place of one of the chapter's program, which measured such sections before there were experiments."""
+    runs = [{**run, "chapter": chapter} for report in reports for run in report["runs"]
+            if chapter_of(run) == chapter and not run["modelled"]
+            and any(result.get("section") == section for result in run["results"])]
+    return newest(runs)
+
+
 def peers_of(run: Run, peers: Iterable[Run]) -> List[Run]:
     """The peers that were measured on what the run solves, on the same kind of GPU."""
     operation = operation_of(run["chapter"])

@@ -51,8 +51,10 @@ class PageError(Exception):
 
 def pictures() -> Dict[str, Tuple[str, ...]]:
     """The timelines: file -> the number of the chapter that it shows, and how that is called."""
-    return {f"docs/pictures/chapter_{chapter.number}_{name}.svg": (chapter.number, *arguments.split())
-            for chapter in all_chapters().values() for name, arguments in chapter.pictures.items()}
+    return {f"docs/pictures/chapter_{chapter.number}_{name}.svg": (word, *arguments.split())
+            for chapter in all_chapters().values()
+            for word, drawn in [(chapter.number, chapter.pictures), *((each.word, each.pictures) for each in chapter.experiments)]
+            for name, arguments in drawn.items()}
 
 
 def read(path: str) -> str:
@@ -111,11 +113,12 @@ def printed(*command: str) -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def built(chapter: str) -> pathlib.Path:
-    """The program of a chapter, built by ./lab."""
-    lab("run", chapter, "--list")
-    folder, = (REPOSITORY / "chapters").glob(f"{chapter}_*")
-    return REPOSITORY / "build" / "virtual" / "bin" / folder.name
+def built(program: str) -> pathlib.Path:
+    """The program of a chapter, or of its experiment (NN/NAME), built by ./lab."""
+    lab("run", program, "--list")
+    number, _, experiment = program.partition("/")
+    folder, = (REPOSITORY / "chapters").glob(f"{number}_*")
+    return REPOSITORY / "build" / "virtual" / "bin" / (f"{number}_{experiment}" if experiment else folder.name)
 
 
 @functools.lru_cache(maxsize=None)

@@ -1,19 +1,13 @@
-// Chapter 04: the first push, the ring by copy engine and signals, and what transports and products cost each
-// other.
+// Chapter 04: the first push, and the ring by copy engine and signals.
 #include <algorithm>
 #include <iostream>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "04_copy_engine/copy_engine_ring.cuh"
 #include "04_copy_engine/first_push.cuh"
-#include "04_copy_engine/message_sizes.cuh"
-#include "04_copy_engine/patterns.cuh"
 #include "04_copy_engine/split_only.cuh"
-#include "04_copy_engine/transport_timing.cuh"
 #include "overlap/bench/dense_bench.hpp"
-#include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/program/chapter.hpp"
 #include "overlap/program/report.hpp"
@@ -25,7 +19,7 @@ const ChapterInfo kChapter = {
     .name = "04_copy_engine",
     .summary =
         "All-gather, then product: shards pushed round a ring by copy engines while they are multiplied.",
-    .variants = {"first_push", "split_only", "copy_engine_ring", "communication_only", "transports"},
+    .variants = {"first_push", "split_only", "copy_engine_ring", "communication_only"},
     .on_virtual_gpus = {.shape = {0, 0, 512}, .per_gpu = {128, 512, 0}, .gpus = 4, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 16, .iterations = 30, .warmup = 5},
@@ -74,59 +68,19 @@ void run_ring(GatherProblem<T>& problem, const Options& options, Report& report)
   bench.run(report);
 }
 
-/// Transports beside the ring's products, patterns, sizes.
-template <Floating T>
-void run_transports(GatherProblem<T>& problem, const Options& options, Report& report) {
-  Rank& rank = problem.rank();
-  if (rank.size() == 1) throw Skip("they take two ranks");
-  const MatmulShape product = problem.product();
-  const MatmulShape step = {balanced_share(product.m, rank.size(), 0).size(), product.n, product.k};
-  const std::int64_t bytes = step.m * step.k * std::int64_t{sizeof(T)};
-  problem.fill_normal();
-  {
-    Transports transports(rank, bytes);
-    if (options.check) transports.verify(options.corrupt);
-    SplitOnly<T> split(rank, problem.whole());
-    const auto multiply = [&](cudaStream_t stream) {
-      split.run(problem.whole_a(), problem.b(), problem.c(), stream);
-    };
-    SideBySideCall product{multiply, {}};
-    if (options.check) {
-      problem.gemm_only(rank.stream());  // what the products beside transports are compared with
-      product.before_last = [&] { problem.poison_result(); };
-      product.after_last = [&] {
-        require_right(problem.compare_normal(false), "products beside transports");
-      };
-    }
-    time_transports(transports, rank, product, step, options.iterations, options.check, report);
-  }
-  time_patterns(rank, bytes, options.iterations, options.check, report);
-  // Around the shard: where the fixed cost counts, and where only the bytes do. At least 16 bytes.
-  const std::int64_t below = backend::modelled_time() ? 8 : 512;
-  const std::int64_t smallest = std::max(bytes / below, std::int64_t{16});
-  const int quadruplings = backend::modelled_time() ? 2 : 6;
-  std::vector<std::int64_t> sizes;
-  for (int i = 0; i <= quadruplings; ++i) sizes.push_back(smallest << (2 * i));
-  time_sizes(rank, sizes, options.iterations, options.check, report);
-}
-
 void run(const Options& options) {
-  const bool ring =
-      options.runs("split_only") || options.runs("copy_engine_ring") || options.runs("communication_only");
   Report report(kChapter, options);
   if (options.runs("first_push")) report.run_part("first_push", true, [&] { show_first_push(options); });
-  run_ranks(options.gpus, [&](Rank& rank) {
-    visit_type<__half, __nv_bfloat16, float>(options.type, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      if (!ring && !options.runs("transports")) return;
-      GatherProblem<T> problem(rank, options.shape, options.seed);
-      print_shares(problem);
-      if (ring) run_ring(problem, options, report);
-      const bool is_first = rank.id() == 0;
-      if (options.runs("transports"))
-        report.run_part("transports", is_first, [&] { run_transports(problem, options, report); });
+  const auto in_ring = [](const std::string& variant) { return variant != "first_push"; };
+  if (std::any_of(options.variants.begin(), options.variants.end(), in_ring)) {
+    run_ranks(options.gpus, [&](Rank& rank) {
+      visit_type<__half, __nv_bfloat16, float>(options.type, [&](auto tag) {
+        GatherProblem<typename decltype(tag)::type> problem(rank, options.shape, options.seed);
+        print_shares(problem);
+        run_ring(problem, options, report);
+      });
     });
-  });
+  }
   report.save();
 }
 

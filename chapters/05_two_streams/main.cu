@@ -1,14 +1,11 @@
 // Chapter 05: products on two streams in turns, so that the next one fills the last wave of the one before.
-#include <string>
-#include <vector>
+#include <memory>
 
 #include "04_copy_engine/copy_engine_ring.cuh"
+#include "04_copy_engine/split_only.cuh"
 #include "05_two_streams/pull_two_streams.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
-#include "05_two_streams/sweep.cuh"
 #include "overlap/bench/dense_bench.hpp"
-#include "overlap/gpu/backend.hpp"
-#include "overlap/gpu/error.hpp"
 #include "overlap/program/chapter.hpp"
 #include "overlap/program/report.hpp"
 
@@ -18,8 +15,7 @@ namespace {
 const ChapterInfo kChapter = {
     .name = "05_two_streams",
     .summary = "All-gather, then product: sub-products on two streams in turns fill each other's last wave.",
-    .variants = {"split_only", "copy_engine_ring", "ring_two_streams", "pull_two_streams", "openings",
-                 "sweep"},
+    .variants = {"split_only", "copy_engine_ring", "ring_two_streams", "pull_two_streams"},
     .on_virtual_gpus = {.shape = {0, 0, 256}, .per_gpu = {128, 640, 0}, .gpus = 4, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 16, .iterations = 30, .warmup = 5},
@@ -30,10 +26,6 @@ const ChapterInfo kChapter = {
 };
 
 void run(const Options& options) {
-  // m of the sweep, by the m that was asked for. A CPU that multiplies takes its time.
-  const std::vector<double> factors = backend::modelled_time()
-                                          ? std::vector<double>{1, 2, 4}
-                                          : std::vector<double>{0.125, 0.25, 0.5, 1, 2, 4};
   Report report(kChapter, options);
   run_ranks(options.gpus, [&](Rank& rank) {
     visit_type<__half, __nv_bfloat16, float>(options.type, [&](auto tag) {
@@ -41,21 +33,16 @@ void run(const Options& options) {
       GatherProblem<T> problem(rank, options.shape, options.seed);
       print_shares(problem);
       DenseBench bench(problem, options);
-      add_split_only(bench, problem, "split_only", 2);
+      bench.add("split_only", Role::kProduct, [&] {
+        auto split = std::make_shared<SplitOnly<T>>(rank, problem.whole(), 2);
+        return [split, &problem](cudaStream_t stream) {
+          split->run(problem.whole_a(), problem.b(), problem.c(), stream);
+        };
+      });
       bench.add_algorithm<CopyEngineRing<T>>("copy_engine_ring", problem);
       bench.add_algorithm<RingTwoStreams<T>>("ring_two_streams", problem);
       bench.add_algorithm<PullTwoStreams<T>>("pull_two_streams", problem);
       bench.run(report);
-      const bool is_first = rank.id() == 0;
-      if (options.runs("openings"))
-        report.run_part("openings", is_first, [&] { compare_openings(problem, options, report); });
-      if (options.runs("sweep")) {
-        report.run_part("sweep", is_first, [&] {
-          const std::string reason = sweep_m<T>(rank, options, factors, report);
-          if (!reason.empty()) throw Skip(reason);
-        });
-      }
-      if (is_first) report.require_some();
     });
   });
   report.save();

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "06_reduce_scatter/all_to_all_sum.cuh"
-#include "06_reduce_scatter/errors.cuh"
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "06_reduce_scatter/rotating_accumulators.cuh"
 #include "overlap/bench/dense_bench.hpp"
@@ -66,7 +65,6 @@ void run(const Options& options) {
       bench.time();
       bench.print();
       bench.save(report);
-      report_errors(bench, problem, report);
     });
   });
   report.save();

@@ -1,19 +1,7 @@
 // Chapter 08: the two ways to add up row-sparse gradients that need no new algorithm, a dense all-reduce and
-// the CPU; and, with the same buffer by both ways, how much of the difference is the road.
-#include <algorithm>
-#include <functional>
-#include <iostream>
-#include <string>
-#include <utility>
-#include <vector>
-
+// the CPU.
 #include "08_sparse_baselines/dense_all_reduce.cuh"
 #include "08_sparse_baselines/host_all_reduce.cuh"
-#include "08_sparse_baselines/transport.cuh"
-#include "overlap/bench/metrics.hpp"
-#include "overlap/data/verify.hpp"
-#include "overlap/gpu/error.hpp"
-#include "overlap/gpu/timeline.hpp"
 #include "overlap/program/chapter.hpp"
 #include "overlap/program/sparse_chapter.hpp"
 
@@ -23,7 +11,7 @@ namespace {
 const ChapterInfo kChapter = {
     .name = "08_sparse_baselines",
     .summary = "The sum of row-sparse gradients: as a dense table by NCCL, and through the host.",
-    .variants = {"dense_nccl", "host_gloo", "transport", "through_host"},
+    .variants = {"dense_nccl", "host_gloo"},
     .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {1000, 32, 60}, .duplicates = 6},
     .on_real_gpus = {.gpus = 16, .iterations = 20, .warmup = 2, .sparse = {5'000'000, 2048, 50'000}},
     .on_race_build = {{.gpus = 4, .iterations = 1, .sparse = {64, 8, 12}, .duplicates = 3}},
@@ -32,147 +20,11 @@ const ChapterInfo kChapter = {
     .ranks_may_share_gpus = true,  // the host adds up what ranks on one GPU have, too
 };
 
-/// What the buffer of `transport` has at most, as in the article: 1 GiB in f32. The whole table, 41 GB on
-/// each of eight ranks, would be too much for most hosts' memory.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
-
-/// One buffer, added up over all ranks by each of the two transports.
-template <Floating T>
-class TransportBench {
- public:
-  TransportBench(Rank& rank, const Options& options)
-      : rank_(rank),
-        options_(options),
-        elements_(std::min(options.sparse.rows * options.sparse.features, kMostElements)),
-        in_(rank.device(), static_cast<std::size_t>(elements_)),
-        out_(rank.device(), in_.size()) {
-    std::vector<T> values(in_.size());
-    parallel_shares(elements_, [&](Range share) {
-      for (std::int64_t i = share.begin; i < share.end; ++i)
-        values[static_cast<std::size_t>(i)] = from_float<T>(transport_value(i, rank.id()));
-    });
-    CUDA_CHECK(cudaMemcpy(in_.data(), values.data(), in_.bytes(), cudaMemcpyHostToDevice));
-  }
-
-  /// Times the transport, if it was chosen and can be had, and compares every element of its last result.
-  template <template <Floating> class Transport>
-  void run(const std::string& name) {
-    if (!options_.runs(name)) return;
-    try {
-      Transport<T> transport(rank_, elements_);
-      std::vector<double> ms;
-      for (int i = -1 - options_.warmup; i < options_.iterations; ++i) {
-        if (options_.check && i == options_.iterations - 1) poison();
-        const double call_ms = timed_call([&] { transport.run(in_.data(), out_.data(), rank_.stream()); });
-        if (i >= 0) ms.push_back(call_ms);
-      }
-      if (options_.check) compare(name);
-      found_.push_back({name, summarise(ms)});
-    } catch (const Skip& skip) {  // for the same reason on all ranks
-      skipped_.emplace_back(name, skip.what());
-      if (rank_.id() == 0) std::cout << name << " is left out: " << skip.what() << "\n";
-    }
-  }
-
-  /// Prints the times, and how the GPUs are connected; files the times under "transport".
-  void finish(Report& report) const {
-    if (rank_.id() != 0) return;
-    for (const auto& [variant, reason] : skipped_) report.add_skipped(variant, reason);
-    if (found_.empty()) return;
-    std::cout << "\none buffer of " << bytes() << " bytes in " << name_of(options_.type) << ", added up over "
-              << rank_.size() << (rank_.size() == 1 ? " rank" : " ranks")
-              << (options_.check ? ": every element is right" : "") << "\n\n";
-    const char* modelled = backend::modelled_time() ? " (modelled)" : "";
-    Table table({"", std::string("ms, host-timed") + modelled, "algorithm GB/s", "bus GB/s"});
-    for (const Found& found : found_) {
-      const double ms = found.ms.median;
-      const double algorithm = algorithm_bandwidth(bytes(), ms);
-      const double bus = bus_bandwidth_all_reduce(bytes(), rank_.size(), ms);
-      table.add_row({found.name, fixed(ms, 3), fixed(algorithm, 2), fixed(bus, 2)});
-      report.add_result({{"variant", found.name},
-                         {"section", std::string("transport")},
-                         {"settings", transport_settings()},
-                         {"gpus", std::int64_t{rank_.size()}},
-                         {"bytes", bytes()},
-                         {"host_ms", ms},
-                         {"algorithm_gb_per_s", algorithm},
-                         {"bus_gb_per_s", bus}});
-    }
-    std::cout << table << "\nNCCL's settings: " << transport_settings() << "\n\n";
-    print_topology();
-  }
-
- private:
-  struct Found {
-    std::string name;
-    Summary ms;
-  };
-
-  std::int64_t bytes() const { return static_cast<std::int64_t>(in_.bytes()); }
-
-  double timed_call(const std::function<void()>& call) {
-    rank_.barrier();
-    const HostTimer timer;
-    call();
-    rank_.synchronize(rank_.stream());
-    const std::vector<double> all = rank_.exchange(timer.milliseconds());
-    return *std::max_element(all.begin(), all.end());
-  }
-
-  void compare(const std::string& name) {
-    std::vector<T> values(out_.size());
-    CUDA_CHECK(cudaMemcpy(values.data(), out_.data(), out_.bytes(), cudaMemcpyDeviceToHost));
-    if (options_.corrupt) corrupt_one_element(std::span<T>(values));
-    std::vector<T> expected(values.size());
-    parallel_shares(elements_, [&](Range share) {
-      for (std::int64_t i = share.begin; i < share.end; ++i)
-        expected[static_cast<std::size_t>(i)] = from_float<T>(transport_sum(i, rank_.size()));
-    });
-    require_right(compare_matrices(std::span<const T>(expected), std::span<const T>(values), elements_),
-                  name);
-  }
-
-  /// What an earlier call has left must not pass for the result of the last one.
-  void poison() {
-    CUDA_CHECK(cudaMemsetAsync(out_.data(), 0xFF, out_.bytes(), rank_.stream()));
-    rank_.synchronize(rank_.stream());
-  }
-
-  void print_topology() const {
-    Table table({"GPU", "PCI bus id", "NUMA node", "reaches directly"});
-    const std::vector<GpuLinks> gpus = topology(rank_.shares_gpu() ? 1 : rank_.size());
-    for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) {
-      std::string reaches;
-      for (const int peer : gpus[gpu].reaches)
-        reaches += (reaches.empty() ? "GPU " : ", ") + std::to_string(peer);
-      table.add_row({std::to_string(gpu), gpus[gpu].place.bus_id, gpus[gpu].place.numa_node,
-                     reaches.empty() ? "none" : reaches});
-    }
-    std::cout << table;
-  }
-
-  Rank& rank_;
-  const Options& options_;
-  std::int64_t elements_;
-  DeviceBuffer<T> in_, out_;
-  std::vector<Found> found_;
-  std::vector<std::pair<std::string, std::string>> skipped_;  // those that were left out, and why
-};
-
 void run(const Options& options) {
-  run_sparse_chapter(
-      kChapter, options,
-      [](auto& bench) {
-        bench.template add_algorithm<DenseAllReduce>("dense_nccl");
-        bench.template add_algorithm<HostAllReduce>("host_gloo");
-      },
-      [&]<SparseIndex Index, Floating T>(SparseBench<Index, T>& bench, Report& report) {
-        if (!options.runs("transport") && !options.runs("through_host")) return;
-        TransportBench<T> transports(bench.rank(), options);
-        transports.template run<NcclTransport>("transport");
-        transports.template run<HostTransport>("through_host");
-        transports.finish(report);
-      });
+  run_sparse_chapter(kChapter, options, [](auto& bench) {
+    bench.template add_algorithm<DenseAllReduce>("dense_nccl");
+    bench.template add_algorithm<HostAllReduce>("host_gloo");
+  });
 }
 
 }  // namespace

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "10_sparse_v2_where/where.cuh"
-#include "overlap/gpu/host_timer.hpp"
 #include "overlap/data/sparse.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/graph.hpp"
+#include "overlap/gpu/host_timer.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 

@@ -1,16 +1,13 @@
-// Chapter 11: the loop as a CUDA graph, beside the loops of chapters 09 and 10; first on calls of changing
-// lengths, of which a graph knows nothing.
+// Chapter 11: the loop as a CUDA graph, beside the loops of chapters 09 and 10.
 #include "11_sparse_v3_graph/graph.cuh"
 
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
-#include "11_sparse_v3_graph/lengths.cuh"
 #include "overlap/program/chapter.hpp"
 #include "overlap/program/report.hpp"
 #include "overlap/program/sparse_chapter.hpp"
@@ -29,15 +26,6 @@ const ChapterInfo kChapter = {
     .default_type = ElementType::kF32,
     .ranks_may_share_gpus = true,  // only to say why NCCL cannot: nothing is left to run then
 };
-
-/// The graph, once it has shown that it serves calls of any length.
-template <SparseIndex Index, Floating T>
-std::unique_ptr<GraphAllReduce<Index, T>> make_graph(SparseBench<Index, T>& bench) {
-  Rank& rank = bench.rank();
-  auto graph = std::make_unique<GraphAllReduce<Index, T>>(rank, bench.data().shape());
-  if (bench.settings().check) verify_lengths(rank, *graph, bench.data().shape());
-  return graph;
-}
 
 /// What the recording took: no part of the table, since it is done once. Rank 0 prints and saves.
 template <SparseIndex Index, Floating T>
@@ -61,15 +49,16 @@ void report_recording(Rank& rank, const GraphAllReduce<Index, T>& graph, Report&
 }
 
 void run(const Options& options) {
-  run_sparse_chapter(kChapter, options, [&](auto& bench, Report& report) {
-    bench.template add_algorithm<NonzeroAllReduce>("v1_nonzero");
-    bench.template add_algorithm<WhereAllReduce>("v2_where");
-    bench.add("v3_graph", [&] {
-      auto graph = make_graph(bench);
-      report_recording(bench.rank(), *graph, report);
-      return bench.variant_of(std::move(graph));
-    });
-  });
+  run_sparse_chapter(
+      kChapter, options, [&]<SparseIndex Index, Floating T>(SparseBench<Index, T>& bench, Report& report) {
+        bench.template add_algorithm<NonzeroAllReduce>("v1_nonzero");
+        bench.template add_algorithm<WhereAllReduce>("v2_where");
+        bench.add("v3_graph", [&] {
+          auto graph = std::make_unique<GraphAllReduce<Index, T>>(bench.rank(), bench.data().shape());
+          report_recording(bench.rank(), *graph, report);
+          return bench.variant_of(std::move(graph));
+        });
+      });
 }
 
 }  // namespace

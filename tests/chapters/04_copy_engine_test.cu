@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "04_copy_engine/copy_engine_ring.cuh"
+#include "04_copy_engine/experiments/message_sizes.cuh"
+#include "04_copy_engine/experiments/patterns.cuh"
+#include "04_copy_engine/experiments/transport_timing.cuh"
 #include "04_copy_engine/first_push.cuh"
-#include "04_copy_engine/message_sizes.cuh"
-#include "04_copy_engine/patterns.cuh"
 #include "04_copy_engine/split_only.cuh"
-#include "04_copy_engine/transport_timing.cuh"
 #include "dense_run.hpp"
 #include "late_rank.hpp"
 

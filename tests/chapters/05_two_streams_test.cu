@@ -2,9 +2,9 @@
 // call after call.
 #include <gtest/gtest.h>
 
+#include "05_two_streams/experiments/split_waves.hpp"
 #include "05_two_streams/pull_two_streams.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
-#include "05_two_streams/split_waves.hpp"
 #include "dense_run.hpp"
 
 namespace overlap {

@@ -8,9 +8,9 @@
 
 #include "04_copy_engine/copy_engine_ring.cuh"
 #include "04_copy_engine/split_only.cuh"
+#include "05_two_streams/experiments/split_waves.hpp"
 #include "05_two_streams/pull_two_streams.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
-#include "05_two_streams/split_waves.hpp"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
 #include "overlap/bench/gate.hpp"

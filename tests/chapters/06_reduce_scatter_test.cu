@@ -6,7 +6,7 @@
 #include <random>
 
 #include "06_reduce_scatter/all_to_all_sum.cuh"
-#include "06_reduce_scatter/errors.cuh"
+#include "06_reduce_scatter/experiments/errors.cuh"
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "06_reduce_scatter/rotating_accumulators.cuh"
 #include "dense_run.hpp"

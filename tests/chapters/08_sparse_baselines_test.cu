@@ -11,8 +11,8 @@
 
 #include "08_sparse_baselines/coalesce.cuh"
 #include "08_sparse_baselines/dense_all_reduce.cuh"
+#include "08_sparse_baselines/experiments/transport.cuh"
 #include "08_sparse_baselines/host_all_reduce.cuh"
-#include "08_sparse_baselines/transport.cuh"
 #include "sparse_baselines_values.hpp"
 #include "sparse_run.hpp"
 #include "sparse_values.hpp"

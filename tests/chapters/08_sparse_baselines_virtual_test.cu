@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "08_sparse_baselines/dense_all_reduce.cuh"
+#include "08_sparse_baselines/experiments/transport.cuh"
 #include "08_sparse_baselines/host_all_reduce.cuh"
-#include "08_sparse_baselines/transport.cuh"
 #include "far_rows.hpp"
 #include "overlap/bench/timing.hpp"
 #include "sparse_run.hpp"

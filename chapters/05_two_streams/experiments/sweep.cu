@@ -1,28 +1,39 @@
-// Chapter 05: when two streams help, and by how much: the same products over a range of m, with one stream
-// and with two, with transfers and without. And the four openings of the pull, side by side.
-#pragma once
-
+// Experiment of chapter 05: when two streams help, and by how much: the same products over a range of m, with
+// one stream and with two, with transfers and without.
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "04_copy_engine/copy_engine_ring.cuh"
 #include "04_copy_engine/split_only.cuh"
-#include "05_two_streams/pull_two_streams.cuh"
+#include "05_two_streams/experiments/split_waves.hpp"
 #include "05_two_streams/ring_two_streams.cuh"
-#include "05_two_streams/split_waves.hpp"
 #include "overlap/bench/dense_bench.hpp"
+#include "overlap/bench/table.hpp"
 #include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
-#include "overlap/gpu/timeline.hpp"
+#include "overlap/program/chapter.hpp"
 #include "overlap/program/report.hpp"
 
 namespace overlap {
+namespace {
+
+const ChapterInfo kExperiment = {
+    .name = "05_two_streams/sweep",
+    .summary = "One stream and two over a range of m, as waves and as times.",
+    .variants = {"sweep"},
+    .on_virtual_gpus = {.shape = {0, 0, 256}, .per_gpu = {128, 640, 0}, .gpus = 4, .iterations = 1},
+    .on_real_gpus =
+        {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 16, .iterations = 30, .warmup = 5},
+    .on_race_build = {{.shape = {0, 0, 24}, .per_gpu = {24, 32, 0}, .gpus = 4, .iterations = 1}},
+    .types = {ElementType::kF16, ElementType::kBf16, ElementType::kF32},
+    .default_type = ElementType::kF16,
+    .ranks_may_share_gpus = true,
+};
 
 /// Adds the sub-products without transfers, which read all of A, on one stream or two.
 template <Floating T>
@@ -35,54 +46,11 @@ void add_split_only(DenseBench& bench, GatherProblem<T>& problem, const char* na
   });
 }
 
-/// Times the pull with each of its openings, compares all of their results, prints one line for each and adds
-/// one result. With --timeline each is a section. Collective.
-template <Floating T>
-void compare_openings(GatherProblem<T>& problem, Options options, Report& report) {
-  const std::vector<std::pair<const char*, Opening>> openings = {{"before", Opening::kBefore},
-                                                                 {"beside", Opening::kBeside},
-                                                                 {"copy_first", Opening::kCopyFirst},
-                                                                 {"after", Opening::kAfter},
-                                                                 {"barrier_after", Opening::kBarrierAfter}};
-  const bool timeline = !options.timeline.empty();
-  options.timeline.clear();  // drawn below, without GEMM only
-  options.variants.clear();
-  for (const auto& opening : openings) options.variants.push_back(opening.first);
-  DenseBench bench(problem, options);
-  for (const auto& [name, opening] : openings) bench.add_algorithm<PullTwoStreams<T>>(name, problem, opening);
-  bench.verify();
-  bench.time(false);
-  Rank& rank = problem.rank();
-  for (const auto& [name, opening] : openings) {
-    if (!timeline) break;
-    PullTwoStreams<T> pull(rank, problem.whole(), opening);
-    rank.barrier();
-    const TimelineSection section("pull, opening " + std::string(name));
-    pull.run(problem.a(), problem.b(), problem.c(), rank.stream());
-    rank.synchronize(rank.stream());
-  }
-  if (rank.id() != 0) return;
-  const double alone = bench.times_of("gemm_only")->device_ms.median;
-  Table table({"opening", "us", "x GEMM only"});
-  for (const auto& opening : openings) {
-    const double ms = bench.times_of(opening.first)->device_ms.median;
-    table.add_row({opening.first, fixed(1e3 * ms, 1), fixed(ms / alone, 3)});
-    report.add_result({{"section", std::string("openings")},
-                       {"opening", std::string(opening.first)},
-                       {"gpus", std::int64_t{rank.size()}},
-                       {"device_ms", ms},
-                       {"ratio_to_gemm_only", ms / alone}});
-  }
-  std::cout << "\nPull: local copy and barrier, seen from the first product"
-            << (backend::modelled_time() ? " (modelled)" : "") << "\n"
-            << table;
-}
-
 /// Times GEMM only, split only and the ring, each with one stream and with two, for m times each factor;
 /// prints one line for each m and adds one result. Each variant's last timed result is compared with GEMM
-/// only's. Returns why there is no sweep; nothing if there is one. Collective.
+/// only's. Throws Skip, with the reason, if there is no sweep. Collective.
 template <Floating T>
-std::string sweep_m(Rank& rank, Options options, const std::vector<double>& factors, Report& report) {
+void sweep(Rank& rank, Options options, const std::vector<double>& factors, Report& report) {
   options.variants = {"copy_engine_ring", "ring_two_streams", "split_one", "split_two", "transfers"};
   options.timeline.clear();
   int multiprocessors = 0;
@@ -103,7 +71,7 @@ std::string sweep_m(Rank& rank, Options options, const std::vector<double>& fact
       return [ring, &problem](cudaStream_t stream) { ring->run(problem.a(), stream); };
     });
     bench.time(false);
-    if (bench.times_of("ring_two_streams") == nullptr) return "without the ring there is no sweep";
+    if (bench.times_of("ring_two_streams") == nullptr) throw Skip("without the ring there is no sweep");
     if (rank.id() != 0) continue;
 
     const auto us = [&](const char* name) { return 1e3 * bench.times_of(name)->device_ms.median; };
@@ -137,7 +105,24 @@ std::string sweep_m(Rank& rank, Options options, const std::vector<double>& fact
               << (backend::modelled_time() ? " (modelled)" : "") << "\n"
               << table;
   }
-  return "";
 }
 
+void run(const Options& options) {
+  // m of the sweep, by the m that was asked for. A CPU that multiplies takes its time.
+  const std::vector<double> factors = backend::modelled_time()
+                                          ? std::vector<double>{1, 2, 4}
+                                          : std::vector<double>{0.125, 0.25, 0.5, 1, 2, 4};
+  Report report(kExperiment, options);
+  run_ranks(options.gpus, [&](Rank& rank) {
+    visit_type<__half, __nv_bfloat16, float>(
+        options.type, [&](auto tag) { sweep<typename decltype(tag)::type>(rank, options, factors, report); });
+  });
+  report.save();
+}
+
+}  // namespace
 }  // namespace overlap
+
+int main(int argc, char** argv) {
+  return overlap::chapter_main(argc, argv, overlap::kExperiment, overlap::run);
+}

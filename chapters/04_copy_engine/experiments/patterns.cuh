@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "04_copy_engine/experiments/transport_timing.cuh"
 #include "04_copy_engine/ring_push.cuh"
-#include "04_copy_engine/transport_timing.cuh"
 #include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/program/report.hpp"

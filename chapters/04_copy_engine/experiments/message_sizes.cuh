@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "04_copy_engine/transport_timing.cuh"
-#include "04_copy_engine/transports.cuh"
+#include "04_copy_engine/experiments/transport_timing.cuh"
+#include "04_copy_engine/experiments/transports.cuh"
 #include "overlap/gpu/backend.hpp"
 #include "overlap/program/report.hpp"
 

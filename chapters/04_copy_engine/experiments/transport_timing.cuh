@@ -9,7 +9,7 @@
 #include <iostream>
 #include <vector>
 
-#include "04_copy_engine/transports.cuh"
+#include "04_copy_engine/experiments/transports.cuh"
 #include "overlap/bench/gate.hpp"
 #include "overlap/bench/metrics.hpp"
 #include "overlap/bench/timing.hpp"

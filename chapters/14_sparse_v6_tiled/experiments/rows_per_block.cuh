@@ -11,13 +11,15 @@
 #include "13_sparse_v5_kernel/tile_search.cuh"
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
-#include "overlap/bench/sparse_bench.hpp"
+#include "overlap/bench/results.hpp"
+#include "overlap/bench/settings.hpp"
+#include "overlap/bench/table.hpp"
 #include "overlap/bench/timing.hpp"
+#include "overlap/data/sparse_data.hpp"
 #include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/stream.hpp"
-#include "overlap/program/report.hpp"
 
 namespace overlap {
 
@@ -81,18 +83,17 @@ class SearchLists {
 /// Times version 5's search, and those of this chapter for each number of rows per block, checks the
 /// positions of each one's last timed run, prints a line for each number, and adds one result. Collective.
 template <SparseIndex Index>
-void sweep_rows_per_block(const SparseBenchBase& bench, const std::vector<int>& rows_per_block,
-                          Report& report) {
-  if (bench.data().local_rows(0).empty()) return;  // there is nothing to search for
-  Rank& rank = bench.rank();
-  const SearchLists<Index> lists(rank, bench.data());
+void sweep_rows_per_block(Rank& rank, const SparseData& data, const BenchSettings& settings,
+                          const std::vector<int>& rows_per_block, Results& results) {
+  if (data.local_rows(0).empty()) return;  // there is nothing to search for
+  const SearchLists<Index> lists(rank, data);
   const bool searches_here = rank.id() == 0;  // nothing is exchanged: one rank's times will do
   std::vector<TimedVariant> searches;
   const auto add = [&](const std::string& name, const auto& find) {
     const auto enqueue = [&lists, find, searches_here](cudaStream_t stream) {
       if (searches_here) find(lists.local(), lists.global(), lists.positions(), stream);
     };
-    const auto check = [&lists, name, wanted = searches_here && bench.settings().check] {
+    const auto check = [&lists, name, wanted = searches_here && settings.check] {
       if (wanted) lists.check(name);
     };
     searches.push_back({name, enqueue, [&lists] { lists.clear(); }, check});
@@ -120,7 +121,7 @@ void sweep_rows_per_block(const SparseBenchBase& bench, const std::vector<int>& 
     }
   }
   const std::vector<VariantTimes> times =
-      time_variants(rank, searches, bench.settings().iterations, bench.settings().warmup, false);
+      time_variants(rank, searches, settings.iterations, settings.warmup, false);
   if (rank.id() != 0) return;
 
   const double v5_ms = times[0].device_ms.median;
@@ -132,13 +133,13 @@ void sweep_rows_per_block(const SparseBenchBase& bench, const std::vector<int>& 
   for (const int rows : rows_per_block) {
     const std::int64_t blocks = sweep_blocks(lists.local().count, rows);
     std::vector<std::string> cells = {std::to_string(rows), std::to_string(blocks)};
-    Report::Fields fields = {{"section", std::string("sweep")},
-                             {"gpus", std::int64_t{rank.size()}},
-                             {"rows_per_block", std::int64_t{rows}},
-                             {"blocks", blocks},
-                             {"local_rows", lists.local().count},
-                             {"global_rows", lists.global().count},
-                             {"v5_ms", v5_ms}};
+    Results::Fields fields = {{"section", std::string("sweep")},
+                              {"gpus", std::int64_t{rank.size()}},
+                              {"rows_per_block", std::int64_t{rows}},
+                              {"blocks", blocks},
+                              {"local_rows", lists.local().count},
+                              {"global_rows", lists.global().count},
+                              {"v5_ms", v5_ms}};
     const double ordered_ms = next->device_ms.median;
     for (const Search& kind : kinds) {
       cells.push_back(fixed(1e3 * next->device_ms.median, 1));
@@ -148,7 +149,7 @@ void sweep_rows_per_block(const SparseBenchBase& bench, const std::vector<int>& 
     cells.push_back(fixed(v5_ms / ordered_ms, 1) + " x");
     table.add_row(std::move(cells));
     fields.emplace_back("v5_by_ordered", v5_ms / ordered_ms);
-    report.add_result(std::move(fields));
+    results.add_result(std::move(fields));
   }
   std::cout << "\nThe search alone, us" << (backend::modelled_time() ? " (modelled)" : "")
             << "; v5_kernel takes " << fixed(1e3 * v5_ms, 1) << "\n"
