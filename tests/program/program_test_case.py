@@ -1,5 +1,5 @@
-"""What the tests of all chapter programs share. Each test file is called with the program and its backend:
-    01_column_split_test.py PROGRAM virtual|cuda [unittest's own arguments]"""
+"""What the tests of all programs share. Each test file is called with the program and its backend:
+    stuck_test.py PROGRAM virtual|cuda [unittest's own arguments]"""
 import json
 import os
 import pathlib
@@ -8,16 +8,13 @@ import subprocess
 import sys
 import tempfile
 import unittest
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, Mapping, Sequence
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 MACHINES = REPOSITORY / "common" / "virtual_gpu" / "machines"
 ONCE = ("--iterations", "1", "--warmup", "0")
 SMALL = ("--m", "33", "--n", "37", "--k", "19", *ONCE)  # a multiple of nothing
 TINY = ("--m", "5", "--n", "3", "--k", "2", *ONCE)  # on 8 ranks not even a row and a column for each
-# What every chapter with ranks refuses: they multiply floating-point numbers, on at most 16 ranks.
-REFUSED_BY_ALL = {("--type", "int32"): "--type: 'int32' is not a type of this chapter .known: f16, bf16, f32.",
-                  ("--gpus", "17"): "--gpus: 17 is not between 1 and 16"}
 
 
 class ProgramTestCase(unittest.TestCase):
@@ -67,14 +64,6 @@ class ProgramTestCase(unittest.TestCase):
         for arguments, sentence in cases.items():
             with self.subTest(arguments):
                 self.assertEqual(self.assert_fails(2, arguments, sentence).stdout, "")
-
-    def assert_lists(self, variants: List[str], help_says: str) -> None:
-        """--list prints these variants, and --help this text among others."""
-        listed, told = self.call("--list"), self.call("--help")
-        for result in (listed, told):
-            self.assertEqual((result.returncode, result.stderr), (0, ""))
-        self.assertEqual(listed.stdout.split(), variants)
-        self.assertIn(help_says, told.stdout)
 
     def assert_right_on_all_sizes_and_types(self, *sentences: str) -> None:
         """Runs on 1, 2, 3, 4 and 8 ranks, some of them without a row or a column, and with each type; the output matches
@@ -151,12 +140,17 @@ def two_gpus() -> str:
     return ",".join(os.environ.get("CUDA_VISIBLE_DEVICES", "0,1").split(",")[:2])
 
 
-def main() -> None:
-    """Takes program and backend from the command line, and runs the tests."""
+def take_program_and_backend() -> None:
+    """From the command line, for all tests."""
     if len(sys.argv) < 3 or sys.argv[2] not in ("virtual", "cuda"):
         sys.exit(f"usage: {sys.argv[0]} PROGRAM virtual|cuda")
     ProgramTestCase.program = pathlib.Path(sys.argv.pop(1)).resolve()
     ProgramTestCase.backend = sys.argv.pop(1)
     if ProgramTestCase.backend == "cuda":
         os.environ["CUDA_VISIBLE_DEVICES"] = two_gpus()
+
+
+def main() -> None:
+    """Takes program and backend from the command line, and runs the tests."""
+    take_program_and_backend()
     unittest.main()

@@ -1,45 +1,38 @@
-#!/usr/bin/env python3
-"""Tests of the program 04_copy_engine: its command line, its exit statuses and what it writes."""
+"""What is special about the program 04_copy_engine."""
 import json
 
-import program_test_case
-from program_test_case import ONCE, REFUSED_BY_ALL, SMALL, ProgramTestCase
-
-VARIANTS = ["first_push", "split_only", "copy_engine_ring", "communication_only", "transports"]
+import dense_program
+from program_test_case import ONCE
 
 
-class CommandLineTest(ProgramTestCase):
-    def test_help_and_list(self) -> None:
-        self.assert_lists(VARIANTS, "copy engines")
+class Program(dense_program.DenseProgram):
+    variants = ("first_push", "split_only", "copy_engine_ring", "communication_only", "transports")
+    right = ("split_only", "copy_engine_ring")
+    timed = ("split_only", "copy_engine_ring", "communication_only")
+    corrupted = {name: "" for name in ("first_push", "split_only", "copy_engine_ring", "transports")}
+    help_says = ("copy engines",)
+    no_variant = "pull"
 
-    def test_bad_options(self) -> None:
-        self.assert_refused({**REFUSED_BY_ALL, ("--only", "pull"): "--only: 'pull'"})
-
-
-class RunTest(ProgramTestCase):
     def test_each_variant_alone(self) -> None:
-        for variant in VARIANTS:
+        for variant in self.variants:
             with self.subTest(variant):
-                self.call_right("--gpus", "2", "--only", variant, *SMALL)
-
-    def test_sizes_and_types(self) -> None:
-        self.assert_right_on_all_sizes_and_types("elements are right: split_only, copy_engine_ring\n")
+                self.call_right("--gpus", "2", "--only", variant, *self.small)
 
     def test_wrong_result(self) -> None:
-        for variant in ("first_push", "split_only", "copy_engine_ring", "transports"):
+        for variant in self.corrupted:
             with self.subTest(variant):
-                self.assert_fails(1, ("--corrupt", "--gpus", "2", "--only", variant, *SMALL, "--json", "x.json"),
+                self.assert_fails(1, ("--corrupt", "--gpus", "2", "--only", variant, *self.small, "--json", "x.json"),
                                   r"wrong result|are wrong")
 
     def test_takes_two(self) -> None:
-        self.assert_fails(77, ("--gpus", "1", "--only", "first_push,transports", *SMALL), "skipped.*two ranks")
-        one = self.call_right("--gpus", "1", *SMALL).stdout
+        self.assert_fails(77, ("--gpus", "1", "--only", "first_push,transports", *self.small), "skipped.*two ranks")
+        one = self.call_right("--gpus", "1", *self.small).stdout
         self.assertIn("first_push is left out", one)
         self.assertIn("transports is left out", one)
 
     def test_no_peer_access(self) -> None:
         machine = self.machine_without_peer_access()
-        without = ("--machine", machine, "--gpus", "2", *SMALL)
+        without = ("--machine", machine, "--gpus", "2", *self.small)
         for variants in ("first_push", "copy_engine_ring,communication_only", "transports"):
             self.assert_fails(77, (*without, "--only", variants, "--json", "x.json"), "skipped: .*no peer access from GPU 0 to")
         report = self.report(*without)
@@ -52,18 +45,12 @@ class RunTest(ProgramTestCase):
                           "--k: sums of so many products")
 
     def test_ranks_share_a_gpu(self) -> None:
-        machine = self.machine(gpus=2)
-        result = self.call_right("--machine", machine, "--gpus", "3", *SMALL)
-        self.assertIn("all on one GPU", result.stdout)
+        result = self.call_right("--machine", self.machine(gpus=2), "--gpus", "3", *self.small)
         self.assertIn("NCCL is left out", result.stdout)
 
-    def test_one_gpu_for_all_ranks(self) -> None:
-        self.call_right("--machine", self.machine(gpus=1), "--gpus", "4", *SMALL)
-
     def test_json(self) -> None:
-        results = self.report("--gpus", "3", *SMALL)["results"]
-        named = {result["variant"] for result in results}
-        self.assertLessEqual({"gemm_only", "split_only", "copy_engine_ring", "communication_only"}, named)
+        super().test_json()
+        results = self.report("--gpus", "3", *self.small)["results"]
         sections = {result.get("section") for result in results}
         self.assertEqual(sections, {None, "transports", "patterns", "sizes"})
         for result in results:
@@ -72,7 +59,7 @@ class RunTest(ProgramTestCase):
                     self.assertGreater(value, 0, result)
 
     def test_rates_follow_from_bytes_and_times(self) -> None:
-        results = self.report("--gpus", "3", *SMALL, "--only", "transports")["results"]
+        results = self.report("--gpus", "3", *self.small, "--only", "transports")["results"]
         fits = {result["variant"].removesuffix(", fit"): result for result in results if "fixed_us" in result}
         for result in results:
             with self.subTest(f"{result['section']}: {result['variant']}"):
@@ -92,7 +79,7 @@ class RunTest(ProgramTestCase):
         if self.backend != "virtual":
             self.skipTest("tiles and multiprocessors are those of the virtual machine")
         # Sub-products of 8 tiles: 1 wave on all 8 multiprocessors, 2 on 4 of them, or beside NCCL's channel.
-        size = ("--gpus", "4", "--m", "512", "--n", "2048", "--k", "64", *SMALL[6:], "--only", "transports", "--no-check")
+        size = ("--gpus", "4", "--m", "512", "--n", "2048", "--k", "64", *self.small[-4:], "--only", "transports", "--no-check")
         text = self.call_right(*size, "--json", "report.json").stdout
         self.assertRegex(text, r"(?m)^copy kernel, 4 SMs .* 1 +2$")
         self.assertRegex(text, r"(?m)^copy engine, push .* 1\.000 +1 +1$")
@@ -102,7 +89,3 @@ class RunTest(ProgramTestCase):
                      if result["section"] == "transports"}
         self.assertGreater(slow_down["NCCL send and receive"], 1.2)
         self.assertLess(slow_down["copy engine, push"], 1.1)
-
-
-if __name__ == "__main__":
-    program_test_case.main()

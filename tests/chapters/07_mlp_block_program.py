@@ -1,0 +1,21 @@
+"""What is special about the program 07_mlp_block."""
+import dense_program
+from program_test_case import TINY
+
+
+class Program(dense_program.DenseProgram):
+    variants = ("vanilla", "sequence_parallel", "overlapped")
+    needs_nccl = ("vanilla", "sequence_parallel")
+    help_says = ("m tokens, feed-forward size n, hidden size k",)
+    no_variant = "ring"
+
+    def test_sizes_and_types(self) -> None:
+        super().test_sizes_and_types()
+        output = self.call_right("--gpus", "8", *TINY).stdout
+        self.assertIn("all 10 elements are right", output, "5 tokens of hidden size 2")
+
+    def test_json(self) -> None:
+        super().test_json()
+        for result in self.report_of()["results"][1:]:
+            self.assertEqual(result["role"], "algorithm")
+            self.assertGreater(result["ratio_to_gemm_only"], 1)

@@ -1,0 +1,85 @@
+"""What is tested of the program of every chapter, of whatever kind."""
+import json
+import re
+import sys
+from typing import Any, Dict, List, Mapping, Sequence, Set
+
+from program_test_case import ONCE, REPOSITORY, ProgramTestCase
+
+sys.path.insert(0, str(REPOSITORY / "tools"))
+from chapters import Chapter, all_chapters  # noqa: E402
+
+NO_NCCL = "skipped: rank 0: NCCL wants a GPU for each rank, and all ranks share one here"
+LEFT_OUT = "is left out: NCCL wants a GPU for each rank"
+
+
+class ChapterProgram(ProgramTestCase):
+    """A chapter says of its program what differs from the others; where it says nothing, the program's own --list counts."""
+
+    variants: Sequence[str] = ()  # all that --list prints, in order
+    right: Sequence[str] = ()  # those that the sentence on right results names, in order; without it: all
+    needs_nccl: Sequence[str] = ()  # those of them that cannot run where ranks share a GPU
+    corrupted: Mapping[str, str] = {}  # variant -> a regular expression of what is called wrong; without it: each of `right`
+    help_says: Sequence[str] = ()  # words of --help
+    no_variant = "nothing"  # that --only refuses: a name of another chapter's
+    refused: Mapping[Sequence[str], str] = {}  # command lines, and the sentences
+    usual_sizes: str = ""  # of the kind
+
+    @property
+    def chapter(self) -> Chapter:
+        """The chapter's manifest."""
+        return all_chapters()[self.program.name]
+
+    def setUp(self) -> None:
+        super().setUp()
+        sizes = self.chapter.tests.get("program", {}).get("sizes", self.usual_sizes)
+        self.small = (*sizes.split(), *ONCE)
+
+    def all_variants(self) -> List[str]:
+        """What --list must print."""
+        return list(self.variants) or self.call("--list").stdout.split()
+
+    def all_right(self) -> List[str]:
+        """The variants whose results are compared."""
+        return list(self.right) or self.all_variants()
+
+    def refused_by_all(self) -> Dict[Sequence[str], str]:
+        """What every program of the kind refuses."""
+        return {("--gpus", "17"): "--gpus: 17 is not between 1 and 16",
+                ("--only", self.no_variant): f"--only: '{self.no_variant}'"}
+
+    def test_help_and_list(self) -> None:
+        listed, told = self.call("--list"), self.call("--help")
+        for result in (listed, told):
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertTrue(listed.stdout.split())
+        self.assertEqual(listed.stdout.split(), self.all_variants())
+        for words in self.help_says:
+            self.assertIn(words, told.stdout)
+
+    def test_bad_options(self) -> None:
+        self.assert_refused({**self.refused_by_all(), **self.refused})
+
+    def test_the_manifest_names_variants_that_there_are(self) -> None:
+        """In the command lines of bench, pictures and tests."""
+        def named(value: Any) -> Set[str]:
+            if isinstance(value, str):
+                return {name for only in re.findall(r"--only (\S+)", value) for name in only.split(",")}
+            values = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+            return {name for each in values for name in named(each)}
+        chapter = self.chapter
+        measure = [chapter.measure.usual, chapter.measure.large, *(lines for _, lines in chapter.measure.also)]
+        self.assertLessEqual(named([*map(list, measure), chapter.pictures, chapter.tests]),
+                             set(self.call("--list").stdout.split()))
+
+    def report_of(self, *arguments: str) -> Dict[str, Any]:
+        """The report of a small problem on two GPUs."""
+        report = self.report(*self.small, "--gpus", "2", *arguments)
+        self.assertEqual(report["options"]["gpus"], 2)
+        return report
+
+    def trace(self, *arguments: str) -> Dict[str, Any]:
+        """The timeline of a small problem on two GPUs."""
+        self.call_right(*self.small, "--gpus", "2", *arguments, "--timeline", "trace.json")
+        found: Dict[str, Any] = json.loads((self.folder / "trace.json").read_text(encoding="utf-8"))
+        return found

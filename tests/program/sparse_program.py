@@ -1,0 +1,68 @@
+"""What is tested of the programs of all chapters on sparse gradients. The options that they share are tested with chapter
+08's."""
+from typing import Any, Dict, List, Sequence, Tuple
+
+from chapter_program import NO_NCCL, ChapterProgram
+
+PATTERNS = ("zipf", "identical", "disjoint")
+# A table of a single row, on 8 ranks; one of two rows; and no rows at all.
+FEW = (("--gpus", "8", "--rows", "1", "--features", "1", "--entries", "1", "--duplicates", "0"),
+       ("--gpus", "3", "--rows", "2", "--features", "1", "--entries", "1", "--duplicates", "0"),
+       ("--gpus", "3", "--rows", "20", "--features", "3", "--entries", "0", "--duplicates", "0"))
+
+
+class SparseProgram(ChapterProgram):
+    """Sizes are --rows, --features and --entries."""
+
+    usual_sizes = "--rows 97 --features 5 --entries 23 --duplicates 4"
+    help_says = ("--rows", "--features", "--entries", "--duplicates", "--pattern", "--index")
+    right_says = ""  # beside the usual sentence
+    phases: Sequence[str] = ("fill_ms", "map_ms", "all_reduce_ms", "skew_ms")  # of each version
+
+    def refused_by_all(self) -> Dict[Sequence[str], str]:
+        return {**super().refused_by_all(),
+                ("--type", "int32"): "--type: 'int32' is not a type of this chapter",
+                ("--m", "5"): "--m: unknown option",
+                ("--pattern", "random"): "--pattern: 'random' is not known",
+                ("--index", "int32", "--rows", "2147483648"): "--index: int32 cannot number so many --rows"}
+
+    def command_lines(self) -> List[Tuple[str, ...]]:
+        """All numbers of ranks, types, patterns and types of indices."""
+        own: List[Tuple[str, ...]] = [("--gpus", gpus) for gpus in "12348"]
+        own += [("--gpus", "3", "--type", kind) for kind in ("f16", "bf16")]
+        own += [("--gpus", "3", "--type", kind, "--index", "int64") for kind in ("f16", "bf16", "f32")]
+        own += [("--gpus", "4", "--pattern", pattern) for pattern in (*PATTERNS, "uneven")]
+        own += [("--gpus", "3", "--pattern", pattern, "--index", "int64") for pattern in PATTERNS]
+        return [*((*self.small, *arguments) for arguments in own), *((*few, *self.small[-4:]) for few in FEW)]
+
+    def test_sizes_types_and_patterns(self) -> None:
+        for arguments in self.command_lines():
+            with self.subTest(arguments):
+                features, text = arguments[arguments.index("--features") + 1], self.call_right(*arguments).stdout
+                self.assertRegex(text, rf"(?m)^all \d+ rows of {features} elements are right: {', '.join(self.all_right())}$")
+                self.assertIn(self.right_says, text)
+
+    def test_wrong_result(self) -> None:
+        for variant in self.corrupted or self.all_right():
+            with self.subTest(variant):
+                self.assert_fails(1, (*self.small, "--corrupt", "--gpus", "2", "--only", variant, "--json", "new.json"),
+                                  rf"wrong result.*{variant}.*row.*column")
+
+    def test_more_ranks_than_gpus(self) -> None:
+        shared = ("--machine", self.machine(gpus=2), "--gpus", "3", *self.small)
+        result = self.assert_fails(77, (*shared, "--only", ",".join(self.all_right())), NO_NCCL)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+
+    def assert_calls(self, report: Dict[str, Any]) -> Dict[str, Dict[str, Any]]:
+        """The results of whole calls, by variant."""
+        self.assertEqual(report["options"]["entries"], int(self.small[self.small.index("--entries") + 1]))
+        results = {result["variant"]: result for result in report["results"] if result.get("role") == "algorithm"}
+        self.assertEqual(list(results), self.all_right())
+        for name, result in results.items():
+            self.assertGreater(result["host_ms"], 0)
+            for phase in self.phases if name.startswith("v") else ():
+                self.assertGreaterEqual(result[phase], 0)
+        return results
+
+    def test_json(self) -> None:
+        self.assert_calls(self.report_of())
