@@ -1,15 +1,13 @@
 """What is special about the program 04_copy_engine."""
-import json
-
 import dense_program
 from program_test_case import ONCE
 
 
 class Program(dense_program.DenseProgram):
-    variants = ("first_push", "split_only", "copy_engine_ring", "communication_only", "transports")
+    variants = ("first_push", "split_only", "copy_engine_ring", "communication_only")
     right = ("split_only", "copy_engine_ring")
     timed = ("split_only", "copy_engine_ring", "communication_only")
-    corrupted = {name: "" for name in ("first_push", "split_only", "copy_engine_ring", "transports")}
+    corrupted = {name: "" for name in ("first_push", "split_only", "copy_engine_ring")}
     help_says = ("copy engines",)
     no_variant = "pull"
 
@@ -25,67 +23,20 @@ class Program(dense_program.DenseProgram):
                                   r"wrong result|are wrong")
 
     def test_takes_two(self) -> None:
-        self.assert_fails(77, ("--gpus", "1", "--only", "first_push,transports", *self.small), "skipped.*two ranks")
+        self.assert_fails(77, ("--gpus", "1", "--only", "first_push", *self.small), "skipped.*two ranks")
         one = self.call_right("--gpus", "1", *self.small).stdout
         self.assertIn("first_push is left out", one)
-        self.assertIn("transports is left out", one)
 
     def test_no_peer_access(self) -> None:
         machine = self.machine_without_peer_access()
         without = ("--machine", machine, "--gpus", "2", *self.small)
-        for variants in ("first_push", "copy_engine_ring,communication_only", "transports"):
+        for variants in ("first_push", "copy_engine_ring,communication_only"):
             self.assert_fails(77, (*without, "--only", variants, "--json", "x.json"), "skipped: .*no peer access from GPU 0 to")
         report = self.report(*without)
-        self.assert_left_out(report, ["first_push", "copy_engine_ring", "communication_only", "transports"], "no peer access")
+        self.assert_left_out(report, ["first_push", "copy_engine_ring", "communication_only"], "no peer access")
         measured = [result["variant"] for result in report["results"] if "device_ms" in result]
         self.assertEqual(measured, ["gemm_only", "split_only"])
 
     def test_sums_without_a_bound(self) -> None:
         self.assert_fails(2, ("--gpus", "1", "--m", "1", "--n", "1", "--k", str(2**22), *ONCE, "--only", "split_only"),
                           "--k: sums of so many products")
-
-    def test_ranks_share_a_gpu(self) -> None:
-        result = self.call_right("--machine", self.machine(gpus=2), "--gpus", "3", *self.small)
-        self.assertIn("NCCL is left out", result.stdout)
-
-    def test_json(self) -> None:
-        super().test_json()
-        results = self.report("--gpus", "3", *self.small)["results"]
-        sections = {result.get("section") for result in results}
-        self.assertEqual(sections, {None, "transports", "patterns", "sizes"})
-        for result in results:
-            for name, value in result.items():
-                if name.endswith("gb_per_s"):
-                    self.assertGreater(value, 0, result)
-
-    def test_rates_follow_from_bytes_and_times(self) -> None:
-        results = self.report("--gpus", "3", *self.small, "--only", "transports")["results"]
-        fits = {result["variant"].removesuffix(", fit"): result for result in results if "fixed_us" in result}
-        for result in results:
-            with self.subTest(f"{result['section']}: {result['variant']}"):
-                if result["section"] == "patterns":  # from two others into each GPU
-                    self.assertAlmostEqual(result["gb_per_s"], 2 * result["bytes"] / (1e6 * result["device_ms"]))
-                elif result["section"] == "sizes" and "bytes" in result:
-                    self.assertAlmostEqual(result["gb_per_s"], result["bytes"] / (1e6 * result["device_ms"]))
-                elif result["section"] == "transports":
-                    self.assertEqual(result["shards"], 2)
-                    self.assertAlmostEqual(result["product_slow_down"], result["product_beside_ms"] / result["product_alone_ms"])
-                    fit = fits.get(result["variant"])
-                    if fit and self.backend == "virtual":  # a shard takes as long there as a message of its size
-                        self.assertAlmostEqual(1e-3 * result["bytes"] / result["alone_gb_per_s"],
-                                               fit["fixed_us"] + 1e-3 * result["bytes"] / fit["gb_per_s"], delta=0.01)
-
-    def test_what_transports_take_from_a_product(self) -> None:
-        if self.backend != "virtual":
-            self.skipTest("tiles and multiprocessors are those of the virtual machine")
-        # Sub-products of 8 tiles: 1 wave on all 8 multiprocessors, 2 on 4 of them, or beside NCCL's channel.
-        size = ("--gpus", "4", "--m", "512", "--n", "2048", "--k", "64", *self.small[-4:], "--only", "transports", "--no-check")
-        text = self.call_right(*size, "--json", "report.json").stdout
-        self.assertRegex(text, r"(?m)^copy kernel, 4 SMs .* 1 +2$")
-        self.assertRegex(text, r"(?m)^copy engine, push .* 1\.000 +1 +1$")
-        self.assertRegex(text, r"(?m)^NCCL send and receive .* 1\.[34]\d\d +1 +NCCL decides$")
-        results = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))["results"]
-        slow_down = {result["variant"]: result["product_slow_down"] for result in results
-                     if result["section"] == "transports"}
-        self.assertGreater(slow_down["NCCL send and receive"], 1.2)
-        self.assertLess(slow_down["copy engine, push"], 1.1)

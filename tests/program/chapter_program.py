@@ -2,12 +2,12 @@
 import json
 import re
 import sys
-from typing import Any, Dict, List, Mapping, Sequence, Set
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 from program_test_case import ONCE, REPOSITORY, ProgramTestCase
 
 sys.path.insert(0, str(REPOSITORY / "tools"))
-from chapters import Chapter, all_chapters  # noqa: E402
+from chapters import Chapter, Experiment, all_chapters  # noqa: E402
 
 NO_NCCL = "skipped: rank 0: NCCL wants a GPU for each rank, and all ranks share one here"
 LEFT_OUT = "is left out: NCCL wants a GPU for each rank"
@@ -27,8 +27,13 @@ class ChapterProgram(ProgramTestCase):
 
     @property
     def chapter(self) -> Chapter:
-        """The chapter's manifest."""
-        return all_chapters()[self.program.name]
+        """The manifest of the chapter, or of the one whose experiment this is."""
+        chapter = all_chapters().get(self.program.name)
+        return chapter or next(each for each in all_chapters().values() if self.experiment_of(each))
+
+    def experiment_of(self, chapter: Chapter) -> Optional[Experiment]:
+        """The chapter's experiment whose program this is, if it is one."""
+        return next((each for each in chapter.experiments if each.program == self.program.name), None)
 
     def setUp(self) -> None:
         super().setUp()
@@ -67,9 +72,10 @@ class ChapterProgram(ProgramTestCase):
                 return {name for only in re.findall(r"--only (\S+)", value) for name in only.split(",")}
             values = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
             return {name for each in values for name in named(each)}
-        chapter = self.chapter
-        measure = [chapter.measure.usual, chapter.measure.large, *(lines for _, lines in chapter.measure.also)]
-        self.assertLessEqual(named([*map(list, measure), chapter.pictures, chapter.tests]),
+        experiment = self.experiment_of(self.chapter)
+        program, tests = (experiment, {}) if experiment else (self.chapter, self.chapter.tests)
+        measure = [program.measure.usual, program.measure.large, *(lines for _, lines in program.measure.also)]
+        self.assertLessEqual(named([*map(list, measure), program.pictures, tests]),
                              set(self.call("--list").stdout.split()))
 
     def report_of(self, *arguments: str) -> Dict[str, Any]:

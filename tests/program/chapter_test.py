@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of a chapter's program: the suite of the kind that its manifest says, with what tests/chapters/NN_name_program.py, if it
+"""Tests of the program of a chapter, or of its experiment: the suite of the kind that its manifest says, with what tests/chapters/NN_name_program.py, if it
 is there, knows of the chapter's own variants, and its special cases.
     chapter_test.py PROGRAM virtual|cuda [unittest's own arguments]"""
 import importlib.util
@@ -23,7 +23,8 @@ def tests_of(name: str) -> types.ModuleType:
     path = OWN / f"{name}_program.py"
     if not path.exists():
         module = types.ModuleType("suite")
-        setattr(module, "Program", type("Program", (SUITES[all_chapters()[name].kind],), {}))
+        chapter = all_chapters().get(name)  # an experiment without a file of its own has what all programs have
+        setattr(module, "Program", type("Program", (SUITES[chapter.kind] if chapter else ChapterProgram,), {}))
         return module
     spec = importlib.util.spec_from_file_location("suite", path)
     assert spec is not None and spec.loader is not None

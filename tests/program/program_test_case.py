@@ -92,10 +92,12 @@ class ProgramTestCase(unittest.TestCase):
         self.assertEqual(re.findall("hash [0-9a-f]+", first), re.findall("hash [0-9a-f]+", second))
 
     def report(self, *arguments: str) -> Dict[str, Any]:
-        """What the program writes with --json; it names the chapter, which is the program's name."""
+        """What the program writes with --json; it names the chapter, which is the program's name; of an experiment,
+        NN_name/EXPERIMENT for NN_EXPERIMENT."""
         self.call_right(*arguments, "--json", "report.json")
         report = json.loads((self.folder / "report.json").read_text(encoding="utf-8"))
-        self.assertEqual(report["chapter"], self.program.name)
+        chapter, _, experiment = report["chapter"].partition("/")
+        self.assertEqual(f"{chapter[:2]}_{experiment}" if experiment else chapter, self.program.name)
         return report
 
     def machine(self, **changes) -> str:

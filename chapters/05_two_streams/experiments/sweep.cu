@@ -61,6 +61,7 @@ void sweep(Rank& rank, Options options, const std::vector<double>& factors, Repo
     MatmulShape whole = options.shape;
     whole.m = std::max<std::int64_t>(1, static_cast<std::int64_t>(factor * static_cast<double>(whole.m)));
     GatherProblem<T> problem(rank, whole, options.seed);
+    if (factor == 1) print_shares(problem);
     DenseBench bench(problem, options);
     add_split_only(bench, problem, "split_one", 1);
     add_split_only(bench, problem, "split_two", 2);
