@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "runtime.hpp"
+#include "engine/runtime.hpp"
 
 namespace virtual_only {
 namespace {
