@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "cuda_runtime_api.h"
+#include "engine/api_call.hpp"
 #include "engine/copy.hpp"
-#include "engine/runtime.hpp"
 
 namespace vgpu {
 namespace {
@@ -20,10 +20,10 @@ Place locate(Runtime& runtime, const void* pointer, std::size_t pitch, std::size
              std::size_t height) {
   if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, "the pointer is null");
   auto* data = static_cast<std::byte*>(const_cast<void*>(pointer));
-  const Allocation* allocation = runtime.memory.find(pointer);
-  if (allocation == nullptr && runtime.memory.reserves(pointer)) {
+  const Allocation* allocation = runtime.memory().find(pointer);
+  if (allocation == nullptr && runtime.memory().reserves(pointer)) {
     throw ApiError(cudaErrorInvalidValue,
-                   "the memory is not there: it lies " + runtime.memory.locate(pointer));
+                   "the memory is not there: it lies " + runtime.memory().locate(pointer));
   }
   const std::size_t room = allocation == nullptr
                                ? SIZE_MAX
@@ -35,7 +35,7 @@ Place locate(Runtime& runtime, const void* pointer, std::size_t pitch, std::size
   }
   if (needed > room) {
     throw ApiError(cudaErrorInvalidValue, std::to_string(needed) + " bytes at an address with room for " +
-                                              std::to_string(room) + ", " + runtime.memory.locate(pointer));
+                                              std::to_string(room) + ", " + runtime.memory().locate(pointer));
   }
   if (allocation == nullptr) return {{data, pitch, kHost}, true};
   const int device = allocation->kind == MemoryKind::kDevice ? allocation->device : kHost;
@@ -80,7 +80,7 @@ struct CopyRequest {
 void copy(Runtime& runtime, const CopyRequest& request, cudaStream_t handle, bool synchronous) {
   const auto& [destination, destination_pitch, source, source_pitch, width, height, kind] = request;
   Stream& stream = runtime.stream(handle);
-  if (synchronous) runtime.captures.check_unsafe_call();
+  if (synchronous) runtime.captures().check_unsafe_call();
   if (width == 0 || height == 0) return;
   if (destination_pitch < width || source_pitch < width) {
     throw ApiError(cudaErrorInvalidPitchValue, "the pitch is smaller than the width");
@@ -89,7 +89,7 @@ void copy(Runtime& runtime, const CopyRequest& request, cudaStream_t handle, boo
   const Place from = locate(runtime, source, source_pitch, width, height);
   check_kind(kind, to.region, from.region);
   if (stream.captured.capture && (to.pageable || from.pageable))
-    runtime.captures.refuse(stream, "a copy from or to pageable memory cannot be captured: pin it");
+    runtime.captures().refuse(stream, "a copy from or to pageable memory cannot be captured: pin it");
 
   // CUDA Runtime API, "API synchronization behavior": a pageable source is staged before the call returns; a
   // pageable destination is filled before it returns; copies within the host are synchronous.
@@ -112,15 +112,15 @@ void copy(Runtime& runtime, const CopyRequest& request, cudaStream_t handle, boo
     serialized = {&runtime.device(to.region.device), &runtime.device(from.region.device)};
   }
   for (Device* device : serialized) {
-    std::vector<Token> earlier = runtime.pending(*device);
-    earlier.push_back(device->serialized);
+    std::vector<Token> earlier = runtime.queues().pending(*device);
+    earlier.push_back(device->serialized());
     std::copy_if(earlier.begin(), earlier.end(), std::back_inserter(operation->waits_for),
                  [](const Token& token) { return token != nullptr; });
   }
-  const Token done = runtime.enqueue(stream, std::move(operation));
-  for (Device* device : serialized) device->serialized = done;
+  const Token done = runtime.queues().enqueue(stream, std::move(operation));
+  for (Device* device : serialized) device->serialize_after(done);
   const bool waits = synchronous ? !within_devices : within_host || to.pageable;
-  if (waits) runtime.wait(done);
+  if (waits) runtime.waits().wait(done);
 }
 
 CopyRequest linear(void* destination, const void* source, std::size_t bytes, cudaMemcpyKind kind) {
@@ -128,13 +128,13 @@ CopyRequest linear(void* destination, const void* source, std::size_t bytes, cud
 }
 
 void check_peer(Runtime& runtime, const void* pointer, int device) {
-  if (device < 0 || device >= runtime.machine.gpus) {
+  if (device < 0 || device >= runtime.machine().gpus) {
     throw ApiError(cudaErrorInvalidDevice, "there is no GPU " + std::to_string(device));
   }
-  const Allocation* allocation = runtime.memory.find(pointer);
+  const Allocation* allocation = runtime.memory().find(pointer);
   if (allocation == nullptr || allocation->kind != MemoryKind::kDevice || allocation->device != device) {
     throw ApiError(cudaErrorInvalidValue, "the pointer does not lie on GPU " + std::to_string(device) +
-                                              " but " + runtime.memory.locate(pointer));
+                                              " but " + runtime.memory().locate(pointer));
   }
 }
 
@@ -154,13 +154,13 @@ void fill(Runtime& runtime, void* destination, int value, std::size_t bytes, cud
   const Place to = locate(runtime, destination, bytes, bytes, 1);
   if (to.pageable) throw ApiError(cudaErrorInvalidValue, "the pointer is ordinary host memory");
   const int owner = to.region.device, device = stream.device();
-  if (owner != kHost && owner != device && !runtime.device(device).peers.contains(owner)) {
+  if (owner != kHost && owner != device && !runtime.device(device).may_access(owner)) {
     throw ApiError(cudaErrorInvalidValue, "GPU " + std::to_string(device) +
                                               " has no access to the memory of GPU " + std::to_string(owner));
   }
   const Token done =
-      runtime.enqueue(stream, std::make_unique<FillOperation>(runtime, to.region, value, bytes));
-  if (synchronous && owner == kHost) runtime.wait(done);
+      runtime.queues().enqueue(stream, std::make_unique<FillOperation>(runtime, to.region, value, bytes));
+  if (synchronous && owner == kHost) runtime.waits().wait(done);
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ cudaError_t cudaMemcpyPeerAsync(void* destination, int destination_device, const
   return api_call("cudaMemcpyPeerAsync", [&](Runtime& runtime) {
     const Stream& into = runtime.stream(stream);
     if (into.captured.capture) {  // seen with CUDA 13.0; the documentation is silent
-      runtime.captures.refuse(
+      runtime.captures().refuse(
           into, "cudaMemcpyPeerAsync cannot be captured: cudaMemcpyAsync can, also between GPUs");
     }
     copy_peer(runtime, destination, destination_device, source, source_device, bytes, stream, false);

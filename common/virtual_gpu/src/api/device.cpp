@@ -2,16 +2,16 @@
 #include <cstring>
 
 #include "cuda_runtime_api.h"
-#include "engine/runtime.hpp"
+#include "engine/api_call.hpp"
 
 namespace vgpu {
 namespace {
 
 void check_device(const Runtime& runtime, int device) {
-  if (device < 0 || device >= runtime.machine.gpus) {
+  if (device < 0 || device >= runtime.machine().gpus) {
     throw ApiError(cudaErrorInvalidDevice, "there is no GPU " + std::to_string(device) + "; the machine '" +
-                                               runtime.machine.name + "' has " +
-                                               std::to_string(runtime.machine.gpus));
+                                               runtime.machine().name + "' has " +
+                                               std::to_string(runtime.machine().gpus));
   }
 }
 
@@ -52,13 +52,13 @@ int attribute_value(const Machine& machine, cudaDeviceAttr attribute) {
 using namespace vgpu;
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  return api_call("cudaGetDeviceCount", [&](Runtime& runtime) { *count = runtime.machine.gpus; });
+  return api_call("cudaGetDeviceCount", [&](Runtime& runtime) { *count = runtime.machine().gpus; });
 }
 
 cudaError_t cudaSetDevice(int device) {
   return api_call("cudaSetDevice", [&](Runtime& runtime) {
     check_device(runtime, device);
-    runtime.host().device = device;
+    runtime.host().use_device(device);
   });
 }
 
@@ -67,14 +67,14 @@ cudaError_t cudaGetDevice(int* device) {
   require_own_thread("cudaGetDevice");
   hb::start();
   const hb::RuntimeScope scope;
-  *device = runtime().host().device;
+  *device = runtime().host().device();
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return api_call("cudaGetDeviceProperties", [&](Runtime& runtime) {
     check_device(runtime, device);
-    const Machine& machine = runtime.machine;
+    const Machine& machine = runtime.machine();
     *properties = cudaDeviceProp{};
     std::strncpy(properties->name, machine.gpu_name.c_str(), sizeof(properties->name) - 1);
     properties->totalGlobalMem = machine.memory_bytes;
@@ -102,14 +102,14 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   return api_call("cudaDeviceGetAttribute", [&](Runtime& runtime) {
     check_device(runtime, device);
-    *value = attribute_value(runtime.machine, attribute);
+    *value = attribute_value(runtime.machine(), attribute);
   });
 }
 
 cudaError_t cudaDeviceSynchronize() {
   return api_call("cudaDeviceSynchronize", [&](Runtime& runtime) {
-    runtime.captures.check_wait(runtime.current_device());
-    runtime.wait(runtime.pending(runtime.current_device()));
+    runtime.captures().check_wait(runtime.current_device());
+    runtime.waits().wait(runtime.queues().pending(runtime.current_device()));
   });
 }
 
@@ -117,7 +117,7 @@ cudaError_t cudaDeviceCanAccessPeer(int* can_access, int device, int peer) {
   return api_call("cudaDeviceCanAccessPeer", [&](Runtime& runtime) {
     check_device(runtime, device);
     check_device(runtime, peer);
-    *can_access = device != peer && runtime.machine.peer_access;
+    *can_access = device != peer && runtime.machine().peer_access;
   });
 }
 
@@ -125,15 +125,15 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
   return api_call("cudaDeviceEnablePeerAccess", [&](Runtime& runtime) {
     check_device(runtime, peer);
     if (flags != 0) throw ApiError(cudaErrorInvalidValue, "flags must be 0");
-    if (peer == runtime.host().device) throw ApiError(cudaErrorInvalidDevice, "a GPU is not its own peer");
-    if (!runtime.machine.peer_access) {
+    if (peer == runtime.host().device()) throw ApiError(cudaErrorInvalidDevice, "a GPU is not its own peer");
+    if (!runtime.machine().peer_access) {
       throw ApiError(cudaErrorPeerAccessUnsupported,
-                     "the machine '" + runtime.machine.name + "' has no peer access");
+                     "the machine '" + runtime.machine().name + "' has no peer access");
     }
-    if (!runtime.current_device().peers.insert(peer).second) {
-      throw ApiError(
-          cudaErrorPeerAccessAlreadyEnabled,
-          "GPU " + std::to_string(runtime.host().device) + " may already access GPU " + std::to_string(peer));
+    if (!runtime.current_device().allow_access(peer)) {
+      throw ApiError(cudaErrorPeerAccessAlreadyEnabled, "GPU " + std::to_string(runtime.host().device()) +
+                                                            " may already access GPU " +
+                                                            std::to_string(peer));
     }
   });
 }
@@ -141,8 +141,8 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
 cudaError_t cudaDeviceDisablePeerAccess(int peer) {
   return api_call("cudaDeviceDisablePeerAccess", [&](Runtime& runtime) {
     check_device(runtime, peer);
-    if (runtime.current_device().peers.erase(peer) == 0) {
-      throw ApiError(cudaErrorPeerAccessNotEnabled, "GPU " + std::to_string(runtime.host().device) +
+    if (!runtime.current_device().forbid_access(peer)) {
+      throw ApiError(cudaErrorPeerAccessNotEnabled, "GPU " + std::to_string(runtime.host().device()) +
                                                         " has no access to GPU " + std::to_string(peer));
     }
   });
@@ -150,7 +150,7 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return api_call("cudaMemGetInfo", [&](Runtime& runtime) {
-    *total = runtime.machine.memory_bytes;
-    *free = *total - runtime.current_device().memory_used;
+    *total = runtime.machine().memory_bytes;
+    *free = *total - runtime.current_device().memory_used();
   });
 }

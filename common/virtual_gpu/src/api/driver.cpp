@@ -1,7 +1,7 @@
 // The driver API: stream memory operations.
 #include "cuda.h"
+#include "engine/api_call.hpp"
 #include "engine/code_text.hpp"
-#include "engine/runtime.hpp"
 
 namespace vgpu {
 namespace {
@@ -20,15 +20,14 @@ std::uint32_t* word_at(Runtime& runtime, const Stream& stream, CUdeviceptr addre
   auto* word = reinterpret_cast<std::uint32_t*>(address);
   if (address % sizeof *word != 0)
     throw ApiError(cudaErrorInvalidValue, "the address is not a multiple of 4");
-  const Allocation* allocation = runtime.memory.find(word);
+  const Allocation* allocation = runtime.memory().find(word);
   if (allocation == nullptr) {
     throw ApiError(cudaErrorInvalidValue,
                    "the address is neither in device memory nor in pinned memory: it lies " +
-                       runtime.memory.locate(word));
+                       runtime.memory().locate(word));
   }
   const int owner = allocation->device, user = stream.device();
-  if (allocation->kind == MemoryKind::kDevice && owner != user &&
-      !runtime.device(user).peers.contains(owner)) {
+  if (allocation->kind == MemoryKind::kDevice && owner != user && !runtime.device(user).may_access(owner)) {
     throw ApiError(cudaErrorInvalidValue, "GPU " + std::to_string(user) +
                                               " has no access to the memory of GPU " + std::to_string(owner));
   }
@@ -45,7 +44,8 @@ CUresult cuStreamWriteValue32(CUstream handle, CUdeviceptr address, cuuint32_t v
     if (flags != CU_STREAM_WRITE_VALUE_DEFAULT)
       throw ApiError(cudaErrorNotSupported, "only the flag CU_STREAM_WRITE_VALUE_DEFAULT is supported");
     Stream& stream = runtime.stream(handle);
-    runtime.enqueue(stream, std::make_unique<WriteValue>(runtime, word_at(runtime, stream, address), value));
+    runtime.queues().enqueue(stream,
+                             std::make_unique<WriteValue>(runtime, word_at(runtime, stream, address), value));
   }));
 }
 
@@ -54,8 +54,8 @@ CUresult cuStreamWaitValue32(CUstream handle, CUdeviceptr address, cuuint32_t va
     if (flags > CU_STREAM_WAIT_VALUE_NOR)
       throw ApiError(cudaErrorNotSupported, "only the flags GEQ, EQ, AND and NOR are supported");
     Stream& stream = runtime.stream(handle);
-    runtime.enqueue(stream,
-                    std::make_unique<WaitValue>(runtime, word_at(runtime, stream, address), value, flags));
+    runtime.queues().enqueue(
+        stream, std::make_unique<WaitValue>(runtime, word_at(runtime, stream, address), value, flags));
   }));
 }
 

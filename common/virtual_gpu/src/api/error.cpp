@@ -1,6 +1,7 @@
 // Errors and versions.
 #include "cuda_runtime_api.h"
 #include "engine/code_text.hpp"
+#include "engine/own_thread.hpp"
 #include "engine/runtime.hpp"
 
 namespace {
@@ -16,15 +17,15 @@ const vgpu::CodeText& text_of(cudaError_t error) {
 cudaError_t cudaPeekAtLastError() {
   vgpu::require_own_thread("cudaPeekAtLastError");
   vgpu::Runtime* runtime = vgpu::runtime_if_started();
-  return runtime == nullptr ? cudaSuccess : runtime->host().last_error;
+  return runtime == nullptr ? cudaSuccess : runtime->host().last_error();
 }
 
 cudaError_t cudaGetLastError() {
   vgpu::require_own_thread("cudaGetLastError");
   vgpu::Runtime* runtime = vgpu::runtime_if_started();
   if (runtime == nullptr) return cudaSuccess;
-  const cudaError_t error = runtime->host().last_error;
-  runtime->host().last_error = runtime->sticky_error();
+  const cudaError_t error = runtime->host().last_error();
+  runtime->host().set_last_error(runtime->errors().sticky_error());
   return error;
 }
 

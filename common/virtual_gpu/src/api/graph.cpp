@@ -3,31 +3,22 @@
 #include <utility>
 
 #include "cuda_runtime_api.h"
+#include "engine/api_call.hpp"
 #include "engine/graph.hpp"
-#include "engine/runtime.hpp"
 
 namespace vgpu {
 namespace {
 
-/// What the program holds of `object`, which `owners` keeps.
-template <class Handle, class T>
-Handle keep(std::map<T*, std::shared_ptr<T>>& owners, std::shared_ptr<T> object) {
-  T* key = object.get();
-  owners.emplace(key, std::move(object));
-  return reinterpret_cast<Handle>(key);
-}
-
 template <class T, class Handle>
-std::shared_ptr<T>& find(std::map<T*, std::shared_ptr<T>>& owners, Handle handle) {
-  const auto found = owners.find(reinterpret_cast<T*>(handle));
-  if (found == owners.end()) throw ApiError(cudaErrorInvalidValue, "this graph does not exist (any more)");
-  return found->second;
+std::shared_ptr<T> find(const HandleTable<T>& graphs, Handle handle) {
+  if (auto found = graphs.find(handle)) return found;
+  throw ApiError(cudaErrorInvalidValue, "this graph does not exist (any more)");
 }
 
 /// The stream, even if it must not be used now.
 Stream& asked_stream(Runtime& runtime, cudaStream_t handle) {
   Stream& stream = runtime.find_stream(handle);
-  if (stream.is_default()) runtime.captures.check_default_stream_asked(runtime.device(stream.device()));
+  if (stream.is_default()) runtime.captures().check_default_stream_asked(runtime.device(stream.device()));
   return stream;
 }
 
@@ -45,8 +36,8 @@ void check_mode(cudaStreamCaptureMode mode) {
 void instantiate(Runtime& runtime, cudaGraphExec_t* exec, cudaGraph_t handle, unsigned long long flags) {
   if (exec == nullptr) throw ApiError(cudaErrorInvalidValue, "the result has nowhere to go");
   if (flags != 0) throw ApiError(cudaErrorInvalidValue, "no flags are supported");
-  *exec = keep<cudaGraphExec_t>(runtime.graph_execs,
-                                std::make_shared<GraphExec>(runtime, find(runtime.graphs, handle)));
+  auto made = std::make_shared<GraphExec>(runtime, find(runtime.graphs(), handle));
+  *exec = reinterpret_cast<cudaGraphExec_t>(runtime.graph_execs().add(std::move(made)));
 }
 
 cudaGraphNode_t node_handle(const GraphNode& node) {
@@ -84,7 +75,7 @@ using namespace vgpu;
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   return api_call("cudaStreamBeginCapture", [&](Runtime& runtime) {
     check_mode(mode);
-    runtime.captures.begin(runtime.stream(stream), mode);
+    runtime.captures().begin(runtime.stream(stream), mode);
   });
 }
 
@@ -92,7 +83,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return api_call("cudaStreamEndCapture", [&](Runtime& runtime) {
     if (graph == nullptr) throw ApiError(cudaErrorInvalidValue, "the graph has nowhere to go");
     *graph = nullptr;
-    *graph = keep<cudaGraph_t>(runtime.graphs, runtime.captures.end(runtime.stream(stream)));
+    *graph =
+        reinterpret_cast<cudaGraph_t>(runtime.graphs().add(runtime.captures().end(runtime.stream(stream))));
   });
 }
 
@@ -113,7 +105,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return api_call("cudaThreadExchangeStreamCaptureMode", [&](Runtime& runtime) {
     check_mode(*mode);
-    std::swap(*mode, runtime.host().capture_mode);
+    *mode = runtime.host().exchange_capture_mode(*mode);
   });
 }
 
@@ -130,19 +122,19 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t gra
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
   return api_call("cudaGraphLaunch", [&](Runtime& runtime) {
-    const std::shared_ptr<GraphExec>& launched = find(runtime.graph_execs, exec);
+    const std::shared_ptr<GraphExec> launched = find(runtime.graph_execs(), exec);
     Stream& stream = runtime.stream(handle);
     if (stream.captured.capture)
-      runtime.captures.refuse(stream, "virtual GPUs do not capture a graph into another one");
-    runtime.enqueue(stream, std::make_unique<GraphLaunch>(runtime, launched));
+      runtime.captures().refuse(stream, "virtual GPUs do not capture a graph into another one");
+    runtime.queues().enqueue(stream, std::make_unique<GraphLaunch>(runtime, launched));
   });
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t handle) {
   return api_call("cudaGraphUpload", [&](Runtime& runtime) {
-    find(runtime.graph_execs, exec);
+    find(runtime.graph_execs(), exec);
     Stream& stream = runtime.stream(handle);
-    if (stream.captured.capture) runtime.captures.refuse(stream, stream.name() + " is capturing");
+    if (stream.captured.capture) runtime.captures().refuse(stream, stream.name() + " is capturing");
   });
 }
 
@@ -151,8 +143,8 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
   return api_call("cudaGraphExecUpdate", [&](Runtime& runtime) {
     if (info == nullptr) throw ApiError(cudaErrorInvalidValue, "the result has nowhere to go");
     *info = {cudaGraphExecUpdateError, nullptr, nullptr};
-    GraphExec& updated = *find(runtime.graph_execs, exec);
-    const std::shared_ptr<Graph>& next = find(runtime.graphs, graph);
+    GraphExec& updated = *find(runtime.graph_execs(), exec);
+    const std::shared_ptr<Graph> next = find(runtime.graphs(), graph);
     const Difference difference = compare(*updated.graph, *next);
     info->result = difference.result;
     if (difference.node != nullptr) info->errorNode = node_handle(*difference.node);
@@ -167,19 +159,20 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   return api_call("cudaGraphExecDestroy", [&](Runtime& runtime) {
-    runtime.graph_execs.erase(find(runtime.graph_execs, exec).get());
+    runtime.graph_execs().remove(find(runtime.graph_execs(), exec).get());
   });
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return api_call("cudaGraphDestroy",
-                  [&](Runtime& runtime) { runtime.graphs.erase(find(runtime.graphs, graph).get()); });
+                  [&](Runtime& runtime) { runtime.graphs().remove(find(runtime.graphs(), graph).get()); });
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
   return api_call("cudaGraphGetNodes", [&](Runtime& runtime) {
     if (count == nullptr) throw ApiError(cudaErrorInvalidValue, "the number has nowhere to go");
-    const std::vector<GraphNode>& all = find(runtime.graphs, graph)->nodes;
+    const std::shared_ptr<Graph> found = find(runtime.graphs(), graph);
+    const std::vector<GraphNode>& all = found->nodes;
     if (nodes != nullptr) {
       for (std::size_t i = 0; i < *count; ++i) nodes[i] = i < all.size() ? node_handle(all[i]) : nullptr;
       *count = std::min(*count, all.size());

@@ -28,7 +28,7 @@ void __nanosleep(unsigned int nanoseconds) {
 
 long long clock64() {
   const double cycles =
-      static_cast<double>(vgpu::basic_blocks()) * vgpu::runtime().machine.cycles_per_basic_block;
+      static_cast<double>(vgpu::basic_blocks()) * vgpu::runtime().machine().cycles_per_basic_block;
   return static_cast<long long>(cycles);
 }
 
@@ -97,6 +97,6 @@ void misused_pipeline(const char* sentence) {
   block->fault("kernel '" + block->grid().name + "': " + sentence);
 }
 
-void note_progress() { runtime().scheduler.note_progress(); }
+void note_progress() { runtime().scheduler().note_progress(); }
 
 }  // namespace vgpu

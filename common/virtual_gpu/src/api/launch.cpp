@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <string>
 
+#include "engine/api_call.hpp"
 #include "engine/kernel.hpp"
-#include "engine/runtime.hpp"
 
 namespace vgpu {
 namespace {
@@ -55,7 +55,7 @@ bool is_mapped(const void* pointer) {
   return msync(reinterpret_cast<void*>(page), page_size, MS_ASYNC) == 0;  // else ENOMEM
 }
 
-void check_limits(const Runtime& runtime, const KernelInfo& info,
+void check_limits(const Machine& machine, const KernelInfo& info,
                   const HostThread::LaunchConfiguration& launch, std::size_t shared_limit) {
   const auto refuse = [&](cudaError_t code, const std::string& why) {
     throw ApiError(code, "kernel '" + short_name(info.signature) + "': " + why);
@@ -83,16 +83,16 @@ void check_limits(const Runtime& runtime, const KernelInfo& info,
     refuse(cudaErrorInvalidValue,
            std::to_string(launch.shared_bytes) + " bytes of dynamic shared memory, more than " +
                std::to_string(shared_limit) + " (cudaFuncSetAttribute raises the limit to " +
-               std::to_string(runtime.machine.shared_per_block_opt_in) + ")");
+               std::to_string(machine.shared_per_block_opt_in) + ")");
   }
 }
 
 /// Says once for each parameter that a kernel gets memory of the host that no GPU may access. No error: the
 /// pointer may be passed, and here nobody sees whether the kernel follows it.
 void warn_of_host_pointer(Runtime& runtime, const KernelInfo& info, const PointerArgument& argument) {
-  if (argument.pointer == nullptr || runtime.memory.reserves(argument.pointer) ||
-      runtime.memory.find(argument.pointer) != nullptr || !is_mapped(argument.pointer) ||
-      !runtime.host_pointers_named.emplace(info.key, argument.name).second) {
+  if (argument.pointer == nullptr || runtime.memory().reserves(argument.pointer) ||
+      runtime.memory().find(argument.pointer) != nullptr || !is_mapped(argument.pointer) ||
+      !runtime.kernels().first_warning(info.key, argument.name)) {
     return;
   }
   std::fprintf(
@@ -113,16 +113,10 @@ PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes, 
   }
   hb::start();
   const hb::RuntimeScope scope;
-  auto& pending = runtime().host().pending_launches;
-  pending.push_back({grid, block, shared_bytes, stream});
-  return PendingLaunch(pending.size());
+  return PendingLaunch(runtime().host().begin_launch({grid, block, shared_bytes, stream}));
 }
 
-PendingLaunch::~PendingLaunch() {
-  auto& pending = runtime().host().pending_launches;
-  if (pending.size() >= depth_)
-    pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(depth_ - 1), pending.end());
-}
+PendingLaunch::~PendingLaunch() { runtime().host().keep_launches(depth_ - 1); }
 
 bool identifying(const void* key) {
   if (!identification().active) return false;
@@ -140,24 +134,21 @@ const void* end_identification() {
 void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, PointerArguments pointers) {
   // A launch has no return value; its error is what cudaGetLastError returns.
   api_call("kernel launch", [&](Runtime& runtime) {
-    if (runtime.host().pending_launches.empty()) {
+    if (!runtime.host().launches()) {
       throw ApiError(cudaErrorInvalidConfiguration,
                      "kernel '" + short_name(info.signature) + "' was called without <<<grid, block>>>");
     }
-    const auto launch = runtime.host().pending_launches.back();
-    runtime.host().pending_launches.pop_back();
+    const auto launch = runtime.host().end_launch();
     Stream& stream = runtime.stream(launch.stream);
     Device& device = runtime.current_device();
-    if (stream.device() != device.id) {
-      throw ApiError(cudaErrorInvalidResourceHandle, "kernel '" + short_name(info.signature) +
-                                                         "' is launched on GPU " + std::to_string(device.id) +
-                                                         " into " + stream.name());
+    if (stream.device() != device.id()) {
+      throw ApiError(cudaErrorInvalidResourceHandle,
+                     "kernel '" + short_name(info.signature) + "' is launched on GPU " +
+                         std::to_string(device.id()) + " into " + stream.name());
     }
-    const auto raised = runtime.dynamic_shared_limits.find(info.key);
-    const std::size_t dynamic_limit = raised == runtime.dynamic_shared_limits.end()
-                                          ? runtime.machine.shared_per_block
-                                          : std::max(runtime.machine.shared_per_block, raised->second);
-    check_limits(runtime, info, launch, dynamic_limit);
+    const std::size_t dynamic_limit =
+        runtime.kernels().dynamic_shared_limit(info.key, runtime.machine().shared_per_block);
+    check_limits(runtime.machine(), info, launch, dynamic_limit);
     for (const PointerArgument& argument : pointers) warn_of_host_pointer(runtime, info, argument);
     Grid grid{launch.grid,
               launch.block,
@@ -165,10 +156,10 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, Po
               dynamic_limit,
               nullptr,
               short_name(info.signature),
-              runtime.machine.poll_ns};
+              runtime.machine().poll_ns};
     auto kernel = std::make_unique<KernelLaunch>(runtime, device, std::move(grid), std::move(body));
     kernel->site.through_kernel = true;
-    runtime.enqueue(stream, std::move(kernel));
+    runtime.queues().enqueue(stream, std::move(kernel));
   });
 }
 
@@ -179,11 +170,11 @@ cudaError_t set_function_attribute(const void* key, cudaFuncAttribute attribute,
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) {
       throw ApiError(cudaErrorInvalidValue, "attribute " + std::to_string(attribute) + " is not supported");
     }
-    if (value < 0 || static_cast<std::size_t>(value) > runtime.machine.shared_per_block_opt_in) {
+    if (value < 0 || static_cast<std::size_t>(value) > runtime.machine().shared_per_block_opt_in) {
       throw ApiError(cudaErrorInvalidValue, std::to_string(value) + " bytes of shared memory, at most " +
-                                                std::to_string(runtime.machine.shared_per_block_opt_in));
+                                                std::to_string(runtime.machine().shared_per_block_opt_in));
     }
-    runtime.dynamic_shared_limits[key] = static_cast<std::size_t>(value);
+    runtime.kernels().set_dynamic_shared_limit(key, static_cast<std::size_t>(value));
   });
 }
 
@@ -194,7 +185,7 @@ cudaError_t max_active_blocks(int* blocks, const void* key, int block_size,
     if (block_size < 1) throw ApiError(cudaErrorInvalidValue, "a block has at least one thread");
     *blocks = block_size > 1024
                   ? 0
-                  : runtime.current_device().multiprocessors.capacity({block_size, dynamic_shared_bytes});
+                  : runtime.current_device().multiprocessors().capacity({block_size, dynamic_shared_bytes});
   });
 }
 

@@ -1,6 +1,7 @@
-// Streams and events.
+// Streams and events; functions of the host in a stream.
 #include "cuda_runtime_api.h"
-#include "engine/runtime.hpp"
+#include "engine/api_call.hpp"
+#include "engine/host_function.hpp"
 
 namespace vgpu {
 namespace {
@@ -19,10 +20,8 @@ void create_event(Runtime& runtime, cudaEvent_t* handle, unsigned int flags) {
     throw ApiError(cudaErrorInvalidValue, "only the flags BlockingSync and DisableTiming are supported");
   }
   const bool timing = (flags & cudaEventDisableTiming) == 0;
-  auto event = std::make_unique<Event>(Event{runtime.host().device, timing, nullptr});
-  Event* key = event.get();
-  runtime.events.emplace(key, std::move(event));
-  *handle = reinterpret_cast<cudaEvent_t>(key);
+  auto event = std::make_shared<Event>(Event{runtime.host().device(), timing, nullptr});
+  *handle = reinterpret_cast<cudaEvent_t>(runtime.events().add(std::move(event)));
 }
 
 void check_timed(const Event& event) {
@@ -65,7 +64,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     Stream& stream = runtime.stream(handle);
     if (stream.is_default())
       throw ApiError(cudaErrorInvalidResourceHandle, "the default stream cannot be destroyed");
-    runtime.captures.forget(stream);
+    runtime.captures().forget(stream);
     stream.destroyed = true;  // its work still runs
     runtime.device(stream.device()).collect_streams();
   });
@@ -74,16 +73,17 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return api_call("cudaStreamSynchronize", [&](Runtime& runtime) {
     Stream& stream = runtime.stream(handle);
-    runtime.captures.check_wait(stream);
-    runtime.wait(runtime.pending(stream));
+    runtime.captures().check_wait(stream);
+    runtime.waits().wait(runtime.queues().pending(stream));
   });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return api_call("cudaStreamQuery", [&](Runtime& runtime) {
     Stream& stream = runtime.stream(handle);
-    runtime.captures.check_wait(stream);
-    if (!runtime.observe(runtime.pending(stream))) throw ApiError(cudaErrorNotReady, "work is pending");
+    runtime.captures().check_wait(stream);
+    if (!runtime.waits().observe(runtime.queues().pending(stream)))
+      throw ApiError(cudaErrorNotReady, "work is pending");
   });
 }
 
@@ -93,13 +93,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_ha
       throw ApiError(cudaErrorInvalidValue, "only the flag cudaEventWaitDefault is supported");
     Stream& stream = runtime.stream(stream_handle);
     const Event& event = runtime.event(event_handle);
-    if (stream.captured.capture || event.captured.capture) return runtime.captures.wait(stream, event);
+    if (stream.captured.capture || event.captured.capture) return runtime.captures().wait(stream, event);
     // The wait holds the token of the record that is the last one now; later records do not matter to it. An
     // event that was never recorded is complete.
     if (!event.last_record) return;
     auto wait = std::make_unique<WaitOperation>();
     wait->waits_for.push_back(event.last_record);
-    runtime.enqueue(stream, std::move(wait));
+    runtime.queues().enqueue(stream, std::move(wait));
   });
 }
 
@@ -114,7 +114,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
 
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
   return api_call("cudaEventDestroy",
-                  [&](Runtime& runtime) { runtime.events.erase(&runtime.event(handle)); });
+                  [&](Runtime& runtime) { runtime.events().remove(&runtime.event(handle)); });
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle) {
@@ -126,25 +126,26 @@ cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle
                      "the event belongs to GPU " + std::to_string(event.device) + ", the stream to GPU " +
                          std::to_string(stream.device()));
     }
-    if (stream.captured.capture) return runtime.captures.record(event, stream);
+    if (stream.captured.capture) return runtime.captures().record(event, stream);
     event.captured = {};
-    event.last_record = runtime.enqueue(stream, std::make_unique<RecordOperation>());
+    event.last_record = runtime.queues().enqueue(stream, std::make_unique<RecordOperation>());
   });
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return api_call("cudaEventSynchronize", [&](Runtime& runtime) {
     const Event& event = runtime.event(handle);
-    runtime.captures.check_wait(event);
-    runtime.wait(event.last_record);
+    runtime.captures().check_wait(event);
+    runtime.waits().wait(event.last_record);
   });
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return api_call("cudaEventQuery", [&](Runtime& runtime) {
     const Event& event = runtime.event(handle);
-    runtime.captures.check_wait(event);
-    if (!runtime.observe(event.last_record)) throw ApiError(cudaErrorNotReady, "the event is pending");
+    runtime.captures().check_wait(event);
+    if (!runtime.waits().observe(event.last_record))
+      throw ApiError(cudaErrorNotReady, "the event is pending");
   });
 }
 
@@ -157,9 +158,16 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle, 
     if (start.device != stop.device) {
       throw ApiError(cudaErrorInvalidResourceHandle, "the events belong to different GPUs");
     }
-    if (!runtime.observe(start.last_record) || !runtime.observe(stop.last_record)) {
+    if (!runtime.waits().observe(start.last_record) || !runtime.waits().observe(stop.last_record)) {
       throw ApiError(cudaErrorNotReady, "an event is pending");
     }
     *milliseconds = static_cast<float>((stop.last_record->time - start.last_record->time) * 1e-6);
+  });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  return api_call("cudaLaunchHostFunc", [&](Runtime& runtime) {
+    if (function == nullptr) throw ApiError(cudaErrorInvalidValue, "the function is null");
+    runtime.queues().enqueue(runtime.stream(stream), std::make_unique<HostFunction>(runtime, function, data));
   });
 }

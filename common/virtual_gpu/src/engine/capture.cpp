@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/api_error.hpp"
+#include "engine/device.hpp"
 #include "engine/graph.hpp"
-#include "engine/runtime.hpp"
+#include "engine/host_threads.hpp"
 
 namespace vgpu {
 namespace {
@@ -55,7 +57,7 @@ void Captures::begin(Stream& stream, cudaStreamCaptureMode mode) {
     throw ApiError(cudaErrorStreamCaptureUnsupported, "the default stream cannot capture");
   if (stream.captured.capture) throw ApiError(cudaErrorIllegalState, stream.name() + " is capturing already");
   auto capture = std::make_shared<Capture>(
-      Capture{next_id_++, &stream, mode, runtime_.host().number, std::make_shared<Graph>(), {&stream}});
+      Capture{next_id_++, &stream, mode, hosts_.current().number(), std::make_shared<Graph>(), {&stream}});
   capture->graph->branches.push_back({stream.device(), {}});
   stream.captured = {capture, 0, {}};
   active_.push_back(std::move(capture));
@@ -68,7 +70,7 @@ std::shared_ptr<Graph> Captures::end(Stream& stream) {
     invalidate(*capture, cudaErrorStreamCaptureUnmatched,
                stream.name() + " has joined the capture; it began, and ends, in " + capture->origin->name());
   }
-  if (capture->mode != cudaStreamCaptureModeRelaxed && capture->host_thread != runtime_.host().number) {
+  if (capture->mode != cudaStreamCaptureModeRelaxed && capture->host_thread != hosts_.current().number()) {
     invalidate(*capture, cudaErrorStreamCaptureWrongThread,
                "another host thread began the capture, and not in mode cudaStreamCaptureModeRelaxed");
   }
@@ -168,20 +170,20 @@ void Captures::check_wait(const Event& event) {
 }
 
 void Captures::check_wait(const Device& device) {
-  for (const auto& stream : device.streams) {
+  for (const auto& stream : device.streams()) {
     if (stream->captured.capture) check_wait(*stream);
   }
   check_unsafe_call();
 }
 
 void Captures::check_unsafe_call() {
-  const HostThread& host = runtime_.host();
-  if (active_.empty() || host.capture_mode == cudaStreamCaptureModeRelaxed) return;
+  const HostThread& host = hosts_.current();
+  if (active_.empty() || host.capture_mode() == cudaStreamCaptureModeRelaxed) return;
   const Capture* forbids = nullptr;
   for (const auto& capture : active_) {
-    const bool own = capture->mode != cudaStreamCaptureModeRelaxed && capture->host_thread == host.number;
+    const bool own = capture->mode != cudaStreamCaptureModeRelaxed && capture->host_thread == host.number();
     const bool others =
-        capture->mode == cudaStreamCaptureModeGlobal && host.capture_mode == cudaStreamCaptureModeGlobal;
+        capture->mode == cudaStreamCaptureModeGlobal && host.capture_mode() == cudaStreamCaptureModeGlobal;
     if (!own && !others) continue;
     capture->invalidated = true;
     forbids = capture.get();
@@ -195,7 +197,7 @@ void Captures::check_unsafe_call() {
 std::vector<std::shared_ptr<Capture>> Captures::of_blocking_streams(const Device& device) const {
   std::vector<std::shared_ptr<Capture>> captures;
   if (active_.empty()) return captures;
-  for (const auto& stream : device.streams) {
+  for (const auto& stream : device.streams()) {
     if (stream->blocking() && stream->captured.capture) captures.push_back(stream->captured.capture);
   }
   return captures;
@@ -209,7 +211,7 @@ void Captures::check_default_stream(const Device& device) {
 void Captures::check_default_stream_asked(const Device& device) const {
   if (of_blocking_streams(device).empty()) return;
   throw ApiError(cudaErrorStreamCaptureImplicit,
-                 "a blocking stream of GPU " + std::to_string(device.id) +
+                 "a blocking stream of GPU " + std::to_string(device.id()) +
                      " is capturing, and the default stream would have to wait for it");
 }
 

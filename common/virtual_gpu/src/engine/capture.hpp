@@ -14,8 +14,8 @@ struct Capture;
 struct Event;
 struct Graph;
 class Device;
+class HostThreads;
 class Operation;
-class Runtime;
 class Stream;
 
 /// Where in a capture a stream is, or an event was recorded.
@@ -41,7 +41,7 @@ struct Capture {
 /// their streams refuse everything but the capture's end, which then fails, too.
 class Captures {
  public:
-  explicit Captures(Runtime& runtime) : runtime_(runtime) {}
+  explicit Captures(HostThreads& hosts) : hosts_(hosts) {}
 
   void begin(Stream& stream, cudaStreamCaptureMode mode);
   /// The graph. Throws if there is none, because the capture had become invalid or becomes so now; it is over
@@ -78,7 +78,7 @@ class Captures {
   /// Off all streams, and no longer under way.
   void close(const std::shared_ptr<Capture>& capture);
 
-  Runtime& runtime_;
+  HostThreads& hosts_;
   std::vector<std::shared_ptr<Capture>> active_;
   unsigned long long next_id_ = 1;
 };

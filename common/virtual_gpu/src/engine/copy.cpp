@@ -20,22 +20,22 @@ bool overlaps(const Region& region, std::size_t width, std::size_t height, const
 
 /// Device memory must still be there when the operation runs, not only when it is enqueued.
 bool alive(Runtime& runtime, const Region& region, const Operation& operation) {
-  if (region.device == kHost || runtime.memory.find(region.data) != nullptr) return true;
-  runtime.fault(cudaErrorIllegalAddress,
-                operation.describe() + " in " + operation.origin() +
-                    ", ran after its memory had been freed: " + runtime.memory.locate(region.data));
+  if (region.device == kHost || runtime.memory().find(region.data) != nullptr) return true;
+  runtime.errors().fault(cudaErrorIllegalAddress, operation.describe() + " in " + operation.origin() +
+                                                      ", ran after its memory had been freed: " +
+                                                      runtime.memory().locate(region.data));
   return false;
 }
 
 /// Without peer access CUDA copies between two GPUs through a buffer on the host.
 bool direct(Runtime& runtime, int from, int to) {
-  return runtime.device(from).peers.contains(to) || runtime.device(to).peers.contains(from);
+  return runtime.device(from).may_access(to) || runtime.device(to).may_access(from);
 }
 
 /// What completes with `token`; nullptr: nobody holds it any more.
 const Operation* holder(Runtime& runtime, const Token& token) {
-  for (const auto& device : runtime.devices) {
-    for (const auto& stream : device->streams) {
+  for (const auto& device : runtime.devices()) {
+    for (const auto& stream : device->streams()) {
       for (const auto& operation : stream->queue()) {
         if (operation->completes(token)) return operation.get();
       }
@@ -56,26 +56,26 @@ CopyOperation::CopyOperation(Runtime& runtime, Region destination, Region source
       staged_(std::move(staged)) {}
 
 void CopyOperation::begin(double now) {
-  const Machine& machine = runtime_.machine;
+  const Machine& machine = runtime_.machine();
   const double bytes = static_cast<double>(width_) * static_cast<double>(height_);
   const double by_host = machine.host_copy_latency_ns + bytes / machine.host_copy_rate;
   const int to = destination_.device, from = source_.device;
   if (from == kHost && to == kHost) {
     end_ = now + by_host;
   } else if (from == kHost) {
-    end_ = runtime_.device(to).from_host.book(now, by_host);
+    end_ = runtime_.device(to).from_host().book(now, by_host);
     spans = {{to, "copies in", end_ - by_host, end_}};
   } else if (to == kHost) {
-    end_ = runtime_.device(from).to_host.book(now, by_host);
+    end_ = runtime_.device(from).to_host().book(now, by_host);
     spans = {{from, "copies out", end_ - by_host, end_}};
   } else if (from == to) {
     const double duration = 2 * bytes / machine.memory_rate;  // read and written
-    end_ = runtime_.device(to).local.book(now, duration);
+    end_ = runtime_.device(to).local().book(now, duration);
     spans = {{to, "copies within", end_ - duration, end_}};
   } else if (direct(runtime_, from, to)) {
     // The engine is taken from the beginning, the link while bytes move: out of one GPU, into the other.
-    CopyEngines& engines = runtime_.device(from).between_gpus;
-    Port &out = runtime_.device(from).egress, &in = runtime_.device(to).ingress;
+    CopyEngines& engines = runtime_.device(from).between_gpus();
+    Port &out = runtime_.device(from).egress(), &in = runtime_.device(to).ingress();
     const double begin = engines.free_from(now);
     const double ready = begin + machine.peer_copy_latency_ns;
     end_ = std::max({ready, out.free_at(), in.free_at()}) + bytes / machine.peer_copy_rate;
@@ -84,8 +84,8 @@ void CopyOperation::begin(double now) {
     in.occupy_until(end_);
     spans = {{from, "copies to GPUs", begin, end_}};
   } else {
-    const double on_host = runtime_.device(from).to_host.book(now, by_host);
-    end_ = runtime_.device(to).from_host.book(on_host, by_host);
+    const double on_host = runtime_.device(from).to_host().book(now, by_host);
+    end_ = runtime_.device(to).from_host().book(on_host, by_host);
     spans = {{from, "copies out", on_host - by_host, on_host}, {to, "copies in", end_ - by_host, end_}};
   }
 }
@@ -100,9 +100,7 @@ void CopyOperation::step(const Step&) {
     hb::write(stream->contexts.own(), site, to, width_);
     std::memmove(to, from, width_);
   }
-  Traffic& traffic = runtime_.traffic[{source_.device, destination_.device}];
-  traffic.bytes += width_ * height_;
-  ++traffic.copies;
+  runtime_.traffic().add(source_.device, destination_.device, width_ * height_, 1);
   finish(end_);
 }
 
@@ -142,11 +140,11 @@ bool CopyOperation::touches(const void* memory, std::size_t bytes) const {
 }
 
 void FillOperation::begin(double now) {
-  const double duration = static_cast<double>(bytes_) / runtime_.machine.memory_rate;
+  const double duration = static_cast<double>(bytes_) / runtime_.machine().memory_rate;
   if (destination_.device == kHost) {
     end_ = now + duration;
   } else {
-    end_ = runtime_.device(destination_.device).local.book(now, duration);
+    end_ = runtime_.device(destination_.device).local().book(now, duration);
     spans = {{destination_.device, "copies within", end_ - duration, end_}};
   }
 }

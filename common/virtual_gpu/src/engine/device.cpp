@@ -118,35 +118,35 @@ double CopyEngines::free_from(double ready) const {
 void CopyEngines::occupy_until(double end) { *std::min_element(free_at_.begin(), free_at_.end()) = end; }
 
 Device::Device(int id, const Machine& machine)
-    : id(id),
-      multiprocessors(machine),
-      from_host(1),
-      to_host(1),
-      between_gpus(machine.copy_engines),
-      local(1) {
-  streams.push_back(std::make_unique<Stream>(id, 0, true));
+    : id_(id),
+      multiprocessors_(machine),
+      from_host_(1),
+      to_host_(1),
+      between_gpus_(machine.copy_engines),
+      local_(1) {
+  streams_.push_back(std::make_unique<Stream>(id, 0, true));
 }
 
 Stream& Device::add_stream(bool blocking) {
   collect_streams();
-  streams.push_back(std::make_unique<Stream>(id, next_stream_++, blocking));
-  return *streams.back();
+  streams_.push_back(std::make_unique<Stream>(id_, next_stream_++, blocking));
+  return *streams_.back();
 }
 
 std::shared_ptr<Stream> Device::add_branch(const std::string& what) {
   collect_streams();
-  streams.push_back(std::make_shared<Stream>(id, next_stream_++, false, what));
-  return streams.back();
+  streams_.push_back(std::make_shared<Stream>(id_, next_stream_++, false, what));
+  return streams_.back();
 }
 
 void Device::discard_work(double now, const void* order) {
-  for (const auto& stream : streams) stream->discard(now, order);
-  pulls.clear();
-  multiprocessors.clear();
+  for (const auto& stream : streams_) stream->discard(now, order);
+  pulls_.clear();
+  multiprocessors_.clear();
 }
 
 void Device::collect_streams() {
-  std::erase_if(streams, [](const auto& stream) { return stream->destroyed && stream->head() == nullptr; });
+  std::erase_if(streams_, [](const auto& stream) { return stream->destroyed && stream->head() == nullptr; });
 }
 
 }  // namespace vgpu

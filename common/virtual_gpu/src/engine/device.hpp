@@ -108,7 +108,11 @@ class Device {
  public:
   Device(int id, const Machine& machine);
 
-  Stream& default_stream() { return *streams.front(); }
+  int id() const { return id_; }
+
+  /// Its streams; the first is the legacy default stream.
+  const std::vector<std::shared_ptr<Stream>>& streams() const { return streams_; }
+  Stream& default_stream() { return *streams_.front(); }
   Stream& add_stream(bool blocking);
   /// A stream for one branch of an executable graph; `what`: for its name.
   std::shared_ptr<Stream> add_branch(const std::string& what);
@@ -116,19 +120,50 @@ class Device {
   void collect_streams();
   /// Gives up everything that its streams hold, at modelled time `now`, ns.
   void discard_work(double now, const void* order);
+  /// What all later work of this GPU waits for: a synchronous copy to or from another GPU. Null: nothing.
+  const Token& serialized() const { return serialized_; }
+  /// All later work waits for what completes with `token`.
+  void serialize_after(const Token& token) { serialized_ = token; }
 
-  int id;
-  std::vector<std::shared_ptr<Stream>> streams;  // the first is the legacy default stream
-  std::set<int> peers;                           // GPUs whose memory this one may access directly
-  Multiprocessors multiprocessors;
-  CopyEngines from_host, to_host, between_gpus, local;
-  Port egress, ingress;
-  std::size_t memory_used = 0;
-  Token serialized;  // what all later work of this GPU waits for: a synchronous copy to or from another GPU
-  PullQueue pulls;   // from this GPU
+  /// True if it may access the memory of that GPU directly.
+  bool may_access(int gpu) const { return peers_.contains(gpu); }
+  /// Both return false if that is so already.
+  bool allow_access(int gpu) { return peers_.insert(gpu).second; }
+  bool forbid_access(int gpu) { return peers_.erase(gpu) != 0; }
+
+  /// Bytes of its memory that are allocated.
+  std::size_t memory_used() const { return memory_used_; }
+  void take_memory(std::size_t bytes) { memory_used_ += bytes; }
+  void give_memory_back(std::size_t bytes) { memory_used_ -= bytes; }
+
+  /// Its hardware.
+  ///@{
+  Multiprocessors& multiprocessors() { return multiprocessors_; }
+  const Multiprocessors& multiprocessors() const { return multiprocessors_; }
+  CopyEngines& from_host() { return from_host_; }
+  CopyEngines& to_host() { return to_host_; }
+  CopyEngines& between_gpus() { return between_gpus_; }
+  CopyEngines& local() { return local_; }
+  Port& egress() { return egress_; }
+  Port& ingress() { return ingress_; }
+  /// The order of pulls from this GPU.
+  PullQueue& pulls() { return pulls_; }
+  ///@}
 
  private:
+  int id_;
+  std::vector<std::shared_ptr<Stream>> streams_;
   int next_stream_ = 1;
+  std::set<int> peers_;
+  Multiprocessors multiprocessors_;
+  CopyEngines from_host_, to_host_, between_gpus_, local_;
+  Port egress_, ingress_;
+  std::size_t memory_used_ = 0;
+  Token serialized_;
+  PullQueue pulls_;
 };
+
+/// All GPUs of the machine, by number.
+using Devices = std::vector<std::unique_ptr<Device>>;
 
 }  // namespace vgpu

@@ -37,7 +37,7 @@ void abandon_block() {
   const std::string what =
       block.current().fiber->overflows_at(fault_address)
           ? "has used up its stack: the recursion is too deep, or local arrays are too large"
-          : "accessed memory that is not there: " + runtime().memory.locate(fault_address);
+          : "accessed memory that is not there: " + runtime().memory().locate(fault_address);
   block.fault(who() + what, cudaErrorIllegalAddress);
 }
 
@@ -55,7 +55,7 @@ void handle(int signal, siginfo_t* information, void* context) {
 #else
     (void)context;
     const std::string sentence = "virtual GPUs: a kernel accessed memory that is not there: " +
-                                 runtime().memory.locate(fault_address) + "\n";
+                                 runtime().memory().locate(fault_address) + "\n";
     (void)!write(STDERR_FILENO, sentence.data(), sentence.size());
     _exit(2);
 #endif
@@ -122,6 +122,6 @@ extern "C" void __ubsan_handle_type_mismatch_v1(const TypeMismatch* mismatch, st
   const SourceLocation& where = mismatch->location;
   block->fault(vgpu::who() + "accessed a " + mismatch->type->name + " whose address is no multiple of " +
                    std::to_string(alignment) + ", at " + where.file + ":" + std::to_string(where.line) +
-                   ", " + vgpu::runtime().memory.locate(reinterpret_cast<const void*>(address)),
+                   ", " + vgpu::runtime().memory().locate(reinterpret_cast<const void*>(address)),
                cudaErrorMisalignedAddress);
 }

@@ -7,7 +7,7 @@
 namespace vgpu {
 
 GraphExec::GraphExec(Runtime& runtime, std::shared_ptr<const Graph> captured) : graph(std::move(captured)) {
-  const int number = runtime.next_graph++;
+  const int number = runtime.number_graph_exec();
   for (std::size_t branch = 0; branch < graph->branches.size(); ++branch) {
     streams.push_back(runtime.device(graph->branches[branch].device)
                           .add_branch("graph" + std::to_string(number) + ".branch" + std::to_string(branch)));
@@ -29,12 +29,12 @@ GraphLaunch::GraphLaunch(Runtime& runtime, std::shared_ptr<GraphExec> exec)
 }
 
 void GraphLaunch::queue_pulls() {
-  if (runtime_.stopping()) return;  // it will not run
+  if (runtime_.waits().stopping()) return;  // it will not run
   for (unsigned number = 0; number < graph_->nodes.size(); ++number) {
     const GraphNode& node = graph_->nodes[number];
     const auto awaited = awaited_.find(number);
     const Token own = awaited != awaited_.end() ? awaited->second : std::make_shared<Completion>();
-    PullQueue* queue = runtime_.queue_pull(*node.work, graph_->branches[node.branch].device, own);
+    PullQueue* queue = runtime_.queues().queue_pull(*node.work, graph_->branches[node.branch].device, own);
     if (queue == nullptr) continue;
     pulls_[number] = queue;
     awaited_[number] = own;
@@ -42,7 +42,7 @@ void GraphLaunch::queue_pulls() {
 }
 
 void GraphLaunch::begin(double now) {
-  end_ = now + runtime_.machine.graph_launch_ns;
+  end_ = now + runtime_.machine().graph_launch_ns;
   if (graph_->nodes.empty()) return finish(end_);
   started_->complete = true;
   started_->time = end_;
@@ -66,7 +66,7 @@ void GraphLaunch::enqueue_next(unsigned branch) {
   if (const auto awaited = awaited_.find(number); awaited != awaited_.end()) work->done = awaited->second;
   if (const auto queue = pulls_.find(number); queue != pulls_.end()) work->pulls = queue->second;
   ++next_[branch];
-  runtime_.enqueue_node(*exec_->streams[branch], std::move(work));
+  runtime_.queues().enqueue_node(*exec_->streams[branch], std::move(work));
 }
 
 void GraphLaunch::node_finished(unsigned branch, double end) {

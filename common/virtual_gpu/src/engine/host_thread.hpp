@@ -1,47 +1,84 @@
-// The host's threads. In CUDA each has a current device and a last error of its own; here also a modelled
-// clock. A program starts with one. run_host_threads() adds more, as fibers: the scheduler lets one of them
-// run until it blocks or asks, then chooses what happens next.
+// One of the host's threads. In CUDA each has a current device and a last error of its own; here also a
+// modelled clock.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <functional>
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/fiber.hpp"
+#include "engine/library_states.hpp"
 #include "race/happens_before.hpp"
 #include "vgpu/types.h"
 
 namespace vgpu {
 
-class Runtime;
+class HostThread {
+ public:
+  int device() const { return device_; }
+  void use_device(int device) { device_ = device; }
+  cudaError_t last_error() const { return last_error_; }
+  void set_last_error(cudaError_t error) { last_error_ = error; }
+  cudaStreamCaptureMode capture_mode() const { return capture_mode_; }
+  /// Returns the mode until now.
+  cudaStreamCaptureMode exchange_capture_mode(cudaStreamCaptureMode mode) {
+    return std::exchange(capture_mode_, mode);
+  }
 
-namespace nccl {
-struct Group;  // libraries/nccl/communicator.hpp
-}
+  /// Its modelled clock, ns. It never goes back.
+  ///@{
+  double now() const { return now_; }
+  void spend(double nanoseconds) { now_ += nanoseconds; }
+  void wait_until(double time) { now_ = std::max(now_, time); }
+  ///@}
 
-struct HostThread {
-  int device = 0;
-  cudaError_t last_error = cudaSuccess;
-  double now = 0;  // modelled clock, ns
-  cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
-
+  /// Launches whose configuration is known, not yet their arguments. A stack: these are evaluated after it,
+  /// and may launch kernels themselves.
+  ///@{
   struct LaunchConfiguration {
     dim3 grid, block;
     std::size_t shared_bytes;
     cudaStream_t stream;
   };
-  // A stack: the arguments of a launch are evaluated after its configuration, and may launch kernels
-  // themselves.
-  std::vector<LaunchConfiguration> pending_launches;
-  std::vector<std::string> labels;  // for what it enqueues, outermost first
+  /// Returns how many there are now.
+  std::size_t begin_launch(const LaunchConfiguration& launch) {
+    pending_launches_.push_back(launch);
+    return pending_launches_.size();
+  }
+  bool launches() const { return !pending_launches_.empty(); }
+  /// The configuration of the latest one, which is over.
+  LaunchConfiguration end_launch() {
+    const LaunchConfiguration launch = pending_launches_.back();
+    pending_launches_.pop_back();
+    return launch;
+  }
+  /// Gives up all but the first `count` of them.
+  void keep_launches(std::size_t count) {
+    if (pending_launches_.size() > count) pending_launches_.resize(count);
+  }
+  ///@}
 
-  std::shared_ptr<nccl::Group> nccl_group;  // null before the thread's first NCCL call
+  /// For what it enqueues, outermost first.
+  ///@{
+  const std::vector<std::string>& labels() const { return labels_; }
+  void push_label(const std::string& label) { labels_.push_back(label); }
+  /// Without a label this does nothing.
+  void pop_label() {
+    if (!labels_.empty()) labels_.pop_back();
+  }
+  ///@}
 
-  int number = -1;  // among those of one run(); -1: the program's own
+  /// What libraries keep for each host thread.
+  LibraryStates& libraries() { return libraries_; }
+
+  /// Among those of one run_host_threads(); -1: the program's own.
+  int number() const { return number_; }
   /// For reports: "host thread 3".
-  std::string name = "the host";
-  hb::Context context = nullptr;
+  const std::string& name() const { return name_; }
+  hb::Context context() const { return context_; }
 
   /// What a thread waits for that is not running.
   struct Wait {
@@ -50,45 +87,36 @@ struct HostThread {
     std::string what;              // for the deadlock report
     bool poll = false;             // it only looks; that it goes on changes nothing
   };
-  const Wait* wait = nullptr;  // nullptr: it runs, or has ended
+  /// nullptr: it runs, or has ended.
+  const Wait* wait() const { return wait_; }
+  void begin_wait(const Wait& wait) { wait_ = &wait; }
+  void end_wait() { wait_ = nullptr; }
+  bool ended() const { return ended_; }
 
-  bool ended = false;
-  Fiber fiber;             // of the first thread: where its own stack is suspended
-  Fiber* stack = nullptr;  // of the others: what they run on, from the pool
   struct ExceptionState {  // of the C++ runtime, one for each operating system thread
     void* caught = nullptr;
     unsigned int uncaught = 0;
-  } exceptions;
-};
-
-/// All host threads of the program, and the switch between them.
-class HostThreads {
- public:
-  HostThreads();
-  HostThreads(const HostThreads&) = delete;
-  HostThreads& operator=(const HostThreads&) = delete;
-
-  HostThread& current() { return *current_; }
-  const std::vector<std::unique_ptr<HostThread>>& all() const { return threads_; }
-  bool several() const { return threads_.size() > 1; }
-
-  /// The address by which what comes before the end of run() is ordered.
-  const void* join_order() const { return &join_order_; }
-  /// See vgpu::run_host_threads().
-  void run(Runtime& runtime, int count, const std::function<void(int)>& body);
-  /// Continues `thread`, whose wait is over. Returns when the caller's is.
-  void switch_to(HostThread& thread);
+  };
 
  private:
-  static void fiber_entry();
-  void start(HostThread& thread, int index);
+  friend class HostThreads;  // makes threads, and switches between them
 
-  FiberPool stacks_;
-  std::vector<std::unique_ptr<HostThread>> threads_;  // the first is the program's own
-  HostThread* current_;
-  const std::function<void(int)>* body_ = nullptr;
-  Runtime* runtime_ = nullptr;
-  char join_order_ = 0;  // an address: what the threads have done comes before the end of run()
+  int device_ = 0;
+  cudaError_t last_error_ = cudaSuccess;
+  double now_ = 0;
+  cudaStreamCaptureMode capture_mode_ = cudaStreamCaptureModeGlobal;
+  std::vector<LaunchConfiguration> pending_launches_;
+  std::vector<std::string> labels_;
+  LibraryStates libraries_;
+
+  int number_ = -1;
+  std::string name_ = "the host";
+  hb::Context context_ = nullptr;
+  const Wait* wait_ = nullptr;
+  bool ended_ = false;
+  Fiber fiber_;             // of the first thread: where its own stack is suspended
+  Fiber* stack_ = nullptr;  // of the others: what they run on, from the pool
+  ExceptionState exceptions_;
 };
 
 }  // namespace vgpu

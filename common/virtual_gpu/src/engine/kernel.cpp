@@ -23,35 +23,35 @@ KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid,
       grid_(std::move(grid)),
       body_(std::move(body)),
       footprint_{static_cast<int>(grid_.block.x * grid_.block.y * grid_.block.z), grid_.dynamic_shared_bytes},
-      blocks_(within(runtime.blocks, std::uint64_t{grid_.grid.x} * grid_.grid.y * grid_.grid.z)),
+      blocks_(within(runtime.kernels().blocks(), std::uint64_t{grid_.grid.x} * grid_.grid.y * grid_.grid.z)),
       total_(blocks_.count) {
   grid_.body = body_.get();
 }
 
 void KernelLaunch::begin(double now) {
   stream->contexts.begin_kernel();
-  start_ = end_ = now + runtime_.machine.kernel_start_ns(graph != nullptr);
+  start_ = end_ = now + runtime_.machine().kernel_start_ns(graph != nullptr);
   if (total_ == 0) {  // see run_blocks()
     stream->contexts.end_kernel();
     return finish(start_);
   }
   const auto per_multiprocessor =
-      (total_ + runtime_.machine.multiprocessors - 1) / runtime_.machine.multiprocessors;
-  share_ = static_cast<int>(std::min<std::uint64_t>(device_.multiprocessors.capacity(footprint_),
+      (total_ + runtime_.machine().multiprocessors - 1) / runtime_.machine().multiprocessors;
+  share_ = static_cast<int>(std::min<std::uint64_t>(device_.multiprocessors().capacity(footprint_),
                                                     std::max<std::uint64_t>(1, per_multiprocessor)));
-  if (runtime_.scheduler.random()) {
+  if (runtime_.scheduler().random()) {
     order_.resize(total_);
     std::iota(order_.begin(), order_.end(), 0u);
     for (std::size_t n = order_.size(); n > 1; --n)
-      std::swap(order_[n - 1], order_[runtime_.scheduler.pick(n)]);
+      std::swap(order_[n - 1], order_[runtime_.scheduler().pick(n)]);
   }
 }
 
 void KernelLaunch::offer(std::vector<Step>& steps) {
   if (started_ < total_) {
-    if (place_version_ != device_.multiprocessors.version()) {
-      has_place_ = device_.multiprocessors.find(footprint_, start_, runtime_.scheduler.random(), place_);
-      place_version_ = device_.multiprocessors.version();
+    if (place_version_ != device_.multiprocessors().version()) {
+      has_place_ = device_.multiprocessors().find(footprint_, start_, runtime_.scheduler().random(), place_);
+      place_version_ = device_.multiprocessors().version();
     }
     if (has_place_) steps.push_back({place_.time, this, static_cast<std::int64_t>(started_)});
   }
@@ -84,8 +84,8 @@ void KernelLaunch::start_block(double time) {
   occupied_from = started_ == 0 ? time : std::min(occupied_from, time);
   ++started_;
   const bool few = residents_.size() * static_cast<std::size_t>(footprint_.threads) < kImpatientThreads;
-  auto block = std::make_unique<Block>(grid_, index, runtime_.scheduler, *this, few);
-  const int id = device_.multiprocessors.occupy(footprint_, place_);
+  auto block = std::make_unique<Block>(grid_, index, runtime_.scheduler(), *this, few);
+  const int id = device_.multiprocessors().occupy(footprint_, place_);
   residents_.push_back({std::move(block), place_.multiprocessor, id, time});
   if (!advance(residents_.back())) residents_.pop_back();
 }
@@ -96,7 +96,7 @@ bool KernelLaunch::advance(Resident& resident) {
   resident.time += duration(resident.block->work() - before);
   switch (state) {
     case Block::State::kFinished:
-      device_.multiprocessors.release(resident.place_id, resident.multiprocessor, resident.time);
+      device_.multiprocessors().release(resident.place_id, resident.multiprocessor, resident.time);
       end_ = std::max(end_, resident.time);
       ++finished_;
       return false;
@@ -104,7 +104,7 @@ bool KernelLaunch::advance(Resident& resident) {
       resident.time += resident.block->poll_time();
       return true;
     case Block::State::kFaulted:
-      runtime_.fault(resident.block->fault_code(), resident.block->fault_sentence());
+      runtime_.errors().fault(resident.block->fault_code(), resident.block->fault_sentence());
       stuck_ = true;
       return true;
     default:
@@ -115,11 +115,11 @@ bool KernelLaunch::advance(Resident& resident) {
 
 /// Time that a block needs for its work while `share_` equal blocks are on the same multiprocessor.
 double KernelLaunch::duration(std::uint64_t basic_blocks) const {
-  const int lanes = std::min(runtime_.machine.lanes, (footprint_.threads + 31) / 32 * 32);
-  const double cycles = static_cast<double>(basic_blocks) * runtime_.machine.cycles_per_basic_block / lanes;
+  const int lanes = std::min(runtime_.machine().lanes, (footprint_.threads + 31) / 32 * 32);
+  const double cycles = static_cast<double>(basic_blocks) * runtime_.machine().cycles_per_basic_block / lanes;
   // Few blocks leave part of the multiprocessor idle: sharing costs only what exceeds its lanes.
-  const double contention = std::max(1.0, static_cast<double>(share_) * lanes / runtime_.machine.lanes);
-  return cycles * contention / runtime_.machine.clock_ghz;
+  const double contention = std::max(1.0, static_cast<double>(share_) * lanes / runtime_.machine().lanes);
+  return cycles * contention / runtime_.machine().clock_ghz;
 }
 
 std::string KernelLaunch::progress() const {

@@ -26,7 +26,7 @@ struct Completion {
 using Token = std::shared_ptr<Completion>;
 
 class Operation;
-struct HostThread;
+class HostThread;
 
 /// Something that could happen next. The scheduler chooses one of all steps that are possible.
 struct Step {

@@ -1,10 +1,10 @@
 // Programs with several threads of the operating system: calls of more than one of them end the program.
+#include "engine/own_thread.hpp"
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
-
-#include "engine/runtime.hpp"
 
 namespace vgpu {
 

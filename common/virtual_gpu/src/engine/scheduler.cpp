@@ -1,6 +1,7 @@
 #include "engine/scheduler.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 #include <string>
 
@@ -10,14 +11,13 @@ namespace {
 constexpr std::int64_t kIdlePolls = 20000;
 }  // namespace
 
-Scheduler::Scheduler(std::vector<std::unique_ptr<Device>>& devices, HostThreads& hosts,
-                     std::optional<std::uint64_t> seed)
+Scheduler::Scheduler(const Devices& devices, HostThreads& hosts, std::optional<std::uint64_t> seed)
     : devices_(devices), hosts_(hosts), seed_(seed), generator_(seed.value_or(0)) {}
 
 void Scheduler::collect() {
   steps_.clear();
   for (const auto& device : devices_) {
-    for (const auto& stream : device->streams) {
+    for (const auto& stream : device->streams()) {
       Operation* head = stream->head();
       if (head == nullptr) continue;
       if (head->begun) {
@@ -33,9 +33,9 @@ void Scheduler::add_host_threads() {
   if (!hosts_.several()) return;
   for (std::size_t i = 0; i < hosts_.all().size(); ++i) {
     HostThread& thread = *hosts_.all()[i];
-    if (thread.wait == nullptr || thread.ended || !thread.wait->reached()) continue;
+    if (thread.wait() == nullptr || thread.ended() || !thread.wait()->reached()) continue;
     steps_.push_back(
-        {thread.wait->time(), nullptr, static_cast<std::int64_t>(i), thread.wait->poll, &thread});
+        {thread.wait()->time(), nullptr, static_cast<std::int64_t>(i), thread.wait()->poll, &thread});
   }
 }
 
@@ -87,7 +87,7 @@ void Scheduler::take(const Step& step) {
 }
 
 bool Scheduler::run_until(const HostThread::Wait& wait) {
-  hosts_.current().wait = &wait;
+  hosts_.current().begin_wait(wait);
   bool reached = true;
   while (hosts_.several() || !wait.reached()) {
     collect();
@@ -106,7 +106,7 @@ bool Scheduler::run_until(const HostThread::Wait& wait) {
     hosts_.switch_to(*step.host);
     break;  // somebody has chosen this thread
   }
-  hosts_.current().wait = nullptr;
+  hosts_.current().end_wait();
   return reached;
 }
 
@@ -120,6 +120,10 @@ bool Scheduler::run_to(double now) {
   return progress_ != before || !only_polls();
 }
 
-std::string Scheduler::schedule_name() const { return random() ? std::to_string(*seed_) : "time order"; }
+std::string Scheduler::describe() const {
+  char hash[17];
+  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(hash_));
+  return "schedule " + (random() ? std::to_string(*seed_) : "time order") + ", hash " + hash;
+}
 
 }  // namespace vgpu

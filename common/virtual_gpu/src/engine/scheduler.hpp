@@ -7,18 +7,18 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "engine/device.hpp"
-#include "engine/host_thread.hpp"
+#include "engine/host_threads.hpp"
 #include "engine/operation.hpp"
 
 namespace vgpu {
 
 class Scheduler {
  public:
-  Scheduler(std::vector<std::unique_ptr<Device>>& devices, HostThreads& hosts,
-            std::optional<std::uint64_t> seed);
+  Scheduler(const Devices& devices, HostThreads& hosts, std::optional<std::uint64_t> seed);
 
   /// Runs steps, other host threads among them, until the running host thread's wait is over and it is its
   /// turn. Returns false on a deadlock: nothing can happen any more, or only polls that see nothing new.
@@ -42,8 +42,8 @@ class Scheduler {
   bool work_is_left();
   /// Time of the last step, ns.
   double now() const { return now_; }
-  /// "17" or "time order".
-  std::string schedule_name() const;
+  /// "schedule 17, hash 7a42e5de413b0806", or "schedule time order, ...".
+  std::string describe() const;
 
  private:
   void take(const Step& step);
@@ -54,7 +54,7 @@ class Scheduler {
   const Step& choose();
   void mix(std::uint64_t value);
 
-  std::vector<std::unique_ptr<Device>>& devices_;
+  const Devices& devices_;
   HostThreads& hosts_;
   std::optional<std::uint64_t> seed_;
   std::mt19937_64 generator_;

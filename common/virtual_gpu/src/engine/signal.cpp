@@ -15,12 +15,12 @@ bool overlaps(const std::uint32_t* word, const void* memory, std::size_t bytes) 
 }
 
 /// "12 bytes into a cudaMalloc ...", so that a report says which signal it is.
-std::string place(Runtime& runtime, const std::uint32_t* word) { return runtime.memory.locate(word); }
+std::string place(Runtime& runtime, const std::uint32_t* word) { return runtime.memory().locate(word); }
 
 bool still_there(Runtime& runtime, const Operation& operation, const std::uint32_t* word) {
-  if (runtime.memory.find(word) != nullptr) return true;
-  runtime.fault(cudaErrorIllegalAddress,
-                operation.describe() + " in " + operation.origin() + ", ran after its memory had been freed");
+  if (runtime.memory().find(word) != nullptr) return true;
+  runtime.errors().fault(cudaErrorIllegalAddress, operation.describe() + " in " + operation.origin() +
+                                                      ", ran after its memory had been freed");
   return false;
 }
 
@@ -41,7 +41,7 @@ void Signals::forget(const void* begin, std::size_t bytes) {
 void WriteValue::begin(double now) {
   if (!still_there(runtime_, *this, word_)) return;
   hb::store_atomic(stream->contexts.own(), site, word_, value_);
-  runtime_.signals.written(word_, value_, done);
+  runtime_.signals().written(word_, value_, done);
   finish(now);
 }
 
@@ -67,21 +67,21 @@ bool WaitValue::satisfied_by(std::uint32_t seen) const {
 }
 
 const Token* WaitValue::source() const {
-  return runtime_.signals.first(word_, __atomic_load_n(word_, __ATOMIC_RELAXED),
-                                [this](std::uint32_t value) { return satisfied_by(value); });
+  return runtime_.signals().first(word_, __atomic_load_n(word_, __ATOMIC_RELAXED),
+                                  [this](std::uint32_t value) { return satisfied_by(value); });
 }
 
 void WaitValue::offer(std::vector<Step>& steps) {
   if (!still_there(runtime_, *this, word_) || !satisfied_by(__atomic_load_n(word_, __ATOMIC_RELAXED))) return;
   if (satisfied_ < 0) {
     const Token* write = source();
-    satisfied_ = write != nullptr ? (*write)->time : runtime_.scheduler.now();
+    satisfied_ = write != nullptr ? (*write)->time : runtime_.scheduler().now();
     // A word that a kernel wrote has no time of its own; it is seen right after the kernel's step. One in
     // pinned memory the host may have written, which then has just blocked.
-    if (write == nullptr && runtime_.memory.find(word_)->kind != MemoryKind::kDevice)
-      satisfied_ = std::max(satisfied_, runtime_.host().now);
+    if (write == nullptr && runtime_.memory().find(word_)->kind != MemoryKind::kDevice)
+      satisfied_ = std::max(satisfied_, runtime_.host().now());
   }
-  steps.push_back({std::max(begun_, satisfied_ + runtime_.machine.signal_ns), this, 0});
+  steps.push_back({std::max(begun_, satisfied_ + runtime_.machine().signal_ns), this, 0});
 }
 
 void WaitValue::step(const Step& step) {

@@ -4,6 +4,7 @@
 
 #include "engine/graph.hpp"
 #include "engine/pull_queue.hpp"
+#include "engine/timeline.hpp"
 
 namespace vgpu {
 

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "vgpu/timeline.hpp"
 
 namespace vgpu {
 
@@ -14,7 +17,17 @@ struct Span {
   double begin, end;   // modelled, ns
 };
 
-/// Keeps the entries of an operation that completes at modelled time `end`, ns, if a timeline is recorded.
+class Timeline {
+ public:
+  /// Keeps the entries of an operation that completes at modelled time `end`, ns.
+  void add(const Operation& operation, double end);
+  const std::vector<TimelineEntry>& entries() const { return entries_; }
+
+ private:
+  std::vector<TimelineEntry> entries_;
+};
+
+/// Tells the timeline, if one is recorded, that an operation completes at modelled time `end`, ns.
 void note_finished(const Operation& operation, double end);
 
 }  // namespace vgpu

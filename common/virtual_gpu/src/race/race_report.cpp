@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/runtime.hpp"
 #include "race/happens_before.hpp"
+#include "race/run_facts.hpp"
 
 extern "C" {
 void __sanitizer_symbolize_pc(void* pc, const char* format, char* buffer, std::size_t size);
@@ -149,19 +149,6 @@ std::string cure(const Access& later, const Access& earlier) {
   return "No event or synchronisation orders " + later.who + " after " + earlier.who + ".";
 }
 
-/// The allocation around an address, and the line that made it.
-std::string memory_line(const void* address) {
-  Runtime* runtime = runtime_if_started();
-  if (runtime == nullptr) return {};
-  const Allocation* allocation = runtime->memory.find(address);
-  if (allocation == nullptr) return "shared memory of a block, or memory that CUDA did not allocate";
-  const auto offset = static_cast<const std::byte*>(address) - allocation->begin;
-  const std::string made = hb::describe(allocation->site);
-  return "byte " + std::to_string(offset) + " of " +
-         runtime->memory.locate(address).substr(std::strlen("inside ")) +
-         (made.empty() ? "" : ", made at " + made);
-}
-
 void print_race(void* report) {
   const char* description = nullptr;
   int count = 0, stacks = 0, accesses = 0, locations = 0, mutexes = 0, threads = 0, tids = 0;
@@ -184,13 +171,11 @@ void print_race(void* report) {
       stderr, "virtual GPUs: %s",
       description == nullptr || std::strcmp(description, "data-race") == 0 ? "data race" : description);
   if (found.size() == 2) {
-    std::fprintf(stderr, " in %s\n  %s\n  %s\n  %s\n", memory_line(found[0].address).c_str(),
+    std::fprintf(stderr, " in %s\n  %s\n  %s\n  %s\n", describe_memory(found[0].address).c_str(),
                  what(found[0]).c_str(), what(found[1]).c_str(), cure(found[0], found[1]).c_str());
   }
-  if (const Runtime* runtime = runtime_if_started()) {
-    std::fprintf(stderr, "  schedule %s, hash %016llx\n", runtime->scheduler.schedule_name().c_str(),
-                 static_cast<unsigned long long>(runtime->scheduler.hash()));
-  }
+  if (const std::string schedule = describe_schedule(); !schedule.empty())
+    std::fprintf(stderr, "  %s\n", schedule.c_str());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/api_call.hpp"
 #include "engine/stream_call.hpp"
 
 namespace vgpu {
@@ -21,7 +22,7 @@ std::uint64_t tiles(const Machine& machine, const AlgorithmCall& call) {
 
 AlgorithmOperation::AlgorithmOperation(Runtime& runtime, Device& device, const AlgorithmCall& call,
                                        std::byte* temporary, std::unique_ptr<Algorithm> algorithm)
-    : LibraryWork(runtime, device, tiles(runtime.machine, call), call.bytes / runtime.machine.memory_rate,
+    : LibraryWork(runtime, device, tiles(runtime.machine(), call), call.bytes / runtime.machine().memory_rate,
                   call.launches),
       call_(call),
       temporary_(temporary),
@@ -88,16 +89,16 @@ cudaError_t call_algorithm(const AlgorithmCall& call, void* temporary, std::size
       }
       Stream& stream = runtime.stream(stream_handle);
       Device& device = runtime.current_device();
-      if (stream.device() != device.id) {
+      if (stream.device() != device.id()) {
         throw ApiError(cudaErrorInvalidResourceHandle,
-                       "is called on GPU " + std::to_string(device.id) + " for " + stream.name());
+                       "is called on GPU " + std::to_string(device.id()) + " for " + stream.name());
       }
-      runtime.enqueue(stream,
-                      std::make_unique<AlgorithmOperation>(
-                          runtime, device, call, static_cast<std::byte*>(temporary), std::move(algorithm)));
+      runtime.queues().enqueue(
+          stream, std::make_unique<AlgorithmOperation>(
+                      runtime, device, call, static_cast<std::byte*>(temporary), std::move(algorithm)));
     } catch (const ApiError& refusal) {
-      refused = refusal.code;
-      runtime.note_error(call.name, refusal.what());
+      refused = refusal.code();
+      runtime.errors().note(call.name, refusal.what());
     }
   });
   return error == cudaSuccess ? refused : error;

@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "cublas_v2.h"
-#include "engine/runtime.hpp"
+#include "engine/api_call.hpp"
+#include "libraries/cublas/handle.hpp"
 #include "libraries/cublas/product.hpp"
 
 namespace vgpu {
@@ -25,7 +26,7 @@ cublasStatus_t cublas_call(const char* name, Function function) {
       function(runtime);
     } catch (const CublasFailure& failure) {
       status = failure.status;
-      runtime.note_error(name, failure.what());
+      runtime.errors().note(name, failure.what());
     }
   });
   if (error == cudaSuccess) return status;
@@ -41,9 +42,12 @@ cublasStatus_t cublas_call(const char* name, Function function) {
   throw CublasFailure(CUBLAS_STATUS_NOT_SUPPORTED, sentence + " on virtual GPUs");
 }
 
+HandleTable<CublasHandle>& handles(Runtime& runtime) {
+  return runtime.libraries().of<HandleTable<CublasHandle>>();
+}
+
 CublasHandle& find(Runtime& runtime, cublasHandle_t handle) {
-  const auto found = runtime.cublas_handles.find(reinterpret_cast<CublasHandle*>(handle));
-  if (found != runtime.cublas_handles.end()) return *found->second;
+  if (const auto found = handles(runtime).find(handle)) return *found;
   throw CublasFailure(CUBLAS_STATUS_NOT_INITIALIZED,
                       handle == nullptr ? "the handle is null" : "this handle does not exist (any more)");
 }
@@ -141,13 +145,13 @@ void enqueue(Runtime& runtime, cublasHandle_t handle_, const Request& request) {
   if (product.reads_factors() && (product.a.data == nullptr || product.b.data == nullptr))
     invalid("A or B is null");
   Device& device = runtime.current_device();
-  if (device.id != handle.device) {
+  if (device.id() != handle.device) {
     throw CublasFailure(CUBLAS_STATUS_EXECUTION_FAILED,
-                        "the handle belongs to " + gpu(handle.device) + ", but " + gpu(device.id) +
+                        "the handle belongs to " + gpu(handle.device) + ", but " + gpu(device.id()) +
                             " is current: cudaSetDevice comes before the call");
   }
   Stream& stream = stream_for(runtime, handle, handle.stream);
-  runtime.enqueue(stream, std::make_unique<ProductOperation>(runtime, device, product));
+  runtime.queues().enqueue(stream, std::make_unique<ProductOperation>(runtime, device, product));
 }
 
 cublasStatus_t multiply(const char* name, cublasHandle_t handle, const Request& request) {
@@ -162,10 +166,8 @@ using namespace vgpu;
 cublasStatus_t cublasCreate(cublasHandle_t* handle) {
   return cublas_call("cublasCreate", [&](Runtime& runtime) {
     if (handle == nullptr) invalid("the address of the handle is null");
-    auto made = std::make_unique<CublasHandle>(CublasHandle{runtime.current_device().id});
-    CublasHandle* key = made.get();
-    runtime.cublas_handles.emplace(key, std::move(made));
-    *handle = reinterpret_cast<cublasHandle_t>(key);
+    auto made = std::make_shared<CublasHandle>(CublasHandle{runtime.current_device().id()});
+    *handle = reinterpret_cast<cublasHandle_t>(handles(runtime).add(std::move(made)));
   });
 }
 
@@ -173,8 +175,8 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle) {
   return cublas_call("cublasDestroy", [&](Runtime& runtime) {
     CublasHandle& found = find(runtime, handle);
     // It releases device memory, and so waits (cuBLAS Library, "cublasCreate()").
-    runtime.wait(runtime.pending(runtime.device(found.device)));
-    runtime.cublas_handles.erase(&found);
+    runtime.waits().wait(runtime.queues().pending(runtime.device(found.device)));
+    handles(runtime).remove(&found);
   });
 }
 
@@ -208,11 +210,11 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, std::s
     if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0)
       invalid("the workspace is not aligned to 256 bytes");
     if (bytes == 0) return;
-    const Allocation* memory = runtime.memory.find(workspace);
+    const Allocation* memory = runtime.memory().find(workspace);
     if (memory == nullptr || memory->kind != MemoryKind::kDevice || memory->device != found.device ||
         static_cast<std::byte*>(workspace) + bytes > memory->begin + memory->bytes) {
       invalid("the workspace is no memory of " + gpu(found.device) + " with " + std::to_string(bytes) +
-              " bytes; it lies " + runtime.memory.locate(workspace));
+              " bytes; it lies " + runtime.memory().locate(workspace));
     }
   });
 }

@@ -55,7 +55,7 @@ void for_columns(const Matrices& matrices, int batch, Access access) {
 }  // namespace
 
 ProductOperation::ProductOperation(Runtime& runtime, Device& device, const Product& product)
-    : LibraryWork(runtime, device, tiles(runtime.machine, product), tile_time(runtime.machine, product)),
+    : LibraryWork(runtime, device, tiles(runtime.machine(), product), tile_time(runtime.machine(), product)),
       product_(product) {}
 
 std::string ProductOperation::describe() const {

@@ -4,6 +4,7 @@
 #include <new>
 #include <string>
 
+#include "engine/own_thread.hpp"
 #include "libraries/nccl/communicator.hpp"
 
 namespace vgpu::nccl {
@@ -22,12 +23,12 @@ ncclResult_t api_call(const char* name, Function function) {
   const hb::RuntimeScope scope;
   try {
     runtime = &vgpu::runtime();
-    runtime->host().now += runtime->machine.host_call_ns;
-    if (runtime->in_host_function) {
+    runtime->host().spend(runtime->machine().host_call_ns);
+    if (runtime->in_host_function()) {
       throw Failure(ncclInvalidUsage, "NCCL calls are not permitted in a function of cudaLaunchHostFunc");
     }
-    faulted_before = runtime->sticky_error() != cudaSuccess;
-    runtime->throw_if_faulted();
+    faulted_before = runtime->errors().sticky_error() != cudaSuccess;
+    runtime->errors().throw_if_faulted();
     function(*runtime);
     return ncclSuccess;
   } catch (const Failure& failure) {
@@ -49,8 +50,8 @@ ncclResult_t api_call(const char* name, Function function) {
       mine.failure = code;
       mine.sentence = std::string(name) + ": " + sentence;
     }
-    if (!faulted_before) runtime->note_error(name, sentence);
-    state(*runtime).last_error = runtime->last_error_detail;
+    if (!faulted_before) runtime->errors().note(name, sentence);
+    state(*runtime).last_error = runtime->errors().last_detail();
   }
   return code;
 }

@@ -45,10 +45,10 @@ void check_buffer(Runtime& runtime, const char* name, const void* pointer, std::
     throw Failure(ncclInvalidArgument, std::string(name) + " " + why);
   };
   if (pointer == nullptr) refuse("is null");
-  const Allocation* allocation = runtime.memory.find(pointer);
+  const Allocation* allocation = runtime.memory().find(pointer);
   if (allocation == nullptr) {
-    refuse(runtime.memory.reserves(pointer) ? "is no memory: it lies " + runtime.memory.locate(pointer)
-                                            : "is ordinary host memory");
+    refuse(runtime.memory().reserves(pointer) ? "is no memory: it lies " + runtime.memory().locate(pointer)
+                                              : "is ordinary host memory");
   }
   if (allocation->kind == MemoryKind::kDevice && allocation->device != device) {
     refuse("lies on GPU " + std::to_string(allocation->device) + ", the communicator is on GPU " +
@@ -58,7 +58,7 @@ void check_buffer(Runtime& runtime, const char* name, const void* pointer, std::
   const std::size_t room = allocation->bytes - static_cast<std::size_t>(begin - allocation->begin);
   if (bytes > room) {
     refuse("has room for " + std::to_string(room) + " bytes, and the call needs " + std::to_string(bytes) +
-           "; it lies " + runtime.memory.locate(pointer));
+           "; it lies " + runtime.memory().locate(pointer));
   }
 }
 

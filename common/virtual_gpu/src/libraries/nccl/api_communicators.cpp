@@ -38,7 +38,7 @@ void init_rank(Runtime& runtime, ncclComm_t* result, int ranks, const ncclUnique
     clique->refuse("of the same id, one rank asks for " + std::to_string(clique->ranks()) +
                    " ranks and rank " + std::to_string(rank) + " for " + std::to_string(ranks));
   }
-  const QueuedSetup setup{result, clique, rank, runtime.host().device};
+  const QueuedSetup setup{result, clique, rank, runtime.host().device()};
   Group& mine = group(runtime);
   if (mine.depth == 0) {
     set_up(runtime, {setup});
@@ -85,7 +85,7 @@ void init_all(Runtime& runtime, ncclComm_t* results, int count, const int* devic
   std::vector<QueuedSetup> setups;
   for (int rank = 0; rank < count; ++rank) {
     const int device = devices == nullptr ? rank : devices[rank];
-    if (device < 0 || device >= runtime.machine.gpus) {
+    if (device < 0 || device >= runtime.machine().gpus) {
       throw Failure(ncclInvalidArgument, "there is no GPU " + std::to_string(device));
     }
     setups.push_back({results + rank, clique, rank, device});
@@ -102,15 +102,15 @@ void finalize(Runtime& runtime, Communicator& communicator, const char* call) {
     throw Failure(ncclInvalidUsage, "the group holds calls of this communicator");
   }
   const auto idle = [&] { return communicator.pending.empty(); };
-  if (!idle()) runtime.block_host(idle, std::string("a communicator's work (") + call + ")");
-  runtime.host().now = std::max(runtime.host().now, communicator.idle_from);
+  if (!idle()) runtime.waits().block_host(idle, std::string("a communicator's work (") + call + ")");
+  runtime.host().wait_until(communicator.idle_from);
   communicator.finalized = true;
 }
 
 [[noreturn]] void no_windows() { throw Failure(ncclInvalidUsage, "virtual NCCL has no windows"); }
 
-void check(cudaError_t error, const Runtime& runtime) {
-  if (error != cudaSuccess) throw Failure(ncclUnhandledCudaError, runtime.last_error_detail);
+void check(cudaError_t error, Runtime& runtime) {
+  if (error != cudaSuccess) throw Failure(ncclUnhandledCudaError, runtime.errors().last_detail());
 }
 
 }  // namespace
@@ -131,7 +131,9 @@ const char* ncclGetErrorString(ncclResult_t result) {
 
 const char* ncclGetLastError(ncclComm_t) {
   Runtime* started = runtime_if_started();
-  return started == nullptr || started->nccl == nullptr ? "" : started->nccl->last_error.c_str();
+  if (started == nullptr) return "";
+  const hb::RuntimeScope scope;
+  return state(*started).last_error.c_str();
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
@@ -183,7 +185,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
     if (comm == nullptr) return;
     const auto found = communicator(runtime, comm);
     const std::vector<NcclOperation*> pending(found->pending.begin(), found->pending.end());
-    for (NcclOperation* operation : pending) operation->abort(runtime.host().now);
+    for (NcclOperation* operation : pending) operation->abort(runtime.host().now());
     std::erase_if(group(runtime).calls, [&](const QueuedCall& call) { return call.communicator == found; });
     state(runtime).communicators.erase(comm);
   });
@@ -193,7 +195,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
   return nccl::api_call("ncclCommGetAsyncError", [&](Runtime& runtime) {
     const auto found = communicator(runtime, comm);
     ncclResult_t& result = result_of(asyncError);
-    runtime.yield();  // programs ask in a loop, so the others must get on meanwhile
+    runtime.waits().yield();  // programs ask in a loop, so the others must get on meanwhile
     const std::string& mismatch = found->clique->mismatch();
     result = mismatch.empty() ? ncclSuccess : ncclInvalidUsage;
     if (!mismatch.empty()) state(runtime).last_error = mismatch;

@@ -6,16 +6,9 @@
 
 namespace vgpu::nccl {
 
-State& state(Runtime& runtime) {
-  if (runtime.nccl == nullptr) runtime.nccl = std::make_shared<State>();
-  return *runtime.nccl;
-}
+State& state(Runtime& runtime) { return runtime.libraries().of<State>(); }
 
-Group& group(Runtime& runtime) {
-  auto& mine = runtime.host().nccl_group;
-  if (mine == nullptr) mine = std::make_shared<Group>();
-  return *mine;
-}
+Group& group(Runtime& runtime) { return runtime.host().libraries().of<Group>(); }
 
 std::shared_ptr<Communicator> communicator(Runtime& runtime, ncclComm_t handle) {
   if (handle == nullptr) throw Failure(ncclInvalidArgument, "the communicator is null");
@@ -87,20 +80,20 @@ std::shared_ptr<Exchange> Clique::match(Runtime& runtime, Call call) {
 void set_up(Runtime& runtime, const std::vector<QueuedSetup>& setups) {
   for (const QueuedSetup& setup : setups) {
     setup.clique->join(setup.rank, setup.device);
-    setup.clique->complete_at = std::max(setup.clique->complete_at, runtime.host().now);
+    setup.clique->complete_at = std::max(setup.clique->complete_at, runtime.host().now());
     hb::release(hb::host_context(), setup.clique.get());
   }
   for (const QueuedSetup& setup : setups) {
     const Clique& clique = *setup.clique;
     const auto over = [&] { return clique.complete() || !clique.refusal().empty(); };
     if (!over()) {
-      runtime.block_host(over, "the other ranks of an NCCL communicator of " +
-                                   std::to_string(clique.ranks()) + " ranks (ncclCommInitRank)");
+      runtime.waits().block_host(over, "the other ranks of an NCCL communicator of " +
+                                           std::to_string(clique.ranks()) + " ranks (ncclCommInitRank)");
     }
     if (!clique.refusal().empty()) throw Failure(ncclInvalidUsage, clique.refusal());
     // NCCL guide, "Creating a communicator": the call synchronises the ranks.
     hb::acquire(hb::host_context(), &clique);
-    runtime.host().now = std::max(runtime.host().now, clique.complete_at);
+    runtime.host().wait_until(clique.complete_at);
   }
   for (const QueuedSetup& setup : setups) {
     auto made =
@@ -158,7 +151,7 @@ void enqueue_together(Runtime& runtime, const std::vector<const QueuedCall*>& ca
   for (const QueuedCall* queued : calls) {
     Stream* stream = &stream_of(runtime, *queued);
     if (stream->captured.capture)
-      runtime.captures.refuse(*stream, "virtual GPUs do not capture NCCL's calls");
+      runtime.captures().refuse(*stream, "virtual GPUs do not capture NCCL's calls");
     if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
   }
   check_independent(calls);
@@ -170,11 +163,11 @@ void enqueue_together(Runtime& runtime, const std::vector<const QueuedCall*>& ca
   for (std::size_t i = 1; i < streams.size(); ++i) {
     if (const Token last = streams[i]->last()) operation->waits_for.push_back(last);
   }
-  const Token done = runtime.enqueue(*streams.front(), std::move(operation));
+  const Token done = runtime.queues().enqueue(*streams.front(), std::move(operation));
   for (std::size_t i = 1; i < streams.size(); ++i) {
     auto wait = std::make_unique<WaitOperation>();
     wait->waits_for.push_back(done);
-    runtime.enqueue(*streams[i], std::move(wait));
+    runtime.queues().enqueue(*streams[i], std::move(wait));
   }
 }
 

@@ -161,7 +161,7 @@ Exchange::Load Exchange::load(int index) const {
 }
 
 double Exchange::book(int index) {
-  const Machine& machine = runtime_.machine;
+  const Machine& machine = runtime_.machine();
   const Side& side = *sides_[index];
   double ready = side.arrival;
   for (int other : awaited(index)) ready = std::max(ready, sides_[other]->arrival);
@@ -173,8 +173,8 @@ double Exchange::book(int index) {
       machine.peer_access ? machine.nccl_rate : std::min(machine.nccl_rate, machine.host_copy_rate / 2);
   Device& device = runtime_.device(side.device);
   double end = ready + 2.0 * static_cast<double>(moved.local) / machine.memory_rate;
-  if (moved.out > 0) end = std::max(end, device.egress.book(ready, static_cast<double>(moved.out) / rate));
-  if (moved.in > 0) end = std::max(end, device.ingress.book(ready, static_cast<double>(moved.in) / rate));
+  if (moved.out > 0) end = std::max(end, device.egress().book(ready, static_cast<double>(moved.out) / rate));
+  if (moved.in > 0) end = std::max(end, device.ingress().book(ready, static_cast<double>(moved.in) / rate));
   return end;
 }
 
@@ -209,10 +209,10 @@ bool Exchange::can_finish(int index) const {
 
 /// Memory must still be there when the operation runs, not only when it is enqueued.
 bool Exchange::alive(const void* memory, const Side& side, const Operation& operation) {
-  if (runtime_.memory.find(memory) != nullptr) return true;
-  runtime_.fault(cudaErrorIllegalAddress,
-                 side.call.describe_fully() + ", in " + operation.origin() +
-                     ", ran after its memory had been freed: " + runtime_.memory.locate(memory));
+  if (runtime_.memory().find(memory) != nullptr) return true;
+  runtime_.errors().fault(cudaErrorIllegalAddress,
+                          side.call.describe_fully() + ", in " + operation.origin() +
+                              ", ran after its memory had been freed: " + runtime_.memory().locate(memory));
   return false;
 }
 
@@ -287,13 +287,9 @@ void Exchange::done(int index) {
   const Call& call = side.call;
   if (out == 0) return;
   const int receiver = call.is_pair() ? call.peer : (index + 1) % call.ranks;
-  Traffic& traffic = runtime_.traffic[{side.device, devices_[receiver]}];
-  traffic.bytes += out;
-  if (call.is_pair() || call.kind == Kind::kBroadcast || call.kind == Kind::kReduce) {
-    ++traffic.copies;
-  } else {
-    traffic.copies += (call.kind == Kind::kAllReduce ? 2 : 1) * (call.ranks - 1);
-  }
+  const bool in_one = call.is_pair() || call.kind == Kind::kBroadcast || call.kind == Kind::kReduce;
+  const int copies = in_one ? 1 : (call.kind == Kind::kAllReduce ? 2 : 1) * (call.ranks - 1);
+  runtime_.traffic().add(side.device, devices_[receiver], out, static_cast<std::uint64_t>(copies));
 }
 
 std::string Exchange::missing(int index) const {

@@ -23,11 +23,11 @@ NcclOperation::NcclOperation(Runtime& runtime, std::shared_ptr<Communicator> com
     : runtime_(runtime),
       communicator_(std::move(communicator)),
       device_(runtime.device(communicator_->device)),
-      footprint_(channel_footprint(runtime.machine)),
+      footprint_(channel_footprint(runtime.machine())),
       // NCCL's only rank copies, without a kernel of its own. And no machine has a channel without a place.
       channels_wanted_(communicator_->clique->ranks() == 1
                            ? 0
-                           : std::min(runtime.machine.nccl_channels, runtime.machine.multiprocessors)) {
+                           : std::min(runtime.machine().nccl_channels, runtime.machine().multiprocessors)) {
   communicator_->pending.insert(this);
 }
 
@@ -57,7 +57,7 @@ void NcclOperation::abort(double now) {
 }
 
 void NcclOperation::begin(double now) {
-  start_ = arrival_ = channels_wanted_ == 0 ? now : now + runtime_.machine.launch_ns;
+  start_ = arrival_ = channels_wanted_ == 0 ? now : now + runtime_.machine().launch_ns;
   if (aborted_) {
     finish(now);
   } else if (channels_wanted_ == 0) {
@@ -67,9 +67,9 @@ void NcclOperation::begin(double now) {
 
 void NcclOperation::offer(std::vector<Step>& steps) {
   if (channels_.size() < channels_wanted_) {
-    if (place_version_ != device_.multiprocessors.version()) {
-      has_place_ = device_.multiprocessors.find(footprint_, start_, runtime_.scheduler.random(), place_);
-      place_version_ = device_.multiprocessors.version();
+    if (place_version_ != device_.multiprocessors().version()) {
+      has_place_ = device_.multiprocessors().find(footprint_, start_, runtime_.scheduler().random(), place_);
+      place_version_ = device_.multiprocessors().version();
     }
     if (has_place_) steps.push_back({place_.time, this, static_cast<std::int64_t>(channels_.size())});
     return;
@@ -98,7 +98,7 @@ void NcclOperation::step(const Step& step) {
 
 void NcclOperation::start_channel(double time) {
   occupied_from = channels_.empty() ? time : std::min(occupied_from, time);
-  channels_.push_back({place_.multiprocessor, device_.multiprocessors.occupy(footprint_, place_)});
+  channels_.push_back({place_.multiprocessor, device_.multiprocessors().occupy(footprint_, place_)});
   arrival_ = std::max(arrival_, time);
   if (channels_.size() == channels_wanted_) arrive();
 }
@@ -109,7 +109,7 @@ void NcclOperation::arrive() {
 
 void NcclOperation::release_channels(double end) {
   for (const Channel& channel : channels_) {
-    device_.multiprocessors.release(channel.place_id, channel.multiprocessor, end);
+    device_.multiprocessors().release(channel.place_id, channel.multiprocessor, end);
   }
 }
 
