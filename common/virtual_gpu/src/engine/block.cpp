@@ -22,41 +22,11 @@ Fiber* running_fiber = nullptr;               // where the running CUDA thread r
 constexpr int kPoison = 0xff;
 constexpr std::size_t kSharedAlignment = 1024;  // as much as any hardware feature asks for
 
-// A thread that has looked at a word so often, and always seen the same, waits for another block. With a
-// smaller number, loops that look now and then would be taken for waits, and keep their stacks while other
-// blocks run. A larger one costs host time for each wait, some ten nanoseconds a look.
-constexpr std::uint64_t kLooksInVain = 1000;
-// What the model does not charge a wait for: in each round that ends with a look in vain, so many basic
-// blocks.
-constexpr std::uint64_t kBlocksOfALook = 8;
-
 }  // namespace
 
 Fiber Block::scheduler_fiber;
 
 Block* current_block() { return running_block; }
-
-inline Thread* ThreadList::pop(Scheduler& scheduler) {
-  if (scheduler.random()) std::swap(threads_[first_], threads_[first_ + scheduler.pick(size())]);
-  Thread* thread = threads_[first_++];
-  if (empty()) {
-    threads_.clear();
-    first_ = 0;
-  }
-  return thread;
-}
-
-void ThreadList::append(ThreadList& other) {
-  if (empty() && other.first_ == 0) {
-    std::swap(threads_, other.threads_);
-    std::swap(first_, other.first_);
-  } else {
-    threads_.insert(threads_.end(), other.threads_.begin() + static_cast<std::ptrdiff_t>(other.first_),
-                    other.threads_.end());
-  }
-  other.threads_.clear();
-  other.first_ = 0;
-}
 
 Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, const Operation& launch,
              bool may_be_impatient)
@@ -69,7 +39,7 @@ Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler,
       launch_(launch),
       threads_(std::size_t{grid.block.x} * grid.block.y * grid.block.z),
       alive_(threads_.size()),
-      may_be_impatient_(may_be_impatient),
+      spins_(scheduler, may_be_impatient),
       warps_((threads_.size() + 31) / 32),
       copies_(launch, linear_index, threads_.size(), scheduler),
       shared_bytes_(grid.dynamic_shared_bytes) {
@@ -94,14 +64,6 @@ Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler,
     dynamic_shared_ = make_shared_memory(grid.dynamic_shared_bytes, kSharedAlignment);
 }
 
-inline hb::Context Block::context_of(const Thread& thread) const {
-  return launch_.stream->contexts.of(linear_index_, number_of(thread));
-}
-
-inline FiberPool& Block::fibers_of(const Thread& thread) const {
-  return launch_.stream->contexts.fibers(linear_index_, number_of(thread));
-}
-
 Block::~Block() {
   // After a fault or a deadlock its threads are abandoned where they are; others may have their stacks.
   for (const Thread& thread : threads_) {
@@ -116,20 +78,6 @@ Block::SharedMemory Block::make_shared_memory(std::size_t bytes, std::size_t ali
   std::memset(memory, kPoison, rounded);
   return SharedMemory(memory);
 }
-
-class Block::RuntimeTurn {
- public:
-  RuntimeTurn(const Block& block, const Thread& thread) : block_(block), thread_(thread) {
-    hb::enter(hb::runtime_context());
-  }
-  ~RuntimeTurn() { hb::enter(block_.context_of(thread_)); }
-  RuntimeTurn(const RuntimeTurn&) = delete;
-  RuntimeTurn& operator=(const RuntimeTurn&) = delete;
-
- private:
-  const Block& block_;
-  const Thread& thread_;
-};
 
 void* Block::shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment) {
   const RuntimeTurn turn(*this, *current_);
@@ -156,8 +104,7 @@ Block::State Block::run() {
   Fiber& first = next();
   if (&first != &scheduler_fiber) switch_fiber(scheduler_fiber, first);
   const std::uint64_t ran = basic_blocks() - before;
-  work_ += ran - std::min(ran, waited_);
-  waited_ = 0;
+  work_ += ran - std::min(ran, spins_.take_waited());
   running_block = nullptr;
   return state_;
 }
@@ -231,6 +178,8 @@ inline void Block::suspend() {
   Fiber& to = next();
   if (&from != &to) switch_fiber(from, to);
 }
+
+void Block::let_others_run() { suspend(); }
 
 void Block::end_thread() {
   if (alive_ == 1) copies_.finish();  // while there is a thread whose fault it could be
@@ -340,37 +289,6 @@ void Block::commit_copies() {
 void Block::wait_for_copies(unsigned int prior) {
   const RuntimeTurn turn(*this, *current_);
   copies_.wait(number_of(*current_), prior);
-}
-
-void Block::poll(double nanoseconds) {
-  const RuntimeTurn turn(*this, *current_);
-  poll_time_ = polling_.empty() ? nanoseconds : std::min(poll_time_, nanoseconds);
-  polling_.push(current_);
-  suspend();
-}
-
-void Block::look(const void* address, std::uint64_t bits) {
-  Look& look = current_->look;
-  if (look.address != address || look.bits != bits) {
-    look = {address, bits};
-  } else {
-    if (look.turn == turns) look.work += std::min(basic_blocks() - look.basic_blocks, kBlocksOfALook);
-    look_in_vain(look);
-  }
-  look.turn = turns;
-  look.basic_blocks = basic_blocks();
-}
-
-void Block::look_in_vain(Look& look) {
-  const RuntimeTurn turn(*this, *current_);
-  if (patience_ == 0) patience_ = may_be_impatient_ && scheduler_.pick(2) == 1 ? 1 : kLooksInVain;
-  if (++look.in_vain < patience_) {
-    looking_.push(current_);
-    suspend();
-  } else {
-    waited_ += std::exchange(look.work, 0);
-    poll(grid_.poll_ns);
-  }
 }
 
 void Block::fault(const std::string& sentence, cudaError_t code) {

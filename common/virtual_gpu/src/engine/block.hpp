@@ -15,45 +15,11 @@
 #include "engine/operation.hpp"
 #include "engine/scheduler.hpp"
 #include "engine/stream.hpp"
+#include "engine/thread_list.hpp"
 #include "vgpu/launch.h"
 #include "vgpu/types.h"
 
 namespace vgpu {
-
-class Block;
-
-/// Looks in a row of one thread at one word, which all saw the same.
-struct Look {
-  const void* address = nullptr;
-  std::uint64_t bits = 0;
-  std::uint64_t in_vain = 0;       // all but the first one
-  std::uint64_t work = 0;          // basic blocks between them, as far as they may be those of a wait
-  std::uint64_t turn = 0;          // when the thread went on after the last one (`turns`)
-  std::uint64_t basic_blocks = 0;  // and what the program had run then
-};
-
-/// One CUDA thread.
-struct Thread {
-  uint3 index;
-  int lane, warp;
-  Fiber* fiber = nullptr;  // where it is suspended or runs; nullptr: not started, or ended
-  Look look;
-};
-
-/// Suspended threads, continued in order or, with a seed, at random.
-class ThreadList {
- public:
-  bool empty() const { return first_ == threads_.size(); }
-  std::size_t size() const { return threads_.size() - first_; }
-  void push(Thread* thread) { threads_.push_back(thread); }
-  Thread* pop(Scheduler& scheduler);
-  /// Takes over all threads of `other`.
-  void append(ThreadList& other);
-
- private:
-  std::vector<Thread*> threads_;
-  std::size_t first_ = 0;
-};
 
 /// What all blocks of one launch share.
 struct Grid {
@@ -69,9 +35,9 @@ class Block {
  public:
   enum class State { kReady, kPolling, kFinished, kStuck, kFaulted };
 
-  /// `launch` is the operation that the block belongs to. With a seed, every other block that may be
-  /// impatient takes each look that sees nothing new for a wait: so other blocks come in between its looks.
-  /// That order is as good as any, but all its threads keep stacks.
+  /// `launch` is the operation that the block belongs to. Of a block that may be impatient each unsuccessful
+  /// look may be taken for a wait (SpinDetection): so other blocks come in between its looks. That order is
+  /// as good as any, but all its threads keep stacks.
   Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, const Operation& launch,
         bool may_be_impatient);
   ~Block();
@@ -140,8 +106,12 @@ class Block {
   std::size_t number_of(const Thread& thread) const {
     return static_cast<std::size_t>(&thread - threads_.data());
   }
-  hb::Context context_of(const Thread& thread) const;
-  FiberPool& fibers_of(const Thread& thread) const;
+  hb::Context context_of(const Thread& thread) const {
+    return launch_.stream->contexts.of(linear_index_, number_of(thread));
+  }
+  FiberPool& fibers_of(const Thread& thread) const {
+    return launch_.stream->contexts.fibers(linear_index_, number_of(thread));
+  }
   Thread& next_to_start() { return threads_[start_order_.empty() ? started_ : start_order_[started_]]; }
   static void fiber_entry();
   void run_threads(Fiber& fiber);
@@ -151,7 +121,9 @@ class Block {
   void end_thread();
   void open_barrier();
   void complete(Exchange& exchange);
-  void look_in_vain(Look& look);
+  /// suspend(), for what runs too rarely to be worth a copy of it.
+  void let_others_run();
+  void wait_for_own_block();
   void become(Thread& thread);
   SharedMemory make_shared_memory(std::size_t bytes, std::size_t alignment);
 
@@ -167,8 +139,7 @@ class Block {
   std::size_t alive_;
   Thread* current_ = nullptr;
   ThreadList runnable_, looking_, polling_, at_barrier_;
-  bool may_be_impatient_;
-  std::uint64_t patience_ = 0;  // after so many looks in vain a thread waits; chosen at the first one
+  SpinDetection spins_;
   std::vector<Warp> warps_;
   int barrier_value_ = 0, barrier_result_ = 0;
   bool barrier_has_value_ = false;
@@ -184,10 +155,23 @@ class Block {
 
   State state_ = State::kReady;
   std::uint64_t work_ = 0;
-  std::uint64_t waited_ = 0;  // basic blocks of this run() that were a wait, not work
   double poll_time_ = 0;
   std::string fault_sentence_;
   cudaError_t fault_code_ = cudaSuccess;
+};
+
+class Block::RuntimeTurn {
+ public:
+  RuntimeTurn(const Block& block, const Thread& thread) : block_(block), thread_(thread) {
+    hb::enter(hb::runtime_context());
+  }
+  ~RuntimeTurn() { hb::enter(block_.context_of(thread_)); }
+  RuntimeTurn(const RuntimeTurn&) = delete;
+  RuntimeTurn& operator=(const RuntimeTurn&) = delete;
+
+ private:
+  const Block& block_;
+  const Thread& thread_;
 };
 
 /// The block whose thread is running; nullptr in host code.
