@@ -124,7 +124,7 @@ TEST_F(AlgorithmsTest, TemporaryStorageOnTheHost) {
   expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress, {"d_temp_storage lies"});
 }
 
-// Its owner does not wait for other GPUs' work (api_memory.cpp).
+// Its owner does not wait for other GPUs' work (api/memory.cpp).
 TEST_F(AlgorithmsTest, FreeUnderAPendingAlgorithmIsRefused) {
   for (int argument = 0; argument < 3; ++argument) {
     vgpu::reset();

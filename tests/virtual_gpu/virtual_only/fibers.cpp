@@ -1,5 +1,5 @@
 // Fibers: many of them, each with its own stack and registers.
-#include "fiber.hpp"
+#include "engine/fiber.hpp"
 
 #include <gtest/gtest.h>
 

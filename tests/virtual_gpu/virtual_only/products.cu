@@ -5,7 +5,7 @@
 #include <random>
 
 #include "blas.hpp"
-#include "float_product.hpp"
+#include "libraries/cublas/float_product.hpp"
 
 namespace virtual_only {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "runtime.hpp"
+#include "engine/runtime.hpp"
 
 namespace virtual_only {
 namespace {
@@ -30,11 +30,11 @@ TEST(TimelineOperationsTest, AnyOperationIsABarAndAWaitIsAGap) {
   vgpu::Runtime& runtime = vgpu::runtime();
   vgpu::Stream& stream = runtime.device(2).add_stream(false);
   vgpu::push_label("step");
-  runtime.enqueue(stream, std::make_unique<Product>());
-  runtime.enqueue(stream, std::make_unique<Pause>());
-  runtime.enqueue(stream, std::make_unique<Product>());
+  runtime.queues().enqueue(stream, std::make_unique<Product>());
+  runtime.queues().enqueue(stream, std::make_unique<Pause>());
+  runtime.queues().enqueue(stream, std::make_unique<Product>());
   vgpu::pop_label();
-  runtime.wait(stream.last());
+  runtime.waits().wait(stream.last());
   const auto entries = vgpu::timeline();
   ASSERT_EQ(entries.size(), 2u);
   for (const auto& entry : entries) {

@@ -1,6 +1,6 @@
 // Products occupy multiprocessors by their tiles, in waves. These counts are exact in the model.
 #include "blas.hpp"
-#include "machine.hpp"
+#include "engine/machine.hpp"
 
 namespace virtual_only {
 namespace {

@@ -1,0 +1,148 @@
+#include "engine/memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+namespace vgpu {
+namespace {
+
+constexpr int kPoison = 0xff;
+// Guard below and above an allocation. Large enough that an index error of a few rows lands in it.
+constexpr std::size_t kGuard = 64 * 1024;
+constexpr std::size_t kAlignment = 256;  // what cudaMalloc promises
+
+std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+std::size_t physical_memory() { return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page_size(); }
+std::size_t whole_pages(std::size_t bytes) { return (bytes + page_size() - 1) / page_size() * page_size(); }
+
+// Memory of this size or more is filled without being touched: poisoned pages are mapped into it. (A process
+// may have some 65,000 mappings.)
+constexpr std::size_t kPoisonedPiece = 32 * 1024 * 1024;
+
+/// A file in memory of kPoisonedPiece poisoned bytes, made once; -1 if the system has none.
+int poisoned_piece() {
+  static const int file = [] {
+    const int made = memfd_create("poisoned device memory", MFD_CLOEXEC);
+    const std::vector<char> poison(kPoisonedPiece, static_cast<char>(kPoison));
+    if (made < 0 || write(made, poison.data(), poison.size()) == static_cast<ssize_t>(poison.size()))
+      return made;
+    close(made);
+    return -1;
+  }();
+  return file;
+}
+
+/// Fills [begin, begin + bytes), whole pages, with poison. Returns false if the system refuses.
+bool poison(std::byte* begin, std::size_t bytes) {
+  // The same piece again and again. It is private: who writes to a page gets a copy of it.
+  for (; bytes >= kPoisonedPiece && poisoned_piece() >= 0; bytes -= kPoisonedPiece, begin += kPoisonedPiece) {
+    if (mmap(begin, kPoisonedPiece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED,
+             poisoned_piece(), 0) == MAP_FAILED)
+      return false;
+  }
+  std::memset(begin, kPoison, bytes);
+  return true;
+}
+
+/// The memory ends as near to the guard above it as the alignment allows.
+std::size_t lead(std::size_t bytes) {
+  return whole_pages(bytes) - (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::string origin(const Allocation& allocation) {
+  const std::string size = std::to_string(allocation.bytes) + " bytes";
+  switch (allocation.kind) {
+    case MemoryKind::kDevice:
+      return "a cudaMalloc of " + size + " on GPU " + std::to_string(allocation.device);
+    case MemoryKind::kPinned:
+      return "pinned host memory of " + size;
+    case MemoryKind::kRegistered:
+      return "registered host memory of " + size;
+  }
+  return {};
+}
+
+}  // namespace
+
+Memory::~Memory() {
+  for (auto& [address, allocation] : table_) {
+    if (allocation.kind == MemoryKind::kRegistered) continue;
+    const std::size_t mapped = whole_pages(allocation.bytes) + 2 * kGuard;
+    munmap(allocation.begin - lead(allocation.bytes) - kGuard, mapped);
+  }
+}
+
+std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device, bool on_demand) {
+  // The system would promise more than it has, and end the program when it is touched.
+  if (bytes > physical_memory() && !on_demand) return nullptr;
+  const std::size_t mapped = whole_pages(bytes) + 2 * kGuard;
+  void* base = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return nullptr;
+  auto* pages = static_cast<std::byte*>(base) + kGuard;
+  if (mprotect(pages, whole_pages(bytes), PROT_READ | PROT_WRITE) != 0 ||
+      !poison(pages, whole_pages(bytes))) {
+    munmap(base, mapped);
+    return nullptr;
+  }
+  std::byte* begin = pages + lead(bytes);
+  table_.emplace(reinterpret_cast<std::uintptr_t>(begin), Allocation{begin, bytes, kind, device});
+  return begin;
+}
+
+void Memory::free(Allocation& allocation) {
+  // A fresh inaccessible mapping over the old one: gives the pages back and keeps the address range.
+  mmap(allocation.begin - lead(allocation.bytes), whole_pages(allocation.bytes), PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  allocation.freed = true;
+}
+
+void Memory::add_registered(void* begin, std::size_t bytes, int device) {
+  auto* first = static_cast<std::byte*>(begin);
+  table_[reinterpret_cast<std::uintptr_t>(begin)] = Allocation{first, bytes, MemoryKind::kRegistered, device};
+}
+
+void Memory::remove_registered(const void* begin) { table_.erase(reinterpret_cast<std::uintptr_t>(begin)); }
+
+Allocation* Memory::find(const void* pointer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  auto next = table_.upper_bound(address);
+  if (next == table_.begin()) return nullptr;
+  Allocation& allocation = std::prev(next)->second;
+  const bool inside = address - reinterpret_cast<std::uintptr_t>(allocation.begin) < allocation.bytes;
+  return inside && !allocation.freed ? &allocation : nullptr;
+}
+
+bool Memory::reserves(const void* pointer) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto holds = [address](const Allocation& allocation) {
+    if (allocation.kind == MemoryKind::kRegistered) return false;
+    const auto first = reinterpret_cast<std::uintptr_t>(allocation.begin) - lead(allocation.bytes) - kGuard;
+    return address - first < whole_pages(allocation.bytes) + 2 * kGuard;
+  };
+  const auto next = table_.upper_bound(address);
+  return (next != table_.end() && holds(next->second)) ||
+         (next != table_.begin() && holds(std::prev(next)->second));
+}
+
+std::string Memory::locate(const void* pointer) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto next = table_.upper_bound(address);
+  if (next != table_.begin()) {
+    const Allocation& below = std::prev(next)->second;
+    const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(below.begin);
+    if (offset < below.bytes) return (below.freed ? "inside freed memory, " : "inside ") + origin(below);
+    if (offset < whole_pages(below.bytes) + kGuard) {
+      return std::to_string(offset - below.bytes) + " bytes behind " + origin(below);
+    }
+  }
+  if (next != table_.end()) {
+    const std::uintptr_t distance = next->first - address;
+    if (distance <= kGuard) return std::to_string(distance) + " bytes before " + origin(next->second);
+  }
+  return "in no memory that the virtual GPUs know";
+}
+
+}  // namespace vgpu

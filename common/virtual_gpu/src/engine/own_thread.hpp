@@ -1,0 +1,10 @@
+// Calls come from one thread of the operating system.
+#pragma once
+
+namespace vgpu {
+
+/// Ends the program with one sentence, which names the call, if another thread of the operating system has
+/// made a call before: host threads here are fibers, and nothing of the runtime is locked.
+void require_own_thread(const char* call);
+
+}  // namespace vgpu

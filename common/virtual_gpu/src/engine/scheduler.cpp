@@ -1,0 +1,129 @@
+#include "engine/scheduler.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <string>
+
+namespace vgpu {
+namespace {
+// Polls in a row, by all blocks together, that must see nothing new before the wait is called a deadlock.
+constexpr std::int64_t kIdlePolls = 20000;
+}  // namespace
+
+Scheduler::Scheduler(const Devices& devices, HostThreads& hosts, std::optional<std::uint64_t> seed)
+    : devices_(devices), hosts_(hosts), seed_(seed), generator_(seed.value_or(0)) {}
+
+void Scheduler::collect() {
+  steps_.clear();
+  for (const auto& device : devices_) {
+    for (const auto& stream : device->streams()) {
+      Operation* head = stream->head();
+      if (head == nullptr) continue;
+      if (head->begun) {
+        head->offer(steps_);
+      } else if (double time; stream->can_begin(time)) {
+        steps_.push_back({time, head, kBegin});
+      }
+    }
+  }
+}
+
+void Scheduler::add_host_threads() {
+  if (!hosts_.several()) return;
+  for (std::size_t i = 0; i < hosts_.all().size(); ++i) {
+    HostThread& thread = *hosts_.all()[i];
+    if (thread.wait() == nullptr || thread.ended() || !thread.wait()->reached()) continue;
+    steps_.push_back(
+        {thread.wait()->time(), nullptr, static_cast<std::int64_t>(i), thread.wait()->poll, &thread});
+  }
+}
+
+/// A host thread may do anything, so it is never only a poll.
+bool Scheduler::only_polls() const {
+  return std::all_of(steps_.begin(), steps_.end(),
+                     [](const Step& step) { return step.poll && step.host == nullptr; });
+}
+
+bool Scheduler::work_is_left() {
+  collect();
+  return !only_polls();
+}
+
+const Step& Scheduler::choose() {
+  if (random()) return steps_[pick(steps_.size())];
+  return *std::min_element(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) {
+    if (a.time != b.time) return a.time < b.time;
+    if ((a.host == nullptr) != (b.host == nullptr))
+      return a.host == nullptr;  // what is due on the GPUs first
+    if (a.host == nullptr && a.operation->id != b.operation->id) return a.operation->id < b.operation->id;
+    return a.item < b.item;
+  });
+}
+
+/// FNV-1a. Modelled times stay out of it: they depend on how the compiler cut a kernel into basic blocks.
+void Scheduler::mix(std::uint64_t value) {
+  for (int byte = 0; byte < 8; ++byte) {
+    hash_ = (hash_ ^ (value >> (8 * byte) & 0xff)) * 1099511628211u;
+  }
+}
+
+void Scheduler::take(const Step& step) {
+  now_ = step.time;
+  mix(step.operation->id);
+  mix(static_cast<std::uint64_t>(step.item));
+  if (step.poll) ++idle_polls_;  // the polling block resets the count if it gets on
+  if (step.item == kBegin) {
+    step.operation->begun = true;
+    step.operation->occupied_from = step.time;
+    const hb::Context context = step.operation->stream->contexts.own();
+    hb::acquire(context, step.operation);
+    for (const Token& token : step.operation->waits_for) hb::acquire(context, token.get());
+    step.operation->begin(step.time);
+  } else {
+    step.operation->step(step);
+  }
+  if (!step.poll) note_progress();
+}
+
+bool Scheduler::run_until(const HostThread::Wait& wait) {
+  hosts_.current().begin_wait(wait);
+  bool reached = true;
+  while (hosts_.several() || !wait.reached()) {
+    collect();
+    add_host_threads();
+    if (steps_.empty() || (only_polls() && idle_polls_ > kIdlePolls)) {
+      reached = false;
+      break;
+    }
+    const Step step = choose();
+    if (step.host == nullptr) {
+      take(step);
+      continue;
+    }
+    mix(~static_cast<std::uint64_t>(step.item));
+    if (!step.poll) note_progress();
+    hosts_.switch_to(*step.host);
+    break;  // somebody has chosen this thread
+  }
+  hosts_.current().end_wait();
+  return reached;
+}
+
+bool Scheduler::run_to(double now) {
+  const std::uint64_t before = progress_;
+  std::uint64_t left = random() ? 1 + pick(8) : std::numeric_limits<std::uint64_t>::max();
+  for (collect(); left > 0 && !steps_.empty(); --left, collect()) {
+    if (!random() && choose().time > now) break;
+    take(choose());
+  }
+  return progress_ != before || !only_polls();
+}
+
+std::string Scheduler::describe() const {
+  char hash[17];
+  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(hash_));
+  return "schedule " + (random() ? std::to_string(*seed_) : "time order") + ", hash " + hash;
+}
+
+}  // namespace vgpu

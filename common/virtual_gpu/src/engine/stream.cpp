@@ -1,0 +1,60 @@
+#include "engine/stream.hpp"
+
+#include <algorithm>
+
+#include "engine/graph.hpp"
+#include "engine/pull_queue.hpp"
+#include "engine/timeline.hpp"
+
+namespace vgpu {
+
+void Operation::finish(double end) {
+  hb::release(stream->contexts.own(), done.get());
+  done->complete = true;
+  done->time = end;
+  note_finished(*this, end);
+  GraphLaunch* const launch = graph;
+  const unsigned node_branch = branch;
+  stream->pop(end);
+  if (launch != nullptr) launch->node_finished(node_branch, end);
+}
+
+std::string Operation::origin() const {
+  const std::string line = hb::describe(site);
+  return line.empty() ? stream->name() : stream->name() + ", enqueued at " + line;
+}
+
+void Stream::push(std::unique_ptr<Operation> operation) {
+  operation->stream = this;
+  last_ = operation->done;
+  queue_.push_back(std::move(operation));
+}
+
+void Stream::pop(double end) {
+  free_at_ = std::max(free_at_, end);
+  queue_.pop_front();
+}
+
+void Stream::discard(double now, const void* order) {
+  contexts.end_kernel();
+  hb::release(contexts.own(), order);
+  for (const auto& operation : queue_) {
+    operation->done->complete = true;
+    operation->done->time = now;
+  }
+  queue_.clear();
+}
+
+bool Stream::can_begin(double& time) const {
+  const Operation& operation = *queue_.front();
+  time = std::max(free_at_, operation.enqueued);
+  for (const Token& token : operation.waits_for) {
+    if (!token->complete) return false;
+    time = std::max(time, token->time);
+  }
+  return operation.pulls == nullptr || operation.pulls->is_first(operation.done, time);
+}
+
+std::string Stream::name() const { return is_default() ? contexts.name() + " (default)" : contexts.name(); }
+
+}  // namespace vgpu

@@ -1,0 +1,89 @@
+// What the CUDA threads of one stream run on: ThreadSanitizer contexts in the race build, and fibers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "engine/fiber.hpp"
+#include "race/happens_before.hpp"
+
+namespace vgpu {
+
+/// In the race build a stream has kContexts contexts: several, so that threads of a kernel can race with each
+/// other, but not one per CUDA thread, because ThreadSanitizer slows down and forgets with thousands of them.
+/// Each context has stacks of its own: on a shared one, the locals of two threads that have nothing to do
+/// with each other would seem to race.
+class StreamContexts {
+ public:
+  explicit StreamContexts(std::string name) : name_(std::move(name)) {}
+  StreamContexts(const StreamContexts&) = delete;
+  StreamContexts& operator=(const StreamContexts&) = delete;
+  ~StreamContexts() {
+    for (const auto* contexts : {&contexts_, &copying_}) {
+      for (hb::Context context : *contexts) {
+        if (context != nullptr) hb::destroy_context(context);
+      }
+    }
+  }
+
+  const std::string& name() const { return name_; }
+  /// The stream's own context: copies, events.
+  hb::Context own() { return context(0); }
+  /// The context of a CUDA thread.
+  hb::Context of(std::size_t block, std::size_t thread) { return context(index(block, thread)); }
+  /// What does the asynchronous copies of that CUDA thread.
+  hb::Context copying(std::size_t block, std::size_t thread) {
+    if constexpr (!hb::kEnabled) return nullptr;
+    hb::Context& found = copying_[index(block, thread)];
+    if (found == nullptr) found = hb::make_context(name_ + " (memcpy_async)");
+    return found;
+  }
+  /// Fibers for that CUDA thread.
+  FiberPool& fibers(std::size_t block, std::size_t thread) {
+    if constexpr (!hb::kEnabled) {
+      // Never destroyed: at the program's end, blocks that wait for ever give their fibers back to it.
+      static FiberPool& shared = *new FiberPool(kThreadStack);
+      return shared;
+    }
+    auto& pool = fibers_[index(block, thread)];
+    if (pool == nullptr) pool = std::make_unique<FiberPool>(kThreadStack);
+    return *pool;
+  }
+
+  /// Orders all threads of a kernel that begins after what the stream has done.
+  void begin_kernel() {
+    if constexpr (!hb::kEnabled) return;
+    hb::release(own(), this);
+    for (std::size_t i = 1; i < kContexts; ++i) hb::acquire(context(i), this);
+  }
+  /// Orders the stream's next operation after all threads of the kernel.
+  void end_kernel() {
+    if constexpr (!hb::kEnabled) return;
+    for (std::size_t i = 1; i < kContexts; ++i) hb::release(context(i), this);
+    for (hb::Context context : copying_) {
+      if (context != nullptr) hb::release(context, this);
+    }
+    hb::acquire(own(), this);
+  }
+
+ private:
+  static constexpr std::size_t kContexts = 13;  // a prime, so that strides of 2^n do not meet in one context
+  // CUDA threads rarely hold much on their stacks; the memory is only reserved.
+  static constexpr std::size_t kThreadStack = 128 * 1024;
+
+  static std::size_t index(std::size_t block, std::size_t thread) { return (thread + 5 * block) % kContexts; }
+  /// Made when it is first needed: each costs about a millisecond with g++ 12.
+  hb::Context context(std::size_t i) {
+    if constexpr (!hb::kEnabled) return nullptr;
+    if (contexts_[i] == nullptr) contexts_[i] = hb::make_context(name_);
+    return contexts_[i];
+  }
+
+  std::string name_;
+  std::array<hb::Context, kContexts> contexts_{}, copying_{};
+  std::array<std::unique_ptr<FiberPool>, kContexts> fibers_;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,156 @@
+#include "libraries/cublas/product.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "libraries/cublas/float_product.hpp"
+
+namespace vgpu {
+namespace {
+
+std::uint64_t tiles(const Machine& machine, const Product& product) {
+  const auto parts = [](int size, int tile) { return static_cast<std::uint64_t>((size + tile - 1) / tile); };
+  return parts(product.m, machine.product_tile_rows) * parts(product.n, machine.product_tile_columns) *
+         static_cast<std::uint64_t>(product.batch);
+}
+
+/// ns that one multiprocessor needs for a tile.
+double tile_time(const Machine& machine, const Product& product) {
+  const double rate = product.a.type == Element::kF32 ? machine.product_rate_f32 : machine.product_rate_f16;
+  const double operations = 2.0 * machine.product_tile_rows * machine.product_tile_columns * product.k;
+  return operations / (rate / machine.multiprocessors);
+}
+
+/// `rows` x `columns` elements as floats: in place, or converted into `buffer`.
+struct Floats {
+  Floats(Element type, const std::byte* data, int rows, int columns, int ld) : data(nullptr), ld(ld) {
+    if (type == Element::kF32) {
+      this->data = reinterpret_cast<const float*>(data);
+      return;
+    }
+    const auto height = static_cast<std::size_t>(rows);
+    buffer = std::make_unique_for_overwrite<float[]>(height * columns);
+    for (int column = 0; column < columns; ++column) {
+      const std::byte* from = data + static_cast<std::size_t>(column) * ld * size_of(type);
+      to_float(type, from, &buffer[height * column], height);
+    }
+    this->data = buffer.get();
+    this->ld = rows;
+  }
+  std::unique_ptr<float[]> buffer;
+  const float* data;
+  int ld;
+};
+
+/// Tells the race detector of each column of each matrix: what lies between them is not touched.
+template <class Access>
+void for_columns(const Matrices& matrices, int batch, Access access) {
+  for (int matrix = 0; matrix < batch; ++matrix) {
+    for (int column = 0; column < matrices.columns; ++column)
+      access(matrices.at(matrix, 0, column), matrices.rows * size_of(matrices.type));
+  }
+}
+
+}  // namespace
+
+ProductOperation::ProductOperation(Runtime& runtime, Device& device, const Product& product)
+    : LibraryWork(runtime, device, tiles(runtime.machine(), product), tile_time(runtime.machine(), product)),
+      product_(product) {}
+
+std::string ProductOperation::describe() const {
+  std::string text = "cuBLAS product " + std::to_string(product_.m) + " x " + std::to_string(product_.n) +
+                     " x " + std::to_string(product_.k) + " (" + name_of(product_.a.type) + ")";
+  return product_.batch == 1 ? text : text + ", " + std::to_string(product_.batch) + " times";
+}
+
+bool ProductOperation::touches(const void* memory, std::size_t bytes) const {
+  const auto* begin = static_cast<const std::byte*>(memory);
+  const auto meets = [&](const Matrices& matrices) {
+    for (int matrix = 0; matrix < product_.batch; ++matrix) {
+      const std::byte* first = matrices.at(matrix, 0, 0);
+      if (first < begin + bytes && begin < first + matrices.bytes()) return true;
+    }
+    return false;
+  };
+  return meets(product_.c) || (product_.reads_factors() && (meets(product_.a) || meets(product_.b)));
+}
+
+bool ProductOperation::accessible(const Matrices& matrices) {
+  for (int matrix = 0; matrix < product_.batch; ++matrix) {
+    const std::string name = std::string("matrix ") + matrices.name;
+    if (!can_access(name, matrices.at(matrix, 0, 0), matrices.bytes())) return false;
+  }
+  return true;
+}
+
+bool ProductOperation::all_accessible() {
+  return accessible(product_.c) &&
+         (!product_.reads_factors() || (accessible(product_.a) && accessible(product_.b)));
+}
+
+bool ProductOperation::first_block_begins() {
+  if (!all_accessible()) return false;
+  if constexpr (hb::kEnabled) {
+    const auto read = [&](const std::byte* data, std::size_t bytes) {
+      hb::read(stream->contexts.own(), site, data, bytes);
+    };
+    if (product_.reads_factors()) {
+      for_columns(product_.a, product_.batch, read);
+      for_columns(product_.b, product_.batch, read);
+    }
+    if (product_.beta != 0) for_columns(product_.c, product_.batch, read);
+  }
+  results_.resize(columns() * column_bytes());
+  compute(0, columns() / 2);
+  return true;
+}
+
+bool ProductOperation::last_block_ends() {
+  if (!all_accessible()) return false;
+  compute(columns() / 2, columns());
+  const std::byte* result = results_.data();
+  for_columns(product_.c, product_.batch, [&](std::byte* data, std::size_t bytes) {
+    hb::write(stream->contexts.own(), site, data, bytes);
+    std::memcpy(data, result, bytes);
+    result += bytes;
+  });
+  return true;
+}
+
+void ProductOperation::compute(int first_column, int last_column) {
+  for (int matrix = 0; matrix < product_.batch; ++matrix) {
+    const int before = matrix * product_.n;
+    const int first = std::max(first_column - before, 0), last = std::min(last_column - before, product_.n);
+    if (first < last) compute_in(matrix, first, last, &results_[(before + first) * column_bytes()]);
+  }
+}
+
+void ProductOperation::compute_in(int matrix, int first, int last, std::byte* results) {
+  const auto& [transpose_a, transpose_b, m, n, k, alpha, beta, a, b, c, batch] = product_;
+  const auto height = static_cast<std::size_t>(m);
+  const int width = last - first;
+  const auto sums = std::make_unique_for_overwrite<float[]>(height * width);
+  if (product_.reads_factors()) {
+    const Floats left(a.type, a.at(matrix, 0, 0), a.rows, a.columns, a.ld);
+    const std::byte* from = transpose_b ? b.at(matrix, first, 0) : b.at(matrix, 0, first);
+    const Floats right(b.type, from, transpose_b ? width : k, transpose_b ? k : width, b.ld);
+    multiply(
+        {transpose_a, transpose_b, m, width, k, left.data, left.ld, right.data, right.ld, sums.get(), m});
+  } else {
+    std::fill_n(sums.get(), height * width, 0.0f);
+  }
+  const auto old = std::make_unique_for_overwrite<float[]>(height);
+  for (int column = 0; column < width; ++column, results += column_bytes()) {
+    float* sum = &sums[height * column];
+    if (beta == 0) {  // C is not read: it may hold NaN
+      for (std::size_t i = 0; i < height; ++i) sum[i] = alpha * sum[i];
+    } else {
+      to_float(c.type, c.at(matrix, 0, first + column), old.get(), height);
+      for (std::size_t i = 0; i < height; ++i) sum[i] = alpha * sum[i] + beta * old[i];
+    }
+    from_float(c.type, sum, results, height);
+  }
+}
+
+}  // namespace vgpu

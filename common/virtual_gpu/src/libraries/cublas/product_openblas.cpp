@@ -1,0 +1,34 @@
+#include <algorithm>
+#include <cstdlib>
+
+#include "libraries/cublas/float_product.hpp"
+#include "race/happens_before.hpp"
+
+// Declared here, not included: its header's place differs from system to system.
+extern "C" {
+void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n, const int* k,
+            const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
+            const float* beta, float* c, const int* ldc);
+void openblas_set_num_threads(int threads);
+}
+
+namespace vgpu {
+namespace {
+
+/// One thread unless the user asks for more: idle ones spin, and tests run side by side. Always one under
+/// ThreadSanitizer, which knows nothing of what OpenBLAS's threads do.
+bool set_threads() {
+  if (hb::kEnabled || std::getenv("OPENBLAS_NUM_THREADS") == nullptr) openblas_set_num_threads(1);
+  return true;
+}
+
+}  // namespace
+
+void multiply_by_openblas(const FloatProduct& p) {
+  [[maybe_unused]] static const bool threads_are_set = set_threads();
+  const float one = 1, zero = 0;
+  sgemm_(p.transpose_a ? "T" : "N", p.transpose_b ? "T" : "N", &p.m, &p.n, &p.k, &one, p.a, &p.lda, p.b,
+         &p.ldb, &zero, p.c, &p.ldc);
+}
+
+}  // namespace vgpu

@@ -1,0 +1,171 @@
+#include "race/happens_before.hpp"
+
+#if VGPU_RACE
+
+#include <execinfo.h>
+
+#include "race/race_report.hpp"
+
+// ThreadSanitizer's interface; no header of g++ 12 declares all of it.
+extern "C" {
+void* __tsan_get_current_fiber();
+void* __tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void* fiber);
+void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+void __tsan_set_fiber_name(void* fiber, const char* name);
+void __tsan_acquire(void* address);
+void __tsan_release(void* address);
+void __tsan_ignore_thread_begin();
+void __tsan_func_entry(void* pc);
+void __tsan_func_exit();
+void __tsan_read_range(void* address, unsigned long bytes);
+void __tsan_write_range(void* address, unsigned long bytes);
+void __tsan_atomic32_store(volatile std::uint32_t* word, std::uint32_t value, int order);
+std::uint32_t __tsan_atomic32_load(const volatile std::uint32_t* word, int order);
+}
+
+namespace vgpu::hb {
+namespace {
+
+// A switch must not order one context after the other.
+constexpr unsigned kNoSync = 1;
+
+struct Contexts {
+  Context host = nullptr;
+  Context runtime = nullptr;
+  // Creating a context orders it after its creator. This one never acquires anything, so its children are
+  // born without any order between them.
+  Context birth = nullptr;
+  Context running = nullptr;
+};
+Contexts contexts;
+
+char call_mark, launch_mark, named_call_mark;  // only their addresses count
+
+/// Runs `action` as `context`, then goes on as before.
+template <class Action>
+void as(Context context, Action action) {
+  const Context before = contexts.running;
+  enter(context);
+  action();
+  enter(before);
+}
+
+template <class Action>
+void access(Context context, const CallSite& site, const void* caller, Action action) {
+  as(context, [&] {
+    push_callers(site);
+    if (caller != nullptr) __tsan_func_entry(const_cast<void*>(caller));
+    action();
+    if (caller != nullptr) __tsan_func_exit();
+    pop_callers(site);
+  });
+}
+
+}  // namespace
+
+void start() {
+  if (contexts.host != nullptr) return;
+  contexts.host = contexts.running = __tsan_get_current_fiber();
+  contexts.birth = __tsan_create_fiber(0);
+  contexts.runtime = __tsan_create_fiber(0);
+  __tsan_set_fiber_name(contexts.host, "the host");
+  as(contexts.runtime, [] { __tsan_ignore_thread_begin(); });
+}
+
+void enter(Context context) {
+  if (contexts.running == context) return;
+  contexts.running = context;
+  __tsan_switch_to_fiber(context, kNoSync);
+}
+
+Context running_context() { return contexts.running; }
+Context runtime_context() { return contexts.runtime; }
+Context host_context() { return contexts.host; }
+void become_host(Context context) { contexts.host = context; }
+
+Context make_context(const std::string& name) {
+  Context made = nullptr;
+  as(contexts.birth, [&] { made = __tsan_create_fiber(0); });
+  __tsan_set_fiber_name(made, name.c_str());
+  return made;
+}
+
+void destroy_context(Context context) { __tsan_destroy_fiber(context); }
+
+void release(Context context, const void* sync) {
+  as(context, [sync] { __tsan_release(const_cast<void*>(sync)); });
+}
+
+void acquire(Context context, const void* sync) {
+  as(context, [sync] { __tsan_acquire(const_cast<void*>(sync)); });
+}
+
+void read(Context context, const CallSite& site, const void* memory, std::size_t bytes, const void* caller) {
+  access(context, site, caller, [&] { __tsan_read_range(const_cast<void*>(memory), bytes); });
+}
+
+void write(Context context, const CallSite& site, const void* memory, std::size_t bytes, const void* caller) {
+  access(context, site, caller, [&] { __tsan_write_range(const_cast<void*>(memory), bytes); });
+}
+
+void store_atomic(Context context, const CallSite& site, std::uint32_t* word, std::uint32_t value) {
+  as(context, [&] {
+    push_callers(site);
+    __tsan_atomic32_store(word, value, __ATOMIC_RELEASE);
+    pop_callers(site);
+  });
+}
+
+std::uint32_t load_atomic(Context context, const CallSite& site, const std::uint32_t* word) {
+  std::uint32_t value = 0;
+  as(context, [&] {
+    push_callers(site);
+    value = __tsan_atomic32_load(word, __ATOMIC_RELAXED);
+    pop_callers(site);
+  });
+  return value;
+}
+
+Mark mark(const void* address) {
+  if (address == &call_mark) return Mark::kCall;
+  if (address == &launch_mark) return Mark::kLaunch;
+  return address == &named_call_mark ? Mark::kNamedCall : Mark::kNone;
+}
+
+CallSite call_site(bool through_kernel) {
+  CallSite site;
+  site.through_kernel = through_kernel;
+  site.size = backtrace(site.frames.data(), static_cast<int>(site.frames.size()));
+  return site;
+}
+
+std::string describe(const CallSite& site) {
+  CallerLine caller(site.through_kernel);
+  for (int i = 0; i < site.size; ++i) {
+    for (const ProgramLine& line : program_lines(site.frames[i])) {
+      if (caller.is(line)) return line.text;
+    }
+  }
+  return {};
+}
+
+void push_callers(const CallSite& site) {
+  for (int i = site.size; i-- > 0;) __tsan_func_entry(site.frames[i]);
+  // Marks, in a report's stack, where the program's own frames end and the callers begin.
+  if (site.call != nullptr) {
+    __tsan_func_entry(const_cast<char*>(site.call));
+    __tsan_func_entry(&named_call_mark);
+  } else {
+    __tsan_func_entry(site.through_kernel ? &launch_mark : &call_mark);
+  }
+}
+
+void pop_callers(const CallSite& site) {
+  const int marks = site.call != nullptr ? 2 : 1;
+  for (int i = 0; i < site.size + marks; ++i) __tsan_func_exit();
+}
+
+}  // namespace vgpu::hb
+
+#endif
