@@ -78,7 +78,7 @@ class BenchTest(Sandbox):
             (self.root / "chapters" / name).mkdir(parents=True)
             (self.root / "chapters" / name / "main.cu").touch()
             manifest = json.loads((REPOSITORY / "chapters" / name / "chapter.json").read_text())
-            (self.root / "chapters" / name / "chapter.json").write_text(json.dumps({**manifest, "builds_on": []}))
+            (self.root / "chapters" / name / "chapter.json").write_text(json.dumps({**manifest, "builds_on": [], "experiments": []}))
             (self.root / "chapters" / name / "README.md").write_text(f"<!-- results {name} -->\n<!-- /results -->\n")
             self.program(name, f'exec {PYTHON} -IS "$SANDBOX/program.py" {name} "$@"')
         for path, text in (("README.md", LADDER), ("common/virtual_gpu/README.md", "<!-- output 01 -->\n<!-- /output -->\n")):
@@ -374,17 +374,22 @@ class NamesTest(unittest.TestCase):
         self.assertEqual(plans("13_sparse_v5_kernel", [2, 8]), usual)
         last = plans("14_sparse_v6_tiled", [2, 8])
         self.assertEqual(last[:6], usual)
-        self.assertEqual(last.pop(), ["--gpus", "8", "--features", "1", "--only", "sweep"])
         self.assertEqual([plan[:4] for plan in last[6:]],
                          [["--gpus", "8", "--entries", entries] for entries in ("5000", "15000", "150000", "500000", "1500000")])
         baselines = plans("08_sparse_baselines", [1, 8])
         self.assertEqual(baselines[0], ["--gpus", "1", "--pattern", "uniform", "--only", "dense_nccl,host_gloo"])
-        self.assertEqual([plan[-1] for plan in baselines[6:]], ["transport,through_host", "transport"])
-        self.assertEqual(baselines[7][:3], ["NCCL_P2P_DISABLE=1", "--gpus", "8"])
+        self.assertEqual(len(baselines), 6)
         self.assertEqual(len(plans("05_two_streams", [2, 4, 8])), 5)
         self.assertEqual(len(plans("05_two_streams", [2, 4, 8], all_sizes=True)), 9)
         self.assertEqual(len(plans("03_ring_all_gather", [2, 4, 8], all_sizes=True)), 3)
         self.assertEqual(plans("07_mlp_block", [2])[0][2:], ["--m", "8192", "--n", "28672", "--k", "8192"])
+
+    def test_experiments_have_lines_of_their_own(self) -> None:
+        self.assertEqual(plans("14_rows_per_block", [2, 8]), [["--gpus", "8", "--features", "1"]])
+        transports = plans("08_transport", [1, 8])
+        self.assertEqual([plan[:3] for plan in transports], [["--gpus", "8", "--rows"], ["NCCL_P2P_DISABLE=1", "--gpus", "8"]])
+        self.assertEqual(plans("08_transport", [1, 8], quick=True), [])
+        self.assertEqual(plans("05_sweep", [2]), plans("05_two_streams", [2]))
 
     def test_quick_is_the_first_line_of_each_chapter_on_all_gpus(self) -> None:
         self.assertGreater(len(all_chapters()), 10)

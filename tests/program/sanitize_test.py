@@ -55,9 +55,7 @@ class SanitizeTest(unittest.TestCase):
         for tool in (SANITIZE, SANITIZE.with_name("chapters.py")):
             shutil.copy(tool, self.folder / "tools")
         for chapter in CHAPTERS:
-            (self.folder / "chapters" / chapter).mkdir(parents=True)
-            for file in ("main.cu", "chapter.json"):
-                shutil.copy(SANITIZE.parents[1] / "chapters" / chapter / file, self.folder / "chapters" / chapter)
+            shutil.copytree(SANITIZE.parents[1] / "chapters" / chapter, self.folder / "chapters" / chapter)
         for tool in BARE:
             (self.bin / tool).symlink_to(sys.executable if tool == "python3" else shutil.which(tool))
         self.script(self.bin / "compute-sanitizer", SANITIZER)

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""The files for contributors' tools, which run elsewhere: they parse, ask for no more than they need, and agree with ours."""
+import json
+import pathlib
+import re
+import subprocess
+import unittest
+from typing import Any, Dict, Iterator, List
+
+try:
+    import yaml
+except ImportError:
+    yaml = None
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+
+
+def text(name: str) -> str:
+    """A file of the repository."""
+    return (REPOSITORY / name).read_text(encoding="utf-8")
+
+
+class FilesTest(unittest.TestCase):
+    def test_devcontainer(self) -> None:
+        settings = json.loads(re.sub(r"^\s*//.*$", "", text(".devcontainer/devcontainer.json"), flags=re.MULTILINE))
+        self.assertTrue((REPOSITORY / ".devcontainer" / settings["build"]["dockerfile"]).is_file())
+
+    def test_containers_install_what_lab_asks_for(self) -> None:
+        wanted = set(re.findall(r"\|\| echo ([\w+.-]+)", text("tools/setup.sh"))) - {"doxygen"}
+        self.assertIn("libcli11-dev", wanted)
+        for name in (".devcontainer/Dockerfile", ".devcontainer/cuda/Dockerfile"):
+            self.assertEqual(wanted - {"0"} - set(text(name).split()), set(), name)
+
+    def test_one_version_of_clang_format(self) -> None:
+        wanted = re.findall(r"^readonly wanted=(\d+)$", text("tools/check_format"), re.MULTILINE)
+        self.assertEqual(re.findall(r"clang-format==(\d+)\.\d+\.\d+\b", text(".pre-commit-config.yaml")), wanted)
+
+
+@unittest.skipIf(yaml is None, "python3-yaml is not here")
+class YamlTest(unittest.TestCase):
+    def documents(self) -> Iterator[pathlib.Path]:
+        yield from (REPOSITORY / name for name in (".clangd", ".pre-commit-config.yaml", "CITATION.cff"))
+        yield from (REPOSITORY / ".github").rglob("*.yml")
+
+    def test_all_parse(self) -> None:
+        found = list(self.documents())
+        self.assertGreater(len(found), 5)
+        for path in found:
+            with self.subTest(str(path)):
+                self.assertTrue(all(list(yaml.safe_load_all(path.read_text(encoding="utf-8")))))
+
+    def test_workflows_may_only_read_and_pin_what_they_use(self) -> None:
+        for path in (REPOSITORY / ".github" / "workflows").glob("*.yml"):
+            workflow: Dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+            self.assertEqual(workflow["permissions"], {"contents": "read"})
+            steps: List[Dict[str, str]] = [step for job in workflow["jobs"].values() for step in job["steps"]]
+            self.assertTrue(any(".ci/run" in step.get("run", "") for step in steps))
+            for step in steps:
+                self.assertRegex(step.get("uses", "a/b@v1"), r"^[\w-]+/[\w-]+@v\d+$")
+                subprocess.run(["bash", "-n", "-c", step.get("run", "")], check=True)
+
+    def test_hooks_take_nothing_but_packages_of_one_version(self) -> None:
+        for repository in yaml.safe_load(text(".pre-commit-config.yaml"))["repos"]:
+            self.assertEqual(repository["repo"], "local")
+            for hook in repository["hooks"]:
+                for package in hook.get("additional_dependencies", []):
+                    self.assertRegex(package, r"^[\w-]+==[\d.]+$")
+
+    def test_citation(self) -> None:
+        citation = yaml.safe_load(text("CITATION.cff"))
+        self.assertLessEqual({"cff-version", "message", "title", "authors"}, set(citation))
+        self.assertEqual(citation["license"], "Apache-2.0")
+        self.assertIn("Apache License", text("LICENSE"))
+
+
+if __name__ == "__main__":
+    unittest.main()
