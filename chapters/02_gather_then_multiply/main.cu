@@ -7,6 +7,7 @@
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
 #include "overlap/bench/dense_bench.hpp"
 #include "overlap/program/chapter.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {

@@ -8,6 +8,7 @@
 #include "06_reduce_scatter/rotating_accumulators.cuh"
 #include "overlap/bench/dense_bench.hpp"
 #include "overlap/program/chapter.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {

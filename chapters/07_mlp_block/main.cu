@@ -10,6 +10,7 @@
 #include "overlap/bench/dense_bench.hpp"
 #include "overlap/bench/mlp_problem.hpp"
 #include "overlap/program/chapter.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {
