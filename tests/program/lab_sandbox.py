@@ -24,8 +24,9 @@ PACKAGES = {
             case "$*" in --build*--target*)
               while [ $# -gt 0 ]; do [ "$1" = --target ] && target=$2; [ "$1" = --build ] && folder=$2; shift; done
               [ ! -e "$SANDBOX/broken_$target" ] || { cat "$SANDBOX/broken_$target"; exit 1; }
-              mkdir -p "$folder/bin"
-              [ "$target" = all ] || cp "$SANDBOX/programs/$target" "$folder/bin/$target" ;;
+              case $target in own_*) made=own/${target#own_} ;; *) made=bin/$target ;; esac
+              mkdir -p "$folder/bin" "$folder/own"
+              [ "$target" = all ] || cp "$SANDBOX/programs/$target" "$folder/$made" ;;
             esac""",
         "bin/ctest": 'echo "ctest $*" >> "$SANDBOX/calls"; exit $(cat "$SANDBOX/ctest_status")',
     },
