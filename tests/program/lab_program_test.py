@@ -214,6 +214,10 @@ class TableTest(ProgramTest):
         self.assertEqual(set(self.NAMES), modules)
         self.assertEqual(len(self.NAMES), len(modules))
 
+    def test_the_front_page_lists_them(self) -> None:
+        page = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+        self.assertIn("<!-- commands -->\n```\n" + self.TEXT.split("\n\n")[0] + "\n```\n<!-- /commands -->", page)
+
     def test_modules_are_small(self) -> None:
         for path in (REPOSITORY / "tools/lab").rglob("*.py"):
             limit = 150 if path.parent.name == "commands" else 250
