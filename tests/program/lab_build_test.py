@@ -128,7 +128,8 @@ class AtOnceTest(BuildTest):
         # A linker that takes its time between the beginning and the end of its work.
         slow = self.root / "slow"
         slow.mkdir()
-        (slow / "ld").write_text('#!/bin/sh\nwhile [ $# -gt 0 ]; do case $1 in -o) rm -f "$2"; : > "$2" ;; esac; shift; done\n'
+        (slow / "ld").write_text("#!/bin/sh\nwhile [ $# -gt 0 ]; do\n"
+                                 'case $1 in -o) rm -f "$2"; : > "$2" ;; esac; shift\ndone\n'
                                  f'touch "{slow}/begun"\nsleep 2\n', encoding="utf-8")
         (slow / "ld").chmod(0o755)
         cache = subprocess.run(["cmake", f"-DCMAKE_EXE_LINKER_FLAGS=-B{slow}", self.root / "build/virtual"],
@@ -180,8 +181,8 @@ class ReadOnlyTest(BuildTest):
                 change()
                 result = self.read_only_run()
                 self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
-                self.assertRegex(result.stderr, r"^lab: build/virtual/lab\.log cannot be written: .* 01_first is not built, or "
-                                                "something has changed since\n$")
+                self.assertRegex(result.stderr, r"^lab: build/virtual/lab\.log cannot be written: .* 01_first is not "
+                                                "built, or something has changed since\n$")
                 self.lock_up(self.root, 0o755)
 
     def test_nothing_built_is_refused(self) -> None:

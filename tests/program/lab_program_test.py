@@ -56,7 +56,8 @@ class OwnProgramTest(ProgramTest):
 
     def test_refusals(self) -> None:
         self.own("a;b.cu", "own_mine")
-        for name, sentence in {"nothing.cu": "there is no file 'nothing.cu'", "../a;b.cu": r"cannot build .* path: .*a;b\.cu$"}.items():
+        cases = {"nothing.cu": "there is no file 'nothing.cu'", "../a;b.cu": r"cannot build .* path: .*a;b\.cu$"}
+        for name, sentence in cases.items():
             for command in ("run", "race", "watch"):
                 with self.subTest((command, name)):
                     self.assert_refused(self.lab(command, name), sentence)
@@ -81,10 +82,11 @@ class ExperimentTest(ProgramTest):
         self.assertEqual(self.lab("race", "2/copies", EXPERIMENT="0").stdout, "copies\n")
 
     def test_refusals(self) -> None:
-        for name, sentence in {"2/nothing": "02_second has no experiment 'nothing'; its experiments are: copies, transports$",
-                               "1/transports": "01_first has no experiment 'transports'; its experiments are: none$",
-                               "2/": "02_second has no experiment ''; its", "7/copies": "there is no chapter '7/copies'; the "
-                               "chapters are: 01_first, 02_second$"}.items():
+        cases = {"2/nothing": "02_second has no experiment 'nothing'; its experiments are: copies, transports$",
+                 "1/transports": "01_first has no experiment 'transports'; its experiments are: none$",
+                 "2/": "02_second has no experiment ''; its",
+                 "7/copies": "there is no chapter '7/copies'; the chapters are: 01_first, 02_second$"}
+        for name, sentence in cases.items():
             with self.subTest(name):
                 self.assert_refused(self.lab("run", name), sentence)
         self.assertEqual(self.calls(), [])
@@ -138,8 +140,8 @@ class RefusedTest(ProgramTest):
         gone = self.sandbox / "gone"
         gone.mkdir()
         command = f'rmdir "{gone}" && exec "{self.root}/lab" run 01'
-        result = subprocess.run(["bash", "-c", command], cwd=gone, env={**self.variables(), "PATH": f"{self.bin}:{os.defpath}"},
-                                capture_output=True, text=True, check=False)
+        variables = {**self.variables(), "PATH": f"{self.bin}:{os.defpath}"}
+        result = subprocess.run(["bash", "-c", command], cwd=gone, env=variables, capture_output=True, text=True, check=False)
         self.assertEqual(result.returncode, 2)
         self.assertEqual(result.stderr.splitlines()[-1], f"lab: the working folder does not exist any more: {gone}")
 
@@ -171,8 +173,9 @@ class WriterTest(ProgramTest):
 
     def test_watch(self) -> None:
         self.program("01_first", 'echo "runs $*"; exit 3')
-        watch = subprocess.Popen([self.root / "lab", "watch", "1", "--backend=virtual", "--n", "2"], stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.variables(), text=True)
+        watch = subprocess.Popen([self.root / "lab", "watch", "1", "--backend=virtual", "--n", "2"], text=True,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 env=self.variables())
         self.addCleanup(watch.__exit__, None, None, None)
         self.addCleanup(watch.terminate)
         assert watch.stdout is not None and watch.stderr is not None
@@ -234,8 +237,8 @@ class TableTest(ProgramTest):
     def test_refusals_without_python(self) -> None:
         (self.bin / "python3").unlink()
         self.add_apt()
-        for arguments, sentence in {("walk",): "unknown command 'walk'", ("run", "--backend", "x"): "--backend is 'x'"}.items():
-            self.assert_refused(self.lab(*arguments), sentence)
+        self.assert_refused(self.lab("walk"), "unknown command 'walk'")
+        self.assert_refused(self.lab("run", "--backend", "x"), "--backend is 'x'")
         self.assertEqual(self.lab().returncode, 2)
         result = self.lab("doctor")
         self.assertEqual(result.returncode, 2)
@@ -252,7 +255,8 @@ class TableTest(ProgramTest):
                 self.add_apt()
                 self.program("planted_programs", "exit 0")
                 self.lab(*arguments)
-                self.assertEqual(self.calls("apt-get"), ["apt-get install -y --no-install-recommends python3 libgtest-dev"])
+                self.assertEqual(self.calls("apt-get"),
+                                 ["apt-get install -y --no-install-recommends python3 libgtest-dev"])
                 self.assertTrue(self.calls("ctest") or arguments[0] == "race")
 
     def test_nothing_of_the_users_python_leaks_in(self) -> None:
@@ -266,14 +270,16 @@ class TableTest(ProgramTest):
         (self.root / "chapters/02_second/experiments").mkdir()
         (self.root / "chapters/02_second/experiments/copies.cu").touch()
         script = self.lab("completion").stdout
-        cases = {"": [*self.NAMES, "--help", "--backend", "--yes"], "t": ["test"], "run 0": ["01_first", "02_second", "02/copies"],
-                 "run 02/": ["02/copies"], "test --": ["--all", "--slow", "--backend", "--yes"], "test 02": ["02_second"],
+        cases = {"": [*self.NAMES, "--help", "--backend", "--yes"], "t": ["test"], "test 02": ["02_second"],
+                 "run 0": ["01_first", "02_second", "02/copies"], "run 02/": ["02/copies"],
+                 "test --": ["--all", "--slow", "--backend", "--yes"],
                  "bench --g": ["--gpus="], "docs 0": []}
         for typed, expected in cases.items():
             with self.subTest(typed):
                 words = ["./lab", *typed.split(" ")]
                 quoted = " ".join(f"'{word}'" for word in words)
-                call = f"{script}\nCOMP_WORDS=({quoted})\nCOMP_CWORD={len(words) - 1}\n_overlap_lab\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+                call = (f"{script}\nCOMP_WORDS=({quoted})\nCOMP_CWORD={len(words) - 1}\n"
+                        "_overlap_lab\nprintf '%s\\n' \"${COMPREPLY[@]}\"")
                 run = subprocess.run(["bash", "-c", call], cwd=self.root, capture_output=True, text=True, check=True)
                 self.assertEqual(sorted(run.stdout.split()), sorted(expected), run.stderr)
 

@@ -128,8 +128,8 @@ class Build:
         process.say(f"build/{self.backend} cannot be written; {target} is up to date")
 
     def _up_to_date(self, target: str) -> bool:
-        """Lets ninja build, with its own records elsewhere: where nothing can be written, that ends well if there is nothing
-        to do. (Asked what it would do, ninja would name all that hangs on the commit: that step alone knows if it changed.)"""
+        """Lets ninja build, with its own records elsewhere: where nothing can be written, that ends well if there is
+        nothing to do. (Asked what it would do, ninja names all that hangs on the commit, changed or not.)"""
         with tempfile.TemporaryDirectory() as scratch:
             manifest = pathlib.Path(scratch, "build.ninja")
             manifest.write_text(f"builddir = {scratch.replace('$', '$$')}\ninclude build.ninja\n", encoding="utf-8")

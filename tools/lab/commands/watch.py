@@ -1,8 +1,7 @@
 """./lab watch: builds and runs a program again whenever a source is saved."""
-import itertools
 import pathlib
 import time
-from typing import Dict, Iterator
+from typing import Dict, Iterator, List
 
 import process
 from build import Build, set_up
@@ -19,13 +18,12 @@ def main(call: Call) -> int:
     program = find(str(call.operand))
     build = set_up("run", call.backend, call.yes)
     own = [pathlib.Path(str(call.operand)).resolve()] if str(call.operand).endswith(".cu") else []
-    for _ in itertools.count():
+    while True:
         seen = _saved(own)
         _build_and_run(build, program, call)
         process.say("waiting for a source to be saved; Ctrl-C ends")
         while _saved(own) == seen:
             time.sleep(LOOK_EVERY_S)
-    return 0
 
 
 def _build_and_run(build: Build, program: Program, call: Call) -> None:
@@ -39,13 +37,13 @@ def _build_and_run(build: Build, program: Program, call: Call) -> None:
     process.say(f"exit status {status}")
 
 
-def _files(own: "list[pathlib.Path]") -> Iterator[pathlib.Path]:
+def _files(own: List[pathlib.Path]) -> Iterator[pathlib.Path]:
     yield from own
     for folder in ("chapters", "common", "cmake"):
         yield from (path for path in (ROOT / folder).rglob("*") if path.suffix in SOURCES)
 
 
-def _saved(own: "list[pathlib.Path]") -> Dict[pathlib.Path, int]:
+def _saved(own: List[pathlib.Path]) -> Dict[pathlib.Path, int]:
     """When each source was saved. One that vanishes meanwhile is being saved: editors write a file and rename it."""
     times: Dict[pathlib.Path, int] = {}
     for path in _files(own):
