@@ -224,6 +224,20 @@ class SignalTest(BuildTest):
                 self.assertEqual(run.returncode, -number)
                 self.assertEqual(self.descendants(), [])
 
+    def test_ends_what_does_not_want_to_end(self) -> None:
+        launcher = self.root / "stubborn"
+        launcher.write_text('#!/bin/sh\ncase "$*" in *main.cu*) trap "" TERM HUP INT; touch "$0.begun"; sleep 60 ;; esac\n'
+                            'exec "$@"\n', encoding="utf-8")
+        launcher.chmod(0o755)
+        run = self.start("run", "01", env={**os.environ, "CMAKE_CXX_COMPILER_LAUNCHER": str(launcher)})
+        begun = self.root / "stubborn.begun"
+        while not begun.exists() and run.poll() is None:
+            time.sleep(0.05)
+        run.send_signal(signal.SIGTERM)
+        run.communicate(timeout=20)
+        self.assertEqual(run.returncode, -signal.SIGTERM)
+        self.assertEqual(self.descendants(), [])
+
     def compiles(self) -> bool:
         """Past the compilers that configuring starts."""
         log = self.root / "build/virtual/lab.log"

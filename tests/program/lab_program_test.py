@@ -141,7 +141,8 @@ class RefusedTest(ProgramTest):
         gone.mkdir()
         command = f'rmdir "{gone}" && exec "{self.root}/lab" run 01'
         variables = {**self.variables(), "PATH": f"{self.bin}:{os.defpath}"}
-        result = subprocess.run(["bash", "-c", command], cwd=gone, env=variables, capture_output=True, text=True, check=False)
+        result = subprocess.run(["bash", "-c", command], cwd=gone, env=variables, capture_output=True, text=True,
+                                check=False)
         self.assertEqual(result.returncode, 2)
         self.assertEqual(result.stderr.splitlines()[-1], f"lab: the working folder does not exist any more: {gone}")
 
