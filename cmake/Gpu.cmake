@@ -42,8 +42,9 @@ elseif(OVERLAP_BACKEND STREQUAL "virtual")
       LANGUAGE CXX
       COMPILE_OPTIONS "-fsanitize-coverage=trace-pc"
       OBJECT_DEPENDS "${OVERLAP_GPU_COMPILER};${OVERLAP_REWRITER}")
-    set_target_properties(${target} PROPERTIES
-      CXX_COMPILER_LAUNCHER "${Python3_EXECUTABLE};${OVERLAP_GPU_COMPILER}")
+    overlap_odd_paths(launcher ${sources})
+    list(APPEND launcher ${Python3_EXECUTABLE} ${OVERLAP_GPU_COMPILER})
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${launcher}")
   endfunction()
 else()
   message(FATAL_ERROR "OVERLAP_BACKEND is '${OVERLAP_BACKEND}'; it is either 'virtual' or 'cuda'.")

@@ -20,3 +20,30 @@ function(overlap_add_own_programs)
     overlap_add_program(${name} ${source})
   endforeach()
 endfunction()
+
+# ./lab run FILE.cu: the file joins those that it ran before, so that none is compiled again when they take turns; of two
+# with the same name the newer stays. Target own_NAME, program own/NAME; a build of everything leaves them out.
+set(OVERLAP_OWN_PROGRAM "" CACHE FILEPATH "CUDA program of one file to build as own_NAME")
+function(overlap_add_lab_programs)
+  set(sources)
+  get_filename_component(newest "${OVERLAP_OWN_PROGRAM}" NAME)
+  foreach(source IN LISTS OVERLAP_OWN_PROGRAMS)
+    get_filename_component(name ${source} NAME)
+    if(EXISTS ${source} AND NOT name STREQUAL newest)
+      list(APPEND sources ${source})
+    endif()
+  endforeach()
+  if(EXISTS "${OVERLAP_OWN_PROGRAM}")
+    list(APPEND sources ${OVERLAP_OWN_PROGRAM})
+  endif()
+  set(OVERLAP_OWN_PROGRAMS "${sources}" CACHE INTERNAL "What ./lab run FILE.cu ran")
+  foreach(source IN LISTS sources)
+    get_filename_component(name ${source} NAME_WLE)
+    string(REGEX REPLACE "[^A-Za-z0-9_.+-]" "_" name ${name})
+    overlap_add_program(own_${name} ${source})
+    set_target_properties(own_${name} PROPERTIES
+      OUTPUT_NAME ${name}
+      RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/own
+      EXCLUDE_FROM_ALL ON)
+  endforeach()
+endfunction()

@@ -19,7 +19,7 @@ endif()
 set(commit "")
 if(EXISTS ${SOURCE}/.git)  # else git would answer for a repository around this one
   execute_process(
-    COMMAND git --no-optional-locks -C ${SOURCE} describe --always --dirty
+    COMMAND git -c safe.directory=* --no-optional-locks -C ${SOURCE} describe --always --dirty
     OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
   if(NOT failed EQUAL 0)
     set(commit "")
@@ -31,10 +31,19 @@ endif()
 if(NOT commit MATCHES "^[-0-9A-Za-z._]+$")
   set(commit unknown)
 endif()
-file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[
+string(CONFIGURE [[
 #include "overlap/program/report.hpp"
 
 namespace overlap {
 std::string_view commit() { return "@commit@"; }
 }  // namespace overlap
-]] @ONLY)
+]] version @ONLY)
+
+# Not file(CONFIGURE): that needs a folder that can be written, even where nothing has changed.
+set(before "")
+if(EXISTS ${OUTPUT})
+  file(READ ${OUTPUT} before)
+endif()
+if(NOT version STREQUAL before)
+  file(WRITE ${OUTPUT} "${version}")
+endif()

@@ -1,9 +1,11 @@
-# Sourced by ./lab: the command doctor, which says what is here, what is missing and what would be skipped.
-# Uses root, backend, build and die of ./lab, and tools/setup.sh.
-# shellcheck shell=bash disable=SC2154
+# bash tools/doctor.sh [BACKEND]: what ./lab doctor says before it builds bin/doctor: what is here, what is missing and
+# what would be skipped. Exit status 2 if nothing can run.
+# shellcheck shell=bash disable=SC2031,SC2128  # os-release is read in a subshell
+# shellcheck source=tools/setup.sh
+source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/setup.sh"
 
-doctor() {
-  local missing old no_cuda status=0
+doctor() {  # BACKEND
+  local backend=$1 missing old no_cuda
   row() { printf '%-16s %s\n' "$@"; }
   missing=$(missing_packages test | paste -sd ' ') old=$(too_old 2>/dev/null) no_cuda=$(why_no_cuda_run)
   [[ -n $backend ]] || { [[ -z $no_cuda ]] && backend=cuda || backend=virtual; }
@@ -28,8 +30,6 @@ doctor() {
   missing=$(missing_packages run | paste -sd ' ')
   [[ -z $missing ]] || die "nothing can run before these packages are installed: $missing"
   [[ $backend == virtual || -z $no_cuda ]] || exit 2
-  build doctor
-  "$root/build/$backend/bin/doctor" || status=$?
-  ((status != 77)) || status=0
-  exit $status
 }
+
+doctor "${1-}"

@@ -1,7 +1,13 @@
-# Sourced by ./lab: what is here, what is missing, and its installation.
-# Uses root, backend, yes, say and die of ./lab.
-# shellcheck shell=bash disable=SC2154
+# What is here, what is missing, and its installation: all that works where nothing but bash is.
+# Sourced by ./lab and tools/doctor.sh; and bash tools/setup.sh FUNCTION ARGUMENTS... calls one for tools/lab.
+# shellcheck shell=bash
+set -euo pipefail
+export LC_ALL=C
 
+say() { printf 'lab: %s\n' "$*" >&2; }
+die() { say "$*"; exit 2; }
+
+root=$(dirname -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")")
 log_of_setup=$root/build/setup.log
 nvcc=$(command -v "${CUDACXX:-nvcc}" || command -v "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" || true)
 # Packages that work from any folder, so that no root is needed: only headers and static libraries.
@@ -43,6 +49,7 @@ optional_packages() { has_file "lib*/libopenblas.so" "lib/*/libopenblas.so" || e
 gxx_version() { version_of "${CXX:-g++}" -dumpfullversion -dumpversion; }
 nvcc_version() { [[ $("$nvcc" --version 2>/dev/null) =~ release\ ([0-9.]+) ]] && echo "${BASH_REMATCH[1]}"; }
 gpu_list() { timeout 30 nvidia-smi -L 2>/dev/null | grep '^GPU'; }
+gpus_here() { gpu_list || true; }
 
 too_old() {  # [run|test|docs] -> a sentence if a tool is too old
   local have
@@ -69,7 +76,7 @@ why_no_cuda_run() {
   local problem
   problem=$(why_no_cuda_build)
   if [[ -n $problem ]]; then echo "$problem"
-  elif ! python3 -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then
+  elif ! python3 -I -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then
     echo "the GPU driver's libcuda.so.1 is not here"
   elif ! gpu_list >/dev/null; then echo "no GPU answers (nvidia-smi -L)"
   fi
@@ -86,7 +93,7 @@ unpack_packages() {  # without root: into .deps, which CMake searches
       die "missing: $*; without root and sudo they cannot be installed, so ask for: apt-get install $*"
   done
   say "unpacking into .deps (no root needed): $*"
-  mkdir -p "$download"
+  mkdir -p "$download" 2>/dev/null || die "$download cannot be made"
   (cd "$download" && quietly apt-get download "$@") ||
     die "apt-get download failed (is there a network?): $(tail -n 1 "$log_of_setup")"
   for package in "$download"/*.deb; do
@@ -95,16 +102,17 @@ unpack_packages() {  # without root: into .deps, which CMake searches
   rm -r "$download"
 }
 
-install_packages() {  # run|test|docs PACKAGES...
-  local purpose="$1 the chapters" package command answer listed=true sudo=() update install optional=()
+install_packages() {  # run|test|docs YES PACKAGES...
+  local purpose="$1 the chapters" yes=$2 package command answer listed=true sudo=() update install optional=()
   if [[ $1 == docs ]]; then
     purpose='build the documentation'
   else
     read -ra optional <<<"$(optional_packages)"
   fi
-  shift
+  shift 2
   command -v apt-get >/dev/null || die "missing: $* (Debian's names); without apt-get, please install them yourself"
-  mkdir -p "$root/build"
+  mkdir -p "$root/build" 2>/dev/null || die "$root/build cannot be made"
+  : 2>/dev/null >>"$log_of_setup" || die "$log_of_setup cannot be written"
   if (($(id -u) != 0)); then
     command -v sudo >/dev/null || { unpack_packages "$@"; return; }
     sudo=(sudo)
@@ -128,18 +136,24 @@ install_packages() {  # run|test|docs PACKAGES...
   die "the installation failed (is there a network?): $(tail -n 1 "$log_of_setup") (all of it: $log_of_setup)"
 }
 
-set_up() {  # run|test|docs: everything that the build needs is here afterwards, or one sentence says what is not
-  local missing problem
+# set_up run|test|docs BACKEND YES: everything that the build needs is here afterwards, or one sentence says what is not.
+# Prints the backend (virtual or cuda; real GPUs if BACKEND is empty and they answer) and nvcc's path.
+set_up() {
+  local missing problem backend=$2
   read -ra missing <<<"$(missing_packages "$1" | paste -sd ' ')"
   if ((${#missing[@]})); then
-    install_packages "$1" "${missing[@]}"
+    install_packages "$1" "$3" "${missing[@]}"
     read -ra missing <<<"$(missing_packages "$1" | paste -sd ' ')"
     ((${#missing[@]} == 0)) || die "still missing after the installation: ${missing[*]}"
   fi
   problem=$(too_old "$1")
   [[ -z $problem ]] || die "$problem"
-  [[ $1 != docs ]] || return 0
-  [[ -n $backend ]] || { [[ -z $(why_no_cuda_run) ]] && backend=cuda || backend=virtual; }
-  [[ $backend == virtual ]] || problem=$(why_no_cuda_build)
-  [[ -z $problem ]] || die "$problem"
+  if [[ $1 != docs ]]; then
+    [[ -n $backend ]] || { [[ -z $(why_no_cuda_run) ]] && backend=cuda || backend=virtual; }
+    [[ $backend == virtual ]] || problem=$(why_no_cuda_build)
+    [[ -z $problem ]] || die "$problem"
+  fi
+  printf '%s %s\n' "$backend" "$nvcc"
 }
+
+[[ ${BASH_SOURCE[0]} != "$0" ]] || "$@"

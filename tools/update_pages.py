@@ -11,6 +11,7 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION
   <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
   <!-- ladder --> ... <!-- /ladder -->            the table of all chapters
+  <!-- commands --> ... <!-- /commands -->        the commands of ./lab for readers
 and, inside a line:
   <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
 Excerpts leave out the markers of assignments (see blank.py).
@@ -41,7 +42,7 @@ from ladder import ladder_table, profile_table, results_table
 from results import load
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-BLOCK = re.compile(r"^<!-- (code|output|tests|race|results|profile|ladder)(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^<!-- (code|output|tests|race|results|profile|ladder|commands)(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
 
@@ -184,6 +185,8 @@ def generate(kind: str, argument: str) -> str:
         return tests()
     if kind == "race":
         return race(argument)
+    if kind == "commands":
+        return "```\n" + read("tools/lab/commands.txt").split("\n\n")[0] + "\n```\n"
     reports = load(REPOSITORY / "docs" / "results")
     if kind == "results":
         return results_table(argument, reports)

@@ -58,6 +58,7 @@ void expect_a_handle_for_each_stream(int ranks) {
     GatherProblem<float> problem(rank, {32, 16, 8}, 1);
     Algorithm algorithm(rank, problem.whole());
     problem.fill_exact();
+    rank.barrier();  // filling waits for a GPU that other ranks may use, too: not while their streams wait
     algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
     rank.synchronize(rank.stream());
     cudaStream_t first = nullptr, second = nullptr;

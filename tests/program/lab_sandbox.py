@@ -5,6 +5,7 @@ import pathlib
 import pty
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from typing import Dict, List, Optional
@@ -23,14 +24,16 @@ PACKAGES = {
             case "$*" in --build*--target*)
               while [ $# -gt 0 ]; do [ "$1" = --target ] && target=$2; [ "$1" = --build ] && folder=$2; shift; done
               [ ! -e "$SANDBOX/broken_$target" ] || { cat "$SANDBOX/broken_$target"; exit 1; }
-              mkdir -p "$folder/bin"
-              [ "$target" = all ] || cp "$SANDBOX/programs/$target" "$folder/bin/$target" ;;
+              case $target in own_*) made=own/${target#own_} ;; *) made=bin/$target ;; esac
+              mkdir -p "$folder/bin" "$folder/own"
+              [ "$target" = all ] || cp "$SANDBOX/programs/$target" "$folder/$made" ;;
             esac""",
         "bin/ctest": 'echo "ctest $*" >> "$SANDBOX/calls"; exit $(cat "$SANDBOX/ctest_status")',
     },
     "ninja-build": {"bin/ninja": "echo 1.11.1"},
-    # ./lab only asks it for its version and whether libcuda.so.1 can be loaded.
-    "python3": {"bin/python3": 'case $1 in --version) echo Python 3.11.2 ;; *) [ -e "$SANDBOX/libcuda" ] ;; esac'},
+    # The true one, but for the GPU driver's library, which the machine may have or not.
+    "python3": {"bin/python3": f"""case "$*" in *libcuda.so.1*) [ -e "$SANDBOX/libcuda" ]; exit ;; esac
+        exec "{sys.executable}" "$@\""""},
     "libcli11-dev": {"share/cmake/CLI11/CLI11Config.cmake": ""},
     "nlohmann-json3-dev": {"share/cmake/nlohmann_json/nlohmann_jsonConfig.cmake": ""},
     "libgtest-dev": {"lib/x86_64-linux-gnu/cmake/GTest/GTestConfig.cmake": ""},
@@ -75,6 +78,8 @@ class Sandbox(unittest.TestCase):
         shutil.copy(REPOSITORY / "lab", self.root)
         for tool in ("setup.sh", "doctor.sh", "race_run"):
             shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
+        shutil.copytree(REPOSITORY / "tools" / "lab", self.root / "tools" / "lab",
+                        ignore=shutil.ignore_patterns("__pycache__"))
         for tool in BARE:
             # A copy and no link: a test may write a stand-in over it, and must not reach the true one.
             shutil.copy(shutil.which(tool) or self.fail(f"{tool} is not here"), self.bin)

@@ -2,9 +2,11 @@
 """Tests of OVERLAP_PROGRAMS: a program of one file, from wherever it lies, is built beside the chapters. Nothing is built
 here: what would be run says enough."""
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
+from typing import List
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
@@ -17,9 +19,9 @@ class OwnProgramTest(unittest.TestCase):
         for name in ("first.cu", "second.cu"):
             (self.folder / name).write_text("int main() {}\n", encoding="utf-8")
 
-    def configure(self, preset: str) -> "subprocess.CompletedProcess[str]":
-        programs = f"{self.folder / 'first.cu'};{self.folder / 'second.cu'}"
-        return subprocess.run(["cmake", "--preset", preset, "-B", self.folder / "build", f"-DOVERLAP_PROGRAMS={programs}"],
+    def configure(self, preset: str, setting: str = "") -> "subprocess.CompletedProcess[str]":
+        setting = setting or f"-DOVERLAP_PROGRAMS={self.folder / 'first.cu'};{self.folder / 'second.cu'}"
+        return subprocess.run(["cmake", "--preset", preset, "-B", self.folder / "build", setting],
                               cwd=REPOSITORY, capture_output=True, text=True, check=False)
 
     def commands(self, target: str) -> str:
@@ -51,6 +53,30 @@ class OwnProgramTest(unittest.TestCase):
         configured = self.configure("virtual")
         self.assertNotEqual(configured.returncode, 0)
         self.assertIn("second.cu", configured.stderr)
+
+    def test_those_of_lab_stay_until_they_are_gone(self) -> None:
+        """OVERLAP_OWN_PROGRAM is what ./lab run FILE.cu sets, one file at a time."""
+        def targets() -> List[str]:
+            run = subprocess.run(["ninja", "-C", self.folder / "build", "-t", "targets", "all"], capture_output=True, text=True,
+                                 check=True)
+            return sorted(re.findall(r"^own/(\S+?): CXX_EXECUTABLE_LINKER", run.stdout, re.MULTILINE))
+
+        other = self.folder / "other"
+        other.mkdir()
+        for source, expected in ((self.folder / "first.cu", ["first"]), (self.folder / "second.cu", ["first", "second"]),
+                                 (other / "my own.cu", ["first", "my_own", "second"]),
+                                 (other / "first.cu", ["first", "my_own", "second"])):
+            source.touch()
+            configured = self.configure("virtual", f"-DOVERLAP_OWN_PROGRAM={source}")
+            self.assertEqual(configured.returncode, 0, configured.stdout + configured.stderr)
+            self.assertEqual(targets(), expected)
+        self.assertIn(f"-c {other}/first.cu", self.commands("own_first"))
+        self.assertNotIn("own/", self.commands("all"))
+        for source in (other / "first.cu", self.folder / "second.cu"):
+            source.unlink()
+        configured = self.configure("virtual", "-DBUILD_TESTING=OFF")
+        self.assertEqual(configured.returncode, 0, configured.stdout + configured.stderr)
+        self.assertEqual(targets(), ["my_own"])
 
 
 if __name__ == "__main__":

@@ -309,8 +309,8 @@ Verification MlpProblem<T>::compare(bool corrupt, bool exact) {
   if (!whole_result_) return compare_rows(own_rows(), y, expected_.data(), bounds_.data(), exact);
 
   // Each rank knows its own rows; so all of Y is compared with what all of them expect.
-  const std::vector<const double*> expected = rank().exchange<const double*>(expected_.data());
-  const std::vector<const double*> bounds = rank().exchange<const double*>(bounds_.data());
+  const std::vector<const double*> expected = rank().template exchange<const double*>(expected_.data());
+  const std::vector<const double*> bounds = rank().template exchange<const double*>(bounds_.data());
   Verification found;
   for (int owner = 0; owner < rank().size(); ++owner) {
     Shard rows = row_shard(whole().m, whole().k, rank().size(), owner);

@@ -74,8 +74,8 @@ Regime regime_of(std::span<const GpuState> before, std::span<const GpuState> aft
                                    std::pair{"heat", &GpuState::slowed_by_heat},
                                    std::pair{"hardware", &GpuState::slowed_by_hardware}};
   for (const auto& [name, slowed] : kReasons) {
-    const auto count =
-        std::count_if(after.begin(), after.end(), [&](const GpuState& state) { return state.*slowed; });
+    const auto count = std::count_if(after.begin(), after.end(),
+                                     [flag = slowed](const GpuState& state) { return state.*flag; });
     if (count > 0) regime.slowed.emplace_back(name, static_cast<int>(count));
   }
   return regime;

@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""Tests of ./lab with the true CMake, ninja and g++, on a repository of two small programs: two calls at once, a clone that
+cannot be written, signals, and folders with odd names."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from typing import Dict, List
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+NOBODY = 65534
+
+# As the true one: programs of chapters, and a step that looks at something each time and mostly finds no change.
+CMAKE = r"""
+cmake_minimum_required(VERSION 3.25)
+project(small LANGUAGES CXX)
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO -O0)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+list(APPEND CMAKE_MODULE_PATH ${PROJECT_SOURCE_DIR}/cmake)
+include(OddPaths)
+include(Link)
+include(Version)
+add_library(common STATIC)
+target_include_directories(common PUBLIC include)
+overlap_add_version(common)
+foreach(chapter 01_first 02_second)
+  set_source_files_properties(chapters/${chapter}/main.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
+  add_executable(${chapter} chapters/${chapter}/main.cu)
+  target_link_libraries(${chapter} PRIVATE common)
+endforeach()
+"""
+PROGRAM = r"""
+#include <cstdio>
+#include <unistd.h>
+int main(int count, char**) {
+  std::puts("begins");
+  std::fflush(stdout);
+  if (count > 1) sleep(3);
+  std::puts("ends");
+}
+"""
+
+
+class BuildTest(unittest.TestCase):
+    folder_name = "repository"
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        os.chmod(folder.name, 0o755)
+        self.root = pathlib.Path(folder.name) / self.folder_name
+        for name in ("lab", "CMakePresets.json", "tools/setup.sh", "cmake/Link.cmake", "cmake/OddPaths.cmake",
+                     "cmake/odd_paths.py", "cmake/Version.cmake"):
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(REPOSITORY / name, self.root / name)
+        shutil.copytree(REPOSITORY / "tools/lab", self.root / "tools/lab", ignore=shutil.ignore_patterns("__pycache__"))
+        (self.root / "CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
+        for chapter in ("01_first", "02_second"):
+            (self.root / "chapters" / chapter).mkdir(parents=True)
+            self.source(chapter, PROGRAM)
+        (self.root / ".deps").symlink_to(REPOSITORY / ".deps")
+        included, = re.findall(r'#include "(.*)"', (REPOSITORY / "cmake/Version.cmake").read_text(encoding="utf-8"))
+        header = self.root / "include" / included
+        header.parent.mkdir(parents=True)
+        header.write_text("#include <string_view>\nnamespace overlap { std::string_view commit(); }\n", encoding="utf-8")
+
+    def source(self, chapter: str, text: str) -> pathlib.Path:
+        path = self.root / "chapters" / chapter / "main.cu"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def start(self, *arguments: str, **options: object) -> "subprocess.Popen[str]":
+        command = [str(self.root / "lab"), *arguments, "--backend", "virtual"]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,  # type: ignore[call-overload]
+                                   stderr=subprocess.PIPE, text=True, **options)
+        self.addCleanup(process.__exit__, None, None, None)
+        return process
+
+    def lab(self, *arguments: str, **options: object) -> "subprocess.CompletedProcess[str]":
+        process = self.start(*arguments, **options)
+        output, errors = process.communicate(timeout=100)
+        return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
+
+    def assert_well(self, result: "subprocess.CompletedProcess[str]") -> None:
+        self.assertEqual((result.returncode, result.stdout), (0, "begins\nends\n"), result.stderr)
+
+    def steps(self) -> List[str]:
+        """What the last build did."""
+        log = (self.root / "build/virtual/lab.log").read_text(encoding="utf-8").splitlines()
+        return [line for line in log if "Building" in line or "Linking" in line]
+
+
+class AtOnceTest(BuildTest):
+    def test_all_end_well(self) -> None:
+        for _ in range(2):  # from nothing; then each relinks what another one may just be starting
+            runs = [self.start("run", "01") for _ in range(4)]
+            for run in runs:
+                output, errors = run.communicate(timeout=100)
+                self.assertEqual((run.returncode, output), (0, "begins\nends\n"), errors)
+            self.source("01_first", PROGRAM + "// changed\n")
+
+    def test_the_second_says_that_it_waits(self) -> None:
+        runs = [self.start("run", "01"), self.start("run", "02")]
+        errors = "".join(run.communicate(timeout=100)[1] for run in runs)
+        self.assertEqual(errors.count("another ./lab is building in build/virtual; this one waits"), 1, errors)
+        self.assertEqual([run.returncode for run in runs], [0, 0])
+
+    def test_a_program_that_runs_is_not_disturbed(self) -> None:
+        self.lab("run", "01")
+        first = self.start("run", "01", "slowly")
+        self.assertEqual(first.stdout.readline() if first.stdout else "", "begins\n")
+        self.source("01_first", PROGRAM.replace("ends", "has changed"))
+        second = self.lab("run", "01")
+        self.assertEqual(second.stdout, "begins\nhas changed\n", second.stderr)
+        self.assertIsNone(first.poll(), "the build waited for a program that runs")
+        self.assertEqual(first.communicate(timeout=20)[0], "ends\n")
+        self.assertEqual(first.returncode, 0)
+
+    def test_a_program_is_whole_at_any_time(self) -> None:
+        self.lab("run", "01")
+        program = self.root / "build/virtual/bin/01_first"
+        # A linker that takes its time between the beginning and the end of its work.
+        slow = self.root / "slow"
+        slow.mkdir()
+        (slow / "ld").write_text("#!/bin/sh\nwhile [ $# -gt 0 ]; do\n"
+                                 'case $1 in -o) rm -f "$2"; : > "$2" ;; esac; shift\ndone\n'
+                                 f'touch "{slow}/begun"\nsleep 2\n', encoding="utf-8")
+        (slow / "ld").chmod(0o755)
+        cache = subprocess.run(["cmake", f"-DCMAKE_EXE_LINKER_FLAGS=-B{slow}", self.root / "build/virtual"],
+                               capture_output=True, check=False)
+        self.assertEqual(cache.returncode, 0, cache.stderr)
+        builder = subprocess.Popen(["cmake", "--build", self.root / "build/virtual", "--target", "01_first"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not (slow / "begun").exists() and builder.poll() is None:
+            time.sleep(0.01)
+        run = subprocess.run(["sh", "-c", f"'{program}'"], capture_output=True, text=True, check=False)
+        self.assertIsNone(builder.poll())
+        self.assertEqual((run.returncode, run.stdout), (0, "begins\nends\n"), run.stderr)
+        builder.wait()
+
+
+class ReadOnlyTest(BuildTest):
+    def setUp(self) -> None:
+        super().setUp()
+        if os.geteuid() != 0:
+            self.options: Dict[str, object] = {}
+            return
+        # Root may write everywhere, so it becomes somebody who owns nothing; with a Python that such a user may start.
+        python = shutil.which("python3", path=os.defpath)
+        if python is None:
+            self.skipTest("no python3 that all users may start")
+        self.options = {"user": NOBODY, "group": NOBODY, "extra_groups": [],
+                        "env": {**os.environ, "HOME": "/nonexistent", "PATH": os.defpath}}
+
+    def lock_up(self, folder: pathlib.Path, mode: int = 0o555) -> None:
+        for path in [folder, *(each for each in folder.rglob("*") if each.is_dir() and not each.is_symlink())]:
+            path.chmod(mode)
+
+    def read_only_run(self) -> "subprocess.CompletedProcess[str]":
+        self.lock_up(self.root)
+        self.addCleanup(self.lock_up, self.root, 0o755)
+        return self.lab("run", "01", **self.options)
+
+    def test_what_is_up_to_date_runs(self) -> None:
+        self.assert_well(self.lab("run", "01"))
+        result = self.read_only_run()
+        self.assert_well(result)
+        self.assertEqual(result.stderr, "lab: build/virtual cannot be written; 01_first is up to date\n")
+
+    def test_what_is_not_up_to_date_is_refused(self) -> None:
+        for name, change in {"source": lambda: self.source("01_first", PROGRAM + "\n"),
+                             "cmake": lambda: os.utime(self.root / "CMakeLists.txt")}.items():
+            with self.subTest(name):
+                self.assert_well(self.lab("run", "01"))
+                change()
+                result = self.read_only_run()
+                self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+                self.assertRegex(result.stderr, r"^lab: build/virtual/lab\.log cannot be written: .* 01_first is not "
+                                                "built, or something has changed since\n$")
+                self.lock_up(self.root, 0o755)
+
+    def test_nothing_built_is_refused(self) -> None:
+        result = self.read_only_run()
+        self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+        self.assertEqual(result.stderr, "lab: build/virtual cannot be made: Permission denied\n")
+
+
+class SignalTest(BuildTest):
+    def descendants(self) -> List[str]:
+        """The commands of all processes that work in the test's folder."""
+        found = []
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if str(self.root) in os.readlink(folder / "cwd"):
+                    found.append((folder / "cmdline").read_text(encoding="utf-8").split("\0")[0])
+            except OSError:
+                pass
+        return [pathlib.Path(name).name for name in found]
+
+    def test_ends_cmake_ninja_and_compilers(self) -> None:
+        # A source that g++ takes a minute for.
+        self.source("01_first", "constexpr int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n"
+                    "constexpr int value = f(60);\nint main() { return value; }\n")
+        text = (self.root / "CMakeLists.txt").read_text(encoding="utf-8")
+        (self.root / "CMakeLists.txt").write_text(
+            text.replace('"-x;c++"', '"-x;c++;-fconstexpr-ops-limit=99999999999;-fconstexpr-cache-depth=1"'),
+            encoding="utf-8")
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self.subTest(number):
+                run = self.start("run", "01")
+                deadline = time.monotonic() + 60
+                while "cc1plus" not in self.descendants() or not self.compiles():
+                    self.assertIsNone(run.poll(), "it ended by itself")
+                    self.assertLess(time.monotonic(), deadline)
+                    time.sleep(0.05)
+                run.send_signal(number)
+                run.communicate(timeout=20)
+                self.assertEqual(run.returncode, -number)
+                self.assertEqual(self.descendants(), [])
+
+    def test_ends_what_does_not_want_to_end(self) -> None:
+        launcher = self.root / "stubborn"
+        launcher.write_text('#!/bin/sh\ncase "$*" in *main.cu*) trap "" TERM HUP INT; touch "$0.begun"; sleep 60 ;; esac\n'
+                            'exec "$@"\n', encoding="utf-8")
+        launcher.chmod(0o755)
+        run = self.start("run", "01", env={**os.environ, "CMAKE_CXX_COMPILER_LAUNCHER": str(launcher)})
+        begun = self.root / "stubborn.begun"
+        while not begun.exists() and run.poll() is None:
+            time.sleep(0.05)
+        run.send_signal(signal.SIGTERM)
+        run.communicate(timeout=20)
+        self.assertEqual(run.returncode, -signal.SIGTERM)
+        self.assertEqual(self.descendants(), [])
+
+    def compiles(self) -> bool:
+        """Past the compilers that configuring starts."""
+        log = self.root / "build/virtual/lab.log"
+        return log.exists() and "Build files have been written" in log.read_text(encoding="utf-8")
+
+    def test_ends_a_program_of_the_tour(self) -> None:
+        run = self.start("run", "--", "slowly")
+        self.assertEqual(run.stdout.readline() if run.stdout else "", "begins\n")
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(run.communicate(timeout=20)[0], "")
+        self.assertEqual(run.returncode, -signal.SIGTERM)
+
+
+class OddFolderTest(BuildTest):
+    folder_name = "it's a & b (copy)"
+
+    def test_is_not_built_again(self) -> None:
+        self.assert_well(self.lab("run", "01"))
+        self.assertNotEqual(self.steps(), [])
+        self.assert_well(self.lab("run", "01"))
+        self.assertEqual(self.steps(), [])
+
+    def test_is_built_again_if_a_header_changes(self) -> None:
+        self.source("01_first", PROGRAM + '#include "beside.hpp"\n')
+        header = self.root / "chapters/01_first/beside.hpp"
+        header.touch()
+        self.assert_well(self.lab("run", "01"))
+        header.write_text("#include <cstdlib>\n", encoding="utf-8")
+        self.assert_well(self.lab("run", "01"))
+        self.assertEqual(len(self.steps()), 2, self.steps())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,146 @@
+"""Set-up, configuring and building."""
+import contextlib
+import errno
+import fcntl
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+from typing import IO, Dict, Iterator, List, Optional, Sequence
+
+import process
+from chapters import ROOT
+from process import Refusal
+
+LINES = 40  # of a log, when something failed
+NAMES = {"virtual": " for virtual GPUs", "cuda": " for cuda GPUs", "race": " for virtual GPUs", "docs": ""}
+
+
+class Skip(Exception):
+    """Why the programs cannot run here."""
+
+
+def shell(function: str, *arguments: str) -> str:
+    """What a function of tools/setup.sh prints; if it fails it has said why, and its exit status is ours."""
+    status, printed = process.output(["bash", str(ROOT / "tools" / "setup.sh"), function, *arguments])
+    if status != 0:
+        raise SystemExit(status)
+    return printed
+
+
+def set_up(purpose: str, backend: str, yes: bool) -> "Build":
+    """Installs what is missing for run, test or docs; the build for the GPUs that are asked for, or that are here."""
+    chosen, _, nvcc = shell("set_up", purpose, backend, str(yes).lower()).partition(" ")
+    return Build("docs" if purpose == "docs" else chosen, nvcc)
+
+
+class Build:
+    """One folder below build/."""
+
+    def __init__(self, backend: str, nvcc: str) -> None:
+        self.backend, self.nvcc = backend, nvcc
+        self.folder = ROOT / "build" / backend
+        self._configured: Optional[List[str]] = None
+
+    def race(self) -> "Build":
+        """The build with the race detector."""
+        return Build("race", self.nvcc)
+
+    def command(self, program: str) -> List[str]:
+        """How a program of this build is started."""
+        start = [str(ROOT / "tools" / "race_run")] if self.backend == "race" else []
+        return [*start, str(self.folder / program)]
+
+    def build(self, target: str, *settings: str) -> None:
+        """Builds a target, with all output in the log; one ./lab at a time. Refusal if it fails."""
+        log = self.folder / "lab.log"
+        self._make_folder()
+        with self._locked():
+            try:
+                file = open(log, "wb")
+            except OSError as error:
+                self._need_no_build(target, error)
+                return
+            process.say(f"building {target}{NAMES[self.backend]} (output: {log.relative_to(ROOT)})")
+            with file:
+                built = self._configure(settings, file) and self._cmake(
+                    ["--build", str(self.folder), "--target", target, "-j", jobs()], file)
+            if not built:
+                lines = log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+                sys.stderr.write("".join(lines[-LINES:]))
+                raise Refusal(f"building {target} failed")
+
+    def need_gpus(self) -> None:
+        """Skip if real GPUs are asked for and none answers, or if the race detector cannot start."""
+        problem = ""
+        if self.backend == "cuda":
+            problem = shell("why_no_cuda_run")
+        if self.backend == "race":
+            problem = process.output([str(ROOT / "tools" / "race_run"), "--why-not"])[1]
+        if problem:
+            raise Skip(problem)
+
+    def _configure(self, settings: Sequence[str], log: IO[bytes]) -> bool:
+        """Once with the same settings: later on ninja notices what has changed."""
+        if self._configured != list(settings):
+            self._configured = None
+            if not self._cmake(["-S", str(ROOT), "--preset", self.backend, *settings], log):
+                return False
+            self._configured = list(settings)
+        return True
+
+    def _cmake(self, arguments: List[str], log: IO[bytes]) -> bool:
+        environment: Dict[str, str] = dict(os.environ)
+        if self.backend == "cuda":
+            environment["CUDACXX"] = self.nvcc
+        return process.quietly(["cmake", *arguments], log, environment) == 0
+
+    def _make_folder(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Refusal(f"{self.folder.relative_to(ROOT)} cannot be made: {error.strerror}") from None
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Nobody else configures or builds in this folder meanwhile."""
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                process.say(f"another ./lab is building in {self.folder.relative_to(ROOT)}; this one waits")
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            except OSError:
+                pass  # a file system that has no locks
+            yield
+        finally:
+            os.close(folder)
+
+    def _need_no_build(self, target: str, error: OSError) -> None:
+        """Refusal unless the folder is read-only, and the target up to date."""
+        sentence = f"build/{self.backend}/lab.log cannot be written: {error.strerror}"
+        if error.errno not in (errno.EACCES, errno.EROFS) or os.access(self.folder, os.W_OK):
+            raise Refusal(sentence)
+        if not self._up_to_date(target):
+            raise Refusal(f"{sentence}; and {target} is not built, or something has changed since")
+        process.say(f"build/{self.backend} cannot be written; {target} is up to date")
+
+    def _up_to_date(self, target: str) -> bool:
+        """Lets ninja build, with its own records elsewhere: where nothing can be written, that ends well if there is
+        nothing to do. (Asked what it would do, ninja names all that hangs on the commit, changed or not.)"""
+        with tempfile.TemporaryDirectory() as scratch:
+            manifest = pathlib.Path(scratch, "build.ninja")
+            manifest.write_text(f"builddir = {scratch.replace('$', '$$')}\ninclude build.ninja\n", encoding="utf-8")
+            with contextlib.suppress(FileNotFoundError):
+                for record in (".ninja_log", ".ninja_deps"):
+                    shutil.copy(self.folder / record, scratch)
+            with open(pathlib.Path(scratch, "log"), "wb") as log:
+                ninja = ["ninja", "-C", str(self.folder), "-f", str(manifest), "build.ninja", target]
+                return process.quietly(ninja, log) == 0
+
+
+def jobs() -> str:
+    """How many compilers or tests run at a time."""
+    return process.output(["nproc"])[1]

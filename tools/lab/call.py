@@ -1,0 +1,15 @@
+"""What a command line asks for."""
+import dataclasses
+from typing import List, Optional
+
+
+@dataclasses.dataclass
+class Call:
+    """The command line, taken apart."""
+
+    command: str = ""
+    operand: Optional[str] = None  # PROGRAM, NN or NN_NAME
+    options: List[str] = dataclasses.field(default_factory=list)  # the command's own
+    arguments: List[str] = dataclasses.field(default_factory=list)  # for the program
+    backend: str = ""  # virtual, cuda, or empty: what is here decides
+    yes: bool = False

@@ -1,0 +1,44 @@
+"""The chapters and their experiments: which folders and files there are."""
+import pathlib
+import re
+from typing import List, Optional
+
+from process import Refusal
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def names() -> List[str]:
+    """All chapters, such as 01_column_split."""
+    return sorted(path.parent.name for path in ROOT.glob("chapters/[0-9][0-9]_*/main.cu"))
+
+
+def find(wanted: str) -> str:
+    """1, 01 or 01_column_split -> 01_column_split"""
+    name = _found(wanted)
+    if name is None:
+        raise Refusal(f"there is no chapter '{wanted}'; the chapters are: {', '.join(names())}")
+    return name
+
+
+def experiments(chapter: str) -> List[str]:
+    """What lies in the chapter's folder experiments: programs that measure more than the lesson."""
+    return sorted(path.stem for path in ROOT.glob(f"chapters/{chapter}/experiments/*.cu"))
+
+
+def find_experiment(wanted: str) -> str:
+    """4/transports -> 04_transports, which is its target and its program"""
+    number, _, experiment = wanted.partition("/")
+    chapter = _found(number)
+    if chapter is None:
+        raise Refusal(f"there is no chapter '{wanted}'; the chapters are: {', '.join(names())}")
+    here = experiments(chapter)
+    if experiment not in here:
+        raise Refusal(f"{chapter} has no experiment '{experiment}'; its experiments are: {', '.join(here) or 'none'}")
+    return f"{chapter[:2]}_{experiment}"
+
+
+def _found(wanted: str) -> Optional[str]:
+    if re.fullmatch("[0-9]{1,2}", wanted):
+        wanted = wanted.zfill(2)
+    return next((name for name in names() if wanted in (name, name.split("_")[0])), None)

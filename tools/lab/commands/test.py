@@ -1,0 +1,45 @@
+"""./lab test: builds everything, and runs the tests of everything or of one chapter."""
+from typing import List
+
+import chapters
+from build import Build, jobs, set_up
+from call import Call
+from chapters import ROOT
+from process import run
+
+
+def main(call: Call) -> int:
+    """Builds and tests."""
+    labels = _labels(call)
+    scope = call.options[-1] if call.options else "--quick"
+    if scope == "--quick":
+        labels += ["-LE", "^slow$"]
+    if scope == "--slow":
+        labels += ["-L", "^slow$"]
+    mutants = "OFF" if scope == "--quick" else "ON"
+    return _test(set_up("test", call.backend, call.yes), labels, [f"-DOVERLAP_MUTANTS={mutants}"])
+
+
+def of_the_race_build(call: Call) -> int:
+    """./lab race --test: schedules are compared with those of the programs without the detector."""
+    labels = _labels(call)
+    plain = set_up("test", "virtual", call.yes)
+    for name in [*chapters.names(), "planted_programs"]:
+        plain.build(name, "-DBUILD_TESTING=ON")
+    return _test(plain.race(), labels, ["-DOVERLAP_MUTANTS=ON", f"-DOVERLAP_PLAIN_BUILD={plain.folder}"])
+
+
+def _labels(call: Call) -> List[str]:
+    if call.operand is None:
+        return []
+    return ["-L", f"^chapter_{chapters.find(call.operand)[:2]}$"]
+
+
+def _test(build: Build, labels: List[str], settings: List[str]) -> int:
+    build.build("all", "-DBUILD_TESTING=ON", *settings)
+    build.need_gpus()
+    # Real GPUs are shared: tests at the same time would see each other's memory, and take longer than one after the other.
+    at_a_time = "1" if build.backend == "cuda" else jobs()
+    status = run(["ctest", "--test-dir", str(ROOT / "build" / build.backend), *labels, "--no-tests=error",
+                  "--output-on-failure", "--timeout", "300", "-j", at_a_time])
+    return 1 if status else 0

@@ -1,0 +1,54 @@
+"""./lab watch: builds and runs a program again whenever a source is saved."""
+import pathlib
+import time
+from typing import Dict, Iterator, List
+
+import process
+from build import Build, set_up
+from call import Call
+from chapters import ROOT
+from program import Program, find
+
+LOOK_EVERY_S = 0.3
+SOURCES = (".cu", ".cuh", ".cpp", ".hpp", ".h", ".cmake", ".txt", ".json")
+
+
+def main(call: Call) -> int:
+    """Goes on until a signal ends it."""
+    program = find(str(call.operand))
+    build = set_up("run", call.backend, call.yes)
+    own = [pathlib.Path(str(call.operand)).resolve()] if str(call.operand).endswith(".cu") else []
+    while True:
+        seen = _saved(own)
+        _build_and_run(build, program, call)
+        process.say("waiting for a source to be saved; Ctrl-C ends")
+        while _saved(own) == seen:
+            time.sleep(LOOK_EVERY_S)
+
+
+def _build_and_run(build: Build, program: Program, call: Call) -> None:
+    try:
+        program.build(build)
+        build.need_gpus()
+    except (process.Refusal, OSError) as problem:
+        process.say(str(problem))
+        return
+    status = process.run(build.command(program.path) + call.arguments)
+    process.say(f"exit status {status}")
+
+
+def _files(own: List[pathlib.Path]) -> Iterator[pathlib.Path]:
+    yield from own
+    for folder in ("chapters", "common", "cmake"):
+        yield from (path for path in (ROOT / folder).rglob("*") if path.suffix in SOURCES)
+
+
+def _saved(own: List[pathlib.Path]) -> Dict[pathlib.Path, int]:
+    """When each source was saved. One that vanishes meanwhile is being saved: editors write a file and rename it."""
+    times: Dict[pathlib.Path, int] = {}
+    for path in _files(own):
+        try:
+            times[path] = path.stat().st_mtime_ns
+        except FileNotFoundError:
+            times[path] = 0
+    return times

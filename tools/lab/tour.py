@@ -1,0 +1,54 @@
+"""The tour: every chapter, then one table."""
+import time
+from typing import List, Set
+
+import chapters
+import process
+from build import Build
+
+WORDS = {0: ("ok", ""), 1: ("wrong", ""), 3: ("failed", "race or deadlock")}
+SKIPPED = 77
+
+
+def run(build: Build, arguments: List[str]) -> int:
+    """Runs all chapters with these arguments; the exit status says whether all went well."""
+    unbuilt = _build_all(build)
+    build.need_gpus()
+    statuses: Set[int] = set()
+    table = [f"{'chapter':<28} {'status':<8} {'seconds':>7}"]
+    for name in chapters.names():
+        started = time.monotonic()
+        word, reason = "failed", "does not build"
+        if name in unbuilt:
+            statuses.add(2)
+        else:
+            status, errors = process.run_keeping_errors(build.command(f"bin/{name}") + arguments)
+            statuses.add(status)
+            word, reason = WORDS.get(status, ("failed", f"exit status {status}"))
+            if status == SKIPPED:
+                word, reason = "skipped", errors.rstrip("\n").split("\n")[-1]
+        tenths = int((time.monotonic() - started) * 10)
+        table.append(f"{name:<28} {word:<8} {tenths // 10:5d}.{tenths % 10}  {reason}")
+    print("\n" + "\n".join(table))
+    return _verdict(statuses, build.backend == "race")
+
+
+def _build_all(build: Build) -> Set[str]:
+    """The chapters that do not build."""
+    unbuilt = set()
+    for name in chapters.names():
+        try:
+            build.build(name)
+        except process.Refusal as refusal:
+            process.say(str(refusal))
+            unbuilt.add(name)
+    return unbuilt
+
+
+def _verdict(statuses: Set[int], race: bool) -> int:
+    if race and 3 in statuses:
+        return 3
+    if statuses - {0, SKIPPED}:
+        return 1
+    # A detector that never ran has found nothing.
+    return SKIPPED if race and 0 not in statuses else 0
