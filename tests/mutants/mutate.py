@@ -24,6 +24,8 @@ What the chapter's program does not do, such as to overwrite A behind a call, a 
 program's place where a line names it, and the arguments are GoogleTest's.
 
     test: ownership_test
+
+In the same way `program: 04_transports` names the program of an experiment of the chapter, experiments/transports.cu.
 """
 import argparse
 import dataclasses
@@ -37,7 +39,7 @@ from typing import List
 VERDICTS = ("wrong result", "illegal access", "race", "deadlock")
 _KEYS = ("why", "file", "verdict", "arguments")  # all of them must be there
 _KEYS_OF_A_RACE = _KEYS + ("report",)
-_ALL_KEYS = _KEYS_OF_A_RACE + ("test",)
+_ALL_KEYS = _KEYS_OF_A_RACE + ("test", "program")
 _SEPARATORS = ("original", "mutant", "end")
 _LAYOUT = re.compile(r"(.*?)^--- original\n(.*?)^--- mutant\n(.*?)^--- end\n?(.*)", re.DOTALL | re.MULTILINE)
 
@@ -79,6 +81,8 @@ def read_mutant(path: pathlib.Path) -> Mutant:
     is_race = fields.get("verdict") == "race"
     if "report" in fields and not is_race:
         raise MutantError(f"{path}: a line 'report' belongs to the verdict race only")
+    if "test" in fields and "program" in fields:
+        raise MutantError(f"{path}: a line 'test' and a line 'program': only one of them runs")
     missing = [key for key in (_KEYS_OF_A_RACE if is_race else _KEYS) if key not in fields]
     if missing:
         raise MutantError(f"{path}: no line '{missing[0]}: ...'")

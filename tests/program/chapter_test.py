@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests of a chapter's program: the suite of the kind that its manifest says, with what tests/chapters/NN_name_program.py, if it
-is there, knows of the chapter's own variants, and its special cases.
+is there, knows of the chapter's own variants, and its special cases. Or of the program of an experiment, in the same way.
     chapter_test.py PROGRAM virtual|cuda [unittest's own arguments]"""
 import importlib.util
 import pathlib
@@ -11,7 +11,7 @@ import unittest
 import dense_program
 import program_test_case
 import sparse_program
-from chapter_program import ChapterProgram
+from chapter_program import ChapterProgram, ExperimentProgram
 from chapters import all_chapters
 
 OWN = program_test_case.REPOSITORY / "tests" / "chapters"
@@ -23,7 +23,8 @@ def tests_of(name: str) -> types.ModuleType:
     path = OWN / f"{name}_program.py"
     if not path.exists():
         module = types.ModuleType("suite")
-        setattr(module, "Program", type("Program", (SUITES[all_chapters()[name].kind],), {}))
+        suite = SUITES[all_chapters()[name].kind] if name in all_chapters() else ExperimentProgram
+        setattr(module, "Program", type("Program", (suite,), {}))
         return module
     spec = importlib.util.spec_from_file_location("suite", path)
     assert spec is not None and spec.loader is not None
