@@ -4,7 +4,6 @@ is there, knows of the chapter's own variants, and its special cases. Or of the 
     chapter_test.py PROGRAM virtual|cuda [unittest's own arguments]"""
 import importlib.util
 import pathlib
-import sys
 import types
 import unittest
 
