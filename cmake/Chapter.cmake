@@ -14,20 +14,23 @@ function(overlap_add_experiment chapter source)
   target_link_libraries(${number}_${stem} PRIVATE overlap_warnings)
 endfunction()
 
-# overlap_add_changed_chapter(target NN_name folder [TEST test | EXPERIMENT name] COMMAND ... DEPENDS ...): the program of a changed copy of a
-# chapter, as bin/changed/target; or tests/chapters/test.cu, or an experiment of it, with the copy. The command writes the copy to folder/NN_name,
+# overlap_add_changed_chapter(target NN_name folder [TEST test | EXPERIMENT NN_FILE] COMMAND ... DEPENDS ...): the program of a
+# changed copy of a chapter, as bin/changed/target; or tests/chapters/test.cu with the copy, or that experiment's program. The command writes the copy to folder/NN_name,
 # main.cu included; what the copy does not hold comes from chapters/. Without overlap_warnings: a change may well leave a
 # variable unused.
 function(overlap_add_changed_chapter target name folder)
   cmake_parse_arguments(PARSE_ARGV 3 change "" "TEST;EXPERIMENT" "COMMAND;DEPENDS")
+  set(source ${name}/main.cu)
+  if(change_EXPERIMENT)
+    string(REGEX REPLACE "^[0-9][0-9]_" "${name}/experiments/" source ${change_EXPERIMENT}.cu)
+  endif()
+  set(outputs ${name}/main.cu ${source})
+  list(REMOVE_DUPLICATES outputs)
+  list(TRANSFORM outputs PREPEND ${folder}/)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/chapters/*.cu ${PROJECT_SOURCE_DIR}/chapters/*.cuh)
-  set(program ${name}/main.cu)
-  if(change_EXPERIMENT)
-    set(program ${name}/experiments/${change_EXPERIMENT}.cu)
-  endif()
   add_custom_command(
-    OUTPUT ${folder}/${program}
+    OUTPUT ${outputs}
     COMMAND ${change_COMMAND}
     DEPENDS ${change_DEPENDS} ${sources}
     COMMENT "Copy for ${target}"
@@ -35,7 +38,7 @@ function(overlap_add_changed_chapter target name folder)
   if(change_TEST)
     _overlap_changed_chapter_test(${target} ${folder} ${name} ${change_TEST})
   else()
-    _overlap_chapter_program(${target} ${folder} ${program})
+    _overlap_chapter_program(${target} ${folder} ${source})
   endif()
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/chapters)
   if(NOT TARGET overlap_changed_chapters)

@@ -73,6 +73,13 @@ class MutateTest(TemporaryFolder):
         self.make(GOOD.replace("arguments:", "test: ownership_test\narguments:"))
         self.assertEqual(mutate.read_mutant(self.file).test, "ownership_test")
 
+    def test_may_name_an_experiment(self) -> None:
+        (self.chapters / "01_sample" / "experiments").mkdir()
+        (self.chapters / "01_sample" / "experiments" / "sizes.cu").write_text("  int other;\n  int next = rank + 1;\n")
+        text = GOOD.replace("sample.cuh", "experiments/sizes.cu").replace("arguments:", "program: 01_sizes\narguments:")
+        copy = self.make(text) / "01_sample" / "experiments" / "sizes.cu"
+        self.assertEqual(copy.read_text(), "  int other;\n  int next = rank + 2;\n")
+
     def test_changes_that_text_only(self) -> None:
         output = self.make()
         self.assertEqual((output / "01_sample" / "sample.cuh").read_text(), "a\n  int next = rank + 2;\nb\n")
@@ -119,6 +126,7 @@ class MutateTest(TemporaryFolder):
             "empty original": (GOOD.replace("  int next = rank + 1;\n", ""), "original is empty"),
             "race without report": (GOOD.replace("wrong result", "race"), "no line 'report"),
             "report without race": ("report: a\n" + GOOD, "verdict race only"),
+            "two programs": ("test: a\nprogram: 01_b\n" + GOOD, "only one of them runs"),
             "no such file": (GOOD.replace("sample.cuh", "other.cuh"), "does not exist"),
         }
         for name, (text, sentence) in cases.items():

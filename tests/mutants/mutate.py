@@ -25,9 +25,7 @@ program's place where a line names it, and the arguments are GoogleTest's.
 
     test: ownership_test
 
-An error in an experiment of the chapter is noticed by the experiment's program.
-
-    experiment: transports
+In the same way `program: 04_transports` names the program of an experiment of the chapter, experiments/transports.cu.
 """
 import argparse
 import dataclasses
@@ -41,7 +39,7 @@ from typing import List
 VERDICTS = ("wrong result", "illegal access", "race", "deadlock")
 _KEYS = ("why", "file", "verdict", "arguments")  # all of them must be there
 _KEYS_OF_A_RACE = _KEYS + ("report",)
-_ALL_KEYS = _KEYS_OF_A_RACE + ("test", "experiment")
+_ALL_KEYS = _KEYS_OF_A_RACE + ("test", "program")
 _SEPARATORS = ("original", "mutant", "end")
 _LAYOUT = re.compile(r"(.*?)^--- original\n(.*?)^--- mutant\n(.*?)^--- end\n?(.*)", re.DOTALL | re.MULTILINE)
 
@@ -63,11 +61,10 @@ class Mutant:
     mutant: str
     report: str = ""
     test: str = ""
-    experiment: str = ""
 
     @property
     def chapter(self) -> str:
-        """The chapter with the name of the mutant file's folder: its program is run, if no test or experiment is named."""
+        """The chapter with the name of the mutant file's folder: its program is run, if no test is named."""
         return self.path.parent.name
 
 
@@ -84,19 +81,19 @@ def read_mutant(path: pathlib.Path) -> Mutant:
     is_race = fields.get("verdict") == "race"
     if "report" in fields and not is_race:
         raise MutantError(f"{path}: a line 'report' belongs to the verdict race only")
+    if "test" in fields and "program" in fields:
+        raise MutantError(f"{path}: a line 'test' and a line 'program': only one of them runs")
     missing = [key for key in (_KEYS_OF_A_RACE if is_race else _KEYS) if key not in fields]
     if missing:
         raise MutantError(f"{path}: no line '{missing[0]}: ...'")
     if fields["verdict"] not in VERDICTS:
         raise MutantError(f"{path}: verdict '{fields['verdict']}' is none of: {', '.join(VERDICTS)}")
-    if "test" in fields and "experiment" in fields:
-        raise MutantError(f"{path}: one program notices it: a test, or an experiment")
     if rest.strip():
         raise MutantError(f"{path}: text after '--- end'")
     if not original.strip() or original == mutant:
         raise MutantError(f"{path}: the original is empty, or the mutant is the same text")
     return Mutant(path, fields["why"], fields["file"], fields["verdict"], shlex.split(fields["arguments"]), original,
-                  mutant, fields.get("report", ""), fields.get("test", ""), fields.get("experiment", ""))
+                  mutant, fields.get("report", ""), fields.get("test", ""))
 
 
 def _split(path: pathlib.Path, text: str) -> List[str]:
@@ -135,8 +132,6 @@ def make_tree(mutant: Mutant, chapters: pathlib.Path, output: pathlib.Path) -> N
         raise MutantError(f"{mutant.path}: chapters/{mutant.file} does not exist")
     if not (chapters / mutant.chapter / "main.cu").is_file():
         raise MutantError(f"{mutant.path}: there is no chapter {mutant.chapter}")
-    if mutant.experiment and not (chapters / mutant.chapter / "experiments" / f"{mutant.experiment}.cu").is_file():
-        raise MutantError(f"{mutant.path}: chapter {mutant.chapter} has no experiment {mutant.experiment}")
     changed = apply_mutant(mutant, source.read_text(encoding="utf-8"))
     shutil.rmtree(output, ignore_errors=True)
     shutil.copytree(chapters, output, copy_function=shutil.copyfile)

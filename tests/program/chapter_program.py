@@ -13,6 +13,30 @@ NO_NCCL = "skipped: rank 0: NCCL wants a GPU for each rank, and all ranks share 
 LEFT_OUT = "is left out: NCCL wants a GPU for each rank"
 
 
+class ExperimentProgram(ProgramTestCase):
+    """The program of an experiment: that it runs, and says what it is. What it measures is the chapter's own to test."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        chapter, = (each for each in all_chapters().values()
+                    if self.program.name in (experiment.program for experiment in each.experiments))
+        sizes = "--rows 97 --features 5 --entries 23 --duplicates 4" if chapter.kind == "sparse" else "--m 33 --n 37 --k 19"
+        self.small = (*sizes.split(), *ONCE)
+
+    def test_help_and_list(self) -> None:
+        for option in ("--help", "--list"):
+            result = self.call(option)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertTrue(result.stdout)
+
+    def test_bad_options(self) -> None:
+        self.assert_refused({("--gpus", "17"): "--gpus: 17 is not between 1 and 16", ("--only", "nothing"): "--only: 'nothing'"})
+
+    def test_json(self) -> None:
+        for gpus in ("2", "3"):
+            self.assertTrue(self.report("--gpus", gpus, *self.small)["results"])
+
+
 class ChapterProgram(ProgramTestCase):
     """A chapter says of its program what differs from the others; where it says nothing, the program's own --list counts."""
 

@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""Tests of the program of a chapter, or of its experiment: the suite of the kind that its manifest says, with what tests/chapters/NN_name_program.py, if it
-is there, knows of the chapter's own variants, and its special cases.
+"""Tests of a chapter's program: the suite of the kind that its manifest says, with what tests/chapters/NN_name_program.py, if it
+is there, knows of the chapter's own variants, and its special cases. Or of the program of an experiment, in the same way.
     chapter_test.py PROGRAM virtual|cuda [unittest's own arguments]"""
 import importlib.util
 import pathlib
-import sys
 import types
 import unittest
 
 import dense_program
 import program_test_case
 import sparse_program
-from chapter_program import ChapterProgram
+from chapter_program import ChapterProgram, ExperimentProgram
 from chapters import all_chapters
 
 OWN = program_test_case.REPOSITORY / "tests" / "chapters"
@@ -23,8 +22,8 @@ def tests_of(name: str) -> types.ModuleType:
     path = OWN / f"{name}_program.py"
     if not path.exists():
         module = types.ModuleType("suite")
-        chapter = all_chapters().get(name)  # an experiment without a file of its own has what all programs have
-        setattr(module, "Program", type("Program", (SUITES[chapter.kind] if chapter else ChapterProgram,), {}))
+        suite = SUITES[all_chapters()[name].kind] if name in all_chapters() else ExperimentProgram
+        setattr(module, "Program", type("Program", (suite,), {}))
         return module
     spec = importlib.util.spec_from_file_location("suite", path)
     assert spec is not None and spec.loader is not None

@@ -12,8 +12,9 @@ import unittest
 from typing import Any, Dict, Set
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-from chapters import Chapter, ManifestError, all_chapters, read_chapters, to_come  # noqa: E402
+sys.path[:0] = [str(REPOSITORY / "tools"), str(REPOSITORY / "tests" / "peers")]
+import peer  # noqa: E402
+from chapters import OPERATIONS, Chapter, ManifestError, all_chapters, read_chapters, to_come  # noqa: E402
 
 RIGHT: Dict[str, Any] = {"title": "A title", "idea": "an idea", "part": 1, "kind": "dense", "builds_on": [],
                          "needs": {"gpus": 1, "compute_capability": "8.0"}, "minutes": 30}
@@ -143,6 +144,9 @@ class RepositoryTest(unittest.TestCase):
         folders = {path.name for path in (REPOSITORY / "chapters").iterdir() if path.is_dir()}
         self.assertEqual(folders, set(all_chapters()))
         self.assertGreaterEqual(len(folders), 14)
+
+    def test_operations_are_those_of_the_peers(self) -> None:
+        self.assertEqual(OPERATIONS, peer.OPERATIONS)
 
     def test_titles_are_those_of_the_pages(self) -> None:
         for chapter in all_chapters().values():

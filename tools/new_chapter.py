@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""./lab new: writes the skeleton of a chapter.
+
+  tools/new_chapter.py NN_name     for example 21_my_idea
+
+It builds, runs and verifies as it is: all rows of A to every rank by broadcasts, then one product. With it come its manifest, its
+page, a test of its header, one of its program, and a mutant. Nothing else changes: all lists of chapters are made of the
+folders. The files of tools/new_chapter are its pattern. tools/update_pages.py then writes the page's output and the ladder.
+"""
+import argparse
+import json
+import pathlib
+import re
+import sys
+from typing import Dict
+
+from chapters import CHAPTERS, FOLDER, ManifestError, read_chapters, to_come
+from update_pages import BLOCK, generate
+
+REPOSITORY = CHAPTERS.parent
+PATTERN = pathlib.Path(__file__).resolve().parent / "new_chapter"
+
+
+class Refused(Exception):
+    """There can be no such chapter: one sentence."""
+
+
+def places(name: str) -> Dict[str, pathlib.Path]:
+    """Where the files of the pattern go."""
+    chapter, tests = pathlib.Path("chapters", name), pathlib.Path("tests")
+    return {"chapter.json": chapter / "chapter.json", "lesson.cuh": chapter / f"{name[3:]}.cuh", "main.cu": chapter / "main.cu",
+            "page.in": chapter / "README.md", "test.cu": tests / "chapters" / f"{name}_test.cu",
+            "program.py": tests / "chapters" / f"{name}_program.py",
+            "rows_of_the_first_rank.mutant": tests / "mutants" / name / "rows_of_the_first_rank.mutant"}
+
+
+def filled(text: str, name: str, headers: Dict[str, str]) -> str:
+    """A file of the pattern for the chapter `name`. `headers`: where the repository's headers lie, by file name."""
+    words = name[3:].split("_")
+    text = re.sub(r'#include "overlap/(\w+\.hpp)"', lambda found: f'#include "{headers[found[1]]}"', text)
+    for old, new in (("NN_name", name), ("lesson.cuh", f"{name[3:]}.cuh"), ("NewChapter", "".join(word.title() for word in words)),
+                     ("new_chapter", name[3:]), ("New chapter", " ".join(words).capitalize()), ("NN", name[:2])):
+        text = text.replace(old, new)
+    return text
+
+
+def manifest(text: str, planned: Dict[str, str], name: str) -> str:
+    """The pattern's manifest with what is planned of the chapter."""
+    idea = planned.get(name, name[3:].replace("_", " "))
+    return text.replace('"idea": ""', f'"idea": {json.dumps(idea)}')
+
+
+def without_a_build(block: re.Match) -> str:
+    """A generated part of the page, if nothing has to be built for it."""
+    kind, argument = block.group(1), block.group(2)
+    text = generate(kind, argument) if kind in ("code", "results") else block.group(3)
+    return f"<!-- {kind} {argument} -->\n{text}<!-- /{kind} -->"
+
+
+def write(name: str) -> None:
+    """Writes all files. Throws Refused, and ManifestError if another chapter's manifest is wrong."""
+    if not FOLDER.fullmatch(name) or not name[3].isalpha():
+        raise Refused(f"'{name}' is no name of a chapter: two digits and words in small letters, such as 21_my_idea")
+    taken = {other[:2]: other for other in read_chapters(CHAPTERS)}
+    if name[:2] in taken:
+        raise Refused(f"there is a chapter {name[:2]} already: {taken[name[:2]]}")
+    if name < min(taken.values()):
+        raise Refused(f"'{name}' would come before the first chapter")
+    files = {PATTERN / source: REPOSITORY / place for source, place in places(name).items()}
+    for place in files.values():
+        if place.exists():
+            raise Refused(f"{place.relative_to(REPOSITORY)} is there already")
+    include = REPOSITORY / "common" / "include"
+    headers = {path.name: path.relative_to(include).as_posix() for path in include.rglob("*.hpp")}
+    planned = to_come()
+    for source, place in files.items():
+        text = filled(source.read_text(encoding="utf-8"), name, headers)
+        if source.name == "chapter.json":
+            text = manifest(text, planned, name)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+        print(place.relative_to(REPOSITORY))
+    page = files[PATTERN / "page.in"]
+    page.write_text(BLOCK.sub(without_a_build, page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./lab new", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", metavar="NN_name")
+    try:
+        write(parser.parse_args().name)
+    except (Refused, ManifestError, OSError) as error:
+        print(f"new_chapter.py: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

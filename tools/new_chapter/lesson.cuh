@@ -1,0 +1,97 @@
+// Chapter NN: all rows of A to every rank by broadcasts, then one product. Replace this by what the chapter
+// teaches, and name the source of the algorithm.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <cstdint>
+
+#include "overlap/check_nccl.hpp"
+#include "overlap/gemm.hpp"
+#include "overlap/matrix.hpp"
+#include "overlap/nccl_type.hpp"
+#include "overlap/ranks.hpp"
+#include "overlap/stream.hpp"
+#include "overlap/timeline.hpp"
+
+namespace overlap {
+
+/// What one rank moves and keeps in one call. The page's cost card and the tests both come from here.
+struct NewChapterCost {
+  int messages_in;          ///< broadcasts of others; those without rows are not made
+  std::int64_t bytes_in;    ///< all of A but its own rows
+  std::int64_t slot_bytes;  ///< device memory for all of A
+  std::int64_t products;    ///< one, if the rank has columns of B
+};
+
+/// C = A B, where rank r has A[m_r, k] and B[k, n_r] and wants C[m, n_r], all row-major, with m_r and n_r by
+/// balanced_share(). Sums are in f32.
+template <Floating T>
+class NewChapter {
+ public:
+  /// Collective. Allocates a place for all of A, and runs every call once: NCCL connects the ranks in its
+  /// first one, and a kernel is loaded in its first launch. Throws Skip if ranks share a GPU, CudaError if
+  /// there is too little memory, NcclError.
+  NewChapter(Rank& rank, MatmulShape whole)
+      : rank_(rank),
+        whole_(whole),
+        columns_(balanced_share(whole.n, rank.size(), rank.id()).size()),
+        nccl_(rank.nccl()),
+        all_of_a_(rank.device(), whole.m * whole.k) {
+    const DeviceBuffer<T> a(rank.device(), balanced_share(whole.m, rank.size(), rank.id()).size() * whole.k);
+    gather(a.data(), rank.stream());
+    warm_up_products<T>(rank, rank.cublas(), rank.stream(), {{whole.m, columns_, whole.k}});
+    rank.synchronize(rank.stream());
+  }
+
+  /// Enqueues the whole product on `stream` and returns. `a` is the rank's rows [m_r, k], `b` its columns
+  /// [k, n_r], `c` its result [m, n_r], all on its GPU. The next call may follow at once.
+  void run(const T* a, const T* b, T* c, cudaStream_t stream) {
+    gather(a, stream);
+    multiply(b, c, stream);
+  }
+
+  /// What `rank` of `ranks` moves and keeps in one call.
+  static NewChapterCost cost(MatmulShape whole, int ranks, int rank) {
+    NewChapterCost cost{};
+    for (int root = 0; root < ranks; ++root) {
+      const Range rows = balanced_share(whole.m, ranks, root);
+      if (root == rank || rows.empty()) continue;
+      ++cost.messages_in;
+      cost.bytes_in += rows.size() * whole.k * static_cast<std::int64_t>(sizeof(T));
+    }
+    cost.slot_bytes = whole.m * whole.k * static_cast<std::int64_t>(sizeof(T));
+    cost.products = balanced_share(whole.n, ranks, rank).empty() ? 0 : 1;
+    return cost;
+  }
+
+ private:
+  // ---- Step 1: every rank's rows of A to all ranks --------------------------------------------------------
+  void gather(const T* a, cudaStream_t stream) {
+    const TimelineScope name("gather A");
+    for (int root = 0; root < rank_.size(); ++root) {
+      // [task broadcast: which rows does a rank give to all others, and where do they lie in A?]
+      const Range rows = balanced_share(whole_.m, rank_.size(), root);
+      // All ranks compute the same sizes: where there is nothing to send, nobody waits for it.
+      if (rows.empty()) continue;
+      NCCL_CHECK(ncclBroadcast(a, all_of_a_.data() + rows.begin * whole_.k, rows.size() * whole_.k,
+                               nccl_type<T>(), root, nccl_, stream));
+      // [/task]
+    }
+  }
+
+  // ---- Step 2: all rows of A times this rank's columns of B -----------------------------------------------
+  void multiply(const T* b, T* c, cudaStream_t stream) {
+    const TimelineScope name("multiply");
+    matmul_row_major(rank_.cublas(), stream, {whole_.m, columns_, whole_.k}, all_of_a_.data(), b, c);
+  }
+
+  Rank& rank_;
+  MatmulShape whole_;
+  std::int64_t columns_;  // of this rank's product
+  ncclComm_t nccl_;
+  DeviceBuffer<T> all_of_a_;  // [m, k]
+};
+
+}  // namespace overlap
