@@ -21,6 +21,16 @@ BLOCKING = re.compile(r"\b(?:std::(?:\w*mutex|condition_variable\w*|barrier|latc
 SYSTEM_FOLDERS = {"bin", "dev", "etc", "lib", "lib64", "opt", "proc", "sbin", "sys", "tmp", "usr", "var"}
 INVENTED = {"a", "nothing", "nowhere", "missing"}  # folders that tests make up
 ABSOLUTE = re.compile(r"""(?:^|[\s"'`=(\[,:])/([A-Za-z][\w.-]*)/\w""")
+INCLUDE = re.compile(r"""^\s*#\s*include\s*(["<])([^">]+)""")
+
+# The rooms of the virtual GPUs' sources, and the rooms whose headers each may include. What tells ThreadSanitizer of
+# CUDA's order is one header, for all of them.
+VIRTUAL_GPU = REPOSITORY / "common" / "virtual_gpu"
+ROOMS = {"api": {"api", "libraries", "engine"}, "libraries": {"libraries", "engine"}, "engine": {"engine"},
+         "race": {"race"}}
+RACE_HOOKS = "race/happens_before.hpp"
+DEFINED_BY_ENGINE = ("engine/run_facts.cpp", "race/run_facts.hpp")  # what reports ask the engine
+
 UPWARD = re.compile(r"""(?:^|[\s"'`=(\[<])((?:\.\./)+[\w./-]*)""")
 
 
@@ -67,9 +77,9 @@ def foreign_paths(paths: List[pathlib.Path], root: pathlib.Path) -> List[str]:
     return found
 
 
-ROOMS = ("gpu", "data", "bench", "program")  # of common/, from the lowest up
+COMMON_ROOMS = ("gpu", "data", "bench", "program")  # of common/, from the lowest up
 LESSON_ROOMS = ("gpu", "data")  # what a lesson may use: it measures nothing, and reads no command line
-INCLUDE = re.compile(r'\s*#\s*include\s+"(?:overlap/)?(\w+)/[\w/]+\.hpp"')
+ROOM_INCLUDE = re.compile(r'\s*#\s*include\s+"(?:overlap/)?(\w+)/[\w/]+\.hpp"')
 
 
 def rooms_beyond(paths: List[pathlib.Path], allowed: Sequence[str]) -> List[str]:
@@ -77,9 +87,50 @@ def rooms_beyond(paths: List[pathlib.Path], allowed: Sequence[str]) -> List[str]
     found = []
     for path in paths:
         for number, text in lines(path):
-            include = INCLUDE.match(text)
-            if include and include[1] in ROOMS and include[1] not in allowed:
+            include = ROOM_INCLUDE.match(text)
+            if include and include[1] in COMMON_ROOMS and include[1] not in allowed:
                 found.append(f"{path}:{number}: {include[1]}")
+    return found
+
+
+def includes(path: pathlib.Path) -> Iterator[Tuple[int, str, bool]]:
+    """The files that a source includes: line, name, and whether the name is in quotes."""
+    for number, text in lines(path):
+        found = INCLUDE.match(text)
+        if found:
+            yield number, found.group(2), found.group(1) == '"'
+
+
+def includes_against_the_rooms(src: pathlib.Path, paths: List[pathlib.Path]) -> List[str]:
+    """The includes of sources under `src` that lead to a room that theirs must not know, as file:line: name."""
+    found = []
+    for path in paths:
+        here = path.relative_to(src)
+        for number, name, quoted in includes(path):
+            there = pathlib.PurePosixPath(name)
+            if not quoted or not (src / there).is_file() or name == RACE_HOOKS:
+                continue
+            if (here.as_posix(), name) == DEFINED_BY_ENGINE:
+                continue
+            allowed = there.parts[0] in ROOMS.get(here.parts[0], set())
+            # Of the libraries none knows another one; what lies beside their folders is for all.
+            if there.parts[0] == "libraries" and len(there.parts) > 2 and here.parts[0] == "libraries":
+                allowed = here.parts[:2] == there.parts[:2]
+            if not allowed:
+                found.append(f"{path}:{number}: {name}")
+    return found
+
+
+def includes_from_above(root: pathlib.Path, paths: List[pathlib.Path], headers: List[pathlib.Path]) -> List[str]:
+    """The includes that lead out of the folder `root`, as file:line: name. `headers` are all that there are."""
+    outside = [header.as_posix() for header in headers if root not in header.parents]
+    found = []
+    for path in paths:
+        for number, name, quoted in includes(path):
+            places = [root / "include", root / "src"] + ([path.parent] if quoted else [])
+            inside = any((place / name).is_file() and root in (place / name).resolve().parents for place in places)
+            if not inside and (quoted or any(header.endswith(f"/{name}") for header in outside)):
+                found.append(f"{path}:{number}: {name}")
     return found
 
 
@@ -99,16 +150,30 @@ class RepositoryTest(unittest.TestCase):
         self.assertEqual(blocking(sources), [])
 
     def test_rooms_include_downwards_only(self) -> None:
-        for height, room in enumerate(ROOMS):
+        for height, room in enumerate(COMMON_ROOMS):
             sources = [path for folder in ("common/include/overlap", "common/src")
                        for path in (REPOSITORY / folder / room).rglob("*pp")]
             self.assertGreater(len(sources), 10)
-            self.assertEqual(rooms_beyond(sources, ROOMS[:height + 1]), [])
+            self.assertEqual(rooms_beyond(sources, COMMON_ROOMS[:height + 1]), [])
 
     def test_lessons_use_the_lower_rooms_alone(self) -> None:
         lessons = list((REPOSITORY / "chapters").glob("*/*.cuh"))
         self.assertGreater(len(lessons), 20)
         self.assertEqual(rooms_beyond(lessons, LESSON_ROOMS), [])
+
+    def test_rooms_of_the_virtual_gpus(self) -> None:
+        src = VIRTUAL_GPU / "src"
+        sources = [path for path in files() if src in path.parents]
+        self.assertEqual({path.relative_to(src).parts[0] for path in sources}, set(ROOMS))
+        self.assertEqual(includes_against_the_rooms(src, sources), [])
+
+    def test_virtual_gpus_know_nothing_above_them(self) -> None:
+        paths = files()
+        sources = [path for path in paths
+                   if VIRTUAL_GPU in path.parents and path.suffix not in (".md", ".svg", ".json")]
+        self.assertGreater(len(sources), 100)
+        headers = [path for path in paths if path.suffix in (".h", ".hpp", ".cuh", ".inl", "")]
+        self.assertEqual(includes_from_above(VIRTUAL_GPU, sources, headers), [])
 
     def test_no_path_outside_the_repository(self) -> None:
         ours = [path for path in files() if path != pathlib.Path(__file__).resolve()]
@@ -148,6 +213,45 @@ class RulesTest(unittest.TestCase):
         for text in ('#include "overlap/gpu/check.hpp"', "#include <bench/x.hpp>", '// #include "bench/x.hpp"'):
             self.file.write_text(text)
             self.assertEqual(rooms_beyond([self.file], ("gpu", "data")), [], text)
+
+    def write(self, name: str, text: str = "") -> pathlib.Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def test_includes_against_the_rooms(self) -> None:
+        headers = ("api/a.hpp", "libraries/work.hpp", "libraries/cub/c.hpp", "libraries/nccl/n.hpp", "engine/e.hpp",
+                   "race/report.hpp", "race/run_facts.hpp", RACE_HOOKS)
+        for name in headers:
+            self.write(name)
+        anybody = {"engine/e.hpp", RACE_HOOKS}
+        libraries = {"libraries/work.hpp", "libraries/cub/c.hpp", "libraries/nccl/n.hpp"}
+        may = {"api/x.cpp": anybody | libraries | {"api/a.hpp"},
+               "libraries/work.cpp": anybody | {"libraries/work.hpp"},
+               "libraries/cub/x.cpp": anybody | {"libraries/work.hpp", "libraries/cub/c.hpp"},
+               "engine/x.cpp": anybody,
+               "engine/run_facts.cpp": anybody | {"race/run_facts.hpp"},
+               "race/x.cpp": {"race/report.hpp", "race/run_facts.hpp", RACE_HOOKS},
+               "x.cpp": {RACE_HOOKS}}
+        for source, allowed in may.items():
+            path = self.write(source, "".join(f'#include "{name}"\n' for name in headers) + "#include <vector>\n")
+            refused = [f"{path}:{number}: {name}" for number, name in enumerate(headers, start=1)
+                       if name not in allowed]
+            self.assertEqual(includes_against_the_rooms(self.root, [path]), refused, source)
+
+    def test_includes_from_above(self) -> None:
+        folder = self.root / "gpu"
+        beside = self.write("gpu/src/engine/beside.hpp")
+        self.write("gpu/include/cuda.h")
+        headers = [beside, folder / "include" / "cuda.h", self.write("include/overlap/check.hpp"),
+                   self.write("stub/cuda.h")]
+        good = ("<vector>", "<cuda.h>", '"cuda.h"', '"beside.hpp"', '"engine/beside.hpp"')
+        bad = ('"overlap/check.hpp"', "<overlap/check.hpp>", '"../../../stub/cuda.h"', '"missing.hpp"')
+        for name in good + bad:
+            path = self.write("gpu/src/engine/x.cpp", f"#include {name}\n")
+            found = [f"{path}:1: {name[1:-1]}"] if name in bad else []
+            self.assertEqual(includes_from_above(folder, [path], headers), found, name)
 
     def test_foreign_paths(self) -> None:
         for text in ("see /home/someone/notes", '"/root/x"', "cd /srv/data", "(../../other/x)", "../../../a"):

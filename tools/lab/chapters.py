@@ -26,6 +26,11 @@ def experiments(chapter: str) -> List[str]:
     return sorted(path.stem for path in ROOT.glob(f"chapters/{chapter}/experiments/*.cu"))
 
 
+def programs_of_experiments(chapter: str) -> List[str]:
+    """Their targets: 04_transports."""
+    return [f"{chapter[:2]}_{experiment}" for experiment in experiments(chapter)]
+
+
 def find_experiment(wanted: str) -> str:
     """4/transports -> 04_transports, which is its target and its program"""
     number, _, experiment = wanted.partition("/")

@@ -12,6 +12,8 @@ from chapters import ROOT
 def main(call: Call) -> int:
     """Builds what is measured, and leaves the rest to tools/bench.py."""
     names = chapters.names() if call.operand is None else [chapters.find(call.operand)]
+    if "--quick" not in call.options:
+        names = [program for name in names for program in (name, *chapters.programs_of_experiments(name))]
     build = set_up("run", call.backend, call.yes)
     unbuilt: List[str] = []
     for name in names:

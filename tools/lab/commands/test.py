@@ -13,11 +13,12 @@ def main(call: Call) -> int:
     labels = _labels(call)
     scope = call.options[-1] if call.options else "--quick"
     if scope == "--quick":
-        labels += ["-LE", "^slow$"]
-    if scope == "--slow":
-        labels += ["-L", "^slow$"]
-    mutants = "OFF" if scope == "--quick" else "ON"
-    return _test(set_up("test", call.backend, call.yes), labels, [f"-DOVERLAP_MUTANTS={mutants}"])
+        labels += ["-LE", "^(slow|full)$"]
+    if scope in ("--slow", "--full"):
+        labels += ["-L", f"^{scope[2:]}$"]
+    mutants = "ON" if scope in ("--slow", "--all") else "OFF"
+    full = "ON" if scope in ("--full", "--all") else "OFF"
+    return _test(set_up("test", call.backend, call.yes), labels, [f"-DOVERLAP_MUTANTS={mutants}", f"-DOVERLAP_FULL={full}"])
 
 
 def of_the_race_build(call: Call) -> int:

@@ -88,7 +88,7 @@ void copy(Runtime& runtime, const CopyRequest& request, cudaStream_t handle, boo
   const Place to = locate(runtime, destination, destination_pitch, width, height);
   const Place from = locate(runtime, source, source_pitch, width, height);
   check_kind(kind, to.region, from.region);
-  if (stream.captured.capture && (to.pageable || from.pageable))
+  if (stream.captures() && (to.pageable || from.pageable))
     runtime.captures().refuse(stream, "a copy from or to pageable memory cannot be captured: pin it");
 
   // CUDA Runtime API, "API synchronization behavior": a pageable source is staged before the call returns; a
@@ -192,7 +192,7 @@ cudaError_t cudaMemcpyPeerAsync(void* destination, int destination_device, const
                                 int source_device, std::size_t bytes, cudaStream_t stream) {
   return api_call("cudaMemcpyPeerAsync", [&](Runtime& runtime) {
     const Stream& into = runtime.stream(stream);
-    if (into.captured.capture) {  // seen with CUDA 13.0; the documentation is silent
+    if (into.captures()) {  // seen with CUDA 13.0; the documentation is silent
       runtime.captures().refuse(
           into, "cudaMemcpyPeerAsync cannot be captured: cudaMemcpyAsync can, also between GPUs");
     }

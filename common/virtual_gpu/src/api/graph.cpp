@@ -23,9 +23,9 @@ Stream& asked_stream(Runtime& runtime, cudaStream_t handle) {
 }
 
 cudaStreamCaptureStatus status_of(const Stream& stream) {
-  if (!stream.captured.capture) return cudaStreamCaptureStatusNone;
-  return stream.captured.capture->invalidated ? cudaStreamCaptureStatusInvalidated
-                                              : cudaStreamCaptureStatusActive;
+  if (!stream.captures()) return cudaStreamCaptureStatusNone;
+  return stream.captured().capture->invalidated ? cudaStreamCaptureStatusInvalidated
+                                                : cudaStreamCaptureStatusActive;
 }
 
 void check_mode(cudaStreamCaptureMode mode) {
@@ -98,7 +98,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
   return api_call("cudaStreamGetCaptureInfo", [&](Runtime& runtime) {
     const Stream& stream = asked_stream(runtime, handle);
     *status = status_of(stream);
-    if (id != nullptr && *status == cudaStreamCaptureStatusActive) *id = stream.captured.capture->id;
+    if (id != nullptr && *status == cudaStreamCaptureStatusActive) *id = stream.captured().capture->id;
   });
 }
 
@@ -124,7 +124,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
   return api_call("cudaGraphLaunch", [&](Runtime& runtime) {
     const std::shared_ptr<GraphExec> launched = find(runtime.graph_execs(), exec);
     Stream& stream = runtime.stream(handle);
-    if (stream.captured.capture)
+    if (stream.captures())
       runtime.captures().refuse(stream, "virtual GPUs do not capture a graph into another one");
     runtime.queues().enqueue(stream, std::make_unique<GraphLaunch>(runtime, launched));
   });
@@ -134,7 +134,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t handle) {
   return api_call("cudaGraphUpload", [&](Runtime& runtime) {
     find(runtime.graph_execs(), exec);
     Stream& stream = runtime.stream(handle);
-    if (stream.captured.capture) runtime.captures().refuse(stream, stream.name() + " is capturing");
+    if (stream.captures()) runtime.captures().refuse(stream, stream.name() + " is capturing");
   });
 }
 

@@ -20,16 +20,16 @@ void create_event(Runtime& runtime, cudaEvent_t* handle, unsigned int flags) {
     throw ApiError(cudaErrorInvalidValue, "only the flags BlockingSync and DisableTiming are supported");
   }
   const bool timing = (flags & cudaEventDisableTiming) == 0;
-  auto event = std::make_shared<Event>(Event{runtime.host().device(), timing, nullptr});
+  auto event = std::make_shared<Event>(runtime.host().device(), timing);
   *handle = reinterpret_cast<cudaEvent_t>(runtime.events().add(std::move(event)));
 }
 
 void check_timed(const Event& event) {
-  if (!event.timing)
+  if (!event.timing())
     throw ApiError(cudaErrorInvalidResourceHandle, "the event was made with cudaEventDisableTiming");
-  if (event.captured.capture)
+  if (event.was_captured())
     throw ApiError(cudaErrorCapturedEvent, "the event was last recorded in a capturing stream");
-  if (!event.last_record) throw ApiError(cudaErrorInvalidResourceHandle, "the event was never recorded");
+  if (!event.last_record()) throw ApiError(cudaErrorInvalidResourceHandle, "the event was never recorded");
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     if (stream.is_default())
       throw ApiError(cudaErrorInvalidResourceHandle, "the default stream cannot be destroyed");
     runtime.captures().forget(stream);
-    stream.destroyed = true;  // its work still runs
+    stream.destroy();  // its work still runs
     runtime.device(stream.device()).collect_streams();
   });
 }
@@ -93,12 +93,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_ha
       throw ApiError(cudaErrorInvalidValue, "only the flag cudaEventWaitDefault is supported");
     Stream& stream = runtime.stream(stream_handle);
     const Event& event = runtime.event(event_handle);
-    if (stream.captured.capture || event.captured.capture) return runtime.captures().wait(stream, event);
+    if (stream.captures() || event.was_captured()) return runtime.captures().wait(stream, event);
     // The wait holds the token of the record that is the last one now; later records do not matter to it. An
     // event that was never recorded is complete.
-    if (!event.last_record) return;
+    if (!event.last_record()) return;
     auto wait = std::make_unique<WaitOperation>();
-    wait->waits_for.push_back(event.last_record);
+    wait->waits_for.push_back(event.last_record());
     runtime.queues().enqueue(stream, std::move(wait));
   });
 }
@@ -121,14 +121,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle
   return api_call("cudaEventRecord", [&](Runtime& runtime) {
     Event& event = runtime.event(event_handle);
     Stream& stream = runtime.stream(stream_handle);
-    if (event.device != stream.device()) {
+    if (event.device() != stream.device()) {
       throw ApiError(cudaErrorInvalidResourceHandle,
-                     "the event belongs to GPU " + std::to_string(event.device) + ", the stream to GPU " +
+                     "the event belongs to GPU " + std::to_string(event.device()) + ", the stream to GPU " +
                          std::to_string(stream.device()));
     }
-    if (stream.captured.capture) return runtime.captures().record(event, stream);
-    event.captured = {};
-    event.last_record = runtime.queues().enqueue(stream, std::make_unique<RecordOperation>());
+    if (stream.captures()) return runtime.captures().record(event, stream);
+    event.record(runtime.queues().enqueue(stream, std::make_unique<RecordOperation>()));
   });
 }
 
@@ -136,7 +135,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return api_call("cudaEventSynchronize", [&](Runtime& runtime) {
     const Event& event = runtime.event(handle);
     runtime.captures().check_wait(event);
-    runtime.waits().wait(event.last_record);
+    runtime.waits().wait(event.last_record());
   });
 }
 
@@ -144,7 +143,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return api_call("cudaEventQuery", [&](Runtime& runtime) {
     const Event& event = runtime.event(handle);
     runtime.captures().check_wait(event);
-    if (!runtime.waits().observe(event.last_record))
+    if (!runtime.waits().observe(event.last_record()))
       throw ApiError(cudaErrorNotReady, "the event is pending");
   });
 }
@@ -155,13 +154,13 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle, 
     const Event& stop = runtime.event(stop_handle);
     check_timed(start);
     check_timed(stop);
-    if (start.device != stop.device) {
+    if (start.device() != stop.device()) {
       throw ApiError(cudaErrorInvalidResourceHandle, "the events belong to different GPUs");
     }
-    if (!runtime.waits().observe(start.last_record) || !runtime.waits().observe(stop.last_record)) {
+    if (!runtime.waits().observe(start.last_record()) || !runtime.waits().observe(stop.last_record())) {
       throw ApiError(cudaErrorNotReady, "an event is pending");
     }
-    *milliseconds = static_cast<float>((stop.last_record->time - start.last_record->time) * 1e-6);
+    *milliseconds = static_cast<float>((stop.last_record()->time - start.last_record()->time) * 1e-6);
   });
 }
 

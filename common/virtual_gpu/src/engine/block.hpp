@@ -107,10 +107,10 @@ class Block {
     return static_cast<std::size_t>(&thread - threads_.data());
   }
   hb::Context context_of(const Thread& thread) const {
-    return launch_.stream->contexts.of(linear_index_, number_of(thread));
+    return launch_.stream->contexts().of(linear_index_, number_of(thread));
   }
   FiberPool& fibers_of(const Thread& thread) const {
-    return launch_.stream->contexts.fibers(linear_index_, number_of(thread));
+    return launch_.stream->contexts().fibers(linear_index_, number_of(thread));
   }
   Thread& next_to_start() { return threads_[start_order_.empty() ? started_ : start_order_[started_]]; }
   static void fiber_entry();

@@ -55,16 +55,17 @@ std::size_t unjoined_node(const Graph& graph, const std::vector<unsigned>& last)
 void Captures::begin(Stream& stream, cudaStreamCaptureMode mode) {
   if (stream.is_default())
     throw ApiError(cudaErrorStreamCaptureUnsupported, "the default stream cannot capture");
-  if (stream.captured.capture) throw ApiError(cudaErrorIllegalState, stream.name() + " is capturing already");
+  if (stream.captured_.capture)
+    throw ApiError(cudaErrorIllegalState, stream.name() + " is capturing already");
   auto capture = std::make_shared<Capture>(
       Capture{next_id_++, &stream, mode, hosts_.current().number(), std::make_shared<Graph>(), {&stream}});
   capture->graph->branches.push_back({stream.device(), {}});
-  stream.captured = {capture, 0, {}};
+  stream.captured_ = {capture, 0, {}};
   active_.push_back(std::move(capture));
 }
 
 std::shared_ptr<Graph> Captures::end(Stream& stream) {
-  const std::shared_ptr<Capture> capture = stream.captured.capture;
+  const std::shared_ptr<Capture> capture = stream.captured_.capture;
   if (!capture) throw ApiError(cudaErrorIllegalState, stream.name() + " is not capturing");
   if (capture->origin != &stream) {
     invalidate(*capture, cudaErrorStreamCaptureUnmatched,
@@ -74,7 +75,7 @@ std::shared_ptr<Graph> Captures::end(Stream& stream) {
     invalidate(*capture, cudaErrorStreamCaptureWrongThread,
                "another host thread began the capture, and not in mode cudaStreamCaptureModeRelaxed");
   }
-  const std::vector<unsigned> last = stream.captured.after;
+  const std::vector<unsigned> last = stream.captured_.after;
   close(capture);
   check_valid(*capture);
   const std::shared_ptr<Graph> graph =
@@ -91,13 +92,13 @@ std::shared_ptr<Graph> Captures::end(Stream& stream) {
 }
 
 void Captures::close(const std::shared_ptr<Capture>& capture) {
-  for (Stream* stream : capture->streams) stream->captured = {};
+  for (Stream* stream : capture->streams) stream->captured_ = {};
   capture->ended = true;
   std::erase(active_, capture);
 }
 
 void Captures::add(Stream& stream, std::unique_ptr<Operation> operation) {
-  CapturePosition& position = stream.captured;
+  CapturePosition& position = stream.captured_;
   check_valid(*position.capture);
   std::shared_ptr<Operation> work = operation->again();
   if (!work) refuse(stream, operation->describe() + " cannot be captured on virtual GPUs");
@@ -114,13 +115,13 @@ void Captures::add(Stream& stream, std::unique_ptr<Operation> operation) {
 }
 
 void Captures::record(Event& event, Stream& stream) {
-  check_valid(*stream.captured.capture);
-  event.captured = stream.captured;
+  check_valid(*stream.captured_.capture);
+  event.captured_ = stream.captured_;
 }
 
 void Captures::wait(Stream& stream, const Event& event) {
-  CapturePosition& to = stream.captured;
-  const CapturePosition& from = event.captured;
+  CapturePosition& to = stream.captured_;
+  const CapturePosition& from = event.captured_;
   if (to.capture) check_valid(*to.capture);
   if (to.capture && (!from.capture || from.capture->ended)) {
     invalidate(*to.capture, cudaErrorStreamCaptureIsolation,
@@ -145,7 +146,7 @@ void Captures::wait(Stream& stream, const Event& event) {
 }
 
 void Captures::forget(Stream& stream) {
-  const std::shared_ptr<Capture> capture = std::exchange(stream.captured, {}).capture;
+  const std::shared_ptr<Capture> capture = std::exchange(stream.captured_, {}).capture;
   if (!capture) return;
   std::erase(capture->streams, &stream);
   if (capture->origin != &stream) return;
@@ -154,16 +155,16 @@ void Captures::forget(Stream& stream) {
 }
 
 void Captures::check_wait(const Stream& stream) {
-  if (stream.captured.capture) {
-    check_valid(*stream.captured.capture);
+  if (stream.captured_.capture) {
+    check_valid(*stream.captured_.capture);
     refuse(stream, stream.name() + " is capturing: nothing runs there that one could wait for");
   }
   check_unsafe_call();
 }
 
 void Captures::check_wait(const Event& event) {
-  if (event.captured.capture) {
-    invalidate(*event.captured.capture, cudaErrorCapturedEvent,
+  if (event.captured_.capture) {
+    invalidate(*event.captured_.capture, cudaErrorCapturedEvent,
                "the event was last recorded in a capturing stream: that never completes");
   }
   check_unsafe_call();
@@ -171,7 +172,7 @@ void Captures::check_wait(const Event& event) {
 
 void Captures::check_wait(const Device& device) {
   for (const auto& stream : device.streams()) {
-    if (stream->captured.capture) check_wait(*stream);
+    if (stream->captured_.capture) check_wait(*stream);
   }
   check_unsafe_call();
 }
@@ -198,7 +199,7 @@ std::vector<std::shared_ptr<Capture>> Captures::of_blocking_streams(const Device
   std::vector<std::shared_ptr<Capture>> captures;
   if (active_.empty()) return captures;
   for (const auto& stream : device.streams()) {
-    if (stream->blocking() && stream->captured.capture) captures.push_back(stream->captured.capture);
+    if (stream->blocking() && stream->captured_.capture) captures.push_back(stream->captured_.capture);
   }
   return captures;
 }
@@ -216,7 +217,7 @@ void Captures::check_default_stream_asked(const Device& device) const {
 }
 
 void Captures::refuse(const Stream& stream, const std::string& sentence) {
-  invalidate(*stream.captured.capture, cudaErrorStreamCaptureUnsupported, sentence);
+  invalidate(*stream.captured_.capture, cudaErrorStreamCaptureUnsupported, sentence);
 }
 
 }  // namespace vgpu

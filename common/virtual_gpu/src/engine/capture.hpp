@@ -11,7 +11,7 @@
 namespace vgpu {
 
 struct Capture;
-struct Event;
+class Event;
 struct Graph;
 class Device;
 class HostThreads;

@@ -96,8 +96,8 @@ void CopyOperation::step(const Step&) {
     const std::byte* from =
         staged_.empty() ? source_.data + row * source_.pitch : staged_.data() + row * width_;
     std::byte* to = destination_.data + row * destination_.pitch;
-    if (staged_.empty()) hb::read(stream->contexts.own(), site, from, width_);
-    hb::write(stream->contexts.own(), site, to, width_);
+    if (staged_.empty()) hb::read(stream->contexts().own(), site, from, width_);
+    hb::write(stream->contexts().own(), site, to, width_);
     std::memmove(to, from, width_);
   }
   runtime_.traffic().add(source_.device, destination_.device, width_ * height_, 1);
@@ -151,7 +151,7 @@ void FillOperation::begin(double now) {
 
 void FillOperation::step(const Step&) {
   if (!alive(runtime_, destination_, *this)) return;
-  hb::write(stream->contexts.own(), site, destination_.data, bytes_);
+  hb::write(stream->contexts().own(), site, destination_.data, bytes_);
   std::memset(destination_.data, value_, bytes_);
   finish(end_);
 }

@@ -146,7 +146,8 @@ void Device::discard_work(double now, const void* order) {
 }
 
 void Device::collect_streams() {
-  std::erase_if(streams_, [](const auto& stream) { return stream->destroyed && stream->head() == nullptr; });
+  std::erase_if(streams_,
+                [](const auto& stream) { return stream->destroyed() && stream->head() == nullptr; });
 }
 
 }  // namespace vgpu

@@ -15,7 +15,7 @@ GraphExec::GraphExec(Runtime& runtime, std::shared_ptr<const Graph> captured) : 
 }
 
 GraphExec::~GraphExec() {
-  for (const auto& stream : streams) stream->destroyed = true;
+  for (const auto& stream : streams) stream->destroy();
 }
 
 GraphLaunch::GraphLaunch(Runtime& runtime, std::shared_ptr<GraphExec> exec)
@@ -46,7 +46,7 @@ void GraphLaunch::begin(double now) {
   if (graph_->nodes.empty()) return finish(end_);
   started_->complete = true;
   started_->time = end_;
-  hb::release(stream->contexts.own(), started_.get());
+  hb::release(stream->contexts().own(), started_.get());
   for (unsigned branch = 0; branch < next_.size(); ++branch) enqueue_next(branch);
 }
 
@@ -75,8 +75,8 @@ void GraphLaunch::node_finished(unsigned branch, double end) {
   enqueue_next(branch);
   if (finished_ < graph_->nodes.size()) return;
   // Each branch's stream comes after all of its nodes.
-  for (const auto& nodes_of : exec_->streams) hb::release(nodes_of->contexts.own(), started_.get());
-  hb::acquire(stream->contexts.own(), started_.get());
+  for (const auto& nodes_of : exec_->streams) hb::release(nodes_of->contexts().own(), started_.get());
+  hb::acquire(stream->contexts().own(), started_.get());
   finish(end_);
 }
 

@@ -29,10 +29,10 @@ KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid,
 }
 
 void KernelLaunch::begin(double now) {
-  stream->contexts.begin_kernel();
+  stream->contexts().begin_kernel();
   start_ = end_ = now + runtime_.machine().kernel_start_ns(graph != nullptr);
   if (total_ == 0) {  // see run_blocks()
-    stream->contexts.end_kernel();
+    stream->contexts().end_kernel();
     return finish(start_);
   }
   const auto per_multiprocessor =
@@ -74,7 +74,7 @@ void KernelLaunch::step(const Step& step) {
     if (!advance(*resident)) residents_.erase(resident);
   }
   if (finished_ == total_) {
-    stream->contexts.end_kernel();
+    stream->contexts().end_kernel();
     finish(end_);
   }
 }

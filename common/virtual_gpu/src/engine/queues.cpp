@@ -3,7 +3,7 @@
 namespace vgpu {
 
 Token Queues::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
-  if (stream.captured.capture) {
+  if (stream.captures()) {
     captures_.add(stream, std::move(operation));
     return nullptr;
   }

@@ -50,7 +50,7 @@ Stream& Runtime::find_stream(cudaStream_t handle) {
   if (handle == nullptr || handle == cudaStreamLegacy) return current_device().default_stream();
   for (const auto& device : devices_) {
     for (const auto& stream : device->streams()) {
-      if (reinterpret_cast<cudaStream_t>(stream.get()) == handle && !stream->destroyed) return *stream;
+      if (reinterpret_cast<cudaStream_t>(stream.get()) == handle && !stream->destroyed()) return *stream;
     }
   }
   throw ApiError(cudaErrorInvalidResourceHandle, "this stream does not exist (any more)");

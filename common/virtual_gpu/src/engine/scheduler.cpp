@@ -76,7 +76,7 @@ void Scheduler::take(const Step& step) {
   if (step.item == kBegin) {
     step.operation->begun = true;
     step.operation->occupied_from = step.time;
-    const hb::Context context = step.operation->stream->contexts.own();
+    const hb::Context context = step.operation->stream->contexts().own();
     hb::acquire(context, step.operation);
     for (const Token& token : step.operation->waits_for) hb::acquire(context, token.get());
     step.operation->begin(step.time);

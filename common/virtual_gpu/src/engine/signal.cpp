@@ -40,7 +40,7 @@ void Signals::forget(const void* begin, std::size_t bytes) {
 
 void WriteValue::begin(double now) {
   if (!still_there(runtime_, *this, word_)) return;
-  hb::store_atomic(stream->contexts.own(), site, word_, value_);
+  hb::store_atomic(stream->contexts().own(), site, word_, value_);
   runtime_.signals().written(word_, value_, done);
   finish(now);
 }
@@ -85,9 +85,9 @@ void WaitValue::offer(std::vector<Step>& steps) {
 }
 
 void WaitValue::step(const Step& step) {
-  hb::load_atomic(stream->contexts.own(), site, word_);
+  hb::load_atomic(stream->contexts().own(), site, word_);
   const Token* write = source();
-  hb::acquire(stream->contexts.own(), write != nullptr ? static_cast<const void*>(write->get()) : word_);
+  hb::acquire(stream->contexts().own(), write != nullptr ? static_cast<const void*>(write->get()) : word_);
   finish(step.time);
 }
 

@@ -9,7 +9,7 @@
 namespace vgpu {
 
 void Operation::finish(double end) {
-  hb::release(stream->contexts.own(), done.get());
+  hb::release(stream->contexts().own(), done.get());
   done->complete = true;
   done->time = end;
   note_finished(*this, end);
@@ -36,8 +36,8 @@ void Stream::pop(double end) {
 }
 
 void Stream::discard(double now, const void* order) {
-  contexts.end_kernel();
-  hb::release(contexts.own(), order);
+  contexts_.end_kernel();
+  hb::release(contexts_.own(), order);
   for (const auto& operation : queue_) {
     operation->done->complete = true;
     operation->done->time = now;
@@ -55,6 +55,6 @@ bool Stream::can_begin(double& time) const {
   return operation.pulls == nullptr || operation.pulls->is_first(operation.done, time);
 }
 
-std::string Stream::name() const { return is_default() ? contexts.name() + " (default)" : contexts.name(); }
+std::string Stream::name() const { return is_default() ? contexts_.name() + " (default)" : contexts_.name(); }
 
 }  // namespace vgpu

@@ -16,7 +16,7 @@ class Stream {
  public:
   /// `what`: for its name, "stream2" if it is one of the program's.
   Stream(int device, int number, bool blocking, const std::string& what)
-      : contexts("gpu" + std::to_string(device) + "/" + what),
+      : contexts_("gpu" + std::to_string(device) + "/" + what),
         device_(device),
         number_(number),
         blocking_(blocking) {}
@@ -44,11 +44,21 @@ class Stream {
   /// "gpu1/stream2"; stream 0 is the legacy default stream.
   std::string name() const;
 
-  bool destroyed = false;    // gone for the program, kept until its work is done
-  StreamContexts contexts;   // what its CUDA threads run on
-  CapturePosition captured;  // if it captures
+  /// It is gone for the program, and kept until its work is done.
+  void destroy() { destroyed_ = true; }
+  bool destroyed() const { return destroyed_; }
+  /// What its CUDA threads run on.
+  StreamContexts& contexts() { return contexts_; }
+  /// Where it is in a capture, if it captures.
+  const CapturePosition& captured() const { return captured_; }
+  bool captures() const { return captured_.capture != nullptr; }
 
  private:
+  friend class Captures;  // moves it through a capture
+
+  StreamContexts contexts_;
+  CapturePosition captured_;
+  bool destroyed_ = false;
   int device_;
   int number_;
   bool blocking_;
@@ -57,11 +67,30 @@ class Stream {
   std::deque<std::unique_ptr<Operation>> queue_;
 };
 
-struct Event {
-  int device;
-  bool timing;
-  Token last_record;              // completion of the last cudaEventRecord; nullptr: never recorded
-  CapturePosition captured = {};  // if that was in a capturing stream
+class Event {
+ public:
+  Event(int device, bool timing) : device_(device), timing_(timing) {}
+
+  int device() const { return device_; }
+  bool timing() const { return timing_; }
+  /// cudaEventRecord into a stream that does not capture: `token` tells when it completes.
+  void record(const Token& token) {
+    last_record_ = token;
+    captured_ = {};
+  }
+  /// Completion of the last record; nullptr: there was none.
+  const Token& last_record() const { return last_record_; }
+  /// Where in a capture that was, if it was in a capturing stream.
+  const CapturePosition& captured() const { return captured_; }
+  bool was_captured() const { return captured_.capture != nullptr; }
+
+ private:
+  friend class Captures;  // records it in captures
+
+  int device_;
+  bool timing_;
+  Token last_record_;
+  CapturePosition captured_;
 };
 
 /// cudaEventRecord: completes when all earlier work of the stream has. `done` becomes the event's token.

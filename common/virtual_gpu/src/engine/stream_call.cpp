@@ -16,7 +16,7 @@ struct Call {
 const Call* running = nullptr;
 
 void run(const Call& call) {
-  hb::enter(call.stream.contexts.own());
+  hb::enter(call.stream.contexts().own());
   hb::push_callers(call.site);
   call.function();
   hb::pop_callers(call.site);
@@ -33,7 +33,7 @@ void fiber_entry() {
 void call_in(Stream& stream, const hb::CallSite& site, const std::function<void()>& function) {
   const Call call{stream, site, function};
   running = &call;
-  FiberPool& fibers = stream.contexts.fibers(0, 0);
+  FiberPool& fibers = stream.contexts().fibers(0, 0);
   call_fiber = &fibers.get(&fiber_entry);
   switch_fiber(scheduler_fiber, *call_fiber);
   fibers.put(*call_fiber);

@@ -54,14 +54,14 @@ std::vector<std::uint64_t> AlgorithmOperation::marks() const {
 bool AlgorithmOperation::first_block_begins() {
   site.call = call_.name;
   if (!may_access("d_temp_storage", temporary_, call_.temporary_bytes)) return false;
-  hb::write(stream->contexts.own(), site, temporary_, call_.temporary_bytes);
+  hb::write(stream->contexts().own(), site, temporary_, call_.temporary_bytes);
   std::memcpy(temporary_, marks().data(), call_.temporary_bytes);
   return run([this] { return algorithm_->read(0, call_.items / 2); });
 }
 
 bool AlgorithmOperation::last_block_ends() {
   if (!may_access("d_temp_storage", temporary_, call_.temporary_bytes)) return false;
-  hb::write(stream->contexts.own(), site, temporary_, call_.temporary_bytes);
+  hb::write(stream->contexts().own(), site, temporary_, call_.temporary_bytes);
   const bool spoiled = std::memcmp(temporary_, marks().data(), call_.temporary_bytes) != 0;
   return run([&] { return algorithm_->read(call_.items / 2, call_.items) && algorithm_->finish(spoiled); });
 }

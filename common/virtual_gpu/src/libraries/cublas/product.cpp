@@ -93,7 +93,7 @@ bool ProductOperation::first_block_begins() {
   if (!all_accessible()) return false;
   if constexpr (hb::kEnabled) {
     const auto read = [&](const std::byte* data, std::size_t bytes) {
-      hb::read(stream->contexts.own(), site, data, bytes);
+      hb::read(stream->contexts().own(), site, data, bytes);
     };
     if (product_.reads_factors()) {
       for_columns(product_.a, product_.batch, read);
@@ -111,7 +111,7 @@ bool ProductOperation::last_block_ends() {
   compute(columns() / 2, columns());
   const std::byte* result = results_.data();
   for_columns(product_.c, product_.batch, [&](std::byte* data, std::size_t bytes) {
-    hb::write(stream->contexts.own(), site, data, bytes);
+    hb::write(stream->contexts().own(), site, data, bytes);
     std::memcpy(data, result, bytes);
     result += bytes;
   });

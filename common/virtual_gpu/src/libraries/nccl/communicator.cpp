@@ -150,8 +150,7 @@ void enqueue_together(Runtime& runtime, const std::vector<const QueuedCall*>& ca
   std::vector<Stream*> streams;
   for (const QueuedCall* queued : calls) {
     Stream* stream = &stream_of(runtime, *queued);
-    if (stream->captured.capture)
-      runtime.captures().refuse(*stream, "virtual GPUs do not capture NCCL's calls");
+    if (stream->captures()) runtime.captures().refuse(*stream, "virtual GPUs do not capture NCCL's calls");
     if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
   }
   check_independent(calls);

@@ -222,18 +222,18 @@ void Exchange::stage(int index, const Operation& operation) {
   if (side.staged) return;
   side.staged = true;
   if (bytes > 0 && alive(side.call.send, side, operation)) {
-    hb::read(side.stream->contexts.own(), side.call.site, side.call.send, bytes);
+    hb::read(side.stream->contexts().own(), side.call.site, side.call.send, bytes);
     side.data.assign(side.call.send, side.call.send + bytes);
   }
   side.data.resize(bytes);
-  hb::release(side.stream->contexts.own(), &side);
+  hb::release(side.stream->contexts().own(), &side);
 }
 
 void Exchange::write(Side& side, std::size_t offset, const std::byte* from, std::size_t bytes,
                      const Operation& operation) {
   std::byte* to = side.call.receive + offset;
   if (bytes == 0 || !alive(to, side, operation)) return;
-  hb::write(side.stream->contexts.own(), side.call.site, to, bytes);
+  hb::write(side.stream->contexts().own(), side.call.site, to, bytes);
   std::memcpy(to, from, bytes);
 }
 
@@ -254,7 +254,7 @@ void Exchange::deliver(int index, const Operation& operation) {
   const std::vector<int> from = sources(index);
   for (int source : from) {
     stage(source, operation);
-    hb::acquire(side.stream->contexts.own(), sides_[source].get());
+    hb::acquire(side.stream->contexts().own(), sides_[source].get());
   }
   if (from.empty() || call.receive == nullptr) return;
   const std::size_t bytes = call.bytes();
