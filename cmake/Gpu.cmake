@@ -1,6 +1,7 @@
 # The one place that knows on what the chapters run. It defines
 #   overlap_cuda                 headers and libraries of CUDA and NCCL: the real ones, or the virtual GPUs'
 #   overlap_gpu_sources(target)  compiles the target's .cu files: with nvcc, or with g++ behind the rewriter
+include(${CMAKE_CURRENT_LIST_DIR}/OddPaths.cmake)  # overlap_odd_paths()
 add_library(overlap_cuda INTERFACE)
 
 if(OVERLAP_BACKEND STREQUAL "cuda")

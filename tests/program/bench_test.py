@@ -67,8 +67,6 @@ class BenchTest(Sandbox):
     def setUp(self) -> None:
         super().setUp()
         self.install(*PACKAGES)
-        self.tool("python3", f'case $1 in --version) echo Python 3.11.2 ;; -c) [ -e "$SANDBOX/libcuda" ] ;;'
-                             f' *) exec {PYTHON} "$@" ;; esac')
         for tool in ("bench.py", "bench_ladder.py", "bench_plans.py", "results.py", "result_files.py", "sparse_results.py",
                      "ladder.py", "blank.py", "chapters.py", "update_pages.py"):
             shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")

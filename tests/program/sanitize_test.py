@@ -63,6 +63,7 @@ class SanitizeTest(unittest.TestCase):
         for chapter in CHAPTERS:
             self.script(self.programs / chapter, "exit 0")
             self.script(self.programs / f"{chapter}_test", "exit 1")  # what is not a chapter's program is not run ...
+            self.script(self.programs / f"{chapter[:3]}a_experiment", "exit 1")
         self.script(self.programs / "07_mlp_block_test", 'test "$TOOL" = racecheck')  # ... but this one
 
     @staticmethod
