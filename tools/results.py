@@ -92,7 +92,11 @@ def chapter_of(run: Run) -> str:
 def runs_with_section(chapter: str, section: str, reports: List[Dict[str, Any]]) -> List[Run]:
     """The runs on real GPUs, of the chapter's program and of its experiments, that hold results of the section. One of an
     experiment takes the place of one of the chapter's program, which measured such sections before there were experiments."""
-    runs = [{**run, "chapter": chapter} for report in reports for run in report["runs"]
+    def of_section(run: Run) -> Run:
+        """Two runs that hold the section measured the same if they solved the same, whatever else their programs did."""
+        rest = {name: value for name, value in run.items() if name != "bench" or value["quick"]}
+        return {**rest, "chapter": chapter, "options": {**run["options"], "variants": [section]}}
+    runs = [of_section(run) for report in reports for run in report["runs"]
             if chapter_of(run) == chapter and not run["modelled"]
             and any(result.get("section") == section for result in run["results"])]
     return newest(runs)

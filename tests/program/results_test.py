@@ -267,6 +267,11 @@ class ProblemTest(unittest.TestCase):
                          [("01", "n-8192", 1), ("01", "n-8191", 2), ("02", "n-8192", 2)])
 
 
+def bench_of(arguments: str) -> Dict[str, Any]:
+    """What ./lab bench adds to a report."""
+    return {"program": "x", "arguments": arguments, "seconds": 1.0, "quick": False}
+
+
 class SectionTest(unittest.TestCase):
     def test_each_run_has_its_own_lines(self) -> None:
         other = run(gpus=2)
@@ -280,6 +285,19 @@ class SectionTest(unittest.TestCase):
         self.assertEqual(rows(text)[:2], [["512", "0.1235", "a", ""], ["1024", "0.2", "", "7"]])
         self.assertIn("8192 x 32768 x 4096 on 2 GPUs:", text)
         self.assertIn("commit abc.", text)
+
+    def test_an_experiment_takes_the_place_of_the_chapter(self) -> None:
+        """Its program has other variants and another command line, and measures nothing but sections."""
+        sweep = [{"section": "sweep", "rows": 64, "device_ms": 0.3}]
+        new = run("05_two_streams/sweep", date="2026-11-22T10:00:00Z", results=sweep)
+        new["options"] = {**new["options"], "variants": ["sweep"]}
+        for order in ((run(), new), (new, run())):
+            reports = [file(*({**each, "bench": bench_of(str(i))} for i, each in enumerate(order)))]
+            self.assertEqual(rows(ladder.results_table("05_two_streams sweep", reports)), [["64", "0.3"]])
+            self.assertEqual(rows(ladder.results_table("05_two_streams waves", reports)), [["256", "algorithm", "0.001"]])
+            self.assertEqual(ladder.results_table("05_two_streams", reports), ladder.results_table("05_two_streams", [file(run())]))
+        other = {**new, "options": {**new["options"], "m": 64}}
+        self.assertEqual(ladder.results_table("05_two_streams sweep", [file(run(), other)]).count("on 8 GPUs:"), 2)
 
     def test_sections_are_apart(self) -> None:
         self.assertEqual(rows(ladder.results_table("05_two_streams waves", [file(run())])), [["256", "algorithm", "0.001"]])
