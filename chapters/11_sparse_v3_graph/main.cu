@@ -1,4 +1,5 @@
-// Chapter 11: the loop as a CUDA graph, beside the loops of chapters 09 and 10.
+// Chapter 11: the loop as a CUDA graph, beside the loops of chapters 09 and 10; first on calls of changing
+// lengths, of which a graph knows nothing.
 #include "11_sparse_v3_graph/graph.cuh"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
+#include "11_sparse_v3_graph/lengths.cuh"
 #include "overlap/program/chapter.hpp"
 #include "overlap/program/report.hpp"
 #include "overlap/program/sparse_chapter.hpp"
@@ -55,6 +57,7 @@ void run(const Options& options) {
         bench.template add_algorithm<WhereAllReduce>("v2_where");
         bench.add("v3_graph", [&] {
           auto graph = std::make_unique<GraphAllReduce<Index, T>>(bench.rank(), bench.data().shape());
+          if (bench.settings().check) verify_lengths(bench.rank(), *graph, bench.data().shape());
           report_recording(bench.rank(), *graph, report);
           return bench.variant_of(std::move(graph));
         });

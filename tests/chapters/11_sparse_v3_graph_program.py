@@ -9,6 +9,12 @@ class Program(sparse_program.SparseProgram):
     variants = ("v1_nonzero", "v2_where", "v3_graph")
     no_variant = "graph"
 
+    def test_one_graph_serves_calls_of_all_lengths(self) -> None:
+        # 23 rows; of every third one, on rank 0 and rank 1, the rows 0, 3, ..., 21; none; 23 again.
+        text = self.call_right(*self.small, "--gpus", "2", "--only", "v3_graph").stdout
+        self.assertIn("v3_graph: calls of 23, 8, 0, 23 rows are right, on one graph\n", text)
+        self.assertNotIn("calls of", self.call_right(*self.small, "--gpus", "2", "--no-check").stdout)
+
     def test_the_recording_is_told_apart(self) -> None:
         text = self.call_right(*self.small, "--gpus", "2", "--json", "report.json").stdout
         # A kernel that forgets the last call's places, and two for each row of the capacity.

@@ -83,7 +83,7 @@ class NewChapterTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout[-5000:] + result.stderr)
         return result.stdout
 
-    def tests_of(self, preset: str) -> Dict[str, Dict[str, Any]]:
+    def listed_tests(self, preset: str) -> Dict[str, Dict[str, Any]]:
         """CTest's tests of a build of the copy, by name."""
         listed = json.loads(self.right("ctest", "--test-dir", f"build/{preset}", "--show-only=json-v1"))
         return {test["name"]: {each["name"]: each["value"] for each in test["properties"]} for test in listed["tests"]}
@@ -137,7 +137,7 @@ class NewChapterTest(unittest.TestCase):
 
     def test_the_race_suite_has_it(self) -> None:
         self.right("cmake", "--preset", "race", "-DBUILD_TESTING=ON")
-        tests = self.tests_of("race")
+        tests = self.listed_tests("race")
 
         def of(program: str) -> Set[str]:
             return {name.split(".")[-1] for name in tests if name.startswith(f"race.{program}.")}
@@ -147,8 +147,9 @@ class NewChapterTest(unittest.TestCase):
 
     def test_it_builds_and_is_right_and_is_tested(self) -> None:
         # Without optimisation: it takes half the time to compile, and the sizes are small.
-        self.right("cmake", "--preset", "virtual", "-DBUILD_TESTING=ON", "-DOVERLAP_MUTANTS=ON", "-DCMAKE_BUILD_TYPE=None")
-        own = [name for name, properties in self.tests_of("virtual").items() if "chapter_21" in properties.get("LABELS", ())]
+        self.right("cmake", "--preset", "virtual", "-DBUILD_TESTING=ON", "-DOVERLAP_MUTANTS=ON", "-DOVERLAP_FULL=ON",
+                   "-DCMAKE_BUILD_TYPE=None")
+        own = [name for name, properties in self.listed_tests("virtual").items() if "chapter_21" in properties.get("LABELS", ())]
         self.assertLessEqual({f"program.{NAME}", f"program.{EXPERIMENT}", f"blanks.{NAME}.all", f"blanks.{NAME}.broadcast",
                               f"mutants.{NAME}.rows_of_the_first_rank", f"mutants.{NAME}.of_the_experiment"}, set(own))
         changed = [name.replace("blanks.", "blank.").replace("mutants.", "mutant.").replace(".", "_")
