@@ -28,7 +28,7 @@ void run(const Options& options) {
       using T = typename decltype(tag)::type;
       GatherProblem<T> problem(rank, options.shape, options.seed);
       print_shares(problem);
-      DenseBench bench(problem, options, kChapter);
+      DenseBench bench(problem, options);
       bench.add_algorithm<NewChapter<T>>("new_chapter", problem);
       bench.verify();
       bench.time();
