@@ -34,10 +34,9 @@ def places(name: str) -> Dict[str, pathlib.Path]:
             "rows_of_the_first_rank.mutant": tests / "mutants" / name / "rows_of_the_first_rank.mutant"}
 
 
-def filled(text: str, name: str, headers: Dict[str, str]) -> str:
-    """A file of the pattern for the chapter `name`. `headers`: where the repository's headers lie, by file name."""
+def filled(text: str, name: str) -> str:
+    """A file of the pattern for the chapter `name`."""
     words = name[3:].split("_")
-    text = re.sub(r'#include "overlap/(\w+\.hpp)"', lambda found: f'#include "{headers[found[1]]}"', text)
     for old, new in (("NN_name", name), ("lesson.cuh", f"{name[3:]}.cuh"), ("NewChapter", "".join(word.title() for word in words)),
                      ("new_chapter", name[3:]), ("New chapter", " ".join(words).capitalize()), ("NN", name[:2])):
         text = text.replace(old, new)
@@ -70,11 +69,9 @@ def write(name: str) -> None:
     for place in files.values():
         if place.exists():
             raise Refused(f"{place.relative_to(REPOSITORY)} is there already")
-    include = REPOSITORY / "common" / "include"
-    headers = {path.name: path.relative_to(include).as_posix() for path in include.rglob("*.hpp")}
     planned = to_come()
     for source, place in files.items():
-        text = filled(source.read_text(encoding="utf-8"), name, headers)
+        text = filled(source.read_text(encoding="utf-8"), name)
         if source.name == "chapter.json":
             text = manifest(text, planned, name)
         place.parent.mkdir(parents=True, exist_ok=True)

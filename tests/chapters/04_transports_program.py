@@ -6,7 +6,6 @@ import dense_program
 
 class Program(dense_program.DenseProgram):
     variants = ("transports", "patterns", "sizes")
-    corrupted = {"transports": "is|are wrong"}
     help_says = ("messages by their size",)
     no_variant = "copy_engine_ring"
 

@@ -7,13 +7,13 @@
 
 #include <cstdint>
 
-#include "overlap/check_nccl.hpp"
-#include "overlap/gemm.hpp"
-#include "overlap/matrix.hpp"
-#include "overlap/nccl_type.hpp"
-#include "overlap/ranks.hpp"
-#include "overlap/stream.hpp"
-#include "overlap/timeline.hpp"
+#include "overlap/data/matrix.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/gemm.hpp"
+#include "overlap/gpu/nccl_type.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
+#include "overlap/gpu/timeline.hpp"
 
 namespace overlap {
 

@@ -1,9 +1,9 @@
 // Chapter NN: verified on every element, then timed beside the product alone.
 #include "NN_name/lesson.cuh"
-#include "overlap/chapter.hpp"
-#include "overlap/dense_bench.hpp"
-#include "overlap/dense_problem.hpp"
-#include "overlap/report.hpp"
+#include "overlap/bench/dense_bench.hpp"
+#include "overlap/bench/dense_problem.hpp"
+#include "overlap/program/chapter.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {

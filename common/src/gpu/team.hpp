@@ -1,5 +1,5 @@
 // What the ranks of one run share. How host threads meet, and how a run is stopped, differs between real and
-// virtual GPUs: src/backend/ holds one Team for each.
+// virtual GPUs: src/gpu/backend/ holds one Team for each.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// All that differs, for host code, between real GPUs and virtual ones. src/backend/ holds one file for each.
+// All that differs, for host code, between real GPUs and virtual ones. src/gpu/backend/ holds one file for
+// each.
 #pragma once
 
 #include <cstdint>
