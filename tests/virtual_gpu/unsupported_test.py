@@ -37,6 +37,31 @@ class UnsupportedTest(unittest.TestCase):
             self.assertEqual(place, f"x.cpp:{line}")
             self.assertIn(f"{name} is not supported on virtual GPUs: ", text)
 
+    def test_each_function_of_ptx_is_refused_at_its_call(self) -> None:
+        header = (INCLUDES / "vgpu" / "ptx_unsupported.h").read_text(encoding="utf-8")
+        names = re.findall(r"^VGPU_UNSUPPORTED_PTX\((\w+),", header, re.MULTILINE)
+        self.assertGreater(len(names), 25)
+        calls = [f"  {name}(1, p);" for name in names]
+        forms = {"mbarrier_arrive(sem_release, scope_cluster, space_cluster, b)": "mbarrier_arrive in a cluster",
+                 "mbarrier_arrive(sem_relaxed, scope_cta, space_shared, b, 1)": "mbarrier_arrive with sem_relaxed",
+                 "mbarrier_arrive_expect_tx(sem_release, scope_cluster, space_cluster, b, 1)": "in a cluster",
+                 "cp_async_bulk(space_cluster, space_global, p, p, 16, b, 3)": "multicast",
+                 "cp_async_bulk(space_cluster, space_shared, p, p, 16, b)": "in a cluster",
+                 "cp_async_bulk(space_shared, space_global, p, p, 16, b)": "use space_cluster",
+                 "cp_async_bulk_tensor(space_cluster, space_global, p, p, at, b, 3)": "multicast",
+                 "cp_async_bulk_tensor(space_shared, space_global, p, p, at, b)": "use space_cluster",
+                 "cp_async_bulk_tensor(space_cluster, space_global, p, p, at4, b)": "more than three dimensions",
+                 "cp_async_bulk_tensor(space_global, space_shared, p, at4, p)": "more than three dimensions"}
+        calls += [f"  {call};" for call in forms]
+        found = errors_of("\n".join(["#include <cuda/ptx>",
+                                     "void f(int* p, std::uint64_t* b) { using namespace cuda::ptx;",
+                                     "  std::int32_t at[2] = {}, at4[4] = {};", *calls, "}"]))
+        self.assertEqual(len(found), len(calls), found)
+        for line, (what, (place, text)) in enumerate(zip([*names, *forms.values()], found), start=4):
+            self.assertEqual(place, f"x.cpp:{line}")
+            self.assertIn(what, text)
+            self.assertRegex(text, r"cuda::ptx::\w+ .*is not supported on virtual GPUs")
+
     def test_a_program_that_asks_for_nothing_of_it_compiles(self) -> None:
         self.assertEqual(errors_of("#include <cuda_runtime.h>\nint f() { return cudaSetDevice(0); }\n"), [])
 

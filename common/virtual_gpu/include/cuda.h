@@ -1,5 +1,6 @@
 // The CUDA driver API of the virtual GPUs: the operations of a stream that write a word of memory and wait
-// for one. Semantics are those of the CUDA Driver API reference, "Stream Memory Operations".
+// for one, and tensor maps. Semantics are those of the CUDA Driver API reference, "Stream Memory Operations"
+// and "Tensor Map Object Management".
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 using CUdeviceptr = unsigned long long;
 using CUstream = cudaStream_t;
 using cuuint32_t = std::uint32_t;
+using cuuint64_t = std::uint64_t;
 
 // All codes that a call here can return, with the toolkit's values.
 #define VGPU_DRIVER_ERRORS(X)                                                                              \
@@ -47,3 +49,53 @@ enum CUstreamWaitValue_flags {
 };
 /// The stream's later work waits until the word at `address` compares as `flags` says.
 CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags);
+
+/// A tensor in global memory and the box of it that a bulk copy moves (<cuda/ptx>, cp_async_bulk_tensor). A
+/// kernel takes it as `const __grid_constant__ CUtensorMap`.
+struct alignas(128) CUtensorMap {
+  cuuint64_t opaque[16];
+};
+enum CUtensorMapDataType {
+  CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
+  CU_TENSOR_MAP_DATA_TYPE_UINT16,
+  CU_TENSOR_MAP_DATA_TYPE_UINT32,
+  CU_TENSOR_MAP_DATA_TYPE_INT32,
+  CU_TENSOR_MAP_DATA_TYPE_UINT64,
+  CU_TENSOR_MAP_DATA_TYPE_INT64,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
+  CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ,
+  CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
+  CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ
+};
+enum CUtensorMapInterleave {
+  CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
+  CU_TENSOR_MAP_INTERLEAVE_16B,
+  CU_TENSOR_MAP_INTERLEAVE_32B
+};
+enum CUtensorMapSwizzle {
+  CU_TENSOR_MAP_SWIZZLE_NONE = 0,
+  CU_TENSOR_MAP_SWIZZLE_32B,
+  CU_TENSOR_MAP_SWIZZLE_64B,
+  CU_TENSOR_MAP_SWIZZLE_128B
+};
+enum CUtensorMapL2promotion {
+  CU_TENSOR_MAP_L2_PROMOTION_NONE = 0,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_64B,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+};
+enum CUtensorMapFloatOOBfill {
+  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
+  CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
+};
+/// Checks as the reference says. What is right and not supported here is CUDA_ERROR_NOT_SUPPORTED:
+/// interleaved layouts, element strides other than 1, NaN for elements outside, types of FTZ and TF32 (which
+/// round), boxes whose rows are narrower than their swizzle.
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                                const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
+                                const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2_promotion,
+                                CUtensorMapFloatOOBfill fill);

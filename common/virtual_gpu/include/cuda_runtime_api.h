@@ -25,6 +25,14 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
 
+// Functions of the driver API (cuda.h), by name: for programs that are not linked with it. An unknown name is
+// no error: `function` is null then, and `result` says so.
+cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long flags,
+                                    cudaDriverEntryPointQueryResult* result = nullptr);
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned int version,
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* result = nullptr);
+
 // Memory
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes);
 cudaError_t cudaFree(void* pointer);

@@ -75,11 +75,13 @@ class PlantedTest(RaceTest):
         self.case, = self.arguments
         self.source = HERE / f"{self.program.name}.cu"
         self.lines = marked_lines(self.source, self.case)
+        if self.case == "bulk_swizzle":  # no two accesses: it computes something else
+            return
         self.assertEqual(len(self.lines), 2, f"{self.source.name} must have two marks @{self.case}")
 
     def schedules(self) -> List[str]:
-        """More of the program with the most orders."""
-        return SCHEDULES if self.case == "ring_wait" else PLANTED
+        """More of the programs with the most orders."""
+        return SCHEDULES if self.case == "ring_wait" or self.case.startswith("bulk_") else PLANTED
 
     def assert_reported(self, result: "subprocess.CompletedProcess[str]") -> None:
         """A report with two accesses, of which one names the first marked line and the other the second."""
@@ -106,11 +108,24 @@ class PlantedTest(RaceTest):
         for line in self.lines:
             self.assertRegex(result.stderr, rf"\b{self.source.name}:{line}\b")
 
+    def assert_deadlock(self, result: "subprocess.CompletedProcess[str]") -> None:
+        """A deadlock whose report says what the mbarrier lacks, and names both marked lines."""
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertRegex(result.stderr, r"^virtual GPUs: deadlock: ")
+        self.assertRegex(result.stderr, r"\b128 waiting for the mbarrier at shared address 0x[0-9a-f]+ "
+                                        r"\(phase 0: 0 of 1 arrivals and 16 bytes missing")
+        self.assert_refused(result)
+
     def test_bug_is_found(self) -> None:
         for schedule in self.schedules():
             with self.subTest(schedule=schedule):
                 result = self.race(self.case, "bug", schedule)
-                if self.case == "early_free" and result.returncode == 2:  # cudaFree itself may notice
+                if self.case == "bulk_count":
+                    self.assert_deadlock(result)
+                elif self.case == "bulk_swizzle":
+                    self.assertEqual(result.returncode, 2, result.stderr)
+                    self.assertRegex(result.stderr, r"^wrong result: element \d+")
+                elif self.case == "early_free" and result.returncode == 2:  # cudaFree itself may notice
                     self.assert_refused(result)
                 else:
                     self.assert_reported(result)
@@ -179,7 +194,7 @@ class SameSchedulesTest(RaceTest):
                 here, there = self.hash_of(self.race(*arguments)), self.hash_of(self.call([str(plain), *arguments]))
                 self.assertEqual(here, there)
                 hashes.add(here)
-        if self.program.name != "planted_copy_bugs":  # a single kernel each: nothing to reorder
+        if self.program.name not in ("planted_copy_bugs", "planted_bulk_bugs"):  # a single kernel each: nothing to reorder
             self.assertGreater(len(hashes), len(commands) / 4, "the seeds did not change the order")
 
     def commands(self) -> List[List[str]]:

@@ -54,6 +54,7 @@
 
 #include <cuda/atomic>
 #include <cuda/pipeline>
+#include <cuda/ptx>
 
 // What clang takes a launch for: one name or the other, by its version.
 int hipConfigureCall(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr);

@@ -58,6 +58,8 @@ namespace vgpu {
 void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment);
 /// The block's dynamic shared memory (third launch parameter).
 void* dynamic_shared();
+/// The offset of an address of shared memory in that of its block.
+std::size_t shared_offset(const void* address);
 
 template <class Declaration>
 inline char shared_declaration;
@@ -71,3 +73,6 @@ Declaration& shared() {
 }
 
 }  // namespace vgpu
+
+/// The address of shared memory as the hardware counts it: what swizzles and descriptors are made of.
+inline std::size_t __cvta_generic_to_shared(const void* pointer) { return vgpu::shared_offset(pointer); }

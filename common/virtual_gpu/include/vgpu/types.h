@@ -69,6 +69,7 @@ struct dim3 {
   X(cudaErrorPeerAccessAlreadyEnabled, 704, "peer access is already enabled")                               \
   X(cudaErrorPeerAccessNotEnabled, 705, "peer access has not been enabled")                                 \
   X(cudaErrorAssert, 710, "device-side assert triggered")                                                   \
+  X(cudaErrorIllegalInstruction, 715, "an illegal instruction was encountered")                             \
   X(cudaErrorHostMemoryAlreadyRegistered, 712,                                                              \
     "part or all of the requested memory range is already mapped")                                          \
   X(cudaErrorHostMemoryNotRegistered, 713, "pointer does not correspond to a registered memory region")     \
@@ -171,6 +172,17 @@ struct cudaGraphExecUpdateResultInfo {
 enum cudaFuncAttribute {
   cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
   cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
+
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1,
+  cudaDriverEntryPointVersionNotSufficent = 2
+};
+enum : unsigned long long {
+  cudaEnableDefault = 0,
+  cudaEnableLegacyStream = 1,
+  cudaEnablePerThreadDefaultStream = 2
 };
 
 enum cudaDeviceAttr {

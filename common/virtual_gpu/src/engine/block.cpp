@@ -1,11 +1,11 @@
 #include "engine/block.hpp"
 
 #include <cstdlib>
-#include <cstring>
 #include <new>
 #include <numeric>
 #include <utility>
 
+#include "engine/async_unit.hpp"
 #include "engine/coverage.hpp"
 
 // The kernel's built-in variables (kernel.h declares them constant; for one CUDA thread they are).
@@ -19,8 +19,6 @@ namespace {
 
 thread_local Block* running_block = nullptr;  // none in other threads of the operating system
 Fiber* running_fiber = nullptr;               // where the running CUDA thread runs
-constexpr int kPoison = 0xff;
-constexpr std::size_t kSharedAlignment = 1024;  // as much as any hardware feature asks for
 
 }  // namespace
 
@@ -42,7 +40,7 @@ Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler,
       spins_(scheduler, may_be_impatient),
       warps_((threads_.size() + 31) / 32),
       copies_(launch, linear_index, threads_.size(), scheduler),
-      shared_bytes_(grid.dynamic_shared_bytes) {
+      shared_(grid.dynamic_shared_bytes, grid.shared_limit, grid.declared_shared) {
   std::size_t i = 0;
   for (unsigned z = 0; z < grid.block.z; ++z) {
     for (unsigned y = 0; y < grid.block.y; ++y) {
@@ -60,8 +58,6 @@ Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler,
     for (std::size_t n = threads_.size(); n > 1; --n)
       std::swap(start_order_[n - 1], start_order_[scheduler.pick(n)]);
   }
-  if (grid.dynamic_shared_bytes > 0)
-    dynamic_shared_ = make_shared_memory(grid.dynamic_shared_bytes, kSharedAlignment);
 }
 
 Block::~Block() {
@@ -71,39 +67,29 @@ Block::~Block() {
   }
 }
 
-Block::SharedMemory Block::make_shared_memory(std::size_t bytes, std::size_t alignment) {
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, rounded);
-  if (memory == nullptr) throw std::bad_alloc();
-  std::memset(memory, kPoison, rounded);
-  return SharedMemory(memory);
-}
-
 void* Block::shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment) {
   const RuntimeTurn turn(*this, *current_);
-  for (const auto& [key, memory] : static_shared_) {
-    if (key == declaration) return memory.get();
-  }
-  shared_bytes_ += bytes;
-  if (shared_bytes_ > grid_.shared_limit) {
-    fault("kernel '" + grid_.name + "' uses " + std::to_string(shared_bytes_) +
+  void* memory = shared_.declared(declaration, bytes, alignment);
+  if (memory == nullptr) {
+    fault("kernel '" + grid_.name + "' uses " + std::to_string(shared_.bytes()) +
           " bytes of shared memory, more than " + std::to_string(grid_.shared_limit));
   }
-  static_shared_.emplace_back(declaration, make_shared_memory(bytes, std::max<std::size_t>(alignment, 16)));
-  return static_shared_.back().second.get();
+  return memory;
 }
 
-Block::State Block::run() {
+Block::State Block::run(double now) {
   running_block = this;
   blockIdx = index_;
   blockDim = grid_.block;
   gridDim = grid_.grid;
   state_ = State::kReady;
   runnable_.append(polling_);
-  const std::uint64_t before = basic_blocks();
+  run_from_ = now;
+  stalled_ = 0;
+  ran_before_ = basic_blocks();
   Fiber& first = next();
   if (&first != &scheduler_fiber) switch_fiber(scheduler_fiber, first);
-  const std::uint64_t ran = basic_blocks() - before;
+  const std::uint64_t ran = basic_blocks() - ran_before_;
   work_ += ran - std::min(ran, spins_.take_waited());
   running_block = nullptr;
   return state_;
@@ -119,7 +105,7 @@ inline void Block::become(Thread& thread) {
 /// scheduler's.
 inline Fiber& Block::next() {
   const bool unstarted = started_ < threads_.size();
-  if (!unstarted && runnable_.empty()) runnable_.append(looking_);
+  if (!unstarted && runnable_.empty()) find_runnable();
   // Starting threads first keeps the number of fibers small; with a seed any order goes.
   const bool resume = !runnable_.empty() && (!unstarted || scheduler_.pick(2) == 1);
   if (resume) {
@@ -182,7 +168,10 @@ inline void Block::suspend() {
 void Block::let_others_run() { suspend(); }
 
 void Block::end_thread() {
-  if (alive_ == 1) copies_.finish();  // while there is a thread whose fault it could be
+  if (alive_ == 1) {  // while there is a thread whose fault it could be
+    copies_.finish();
+    if (async_ != nullptr) finish_async();
+  }
   --alive_;
   current_->fiber = nullptr;
   scheduler_.note_progress();
@@ -204,8 +193,8 @@ void Block::open_barrier() {
 
 inline void Block::barrier() {
   Thread& me = *current_;
-  const void* order = &barrier_order_[barrier_parity_];
-  hb::release(context_of(me), order);
+  const OrderPoint& order = barrier_order_[barrier_parity_];
+  release(order);
   {
     const RuntimeTurn turn(*this, me);
     if (at_barrier_.size() + 1 == alive_) {
@@ -216,7 +205,7 @@ inline void Block::barrier() {
       suspend();
     }
   }
-  hb::acquire(context_of(me), order);
+  acquire(order);
 }
 
 }  // namespace vgpu
@@ -245,7 +234,6 @@ void Block::complete(Exchange& exchange) {
 
 const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, unsigned int* present) {
   Thread& me = *current_;
-  hb::Context context = context_of(me);
   RuntimeTurn turn(*this, me);
   Warp& warp = warps_[me.warp];
   if (!(mask >> me.lane & 1)) {
@@ -262,7 +250,7 @@ const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, uns
     meeting->mask = mask;
   }
   const int parity = meeting->parity;
-  hb::release(context, &meeting->order[parity]);
+  release(meeting->order[parity]);
   meeting->values[parity][me.lane] = value;
   meeting->arrived |= 1u << me.lane;
   if ((mask & warp.alive & ~meeting->arrived) == 0) {
@@ -271,7 +259,7 @@ const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, uns
     meeting->waiting.push(&me);
     suspend();
   }
-  hb::acquire(context, &meeting->order[parity]);
+  acquire(meeting->order[parity]);
   *present = meeting->present[parity];
   return meeting->values[parity];
 }
@@ -313,6 +301,7 @@ std::string Block::describe() const {
   };
   add(at_barrier_.size(), " in __syncthreads");
   add(in_warp_functions, " in a warp function");
+  if (async_ != nullptr) text += async_->barriers.describe();
   add(polling_.size(), " polling");
   add(threads_.size() - alive_, " ended");
   return text;

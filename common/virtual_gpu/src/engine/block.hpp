@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,15 @@
 #include "engine/fiber.hpp"
 #include "engine/operation.hpp"
 #include "engine/scheduler.hpp"
+#include "engine/shared_memory.hpp"
 #include "engine/stream.hpp"
 #include "engine/thread_list.hpp"
 #include "vgpu/launch.h"
 #include "vgpu/types.h"
 
 namespace vgpu {
+
+struct AsyncUnit;
 
 /// What all blocks of one launch share.
 struct Grid {
@@ -29,6 +33,11 @@ struct Grid {
   const KernelBody* body;
   std::string name;
   double poll_ns;  // modelled time of one look in a spin-wait
+  // Modelled: what a block needs for one basic block; its share of the memory's rate, bytes per ns, and what
+  // a bulk copy takes beside that.
+  double ns_per_basic_block = 0, bulk_rate = 1, bulk_latency_ns = 0;
+  // Bytes that a block declares, as far as those that ended have shown it.
+  mutable std::optional<std::size_t> declared_shared = std::nullopt;
 };
 
 class Block {
@@ -44,8 +53,9 @@ class Block {
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  /// Runs the block until it is finished, only has threads that poll, or cannot go on.
-  State run();
+  /// Runs the block from modelled time `now` on, ns, until it is finished, only has threads that poll, or
+  /// cannot go on.
+  State run(double now);
 
   std::uint64_t linear_index() const { return linear_index_; }
   int thread_count() const { return static_cast<int>(threads_.size()); }
@@ -55,6 +65,8 @@ class Block {
   std::string describe() const;
   /// Modelled time that must pass before it makes sense to look again, ns. Only for kPolling.
   double poll_time() const { return poll_time_; }
+  /// Modelled time that the last run() spent waiting for its own bulk copies, ns.
+  double stalled() const { return stalled_; }
   const std::string& fault_sentence() const { return fault_sentence_; }
   cudaError_t fault_code() const { return fault_code_; }
 
@@ -71,11 +83,49 @@ class Block {
   /// threads of the block go first. If it has seen nothing else for many looks, it waits: a poll.
   void look(const void* address, std::uint64_t bits);
   void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment);
-  void* dynamic_shared() { return dynamic_shared_.get(); }
+  void* dynamic_shared() { return shared_.dynamic(); }
   /// Abandons the block; does not return.
   [[noreturn]] void fault(const std::string& sentence, cudaError_t code = cudaErrorLaunchFailure);
   Thread& current() { return *current_; }
   const Grid& grid() const { return grid_; }
+
+  /// The runtime works in the stead of a CUDA thread until the end of the scope.
+  class RuntimeTurn;
+
+  // For its asynchronous unit.
+  AsyncUnit& async();
+  const SharedMemory& shared() const { return shared_; }
+  const Operation& launch() const { return launch_; }
+  Scheduler& scheduler() { return scheduler_; }
+  std::size_t current_number() const { return number_of(*current_); }
+  /// "kernel 'x': thread (1,0,0) of block (0,0,0) ": how a sentence about the running thread begins.
+  std::string who() const;
+  /// Suspends the running thread until wake(), in `list` if there is one.
+  void park(ThreadList* list = nullptr);
+  /// Ends the wait of all of them.
+  void wake(ThreadList& parked);
+  void wake(Thread& parked);
+  /// Where the running thread, and its shadows, meet others.
+  ///@{
+  void release(const OrderPoint& point) {
+    if constexpr (hb::kEnabled) launch_.stream->contexts().release(linear_index_, current_number(), point);
+  }
+  void acquire(const OrderPoint& point) {
+    if constexpr (hb::kEnabled) launch_.stream->contexts().acquire(linear_index_, current_number(), point);
+  }
+  ///@}
+  /// A proxy fence of the running thread.
+  void fence_proxy(Space space);
+  /// An access of the running thread that the compiler did not see.
+  void note_access(const void* memory, std::size_t bytes, bool write, const void* caller);
+  /// Modelled time of the block, ns, and how it passes without work.
+  double now() const;
+  void pass_time_until(double time);
+  /// The block has failed; whoever calls this must come back to the scheduler.
+  void fail(const std::string& sentence, cudaError_t code);
+  bool failed() const { return state_ == State::kFaulted; }
+  /// Abandons the block if it has failed.
+  void leave_if_failed();
 
   /// Where the scheduler is suspended while a block runs.
   static Fiber scheduler_fiber;
@@ -88,21 +138,13 @@ class Block {
         0;  // two sets of values: a lane may already be in the next exchange while another still reads
     std::uint64_t values[2][32];
     unsigned int present[2];
-    char order[2];  // addresses to synchronise on, by parity
+    OrderPoint order[2];  // by parity
     ThreadList waiting;
   };
   struct Warp {
     unsigned int alive = 0;
     std::vector<std::unique_ptr<Exchange>> exchanges;
   };
-  struct FreeAligned {
-    void operator()(void* memory) const { std::free(memory); }
-  };
-  using SharedMemory = std::unique_ptr<void, FreeAligned>;
-
-  /// The runtime works in the stead of a CUDA thread until the end of the scope.
-  class RuntimeTurn;
-
   std::size_t number_of(const Thread& thread) const {
     return static_cast<std::size_t>(&thread - threads_.data());
   }
@@ -125,7 +167,10 @@ class Block {
   void let_others_run();
   void wait_for_own_block();
   void become(Thread& thread);
-  SharedMemory make_shared_memory(std::size_t bytes, std::size_t alignment);
+  /// No thread can go on at once: does a bulk copy that one waits for, or lets those go on that look at
+  /// words.
+  void find_runnable();
+  void finish_async();
 
   const Grid& grid_;
   std::uint64_t linear_index_;
@@ -145,16 +190,17 @@ class Block {
   bool barrier_has_value_ = false;
   // Addresses that the barrier's threads synchronise on, in turns: a thread that has not left one barrier yet
   // must not be ordered after what others do between it and the next one.
-  char barrier_order_[2];
+  OrderPoint barrier_order_[2];
   int barrier_parity_ = 0;
 
   AsyncCopies copies_;
-  SharedMemory dynamic_shared_;
-  std::vector<std::pair<const void*, SharedMemory>> static_shared_;
-  std::size_t shared_bytes_;
+  std::unique_ptr<AsyncUnit> async_;
+  SharedMemory shared_;
 
   State state_ = State::kReady;
   std::uint64_t work_ = 0;
+  double run_from_ = 0, stalled_ = 0;
+  std::uint64_t ran_before_ = 0;
   double poll_time_ = 0;
   std::string fault_sentence_;
   cudaError_t fault_code_ = cudaSuccess;

@@ -39,6 +39,13 @@ void KernelLaunch::begin(double now) {
       (total_ + runtime_.machine().multiprocessors - 1) / runtime_.machine().multiprocessors;
   share_ = static_cast<int>(std::min<std::uint64_t>(device_.multiprocessors().capacity(footprint_),
                                                     std::max<std::uint64_t>(1, per_multiprocessor)));
+  const Machine& machine = runtime_.machine();
+  grid_.ns_per_basic_block = duration(1);
+  // All blocks that run at a time share the memory's rate.
+  grid_.bulk_rate =
+      machine.memory_rate / static_cast<double>(std::min<std::uint64_t>(
+                                total_, static_cast<std::uint64_t>(machine.multiprocessors) * share_));
+  grid_.bulk_latency_ns = machine.bulk_latency_ns;
   if (runtime_.scheduler().random()) {
     order_.resize(total_);
     std::iota(order_.begin(), order_.end(), 0u);
@@ -92,8 +99,8 @@ void KernelLaunch::start_block(double time) {
 
 bool KernelLaunch::advance(Resident& resident) {
   const std::uint64_t before = resident.block->work();
-  const Block::State state = resident.block->run();
-  resident.time += duration(resident.block->work() - before);
+  const Block::State state = resident.block->run(resident.time);
+  resident.time += duration(resident.block->work() - before) + resident.block->stalled();
   switch (state) {
     case Block::State::kFinished:
       device_.multiprocessors().release(resident.place_id, resident.multiprocessor, resident.time);

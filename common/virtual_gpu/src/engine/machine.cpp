@@ -107,6 +107,7 @@ void read_gpu(Section gpu, Machine& machine) {
   machine.graph_launch_ns = gpu.number_or(machine.launch_ns * 1e-3, "graph_launch_us", 0, 1e6) * 1e3;
   machine.graph_node_ns = gpu.number_or(machine.launch_ns * 1e-3 / 2, "graph_node_us", 0, 1e6) * 1e3;
   machine.poll_ns = gpu.number("poll_us", 1e-3, 1e6) * 1e3;
+  machine.bulk_latency_ns = gpu.number_or(0.7, "bulk_copy_latency_us", 0, 1e6) * 1e3;
   Section product = gpu.section("product");
   machine.product_tile_rows = product.integer("tile_rows", 1, 4096);
   machine.product_tile_columns = product.integer("tile_columns", 1, 4096);

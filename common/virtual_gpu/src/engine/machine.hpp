@@ -29,6 +29,7 @@ struct Machine {
   int copy_engines;  // for each of: from the host, to the host, between GPUs
   double cycles_per_basic_block;
   double launch_ns, poll_ns;
+  double bulk_latency_ns;  // of a kernel's bulk copy (TMA), beside what its bytes take. A file need not say.
   // Launching a graph, and beginning one of its kernels, which the GPU then knows already. A file need not
   // say: as a kernel's launch, and half of it.
   double graph_launch_ns, graph_node_ns;

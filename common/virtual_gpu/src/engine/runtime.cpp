@@ -6,8 +6,16 @@
 namespace vgpu {
 namespace {
 
-std::unique_ptr<Runtime>& instance() {
-  static std::unique_ptr<Runtime> runtime;
+/// At the program's end, blocks may still wait for ever: that their memory goes is no access of the host.
+struct Destroy {
+  void operator()(Runtime* runtime) const {
+    const hb::RuntimeScope scope;
+    delete runtime;
+  }
+};
+
+std::unique_ptr<Runtime, Destroy>& instance() {
+  static std::unique_ptr<Runtime, Destroy> runtime;
   return runtime;
 }
 
@@ -22,7 +30,7 @@ Devices make_devices(const Machine& machine) {
 Runtime& runtime() {
   auto& existing = instance();
   if (!existing) {
-    existing = std::make_unique<Runtime>(settings().load(), settings().seed());
+    existing.reset(new Runtime(settings().load(), settings().seed()));
     install_fault_handler();
   }
   return *existing;

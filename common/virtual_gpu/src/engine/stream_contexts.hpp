@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/fiber.hpp"
+#include "engine/proxy_contexts.hpp"
 #include "race/happens_before.hpp"
 
 namespace vgpu {
@@ -52,11 +53,54 @@ class StreamContexts {
     return *pool;
   }
 
+  /// The thread, and its shadows, meet others at `point`.
+  ///@{
+  void release(std::size_t block, std::size_t thread, const OrderPoint& point) {
+    if constexpr (!hb::kEnabled) return;
+    const std::size_t i = index(block, thread);
+    hb::release(context(i), &point.generic);
+    if (!proxies_.made()) return;
+    hb::release(proxies_.shadow(Space::kShared, i), &point.shared);
+    hb::release(proxies_.shadow(Space::kGlobal, i), &point.global);
+  }
+  void acquire(std::size_t block, std::size_t thread, const OrderPoint& point) {
+    if constexpr (!hb::kEnabled) return;
+    const std::size_t i = index(block, thread);
+    hb::acquire(context(i), &point.generic);
+    if (!proxies_.made()) return;
+    hb::acquire(proxies_.shadow(Space::kShared, i), &point.shared);
+    hb::acquire(proxies_.shadow(Space::kGlobal, i), &point.global);
+  }
+  ///@}
+  /// From now on threads have shadows (proxy_contexts.hpp).
+  void use_proxies() {
+    if constexpr (hb::kEnabled) proxies();
+  }
+  /// A proxy fence of the thread.
+  void fence(std::size_t block, std::size_t thread, Space space) {
+    if constexpr (!hb::kEnabled) return;
+    const std::size_t i = index(block, thread);
+    const char* order = &fences_[i];
+    hb::release(context(i), order);
+    hb::acquire(proxies().shadow(space, i), order);
+  }
+  /// What does the `copy`-th bulk copy of that thread, and what looks whether it needs a fence.
+  ///@{
+  hb::Context engine(std::size_t block, std::size_t thread, std::size_t copy) {
+    return hb::kEnabled ? proxies().engine(index(block, thread), copy) : nullptr;
+  }
+  hb::Context probe(Space space, std::size_t block, std::size_t thread, std::size_t copy) {
+    return hb::kEnabled ? proxies().probe(space, index(block, thread), copy) : nullptr;
+  }
+  ///@}
+
   /// Orders all threads of a kernel that begins after what the stream has done.
   void begin_kernel() {
     if constexpr (!hb::kEnabled) return;
     hb::release(own(), this);
+    hb::release(own(), &kernel_begin_);
     for (std::size_t i = 1; i < kContexts; ++i) hb::acquire(context(i), this);
+    proxies_.each([this](hb::Context context) { hb::acquire(context, this); });
   }
   /// Orders the stream's next operation after all threads of the kernel.
   void end_kernel() {
@@ -65,11 +109,12 @@ class StreamContexts {
     for (hb::Context context : copying_) {
       if (context != nullptr) hb::release(context, this);
     }
+    proxies_.each([this](hb::Context context) { hb::release(context, this); });
     hb::acquire(own(), this);
   }
 
  private:
-  static constexpr std::size_t kContexts = 13;  // a prime, so that strides of 2^n do not meet in one context
+  static constexpr std::size_t kContexts = hb::kContexts;
   // CUDA threads rarely hold much on their stacks; the memory is only reserved.
   static constexpr std::size_t kThreadStack = 128 * 1024;
 
@@ -81,8 +126,17 @@ class StreamContexts {
     return contexts_[i];
   }
 
+  ProxyContexts& proxies() {
+    if (!proxies_.made()) proxies_.make(name_, &kernel_begin_);
+    return proxies_;
+  }
+
   std::string name_;
   std::array<hb::Context, kContexts> contexts_{}, copying_{};
+  ProxyContexts proxies_;
+  // Addresses to synchronise on: what the stream had done when a kernel began; each context's fences.
+  char kernel_begin_ = 0;
+  std::array<char, kContexts> fences_{};
   std::array<std::unique_ptr<FiberPool>, kContexts> fibers_;
 };
 

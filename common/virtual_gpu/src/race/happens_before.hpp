@@ -61,6 +61,19 @@ void read(Context context, const CallSite& site, const void* memory, std::size_t
 void write(Context context, const CallSite& site, const void* memory, std::size_t bytes,
            const void* caller = nullptr);
 
+/// While it lives, read() looks on behalf of a write that follows: reports call it a write.
+class ReadsForAWrite {
+ public:
+  explicit ReadsForAWrite(bool write) { active_ = write; }
+  ~ReadsForAWrite() { active_ = false; }
+  ReadsForAWrite(const ReadsForAWrite&) = delete;
+  ReadsForAWrite& operator=(const ReadsForAWrite&) = delete;
+  static bool active() { return active_; }
+
+ private:
+  static inline bool active_ = false;
+};
+
 /// The same for one word, atomically: a store with release, a load without any order.
 void store_atomic(Context context, const CallSite& site, std::uint32_t* word, std::uint32_t value);
 std::uint32_t load_atomic(Context context, const CallSite& site, const std::uint32_t* word);
@@ -96,6 +109,10 @@ inline void release(Context, const void*) {}
 inline void acquire(Context, const void*) {}
 inline void read(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
 inline void write(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
+class ReadsForAWrite {
+ public:
+  explicit ReadsForAWrite(bool) {}
+};
 inline void store_atomic(Context, const CallSite&, std::uint32_t* word, std::uint32_t value) {
   __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }

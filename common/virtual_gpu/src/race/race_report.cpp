@@ -125,7 +125,23 @@ std::string what(const Access& access) {
   return text + ", enqueued at " + access.enqueued;
 }
 
+/// What is missing if one of the two is a bulk copy's; empty if none is.
+std::string bulk_cure(const Access& later, const Access& earlier) {
+  // The probe comes behind the engine, which has found that the two are ordered.
+  if (later.who.find(" (TMA, async proxy)") != std::string::npos) {
+    return "The bulk copy comes after that access, but no proxy fence is between them: fence_proxy_async() "
+           "by the "
+           "thread that wrote, before the barrier, or by the thread that issues the copy, after it saw the "
+           "flag.";
+  }
+  if (later.who.find(" (TMA") == std::string::npos && earlier.who.find(" (TMA") == std::string::npos)
+    return {};
+  return "Nothing orders the bulk copy and that access: wait for its mbarrier or its bulk group before the "
+         "memory is used again, and let all who used it arrive before the copy is issued.";
+}
+
 std::string cure(const Access& later, const Access& earlier) {
+  if (std::string bulk = bulk_cure(later, earlier); !bulk.empty()) return bulk;
   for (const Access* copy : {&later, &earlier}) {
     const Access& other = copy == &later ? earlier : later;
     const std::size_t name = copy->who.find(" (memcpy_async)");
@@ -162,7 +178,7 @@ void print_race(void* report) {
     std::array<void*, 64> trace{};
     __tsan_get_report_mop(report, i, &access.tid, &access.address, &access.bytes, &write, &atomic,
                           trace.data(), trace.size() - 1);
-    access.write = write != 0;
+    access.write = write != 0 || (i == 0 && hb::ReadsForAWrite::active());  // the first one happens now
     access.who = name_of_thread(report, threads, access.tid);
     read_stack(access, trace.data());
     found.push_back(std::move(access));

@@ -1,0 +1,7 @@
+// Types of the driver API's functions, for those who ask for them by name (cudaGetDriverEntryPoint).
+#pragma once
+
+#include "cuda.h"
+
+using PFN_cuTensorMapEncodeTiled_v12000 = decltype(&cuTensorMapEncodeTiled);
+using PFN_cuTensorMapEncodeTiled = PFN_cuTensorMapEncodeTiled_v12000;

@@ -1,0 +1,184 @@
+// What kernels call through <cuda/ptx>.
+#include "vgpu/bulk_copy.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "engine/async_unit.hpp"
+#include "engine/block.hpp"
+
+namespace vgpu {
+namespace {
+
+constexpr int kBulkAlignment = 16, kTensorAlignment = 128, kMapAlignment = 64;
+
+Block& running(const char* function) {
+  Block* block = current_block();
+  if (block == nullptr) throw std::logic_error(std::string(function) + " is for kernels alone");
+  return *block;
+}
+
+/// The runtime works for the running thread; afterwards, with a seed, some copy may go on.
+template <class Action>
+auto in_unit(const char* function, Action action) {
+  Block& block = running(function);
+  const Block::RuntimeTurn turn(block, block.current());
+  AsyncUnit& unit = block.async();
+  struct Afterwards {
+    ~Afterwards() { unit.copies.maybe_do_one(); }
+    AsyncUnit& unit;
+  };
+  const auto act = [&] {
+    const Afterwards afterwards{unit};
+    return action(block, unit);
+  };
+  if constexpr (std::is_void_v<decltype(act())>) {
+    act();
+    block.leave_if_failed();
+  } else {
+    const auto result = act();
+    block.leave_if_failed();
+    return result;
+  }
+}
+
+void require_multiple(Block& block, const void* address, int alignment, const char* what) {
+  if (reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(alignment) == 0) return;
+  block.fault(block.who() + "issues a bulk copy " + what + " an address that is no multiple of " +
+                  std::to_string(alignment),
+              cudaErrorMisalignedAddress);
+}
+
+void require_shared(Block& block, const BulkRequest& request) {
+  if (block.shared().offset_of(request.shared, request.bytes)) return;
+  block.fault(block.who() + "issues a bulk copy of " + std::to_string(request.bytes) +
+              " bytes whose shared side is not in the shared memory of its block");
+}
+
+/// Addresses of copies are not constant: one kind of request does for both directions.
+std::byte* bytes_at(const void* address) { return static_cast<std::byte*>(const_cast<void*>(address)); }
+
+BulkRequest linear(Block& block, const void* shared, const void* global, std::uint32_t bytes,
+                   const void* caller) {
+  BulkRequest request{bytes_at(shared), bytes_at(global), bytes, false, {}, {}, caller};
+  if (bytes == 0 || bytes % kBulkAlignment != 0) {
+    block.fault(block.who() + "issues a bulk copy of " + std::to_string(bytes) +
+                    " bytes: it must be a multiple of 16, and not 0",
+                cudaErrorMisalignedAddress);
+  }
+  require_multiple(block, shared, kBulkAlignment, "with, in shared memory,");
+  require_multiple(block, global, kBulkAlignment, "with, in global memory,");
+  require_shared(block, request);
+  return request;
+}
+
+BulkRequest box(Block& block, const void* shared, const void* map, const std::int32_t* at, int rank,
+                const void* caller) {
+  BulkRequest request{bytes_at(shared), nullptr, 0, true, {}, {}, caller};
+  require_multiple(block, map, kMapAlignment, "with a tensor map at");
+  if (!read_tensor_map(map, request.map)) {
+    block.fault(block.who() +
+                "issues a bulk copy with a tensor map that is none: cuTensorMapEncodeTiled makes them, and a "
+                "kernel takes them as const __grid_constant__ CUtensorMap");
+  }
+  if (request.map.rank != rank) {
+    block.fault(block.who() + "issues a bulk copy with " + std::to_string(rank) +
+                " coordinates for a tensor of " + std::to_string(request.map.rank) + " dimensions");
+  }
+  std::copy(at, at + rank, request.at);
+  // Met on an H200; the PTX ISA says so of the addresses of bulk copies only.
+  if (const std::int64_t begin = std::int64_t{at[0]} * request.map.element_bytes;
+      begin % kBulkAlignment != 0) {
+    block.fault(block.who() + "issues a bulk copy of a box that begins at byte " + std::to_string(begin) +
+                    " of the tensor's rows, which is no multiple of 16",
+                cudaErrorIllegalInstruction);
+  }
+  request.bytes = request.map.box_bytes();
+  require_multiple(block, shared, kTensorAlignment, "of a tensor with, in shared memory,");
+  require_shared(block, request);
+  return request;
+}
+
+}  // namespace
+
+void mbarrier_init(std::uint64_t* barrier, std::uint32_t count) {
+  const void* caller = __builtin_return_address(0);
+  in_unit("mbarrier_init", [&](Block&, AsyncUnit& unit) { unit.barriers.init(barrier, count, caller); });
+}
+
+std::uint64_t mbarrier_arrive(std::uint64_t* barrier, std::uint32_t count, std::uint32_t bytes,
+                              bool release) {
+  const void* caller = __builtin_return_address(0);
+  return in_unit("mbarrier_arrive", [&](Block&, AsyncUnit& unit) {
+    return unit.barriers.arrive(barrier, count, bytes, release, caller);
+  });
+}
+
+bool mbarrier_wait(std::uint64_t* barrier, bool parity, bool may_wait, bool acquire) {
+  const void* caller = __builtin_return_address(0);
+  std::uint64_t bits = 0;
+  const bool complete = in_unit("mbarrier_wait", [&](Block&, AsyncUnit& unit) {
+    const bool is = unit.barriers.wait(barrier, parity, may_wait, acquire, caller);
+    bits = unit.barriers.bits(barrier);
+    return is;
+  });
+  if (!complete && !may_wait) running("mbarrier_wait").look(barrier, bits);
+  return complete;
+}
+
+void bulk_load(void* shared, const void* global, std::uint32_t bytes, std::uint64_t* barrier) {
+  const void* caller = __builtin_return_address(0);
+  in_unit("cp_async_bulk", [&](Block& block, AsyncUnit& unit) {
+    unit.copies.load(linear(block, shared, global, bytes, caller), barrier);
+  });
+}
+
+void bulk_store(void* global, const void* shared, std::uint32_t bytes) {
+  const void* caller = __builtin_return_address(0);
+  in_unit("cp_async_bulk", [&](Block& block, AsyncUnit& unit) {
+    unit.copies.store(linear(block, shared, global, bytes, caller));
+  });
+}
+
+void tensor_load(void* shared, const void* map, const std::int32_t* at, int rank, std::uint64_t* barrier) {
+  const void* caller = __builtin_return_address(0);
+  in_unit("cp_async_bulk_tensor", [&](Block& block, AsyncUnit& unit) {
+    unit.copies.load(box(block, shared, map, at, rank, caller), barrier);
+  });
+}
+
+void tensor_store(const void* map, const std::int32_t* at, int rank, const void* shared) {
+  const void* caller = __builtin_return_address(0);
+  in_unit("cp_async_bulk_tensor", [&](Block& block, AsyncUnit& unit) {
+    unit.copies.store(box(block, shared, map, at, rank, caller));
+  });
+}
+
+void bulk_commit() {
+  in_unit("cp_async_bulk_commit_group", [](Block&, AsyncUnit& unit) { unit.copies.commit(); });
+}
+
+void bulk_wait(unsigned int prior, bool read) {
+  in_unit("cp_async_bulk_wait_group", [&](Block&, AsyncUnit& unit) { unit.copies.wait(prior, read); });
+}
+
+void fence_proxy_async(bool shared, bool global) {
+  in_unit("fence_proxy_async", [&](Block& block, AsyncUnit&) {
+    if (shared) block.fence_proxy(Space::kShared);
+    if (global) block.fence_proxy(Space::kGlobal);
+  });
+}
+
+// Of kernel.h, which declares the built-in variables constant.
+std::size_t shared_offset(const void* address);
+std::size_t shared_offset(const void* address) {
+  Block& block = running("__cvta_generic_to_shared");
+  const Block::RuntimeTurn turn(block, block.current());
+  const auto offset = block.shared().offset_of(address, 1);
+  if (!offset) block.fault(block.who() + "asks for the shared address of memory that is not shared");
+  return *offset;
+}
+
+}  // namespace vgpu

@@ -1,0 +1,86 @@
+// What a block's asynchronous unit needs of it.
+#include "engine/async_unit.hpp"
+#include "engine/block.hpp"
+
+namespace vgpu {
+
+AsyncUnit& Block::async() {
+  if (async_ == nullptr) async_ = std::make_unique<AsyncUnit>(*this);
+  return *async_;
+}
+
+std::string Block::who() const {
+  const auto position = [](const uint3& p) {
+    return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ") ";
+  };
+  return "kernel '" + grid_.name + "': thread " + position(current_->index) + "of block " + position(index_);
+}
+
+void Block::park(ThreadList* list) {
+  if (list != nullptr) list->push(current_);
+  let_others_run();
+}
+
+void Block::wake(ThreadList& parked) {
+  scheduler_.note_progress();
+  runnable_.append(parked);
+}
+
+void Block::wake(Thread& parked) {
+  scheduler_.note_progress();
+  runnable_.push(&parked);
+}
+
+void Block::fence_proxy(Space space) {
+  launch_.stream->contexts().fence(linear_index_, current_number(), space);
+}
+
+void Block::note_access(const void* memory, std::size_t bytes, bool write, const void* caller) {
+  if (write) {
+    hb::write(context_of(*current_), launch_.site, memory, bytes, caller);
+  } else {
+    hb::read(context_of(*current_), launch_.site, memory, bytes, caller);
+  }
+}
+
+double Block::now() const {
+  return run_from_ + stalled_ + static_cast<double>(basic_blocks() - ran_before_) * grid_.ns_per_basic_block;
+}
+
+void Block::pass_time_until(double time) { stalled_ += std::max(0.0, time - now()); }
+
+void Block::fail(const std::string& sentence, cudaError_t code) {
+  fault_code_ = code;
+  fault_sentence_ = sentence;
+  state_ = State::kFaulted;
+}
+
+void Block::leave_if_failed() {
+  if (failed()) fault(fault_sentence_, fault_code_);
+}
+
+void Block::find_runnable() {
+  if (async_ != nullptr) {
+    BulkCopies& copies = async_->copies;
+    while (runnable_.empty() && !failed() && copies.do_needed()) {
+    }
+    // Those who look may look for a copy's end. Whoever waits for others lets them see all that it has done.
+    if (runnable_.empty() && !failed() && !looking_.empty()) copies.do_any(true);
+    while (runnable_.empty() && looking_.empty() && !failed() && copies.do_any(false)) {
+    }
+    if (failed()) return;
+  }
+  if (runnable_.empty()) runnable_.append(looking_);
+}
+
+void Block::finish_async() {
+  const std::string left = async_->copies.finish();
+  leave_if_failed();
+  const std::string unseen = left.empty() ? async_->barriers.describe_unseen() : left;
+  if (!unseen.empty()) {
+    fault("kernel '" + grid_.name + "': block (" + std::to_string(index_.x) + "," + std::to_string(index_.y) +
+          "," + std::to_string(index_.z) + ") " + unseen);
+  }
+}
+
+}  // namespace vgpu

@@ -1,0 +1,254 @@
+#include "engine/bulk_copies.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/block.hpp"
+#include "engine/runtime.hpp"
+
+namespace vgpu {
+namespace {
+
+/// Between the box as a tensor has it and shared memory, 16 bytes at a time.
+template <class Move>
+void for_each_chunk(const BulkRequest& request, Move move) {
+  const int swizzle = request.tensor ? request.map.swizzle_bytes : 0;
+  if (swizzle == 0) return move(request.shared, 0, request.bytes);
+  constexpr std::size_t kChunk = 16;
+  for (std::size_t i = 0; i < request.bytes; i += kChunk)
+    move(swizzled(request.shared + i, swizzle), i, std::min(kChunk, request.bytes - i));
+}
+
+template <class Visit>
+void for_each_global(const BulkRequest& request, Visit visit) {
+  if (request.tensor) return for_each_row(request.map, request.at, visit);
+  visit(request.global, std::size_t{0}, request.bytes);
+}
+
+}  // namespace
+
+hb::Context BulkCopies::engine(const Copy& copy) const {
+  return block_.launch().stream->contexts().engine(block_.linear_index(), copy.thread, copy.number);
+}
+
+void BulkCopies::issue(const BulkRequest& request, Mbarrier* barrier) {
+  const std::size_t thread = block_.current_number();
+  const double now = block_.now();
+  engine_free_ = std::max(engine_free_, now) + static_cast<double>(request.bytes) / block_.grid().bulk_rate;
+  Copy& copy = copies_.emplace_back();
+  copy.request = request;
+  copy.thread = thread;
+  copy.group = groups_[thread];
+  copy.number = issued_++;
+  copy.barrier = barrier;
+  copy.read_at = engine_free_;
+  copy.done_at = engine_free_ + block_.grid().bulk_latency_ns;
+  block_.launch().stream->contexts().use_proxies();
+  block_.release(copy.issued);
+  block_.scheduler().note_progress();
+}
+
+void BulkCopies::load(const BulkRequest& request, const void* mbarrier) {
+  issue(request, &barriers_.find(mbarrier, request.caller));
+}
+void BulkCopies::store(const BulkRequest& request) { issue(request, nullptr); }
+void BulkCopies::commit() { ++groups_[block_.current_number()]; }
+
+bool BulkCopies::awaited(const Waiter& waiter, const Copy& copy) const {
+  return copy.barrier == nullptr && copy.thread == waiter.number &&
+         copy.group + waiter.prior < groups_.at(waiter.number);
+}
+
+bool BulkCopies::satisfied(const Waiter& waiter) const {
+  return std::none_of(copies_.begin(), copies_.end(), [&](const Copy& copy) {
+    return awaited(waiter, copy) && !(waiter.read ? copy.read : copy.done);
+  });
+}
+
+void BulkCopies::wait(unsigned int prior, bool read) {
+  const Waiter me{&block_.current(), block_.current_number(), prior, read};
+  groups_[me.number];
+  if (!satisfied(me)) {
+    waiters_.push_back(me);
+    block_.park();
+  }
+  for (auto copy = copies_.begin(); copy != copies_.end();) {
+    if (!awaited(me, *copy)) {
+      ++copy;
+      continue;
+    }
+    block_.acquire(copy->fetched);
+    copy->read_seen = true;
+    if (!read) block_.acquire(copy->written);
+    copy = read ? std::next(copy) : copies_.erase(copy);
+  }
+}
+
+bool BulkCopies::needed(const Copy& copy) const {
+  if (copy.barrier != nullptr) return !copy.barrier->waiting().empty();
+  return std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter& waiter) {
+    return awaited(waiter, copy) && !(waiter.read ? copy.read : copy.done);
+  });
+}
+
+bool BulkCopies::do_needed() {
+  if (block_.scheduler().random()) return do_any(false);
+  const auto next = std::find_if(copies_.begin(), copies_.end(),
+                                 [this](const Copy& copy) { return !copy.done && needed(copy); });
+  if (next == copies_.end()) return false;
+  advance_on_demand(*next);
+  return true;
+}
+
+bool BulkCopies::do_any(bool loads) {
+  std::vector<Copy*> left;
+  for (Copy& copy : copies_) {
+    if (!copy.done && (copy.barrier != nullptr || !loads)) left.push_back(&copy);
+  }
+  if (left.empty()) return false;
+  advance_on_demand(*left[block_.scheduler().pick(left.size())]);
+  return true;
+}
+
+void BulkCopies::maybe_do_one() {
+  if (copies_.empty() || !block_.scheduler().random() || block_.scheduler().pick(2) == 0) return;
+  std::vector<Copy*> left;
+  for (Copy& copy : copies_) {
+    if (!copy.done) left.push_back(&copy);
+  }
+  if (!left.empty()) advance(*left[block_.scheduler().pick(left.size())]);
+}
+
+void BulkCopies::advance_on_demand(Copy& copy) {
+  block_.pass_time_until(copy.barrier == nullptr && !copy.read ? copy.read_at : copy.done_at);
+  advance(copy);
+}
+
+void BulkCopies::advance(Copy& copy) {
+  if (!accessible(copy)) return;
+  block_.scheduler().note_progress();
+  if (!copy.read)
+    fetch(copy);
+  else
+    deliver(copy);
+  if (copy.barrier != nullptr) {  // a load has one step
+    deliver(copy);
+    Mbarrier& barrier = *copy.barrier;
+    const auto bytes = static_cast<std::uint32_t>(copy.request.bytes);
+    const void* caller = copy.request.caller;
+    finish_step(copy, Mbarriers::point(barrier));
+    copies_.remove_if([&copy](const Copy& other) { return &other == &copy; });
+    return barriers_.complete(barrier, bytes, caller);
+  }
+  finish_step(copy, copy.done ? copy.written : copy.fetched);
+  for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
+    if (satisfied(*waiter)) {
+      block_.wake(*waiter->thread);
+      waiter = waiters_.erase(waiter);
+    } else {
+      ++waiter;
+    }
+  }
+}
+
+void BulkCopies::fetch(Copy& copy) {
+  const BulkRequest& request = copy.request;
+  auto& contexts = block_.launch().stream->contexts();
+  hb::acquire(engine(copy), &copy.issued.generic);
+  for (const auto& [space, point] :
+       {std::pair{Space::kShared, &copy.issued.shared}, std::pair{Space::kGlobal, &copy.issued.global}})
+    hb::acquire(contexts.probe(space, block_.linear_index(), copy.thread, copy.number), point);
+  copy.box.assign(request.bytes, std::byte{0});
+  if (copy.barrier != nullptr) {
+    note_global(copy, false);
+    for_each_global(request, [&copy](const std::byte* from, std::size_t offset, std::size_t bytes) {
+      std::memcpy(copy.box.data() + offset, from, bytes);
+    });
+  } else {
+    note(copy, Space::kShared, request.shared, request.bytes, false);
+    for_each_chunk(request, [&copy](const std::byte* from, std::size_t offset, std::size_t bytes) {
+      std::memcpy(copy.box.data() + offset, from, bytes);
+    });
+  }
+  copy.read = true;
+}
+
+void BulkCopies::deliver(Copy& copy) {
+  const BulkRequest& request = copy.request;
+  if (copy.barrier != nullptr) {
+    note(copy, Space::kShared, request.shared, request.bytes, true);
+    for_each_chunk(request, [&copy](std::byte* to, std::size_t offset, std::size_t bytes) {
+      std::memcpy(to, copy.box.data() + offset, bytes);
+    });
+  } else {
+    note_global(copy, true);
+    for_each_global(request, [&copy](std::byte* to, std::size_t offset, std::size_t bytes) {
+      std::memcpy(to, copy.box.data() + offset, bytes);
+    });
+  }
+  copy.done = true;
+  copy.box.clear();
+}
+
+void BulkCopies::note_global(Copy& copy, bool write) {
+  if constexpr (!hb::kEnabled) return;
+  for_each_global(copy.request, [&](const std::byte* memory, std::size_t, std::size_t bytes) {
+    note(copy, Space::kGlobal, memory, bytes, write);
+  });
+}
+
+// First what nothing orders, then what no proxy fence orders; only then is memory written. The probe reads:
+// an asynchronous write needs no fence after ordinary reads.
+void BulkCopies::note(Copy& copy, Space space, const void* memory, std::size_t bytes, bool write) {
+  if constexpr (!hb::kEnabled) return;
+  const hb::Context probe =
+      block_.launch().stream->contexts().probe(space, block_.linear_index(), copy.thread, copy.number);
+  const hb::CallSite& site = block_.launch().site;
+  const void* caller = copy.request.caller;
+  {
+    const hb::ReadsForAWrite scope(write);
+    hb::read(engine(copy), site, memory, bytes, caller);
+    hb::read(probe, site, memory, bytes, caller);
+  }
+  hb::release(probe, &copy.probed);
+  hb::acquire(engine(copy), &copy.probed);
+  if (write) hb::write(engine(copy), site, memory, bytes, caller);
+}
+
+void BulkCopies::finish_step(Copy& copy, OrderPoint& point) {
+  for (const char* address : {&point.generic, &point.shared, &point.global})
+    hb::release(engine(copy), address);
+}
+
+/// True if all of the global memory that the copy touches is allocated; otherwise the block has failed.
+bool BulkCopies::accessible(const Copy& copy) {
+  const std::byte* lowest = nullptr;
+  const std::byte* behind = nullptr;
+  for_each_global(copy.request, [&](const std::byte* memory, std::size_t, std::size_t bytes) {
+    if (lowest == nullptr || memory < lowest) lowest = memory;
+    behind = std::max(behind, memory + bytes);
+  });
+  if (lowest == nullptr) return true;  // a box outside the tensor
+  const Memory& memory = runtime().memory();
+  const Allocation* allocation = runtime().memory().find(lowest);
+  if (allocation != nullptr && behind <= allocation->begin + allocation->bytes) return true;
+  block_.fail("kernel '" + block_.grid().name + "': a bulk copy of " + std::to_string(copy.request.bytes) +
+                  " bytes touches memory that is not there: " +
+                  memory.locate(allocation == nullptr ? lowest : behind - 1),
+              cudaErrorIllegalAddress);
+  return false;
+}
+
+std::string BulkCopies::finish() {
+  for (const Copy& copy : copies_) {
+    if (copy.barrier == nullptr && !copy.read_seen) {
+      return "ends although a bulk store of " + std::to_string(copy.request.bytes) +
+             " bytes may still read its shared memory: cp_async_bulk_wait_group_read comes first";
+    }
+  }
+  while (!block_.failed() && do_any(false)) {
+  }
+  return {};
+}
+
+}  // namespace vgpu

@@ -1,0 +1,93 @@
+// The bulk copies of a block (cp.async.bulk, TMA): asynchronous means late.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/mbarrier.hpp"
+#include "engine/tensor_map.hpp"
+
+namespace vgpu {
+
+/// What a copy moves: consecutive bytes, or a box of a tensor.
+struct BulkRequest {
+  std::byte* shared;
+  std::byte* global;  // of consecutive bytes
+  std::size_t bytes;  // those of the box that lie outside the tensor included
+  bool tensor;
+  TensorMap map;
+  std::int32_t at[TensorMap::kMostDimensions];
+  const void* caller;  // return address into the kernel
+};
+
+/// A load is done when a thread waits for it and nothing else in the block can run, a store in two steps
+/// likewise: its source is read for `.read`, its destination written for the full wait. With a seed both are
+/// done at any time from the issue on.
+class BulkCopies {
+ public:
+  BulkCopies(Block& block, Mbarriers& barriers) : block_(block), barriers_(barriers) {}
+
+  void load(const BulkRequest& request, const void* mbarrier);
+  void store(const BulkRequest& request);
+  void commit();
+  /// Waits until at most the last `prior` groups of the thread are not done; `read`: not read.
+  void wait(unsigned int prior, bool read);
+
+  /// Nothing else in the block can run: does a copy that a thread is parked for. False if there is none.
+  bool do_needed();
+  /// The same for any copy; `loads`: for any load.
+  bool do_any(bool loads);
+  /// With a seed: maybe does a step of some copy.
+  void maybe_do_one();
+  /// Does what is left when the block ends. Returns "" or what is wrong with that.
+  std::string finish();
+
+ private:
+  struct Copy {
+    BulkRequest request;
+    std::size_t thread, group;  // group: of a store
+    std::size_t number;         // of the block's copies
+    Mbarrier* barrier;          // of a load
+    double read_at, done_at;    // modelled, ns
+    bool read = false, read_seen = false, done = false;
+    std::vector<std::byte> box;  // what was read
+    OrderPoint issued, fetched, written;
+    char probed;  // its address: to synchronise on
+  };
+  struct Waiter {
+    Thread* thread;
+    std::size_t number;  // of the thread
+    unsigned int prior;
+    bool read;
+  };
+
+  void issue(const BulkRequest& request, Mbarrier* barrier);
+  bool awaited(const Waiter& waiter, const Copy& copy) const;
+  bool satisfied(const Waiter& waiter) const;
+  bool needed(const Copy& copy) const;
+  /// The next step of the copy: a load has one, a store two.
+  void advance(Copy& copy);
+  /// advance(), as late as the model says.
+  void advance_on_demand(Copy& copy);
+  void fetch(Copy& copy);
+  void deliver(Copy& copy);
+  bool accessible(const Copy& copy);
+  void note(Copy& copy, Space space, const void* memory, std::size_t bytes, bool write);
+  void note_global(Copy& copy, bool write);
+  void finish_step(Copy& copy, OrderPoint& point);
+  hb::Context engine(const Copy& copy) const;
+
+  Block& block_;
+  Mbarriers& barriers_;
+  std::list<Copy> copies_;  // that are not done or whose threads have not waited for them, oldest first
+  std::unordered_map<std::size_t, std::size_t> groups_;  // that are closed, by thread
+  std::vector<Waiter> waiters_;
+  std::size_t issued_ = 0;
+  double engine_free_ = 0;  // modelled, ns
+};
+
+}  // namespace vgpu

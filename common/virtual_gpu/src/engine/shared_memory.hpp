@@ -1,0 +1,57 @@
+// The shared memory of a block: one arena.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace vgpu {
+
+/// Dynamic memory first, then each `__shared__` declaration when a thread first comes to it. The arena begins
+/// at a multiple of 1024, so the low bits of an address are those of its offset: swizzles and descriptors
+/// depend on them. Everything starts as all ones.
+class SharedMemory {
+ public:
+  static constexpr std::size_t kAlignment = 1024;  // as much as any hardware feature asks for
+
+  /// `limit`: of static and dynamic memory together. `usual` is what the declarations of the kernel's blocks
+  /// take, as far as earlier blocks have shown it: the arena is made so large.
+  SharedMemory(std::size_t dynamic_bytes, std::size_t limit, std::optional<std::size_t>& usual);
+  ~SharedMemory() { usual_ = std::max(usual_.value_or(0), declared_end_); }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  void* dynamic() const { return dynamic_bytes_ == 0 ? nullptr : arenas_.front().memory.get(); }
+  /// The storage of that declaration; nullptr if it exceeds the limit.
+  void* declared(const void* declaration, std::size_t bytes, std::size_t alignment);
+  /// Bytes that were asked for so far, those in vain included.
+  std::size_t bytes() const { return bytes_; }
+
+  /// The offset of an address, as `__cvta_generic_to_shared` gives it; nothing if the `bytes` bytes there are
+  /// no shared memory of this block.
+  std::optional<std::uint32_t> offset_of(const void* address, std::size_t bytes) const;
+
+ private:
+  struct FreeAligned {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  /// A block has a second one only if it has more declarations than the blocks before it.
+  struct Arena {
+    std::unique_ptr<std::byte, FreeAligned> memory;
+    std::size_t bytes, offset, used;
+  };
+
+  std::byte* take(std::size_t bytes, std::size_t alignment);
+  void add_arena(std::size_t bytes);
+
+  std::size_t dynamic_bytes_, limit_, bytes_, declared_end_ = 0;
+  std::optional<std::size_t>& usual_;
+  std::vector<Arena> arenas_;
+  std::vector<std::pair<const void*, std::byte*>> declarations_;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,74 @@
+// Tensor maps: what the 128 opaque bytes of a CUtensorMap hold here, and where a box of a tensor lies.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace vgpu {
+
+/// A tensor of up to five dimensions, the innermost first, and the box that one copy moves.
+struct TensorMap {
+  static constexpr int kMostDimensions = 5;
+
+  std::uint64_t magic;
+  std::byte* address;
+  std::uint64_t strides[kMostDimensions - 1];  // bytes, of all dimensions but the first
+  std::uint32_t last[kMostDimensions];         // the highest index: a size may be 2^32
+  std::uint16_t box[kMostDimensions];          // elements
+  std::uint8_t rank, element_bytes;
+  std::uint8_t swizzle_bytes;  // the span within which 16-byte chunks change places; 0: none
+  std::uint64_t check;         // of all that stands before it
+
+  std::size_t row_bytes() const { return std::size_t{box[0]} * element_bytes; }
+  std::size_t rows() const {
+    std::size_t count = 1;
+    for (int d = 1; d < rank; ++d) count *= box[d];
+    return count;
+  }
+  std::size_t box_bytes() const { return rows() * row_bytes(); }
+};
+static_assert(sizeof(TensorMap) <= 128 && std::is_trivially_copyable_v<TensorMap>);
+
+/// Completes `map` so that read_tensor_map() knows it, and writes it to the 128 bytes at `to`.
+void write_tensor_map(TensorMap map, void* to);
+/// False if the 128 bytes at `from` are no tensor map.
+bool read_tensor_map(const void* from, TensorMap& map);
+
+/// The shared address at which the 16-byte chunk lies that without a swizzle would lie at `address`. Only its
+/// low ten bits count: shared memory begins at a multiple of 1024.
+inline std::byte* swizzled(std::byte* address, int swizzle_bytes) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(address);
+  const std::uintptr_t chunks = swizzle_bytes / 16;  // 0, 2, 4 or 8
+  return chunks == 0
+             ? address
+             : address + static_cast<std::ptrdiff_t>((bits ^ ((bits >> 7 & (chunks - 1)) << 4)) - bits);
+}
+
+/// Calls visit(global address, offset in the box, bytes) for each row of the box at index `at` as far as it
+/// lies within the tensor.
+template <class Visit>
+void for_each_row(const TensorMap& map, const std::int32_t* at, Visit visit) {
+  const std::int64_t size = std::int64_t{map.last[0]} + 1;
+  const std::int64_t begin = std::max<std::int64_t>(0, -std::int64_t{at[0]});
+  const std::int64_t end = std::min<std::int64_t>(map.box[0], size - at[0]);
+  if (begin >= end) return;
+  for (std::size_t row = 0; row < map.rows(); ++row) {
+    std::byte* address = map.address + (at[0] + begin) * map.element_bytes;
+    std::size_t rest = row;
+    bool inside = true;
+    for (int d = 1; d < map.rank; ++d) {
+      const std::int64_t index = at[d] + static_cast<std::int64_t>(rest % map.box[d]);
+      rest /= map.box[d];
+      inside = inside && index >= 0 && index <= std::int64_t{map.last[d]};
+      address += index * static_cast<std::int64_t>(map.strides[d - 1]);
+    }
+    if (inside) {
+      visit(address, row * map.row_bytes() + static_cast<std::size_t>(begin) * map.element_bytes,
+            static_cast<std::size_t>(end - begin) * map.element_bytes);
+    }
+  }
+}
+
+}  // namespace vgpu

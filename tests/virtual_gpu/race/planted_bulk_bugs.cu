@@ -1,0 +1,274 @@
+// Kernels with one error each in how they use mbarriers, bulk copies and proxy fences, and the same kernels
+// without the error. Command line: planted.hpp. Marks as in planted_bugs.cu.
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cuda/atomic>
+#include <cuda/ptx>
+#include <stdexcept>
+#include <string>
+
+#include "overlap/gpu/stream.hpp"
+#include "planted.hpp"
+
+namespace {
+
+using overlap::DeviceBuffer;
+using overlap::Stream;
+using planted::fill;
+namespace ptx = cuda::ptx;
+using ptx::scope_cta, ptx::sem_release, ptx::space_cluster, ptx::space_global, ptx::space_shared;
+
+constexpr int kItems = 128;  // of a tile, and threads that use it
+constexpr int kTiles = 6, kStages = 2, kCount = kTiles * kItems;
+constexpr std::uint32_t kTileBytes = kItems * sizeof(int);
+
+using Kernel = void (*)(int* from, int* to, unsigned* flag, bool fixed);
+
+/// On two streams that have nothing to do with each other.
+void run(Kernel kernel, bool fixed, int blocks = 1) {
+  struct Setting {
+    DeviceBuffer<int> from{0, kCount}, to{0, kCount};
+    DeviceBuffer<unsigned> flag{0, 1};
+    Stream stream{0};
+  } settings[2];
+  for (Setting& s : settings) {
+    cudaMemsetAsync(s.from.data(), 0, s.from.bytes(), s.stream);
+    cudaMemsetAsync(s.flag.data(), 0, s.flag.bytes(), s.stream);
+    kernel<<<blocks, kItems, 0, s.stream>>>(s.from.data(), s.to.data(), s.flag.data(), fixed);
+  }
+  if (cudaDeviceSynchronize() != cudaSuccess) throw std::runtime_error("the kernels failed");
+}
+
+__device__ inline void start(std::uint64_t* barrier, std::uint32_t count) {
+  if (threadIdx.x == 0) ptx::mbarrier_init(barrier, count);
+  __syncthreads();
+}
+__device__ inline void await_phase(std::uint64_t* barrier, int parity) {
+  while (!ptx::mbarrier_try_wait_parity(barrier, static_cast<std::uint32_t>(parity & 1))) {
+  }
+}
+__device__ inline void expect(std::uint64_t* barrier) {
+  ptx::mbarrier_arrive_expect_tx(sem_release, scope_cta, space_shared, barrier, kTileBytes);
+}
+
+// ---- bulk_wait: a tile is used before it has come --------------------------------------------------------
+__global__ void use_tile(int* from, int* to, unsigned* /*flag*/, bool fixed) {
+  __shared__ std::uint64_t full;
+  alignas(128) __shared__ int tile[kItems];
+  start(&full, 1);
+  if (threadIdx.x == 0) {
+    expect(&full);
+    ptx::cp_async_bulk(space_cluster, space_global, tile, from, kTileBytes, &full);  // @bulk_wait
+  }
+  if (fixed) await_phase(&full, 0);
+  to[threadIdx.x] = tile[threadIdx.x];  // @bulk_wait
+  if (!fixed) await_phase(&full, 0);
+}
+void bulk_wait(bool fixed) { run(use_tile, fixed); }
+
+// ---- bulk_refill: a stage is filled again before its consumers are through -------------------------------
+__global__ void refill(int* from, int* to, unsigned* /*flag*/, bool fixed) {
+  __shared__ std::uint64_t full[kTiles], empty[kStages];  // a wait for one tile is not met by another
+  alignas(128) __shared__ int stage[kStages][kItems];
+  for (std::uint64_t& barrier : full) start(&barrier, 1);
+  for (std::uint64_t& barrier : empty) start(&barrier, kItems);
+  const auto fetch = [&](int tile) {
+    const int s = tile % kStages;
+    if (fixed) await_phase(&empty[s], tile / kStages + 1);
+    expect(&full[tile]);
+    ptx::cp_async_bulk(space_cluster, space_global, stage[s], from, kTileBytes, &full[tile]);  // @bulk_refill
+  };
+  if (threadIdx.x == 0) fetch(0);
+  for (int tile = 0; tile < kTiles; ++tile) {
+    if (threadIdx.x == 0 && tile + 1 < kTiles) fetch(tile + 1);
+    await_phase(&full[tile], 0);
+    to[tile * kItems + threadIdx.x] = stage[tile % kStages][threadIdx.x];  // @bulk_refill
+    ptx::mbarrier_arrive(&empty[tile % kStages]);
+  }
+}
+void bulk_refill(bool fixed) { run(refill, fixed); }
+
+// ---- bulk_parity: the parity of the phase before, which is complete --------------------------------------
+__global__ void wait_for_parity(int* from, int* to, unsigned* /*flag*/, bool fixed) {
+  __shared__ std::uint64_t full;
+  alignas(128) __shared__ int tile[kItems];
+  start(&full, 1);
+  if (threadIdx.x == 0) {
+    expect(&full);
+    ptx::cp_async_bulk(space_cluster, space_global, tile, from, kTileBytes, &full);  // @bulk_parity
+  }
+  await_phase(&full, fixed ? 0 : 1);
+  to[threadIdx.x] = tile[threadIdx.x];  // @bulk_parity
+  await_phase(&full, 0);
+}
+void bulk_parity(bool fixed) { run(wait_for_parity, fixed); }
+
+// ---- bulk_count: more bytes are expected than come. A deadlock -------------------------------------------
+__global__ void expect_too_much(int* from, int* to, unsigned* /*flag*/, bool fixed) {
+  __shared__ std::uint64_t full;
+  alignas(128) __shared__ int tile[kItems];
+  if (threadIdx.x == 0) ptx::mbarrier_init(&full, 1);  // @bulk_count
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const std::uint32_t n = fixed ? kTileBytes : kTileBytes + 16;
+    ptx::mbarrier_arrive_expect_tx(sem_release, scope_cta, space_shared, &full, n);  // @bulk_count
+    ptx::cp_async_bulk(space_cluster, space_global, tile, from, kTileBytes, &full);
+  }
+  await_phase(&full, 0);
+  to[threadIdx.x] = tile[threadIdx.x];
+}
+void bulk_count(bool fixed) { run(expect_too_much, fixed); }
+
+// ---- bulk_read: shared memory is written again before the store has read it ------------------------------
+__global__ void write_again(int* /*from*/, int* to, unsigned* /*flag*/, bool fixed) {
+  alignas(128) __shared__ int tile[kItems];
+  for (int i = 0; i < 2; ++i) {
+    tile[threadIdx.x] = i;  // @bulk_read
+    ptx::fence_proxy_async(space_shared);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      ptx::cp_async_bulk(space_global, space_shared, to + i * kItems, tile, kTileBytes);  // @bulk_read
+      ptx::cp_async_bulk_commit_group();
+      if (fixed || i == 1) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
+    }
+    __syncthreads();
+  }
+}
+void bulk_read(bool fixed) { run(write_again, fixed); }
+
+// ---- bulk_signal: a flag is raised although the store may not have written yet ---------------------------
+__global__ void store_and_signal(int* from, int* to, unsigned* flag, bool fixed) {
+  alignas(128) __shared__ int tile[kItems];
+  const cuda::atomic_ref<unsigned, cuda::thread_scope_system> raised(*flag);
+  if (blockIdx.x == 0) {
+    tile[threadIdx.x] = 1;
+    ptx::fence_proxy_async(space_shared);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      ptx::cp_async_bulk(space_global, space_shared, from, tile, kTileBytes);  // @bulk_signal
+      ptx::cp_async_bulk_commit_group();
+      if (fixed) ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+      if (!fixed) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
+      raised.store(1, cuda::memory_order_release);
+    }
+  } else {
+    while (raised.load(cuda::memory_order_acquire) == 0) {
+    }
+    to[threadIdx.x] = from[threadIdx.x];  // @bulk_signal
+  }
+}
+void bulk_signal(bool fixed) { run(store_and_signal, fixed, 2); }
+
+// ---- bulk_fence_shared: no proxy fence between ordinary writes and the store that reads them -------------
+__global__ void store_unfenced(int* /*from*/, int* to, unsigned* /*flag*/, bool fixed) {
+  alignas(128) __shared__ int tile[kItems];
+  tile[threadIdx.x] = 1;  // @bulk_fence_shared
+  if (fixed) ptx::fence_proxy_async(space_shared);
+  if (!fixed) ptx::fence_proxy_async(space_global);  // the wrong memory
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    ptx::cp_async_bulk(space_global, space_shared, to, tile, kTileBytes);  // @bulk_fence_shared
+    ptx::cp_async_bulk_commit_group();
+    ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+  }
+}
+void bulk_fence_shared(bool fixed) { run(store_unfenced, fixed); }
+
+// ---- bulk_fence_flag: no proxy fence between a flag and the load of what it stands for -------------------
+__global__ void load_behind_flag(int* from, int* to, unsigned* flag, bool fixed) {
+  __shared__ std::uint64_t full;
+  alignas(128) __shared__ int tile[kItems];
+  start(&full, 1);
+  const cuda::atomic_ref<unsigned, cuda::thread_scope_system> raised(*flag);
+  if (blockIdx.x == 0) {
+    from[threadIdx.x] = 1;  // @bulk_fence_flag
+    __syncthreads();
+    if (threadIdx.x == 0) raised.store(1, cuda::memory_order_release);
+  } else {
+    if (threadIdx.x == 0) {
+      while (raised.load(cuda::memory_order_acquire) == 0) {
+      }
+      if (fixed) ptx::fence_proxy_async(space_global);
+      expect(&full);
+      ptx::cp_async_bulk(space_cluster, space_global, tile, from, kTileBytes, &full);  // @bulk_fence_flag
+    }
+    await_phase(&full, 0);
+    to[threadIdx.x] = tile[threadIdx.x];
+  }
+}
+void bulk_fence_flag(bool fixed) { run(load_behind_flag, fixed, 2); }
+
+// ---- bulk_elected: one thread arrives for all, without a barrier of theirs -------------------------------
+__global__ void elected(int* from, int* to, unsigned* /*flag*/, bool fixed) {
+  __shared__ std::uint64_t full, empty;
+  alignas(128) __shared__ int tile[kItems];
+  start(&full, 1);
+  start(&empty, 1);
+  for (int i = 0; i < 3; ++i) {
+    if (threadIdx.x == 0) {
+      await_phase(&empty, i + 1);
+      expect(&full);
+      ptx::cp_async_bulk(space_cluster, space_global, tile, from, kTileBytes, &full);  // @bulk_elected
+    }
+    await_phase(&full, i);
+    to[i * kItems + threadIdx.x] = tile[threadIdx.x];  // @bulk_elected
+    if (fixed) __syncthreads();
+    if (threadIdx.x == 0) ptx::mbarrier_arrive(&empty);
+  }
+}
+void bulk_elected(bool fixed) { run(elected, fixed); }
+
+// ---- bulk_swizzle: a tile is read as if its chunks lay in their order. A wrong result --------------------
+constexpr int kColumns = 32, kRows = 8;  // rows of 128 bytes
+
+__global__ void read_swizzled(const __grid_constant__ CUtensorMap map, int* to, bool fixed) {
+  __shared__ std::uint64_t full;
+  alignas(1024) __shared__ int tile[kRows][kColumns];
+  start(&full, 1);
+  if (threadIdx.x == 0) {
+    const std::int32_t at[2] = {0, 0};
+    ptx::mbarrier_arrive_expect_tx(sem_release, scope_cta, space_shared, &full, sizeof tile);
+    ptx::cp_async_bulk_tensor(space_cluster, space_global, tile, &map, at, &full);
+  }
+  await_phase(&full, 0);
+  const int row = static_cast<int>(threadIdx.x) / kColumns, column = static_cast<int>(threadIdx.x) % kColumns;
+  const int chunk = fixed ? (column / 4) ^ row : column / 4;
+  to[threadIdx.x] = tile[row][4 * chunk + column % 4];
+}
+void bulk_swizzle(bool fixed) {
+  DeviceBuffer<int> from(0, kRows * kColumns), to(0, kRows * kColumns);
+  fill<<<1, kRows * kColumns>>>(from.data(), 1);
+  CUtensorMap map{};
+  const cuuint64_t sizes[2] = {kColumns, kRows}, stride = kColumns * sizeof(int);
+  const cuuint32_t box[2] = {kColumns, kRows}, ones[2] = {1, 1};
+  if (cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, from.data(), sizes, &stride, box, ones,
+                             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                             CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
+    throw std::runtime_error("no tensor map");
+  read_swizzled<<<1, kRows * kColumns>>>(map, to.data(), fixed);
+  int got[kRows * kColumns];
+  cudaMemcpy(got, to.data(), sizeof got, cudaMemcpyDeviceToHost);
+  for (int i = 0; i < kRows * kColumns; ++i) {
+    if (got[i] != 1 + i) throw std::runtime_error("wrong result: element " + std::to_string(i));
+  }
+}
+
+const planted::Cases kCases = {
+    {"bulk_wait", bulk_wait},
+    {"bulk_refill", bulk_refill},
+    {"bulk_parity", bulk_parity},
+    {"bulk_count", bulk_count},
+    {"bulk_read", bulk_read},
+    {"bulk_signal", bulk_signal},
+    {"bulk_fence_shared", bulk_fence_shared},
+    {"bulk_fence_flag", bulk_fence_flag},
+    {"bulk_elected", bulk_elected},
+    {"bulk_swizzle", bulk_swizzle},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return planted::run_case(argc, argv, kCases); }

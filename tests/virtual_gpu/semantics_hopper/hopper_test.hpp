@@ -1,0 +1,91 @@
+// What the scenarios of asynchronous work share: they need a GPU of compute capability 9.0 or more, and rely
+// on what the PTX ISA ("mbarrier", "cp.async.bulk", "Proxies") and the Driver API ("Tensor Map Object
+// Management") promise.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <cuda/ptx>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "gpu_test.hpp"
+
+namespace semantics {
+
+namespace ptx = cuda::ptx;
+
+/// Skips on older GPUs, with a reason.
+class HopperTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    int major = 0;
+    require(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+    if (major < 9) GTEST_SKIP() << "needs compute capability 9.0: mbarriers with bytes and bulk copies";
+  }
+};
+
+/// 0, 1, 2, ... from `first` on.
+template <class T>
+std::vector<T> counted(std::size_t count, T first = T{}) {
+  std::vector<T> values(count);
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
+
+/// Returns once the phase of that parity is complete.
+__device__ inline void await_phase(std::uint64_t* barrier, std::uint32_t parity) {
+  while (!ptx::mbarrier_try_wait_parity(barrier, parity)) {
+  }
+}
+
+/// Thread 0 initialises the barrier; all may use it afterwards.
+__device__ inline void start_barrier(std::uint64_t* barrier, std::uint32_t count) {
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(barrier, count);
+    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
+  }
+  __syncthreads();
+}
+
+/// Arrives and says that so many bytes will come.
+__device__ inline void expect_bytes(std::uint64_t* barrier, std::uint32_t bytes) {
+  ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier, bytes);
+}
+
+/// A tensor of T, innermost dimension first, and the box that is copied. Strides in elements, of all
+/// dimensions but the first.
+template <class T>
+struct Tensor {
+  T* data;
+  std::vector<cuuint64_t> sizes, strides;
+  std::vector<cuuint32_t> box;
+  CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
+};
+
+template <class T>
+constexpr CUtensorMapDataType kMapType = sizeof(T) == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+                                         : sizeof(T) == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+                                         : sizeof(T) == 4 ? CU_TENSOR_MAP_DATA_TYPE_INT32
+                                                          : CU_TENSOR_MAP_DATA_TYPE_INT64;
+
+template <class T>
+CUtensorMap map_of(const Tensor<T>& tensor) {
+  CUtensorMap map{};
+  std::vector<cuuint64_t> bytes = tensor.strides;
+  for (cuuint64_t& stride : bytes) stride *= sizeof(T);
+  if (bytes.empty()) bytes.push_back(0);  // also of one dimension the driver wants to see an array
+  const std::vector<cuuint32_t> ones(tensor.sizes.size(), 1);
+  const CUresult result = cuTensorMapEncodeTiled(
+      &map, kMapType<T>, static_cast<cuuint32_t>(tensor.sizes.size()), tensor.data, tensor.sizes.data(),
+      bytes.data(), tensor.box.data(), ones.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, tensor.swizzle,
+      CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) throw std::runtime_error("cuTensorMapEncodeTiled refuses the tensor");
+  return map;
+}
+
+}  // namespace semantics

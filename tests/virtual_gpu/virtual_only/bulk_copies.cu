@@ -1,0 +1,235 @@
+// Bulk copies and mbarriers beyond their documentation: when copies are done here, what they cost in the
+// model, and which errors stop the kernel.
+#include <cuda.h>
+
+#include <cuda/ptx>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "virtual_test.hpp"
+
+namespace virtual_only {
+namespace {
+
+namespace ptx = cuda::ptx;
+using BulkCopyTest = VirtualTest;
+
+__device__ inline void expect_bytes(std::uint64_t* barrier, std::uint32_t bytes) {
+  ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier, bytes);
+}
+__device__ inline void await_phase(std::uint64_t* barrier, int parity) {
+  while (!ptx::mbarrier_try_wait_parity(barrier, static_cast<std::uint32_t>(parity & 1))) {
+  }
+}
+
+/// What shared memory holds right after the issue of a load, and after the wait.
+template <class T>
+__global__ void look_at_load(T* from, T* seen) {
+  __shared__ std::uint64_t barrier;
+  alignas(16) __shared__ T words[4];
+  words[0] = 7;
+  ptx::fence_proxy_async();
+  ptx::mbarrier_init(&barrier, 1);
+  ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, words, from, sizeof words, &barrier);
+  from[0] = 9;  // an error too: the source may still be read
+  seen[0] = words[0];
+  expect_bytes(&barrier, sizeof words);
+  await_phase(&barrier, 0);
+  seen[1] = words[0];
+}
+
+std::vector<int> seen_of_load() {
+  int* memory = device_words(8, 8);
+  look_at_load<<<1, 1>>>(memory, memory + 4);
+  return {word(memory + 4), word(memory + 5)};
+}
+
+TEST_F(BulkCopyTest, LoadsAreDoneAtTheWait) { EXPECT_EQ(seen_of_load(), (std::vector<int>{7, 9})); }
+
+TEST_F(BulkCopyTest, WithASeedLoadsAreDoneAtAnyTime) {
+  std::set<std::vector<int>> all;
+  for (unsigned int seed = 1; seed <= 40; ++seed) {
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    all.insert(seen_of_load());
+  }
+  EXPECT_EQ(all, (std::set<std::vector<int>>{{7, 9}, {8, 8}}));
+}
+
+/// What global memory holds after `.read`, and after the full wait.
+template <class T>
+__global__ void look_at_store(T* to, T* seen) {
+  alignas(16) __shared__ T words[4];
+  words[0] = 5;
+  ptx::fence_proxy_async();
+  ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, to, words, sizeof words);
+  ptx::cp_async_bulk_commit_group();
+  ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
+  words[0] = 6;
+  seen[0] = to[0];
+  ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+  seen[1] = to[0];
+}
+
+TEST_F(BulkCopyTest, StoresReadFirstAndWriteAtTheFullWait) {
+  int* memory = device_words(8, 1);
+  look_at_store<<<1, 1>>>(memory, memory + 4);
+  EXPECT_EQ(word(memory + 4), 1) << "only read";
+  EXPECT_EQ(word(memory + 5), 5) << "what the source held then";
+}
+
+/// Brings `tiles` tiles through a ring of `stages`, and works on each.
+template <class T>
+__global__ void pipeline_of(T* memory, int tiles, int stages) {
+  constexpr int kWords = 2048, kMost = 4;
+  __shared__ std::uint64_t full[kMost];
+  alignas(16) __shared__ T stage[kMost][kWords];
+  for (int s = 0; s < stages; ++s) ptx::mbarrier_init(&full[s], 1);
+  const auto fetch = [&](int tile) {
+    const int s = tile % stages;
+    expect_bytes(&full[s], sizeof stage[s]);
+    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, stage[s], memory, sizeof stage[s], &full[s]);
+  };
+  for (int tile = 0; tile < stages; ++tile) fetch(tile);
+  T sum = 0;
+  for (int tile = 0; tile < tiles; ++tile) {
+    const int s = tile % stages;
+    await_phase(&full[s], tile / stages);
+    for (int i = 0; i < 8; ++i) sum += stage[s][i];
+    if (tile + stages < tiles) fetch(tile + stages);
+  }
+  if (sum == -1) memory[0] = sum;
+}
+
+TEST_F(BulkCopyTest, OneStageIsSlowerThanFour) {
+  int* memory = nullptr;
+  require(cudaMalloc(&memory, 4096 * sizeof(int)));
+  const cudaStream_t stream = new_stream();
+  const float one = elapsed(stream, [&] { pipeline_of<<<1, 1, 0, stream>>>(memory, 32, 1); });
+  const float four = elapsed(stream, [&] { pipeline_of<<<1, 1, 0, stream>>>(memory, 32, 4); });
+  EXPECT_GT(one, 1.3f * four);
+  EXPECT_GT(one, 32 * 0.7e-3f) << "milliseconds: a latency of 0.7 us for each tile";
+}
+
+// ---- errors ----------------------------------------------------------------------------------------------
+enum Misuse {
+  kUninitialised,
+  kTooManyArrivals,
+  kOddBytes,
+  kOddAddress,
+  kNotShared,
+  kNoMap,
+  kUnreadStore,
+  kUnseenLoad,
+  kFreed
+};
+
+template <class T>
+__global__ void misuse(T* memory, int what) {
+  __shared__ std::uint64_t barrier;
+  alignas(128) __shared__ T words[8];
+  if (what == kUninitialised) ptx::mbarrier_arrive(&barrier);
+  ptx::mbarrier_init(&barrier, 1);
+  if (what == kTooManyArrivals) ptx::mbarrier_arrive(&barrier, 2);
+  if (what == kOddBytes)
+    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, words, memory, 12, &barrier);
+  if (what == kOddAddress)
+    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, words, memory + 1, 16, &barrier);
+  if (what == kNotShared)
+    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, memory, memory + 4, 16, &barrier);
+  const std::int32_t at[2] = {0, 0};
+  if (what == kNoMap)
+    ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, words, memory, at, &barrier);
+  if (what == kUnreadStore) {
+    ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, memory, words, 16);
+    ptx::cp_async_bulk_commit_group();
+  }
+  if (what == kUnseenLoad || what == kFreed) {
+    expect_bytes(&barrier, 16);
+    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, words, memory, 16, &barrier);
+  }
+  if (what == kFreed) await_phase(&barrier, 0);
+}
+
+void expect_misuse(Misuse what, cudaError_t code, std::initializer_list<const char*> parts) {
+  for (const unsigned int seed : {0u, 3u}) {
+    vgpu::reset();
+    if (seed != 0) vgpu::use_schedule(seed);
+    int* memory = device_words(64, 1);
+    if (what == kFreed) require(cudaFree(memory));
+    misuse<<<1, 1>>>(memory, what);
+    expect_failure(cudaDeviceSynchronize(), code, parts);
+  }
+}
+
+TEST_F(BulkCopyTest, WhatIsWrongStopsTheKernelWithASentence) {
+  expect_misuse(kUninitialised, cudaErrorLaunchFailure, {"misuse", "before mbarrier_init"});
+  expect_misuse(kTooManyArrivals, cudaErrorLaunchFailure, {"once more than the 1 times"});
+  expect_misuse(kOddBytes, cudaErrorMisalignedAddress, {"of 12 bytes", "multiple of 16"});
+  expect_misuse(kOddAddress, cudaErrorMisalignedAddress, {"in global memory", "no multiple of 16"});
+  expect_misuse(kNotShared, cudaErrorLaunchFailure, {"not in the shared memory of its block"});
+  expect_misuse(kNoMap, cudaErrorLaunchFailure, {"a tensor map that is none"});
+  expect_misuse(kFreed, cudaErrorIllegalAddress, {"touches memory that is not there"});
+}
+
+template <class T>
+__global__ void load_box(const __grid_constant__ CUtensorMap map, T x) {
+  __shared__ std::uint64_t barrier;
+  alignas(128) __shared__ int words[8];
+  ptx::mbarrier_init(&barrier, 1);
+  expect_bytes(&barrier, sizeof words);
+  const std::int32_t at[1] = {x};
+  ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, words, &map, at, &barrier);
+  await_phase(&barrier, 0);
+}
+
+TEST_F(BulkCopyTest, ABoxBeginsAtAMultipleOf16Bytes) {
+  for (const int x : {8, -4, 3, -1}) {
+    vgpu::reset();
+    CUtensorMap map{};
+    const cuuint64_t size = 64, stride = 0;
+    const cuuint32_t box = 8, one = 1;
+    ASSERT_EQ(
+        cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 1, device_words(64, 1), &size, &stride,
+                               &box, &one, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                               CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+        CUDA_SUCCESS);
+    load_box<<<1, 1>>>(map, x);
+    if (x % 4 == 0) {
+      EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << x;
+    } else {
+      expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalInstruction,
+                     {("at byte " + std::to_string(4 * x)).c_str(), "no multiple of 16"});
+    }
+  }
+}
+
+TEST_F(BulkCopyTest, ABlockDoesNotLeaveCopiesBehind) {
+  expect_misuse(kUnreadStore, cudaErrorLaunchFailure,
+                {"block (0,0,0) ends", "may still read its shared memory"});
+  expect_misuse(kUnseenLoad, cudaErrorLaunchFailure, {"block (0,0,0) ends", "nobody has waited", "phase 0"});
+}
+
+template <class T>
+__global__ void wait_for_ever(T* sink, std::uint32_t count, std::uint32_t bytes) {
+  __shared__ std::uint64_t barrier;
+  if (threadIdx.x == 0) ptx::mbarrier_init(&barrier, count);
+  __syncthreads();
+  if (threadIdx.x == 0) expect_bytes(&barrier, bytes);
+  await_phase(&barrier, 0);
+  *sink = 1;
+}
+
+TEST_F(BulkCopyTest, DeadlockReportsSayWhatAnMbarrierLacks) {
+  testing::internal::CaptureStderr();
+  wait_for_ever<<<1, 64>>>(device_words(1, 0), 3, 48);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
+  expect_parts(testing::internal::GetCapturedStderr(),
+               {"deadlock",
+                "64 waiting for the mbarrier at shared address 0x400 (phase 0: 2 of 3 arrivals and 48 "
+                "bytes missing)"});
+}
+
+}  // namespace
+}  // namespace virtual_only
