@@ -3,7 +3,8 @@
 
 Doxygen makes pages and sources (docs/Doxyfile, through tools/site_filter.py). This script then leads each link of a
 page to its place in the site: to another page, to Doxygen's view of a source, to a copy of a picture or, for files and
-folders that Doxygen does not show, to a plain page that it writes itself. At the end all links of the site are checked.
+folders that Doxygen does not show, to a plain page that it writes itself. Headings of the concept pages are added to the search
+(site_search.py). At the end all links of the site are checked.
 """
 import html
 import os
@@ -18,6 +19,7 @@ from typing import Dict, List, Set
 
 from links import NOT_OURS, REPOSITORY, bad_html_links
 from site_filter import HOST, heading_id, page_name
+from site_search import add_to_search, entries
 
 PICTURES = (".svg", ".png", ".jpg")
 _LINK = re.compile(rf'(href|src)="{re.escape(HOST)}([^"]*)"')
@@ -135,6 +137,7 @@ def build(folder: pathlib.Path) -> pathlib.Path:
         raise SiteError("\n".join(warnings + [f"doxygen's exit status is {run.returncode}"]))
     site = Site(folder)
     site.lead_links()
+    add_to_search(site.html, entries(REPOSITORY))
     bad = list(bad_html_links(site.html))
     if bad:
         raise SiteError("\n".join(bad))

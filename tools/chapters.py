@@ -254,17 +254,25 @@ def all_chapters() -> Dict[str, Chapter]:
     return read_chapters(CHAPTERS)
 
 
-def to_come(folder: pathlib.Path = CHAPTERS) -> Dict[str, str]:
-    """Names and ideas of the chapters that are planned (chapters/to_come.json): those whose number no chapter has. Throws
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """What is known of a chapter that is to come."""
+
+    part: int
+    idea: str
+
+
+def to_come(folder: pathlib.Path = CHAPTERS) -> Dict[str, Planned]:
+    """The chapters that are planned (chapters/to_come.json), by name: those whose number no chapter has. Throws
     ManifestError."""
     taken = {name[:2] for name in read_chapters(folder)}
     path = folder / "to_come.json"
     try:
         planned = _read(path) if path.exists() else {}
-        _named(_text)(planned, "")
+        _named(_record({"part": _one_of(*range(1, len(PARTS) + 1)), "idea": _text}))(planned, "")
     except _Wrong as wrong:
         raise ManifestError(f"chapters/to_come.json: {wrong}") from None
-    return {name: idea for name, idea in planned.items() if name[:2] not in taken}
+    return {name: Planned(**values) for name, values in planned.items() if name[:2] not in taken}
 
 
 def operation_of(chapter: str) -> str:
@@ -298,7 +306,7 @@ def main() -> int:
         print("\n".join(map(sanitize_row, chapters.values())))
     elif chosen.json:
         print(json.dumps({"chapters": [{"number": chapter.number, **dataclasses.asdict(chapter)} for chapter in chapters.values()],
-                          "to_come": planned}, indent=2))
+                          "to_come": {name: dataclasses.asdict(each) for name, each in planned.items()}}, indent=2))
     return 0
 
 

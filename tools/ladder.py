@@ -1,8 +1,8 @@
-"""The tables of measured results: one row per chapter in the README, one table per chapter in its page."""
-from typing import Callable, Dict, Iterable, List, Mapping, Tuple
+"""The tables of measured results in the pages of chapters. (Those of the README: readme_ladders.py.)"""
+from typing import Callable, Dict, Iterable, List, Tuple
 
 import sparse_results
-from results import (COLUMNS, best_algorithm, field_text, is_dense, microseconds, newest, peer_rows, peers_in, peers_of,
+from results import (COLUMNS, field_text, is_dense, microseconds, newest, peer_rows, peers_in, peers_of,
                      run_rows, runs_of, runs_with_section, section_fields, size_text)
 
 
@@ -131,69 +131,3 @@ def results_table(argument: str, reports: List[Dict]) -> str:
     if dense:
         return dense_table(dense, peers_in(reports))
     return column_split_table(runs) if runs else "Not run on real GPUs yet.\n"
-
-
-# What a time is compared with in the README.
-ALONE, ONE_GPU, DENSE = "GEMM only", "one GPU", "dense"
-
-
-def measures_the_chapter(run: Dict) -> bool:
-    """True unless it measures a part alone: a search, or a transport."""
-    return not sparse_results.is_sparse(run) or sparse_results.best_algorithm(run) is not None
-
-
-def ladder_cell(run: Dict, reports: List[Dict]) -> Tuple[str, str]:
-    """Time and ratio of the best algorithm in the README, and what the ratio compares with."""
-    if sparse_results.is_sparse(run):
-        best = sparse_results.best_algorithm(run) or {}
-        times = sparse_results.times_dense(run, [each for report in reports for each in report["runs"]])
-        return f"{sparse_results.milliseconds(best['host_ms'])} ms" + (f", {times:.2f} x" if times else ""), DENSE
-    if not is_dense(run):
-        base, last = run["results"][0], run["results"][-1]
-        return f"{last['kernel_ms']:.2f} ms, {base['kernel_ms'] / last['kernel_ms']:.2f} x", ONE_GPU
-    fastest = best_algorithm(run)
-    return f"{microseconds(fastest['device_ms'])} us, {fastest['ratio_to_gemm_only']:.3f} x" if fastest else "-", ALONE
-
-
-def column_of(run: Dict) -> Tuple[str, int]:
-    """The kind and number of GPUs that a run was on."""
-    return run["hardware"]["gpu"].replace("NVIDIA ", ""), int(run["options"]["gpus"])
-
-
-def ladder_columns(runs: Iterable[Dict]) -> List[Tuple[str, int]]:
-    """Those that were measured. One GPU is a control, unless there is nothing else."""
-    columns = sorted({column_of(run) for run in runs})
-    return [column for column in columns if column[1] > 1] or columns
-
-
-def machines_note(runs: List[Dict], columns: List[Tuple[str, int]]) -> str:
-    """A sentence for each number of GPUs that was measured on several machines."""
-    parts = []
-    for gpu, gpus in columns:
-        machines = sorted({int(run["hardware"]["gpus"]) for run in runs if column_of(run) == (gpu, gpus)})
-        if len(machines) > 1:
-            parts.append(f"{gpus} x {gpu} on machines with {', '.join(map(str, machines))} GPUs")
-    return f"\nMeasured on several machines, of each command line the newest run counts: {'; '.join(parts)}.\n" if parts else ""
-
-
-def ladder_table(chapters: Mapping[str, str], to_come: Mapping[str, str], reports: List[Dict]) -> str:
-    """The README's table of all chapters, whose names and ideas these are: the best algorithm at the first size, on each number
-    of GPUs that was measured. Where it was not run stands a dash."""
-    runs = {name: [run for run in runs_of(name, reports) if measures_the_chapter(run)] for name in chapters}
-    columns = ladder_columns(run for each in runs.values() for run in each)
-    rows = []
-    for name, idea in sorted({**chapters, **to_come}.items()):
-        if name not in chapters:
-            rows.append([f"`{name}`", idea, "to come", *("" for _ in columns)])
-            continue
-        cells = []
-        against = "" if runs[name] else "not run"
-        for column in columns:
-            first = next((run for run in runs[name] if column_of(run) == column), None)
-            cell, against = ladder_cell(first, reports) if first else ("-", against)
-            cells.append(cell)
-        rows.append([f"[`{name}`](chapters/{name}/README.md)", idea, against, *cells])
-    everything = [run for report in reports for run in report["runs"]
-                  if not run["modelled"] and run["chapter"] in chapters and measures_the_chapter(run)]
-    return table(["chapter", "idea", "compared with", *(f"{gpus} x {gpu}" for gpu, gpus in columns)], rows) + \
-        machines_note(everything, columns)

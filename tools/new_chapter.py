@@ -14,7 +14,7 @@ import re
 import sys
 from typing import Dict
 
-from chapters import CHAPTERS, FOLDER, ManifestError, read_chapters, to_come
+from chapters import CHAPTERS, FOLDER, ManifestError, Planned, read_chapters, to_come
 from update_pages import BLOCK, generate
 
 REPOSITORY = CHAPTERS.parent
@@ -43,10 +43,10 @@ def filled(text: str, name: str) -> str:
     return text
 
 
-def manifest(text: str, planned: Dict[str, str], name: str) -> str:
+def manifest(text: str, planned: Dict[str, Planned], name: str) -> str:
     """The pattern's manifest with what is planned of the chapter."""
-    idea = planned.get(name, name[3:].replace("_", " "))
-    return text.replace('"idea": ""', f'"idea": {json.dumps(idea)}')
+    plan = planned.get(name, Planned(4, name[3:].replace("_", " ")))
+    return text.replace('"idea": ""', f'"idea": {json.dumps(plan.idea)}').replace('"part": 4', f'"part": {plan.part}')
 
 
 def without_a_build(block: re.Match) -> str:

@@ -202,10 +202,17 @@ def peer_rows(peer: Run) -> List[Row]:
             if result.get("role") != "gemm_only"]
 
 
+# What results of a section that were saved under an older name of their variant are called now.
+RENAMED = {("transport", "transport"): "nccl"}
+
+
 def section_fields(run: Run, section: str) -> Tuple[List[str], List[List[str]]]:
     """Header and lines of a section's table: the fields of its results."""
     results = [{name: value for name, value in result.items() if name != "section"}
                for result in run["results"] if result.get("section") == section]
+    for result in results:
+        if "variant" in result:
+            result["variant"] = RENAMED.get((section, result["variant"]), result["variant"])
     names = list(dict.fromkeys(name for result in results for name in result))
     return [name.replace("_", " ") for name in names], \
         [[field_text(result.get(name, "")) for name in names] for result in results]

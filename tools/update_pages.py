@@ -7,10 +7,12 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- tests --> ... <!-- /tests -->              how `./lab test` ends there (the check leaves it alone: CI runs the tests)
   <!-- race CASE --> ... <!-- /race -->          the race build's report on a planted bug (after `./lab race --test`)
   <!-- race PROGRAM GPUS --> ... <!-- /race -->  the same of a program of one file, on so many GPUs
+  <!-- bug NN MUTANT --> ... <!-- /bug -->       a mutant as a diff, and what its program says (after ./lab pages; see bugs.py)
+  <!-- calls --> ... <!-- /calls -->              the index of CUDA's, NCCL's and cuBLAS' calls, see call_index.py
   <!-- results CHAPTER --> ... <!-- /results -->  the chapter's measured table, from docs/results/*.json
   <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION
   <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
-  <!-- ladder --> ... <!-- /ladder -->            the table of all chapters
+  <!-- ladder dense|sparse|kernels --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
   <!-- commands --> ... <!-- /commands -->        the commands of ./lab for readers
 and, inside a line:
   <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
@@ -36,13 +38,17 @@ import sys
 import tempfile
 from typing import Callable, Dict, List, Tuple
 
+import bugs
 from blank import TaskError, without_markers
+from call_index import call_table
 from chapters import ManifestError, all_chapters, to_come
-from ladder import ladder_table, profile_table, results_table
+from ladder import profile_table, results_table
+from readme_ladders import LADDERS, Step, ladder_table
 from results import load
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-BLOCK = re.compile(r"^<!-- (code|output|tests|race|results|profile|ladder|commands)(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
+KINDS = ("code", "output", "tests", "race", "bug", "results", "profile", "ladder", "commands", "calls")
+BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
 
@@ -185,6 +191,10 @@ def generate(kind: str, argument: str) -> str:
         return tests()
     if kind == "race":
         return race(argument)
+    if kind == "bug":
+        return bugs.bug(argument, REPOSITORY)
+    if kind == "calls":
+        return call_table(REPOSITORY)
     if kind == "commands":
         return "```\n" + read("tools/lab/commands.txt").split("\n\n")[0] + "\n```\n"
     reports = load(REPOSITORY / "docs" / "results")
@@ -192,12 +202,18 @@ def generate(kind: str, argument: str) -> str:
         return results_table(argument, reports)
     if kind == "profile":
         return profile_table(argument, reports)
-    return ladder_table({chapter.name: chapter.idea for chapter in all_chapters().values()}, to_come(), reports)
+    if argument not in LADDERS:
+        raise PageError(f"there is no ladder '{argument}'; the ladders are: {', '.join(LADDERS)}")
+    steps = {chapter.name: Step(chapter.part, chapter.idea, chapter.operation) for chapter in all_chapters().values()}
+    steps.update({name: Step(planned.part, planned.idea, to_come=True) for name, planned in to_come().items()})
+    return ladder_table(argument, steps, reports)
 
 
 def comparable(kind: str, text: str) -> str:
     """The part of a generated text that must not drift."""
-    return re.sub(r" *\b[\da-f.]*\d[\da-f.]*\b", " #", text) if kind in ("output", "race", "timeline") else text
+    if kind == "bug":
+        return bugs.comparable(text)
+    return bugs.without_numbers(text) if kind in ("output", "race", "timeline") else text
 
 
 def updated(page: str, path: pathlib.Path, check: bool, same: Callable[[str, str, str], bool], measured: bool = False) -> str:
@@ -245,7 +261,7 @@ def main() -> int:
     for path, page in pages.items():
         try:
             new = updated(page, path, check, same, measured)
-        except PageError as error:
+        except (PageError, bugs.BugError) as error:
             print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
             return 2
         if new != page:

@@ -10,13 +10,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "overlap/data/cost.hpp"
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/stream.hpp"
 #include "overlap/gpu/timeline.hpp"
 
-namespace overlap {
+namespace overlap::column_split {
 
 /// C[m, n] = A[m, k] B[k, n], row-major, one CUDA thread for each element of C. Threads along x take
 /// neighbouring columns: they read neighbouring elements of B, which the hardware fetches together.
@@ -35,21 +36,21 @@ __global__ void multiply(const int* a, const int* b, int* c, std::int64_t m, std
   // [/task]
 }
 
-/// What one GPU moves and computes in one run. The page's cost card and the tests both come from here.
-struct ColumnSplitCost {
-  std::int64_t bytes_from_host;  ///< all of A, its columns of B
-  std::int64_t bytes_to_host;    ///< its columns of C
-  int copies;                    ///< of any size, in either direction
-  double multiply_adds;          ///< m n' k for its n' columns
-};
+/// The product that is share `gpu` of `gpus` of C[m, n] = A[m, k] B[k, n]: some columns of B and C.
+inline MatmulShape share_of_columns(MatmulShape shape, int gpus, int gpu) {
+  return {shape.m, balanced_share(shape.n, gpus, gpu).size(), shape.k};
+}
 
-/// Cost of share `gpu` of `gpus` for C[m, n] = A[m, k] B[k, n] in int.
-inline ColumnSplitCost column_split_cost(MatmulShape shape, int gpus, int gpu) {
-  const std::int64_t columns = balanced_share(shape.n, gpus, gpu).size();
-  if (columns == 0) return {0, 0, 0, 0.0};
+inline constexpr int kCopies = 3;  ///< in a run, on each GPU that has columns: of A, of B and of C
+
+/// What a GPU with this share moves and launches in one run. The page's cost card and the tests both come
+/// from here.
+inline Cost cost(MatmulShape share) {
+  if (share.n == 0) return {};
   const auto element = static_cast<std::int64_t>(sizeof(int));
-  return {(shape.m * shape.k + shape.k * columns) * element, shape.m * columns * element, 3,
-          MatmulShape{shape.m, columns, shape.k}.multiply_adds()};
+  return {.bytes_to_host = share.m * share.n * element,
+          .bytes_from_host = (share.m * share.k + share.k * share.n) * element,
+          .launches = 1};
 }
 
 /// C[m, n] = A[m, k] B[k, n] in int on GPUs 0 ... gpus - 1. Everything is allocated here, once; run() only
@@ -180,4 +181,4 @@ class ColumnSplitMatmul {
   std::vector<Gpu> gpus_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::column_split

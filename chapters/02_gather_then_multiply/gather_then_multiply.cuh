@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "overlap/data/cost.hpp"
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/gemm.hpp"
@@ -15,16 +16,7 @@
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/timeline.hpp"
 
-namespace overlap {
-
-/// What one call moves and does on one rank. The page's cost card; the tests compare it with what is counted.
-struct GatherThenMultiplyCost {
-  std::uint64_t steps = 0;         ///< of NCCL's ring, one message out and one in each
-  std::uint64_t bytes_out = 0;     ///< to the next rank of the ring
-  std::uint64_t bytes_in = 0;      ///< from the previous one; padding included
-  std::uint64_t products = 0;      ///< of cuBLAS; none without columns of B
-  std::uint64_t memory_bytes = 0;  ///< of the slots
-};
+namespace overlap::gather_then_multiply {
 
 /// C_r = A B_r, where rank r of P holds the rows A_r [m_r, k] of A and the columns B_r [k, n_r] of B, and
 /// wants its columns C_r [m, n_r] of C; m_r and n_r by balanced_share(). Sums in f32. Sources: "Collective
@@ -79,16 +71,17 @@ class GatherThenMultiply {
     all_gather(source, stream);
   }
 
-  /// What a call costs any rank. Every rank sends and receives equally much, whatever it holds.
-  static GatherThenMultiplyCost cost(MatmulShape whole, int ranks, int rank) {
-    const std::uint64_t slot_bytes = slot_rows(whole, ranks) * whole.k * sizeof(T);
-    const std::uint64_t others = ranks - 1;
+  /// What a call costs a rank if NCCL sends along a ring, a slot in each step. Every rank sends and receives
+  /// equally much, padding included. The page's cost card; the tests compare it with what is counted.
+  static Cost cost(MatmulShape whole, int ranks, int rank) {
+    const std::int64_t slot = slot_rows(whole, ranks) * whole.k, bytes = slot * std::int64_t{sizeof(T)};
+    const std::size_t products = blocks(whole, ranks, slot).size();
     const bool multiplies = !balanced_share(whole.n, ranks, rank).empty();
-    return {.steps = others,
-            .bytes_out = others * slot_bytes,
-            .bytes_in = others * slot_bytes,
-            .products = multiplies ? blocks(whole, ranks, slot_rows(whole, ranks) * whole.k).size() : 0,
-            .memory_bytes = ranks * slot_bytes};
+    return {.messages = ranks - 1,
+            .bytes_out = (ranks - 1) * bytes,
+            .bytes_in = (ranks - 1) * bytes,
+            .products = multiplies ? static_cast<std::int64_t>(products) : 0,
+            .memory = ranks * bytes};
   }
 
  private:
@@ -161,4 +154,4 @@ class GatherThenMultiply {
   std::vector<Block> blocks_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::gather_then_multiply

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "overlap/data/cost.hpp"
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/check_nccl.hpp"
@@ -22,7 +23,7 @@
 #include "overlap/gpu/stream.hpp"
 #include "overlap/gpu/timeline.hpp"
 
-namespace overlap {
+namespace overlap::ring_all_gather {
 
 /// The shard of A that `rank` multiplies in a step of the ring, 0 <= step < ranks: first its own, then what
 /// comes from the right. In the same step it sends this shard on to the left.
@@ -45,16 +46,6 @@ void multiply_shard(Rank& rank, MatmulShape whole, int shard, const T* a_shard, 
                    c + rows.begin * columns);
   // [/task]
 }
-
-/// What one rank moves and keeps in one call. The page's cost card and the tests both come from here.
-struct RingAllGatherCost {
-  int products;             ///< steps with rows to multiply, at most P
-  int messages_in;          ///< shards that it receives, at most P - 1; empty ones are not sent
-  int messages_out;         ///< shards that it sends
-  std::int64_t bytes_in;    ///< all of A but its own shard
-  std::int64_t bytes_out;   ///< all of A but the shard of its left neighbour, which has that one already
-  std::int64_t slot_bytes;  ///< device memory for what arrives
-};
 
 /// C = A B, where rank r has A[m_r, k] and B[k, n_r] and wants C[m, n_r], all row-major, with m_r and n_r by
 /// balanced_share(). Sums are in f32. Transfers are NCCL's sends and receives on a stream of their own.
@@ -106,19 +97,21 @@ class RingAllGatherMatmul {
     if (rank_.size() > 1) await_shard(rank_.size() - 1, stream);
   }
 
-  /// What `rank` of `ranks` moves and keeps in one call.
-  static RingAllGatherCost cost(MatmulShape whole, int ranks, int rank) {
-    RingAllGatherCost cost{};
+  /// What `rank` of `ranks` moves and keeps in one call. It receives all of A but its own shard, and sends
+  /// all but that of its left neighbour, who has it already; shards without rows are neither sent nor
+  /// multiplied. The page's cost card and the tests both come from here.
+  static Cost cost(MatmulShape whole, int ranks, int rank) {
+    Cost cost;
     const bool has_columns = !balanced_share(whole.n, ranks, rank).empty();
     for (int step = 0; step < ranks; ++step) {
       const std::int64_t rows = balanced_share(whole.m, ranks, shard_in_step(rank, ranks, step)).size();
       if (rows == 0) continue;
       const std::int64_t bytes = rows * whole.k * static_cast<std::int64_t>(sizeof(T));
       if (has_columns) ++cost.products;
-      if (step > 0) ++cost.messages_in, cost.bytes_in += bytes;
-      if (step + 1 < ranks) ++cost.messages_out, cost.bytes_out += bytes;
+      if (step > 0) cost.bytes_in += bytes;
+      if (step + 1 < ranks) ++cost.messages, cost.bytes_out += bytes;
     }
-    cost.slot_bytes = cost.bytes_in;
+    cost.memory = cost.bytes_in;  // a slot for each shard that comes
     return cost;
   }
 
@@ -178,4 +171,4 @@ class RingAllGatherMatmul {
   Event started_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::ring_all_gather

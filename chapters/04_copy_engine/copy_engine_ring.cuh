@@ -12,7 +12,7 @@
 #include "04_copy_engine/ring_push.cuh"
 #include "overlap/gpu/gemm.hpp"
 
-namespace overlap {
+namespace overlap::copy_engine {
 
 /// C = A B by a ring of copy-engine pushes. Rank r has A_r[m_r, k] and B_r[k, n_r], and gets C_r[m, n_r],
 /// with m_r and n_r by balanced_share(); some may be 0.
@@ -25,7 +25,7 @@ class CopyEngineRing {
         ring_(rank, whole),
         columns_(balanced_share(whole.n, rank.size(), rank.id()).size()),
         k_(whole.k) {
-    warm_up(whole);
+    warm_up(whole.m);
   }
 
   /// Enqueues one call on `stream`; a, b and c belong to it until `stream` gets past it. All ranks make the
@@ -39,9 +39,9 @@ class CopyEngineRing {
     ring_.end(stream);
   }
 
-  /// What `rank` of `ranks` moves in a call: the transfers are all there is.
-  static RingPushCost cost(MatmulShape whole, int ranks, int rank) {
-    return RingPush<T>::cost(whole, ranks, rank);
+  /// What `rank` of `ranks` moves and multiplies in a call.
+  static Cost cost(MatmulShape whole, int ranks, int rank) {
+    return RingPush<T>::cost_with_products(whole, ranks, rank);
   }
 
  private:
@@ -55,19 +55,13 @@ class CopyEngineRing {
     // [/task]
   }
 
-  /// Each step's product, at the same places in a C of its own, so that cuBLAS chooses, and loads, the same
-  /// kernels. A kernel that is first launched while a stream of this GPU waits for a signal may never start:
-  /// loading it waits for the GPU.
-  void warm_up(MatmulShape whole) {
-    const std::int64_t most_rows = balanced_share(whole.m, rank_.size(), 0).size();
-    if (columns_ == 0) return;
-    const DeviceBuffer<T> shard(rank_.device(), most_rows * k_), b(rank_.device(), k_ * columns_);
-    const DeviceBuffer<T> c(rank_.device(), whole.m * columns_);
-    for (const DeviceBuffer<T>* factor : {&shard, &b})
-      CUDA_CHECK(cudaMemsetAsync(factor->data(), 0, factor->bytes(), rank_.stream()));
-    for (int step = 0; step < rank_.size(); ++step)
-      multiply(step, shard.data(), b.data(), c.data(), rank_.stream());
-    rank_.synchronize(rank_.stream());
+  /// Each step's product, so that cuBLAS chooses, and loads, the same kernels. A kernel that is first
+  /// launched while a stream of this GPU waits for a signal may never start: loading it waits for the GPU.
+  void warm_up(std::int64_t m) {
+    const cudaStream_t stream = rank_.stream();
+    warm_up_parts<T>(rank_, {m, columns_, k_}, {stream}, [&](const T* a, const T* b, T* c) {
+      for (int step = 0; step < rank_.size(); ++step) multiply(step, a, b, c, stream);
+    });
   }
 
   Rank& rank_;
@@ -75,4 +69,4 @@ class CopyEngineRing {
   std::int64_t columns_, k_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::copy_engine

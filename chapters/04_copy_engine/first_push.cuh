@@ -2,12 +2,10 @@
 // GPU gets to reach the other's memory, how it puts data there, and how the two learn, without any host, that
 // data are there.
 //
-//   push   the sender copies into the receiver's memory and then raises a word beside it; the receiver's
-//   stream waits
-//          for that word. One wait.
-//   pull   the receiver copies out of the sender's memory. It must know that the data are there, and the
-//   sender, before
-//          it overwrites them, that they have been read. Two meetings, on both sides.
+//   push   The sender copies into the receiver's memory, and then raises a word beside it.
+//          The receiver's stream waits for that word: one wait.
+//   pull   The receiver copies out of the sender's memory. It must know that the data are there; and the
+//          sender, before it overwrites them, that they have been read: two meetings, on both sides.
 #pragma once
 
 #include <cuda.h>
@@ -27,7 +25,7 @@
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/ranks.hpp"
 
-namespace overlap {
+namespace overlap::copy_engine {
 
 /// Element `i` of the message with this number: it says itself where it comes from.
 __host__ __device__ inline int message_element(int sender, int number, int i) {
@@ -185,4 +183,4 @@ class FirstPush {
   Addresses theirs_ = {};
 };
 
-}  // namespace overlap
+}  // namespace overlap::copy_engine

@@ -1,8 +1,12 @@
 // Chapter 04: shards of A travel round the ring by copy engine, ordered by signals. In step i rank d has
 // shard (d + i) mod P at hand, and pushes it on to its left neighbour:
 //
-//   rank d, transfer stream:  push own A -> slot 0 of d-1, raise | await 0, push slot 0 -> slot 1 of d-1,
-//   raise | ... whoever needs the shard of step i:                             await i - 1, read slot i - 1
+//   step   transfer stream of rank d                            whoever multiplies
+//   0                  push own A  to slot 0 of d - 1, raise    reads own A
+//   1      await 0,    push slot 0 to slot 1 of d - 1, raise    await 0, read slot 0
+//   2      await 1,    push slot 1 to slot 2 of d - 1, raise    await 1, read slot 1
+//   ...
+//   P - 1                                                       await P - 2, read slot P - 2
 //
 // No multiprocessor takes part, and no rank waits for a barrier, neither within a call nor between two.
 #pragma once
@@ -12,25 +16,18 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "overlap/data/cost.hpp"
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/element.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/ring.hpp"
 #include "overlap/gpu/signals.hpp"
 #include "overlap/gpu/stream.hpp"
 #include "overlap/gpu/timeline.hpp"
 
-namespace overlap {
-
-/// What one rank moves in one call. The page's cost card and the tests both come from here.
-struct RingPushCost {
-  int steps;                    ///< sub-products, and shards at hand one after the other: P
-  int messages;                 ///< copies to the left neighbour, each followed by one signal: P - 1
-  std::int64_t bytes_out;       ///< all shards but the left neighbour's
-  std::int64_t bytes_in;        ///< all shards but its own
-  std::int64_t bytes_of_slots;  ///< memory: P - 1 slots for each of two calls
-};
+namespace overlap::copy_engine {
 
 /// Passes the ranks' rows of A[m, k] round the ring, on the rank's transfer stream 0. A call is
 ///
@@ -46,6 +43,7 @@ class RingPush {
   /// Collective. Allocates the slots, copies once. Throws as PeerBuffer and Signals do.
   RingPush(Rank& rank, MatmulShape whole)
       : rank_(rank),
+        ring_(rank),
         whole_(whole),
         slot_elements_(slot_elements(whole, rank.size())),
         slots_(rank, 2 * (rank.size() - 1) * slot_elements_),
@@ -122,18 +120,29 @@ class RingPush {
   }
 
   /// Which shard is at hand in a step: first its own, then those of its right neighbours.
-  int shard(int step) const { return (rank_.id() + step) % rank_.size(); }
+  int shard(int step) const { return ring_.shard(step); }
   /// The rows of A, and of C, that are those of this step.
   Range rows(int step) const { return balanced_share(whole_.m, rank_.size(), shard(step)); }
 
-  /// What `rank` of `ranks` moves in a call.
-  static RingPushCost cost(MatmulShape whole, int ranks, int rank) {
+  /// What `rank` of `ranks` moves in a call. A message is a copy to the left neighbour and the signal behind
+  /// it; all shards go but that neighbour's own. The page's cost card and the tests both come from here.
+  static Cost cost(MatmulShape whole, int ranks, int rank) {
     const auto bytes = [&](int of) {
       return balanced_share(whole.m, ranks, of).size() * whole.k * std::int64_t{sizeof(T)};
     };
     const std::int64_t all = whole.m * whole.k * std::int64_t{sizeof(T)};
-    return {ranks, ranks - 1, all - bytes((rank + ranks - 1) % ranks), all - bytes(rank),
-            2 * (ranks - 1) * slot_elements(whole, ranks) * std::int64_t{sizeof(T)}};
+    return {.messages = ranks - 1,
+            .bytes_out = all - bytes(Ring(rank, ranks).left()),
+            .bytes_in = all - bytes(rank),
+            .memory = 2 * (ranks - 1) * slot_elements(whole, ranks) * std::int64_t{sizeof(T)}};
+  }
+
+  /// The same for an algorithm that multiplies each shard as it comes: a product for each shard with rows, if
+  /// the rank has columns of B.
+  static Cost cost_with_products(MatmulShape whole, int ranks, int rank) {
+    Cost cost = RingPush::cost(whole, ranks, rank);
+    if (!balanced_share(whole.n, ranks, rank).empty()) cost.products = std::min<std::int64_t>(whole.m, ranks);
+    return cost;
   }
 
  private:
@@ -152,6 +161,7 @@ class RingPush {
   }
 
   Rank& rank_;
+  Ring ring_;
   MatmulShape whole_;
   std::int64_t slot_elements_;
   PeerBuffer<T> slots_;  // [call mod 2][step - 1]
@@ -164,4 +174,4 @@ class RingPush {
   int half_ = 0;
 };
 
-}  // namespace overlap
+}  // namespace overlap::copy_engine

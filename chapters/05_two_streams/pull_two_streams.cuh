@@ -17,38 +17,19 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "overlap/data/cost.hpp"
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/gemm.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/ring.hpp"
 #include "overlap/gpu/signals.hpp"
+#include "overlap/gpu/slots.hpp"
 #include "overlap/gpu/stream.hpp"
 #include "overlap/gpu/timeline.hpp"
 
-namespace overlap {
-
-/// When a rank copies its shard to where the others reach it, and when it meets them at the barrier behind
-/// that: as seen from its first product, which needs neither. The first is PyTorch's choice; the others are
-/// the four scenarios in a comment of its source, which leaves them to the GPU's scheduler. Here events force
-/// them.
-enum class Opening {
-  kBefore,        ///< copy and barrier, then the product: PyTorch's choice, since it is never the worst
-  kBeside,        ///< "ideal scenario 0": both beside the product
-  kCopyFirst,     ///< "ideal scenario 1": the copy before the product, the barrier beside it
-  kAfter,         ///< "suboptimal scenario 0": both after the product
-  kBarrierAfter,  ///< the other "suboptimal scenario 0": the copy beside the product, the barrier after it
-};
-
-/// What one rank moves and keeps in one call. The page's cost card and the tests both come from here.
-struct PullTwoStreamsCost {
-  int products;              ///< steps with rows to multiply, at most P
-  int pulls;                 ///< copies from other ranks, at most P - 1; empty shards are not pulled
-  int signals;               ///< that it raises: two barriers, each with all other ranks
-  std::int64_t bytes_in;     ///< all of A but its own shard
-  std::int64_t bytes_local;  ///< copied on its own GPU: its shard
-  std::int64_t memory;       ///< bytes of what is published and of P - 1 slots
-};
+namespace overlap::two_streams {
 
 /// C = A B: rank r has A_r[m_r, k] and B_r[k, n_r] and gets C_r[m, n_r], row-major, with m_r and n_r by
 /// balanced_share(); some may be 0. Sums are in f32.
@@ -57,13 +38,14 @@ class PullTwoStreams {
  public:
   /// Collective. Allocates all that run() needs, and runs each of its copies and products once. Throws as
   /// PeerBuffer and Signals do.
-  PullTwoStreams(Rank& rank, MatmulShape whole, Opening opening = Opening::kBefore)
+  PullTwoStreams(Rank& rank, MatmulShape whole)
       : rank_(rank),
+        ring_(rank),
         whole_(whole),
         columns_(balanced_share(whole.n, rank.size(), rank.id()).size()),
-        opening_(opening),
-        published_(rank, slot_elements(whole, rank.size())),
-        slots_(rank.device(), (rank.size() - 1) * slot_elements(whole, rank.size())),
+        slot_elements_(slot_elements(whole, rank.size())),
+        published_(rank, slot_elements_),
+        slots_(rank.device(), (rank.size() - 1) * slot_elements_),
         signals_(rank, 2 * rank.size()),
         reached_(rank.device(), cudaEventDisableTiming),
         pulled_(rank.device(), cudaEventDisableTiming) {
@@ -77,77 +59,45 @@ class PullTwoStreams {
     if (rank_.size() == 1) return multiply(0, a, b, c, stream);
     signals_.begin_call();
     open(a, b, c, stream);
-    // A pull takes its turn in the queue of the GPU that it pulls from, behind all that other ranks enqueued
-    // there before (see PeerBuffer). So nobody enqueues one until all that it waits for has been enqueued: a
-    // rank that is a call ahead would hold up those who have yet to bring about what it waits for.
-    rank_.barrier();
-    for (int step = 1; step < rank_.size(); ++step) {
-      const cudaStream_t on = step % 2 == 0 ? stream : rank_.second_stream();
-      pull(step, on);
-      multiply(step, slot(step), b, c, on);
-    }
+    pull_and_multiply(b, c, stream);
     close(stream);
   }
 
-  /// What `rank` of `ranks` moves and keeps in one call.
-  static PullTwoStreamsCost cost(MatmulShape whole, int ranks, int rank) {
-    PullTwoStreamsCost cost{};
-    const auto element = static_cast<std::int64_t>(sizeof(T));
+  /// What `rank` of `ranks` moves and keeps in one call. Its messages are the pulls of its shard by all
+  /// others, if that has rows; the memory is what is published and P - 1 slots. The page's cost card and the
+  /// tests both come from here.
+  static Cost cost(MatmulShape whole, int ranks, int rank) {
+    const std::int64_t element = sizeof(T), own = balanced_share(whole.m, ranks, rank).size() * whole.k;
     const bool has_columns = !balanced_share(whole.n, ranks, rank).empty();
-    for (int shard = 0; shard < ranks; ++shard) {
-      const std::int64_t rows = balanced_share(whole.m, ranks, shard).size();
-      if (rows == 0) continue;
-      if (has_columns) ++cost.products;
-      if (shard != rank) ++cost.pulls, cost.bytes_in += rows * whole.k * element;
-      if (shard == rank && ranks > 1) cost.bytes_local = rows * whole.k * element;
-    }
-    cost.signals = 2 * (ranks - 1);
-    cost.memory = ranks * slot_elements(whole, ranks) * element;
-    return cost;
+    return {.messages = own > 0 ? ranks - 1 : 0,
+            .bytes_out = (ranks - 1) * own * element,
+            .bytes_in = (whole.m * whole.k - own) * element,
+            .products = has_columns ? std::min<std::int64_t>(whole.m, ranks) : 0,
+            .memory = ranks * slot_elements(whole, ranks) * element};
   }
+  /// Bytes that a call copies on the rank's own GPU: the shard that it publishes.
+  static std::int64_t bytes_published(MatmulShape whole, int ranks, int rank) {
+    if (ranks == 1) return 0;
+    return balanced_share(whole.m, ranks, rank).size() * whole.k * std::int64_t{sizeof(T)};
+  }
+  /// Signals that a rank raises in a call: two barriers, each with all others.
+  static int signals(int ranks) { return 2 * (ranks - 1); }
 
  private:
+  template <Floating>
+  friend class PullWithOpening;  // 05/openings: the same steps, but for the opening
+
   // ---- Opening: own shard published, everybody's published, own shard multiplied --------------------------
-  // Whatever the order, behind it the second stream has met the others and comes after the caller's, so that
-  // it may pull and write to C. The caller's stream pulls after the second one has (see pull).
+  // The first product needs neither the copy nor the barrier. PyTorch puts both before it all the same, since
+  // that is never the worst choice; 05/openings times the others. Behind it the second stream has met the
+  // others and comes after the caller's, so that it may pull and write to C.
   void open(const T* a, const T* b, T* c, cudaStream_t stream) {
-    const cudaStream_t second = rank_.second_stream();
-    switch (opening_) {
-      case Opening::kBefore:
-        // [task opening: in which order, and on which stream: copy, barrier, product, and the fork?]
-        publish(a, stream);
-        meet(kPublished, stream);
-        start_after(second, stream);
-        multiply(0, a, b, c, stream);
-        // [/task]
-        break;
-      case Opening::kBeside:
-        start_after(second, stream);
-        publish(a, second);
-        meet(kPublished, second);
-        multiply(0, a, b, c, stream);
-        break;
-      case Opening::kCopyFirst:
-        start_after(second, stream);
-        publish(a, second);
-        start_after(stream, second);
-        multiply(0, a, b, c, stream);
-        meet(kPublished, second);
-        break;
-      case Opening::kAfter:
-        multiply(0, a, b, c, stream);
-        start_after(second, stream);
-        publish(a, second);
-        meet(kPublished, second);
-        break;
-      case Opening::kBarrierAfter:
-        start_after(second, stream);
-        publish(a, second);
-        multiply(0, a, b, c, stream);
-        start_after(second, stream);
-        meet(kPublished, second);
-        break;
-    }
+    // [task opening: in which order, and on which stream: copy, barrier, product, and the fork?]
+    publish(a, stream);
+    meet(kPublished, stream);
+    start_after(rank_.second_stream(), stream);
+    multiply(0, a, b, c, stream);
+    // [/task]
   }
 
   /// The rank's shard to where the others reach it. The caller's own memory they do not: only what
@@ -162,10 +112,23 @@ class PullTwoStreams {
   // signals to the others, P - 1 from them; each pair of ranks has a signal of its own, in each direction.
   void meet(int barrier, cudaStream_t stream) {
     for (int i = 1; i < rank_.size(); ++i) {
-      signals_.raise((rank_.id() + i) % rank_.size(), barrier * rank_.size() + rank_.id(), stream);
+      signals_.raise(ring_.at(i), barrier * rank_.size() + rank_.id(), stream);
     }
     for (int i = 1; i < rank_.size(); ++i) {
-      signals_.await(barrier * rank_.size() + (rank_.id() + i) % rank_.size(), stream);
+      signals_.await(barrier * rank_.size() + ring_.at(i), stream);
+    }
+  }
+
+  // ---- All other shards, on the two streams in turns ------------------------------------------------------
+  void pull_and_multiply(const T* b, T* c, cudaStream_t stream) {
+    // A pull takes its turn in the queue of the GPU that it pulls from, behind all that other ranks enqueued
+    // there before (see PeerBuffer). So nobody enqueues one until all that it waits for has been enqueued: a
+    // rank that is a call ahead would hold up those who have yet to bring about what it waits for.
+    rank_.barrier();
+    for (int step = 1; step < rank_.size(); ++step) {
+      const cudaStream_t on = step % 2 == 0 ? stream : rank_.second_stream();
+      pull(step, on);
+      multiply(step, slot(step), b, c, on);
     }
   }
 
@@ -215,52 +178,45 @@ class PullTwoStreams {
     if (elements > 0) CUDA_CHECK(cudaMemcpyAsync(to, from, elements * sizeof(T), cudaMemcpyDefault, stream));
   }
 
-  /// All copies and products once, on the same streams and at places with the same alignment. One that is
-  /// first launched while a stream of this GPU waits for a signal may never start: loading a kernel waits for
-  /// the GPU.
+  /// All copies and products once, on the same streams: see CopyEngineRing of chapter 04.
   void warm_up() {
     const cudaStream_t stream = rank_.stream(), second = rank_.second_stream();
-    const DeviceBuffer<T> a(rank_.device(), slot_elements(whole_, rank_.size())),
-        b(rank_.device(), whole_.k * columns_), c(rank_.device(), whole_.m * columns_);
-    CUDA_CHECK(cudaMemsetAsync(a.data(), 0, a.bytes(), stream));
-    if (b.size() > 0) CUDA_CHECK(cudaMemsetAsync(b.data(), 0, b.bytes(), stream));
-    publish(a.data(), stream);
-    rank_.synchronize(stream);
-    rank_.barrier();
-    for (int step = 0; step < rank_.size(); ++step) {
-      const cudaStream_t on = step % 2 == 0 ? stream : second;
-      if (step > 0) pull(step, on);
-      multiply(step, step == 0 ? a.data() : slot(step), b.data(), c.data(), on);
-    }
-    rank_.synchronize(stream);
-    rank_.synchronize(second);
+    const auto once = [&](const T* a, const T* b, T* c) {
+      publish(a, stream);
+      rank_.synchronize(stream);
+      rank_.barrier();
+      for (int step = 0; step < rank_.size(); ++step) {
+        const cudaStream_t on = step % 2 == 0 ? stream : second;
+        if (step > 0) pull(step, on);
+        multiply(step, step == 0 ? a : slot(step), b, c, on);
+      }
+    };
+    warm_up_parts<T>(rank_, {whole_.m, columns_, whole_.k}, {stream, second}, once);
     rank_.barrier();  // nobody pulls any more
   }
 
   /// Which shard it is in a step: first its own, then those of its right neighbours.
-  int shard(int step) const { return (rank_.id() + step) % rank_.size(); }
+  int shard(int step) const { return ring_.shard(step); }
   /// The rows of A, and of C, that are those of this step.
   Range rows_of(int step) const { return balanced_share(whole_.m, rank_.size(), shard(step)); }
   /// Where the shard of a step is pulled to, from step 1 on.
-  T* slot(int step) const { return slots_.data() + (step - 1) * slot_elements(whole_, rank_.size()); }
-
-  /// Room for the largest shard, rounded up so that all slots are aligned as cudaMalloc aligns: cuBLAS
-  /// chooses its kernels by the alignment, too.
+  T* slot(int step) const { return slots_.data() + (step - 1) * slot_elements_; }
+  /// Room for the largest shard.
   static std::int64_t slot_elements(MatmulShape whole, int ranks) {
-    constexpr std::int64_t kAlignment = 256 / sizeof(T);
-    return (balanced_share(whole.m, ranks, 0).size() * whole.k + kAlignment - 1) / kAlignment * kAlignment;
+    return Slots<T>::pitch(balanced_share(whole.m, ranks, 0).size() * whole.k);
   }
 
   static constexpr int kPublished = 0, kPulled = 1;  // the barriers: signals 0 to P - 1, and P to 2 P - 1
 
   Rank& rank_;
+  Ring ring_;
   MatmulShape whole_;
   std::int64_t columns_;
-  Opening opening_;
+  std::int64_t slot_elements_;
   PeerBuffer<T> published_;  // this call's shard of every rank
   DeviceBuffer<T> slots_;    // what has been pulled: slot i - 1 in step i
   Signals signals_;          // [barrier][raising rank]
   Event reached_, pulled_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::two_streams

@@ -15,7 +15,7 @@
 #include "04_copy_engine/ring_push.cuh"
 #include "overlap/gpu/gemm.hpp"
 
-namespace overlap {
+namespace overlap::two_streams {
 
 /// C = A B by a ring of copy-engine pushes, with products on two streams. Rank r has A_r[m_r, k] and
 /// B_r[k, n_r], and gets C_r[m, n_r], row-major, with m_r and n_r by balanced_share(); some may be 0. Sums
@@ -31,7 +31,7 @@ class RingTwoStreams {
         k_(whole.k),
         second_done_(rank.device(), cudaEventDisableTiming) {
     for (int step = 1; step < rank.size(); ++step) here_.emplace_back(rank.device(), cudaEventDisableTiming);
-    warm_up(whole);
+    warm_up(whole.m);
   }
 
   /// Enqueues one call on `stream`; a, b and c belong to it until `stream` gets past it. All ranks make the
@@ -63,9 +63,9 @@ class RingTwoStreams {
     }
   }
 
-  /// What `rank` of `ranks` moves in a call: what chapter 04's ring moves.
-  static RingPushCost cost(MatmulShape whole, int ranks, int rank) {
-    return RingPush<T>::cost(whole, ranks, rank);
+  /// What `rank` of `ranks` moves and multiplies in a call: what chapter 04's ring does.
+  static Cost cost(MatmulShape whole, int ranks, int rank) {
+    return copy_engine::RingPush<T>::cost_with_products(whole, ranks, rank);
   }
 
  private:
@@ -91,27 +91,20 @@ class RingTwoStreams {
     // [/task]
   }
 
-  /// Each step's product on its stream and handle, at the same places in a C of its own: see CopyEngineRing.
-  void warm_up(MatmulShape whole) {
-    if (columns_ == 0) return;
+  /// Each step's product on its stream and handle: see CopyEngineRing.
+  void warm_up(std::int64_t m) {
     const cudaStream_t stream = rank_.stream(), second = rank_.second_stream();
-    const std::int64_t most_rows = balanced_share(whole.m, rank_.size(), 0).size();
-    const DeviceBuffer<T> shard(rank_.device(), most_rows * k_), b(rank_.device(), k_ * columns_);
-    const DeviceBuffer<T> c(rank_.device(), whole.m * columns_);
-    for (const DeviceBuffer<T>* factor : {&shard, &b})
-      CUDA_CHECK(cudaMemsetAsync(factor->data(), 0, factor->bytes(), stream));
-    rank_.synchronize(stream);
-    for (int step = 0; step < rank_.size(); ++step)
-      multiply(step, shard.data(), b.data(), c.data(), step % 2 == 0 ? stream : second);
-    rank_.synchronize(stream);
-    rank_.synchronize(second);
+    warm_up_parts<T>(rank_, {m, columns_, k_}, {stream, second}, [&](const T* a, const T* b, T* c) {
+      for (int step = 0; step < rank_.size(); ++step)
+        multiply(step, a, b, c, step % 2 == 0 ? stream : second);
+    });
   }
 
   Rank& rank_;
-  RingPush<T> ring_;
+  copy_engine::RingPush<T> ring_;
   std::int64_t columns_, k_;
   std::vector<Event> here_;  // the shards of steps 1, 2, ...
   Event second_done_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::two_streams

@@ -20,10 +20,11 @@
 
 #include "06_reduce_scatter/chunk_products.cuh"
 #include "06_reduce_scatter/packs.cuh"
-#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ring.hpp"
 #include "overlap/gpu/signals.hpp"
+#include "overlap/gpu/slots.hpp"
 
-namespace overlap {
+namespace overlap::reduce_scatter {
 
 /// sum = slot 0 + slot 1 + ... + slot `count` - 1, each `place` elements after the one before, added in f32
 /// in this order and rounded to T once. So the result does not depend on who came first. The first `packs`
@@ -54,23 +55,6 @@ __global__ void sum_slots(const T* __restrict__ slots, std::int64_t place, int c
   }
 }
 
-/// What one rank sends and receives in one call. The page's cost card and the tests both come from here.
-struct AllToAllSumCost {
-  int messages;            ///< sent; as many are received
-  std::int64_t bytes_out;  ///< all chunks but its own
-  std::int64_t bytes_in;   ///< its own chunk from everybody else
-  int steps;               ///< products, one after the other
-  std::int64_t memory;     ///< bytes of buffers beside X, W and C
-};
-
-/// Cost of rank `rank` for elements of `element` bytes.
-inline AllToAllSumCost all_to_all_sum_cost(MatmulShape whole, int ranks, int rank, std::int64_t element) {
-  const Chunks chunks{whole.m, whole.n, ranks};
-  return {ranks - 1, (whole.m * whole.n - chunks.elements(rank)) * element,
-          (ranks - 1) * chunks.elements(rank) * element, ranks,
-          (2 * ranks + ranks - 1) * chunks.place() * element};
-}
-
 /// Rows of C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Deterministic: equal in
 /// all bits on every run. Each partial product is rounded to T once, and the sum once.
 template <Floating T>
@@ -80,15 +64,16 @@ class AllToAllSum {
   /// Skip if two GPUs have no access to each other's memory.
   AllToAllSum(Rank& rank, MatmulShape whole)
       : rank_(rank),
+        ring_(rank),
         products_(rank, whole),
         chunks_(products_.chunks()),
         most_blocks_(8 * multiprocessors(rank.device())),
-        partials_(rank.device(), (rank.size() - 1) * chunks_.place()),
-        slots_(rank, 2 * rank.size() * chunks_.place()),
+        slots_(rank, rank.size(), chunks_.most_elements()),
+        partials_(rank.device(), (rank.size() - 1) * slots_.pitch()),
         arrived_(rank, rank.size()),
         finished_(rank.device(), cudaEventDisableTiming) {
     products_.warm_up();
-    sum_slots<T><<<1, 1, 0, rank.stream()>>>(slots_.local(), 0, 0, slots_.local(), 0, 0);
+    sum_slots<T><<<1, 1, 0, rank.stream()>>>(slot(rank.id(), 0), 0, 0, partials_.data(), 0, 0);
     CUDA_CHECK(cudaGetLastError());
     rank.synchronize(rank.stream());
     rank.barrier();  // ranks may share a GPU: no stream waits for a signal before all have warmed up
@@ -120,7 +105,8 @@ class AllToAllSum {
   void run_products(const T* x, const T* w, cudaStream_t stream) {
     products_.begin(stream);
     for (int step = 0; step < rank_.size(); ++step) {
-      products_.multiply(step, owner(step), x, w, step < rank_.size() - 1 ? partial(step) : slots_.local());
+      products_.multiply(step, owner(step), x, w,
+                         step < rank_.size() - 1 ? partial(step) : slot(rank_.id(), 0));
     }
     for (int step = 0; step < rank_.size(); ++step) products_.await(step, stream);
   }
@@ -136,19 +122,32 @@ class AllToAllSum {
     join(stream);
   }
 
+  /// What `rank` of `ranks` moves and keeps in one call: it sends all chunks but its own, which comes from
+  /// everybody else. The page's cost card and the tests both come from here.
+  static Cost cost(MatmulShape whole, int ranks, int rank) {
+    const Chunks chunks{whole.m, whole.n, ranks};
+    const std::int64_t own = chunks.elements(rank), element = sizeof(T);
+    return {.messages = ranks - 1,
+            .bytes_out = (whole.m * whole.n - own) * element,
+            .bytes_in = (ranks - 1) * own * element,
+            .products = chunks.with_rows(),
+            .launches = ranks > 1 && own > 0 ? 1 : 0,
+            .memory = Slots<T>::bytes(ranks, chunks.most_elements()) +
+                      (ranks - 1) * Slots<T>::pitch(chunks.most_elements()) * element};
+  }
+
  private:
   /// Whose chunk this rank multiplies in a step: first the next rank's, last its own.
-  int owner(int step) const { return (rank_.id() + 1 + step) % rank_.size(); }
-  T* partial(int step) const { return partials_.data() + step * chunks_.place(); }
+  int owner(int step) const { return ring_.at(1 + step); }
+  T* partial(int step) const { return partials_.data() + step * slots_.pitch(); }
   /// Where `source`'s summand of rank `at`'s rows goes, on that rank's GPU. There are two sets of slots, for
   /// calls in turns: a rank may be a call ahead of this one, which still reads the set before. It is never
   /// two ahead, since it waits in each call for what this rank sends in that call.
   T* slot(int at, int source) const {
     // [task slot: which place has this source's summand, in this call?]
     // [blank] static_cast<void>(source);
-    // [blank] return slots_.on(at);
-    const std::int64_t set = arrived_.epoch() % 2;
-    return slots_.on(at) + (set * rank_.size() + source) * chunks_.place();
+    // [blank] return slots_.on(at, 0, 0);
+    return slots_.on(at, source, arrived_.epoch());
     // [/task]
   }
 
@@ -172,8 +171,7 @@ class AllToAllSum {
   // ---- Step 2: wait for everybody's summands, in the order in which they are sent ----------------------
   void await_slots() {
     for (int back = 1; back < rank_.size(); ++back) {
-      const int source = (rank_.id() + rank_.size() - back) % rank_.size();
-      arrived_.await(source, rank_.transfer_stream());
+      arrived_.await(ring_.at(-back), rank_.transfer_stream());
     }
   }
 
@@ -184,7 +182,7 @@ class AllToAllSum {
     const TimelineScope name("sum");
     const std::int64_t packs = packs_at(c, elements);
     sum_slots<<<add_blocks(packs, elements, most_blocks_), kAddThreads, 0, rank_.transfer_stream()>>>(
-        slot(rank_.id(), 0), chunks_.place(), rank_.size(), c, elements, packs);
+        slot(rank_.id(), 0), slots_.pitch(), rank_.size(), c, elements, packs);
     CUDA_CHECK(cudaGetLastError());
   }
 
@@ -195,13 +193,14 @@ class AllToAllSum {
   }
 
   Rank& rank_;
+  Ring ring_;
   ChunkProducts<T> products_;
   Chunks chunks_;
   int most_blocks_;           // of the sum: as many threads as the GPU can hold
+  Slots<T> slots_;            // by source
   DeviceBuffer<T> partials_;  // by step
-  PeerBuffer<T> slots_;       // two sets, by source
   Signals arrived_;           // by source
   Event finished_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::reduce_scatter

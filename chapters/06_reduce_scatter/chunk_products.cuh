@@ -4,10 +4,12 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "overlap/data/cost.hpp"
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/gemm.hpp"
@@ -15,7 +17,7 @@
 #include "overlap/gpu/stream.hpp"
 #include "overlap/gpu/timeline.hpp"
 
-namespace overlap {
+namespace overlap::reduce_scatter {
 
 /// The rows of a result [m, n] by their owners. Chunk j is what rank j wants of it; the chunks differ by at
 /// most one row.
@@ -24,13 +26,14 @@ struct Chunks {
   std::int64_t n;  ///< its columns
   int ranks;       ///< owners
 
+  /// How many have rows: the products of a call.
+  std::int64_t with_rows() const { return std::min<std::int64_t>(m, ranks); }
   /// The rows of chunk `owner` in the whole result.
   Range rows(int owner) const { return balanced_share(m, ranks, owner); }
   /// The elements of chunk `owner`.
   std::int64_t elements(int owner) const { return rows(owner).size() * n; }
-  /// Elements from one chunk's place to the next in buffers where each chunk has a place: the largest
-  /// chunk's, rounded up so that each place begins at a multiple of 16 bytes, whatever the type.
-  std::int64_t place() const { return (elements(0) + 15) / 16 * 16; }
+  /// The elements of the largest chunk.
+  std::int64_t most_elements() const { return elements(0); }
 };
 
 /// The products of one call, chunk by chunk. Out is the type in which they are stored: T, or f32.
@@ -72,21 +75,18 @@ class ChunkProducts {
   /// `stream` waits for the product of that step of this call.
   void await(int step, cudaStream_t stream) { CUDA_CHECK(cudaStreamWaitEvent(stream, done_[step])); }
 
-  /// Runs every product that a call can have, on memory of its own, and waits: a kernel must be loaded before
-  /// any stream waits for a signal. cuBLAS chooses kernels by shape and by alignment, so each chunk is
-  /// multiplied where it lies, by each handle on the stream that it is for.
+  /// Runs every product that a call can have, by each handle on the stream that it is for, and waits: a
+  /// kernel must be loaded before any stream waits for a signal.
   void warm_up() {
-    const DeviceBuffer<T> x(rank_.device(), chunks_.m * k_), w(rank_.device(), k_ * chunks_.n);
-    const DeviceBuffer<Out> out(rank_.device(), chunks_.place());
     compute_ = {rank_.stream(), rank_.second_stream()};
-    CUDA_CHECK(cudaMemsetAsync(x.data(), 0, x.bytes(), compute_[0]));
-    CUDA_CHECK(cudaMemsetAsync(w.data(), 0, w.bytes(), compute_[0]));
-    for (int turn = 0; turn < 2; ++turn) {
-      for (int chunk = 0; chunk < chunks_.ranks; ++chunk) {
-        product(rank_.cublas(turn), compute_[turn], chunk, x.data(), w.data(), out.data());
+    const auto once = [&](const T* x, const T* w, Out* out) {
+      for (int turn = 0; turn < 2; ++turn) {
+        for (int chunk = 0; chunk < chunks_.ranks; ++chunk)
+          product(rank_.cublas(turn), compute_[turn], chunk, x, w, out);
+        rank_.synchronize(compute_[turn]);  // all chunks go to one place
       }
-      rank_.synchronize(compute_[turn]);
-    }
+    };
+    warm_up_parts<T, Out>(rank_, whole(), {compute_[0], compute_[1]}, once);
   }
 
  private:
@@ -103,4 +103,4 @@ class ChunkProducts {
   std::vector<Event> done_;  // by step
 };
 
-}  // namespace overlap
+}  // namespace overlap::reduce_scatter

@@ -17,21 +17,7 @@
 #include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/nccl_type.hpp"
 
-namespace overlap {
-
-/// What one rank sends and receives in one call, if NCCL sends along a ring.
-struct MultiplyThenScatterCost {
-  int messages;            ///< sent to the next rank; as many are received
-  std::int64_t bytes_out;  ///< all slots but one
-  std::int64_t memory;     ///< bytes of buffers beside X, W and C
-};
-
-/// Cost of each of `ranks` for elements of `element` bytes.
-inline MultiplyThenScatterCost multiply_then_scatter_cost(MatmulShape whole, int ranks,
-                                                          std::int64_t element) {
-  const std::int64_t slot = Chunks{whole.m, whole.n, ranks}.elements(0) * element;
-  return {ranks - 1, (ranks - 1) * slot, (ranks + 1) * slot};
-}
+namespace overlap::reduce_scatter {
 
 /// Rows of C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. NCCL adds in T.
 template <Floating T>
@@ -53,15 +39,29 @@ class MultiplyThenScatter {
     scatter(c, stream);
   }
 
+  /// What each of `ranks` moves and keeps in one call, if NCCL sends along a ring: all slots but one. The
+  /// page's cost card and the tests both come from here.
+  static Cost cost(MatmulShape whole, int ranks) {
+    const Chunks chunks{whole.m, whole.n, ranks};
+    const std::int64_t slot = chunks.elements(0) * std::int64_t{sizeof(T)};
+    return {.messages = ranks - 1,
+            .bytes_out = (ranks - 1) * slot,
+            .bytes_in = (ranks - 1) * slot,
+            .products = 1 + chunks.with_rows() - full_slots(chunks),
+            .memory = (ranks + 1) * slot};
+  }
+
  private:
+  /// The first shares are as large as their slots, so that their rows lie together, without gaps.
+  static std::int64_t full_slots(const Chunks& chunks) {
+    return chunks.m % chunks.ranks == 0 ? chunks.ranks : chunks.m % chunks.ranks;
+  }
+
   // ---- Step 1: the product, each rank's rows into its slot ---------------------------------------------
   void multiply(const T* x, const T* w, cudaStream_t stream) {
     const TimelineScope name("multiply");
     // [task slots: which rows of the product can be written at once, and which slot has a gap behind it?]
-    // The first shares are as large as their slots: their rows are dense there, too. If P divides m, that is
-    // all.
-    const int full =
-        chunks_.m % chunks_.ranks == 0 ? chunks_.ranks : static_cast<int>(chunks_.m % chunks_.ranks);
+    const int full = static_cast<int>(full_slots(chunks_));  // all of them, if P divides m
     multiply_rows({0, full * slot_rows_}, 0, x, w, stream);
     for (int owner = full; owner < chunks_.ranks; ++owner) {
       multiply_rows(chunks_.rows(owner), owner * slot_rows_, x, w, stream);
@@ -92,4 +92,4 @@ class MultiplyThenScatter {
   DeviceBuffer<T> slots_, own_slot_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::reduce_scatter

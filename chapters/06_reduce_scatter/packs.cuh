@@ -8,7 +8,7 @@
 
 #include "overlap/gpu/check.hpp"
 
-namespace overlap {
+namespace overlap::reduce_scatter {
 
 /// Elements that a thread loads or stores at once. A quarter of the instructions of single elements, and the
 /// memory system is asked for whole 128-byte lines by every eight threads.
@@ -44,4 +44,4 @@ inline int multiprocessors(int device) {
   return count;
 }
 
-}  // namespace overlap
+}  // namespace overlap::reduce_scatter

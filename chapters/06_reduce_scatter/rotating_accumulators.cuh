@@ -18,13 +18,15 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "06_reduce_scatter/chunk_products.cuh"
 #include "06_reduce_scatter/packs.cuh"
-#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ring.hpp"
 #include "overlap/gpu/signals.hpp"
+#include "overlap/gpu/slots.hpp"
 
-namespace overlap {
+namespace overlap::reduce_scatter {
 
 /// sum = received + partial, rounded to Sum once. The first `packs` packs are added as packs, the rest of the
 /// `elements` one by one. `sum` may be on another GPU, or be `partial`.
@@ -55,43 +57,12 @@ enum class Start {
   kZeros,         ///< as in the article: zeros, which are passed as well: P passes
 };
 
-/// How an accumulator gets to the next rank.
+/// How an accumulator gets to the next rank. A kernel that stores over the link holds multiprocessors for as
+/// long as the link takes, but it saves a hop in every step, and these add up.
 enum class Pass {
   kStore,  ///< the kernel that adds stores straight into the next rank's slot
   kCopy,   ///< a kernel adds, then a copy engine copies
 };
-
-/// The one expected to be faster. A kernel that stores over the link holds multiprocessors for as long as the
-/// link takes, but it saves a hop in every step, and these add up. The threshold comes from an early version,
-/// timed on 2, 4 and 8 H200; this one has been measured on 2 only.
-constexpr Pass faster_pass(int ranks) { return ranks < 4 ? Pass::kCopy : Pass::kStore; }
-
-/// What one rank sends and receives in one call. The page's cost card and the tests both come from here.
-struct RotatingAccumulatorsCost {
-  int messages;                  ///< sent to the next rank; as many are received from the previous one
-  std::int64_t bytes_by_copy;    ///< sent by copy engine
-  std::int64_t bytes_by_kernel;  ///< stored into the next rank's memory
-  int steps;                     ///< products, one after the other
-  std::int64_t memory;           ///< bytes of buffers beside X, W and C
-};
-
-/// Cost of rank `rank` with accumulators of `element` bytes for each element.
-inline RotatingAccumulatorsCost rotating_accumulators_cost(MatmulShape whole, int ranks, int rank,
-                                                           std::int64_t element, Start start, Pass pass) {
-  const Chunks chunks{whole.m, whole.n, ranks};
-  const bool zeros = start == Start::kZeros;
-  RotatingAccumulatorsCost cost{};
-  cost.steps = ranks;
-  cost.memory = (3 * ranks + (zeros ? 1 : 0)) * chunks.place() * element;
-  if (ranks == 1) return cost;
-  cost.messages = zeros ? ranks : ranks - 1;
-  const std::int64_t own = chunks.elements(rank), first = chunks.elements((rank + ranks - 1) % ranks);
-  // It begins one accumulator, adds to all others, and keeps its own.
-  cost.bytes_by_copy = (zeros ? own : first) * element;
-  const std::int64_t sums = (whole.m * whole.n - own - (zeros ? 0 : first)) * element;
-  (pass == Pass::kStore ? cost.bytes_by_kernel : cost.bytes_by_copy) += sums;
-  return cost;
-}
 
 /// Rows of C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Accumulators and
 /// partial products are of type Accumulator: T, which is rounded to in every step, or float, which takes
@@ -99,33 +70,32 @@ inline RotatingAccumulatorsCost rotating_accumulators_cost(MatmulShape whole, in
 template <Floating T, Floating Accumulator = T>
 class RotatingAccumulators {
  public:
-  /// Allocates everything and runs each product and kernel once. Collective. Throws CudaError, CublasError;
-  /// Skip if two GPUs have no access to each other's memory.
-  RotatingAccumulators(Rank& rank, MatmulShape whole, Start start, Pass pass)
+  /// Allocates everything and runs each product and kernel once. `pass`: what an early version was faster
+  /// with, timed on 2, 4 and 8 H200, unless it is given. Collective. Throws CudaError, CublasError; Skip if
+  /// two GPUs have no access to each other's memory.
+  RotatingAccumulators(Rank& rank, MatmulShape whole, Start start = Start::kFirstPartial,
+                       std::optional<Pass> pass = {})
       : rank_(rank),
         start_(start),
-        pass_(pass),
+        pass_(pass.value_or(rank.size() < 4 ? Pass::kCopy : Pass::kStore)),
         products_(rank, whole),
         chunks_(products_.chunks()),
         most_blocks_(8 * multiprocessors(rank.device())),
-        partials_(rank.device(), rank.size() * chunks_.place()),
-        zeros_(rank.device(), start == Start::kZeros ? chunks_.place() : 0),
-        slots_(rank, 2 * rank.size() * chunks_.place()),
+        slots_(rank, rank.size(), chunks_.most_elements()),
+        partials_(rank.device(), rank.size() * slots_.pitch()),
+        zeros_(rank.device(), start == Start::kZeros ? slots_.pitch() : 0),
         arrived_(rank, rank.size()),
         finished_(rank.device(), cudaEventDisableTiming) {
     const cudaStream_t stream = rank.stream();
     products_.warm_up();
-    add<<<1, 1, 0, stream>>>(slots_.local(), partials_.data(), partials_.data(), 0, 0);
+    add<<<1, 1, 0, stream>>>(received(0), partials_.data(), partials_.data(), 0, 0);
     CUDA_CHECK(cudaGetLastError());
-    add<<<1, 1, 0, stream>>>(slots_.local(), partials_.data(), static_cast<T*>(nullptr), 0, 0);
+    add<<<1, 1, 0, stream>>>(received(0), partials_.data(), static_cast<T*>(nullptr), 0, 0);
     CUDA_CHECK(cudaGetLastError());
     if (zeros_.size() > 0) CUDA_CHECK(cudaMemsetAsync(zeros_.data(), 0, zeros_.bytes(), stream));
     rank.synchronize(stream);
     rank.barrier();  // ranks may share a GPU: no stream waits for a signal before all have warmed up
   }
-  /// The same with the faster way to pass.
-  RotatingAccumulators(Rank& rank, MatmulShape whole, Start start = Start::kFirstPartial)
-      : RotatingAccumulators(rank, whole, start, faster_pass(rank.size())) {}
 
   /// Enqueues one call: x[m, k_r], w[k_r, n], c[m_r, n], all row-major and dense, on this rank's GPU. Every
   /// rank makes the same calls in the same order; they may follow each other without a barrier.
@@ -156,6 +126,32 @@ class RotatingAccumulators {
     CUDA_CHECK(cudaStreamWaitEvent(stream, finished_));
   }
 
+  /// What `rank` of `ranks` moves and keeps in one call. It passes on each accumulator but its own, which
+  /// ends here; of zeros, it begins that one, too. The page's cost card and the tests both come from here.
+  static Cost cost(MatmulShape whole, int ranks, int rank, Start start = Start::kFirstPartial) {
+    const Chunks chunks{whole.m, whole.n, ranks};
+    const bool zeros = start == Start::kZeros;
+    const std::int64_t all = whole.m * whole.n, own = chunks.elements(rank), element = sizeof(Accumulator);
+    const std::int64_t first = chunks.elements(Ring(rank, ranks).left());
+    Cost cost;
+    cost.products = chunks.with_rows();
+    cost.memory = Slots<Accumulator>::bytes(ranks, chunks.most_elements()) +
+                  (ranks + (zeros ? 1 : 0)) * Slots<Accumulator>::pitch(chunks.most_elements()) * element;
+    if (ranks == 1) return cost;
+    cost.messages = zeros ? ranks : ranks - 1;
+    cost.bytes_out = (zeros ? all : all - own) * element;
+    cost.bytes_in = (zeros ? all : all - first) * element;
+    cost.launches = chunks.with_rows() - (!zeros && first > 0 ? 1 : 0);  // each adds where there are rows
+    return cost;
+  }
+  /// Of what it sends, the bytes that a copy engine copies; the rest a kernel stores. The accumulator that it
+  /// begins is copied in any case.
+  static std::int64_t bytes_by_copy(MatmulShape whole, int ranks, int rank, Start start, Pass pass) {
+    if (ranks == 1 || pass == Pass::kCopy) return cost(whole, ranks, rank, start).bytes_out;
+    const int begun = start == Start::kZeros ? rank : Ring(rank, ranks).left();
+    return Chunks{whole.m, whole.n, ranks}.elements(begun) * std::int64_t{sizeof(Accumulator)};
+  }
+
  private:
   /// Blocks of a kernel that stores over the link: about as many as the link takes. More would only keep
   /// multiprocessors from the products.
@@ -168,14 +164,11 @@ class RotatingAccumulators {
     return (rank_.id() + rank_.size() - 1 - step) % rank_.size();
     // [/task]
   }
-  Accumulator* partial(int step) const { return partials_.data() + step * chunks_.place(); }
+  Accumulator* partial(int step) const { return partials_.data() + step * slots_.pitch(); }
   /// Where an accumulator of a step arrives on a rank. There are two sets of slots, for calls in turns: the
   /// previous rank may be a call ahead of this one, which still reads the set before. It is never two ahead:
   /// to end a call, it needs the accumulator that begins on this rank in that call.
-  Accumulator* slot(int at, int step) const {
-    const std::int64_t set = arrived_.epoch() % 2;
-    return slots_.on(at) + (set * rank_.size() + step) * chunks_.place();
-  }
+  Accumulator* slot(int at, int step) const { return slots_.on(at, step, arrived_.epoch()); }
   Accumulator* received(int step) const { return slot(rank_.id(), step); }
   cudaStream_t transfer() { return rank_.transfer_stream(); }
 
@@ -227,11 +220,11 @@ class RotatingAccumulators {
   ChunkProducts<T, Accumulator> products_;
   Chunks chunks_;
   int most_blocks_;                     // as many threads as the GPU can hold
+  Slots<Accumulator> slots_;            // by step
   DeviceBuffer<Accumulator> partials_;  // by step
   DeviceBuffer<Accumulator> zeros_;
-  PeerBuffer<Accumulator> slots_;  // two sets, by step
-  Signals arrived_;                // by step
+  Signals arrived_;  // by step
   Event finished_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::reduce_scatter

@@ -10,11 +10,17 @@
 
 #include "06_reduce_scatter/packs.cuh"
 #include "overlap/data/mlp_layer.hpp"
+#include "overlap/gpu/check.hpp"
 #include "overlap/gpu/element.hpp"
 #include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "overlap/gpu/timeline.hpp"
 
-namespace overlap {
+namespace overlap::mlp_block {
+
+using reduce_scatter::kPackWidth;
+using reduce_scatter::Pack;
+using reduce_scatter::packs_at;
 
 inline constexpr int kMlpThreads = 256;  ///< in a block of these kernels, at most
 inline constexpr int kWarp = 32;         ///< threads in a warp
@@ -185,4 +191,4 @@ void warm_up_mlp_kernels(Rank& rank) {
   rank.synchronize(rank.stream());
 }
 
-}  // namespace overlap
+}  // namespace overlap::mlp_block

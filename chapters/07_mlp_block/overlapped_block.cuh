@@ -18,10 +18,10 @@
 
 #include "05_two_streams/ring_two_streams.cuh"
 #include "06_reduce_scatter/all_to_all_sum.cuh"
-#include "07_mlp_block/mlp_cost.hpp"
 #include "07_mlp_block/mlp_kernels.cuh"
+#include "overlap/data/cost.hpp"
 
-namespace overlap {
+namespace overlap::mlp_block {
 
 /// Y = X + act(norm(X) W1) W2, where rank r has X[t_r, h], W1[h, f_r] and W2[f_r, h], and gets Y[t_r, h].
 /// `whole` is {t, f, h}.
@@ -64,26 +64,32 @@ class OverlappedBlock {
     // [/task]
   }
 
-  /// What the two halves move.
-  static MlpCost cost(MatmulShape whole, int ranks, int rank) {
+  /// What a rank moves and keeps in one call: what the two halves do, and what stands beside them. The page's
+  /// cost card and the tests both come from here.
+  static Cost cost(MatmulShape whole, int ranks, int rank) {
     const std::int64_t size = sizeof(T);
     const std::int64_t own_t = balanced_share(whole.m, ranks, rank).size();
     const std::int64_t own_f = balanced_share(whole.n, ranks, rank).size();
-    const auto gather = RingTwoStreams<T>::cost(whole, ranks, rank);
-    const auto scatter = all_to_all_sum_cost({whole.m, whole.k, whole.n}, ranks, rank, size);
-    return {.collectives = 0,
-            .messages = gather.messages + scatter.messages,
+    const Cost gather = two_streams::RingTwoStreams<T>::cost(whole, ranks, rank);
+    const Cost scatter = reduce_scatter::AllToAllSum<T>::cost({whole.m, whole.k, whole.n}, ranks, rank);
+    return {.messages = gather.messages + scatter.messages,
             .bytes_out = gather.bytes_out + scatter.bytes_out,
             .bytes_in = gather.bytes_in + scatter.bytes_in,
-            .activation = 3 * own_t * whole.k * size,
-            .workspace = (own_t * whole.k + whole.m * own_f) * size + gather.bytes_of_slots + scatter.memory};
+            .products = gather.products + scatter.products,
+            .launches = (own_t > 0 ? 2 : 0) + (own_f > 0 ? 1 : 0) + scatter.launches,
+            .memory = (own_t * whole.k + whole.m * own_f) * size + gather.memory + scatter.memory};
+  }
+  /// Bytes of X, norm(X) and Y, what normalisation and residual read and write. A network has them once for
+  /// each layer, all other memory once.
+  static std::int64_t activation_bytes(MatmulShape whole, int ranks, int rank) {
+    return 3 * balanced_share(whole.m, ranks, rank).size() * whole.k * std::int64_t{sizeof(T)};
   }
 
  private:
   std::int64_t h_, t_, own_t_, own_f_;
-  RingTwoStreams<T> gather_;  // X[t, h] W1[h, f]
-  AllToAllSum<T> scatter_;    // H[t, f] W2[f, h]
+  two_streams::RingTwoStreams<T> gather_;   // X[t, h] W1[h, f]
+  reduce_scatter::AllToAllSum<T> scatter_;  // H[t, f] W2[f, h]
   DeviceBuffer<T> normed_, hidden_, sum_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::mlp_block

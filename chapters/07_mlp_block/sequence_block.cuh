@@ -14,13 +14,13 @@
 
 #include <cuda_runtime.h>
 
-#include "07_mlp_block/mlp_cost.hpp"
 #include "07_mlp_block/mlp_kernels.cuh"
+#include "overlap/data/cost.hpp"
 #include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/gemm.hpp"
 #include "overlap/gpu/nccl_type.hpp"
 
-namespace overlap {
+namespace overlap::mlp_block {
 
 /// Y = X + act(norm(X) W1) W2, where rank r has X[t_r, h], W1[h, f_r] and W2[f_r, h], and gets Y[t_r, h].
 /// `whole` is {t, f, h}.
@@ -66,18 +66,24 @@ class SequenceParallelBlock {
     add_residual(x, sum_.data(), y, own_t_ * h_, stream);
   }
 
-  /// Rings of equal slots: each rank passes on all of them but one, twice.
-  static MlpCost cost(MatmulShape whole, int ranks, int rank) {
+  /// What a rank moves and keeps in one call. Rings of equal slots: each rank passes on all of them but one,
+  /// twice. The page's cost card and the tests both come from here.
+  static Cost cost(MatmulShape whole, int ranks, int rank) {
     const std::int64_t slot = balanced_share(whole.m, ranks, 0).size() * whole.k, size = sizeof(T);
     const std::int64_t own_t = balanced_share(whole.m, ranks, rank).size();
     const std::int64_t own_f = balanced_share(whole.n, ranks, rank).size();
-    return {
-        .collectives = 2,
-        .messages = 2 * (ranks - 1),
-        .bytes_out = 2 * (ranks - 1) * slot * size,
-        .bytes_in = 2 * (ranks - 1) * slot * size,
-        .activation = 3 * own_t * whole.k * size,
-        .workspace = (slot + ranks * slot + ranks * balanced_share(whole.m, ranks, 0).size() * own_f) * size};
+    const std::int64_t hidden = ranks * balanced_share(whole.m, ranks, 0).size() * own_f;
+    return {.messages = 2 * (ranks - 1),
+            .bytes_out = 2 * (ranks - 1) * slot * size,
+            .bytes_in = 2 * (ranks - 1) * slot * size,
+            .products = own_f > 0 ? 2 : 1,
+            .launches = (own_t > 0 ? 2 : 0) + (own_f > 0 ? 1 : 0),
+            .memory = (slot + ranks * slot + hidden) * size};
+  }
+  /// Bytes of X, norm(X) and Y, what normalisation and residual read and write. A network has them once for
+  /// each layer, all other memory once.
+  static std::int64_t activation_bytes(MatmulShape whole, int ranks, int rank) {
+    return 3 * balanced_share(whole.m, ranks, rank).size() * whole.k * std::int64_t{sizeof(T)};
   }
 
  private:
@@ -91,4 +97,4 @@ class SequenceParallelBlock {
   DeviceBuffer<T> normed_, gathered_, hidden_, sum_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::mlp_block

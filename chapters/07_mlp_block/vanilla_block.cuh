@@ -10,13 +10,13 @@
 
 #include <cuda_runtime.h>
 
-#include "07_mlp_block/mlp_cost.hpp"
 #include "07_mlp_block/mlp_kernels.cuh"
+#include "overlap/data/cost.hpp"
 #include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/gemm.hpp"
 #include "overlap/gpu/nccl_type.hpp"
 
-namespace overlap {
+namespace overlap::mlp_block {
 
 /// Y = X + act(norm(X) W1) W2 with X[t, h] and Y[t, h] whole on every rank; rank r has W1[h, f_r] and
 /// W2[f_r, h]. `whole` is {t, f, h}.
@@ -52,20 +52,26 @@ class VanillaBlock {
     add_residual(x, sum_.data(), y, elements, stream);
   }
 
-  /// A ring all-reduce: each of P parts goes round once to be added up, and once to be told.
-  static MlpCost cost(MatmulShape whole, int ranks, int rank) {
+  /// What a rank moves and keeps in one call. A ring all-reduce: each of P parts goes round once to be added
+  /// up, and once to be told. The page's cost card and the tests both come from here.
+  static Cost cost(MatmulShape whole, int ranks, int rank) {
     const auto part = [&](int i) {
       return balanced_share(whole.m * whole.k, ranks, (i + ranks) % ranks).size();
     };
     const std::int64_t elements = whole.m * whole.k, size = sizeof(T);
     const std::int64_t own_f = balanced_share(whole.n, ranks, rank).size();
     const bool alone = ranks == 1;
-    return {.collectives = 1,
-            .messages = 2 * (ranks - 1),
+    return {.messages = 2 * (ranks - 1),
             .bytes_out = alone ? 0 : (2 * elements - part(rank) - part(rank + 1)) * size,
             .bytes_in = alone ? 0 : (2 * elements - part(rank - 1) - part(rank)) * size,
-            .activation = 3 * elements * size,
-            .workspace = (elements + whole.m * own_f) * size};
+            .products = own_f > 0 ? 2 : 1,
+            .launches = own_f > 0 ? 3 : 2,
+            .memory = (elements + whole.m * own_f) * size};
+  }
+  /// Bytes of X, norm(X) and Y, what normalisation and residual read and write. A network has them once for
+  /// each layer, all other memory once.
+  static std::int64_t activation_bytes(MatmulShape whole) {
+    return 3 * whole.m * whole.k * std::int64_t{sizeof(T)};
   }
 
  private:
@@ -79,4 +85,4 @@ class VanillaBlock {
   DeviceBuffer<T> normed_, hidden_, sum_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::mlp_block

@@ -9,7 +9,7 @@
 #include "overlap/data/sparse.hpp"
 #include "overlap/gpu/ranks.hpp"
 
-namespace overlap {
+namespace overlap::sparse_baselines {
 
 /// What one rank was given.
 struct SparseRecord {
@@ -62,4 +62,4 @@ inline void require_agreement(const std::vector<SparseRecord>& all) {
 /// end.
 inline void agree(Rank& rank, const SparseRecord& own) { require_agreement(rank.exchange(own)); }
 
-}  // namespace overlap
+}  // namespace overlap::sparse_baselines

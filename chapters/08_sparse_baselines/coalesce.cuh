@@ -5,7 +5,6 @@
 #include <cub/device/device_run_length_encode.cuh>
 #include <cub/device/device_scan.cuh>
 
-#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -13,17 +12,23 @@
 #include "overlap/data/sparse.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/growing_buffer.hpp"
+#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 
-namespace overlap {
-
-/// Threads of a block in kernels that go over entries or rows.
-inline constexpr int kCoalesceThreads = 256;
+namespace overlap::sparse_baselines {
 
 /// Bits that row numbers below `rows` have, and `rows` itself: 1 for 1, 23 for 5 million. A sort that looks
 /// at no others is faster.
 inline int row_bits(std::int64_t rows) { return std::bit_width(static_cast<std::uint64_t>(rows)); }
+
+/// CUB's calls come in pairs: the first, without memory, asks how much of it the second needs.
+template <typename Call>
+void with_temporary(GrowingBuffer<std::byte>& memory, cudaStream_t stream, const Call& call) {
+  std::size_t bytes = 0;
+  CUDA_CHECK(call(nullptr, bytes));
+  CUDA_CHECK(call(memory.at_least(bytes, stream), bytes));
+}
 
 /// Numbers the entries 0, 1, 2, ..., and raises `bad` if one of them has no row of the table.
 template <SparseIndex Index>
@@ -86,15 +91,15 @@ class Coalesce {
  private:
   // ---- Step 1: the entries' numbers, in the order of their rows ----------------------------------------
   void sort(const Index* indices, std::int64_t entries, cudaStream_t stream) {
-    number_entries<<<blocks(entries), kCoalesceThreads, 0, stream>>>(indices, entries, shape_.rows,
-                                                                     numbers_.data(), found_.data() + 1);
+    number_entries<<<blocks_for(entries), kBlockThreads, 0, stream>>>(indices, entries, shape_.rows,
+                                                                      numbers_.data(), found_.data() + 1);
     CUDA_CHECK(cudaGetLastError());
     // [task sort: which entries come first, and which sort keeps the order of those of one row?]
     // [blank] const std::size_t bytes = sizeof(Index) * static_cast<std::size_t>(entries);
     // [blank] cudaMemcpyAsync(sorted_indices_.data(), indices, bytes, cudaMemcpyDefault, stream);
     // [blank] cudaMemcpyAsync(sorted_.data(), numbers_.data(), entries * 4, cudaMemcpyDefault, stream);
     // A radix sort is stable: entries of one row stay in the order in which they came.
-    with_temporary(stream, [&](void* temporary, std::size_t& bytes) {
+    with_temporary(temporary_, stream, [&](void* temporary, std::size_t& bytes) {
       return cub::DeviceRadixSort::SortPairs(temporary, bytes, indices, sorted_indices_.data(),
                                              numbers_.data(), sorted_.data(), static_cast<int>(entries), 0,
                                              row_bits(shape_.rows), stream);
@@ -108,12 +113,12 @@ class Coalesce {
     CUDA_CHECK(cudaMemsetAsync(lengths_.data(), 0, static_cast<std::size_t>(entries) * sizeof(std::int32_t),
                                stream));
     // [task rows: how do runs of equal row numbers become rows?]
-    with_temporary(stream, [&](void* temporary, std::size_t& bytes) {
+    with_temporary(temporary_, stream, [&](void* temporary, std::size_t& bytes) {
       return cub::DeviceRunLengthEncode::Encode(temporary, bytes, sorted_indices_.data(), rows_.data(),
                                                 lengths_.data(), found_.data(), static_cast<int>(entries),
                                                 stream);
     });
-    with_temporary(stream, [&](void* temporary, std::size_t& bytes) {
+    with_temporary(temporary_, stream, [&](void* temporary, std::size_t& bytes) {
       return cub::DeviceScan::ExclusiveSum(temporary, bytes, lengths_.data(), begins_.data(),
                                            static_cast<int>(entries), stream);
     });
@@ -123,15 +128,10 @@ class Coalesce {
   // ---- Step 3: the sums ----------------------------------------------------------------------------------
   // Not by cub::DeviceReduce::ReduceByKey: its sums of floats are not the same in each run (CCCL issue 9995).
   void sum(const T* values, std::int64_t entries, cudaStream_t stream) {
-    const auto most = static_cast<unsigned>(std::min<std::int64_t>(entries, 65536));
-    sum_entries<<<most, kCoalesceThreads, 0, stream>>>(values, sorted_.data(), begins_.data(),
-                                                       lengths_.data(), found_.data(), shape_.features,
-                                                       sums_.data());
+    sum_entries<<<blocks_for_rows(entries), kBlockThreads, 0, stream>>>(
+        values, sorted_.data(), begins_.data(), lengths_.data(), found_.data(), shape_.features,
+        sums_.data());
     CUDA_CHECK(cudaGetLastError());
-  }
-
-  static unsigned blocks(std::int64_t threads) {
-    return static_cast<unsigned>((threads + kCoalesceThreads - 1) / kCoalesceThreads);
   }
 
   void make_room(std::int64_t entries, cudaStream_t stream) {
@@ -140,15 +140,7 @@ class Coalesce {
       numbers->at_least(most, stream);
     sorted_indices_.at_least(most, stream);
     rows_.at_least(most, stream);
-    sums_.at_least(most * static_cast<std::size_t>(shape_.features), stream);
-  }
-
-  /// CUB's calls come in pairs: the first asks how much temporary memory the second needs.
-  template <typename Call>
-  void with_temporary(cudaStream_t stream, const Call& call) {
-    std::size_t bytes = 0;
-    CUDA_CHECK(call(nullptr, bytes));
-    CUDA_CHECK(call(temporary_.at_least(bytes, stream), bytes));
+    sums_.at_least(shape_.elements(entries), stream);
   }
 
   Rank& rank_;
@@ -162,4 +154,4 @@ class Coalesce {
   GrowingBuffer<std::byte> temporary_{rank_};
 };
 
-}  // namespace overlap
+}  // namespace overlap::sparse_baselines

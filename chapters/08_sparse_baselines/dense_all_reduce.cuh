@@ -8,26 +8,24 @@
 
 #include <cub/device/device_select.cuh>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "08_sparse_baselines/agreement.cuh"
 #include "08_sparse_baselines/coalesce.cuh"
+#include "overlap/data/cost.hpp"
 #include "overlap/data/sparse.hpp"
 #include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/growing_buffer.hpp"
+#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/nccl_type.hpp"
 #include "overlap/gpu/phase_clock.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 
-namespace overlap {
-
-/// Threads that look at one row together.
-inline constexpr int kWarp = 32;
+namespace overlap::sparse_baselines {
 
 /// numbers[row] = row.
 template <SparseIndex Index>
@@ -85,13 +83,6 @@ __global__ void read_rows(const T* table, const Index* indices, std::int64_t cou
   }
 }
 
-/// What one call moves and keeps on one rank. The page's cost card and the tests both come from here.
-struct DenseAllReduceCost {
-  std::int64_t bytes_out = 0;     ///< to the next rank of NCCL's ring; as many come in
-  std::int64_t memory_bytes = 0;  ///< of the table; the result's rows come on top
-  int host_waits = 0;             ///< for the rows of the rank, and for those of the result
-};
-
 /// The sum over all ranks of a row-sparse gradient, on every rank. Rows that add up to zero are not in the
 /// result: contributions that cancel, and rows of explicit zeros. (No other algorithm of these chapters
 /// loses them.)
@@ -108,14 +99,14 @@ class DenseAllReduce {
         shape_(shape),
         nccl_(rank.nccl()),
         coalesce_(rank, shape),
-        table_(rank.device(), elements(shape.rows)),
+        table_(rank.device(), shape.elements(shape.rows)),
         numbers_(rank.device(), checked_rows(shape.rows)),
         flags_(rank.device(), numbers_.size()),
         found_(rank.device(), 1),
         found_on_host_(1),
         clock_(rank.device()) {
-    write_row_numbers<<<blocks(shape.rows), kCoalesceThreads, 0, rank.stream()>>>(numbers_.data(),
-                                                                                  shape.rows);
+    write_row_numbers<<<blocks_for(shape.rows), kBlockThreads, 0, rank.stream()>>>(numbers_.data(),
+                                                                                   shape.rows);
     CUDA_CHECK(cudaGetLastError());
     rank.synchronize(rank.stream());
   }
@@ -145,10 +136,12 @@ class DenseAllReduce {
   /// Rows that found no place in the result: none, since all have one in the table.
   int lost_rows(cudaStream_t) const { return 0; }
 
-  /// What a call costs any of so many ranks.
-  static DenseAllReduceCost cost(SparseShape shape, int ranks) {
+  /// What a call costs any of so many ranks: the bytes of NCCL's ring, two waits (for the rows of the rank,
+  /// and for those of the result), the memory of the table.
+  static Cost cost(SparseShape shape, int ranks) {
     const std::int64_t bytes = shape.rows * shape.features * static_cast<std::int64_t>(sizeof(T));
-    return {.bytes_out = 2 * (ranks - 1) * bytes / ranks, .memory_bytes = bytes, .host_waits = 2};
+    const std::int64_t moved = 2 * (ranks - 1) * bytes / ranks;
+    return {.bytes_out = moved, .bytes_in = moved, .host_waits = 2, .memory = bytes};
   }
 
  private:
@@ -158,8 +151,8 @@ class DenseAllReduce {
     CUDA_CHECK(cudaMemsetAsync(table_.data(), 0, table_.bytes(), stream));
     clock_.next(stream, "scatter");
     if (local.count == 0) return;  // no launch of no blocks
-    write_rows<<<row_blocks(local.count), kCoalesceThreads, 0, stream>>>(local, shape_.features,
-                                                                         table_.data());
+    write_rows<<<blocks_for_rows(local.count), kBlockThreads, 0, stream>>>(local, shape_.features,
+                                                                           table_.data());
     CUDA_CHECK(cudaGetLastError());
   }
 
@@ -178,14 +171,13 @@ class DenseAllReduce {
     clock_.next(stream, "find");
     const auto rows = static_cast<int>(shape_.rows);
     Index* indices = indices_.at_least(numbers_.size(), stream);
-    flag_nonzero_rows<<<row_blocks(shape_.rows), kCoalesceThreads, 0, stream>>>(
+    flag_nonzero_rows<<<blocks_for_rows(shape_.rows), kBlockThreads, 0, stream>>>(
         table_.data(), shape_.rows, shape_.features, flags_.data());
     CUDA_CHECK(cudaGetLastError());
-    std::size_t bytes = 0;
-    CUDA_CHECK(cub::DeviceSelect::Flagged(nullptr, bytes, numbers_.data(), flags_.data(), indices,
-                                          found_.data(), rows, stream));
-    CUDA_CHECK(cub::DeviceSelect::Flagged(temporary_.at_least(bytes, stream), bytes, numbers_.data(),
-                                          flags_.data(), indices, found_.data(), rows, stream));
+    with_temporary(temporary_, stream, [&](void* temporary, std::size_t& bytes) {
+      return cub::DeviceSelect::Flagged(temporary, bytes, numbers_.data(), flags_.data(), indices,
+                                        found_.data(), rows, stream);
+    });
     CUDA_CHECK(cudaMemcpyAsync(found_on_host_.data(), found_.data(), found_.bytes(), cudaMemcpyDeviceToHost,
                                stream));
     ++host_waits_;
@@ -197,9 +189,9 @@ class DenseAllReduce {
   SparseRows<Index, T> gather(std::int64_t count, cudaStream_t stream) {
     clock_.next(stream, "gather");
     if (count == 0) return {};
-    T* values = values_.at_least(elements(count), stream);
-    read_rows<<<row_blocks(count), kCoalesceThreads, 0, stream>>>(table_.data(), indices_.data(), count,
-                                                                  shape_.features, values);
+    T* values = values_.at_least(shape_.elements(count), stream);
+    read_rows<<<blocks_for_rows(count), kBlockThreads, 0, stream>>>(table_.data(), indices_.data(), count,
+                                                                    shape_.features, values);
     CUDA_CHECK(cudaGetLastError());
     return {indices_.data(), values, count};
   }
@@ -207,16 +199,6 @@ class DenseAllReduce {
   static std::size_t checked_rows(std::int64_t rows) {
     if (rows > INT32_MAX) throw UsageError("--rows: dense_nccl takes less than 2^31, as CUB counts them");
     return static_cast<std::size_t>(rows);
-  }
-  std::size_t elements(std::int64_t rows) const {
-    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(shape_.features);
-  }
-  static unsigned blocks(std::int64_t threads) {
-    return static_cast<unsigned>((threads + kCoalesceThreads - 1) / kCoalesceThreads);
-  }
-  /// For kernels that take any number of rows.
-  static unsigned row_blocks(std::int64_t rows) {
-    return static_cast<unsigned>(std::min<std::int64_t>(rows, 65536));
   }
 
   Rank& rank_;
@@ -235,4 +217,4 @@ class DenseAllReduce {
   int host_waits_ = 0;
 };
 
-}  // namespace overlap
+}  // namespace overlap::sparse_baselines

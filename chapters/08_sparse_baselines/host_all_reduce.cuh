@@ -13,6 +13,7 @@
 
 #include "08_sparse_baselines/agreement.cuh"
 #include "08_sparse_baselines/coalesce.cuh"
+#include "overlap/data/cost.hpp"
 #include "overlap/data/parallel.hpp"
 #include "overlap/data/sparse.hpp"
 #include "overlap/gpu/backend.hpp"
@@ -21,7 +22,7 @@
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 
-namespace overlap {
+namespace overlap::sparse_baselines {
 
 /// Which row of two ascending lists each row of their union comes from: -1 where a list does not have it.
 struct MergedRow {
@@ -77,14 +78,6 @@ void add_rows(const std::vector<MergedRow>& rows, std::int64_t features, const T
   parallel_shares(static_cast<std::int64_t>(rows.size()), add_share, share_rows);
 }
 
-/// What one call moves on one rank. The page's cost card and the tests both come from here.
-struct HostAllReduceCost {
-  std::int64_t bytes_to_host = 0;  ///< the rank's rows and their numbers, and what coalesce counts
-  std::int64_t bytes_to_gpu = 0;   ///< the result's
-  std::int64_t bytes_added = 0;    ///< that the adds read and write, if no two ranks have a row in common
-  int host_waits = 0;              ///< for the rank's rows: how many, and what
-};
-
 /// The sum over all ranks of a row-sparse gradient, on every rank, added up by the CPU in the order of the
 /// ranks: the same bits in every run and on every rank. Ranks may share a GPU.
 template <SparseIndex Index, Floating T>
@@ -122,17 +115,21 @@ class HostAllReduce {
   /// Rows that found no place in the result: none, a merge has them all.
   int lost_rows(cudaStream_t) const { return 0; }
 
-  /// What a call costs one of so many ranks, which has `local` different rows (and at least one entry), as
-  /// all of them have; the result has `global`.
-  static HostAllReduceCost cost(SparseShape shape, int ranks, std::int64_t local, std::int64_t global) {
-    const std::int64_t row = shape.features * static_cast<std::int64_t>(sizeof(T));
-    const auto numbered = row + static_cast<std::int64_t>(sizeof(Index));
-    std::int64_t rows_added = 0;  // the sum so far is read, and a gradient; their union is written
-    for (int i = 1; i < ranks; ++i) rows_added += i * local + local + (i + 1) * local;
+  /// What a call costs a rank that has `local` different rows (and at least one entry); the result has
+  /// `global`. Rows travel with their numbers, to the host also what coalesce counts. The host waits for the
+  /// rank's rows: how many, and what.
+  static Cost cost(SparseShape shape, std::int64_t local, std::int64_t global) {
+    const auto numbered = static_cast<std::int64_t>(shape.elements(1) * sizeof(T) + sizeof(Index));
     return {.bytes_to_host = local * numbered + 2 * static_cast<std::int64_t>(sizeof(std::int32_t)),
-            .bytes_to_gpu = global * numbered,
-            .bytes_added = rows_added * row,
+            .bytes_from_host = global * numbered,
             .host_waits = 2};
+  }
+  /// The bytes that the adds of one rank read and write, if each of so many ranks has `local` rows, and no
+  /// two have one in common.
+  static std::int64_t bytes_added(SparseShape shape, int ranks, std::int64_t local) {
+    std::int64_t rows = 0;  // the sum so far is read, and a gradient; their union is written
+    for (int i = 1; i < ranks; ++i) rows += i * local + local + (i + 1) * local;
+    return static_cast<std::int64_t>(shape.elements(rows) * sizeof(T));
   }
 
  private:
@@ -141,10 +138,10 @@ class HostAllReduce {
     if (local.count > 0) {
       const auto count = static_cast<std::size_t>(local.count);
       own_indices_.at_least(count);
-      own_values_.at_least(elements(local.count));
+      own_values_.at_least(shape_.elements(local.count));
       CUDA_CHECK(cudaMemcpyAsync(own_indices_.data(), local.indices, count * sizeof(Index),
                                  cudaMemcpyDeviceToHost, stream));
-      CUDA_CHECK(cudaMemcpyAsync(own_values_.data(), local.values, elements(local.count) * sizeof(T),
+      CUDA_CHECK(cudaMemcpyAsync(own_values_.data(), local.values, shape_.elements(local.count) * sizeof(T),
                                  cudaMemcpyDeviceToHost, stream));
     }
     // Also without rows: the stream may still copy the last call's result, which is about to be overwritten.
@@ -182,9 +179,9 @@ class HostAllReduce {
     const std::vector<MergedRow> rows =
         merge_rows(left.indices, left.count, right.indices, right.count, to.indices);
     const auto count = static_cast<std::int64_t>(rows.size());
-    T* values = last ? sum_.at_least(elements(count)) : to.at_least(elements(count));
+    T* values = last ? sum_.at_least(shape_.elements(count)) : to.at_least(shape_.elements(count));
     add_rows(rows, shape_.features, left.values, right.values, values);
-    backend::host_work(elements(left.count + right.count + count) * sizeof(T));
+    backend::host_work(shape_.elements(left.count + right.count + count) * sizeof(T));
     return {to.indices.data(), values, count};
   }
 
@@ -193,15 +190,11 @@ class HostAllReduce {
     if (sum.count == 0) return {};
     const auto count = static_cast<std::size_t>(sum.count);
     Index* indices = indices_.at_least(count, stream);
-    T* values = values_.at_least(elements(sum.count), stream);
+    T* values = values_.at_least(shape_.elements(sum.count), stream);
     CUDA_CHECK(cudaMemcpyAsync(indices, sum.indices, count * sizeof(Index), cudaMemcpyHostToDevice, stream));
-    CUDA_CHECK(
-        cudaMemcpyAsync(values, sum.values, elements(sum.count) * sizeof(T), cudaMemcpyHostToDevice, stream));
+    CUDA_CHECK(cudaMemcpyAsync(values, sum.values, shape_.elements(sum.count) * sizeof(T),
+                               cudaMemcpyHostToDevice, stream));
     return {indices, values, sum.count};
-  }
-
-  std::size_t elements(std::int64_t rows) const {
-    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(shape_.features);
   }
 
   Rank& rank_;
@@ -217,4 +210,4 @@ class HostAllReduce {
   int host_waits_ = 0;
 };
 
-}  // namespace overlap
+}  // namespace overlap::sparse_baselines

@@ -21,7 +21,7 @@
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 
-namespace overlap {
+namespace overlap::sparse_nonzero {
 
 /// NCCL's name of a type of row numbers. (nccl_type() has those of elements.)
 template <SparseIndex Index>
@@ -117,11 +117,11 @@ class IndexLists {
     Index* list = global_.at_least(length, stream);
     // The sort looks only at the bits that row numbers have. There the padding is all ones, which no row
     // number is: it comes last.
-    with_temporary(stream, [&](void* temporary, std::size_t& bytes) {
+    sparse_baselines::with_temporary(temporary_, stream, [&](void* temporary, std::size_t& bytes) {
       return cub::DeviceRadixSort::SortKeys(temporary, bytes, gathered_.data(), sorted, all, 0,
-                                            row_bits(table_rows_), stream);
+                                            sparse_baselines::row_bits(table_rows_), stream);
     });
-    with_temporary(stream, [&](void* temporary, std::size_t& bytes) {
+    sparse_baselines::with_temporary(temporary_, stream, [&](void* temporary, std::size_t& bytes) {
       return cub::DeviceSelect::Unique(temporary, bytes, sorted, list, count_.data(), all, stream);
     });
     CUDA_CHECK(cudaMemcpyAsync(count_on_host_.data(), count_.data(), count_.bytes(), cudaMemcpyDeviceToHost,
@@ -129,14 +129,6 @@ class IndexLists {
     waits_.wait(stream);
     // However much padding there is, one of it is left.
     return count_on_host_[0] - (padded ? 1 : 0);
-  }
-
-  /// CUB's calls come in pairs: the first asks how much temporary memory the second needs.
-  template <typename Call>
-  void with_temporary(cudaStream_t stream, const Call& call) {
-    std::size_t bytes = 0;
-    CUDA_CHECK(call(nullptr, bytes));
-    CUDA_CHECK(call(temporary_.at_least(bytes, stream), bytes));
   }
 
   Rank& rank_;
@@ -149,4 +141,4 @@ class IndexLists {
   PinnedBuffer<std::int64_t> count_on_host_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::sparse_nonzero

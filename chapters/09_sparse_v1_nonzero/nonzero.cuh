@@ -10,16 +10,12 @@
 #include <cstdint>
 
 #include "09_sparse_v1_nonzero/sparse_all_reduce.cuh"
+#include "overlap/data/cost.hpp"
+#include "overlap/data/sparse.hpp"
+#include "overlap/gpu/growing_buffer.hpp"
+#include "overlap/gpu/launch.hpp"
 
-namespace overlap {
-
-/// Threads of a block in the kernels of versions 1 to 3.
-inline constexpr int kSearchThreads = 256;
-
-/// Blocks for a thread each.
-inline unsigned search_blocks(std::int64_t threads) {
-  return static_cast<unsigned>((threads + kSearchThreads - 1) / kSearchThreads);
-}
+namespace overlap::sparse_nonzero {
 
 /// flags[g] = 1 where global[g] is *wanted, else 0. `wanted` is on the GPU: the host never knows it.
 template <SparseIndex Index>
@@ -34,34 +30,23 @@ __global__ void write_numbers(std::int32_t* numbers, std::int64_t count) {
   if (i < count) numbers[i] = static_cast<std::int32_t>(i);
 }
 
-/// Version 1: for each of a rank's n rows, G comparisons, a selection, and a wait of the host.
-template <SparseIndex Index, Floating T>
-class NonzeroAllReduce : public SparseAllReduce<Index, T> {
+/// The search of version 1: for each of a rank's n rows, G comparisons, a selection, and a wait of the host.
+class NonzeroSearch {
  public:
-  using SparseAllReduce<Index, T>::SparseAllReduce;
+  /// Memory grows with the calls.
+  explicit NonzeroSearch(const SparseFrame& frame) : rank_(frame.rank), waits_(frame.waits) {}
 
-  /// What one call costs a rank.
-  static SparseCost cost(const SparseCall& call) {
-    SparseCost cost = frame_cost<Index, T>(call);
-    if (call.local == 0) return cost;
-    cost.comparisons = call.local * call.global;
-    cost.launches = 1 + 2 * call.local;
-    cost.extra_bytes = call.global * static_cast<std::int64_t>(sizeof(char) + 2 * sizeof(std::int32_t));
-    cost.host_waits += call.local;
-    return cost;
-  }
-
- protected:
-  void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
-                      std::int32_t* positions, cudaStream_t stream) override {
+  /// See RowSearch.
+  template <SparseIndex Index>
+  void operator()(RowList<Index> local, RowList<Index> global, std::int32_t* positions, cudaStream_t stream) {
     make_room(global.count, stream);
-    write_numbers<<<search_blocks(global.count), kSearchThreads, 0, stream>>>(places_.data(), global.count);
+    write_numbers<<<blocks_for(global.count), kBlockThreads, 0, stream>>>(places_.data(), global.count);
     CUDA_CHECK(cudaGetLastError());
     for (std::int64_t row = 0; row < local.count; ++row) {
       // ---- Which of the global row numbers is this one? ---------------------------------------------------
       // [task compare: which numbers are compared in each round?]
-      mark_equal<<<search_blocks(global.count), kSearchThreads, 0, stream>>>(
-          global.indices, global.count, local.indices + row, flags_.data());
+      mark_equal<<<blocks_for(global.count), kBlockThreads, 0, stream>>>(global.indices, global.count,
+                                                                         local.indices + row, flags_.data());
       // [/task]
       CUDA_CHECK(cudaGetLastError());
       std::size_t bytes = temporary_.bytes();
@@ -72,7 +57,7 @@ class NonzeroAllReduce : public SparseAllReduce<Index, T> {
       // version 1 slow. Meanwhile the GPU has nothing to do.
       CUDA_CHECK(cudaMemcpyAsync(found_on_host_.data(), found_.data(), found_.bytes(), cudaMemcpyDeviceToHost,
                                  stream));
-      this->wait(stream);
+      waits_.wait(stream);
 
       // ---- The first of them is its place -----------------------------------------------------------------
       // [task place: where does the row's place go, and when is there none?]
@@ -82,6 +67,15 @@ class NonzeroAllReduce : public SparseAllReduce<Index, T> {
                                  cudaMemcpyDeviceToDevice, stream));
       // [/task]
     }
+  }
+
+  /// What the search costs.
+  static Cost cost(const SparseCall& call) {
+    if (call.local == 0) return {};
+    return {.host_waits = call.local,
+            .launches = 1 + 2 * call.local,
+            .comparisons = call.local * call.global,
+            .memory = call.global * static_cast<std::int64_t>(sizeof(char) + 2 * sizeof(std::int32_t))};
   }
 
  private:
@@ -102,12 +96,18 @@ class NonzeroAllReduce : public SparseAllReduce<Index, T> {
                                       found_.data(), static_cast<int>(global_count), stream);
   }
 
-  GrowingBuffer<std::int32_t> places_{this->rank()};   // 0, 1, 2, ..., of which some are selected
-  GrowingBuffer<char> flags_{this->rank()};            // 1 where the numbers are equal
-  GrowingBuffer<std::int32_t> matches_{this->rank()};  // the selected ones: one, if all is well
-  GrowingBuffer<std::byte> temporary_{this->rank()};
-  DeviceBuffer<std::int32_t> found_{this->rank().device(), 1};
+  Rank& rank_;
+  HostWaits& waits_;
+  GrowingBuffer<std::int32_t> places_{rank_};   // 0, 1, 2, ..., of which some are selected
+  GrowingBuffer<char> flags_{rank_};            // 1 where the numbers are equal
+  GrowingBuffer<std::int32_t> matches_{rank_};  // the selected ones: one, if all is well
+  GrowingBuffer<std::byte> temporary_{rank_};
+  DeviceBuffer<std::int32_t> found_{rank_.device(), 1};
   PinnedBuffer<std::int32_t> found_on_host_{1};
 };
 
-}  // namespace overlap
+/// Version 1.
+template <SparseIndex Index, Floating T>
+using NonzeroAllReduce = SparseAllReduce<Index, T, NonzeroSearch>;
+
+}  // namespace overlap::sparse_nonzero

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "08_sparse_baselines/agreement.cuh"
@@ -18,7 +19,7 @@
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 
-namespace overlap {
+namespace overlap::sparse_nonzero {
 
 /// The waits of the host for its GPU, counted: each costs the time to tell the host and to get the GPU busy
 /// again.
@@ -43,14 +44,10 @@ class HostWaits {
   int count_ = 0;
 };
 
-/// What one rank was given.
+/// What one rank tells the others.
 struct RankRecord {
-  std::int64_t local;       ///< different rows
-  std::int64_t too_many;    ///< 1 if there are 2^31 entries or more, or fewer than none
-  std::int64_t bad_index;   ///< 1 if an entry has no row of the table
-  std::int64_t table_rows;  ///< V
-  std::int64_t features;    ///< F
-  std::int64_t types;       ///< 16 x ElementType + bytes of an index
+  sparse_baselines::SparseRecord given;  ///< what they compare, as in chapter 08
+  std::int64_t local = 0;                ///< its different rows
 };
 static_assert(sizeof(RankRecord) == kRecordFields * sizeof(std::int64_t));
 
@@ -68,9 +65,9 @@ class RankRecords {
   /// Tells the others, and waits for what they tell. Throws SparseInputError, on all ranks alike, if one of
   /// them was given what cannot be reduced, or if they were not given the same. Collective.
   void exchange(const RankRecord& own, cudaStream_t stream) {
-    // Each rank fills in its own record, and zeros for all others: the sum over the ranks is all records. In
-    // integers; the article's counts are in f32, which is exact only up to 2^24.
-    std::fill(on_host_.begin(), on_host_.end(), RankRecord{});
+    // Each rank fills in its own record, and zeros for all others: the sum over the ranks is all records,
+    // whatever their members are. In integers; the article's counts are in f32, exact only up to 2^24.
+    std::memset(static_cast<void*>(on_host_.data()), 0, on_host_.bytes());
     on_host_[static_cast<std::size_t>(rank_.id())] = own;
     CUDA_CHECK(
         cudaMemcpyAsync(records_.data(), on_host_.data(), records_.bytes(), cudaMemcpyHostToDevice, stream));
@@ -79,7 +76,9 @@ class RankRecords {
     CUDA_CHECK(
         cudaMemcpyAsync(on_host_.data(), records_.data(), records_.bytes(), cudaMemcpyDeviceToHost, stream));
     waits_.wait(stream);
-    require_agreement(comparable());
+    std::vector<sparse_baselines::SparseRecord> given;
+    for (const RankRecord& record : on_host_) given.push_back(record.given);
+    sparse_baselines::require_agreement(given);
     if (longest() * rank_.size() > INT32_MAX)
       throw SparseInputError("the lists of all ranks together have more than 2^31 - 1 rows");
   }
@@ -99,19 +98,6 @@ class RankRecords {
   }
 
  private:
-  /// The records as chapter 08 compares them.
-  std::vector<SparseRecord> comparable() const {
-    std::vector<SparseRecord> all;
-    for (const RankRecord& record : on_host_) {
-      all.push_back({.shape = {record.table_rows, record.features, 0},
-                     .type = static_cast<ElementType>(record.types / 16),
-                     .index = record.types % 16 == 4 ? IndexType::kInt32 : IndexType::kInt64,
-                     .too_many = record.too_many != 0,
-                     .bad_index = record.bad_index != 0});
-    }
-    return all;
-  }
-
   Rank& rank_;
   HostWaits& waits_;
   ncclComm* nccl_;
@@ -119,4 +105,4 @@ class RankRecords {
   PinnedBuffer<RankRecord> on_host_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::sparse_nonzero

@@ -1,4 +1,5 @@
-// Chapter 09: what all versions of the sparse all-reduce have in common. They differ in one function.
+// Chapter 09: what all versions of the sparse all-reduce have in common. They differ in one step, which each
+// of them brings along: its search.
 //
 // Four steps: each rank's row numbers, padded to equal lengths (index_lists.cuh); the row numbers of all
 // ranks, each once; every rank's values at the places of their rows among these, zeros elsewhere; the
@@ -11,26 +12,67 @@
 
 #include <nccl.h>
 
-#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
+#include "08_sparse_baselines/agreement.cuh"
 #include "08_sparse_baselines/coalesce.cuh"
 #include "09_sparse_v1_nonzero/index_lists.cuh"
 #include "09_sparse_v1_nonzero/ranks_agree.cuh"
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
+#include "overlap/data/cost.hpp"
 #include "overlap/data/sparse.hpp"
 #include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/growing_buffer.hpp"
+#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/nccl_type.hpp"
 #include "overlap/gpu/phase_clock.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 
-namespace overlap {
+namespace overlap::sparse_nonzero {
+
+// ---- What a version brings along --------------------------------------------------------------------------
+
+/// What a version may use, as long as the all-reduce exists.
+struct SparseFrame {
+  Rank& rank;         ///< whose part it is
+  SparseShape shape;  ///< of the table
+  HostWaits& waits;   ///< waits for a stream, and counts that
+  PhaseClock& clock;  ///< for phases of a version's own
+  int* lost;          ///< device memory: counts rows without a place
+};
+
+/// A search: find(local, global, positions, stream) makes positions[j] the place of local.indices[j] among
+/// the global row numbers, for each of the rank's rows (one at least). Before, all positions are kNoRow. It
+/// is made of a SparseFrame, if it needs one, and of what the version's constructor is given; what of that
+/// cannot be, its check(rank, shape, ...) refuses, if it has one.
+template <typename Find, typename Index>
+concept RowSearch = requires(Find find, RowList<Index> list, std::int32_t* positions, cudaStream_t stream) {
+  find(list, list, positions, stream);
+};
+
+/// What takes the place of the whole third step: write(local, global, global_values, stream) writes the
+/// rank's rows to their places among the global ones, and zeros to all others. Version 3 does.
+template <typename Find, typename Index, typename T>
+concept RowWriter = requires(Find find, SparseRows<Index, T> rows, T* values, cudaStream_t stream) {
+  find.write(rows, rows, values, stream);
+};
+
+/// What cannot take any number of rows: require_room(most_local, global) throws SparseInputError if they are
+/// too many. `most_local` is the largest number of rows of any rank: all ranks are asked the same, and so
+/// decide alike.
+template <typename Find>
+concept HasLimits = requires(const Find find, std::int64_t rows) {
+  find.require_room(rows, rows);
+};
+
+// ---- What all versions have in common ---------------------------------------------------------------------
 
 /// values_out[positions[j]] = values[j], for all rows j. A row whose position is not that of its own row
 /// number is left out and counted in `lost`. A block takes a row after the other, a thread every blockDim-th
@@ -53,27 +95,28 @@ __global__ void scatter_rows(SparseRows<Index, T> local, const Index* global_ind
   }
 }
 
-/// The sum over all ranks of a row-sparse gradient, on every rank, without the rows that no rank has.
-/// Versions are derived from it.
-template <SparseIndex Index, Floating T>
+/// The sum over all ranks of a row-sparse gradient, on every rank, without the rows that no rank has. Find is
+/// a RowSearch, or a RowWriter.
+template <SparseIndex Index, Floating T, typename Find>
 class SparseAllReduce {
+  static_assert(RowSearch<Find, Index> != RowWriter<Find, Index, T>);
+
  public:
-  /// For tables of that shape; of shape.entries only versions with fixed capacities take notice. Collective.
-  /// Throws UsageError if Index has no number for the table's last row, Skip if ranks share a GPU.
-  SparseAllReduce(Rank& rank, SparseShape shape)
+  /// For tables of that shape; of shape.entries only versions with fixed capacities take notice. `more` goes
+  /// to Find's constructor. Collective. Throws UsageError if Index has no number for the table's last row,
+  /// Skip if ranks share a GPU.
+  template <typename... More>
+  SparseAllReduce(Rank& rank, SparseShape shape, const More&... more)
       : rank_(rank),
-        shape_(checked(shape)),
+        shape_(checked(rank, shape, more...)),
         nccl_(rank.nccl()),
         coalesce_(rank, shape),
         records_(rank, waits_),
         lists_(rank, shape.rows, waits_),
-        lost_(rank.device(), 1),
+        lost_(no_rows_lost(rank)),
         lost_on_host_(1),
-        clock_(rank.device()) {
-    CUDA_CHECK(cudaMemsetAsync(lost_.data(), 0, lost_.bytes(), rank.stream()));
-    rank.synchronize(rank.stream());
-  }
-  virtual ~SparseAllReduce() = default;
+        clock_(rank.device()),
+        find_(make_find({rank, shape, waits_, clock_, lost_.data()}, more...)) {}
   SparseAllReduce(const SparseAllReduce&) = delete;
   SparseAllReduce& operator=(const SparseAllReduce&) = delete;
 
@@ -107,80 +150,36 @@ class SparseAllReduce {
     rank_.synchronize(stream);
     return lost_on_host_[0];
   }
+  /// The version's own part.
+  const Find& find() const { return find_; }
 
- protected:
-  // ---- What versions may change --------------------------------------------------------------------------
-  /// Makes positions[j] the place of local.indices[j] in the global indices, for each of the rank's rows (one
-  /// at least). Before, all positions are kNoRow.
-  virtual void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
-                              std::int32_t* positions, cudaStream_t stream) = 0;
-
-  /// Step 3. Writes the rank's rows to their places among the global ones, and zeros to all others.
-  virtual void write_local_values_to_global_indices(const SparseRows<Index, T>& local,
-                                                    const SparseRows<Index, T>& global, T* global_values,
-                                                    cudaStream_t stream) {
-    clock_.next(stream, "fill");
-    CUDA_CHECK(cudaMemsetAsync(global_values, 0, elements(global.count) * sizeof(T), stream));
-    clock_.next(stream, "map");
-    if (local.count > 0) {
-      const auto rows = static_cast<std::size_t>(local.count);
-      positions_.at_least(rows, stream);
-      // A row that is not found is noticed below, and does not go where the call before had one.
-      CUDA_CHECK(cudaMemsetAsync(positions_.data(), 0xFF, rows * sizeof(std::int32_t), stream));
-      find_positions(local, global, positions_.data(), stream);
-    }
-    // A rank without rows has this phase, too: the phases of all ranks are compared one by one.
-    clock_.next(stream, "scatter");
-    if (local.count == 0) return;
-    const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(local.count, 65536));
-    scatter_rows<<<blocks, kCoalesceThreads, 0, stream>>>(
-        local, global.indices, global.count, positions_.data(), shape_.features, global_values, lost_.data());
-    CUDA_CHECK(cudaGetLastError());
-  }
-
-  /// Throws SparseInputError if a version cannot work with so many rows. `most_local` is the largest number
-  /// of rows of any rank: all ranks are asked the same, and so decide alike.
-  virtual void require_room(std::int64_t most_local, std::int64_t global) const {
-    (void)most_local, (void)global;
-  }
-
-  Rank& rank() const { return rank_; }                     ///< whose part it is
-  SparseShape shape() const { return shape_; }             ///< of the table
-  PhaseClock& clock() { return clock_; }                   ///< for phases of a version's own
-  int* lost() const { return lost_.data(); }               ///< device memory: counts rows without a place
-  void wait(cudaStream_t stream) { waits_.wait(stream); }  ///< waits for the stream, and counts that
-  /// How many values so many rows of the table have.
-  std::size_t elements(std::int64_t rows) const {
-    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(shape_.features);
+  /// What one call costs a rank. `more` is what Find's own cost() wants to know beside the call.
+  template <typename... More>
+  static Cost cost(const SparseCall& call, const More&... more) {
+    Cost cost = frame_cost<Index, T>(call);
+    const Cost search = Find::cost(call, more...);
+    cost.host_waits += search.host_waits;
+    cost.launches = search.launches;
+    cost.comparisons = search.comparisons;
+    cost.memory = search.memory;
+    return cost;
   }
 
  private:
-  static SparseShape checked(SparseShape shape) {
-    if (shape.rows > std::numeric_limits<Index>::max())
-      throw UsageError("a table of " + std::to_string(shape.rows) + " rows is too long for indices of " +
-                       std::to_string(8 * sizeof(Index)) + " bits");
-    return shape;
-  }
-
   SparseRows<Index, T> reduce(const Index* indices, const T* values, std::int64_t entries,
                               cudaStream_t stream) {
     // ---- Before the first step: each of this rank's rows once --------------------------------------------
     // Step 3 overwrites: of two entries of one row it would lose one.
-    const bool too_many = entries < 0 || entries > INT32_MAX;
+    const bool too_many = sparse_baselines::too_many(entries);
     const SparseRows<Index, T> local =
         too_many ? SparseRows<Index, T>{} : coalesce_.run(indices, values, entries, stream);
     if (!too_many && entries > 0) waits_.add_one();
 
     // ---- Step 1: what all ranks have, and this rank's list -----------------------------------------------
     clock_.next(stream, "local_indices");
-    const RankRecord own = {
-        .local = local.count,
-        .too_many = too_many,
-        .bad_index = coalesce_.bad_index(),
-        .table_rows = shape_.rows,
-        .features = shape_.features,
-        .types = 16 * static_cast<std::int64_t>(type_of<T>()) + std::int64_t{sizeof(Index)}};
-    records_.exchange(own, stream);
+    const bool bad_index = coalesce_.bad_index();
+    records_.exchange({sparse_baselines::record_of<Index, T>(shape_, entries, bad_index), local.count},
+                      stream);
     const std::int64_t longest = records_.longest();
     if (longest == 0) return {};  // on all ranks
     lists_.build_local_indices(local.indices, local.count, longest, stream);
@@ -188,28 +187,78 @@ class SparseAllReduce {
     // ---- Step 2: the rows of all ranks -------------------------------------------------------------------
     clock_.next(stream, "global_indices");
     const std::int64_t count = lists_.build_global_indices(longest, records_.any_padding(), stream);
-    require_room(longest, count);
+    if constexpr (HasLimits<Find>) find_.require_room(longest, count);
 
     // ---- Step 3: this rank's values at their places ------------------------------------------------------
-    const SparseRows<Index, T> global{lists_.indices(), global_values_.at_least(elements(count), stream),
-                                      count};
-    write_local_values_to_global_indices(local, global, global_values_.data(), stream);
+    const SparseRows<Index, T> global{lists_.indices(),
+                                      global_values_.at_least(shape_.elements(count), stream), count};
+    if constexpr (RowWriter<Find, Index, T>) {
+      find_.write(local, global, global_values_.data(), stream);
+    } else {
+      write_local_values_to_global_indices(local, global, global_values_.data(), stream);
+    }
 
     // ---- Step 4: the sum ---------------------------------------------------------------------------------
     clock_.next(stream, "all_reduce");
-    // [task all_reduce: how many elements does the all-reduce have, and how does the result get to all
-    // ranks?]
-    NCCL_CHECK(ncclAllReduce(global_values_.data(), global_values_.data(), elements(count), nccl_type<T>(),
-                             ncclSum, nccl_, stream));
+    // [task all_reduce: how many elements does it have, and how does the result get to all ranks?]
+    NCCL_CHECK(ncclAllReduce(global_values_.data(), global_values_.data(), shape_.elements(count),
+                             nccl_type<T>(), ncclSum, nccl_, stream));
     // [/task]
     return global;
+  }
+
+  /// Step 3, with the version's search. Writes the rank's rows to their places among the global ones, and
+  /// zeros to all others.
+  void write_local_values_to_global_indices(const SparseRows<Index, T>& local,
+                                            const SparseRows<Index, T>& global, T* global_values,
+                                            cudaStream_t stream) {
+    clock_.next(stream, "fill");
+    CUDA_CHECK(cudaMemsetAsync(global_values, 0, shape_.elements(global.count) * sizeof(T), stream));
+    clock_.next(stream, "map");
+    if (local.count > 0) {
+      const auto rows = static_cast<std::size_t>(local.count);
+      positions_.at_least(rows, stream);
+      // A row that is not found is noticed below, and does not go where the call before had one.
+      CUDA_CHECK(cudaMemsetAsync(positions_.data(), 0xFF, rows * sizeof(std::int32_t), stream));
+      find_(local.list(), global.list(), positions_.data(), stream);
+    }
+    // A rank without rows has this phase, too: the phases of all ranks are compared one by one.
+    clock_.next(stream, "scatter");
+    if (local.count == 0) return;
+    scatter_rows<<<blocks_for_rows(local.count), kBlockThreads, 0, stream>>>(
+        local, global.indices, global.count, positions_.data(), shape_.features, global_values, lost_.data());
+    CUDA_CHECK(cudaGetLastError());
+  }
+
+  /// The shape, unless it cannot be. Throws before anything is made: so ranks that all throw go on together.
+  template <typename... More>
+  static SparseShape checked(Rank& rank, SparseShape shape, const More&... more) {
+    if (shape.rows > std::numeric_limits<Index>::max())
+      throw UsageError("a table of " + std::to_string(shape.rows) + " rows is too long for indices of " +
+                       std::to_string(8 * sizeof(Index)) + " bits");
+    if constexpr (requires { Find::check(rank, shape, more...); }) Find::check(rank, shape, more...);
+    return shape;
+  }
+  static DeviceBuffer<int> no_rows_lost(Rank& rank) {
+    DeviceBuffer<int> lost(rank.device(), 1);
+    CUDA_CHECK(cudaMemsetAsync(lost.data(), 0, lost.bytes(), rank.stream()));
+    rank.synchronize(rank.stream());
+    return lost;
+  }
+  template <typename... More>
+  static Find make_find(const SparseFrame& frame, const More&... more) {
+    if constexpr (std::constructible_from<Find, const SparseFrame&, const More&...>) {
+      return Find(frame, more...);
+    } else {
+      return Find(more...);  // needs nothing of the frame
+    }
   }
 
   Rank& rank_;
   SparseShape shape_;
   ncclComm* nccl_;
   HostWaits waits_{rank_};
-  Coalesce<Index, T> coalesce_;
+  sparse_baselines::Coalesce<Index, T> coalesce_;
   RankRecords records_;
   IndexLists<Index> lists_;
   GrowingBuffer<std::int32_t> positions_{rank_};
@@ -217,6 +266,7 @@ class SparseAllReduce {
   DeviceBuffer<int> lost_;
   PinnedBuffer<int> lost_on_host_;
   PhaseClock clock_;
+  Find find_;  // last: may use all of the above
 };
 
-}  // namespace overlap
+}  // namespace overlap::sparse_nonzero

@@ -1,15 +1,16 @@
 // Chapter 09: what one call of a sparse all-reduce costs one rank. The pages' cost cards and the tests both
-// come from here; each version adds what its search costs (its cost()).
+// come from here; each version adds what its search costs (its cost()). NCCL's messages are not counted.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "overlap/data/cost.hpp"
 #include "overlap/data/matrix.hpp"
 #include "overlap/data/sparse.hpp"
 #include "overlap/gpu/element.hpp"
 
-namespace overlap {
+namespace overlap::sparse_nonzero {
 
 /// What decides the cost of one call for one rank.
 struct SparseCall {
@@ -21,26 +22,15 @@ struct SparseCall {
   std::int64_t global = 0;    ///< G, different rows of all ranks
 };
 
-/// The cost. Memory that grows (GrowingBuffer) is taken to have its size already.
-struct SparseCost {
-  std::int64_t comparisons = 0;  ///< of two row numbers, to find the places of the rank's rows
-  std::int64_t launches = 0;     ///< for that: kernels and calls of CUB (which may launch several)
-  std::int64_t extra_bytes = 0;  ///< for that: memory beside the places themselves, without CUB's own
-  std::int64_t host_waits = 0;   ///< in the whole call
-  std::int64_t bytes_in = 0;     ///< in the whole call, from other ranks
-  std::int64_t bytes_out = 0;    ///< in the whole call, to other ranks
-
-  /// Equal in all members.
-  bool operator==(const SparseCost&) const = default;
-};
-
-/// What each rank tells the others first: the members of RankRecord (ranks_agree.cuh).
+/// What each rank tells the others first: a RankRecord (ranks_agree.cuh), in numbers of 64 bits.
 inline constexpr int kRecordFields = 6;
 
-/// What steps 1, 2 and 4 cost, alike in all versions: no comparison, no launch of a search.
+/// What steps 1, 2 and 4 cost, alike in all versions: the bytes of the whole call, and the waits that it has
+/// in any version. No launches and no memory: those of a cost card are the search's. Memory that grows
+/// (GrowingBuffer) is taken to have its size already.
 template <SparseIndex Index, Floating T>
-SparseCost frame_cost(const SparseCall& call) {
-  SparseCost cost;
+Cost frame_cost(const SparseCall& call) {
+  Cost cost;
   // NCCL's ring and its chain, as the virtual GPUs count them too; real NCCL may choose trees, in which the
   // sums over all ranks are the same.
   const bool is_root = call.rank == 0, ends_the_chain = call.rank == call.ranks - 1;
@@ -73,4 +63,4 @@ SparseCost frame_cost(const SparseCall& call) {
   return cost;
 }
 
-}  // namespace overlap
+}  // namespace overlap::sparse_nonzero

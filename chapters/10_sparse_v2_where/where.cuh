@@ -9,9 +9,12 @@
 #include <cstdint>
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
+#include "overlap/data/cost.hpp"
+#include "overlap/data/sparse.hpp"
 #include "overlap/gpu/growing_buffer.hpp"
+#include "overlap/gpu/launch.hpp"
 
-namespace overlap {
+namespace overlap::sparse_where {
 
 /// sources[g] = *step where flags[g] is set. What is written has the same size whatever the flags are: that
 /// is what spares the host. `step` is on the GPU as the article's counter is: there, a number of the host's
@@ -28,7 +31,7 @@ __global__ void write_where(const char* flags, std::int64_t count, const std::in
 __global__ void invert_sources(const std::int32_t* sources, std::int64_t count, std::int32_t* positions) {
   const std::int64_t g = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   // [task invert: which rank's row belongs at place g, and which places have none?]
-  if (g < count && sources[g] != kNoRow) positions[sources[g]] = static_cast<std::int32_t>(g);
+  if (g < count && sources[g] != sparse_nonzero::kNoRow) positions[sources[g]] = static_cast<std::int32_t>(g);
   // [/task]
 }
 
@@ -48,38 +51,28 @@ struct WhereLoop {
 /// Where no row of this rank belongs, `sources` keeps what it has.
 template <SparseIndex Index>
 void enqueue_where_loop(const WhereLoop<Index>& loop, cudaStream_t stream) {
-  const unsigned blocks = search_blocks(loop.global_count);
+  const unsigned blocks = blocks_for(loop.global_count);
   for (std::int64_t row = 0; row < loop.local_count; ++row) {
     // [task round: what are the two kernels of a round, and which one goes first?]
-    mark_equal<<<blocks, kSearchThreads, 0, stream>>>(loop.global, loop.global_count, loop.local + row,
-                                                      loop.flags);
-    write_where<<<blocks, kSearchThreads, 0, stream>>>(loop.flags, loop.global_count, loop.steps + row,
-                                                       loop.sources);
+    sparse_nonzero::mark_equal<<<blocks, kBlockThreads, 0, stream>>>(loop.global, loop.global_count,
+                                                                     loop.local + row, loop.flags);
+    write_where<<<blocks, kBlockThreads, 0, stream>>>(loop.flags, loop.global_count, loop.steps + row,
+                                                      loop.sources);
     // [/task]
     CUDA_CHECK(cudaGetLastError());
   }
 }
 
-/// Version 2: for each of a rank's n rows, G comparisons by one kernel, G conditional writes by another.
-template <SparseIndex Index, Floating T>
-class WhereAllReduce : public SparseAllReduce<Index, T> {
+/// The search of version 2: for each of a rank's n rows, G comparisons by one kernel, G conditional writes by
+/// another.
+class WhereSearch {
  public:
-  using SparseAllReduce<Index, T>::SparseAllReduce;
+  /// Memory grows with the calls.
+  explicit WhereSearch(const sparse_nonzero::SparseFrame& frame) : rank_(frame.rank) {}
 
-  /// What one call costs a rank.
-  static SparseCost cost(const SparseCall& call) {
-    SparseCost cost = frame_cost<Index, T>(call);
-    if (call.local == 0) return cost;
-    cost.comparisons = call.local * call.global;
-    cost.launches = 1 + 2 * call.local + 1;
-    const auto number = static_cast<std::int64_t>(sizeof(std::int32_t));
-    cost.extra_bytes = call.local * number + call.global * (number + std::int64_t{sizeof(char)});
-    return cost;
-  }
-
- protected:
-  void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
-                      std::int32_t* positions, cudaStream_t stream) override {
+  /// See RowSearch.
+  template <SparseIndex Index>
+  void operator()(RowList<Index> local, RowList<Index> global, std::int32_t* positions, cudaStream_t stream) {
     const auto rows = static_cast<std::size_t>(local.count), places = static_cast<std::size_t>(global.count);
     const WhereLoop<Index> loop = {.local = local.indices,
                                    .local_count = local.count,
@@ -89,7 +82,8 @@ class WhereAllReduce : public SparseAllReduce<Index, T> {
                                    .flags = flags_.at_least(places, stream),
                                    .sources = sources_.at_least(places, stream)};
     // ---- Before the loop: the number of each round; no place has a source ---------------------------------
-    write_numbers<<<search_blocks(local.count), kSearchThreads, 0, stream>>>(steps_.data(), local.count);
+    sparse_nonzero::write_numbers<<<blocks_for(local.count), kBlockThreads, 0, stream>>>(steps_.data(),
+                                                                                         local.count);
     CUDA_CHECK(cudaGetLastError());
     CUDA_CHECK(cudaMemsetAsync(sources_.data(), 0xFF, places * sizeof(std::int32_t), stream));
 
@@ -97,14 +91,28 @@ class WhereAllReduce : public SparseAllReduce<Index, T> {
     enqueue_where_loop(loop, stream);
 
     // ---- After it: for each row, its place ----------------------------------------------------------------
-    invert_sources<<<search_blocks(global.count), kSearchThreads, 0, stream>>>(sources_.data(), global.count,
-                                                                               positions);
+    invert_sources<<<blocks_for(global.count), kBlockThreads, 0, stream>>>(sources_.data(), global.count,
+                                                                           positions);
     CUDA_CHECK(cudaGetLastError());
   }
 
+  /// What the search costs.
+  static Cost cost(const sparse_nonzero::SparseCall& call) {
+    if (call.local == 0) return {};
+    const auto number = static_cast<std::int64_t>(sizeof(std::int32_t));
+    return {.launches = 1 + 2 * call.local + 1,
+            .comparisons = call.local * call.global,
+            .memory = call.local * number + call.global * (number + std::int64_t{sizeof(char)})};
+  }
+
  private:
-  GrowingBuffer<std::int32_t> steps_{this->rank()}, sources_{this->rank()};
-  GrowingBuffer<char> flags_{this->rank()};
+  Rank& rank_;
+  GrowingBuffer<std::int32_t> steps_{rank_}, sources_{rank_};
+  GrowingBuffer<char> flags_{rank_};
 };
 
-}  // namespace overlap
+/// Version 2.
+template <SparseIndex Index, Floating T>
+using WhereAllReduce = sparse_nonzero::SparseAllReduce<Index, T, WhereSearch>;
+
+}  // namespace overlap::sparse_where

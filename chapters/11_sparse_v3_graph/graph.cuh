@@ -16,14 +16,16 @@
 #include <vector>
 
 #include "10_sparse_v2_where/where.cuh"
+#include "overlap/data/cost.hpp"
 #include "overlap/data/sparse.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/graph.hpp"
 #include "overlap/gpu/host_timer.hpp"
+#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 
-namespace overlap {
+namespace overlap::sparse_graph {
 
 /// How many rows a recorded graph has room for, the same on all ranks.
 struct SparseCapacity {
@@ -81,44 +83,42 @@ __global__ void count_lost(SparseRows<Index, T> local, SparseRows<Index, T> glob
   atomicAdd(lost, right ? -1 : 1);
 }
 
-/// Version 3.
+/// The third step of version 3: the graph, and what it reads and writes.
 template <SparseIndex Index, Floating T>
-class GraphAllReduce : public SparseAllReduce<Index, T> {
+class GraphWriter {
  public:
-  /// Room for shape.entries rows of each rank, whatever they are. As below.
-  GraphAllReduce(Rank& rank, SparseShape shape)
-      : GraphAllReduce(rank, shape, SparseCapacity::of(shape, rank.size())) {}
-  /// Records the graph, and launches it once. Collective. Throws what SparseAllReduce does;
-  /// std::invalid_argument, on all ranks, if a capacity is below 1 or above 2^31 - 2, or if ranks differ in
-  /// one; CudaError if there is too little memory, of which the graph's own nodes need some.
-  GraphAllReduce(Rank& rank, SparseShape shape, SparseCapacity capacity)
-      : SparseAllReduce<Index, T>(rank, checked(rank, shape, capacity)),
-        capacity_(capacity),
-        local_indices_(rank.device(), static_cast<std::size_t>(capacity.local)),
-        global_indices_(rank.device(), static_cast<std::size_t>(capacity.global)),
-        steps_(rank.device(), local_indices_.size()),
-        flags_(rank.device(), global_indices_.size()),
-        sources_(rank.device(), global_indices_.size()),
-        local_values_(rank.device(), this->elements(capacity.local + 1)),
-        graph_(record(rank.stream())) {
-    graph_.launch(rank.stream());  // the first launch is a slow one: it takes the nodes to the GPU
-    rank.synchronize(rank.stream());
-    graph_bytes_ -= std::min(graph_bytes_, free_memory());
+  /// Throws std::invalid_argument, on all ranks, if a capacity is below 1 or above 2^31 - 2, or if ranks
+  /// differ in one. Collective: the all-reduce calls it before it makes anything.
+  static void check(Rank& rank, SparseShape, SparseCapacity capacity) {
+    for (const SparseCapacity& other : rank.exchange(capacity)) {
+      if (std::min(other.local, other.global) < 1 || std::max(other.local, other.global) > INT32_MAX - 1)
+        throw std::invalid_argument("a graph's capacities are between 1 and 2^31 - 2");
+      if (other != capacity) throw std::invalid_argument("the ranks have graphs of different capacities");
+    }
+  }
+  /// The same for the capacity of the shape.
+  static void check(Rank& rank, SparseShape shape) {
+    check(rank, shape, SparseCapacity::of(shape, rank.size()));
   }
 
-  /// What one call costs a rank. The search takes as long as its capacities are large, whatever it is given.
-  /// One launch: the graph is one, of 2 capL + 1 kernels.
-  static SparseCost cost(const SparseCall& call, SparseCapacity capacity) {
-    SparseCost cost = frame_cost<Index, T>(call);
-    const auto number = static_cast<std::int64_t>(sizeof(std::int32_t));
-    const auto index = static_cast<std::int64_t>(sizeof(Index)), value = static_cast<std::int64_t>(sizeof(T));
-    cost.extra_bytes = capacity.local * (index + number) +
-                       capacity.global * (index + std::int64_t{sizeof(char)}) +
-                       (capacity.local + 1) * call.features * value;
-    if (call.global == 0) return cost;
-    cost.comparisons = capacity.local * capacity.global;
-    cost.launches = 1;
-    return cost;
+  /// Room for shape.entries rows of each rank, whatever they are. As below.
+  explicit GraphWriter(const sparse_nonzero::SparseFrame& frame)
+      : GraphWriter(frame, SparseCapacity::of(frame.shape, frame.rank.size())) {}
+  /// Records the graph, and launches it once. Throws CudaError if there is too little memory, of which the
+  /// graph's own nodes need some.
+  GraphWriter(const sparse_nonzero::SparseFrame& frame, SparseCapacity capacity)
+      : frame_(frame),
+        capacity_(capacity),
+        local_indices_(frame.rank.device(), static_cast<std::size_t>(capacity.local)),
+        global_indices_(frame.rank.device(), static_cast<std::size_t>(capacity.global)),
+        steps_(frame.rank.device(), local_indices_.size()),
+        flags_(frame.rank.device(), global_indices_.size()),
+        sources_(frame.rank.device(), global_indices_.size()),
+        local_values_(frame.rank.device(), frame.shape.elements(capacity.local + 1)),
+        graph_(record(frame.rank.stream())) {
+    graph_.launch(frame.rank.stream());  // the first launch is a slow one: it takes the nodes to the GPU
+    frame.rank.synchronize(frame.rank.stream());
+    graph_bytes_ -= std::min(graph_bytes_, free_memory());
   }
 
   SparseCapacity capacity() const { return capacity_; }       ///< as given
@@ -126,13 +126,12 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
   double recording_ms() const { return recording_ms_; }       ///< to record and instantiate it, once
   std::size_t graph_bytes() const { return graph_bytes_; }    ///< that it takes of the GPU's memory
   /// On the GPU, [F]: zeros, whatever was called.
-  const T* dummy_row() const { return local_values_.data() + this->elements(capacity_.local); }
+  const T* dummy_row() const { return local_values_.data() + frame_.shape.elements(capacity_.local); }
 
- protected:
   // ---- Before step 3: is there room? --------------------------------------------------------------------
-  // The arguments are the same on all ranks. If each looked at its own count instead, one would throw, and
-  // the others would wait in the all-reduce for ever.
-  void require_room(std::int64_t most_local, std::int64_t global) const override {
+  /// See HasLimits. The arguments are the same on all ranks. If each looked at its own count instead, one
+  /// would throw, and the others would wait in the all-reduce for ever.
+  void require_room(std::int64_t most_local, std::int64_t global) const {
     const auto refuse = [](const std::string& what, std::int64_t capacity) {
       throw SparseInputError(what + ", and the graph was recorded for " + std::to_string(capacity));
     };
@@ -142,20 +141,28 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
   }
 
   /// Step 3. Writes every row of the result, so that nothing has to be zeroed first.
-  void write_local_values_to_global_indices(const SparseRows<Index, T>& local,
-                                            const SparseRows<Index, T>& global, T* global_values,
-                                            cudaStream_t stream) override {
-    this->clock().next(stream, "fill");
+  void write(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global, T* global_values,
+             cudaStream_t stream) {
+    frame_.clock.next(stream, "fill");
     refill(local, global, stream);
-    this->clock().next(stream, "map");
+    frame_.clock.next(stream, "map");
     graph_.launch(stream);
-    this->clock().next(stream, "gather");
+    frame_.clock.next(stream, "gather");
     gather(local, global, global_values, stream);
   }
 
-  /// Not called: step 3 is another one here.
-  void find_positions(const SparseRows<Index, T>&, const SparseRows<Index, T>&, std::int32_t*,
-                      cudaStream_t) override {}
+  /// What the search costs. It takes as long as its capacities are large, whatever it is given. One launch:
+  /// the graph is one, of 2 capL + 1 kernels.
+  static Cost cost(const sparse_nonzero::SparseCall& call, SparseCapacity capacity) {
+    const auto number = static_cast<std::int64_t>(sizeof(std::int32_t));
+    const auto index = static_cast<std::int64_t>(sizeof(Index)), value = static_cast<std::int64_t>(sizeof(T));
+    const bool searches = call.global > 0;
+    return {.launches = searches ? 1 : 0,
+            .comparisons = searches ? capacity.local * capacity.global : 0,
+            .memory = capacity.local * (index + number) +
+                      capacity.global * (index + std::int64_t{sizeof(char)}) +
+                      (capacity.local + 1) * call.features * value};
+  }
 
  private:
   // ---- Once: the graph ----------------------------------------------------------------------------------
@@ -163,15 +170,15 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
     // Pads everywhere: the two launches before the first call then find no row.
     CUDA_CHECK(cudaMemsetAsync(local_indices_.data(), kLocalPad, local_indices_.bytes(), stream));
     CUDA_CHECK(cudaMemsetAsync(global_indices_.data(), kGlobalPad, global_indices_.bytes(), stream));
-    write_numbers<<<search_blocks(capacity_.local), kSearchThreads, 0, stream>>>(steps_.data(),
-                                                                                 capacity_.local);
+    sparse_nonzero::write_numbers<<<blocks_for(capacity_.local), kBlockThreads, 0, stream>>>(steps_.data(),
+                                                                                             capacity_.local);
     CUDA_CHECK(cudaGetLastError());
     // [task dummy: which values has a row that this rank does not have?]
-    CUDA_CHECK(cudaMemsetAsync(local_values_.data() + this->elements(capacity_.local), 0,
-                               this->elements(1) * sizeof(T), stream));
+    CUDA_CHECK(cudaMemsetAsync(local_values_.data() + frame_.shape.elements(capacity_.local), 0,
+                               frame_.shape.elements(1) * sizeof(T), stream));
     // [/task]
     search(1, stream);  // loads the kernels: a capture is no place for that
-    this->rank().synchronize(stream);
+    frame_.rank.synchronize(stream);
     graph_bytes_ = free_memory();
     const HostTimer timer;
     Graph graph = Graph::capture(stream, [&] { search(capacity_.local, stream); });
@@ -183,18 +190,18 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
   /// dummy row's number everywhere else. Kernels only, and the same ones whatever the lists hold: that can be
   /// recorded.
   void search(std::int64_t rounds, cudaStream_t stream) {
-    reset_sources<<<search_blocks(capacity_.global), kSearchThreads, 0, stream>>>(sources_.data(),
-                                                                                  capacity_.global, dummy());
+    reset_sources<<<blocks_for(capacity_.global), kBlockThreads, 0, stream>>>(sources_.data(),
+                                                                              capacity_.global, dummy());
     CUDA_CHECK(cudaGetLastError());
     // [task record: over which lists does version 2's loop run, if it is recorded for all calls to come?]
-    const WhereLoop<Index> loop = {.local = local_indices_.data(),
-                                   .local_count = rounds,
-                                   .global = global_indices_.data(),
-                                   .global_count = capacity_.global,
-                                   .steps = steps_.data(),
-                                   .flags = flags_.data(),
-                                   .sources = sources_.data()};
-    enqueue_where_loop(loop, stream);
+    const sparse_where::WhereLoop<Index> loop = {.local = local_indices_.data(),
+                                                 .local_count = rounds,
+                                                 .global = global_indices_.data(),
+                                                 .global_count = capacity_.global,
+                                                 .steps = steps_.data(),
+                                                 .flags = flags_.data(),
+                                                 .sources = sources_.data()};
+    sparse_where::enqueue_where_loop(loop, stream);
     // [/task]
   }
 
@@ -203,7 +210,7 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
     refill(local_indices_, local.indices, local.count, kLocalPad, stream);
     refill(global_indices_, global.indices, global.count, kGlobalPad, stream);
     // Values need no pads: nothing points to a row whose number is one.
-    copy(local_values_.data(), local.values, this->elements(local.count), stream);
+    copy(local_values_.data(), local.values, frame_.shape.elements(local.count), stream);
   }
 
   static void refill(const DeviceBuffer<Index>& list, const Index* indices, std::int64_t count, int pad,
@@ -224,12 +231,11 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
   // Not in the graph, where it would have to write capG rows: here it writes just those that there are.
   void gather(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global, T* global_values,
               cudaStream_t stream) {
-    const auto most = static_cast<unsigned>(std::min<std::int64_t>(global.count, 65536));
-    gather_rows<<<most, kCoalesceThreads, 0, stream>>>(local_values_.data(), sources_.data(), global.count,
-                                                       this->shape().features, global_values);
+    gather_rows<<<blocks_for_rows(global.count), kBlockThreads, 0, stream>>>(
+        local_values_.data(), sources_.data(), global.count, frame_.shape.features, global_values);
     CUDA_CHECK(cudaGetLastError());
-    count_lost<<<search_blocks(capacity_.global), kSearchThreads, 0, stream>>>(
-        local, global, sources_.data(), capacity_.global, dummy(), this->lost());
+    count_lost<<<blocks_for(capacity_.global), kBlockThreads, 0, stream>>>(
+        local, global, sources_.data(), capacity_.global, dummy(), frame_.lost);
     CUDA_CHECK(cudaGetLastError());
   }
 
@@ -241,16 +247,7 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
     return free;
   }
 
-  /// The shape, unless the capacity cannot be.
-  static SparseShape checked(Rank& rank, SparseShape shape, SparseCapacity capacity) {
-    for (const SparseCapacity& other : rank.exchange(capacity)) {
-      if (std::min(other.local, other.global) < 1 || std::max(other.local, other.global) > INT32_MAX - 1)
-        throw std::invalid_argument("a graph's capacities are between 1 and 2^31 - 2");
-      if (other != capacity) throw std::invalid_argument("the ranks have graphs of different capacities");
-    }
-    return shape;
-  }
-
+  sparse_nonzero::SparseFrame frame_;
   SparseCapacity capacity_;
   DeviceBuffer<Index> local_indices_, global_indices_;  // [capL], [capG], pads included
   DeviceBuffer<std::int32_t> steps_;                    // [capL]: 0, 1, 2, ...
@@ -262,4 +259,8 @@ class GraphAllReduce : public SparseAllReduce<Index, T> {
   Graph graph_;
 };
 
-}  // namespace overlap
+/// Version 3.
+template <SparseIndex Index, Floating T>
+using GraphAllReduce = sparse_nonzero::SparseAllReduce<Index, T, GraphWriter<Index, T>>;
+
+}  // namespace overlap::sparse_graph

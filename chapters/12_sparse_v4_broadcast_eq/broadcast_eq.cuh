@@ -10,15 +10,16 @@
 #include <vector>
 
 #include "09_sparse_v1_nonzero/sparse_all_reduce.cuh"
-#include "09_sparse_v1_nonzero/sparse_cost.cuh"
+#include "overlap/data/cost.hpp"
+#include "overlap/data/sparse.hpp"
 #include "overlap/gpu/growing_buffer.hpp"
+#include "overlap/gpu/launch.hpp"
 
-namespace overlap {
+namespace overlap::sparse_broadcast_eq {
 
 inline constexpr int kFlagsOfPack = 16;     ///< what a thread loads or stores at once
 inline constexpr int kRowsOfStrip = 32;     ///< local rows that a thread compares with its global ones
 inline constexpr int kMatrixThreads = 256;  ///< in a block
-inline constexpr int kLanes = 32;           ///< of a warp
 inline constexpr int kLoadsAtOnce = 4;      ///< packs that a lane asks for before it looks at the first one
 inline constexpr std::int64_t kMostBlocks = 1 << 20;  ///< of a grid
 
@@ -56,10 +57,11 @@ __global__ void compare_all(const Index* local, std::int64_t local_count, const 
     const std::int64_t pack = item % packs, first_row = item / packs * kRowsOfStrip;
     Index columns[kFlagsOfPack];
     // [task columns: which global rows does this thread compare, and what stands behind the last one?]
-    // [blank] for (Index& column : columns) column = kNoRow;
+    // [blank] for (Index& column : columns) column = sparse_nonzero::kNoRow;
     for (int i = 0; i < kFlagsOfPack; ++i) {
       const std::int64_t column = pack * kFlagsOfPack + i;
-      columns[i] = column < global_count ? global[column] : Index{kNoRow};  // which no local row is
+      columns[i] =
+          column < global_count ? global[column] : Index{sparse_nonzero::kNoRow};  // which no local row is
     }
     // [/task]
     const std::int64_t end_row = min(first_row + kRowsOfStrip, local_count);
@@ -86,16 +88,16 @@ __global__ void compare_all(const Index* local, std::int64_t local_count, const 
 __global__ void find_true(const FlagPack* matrix, std::int64_t local_count, std::int64_t global_count,
                           std::int32_t* positions) {
   const std::int64_t packs = packs_of_row(global_count);
-  const unsigned lane = threadIdx.x % kLanes;
-  const std::int64_t warps = std::int64_t{gridDim.x} * (blockDim.x / kLanes);
-  const std::int64_t warp = std::int64_t{blockIdx.x} * (blockDim.x / kLanes) + threadIdx.x / kLanes;
+  const unsigned lane = threadIdx.x % kWarp;
+  const std::int64_t warps = std::int64_t{gridDim.x} * (blockDim.x / kWarp);
+  const std::int64_t warp = std::int64_t{blockIdx.x} * (blockDim.x / kWarp) + threadIdx.x / kWarp;
   for (std::int64_t row = warp; row < local_count; row += warps) {
     unsigned found = 0;  // column + 1: 0 is none
     // [task reduce: which packs does a lane look at, and how does the warp agree on the column?]
-    for (std::int64_t first = lane; first < packs; first += kLoadsAtOnce * kLanes) {
+    for (std::int64_t first = lane; first < packs; first += kLoadsAtOnce * kWarp) {
       FlagPack flags[kLoadsAtOnce];
       for (int i = 0; i < kLoadsAtOnce; ++i) {
-        const std::int64_t pack = first + i * kLanes;
+        const std::int64_t pack = first + i * kWarp;
         flags[i] = pack < packs ? matrix[row * packs + pack] : FlagPack{};
       }
       for (int i = 0; i < kLoadsAtOnce; ++i) {
@@ -103,7 +105,7 @@ __global__ void find_true(const FlagPack* matrix, std::int64_t local_count, std:
           const auto four = static_cast<int>(flags[i].words[word]);
           if (four == 0) continue;                 // as nearly always
           const int byte = (__ffs(four) - 1) / 8;  // __ffs counts bits from 1
-          found = static_cast<unsigned>((first + i * kLanes) * kFlagsOfPack + 4 * word + byte) + 1;
+          found = static_cast<unsigned>((first + i * kWarp) * kFlagsOfPack + 4 * word + byte) + 1;
         }
       }
     }
@@ -121,57 +123,46 @@ inline unsigned matrix_blocks(std::int64_t threads, std::int64_t most) {
       std::clamp((threads + kMatrixThreads - 1) / kMatrixThreads, std::int64_t{1}, most));
 }
 
-/// Enqueues both steps: positions[j] = the place of local[j] in the ascending list `global`, -1 if it is not
-/// in it. `matrix` has matrix_bytes(). Without local rows nothing is launched.
+/// Enqueues both steps: positions[j] = the place of local.indices[j] in the global list, -1 if it is not in
+/// it. `matrix` has matrix_bytes(). Without local rows nothing is launched.
 template <SparseIndex Index>
-void find_by_matrix(const Index* local, std::int64_t local_count, const Index* global,
-                    std::int64_t global_count, FlagPack* matrix, std::int32_t* positions, cudaStream_t stream,
-                    std::int64_t most_blocks = kMostBlocks) {
-  if (local_count == 0) return;
-  const std::int64_t strips = (local_count + kRowsOfStrip - 1) / kRowsOfStrip;
-  compare_all<<<matrix_blocks(packs_of_row(global_count) * strips, most_blocks), kMatrixThreads, 0, stream>>>(
-      local, local_count, global, global_count, matrix);
+void find_by_matrix(RowList<Index> local, RowList<Index> global, FlagPack* matrix, std::int32_t* positions,
+                    cudaStream_t stream, std::int64_t most_blocks = kMostBlocks) {
+  if (local.count == 0) return;
+  const std::int64_t strips = (local.count + kRowsOfStrip - 1) / kRowsOfStrip;
+  compare_all<<<matrix_blocks(packs_of_row(global.count) * strips, most_blocks), kMatrixThreads, 0, stream>>>(
+      local.indices, local.count, global.indices, global.count, matrix);
   CUDA_CHECK(cudaGetLastError());
-  find_true<<<matrix_blocks(local_count * kLanes, most_blocks), kMatrixThreads, 0, stream>>>(
-      matrix, local_count, global_count, positions);
+  find_true<<<matrix_blocks(local.count * kWarp, most_blocks), kMatrixThreads, 0, stream>>>(
+      matrix, local.count, global.count, positions);
   CUDA_CHECK(cudaGetLastError());
 }
 
-/// Version 4. Source: "Sparse All-Reduce in PyTorch" (Speechmatics), "v4: broadcast torch.eq".
-template <SparseIndex Index, Floating T>
-class BroadcastEqAllReduce : public SparseAllReduce<Index, T> {
+/// The search of version 4.
+class BroadcastEqSearch {
  public:
   /// The matrix of no rank may take more than `budget` bytes; without one, half of what is free on its GPU
   /// now. The smallest of any rank holds for all of them, so that they refuse the same calls. Collective.
-  BroadcastEqAllReduce(Rank& rank, SparseShape shape, std::optional<std::int64_t> budget = std::nullopt)
-      : SparseAllReduce<Index, T>(rank, shape) {
-    const std::vector<std::int64_t> budgets = rank.exchange(budget ? *budget : half_of_the_free_memory());
+  explicit BroadcastEqSearch(const sparse_nonzero::SparseFrame& frame,
+                             std::optional<std::int64_t> budget = std::nullopt)
+      : matrix_(frame.rank) {
+    const std::vector<std::int64_t> budgets =
+        frame.rank.exchange(budget ? *budget : half_of_the_free_memory());
     budget_ = *std::min_element(budgets.begin(), budgets.end());
   }
 
   std::int64_t budget() const { return budget_; }  ///< bytes that the matrix may take, on all ranks
 
-  /// What one call costs a rank.
-  static SparseCost cost(const SparseCall& call) {
-    SparseCost cost = frame_cost<Index, T>(call);
-    if (call.local == 0) return cost;
-    cost.comparisons = call.local * call.global;
-    cost.launches = 2;
-    cost.extra_bytes = matrix_bytes(call.local, call.global);  // written once, read once
-    return cost;
-  }
-
- protected:
-  void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
-                      std::int32_t* positions, cudaStream_t stream) override {
+  /// See RowSearch.
+  template <SparseIndex Index>
+  void operator()(RowList<Index> local, RowList<Index> global, std::int32_t* positions, cudaStream_t stream) {
     const std::int64_t packs = local.count * packs_of_row(global.count);
     FlagPack* matrix = matrix_.at_least(static_cast<std::size_t>(packs), stream);
-    find_by_matrix(local.indices, local.count, global.indices, global.count, matrix, positions, stream);
+    find_by_matrix(local, global, matrix, positions, stream);
   }
 
   /// Refuses a matrix above the budget, on all ranks: each computes the one of the rank with the most rows.
-  void require_room(std::int64_t most_local, std::int64_t global) const override {
-    SparseAllReduce<Index, T>::require_room(most_local, global);
+  void require_room(std::int64_t most_local, std::int64_t global) const {
     const std::int64_t bytes = matrix_bytes(most_local, global);
     if (bytes <= budget_) return;
     // What is needed is rounded up, and what there is down: the two never look equal.
@@ -179,6 +170,14 @@ class BroadcastEqAllReduce : public SparseAllReduce<Index, T> {
     throw SparseInputError("the matrix of " + std::to_string(most_local) + " x " + std::to_string(global) +
                            " bytes takes " + std::to_string((bytes + kMib - 1) / kMib) +
                            " MiB, and its budget is " + std::to_string(budget_ / kMib) + " MiB");
+  }
+
+  /// What the search costs. Its memory is written once and read once.
+  static Cost cost(const sparse_nonzero::SparseCall& call) {
+    if (call.local == 0) return {};
+    return {.launches = 2,
+            .comparisons = call.local * call.global,
+            .memory = matrix_bytes(call.local, call.global)};
   }
 
  private:
@@ -189,7 +188,11 @@ class BroadcastEqAllReduce : public SparseAllReduce<Index, T> {
   }
 
   std::int64_t budget_ = 0;
-  GrowingBuffer<FlagPack> matrix_{this->rank()};
+  GrowingBuffer<FlagPack> matrix_;
 };
 
-}  // namespace overlap
+/// Version 4. Source: "Sparse All-Reduce in PyTorch" (Speechmatics), "v4: broadcast torch.eq".
+template <SparseIndex Index, Floating T>
+using BroadcastEqAllReduce = sparse_nonzero::SparseAllReduce<Index, T, BroadcastEqSearch>;
+
+}  // namespace overlap::sparse_broadcast_eq

@@ -4,9 +4,10 @@
 #include <cstdint>
 
 #include "09_sparse_v1_nonzero/sparse_all_reduce.cuh"
-#include "09_sparse_v1_nonzero/sparse_cost.cuh"
+#include "overlap/data/cost.hpp"
+#include "overlap/data/sparse.hpp"
 
-namespace overlap {
+namespace overlap::sparse_kernel {
 
 /// Threads of a block, and as many entries of the global list as it holds in shared memory at a time.
 inline constexpr int kSearchTile = 256;
@@ -27,7 +28,7 @@ __global__ void search_tiles(const Index* local, std::int64_t local_count, const
   const std::int64_t row = std::int64_t{blockIdx.x} * kSearchTile + threadIdx.x;
   // In the last block some threads have no row. They do not leave: the tiles need all hands.
   const bool has_row = row < local_count;
-  const Index wanted = has_row ? local[row] : Index{kNoRow};
+  const Index wanted = has_row ? local[row] : Index{sparse_nonzero::kNoRow};
   std::int32_t found = -1;
   // [task tiles: how many tiles are there, if the last one is not full?]
   // [blank] const std::int64_t tiles = 0;
@@ -56,36 +57,27 @@ __global__ void search_tiles(const Index* local, std::int64_t local_count, const
   if (has_row) positions[row] = found;
 }
 
-/// Enqueues it. Without local rows nothing is launched: a grid of no blocks is an error.
-template <SparseIndex Index>
-void find_by_tiles(const Index* local, std::int64_t local_count, const Index* global,
-                   std::int64_t global_count, std::int32_t* positions, cudaStream_t stream) {
-  if (local_count == 0) return;
-  const auto blocks = static_cast<unsigned>(tiles_for(local_count));
-  search_tiles<<<blocks, kSearchTile, 0, stream>>>(local, local_count, global, global_count, positions);
-  CUDA_CHECK(cudaGetLastError());
-}
-
-/// Version 5. Source: "Sparse All-Reduce in PyTorch" (Speechmatics), "v5: CUDA kernel".
-template <SparseIndex Index, Floating T>
-class TileSearchAllReduce : public SparseAllReduce<Index, T> {
- public:
-  using SparseAllReduce<Index, T>::SparseAllReduce;
-
-  /// What one call costs a rank.
-  static SparseCost cost(const SparseCall& call) {
-    SparseCost cost = frame_cost<Index, T>(call);
-    if (call.local == 0) return cost;
-    cost.comparisons = call.local * call.global;
-    cost.launches = 1;
-    return cost;
+/// The search of version 5.
+struct TileSearch {
+  /// See RowSearch. Without local rows nothing is launched: a grid of no blocks is an error.
+  template <SparseIndex Index>
+  void operator()(RowList<Index> local, RowList<Index> global, std::int32_t* positions,
+                  cudaStream_t stream) const {
+    if (local.count == 0) return;
+    const auto blocks = static_cast<unsigned>(tiles_for(local.count));
+    search_tiles<<<blocks, kSearchTile, 0, stream>>>(local.indices, local.count, global.indices, global.count,
+                                                     positions);
+    CUDA_CHECK(cudaGetLastError());
   }
 
- protected:
-  void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
-                      std::int32_t* positions, cudaStream_t stream) override {
-    find_by_tiles(local.indices, local.count, global.indices, global.count, positions, stream);
+  /// What the search costs.
+  static Cost cost(const sparse_nonzero::SparseCall& call) {
+    return {.launches = call.local > 0 ? 1 : 0, .comparisons = call.local * call.global};
   }
 };
 
-}  // namespace overlap
+/// Version 5. Source: "Sparse All-Reduce in PyTorch" (Speechmatics), "v5: CUDA kernel".
+template <SparseIndex Index, Floating T>
+using TileSearchAllReduce = sparse_nonzero::SparseAllReduce<Index, T, TileSearch>;
+
+}  // namespace overlap::sparse_kernel

@@ -15,9 +15,10 @@
 #include <string>
 
 #include "09_sparse_v1_nonzero/sparse_all_reduce.cuh"
-#include "09_sparse_v1_nonzero/sparse_cost.cuh"
+#include "overlap/data/cost.hpp"
+#include "overlap/data/sparse.hpp"
 
-namespace overlap {
+namespace overlap::sparse_tiled {
 
 /// Threads of a block, and entries of the global list that they look at in one step: a tile.
 inline constexpr int kSweepThreads = 256;
@@ -165,28 +166,6 @@ inline std::int64_t sweep_blocks(std::int64_t rows, int rows_per_block) {
   return (rows + rows_per_block - 1) / rows_per_block;
 }
 
-/// Enqueues one ordered_search(). At least one local row: a grid of no blocks is an error.
-template <SparseIndex Index, Floating T>
-void find_ordered(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global, int rows_per_block,
-                  Compare compare, std::int32_t* positions, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(sweep_blocks(local.count, rows_per_block));
-  switch (compare) {
-    case Compare::kInRange:
-      ordered_search<Compare::kInRange><<<blocks, kSweepThreads, 0, stream>>>(
-          local.indices, local.count, global.indices, global.count, rows_per_block, positions);
-      break;
-    case Compare::kAll:
-      ordered_search<Compare::kAll><<<blocks, kSweepThreads, 0, stream>>>(
-          local.indices, local.count, global.indices, global.count, rows_per_block, positions);
-      break;
-    case Compare::kUnmatched:
-      ordered_search<Compare::kUnmatched><<<blocks, kSweepThreads, 0, stream>>>(
-          local.indices, local.count, global.indices, global.count, rows_per_block, positions);
-      break;
-  }
-  CUDA_CHECK(cudaGetLastError());
-}
-
 /// Comparisons of a search of n local rows that lie evenly among the global ones: each block sweeps from its
 /// first tile to the tile that has its last row. (The tests' data are uneven; there it is not exact.)
 inline std::int64_t sweep_comparisons(std::int64_t local, std::int64_t global, int rows_per_block,
@@ -204,31 +183,40 @@ inline std::int64_t sweep_comparisons(std::int64_t local, std::int64_t global, i
   return comparisons;
 }
 
-/// Version 6: a kernel that makes use of the order of both lists.
-template <SparseIndex Index, Floating T>
-class OrderedSearchAllReduce : public SparseAllReduce<Index, T> {
+/// The search of version 6: makes use of the order of both lists.
+class OrderedSearch {
  public:
-  /// See SparseAllReduce. Throws std::invalid_argument unless 1 <= rows_per_block < kSweepThreads.
-  OrderedSearchAllReduce(Rank& rank, SparseShape shape, int rows_per_block = kRowsPerBlock,
-                         Compare compare = Compare::kInRange)
-      : SparseAllReduce<Index, T>(rank, shape),
-        rows_per_block_(checked_rows_per_block(rows_per_block)),
-        compare_(compare) {}
+  /// Throws std::invalid_argument unless 1 <= rows_per_block < kSweepThreads.
+  explicit OrderedSearch(int rows_per_block = kRowsPerBlock, Compare compare = Compare::kInRange)
+      : rows_per_block_(checked_rows_per_block(rows_per_block)), compare_(compare) {}
 
-  /// What one call costs a rank; the comparisons if its rows lie evenly among those of all ranks.
-  static SparseCost cost(const SparseCall& call, int rows_per_block = kRowsPerBlock,
-                         Compare compare = Compare::kInRange) {
-    SparseCost cost = frame_cost<Index, T>(call);
-    if (call.local == 0) return cost;
-    cost.comparisons = sweep_comparisons(call.local, call.global, rows_per_block, compare);
-    cost.launches = 1;
-    return cost;
+  /// See RowSearch. At least one local row: a grid of no blocks is an error.
+  template <SparseIndex Index>
+  void operator()(RowList<Index> local, RowList<Index> global, std::int32_t* positions,
+                  cudaStream_t stream) const {
+    const auto blocks = static_cast<unsigned>(sweep_blocks(local.count, rows_per_block_));
+    switch (compare_) {
+      case Compare::kInRange:
+        ordered_search<Compare::kInRange><<<blocks, kSweepThreads, 0, stream>>>(
+            local.indices, local.count, global.indices, global.count, rows_per_block_, positions);
+        break;
+      case Compare::kAll:
+        ordered_search<Compare::kAll><<<blocks, kSweepThreads, 0, stream>>>(
+            local.indices, local.count, global.indices, global.count, rows_per_block_, positions);
+        break;
+      case Compare::kUnmatched:
+        ordered_search<Compare::kUnmatched><<<blocks, kSweepThreads, 0, stream>>>(
+            local.indices, local.count, global.indices, global.count, rows_per_block_, positions);
+        break;
+    }
+    CUDA_CHECK(cudaGetLastError());
   }
 
- protected:
-  void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
-                      std::int32_t* positions, cudaStream_t stream) override {
-    find_ordered(local, global, rows_per_block_, compare_, positions, stream);
+  /// What the search costs; the comparisons if a rank's rows lie evenly among those of all ranks.
+  static Cost cost(const sparse_nonzero::SparseCall& call, int rows_per_block = kRowsPerBlock,
+                   Compare compare = Compare::kInRange) {
+    return {.launches = call.local > 0 ? 1 : 0,
+            .comparisons = sweep_comparisons(call.local, call.global, rows_per_block, compare)};
   }
 
  private:
@@ -236,4 +224,8 @@ class OrderedSearchAllReduce : public SparseAllReduce<Index, T> {
   Compare compare_;
 };
 
-}  // namespace overlap
+/// Version 6.
+template <SparseIndex Index, Floating T>
+using OrderedSearchAllReduce = sparse_nonzero::SparseAllReduce<Index, T, OrderedSearch>;
+
+}  // namespace overlap::sparse_tiled

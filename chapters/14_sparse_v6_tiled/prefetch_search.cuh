@@ -2,7 +2,7 @@
 // tile is already on its way into shared memory.
 //
 // Source: "Sparse All-Reduce in PyTorch" (Speechmatics), the end of "v6: CUDA (optimized)". What is printed
-// there fetches the wrong tile every second time; the page says why.
+// there fetches the wrong tile every second time; the page of the experiment says why.
 #pragma once
 
 #include <cuda/pipeline>
@@ -11,8 +11,10 @@
 #include <stdexcept>
 
 #include "14_sparse_v6_tiled/ordered_search.cuh"
+#include "overlap/data/cost.hpp"
+#include "overlap/data/sparse.hpp"
 
-namespace overlap {
+namespace overlap::sparse_tiled {
 
 /// Tiles that are there or on their way at a time.
 inline constexpr int kStages = 2;
@@ -63,45 +65,44 @@ __global__ void prefetch_search(const Index* local, std::int64_t local_count, co
   cuda::pipeline_consumer_wait_prior<0>(pipeline);
 }
 
-/// Enqueues one prefetch_search(). At least one local row. There is none for Compare::kUnmatched: throws
-/// std::invalid_argument.
-template <SparseIndex Index, Floating T>
-void find_with_prefetch(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
-                        int rows_per_block, Compare compare, std::int32_t* positions, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(sweep_blocks(local.count, rows_per_block));
-  if (compare == Compare::kInRange) {
-    prefetch_search<Compare::kInRange><<<blocks, kSweepThreads, 0, stream>>>(
-        local.indices, local.count, global.indices, global.count, rows_per_block, positions);
-  } else if (compare == Compare::kAll) {
-    prefetch_search<Compare::kAll><<<blocks, kSweepThreads, 0, stream>>>(
-        local.indices, local.count, global.indices, global.count, rows_per_block, positions);
-  } else {
-    throw std::invalid_argument("the search that skips matched rows has no form that prefetches");
-  }
-  CUDA_CHECK(cudaGetLastError());
-}
-
-/// Version 6 with prefetching.
-template <SparseIndex Index, Floating T>
-class PrefetchSearchAllReduce : public SparseAllReduce<Index, T> {
+/// The search of version 6 with prefetching.
+class PrefetchSearch {
  public:
-  /// See OrderedSearchAllReduce.
-  PrefetchSearchAllReduce(Rank& rank, SparseShape shape, int rows_per_block = kRowsPerBlock)
-      : SparseAllReduce<Index, T>(rank, shape), rows_per_block_(checked_rows_per_block(rows_per_block)) {}
-
-  /// What one call costs a rank: what it costs without prefetching.
-  static SparseCost cost(const SparseCall& call, int rows_per_block = kRowsPerBlock) {
-    return OrderedSearchAllReduce<Index, T>::cost(call, rows_per_block);
+  /// See OrderedSearch. There is none for Compare::kUnmatched: throws std::invalid_argument.
+  explicit PrefetchSearch(int rows_per_block = kRowsPerBlock, Compare compare = Compare::kInRange)
+      : rows_per_block_(checked_rows_per_block(rows_per_block)), compare_(compare) {
+    if (compare == Compare::kUnmatched)
+      throw std::invalid_argument("the search that skips matched rows has no form that prefetches");
   }
 
- protected:
-  void find_positions(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global,
-                      std::int32_t* positions, cudaStream_t stream) override {
-    find_with_prefetch(local, global, rows_per_block_, Compare::kInRange, positions, stream);
+  /// See RowSearch. At least one local row.
+  template <SparseIndex Index>
+  void operator()(RowList<Index> local, RowList<Index> global, std::int32_t* positions,
+                  cudaStream_t stream) const {
+    const auto blocks = static_cast<unsigned>(sweep_blocks(local.count, rows_per_block_));
+    if (compare_ == Compare::kInRange) {
+      prefetch_search<Compare::kInRange><<<blocks, kSweepThreads, 0, stream>>>(
+          local.indices, local.count, global.indices, global.count, rows_per_block_, positions);
+    } else {
+      prefetch_search<Compare::kAll><<<blocks, kSweepThreads, 0, stream>>>(
+          local.indices, local.count, global.indices, global.count, rows_per_block_, positions);
+    }
+    CUDA_CHECK(cudaGetLastError());
+  }
+
+  /// What the search costs: what it costs without prefetching.
+  static Cost cost(const sparse_nonzero::SparseCall& call, int rows_per_block = kRowsPerBlock,
+                   Compare compare = Compare::kInRange) {
+    return OrderedSearch::cost(call, rows_per_block, compare);
   }
 
  private:
   int rows_per_block_;
+  Compare compare_;
 };
 
-}  // namespace overlap
+/// Version 6 with prefetching.
+template <SparseIndex Index, Floating T>
+using PrefetchSearchAllReduce = sparse_nonzero::SparseAllReduce<Index, T, PrefetchSearch>;
+
+}  // namespace overlap::sparse_tiled

@@ -6,7 +6,7 @@
 #include "01_column_split/column_split.cuh"
 #include "overlap/data/verify.hpp"
 
-namespace overlap {
+namespace overlap::column_split {
 
 /// Runs `matmul` once on integers drawn from `seed` and compares all of C, poisoned before.
 inline Verification run_and_compare(ColumnSplitMatmul& matmul, MatmulShape shape, std::uint64_t seed) {
@@ -26,4 +26,4 @@ inline Verification run_and_compare(int gpus, MatmulShape shape, std::uint64_t s
   return run_and_compare(matmul, shape, seed);
 }
 
-}  // namespace overlap
+}  // namespace overlap::column_split

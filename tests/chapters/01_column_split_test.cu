@@ -5,7 +5,7 @@
 
 #include "01_column_split_run.hpp"
 
-namespace overlap {
+namespace overlap::column_split {
 namespace {
 
 int gpus_here() {
@@ -100,31 +100,32 @@ TEST(ColumnSplitRefuses, MoreGpusThanThereAre) {
 
 TEST(ColumnSplitCost, CountsBytesOfBothDirections) {
   // 4 x 3 times 3 x 5 on 2 GPUs: 3 and 2 columns.
-  const ColumnSplitCost first = column_split_cost({4, 5, 3}, 2, 0);
+  const MatmulShape share = share_of_columns({4, 5, 3}, 2, 0);
+  EXPECT_EQ(share.multiply_adds(), 4.0 * 3 * 3);
+  const Cost first = cost(share);
   EXPECT_EQ(first.bytes_from_host, 4 * (4 * 3 + 3 * 3));
   EXPECT_EQ(first.bytes_to_host, 4 * (4 * 3));
-  EXPECT_EQ(first.multiply_adds, 4.0 * 3 * 3);
-  const ColumnSplitCost second = column_split_cost({4, 5, 3}, 2, 1);
+  const Cost second = cost(share_of_columns({4, 5, 3}, 2, 1));
   EXPECT_EQ(second.bytes_from_host, 4 * (4 * 3 + 3 * 2));
   EXPECT_EQ(second.bytes_to_host, 4 * (4 * 2));
-  EXPECT_EQ(column_split_cost({4, 1, 3}, 2, 1).copies, 0);
+  EXPECT_EQ(cost(share_of_columns({4, 1, 3}, 2, 1)), Cost{});  // one column, which is the other GPU's
 }
 
 TEST(ColumnSplitCost, IsThePagesCostCard) {
   for (const int gpu : {0, 1}) {
-    const ColumnSplitCost cost = column_split_cost({4096, 8192, 1024}, 2, gpu);
-    EXPECT_EQ(cost.bytes_from_host, 33'554'432);
-    EXPECT_EQ(cost.bytes_to_host, 67'108'864);
-    EXPECT_EQ(cost.multiply_adds, 17'179'869'184.0);
-    EXPECT_EQ(cost.copies, 3);
+    const MatmulShape share = share_of_columns({4096, 8192, 1024}, 2, gpu);
+    EXPECT_EQ(cost(share).bytes_from_host, 33'554'432);
+    EXPECT_EQ(cost(share).bytes_to_host, 67'108'864);
+    EXPECT_EQ(cost(share).messages, 0);
+    EXPECT_EQ(cost(share).launches, 1);
+    EXPECT_EQ(share.multiply_adds(), 17'179'869'184.0);
   }
 }
 
 TEST(ColumnSplitCost, AddressesBeyondTwoToTheThirtyOne) {
   // The bytes of a product whose elements do not fit 31 bits: 65537 x 32769 of them.
-  const ColumnSplitCost cost = column_split_cost({65537, 32769, 1}, 1, 0);
-  EXPECT_EQ(cost.bytes_to_host, std::int64_t{65537} * 32769 * 4);
+  EXPECT_EQ(cost({65537, 32769, 1}).bytes_to_host, std::int64_t{65537} * 32769 * 4);
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::column_split

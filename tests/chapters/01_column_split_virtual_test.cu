@@ -4,7 +4,7 @@
 #include "01_column_split_run.hpp"
 #include "on_virtual_gpus.hpp"
 
-namespace overlap {
+namespace overlap::column_split {
 namespace {
 
 TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
@@ -28,11 +28,11 @@ TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
       vgpu::reset();
       ASSERT_TRUE(run_and_compare(gpus, shape, 1).ok());
       for (int gpu = 0; gpu < 8; ++gpu) {
-        const ColumnSplitCost cost = gpu < gpus ? column_split_cost(shape, gpus, gpu) : ColumnSplitCost{};
+        const Cost of_gpu = gpu < gpus ? cost(share_of_columns(shape, gpus, gpu)) : Cost{};
         const vgpu::Traffic in = vgpu::traffic(vgpu::kHost, gpu), out = vgpu::traffic(gpu, vgpu::kHost);
-        EXPECT_EQ(in.bytes, cost.bytes_from_host) << "GPU " << gpu << " of " << gpus;
-        EXPECT_EQ(out.bytes, cost.bytes_to_host) << "GPU " << gpu << " of " << gpus;
-        EXPECT_EQ(in.copies + out.copies, cost.copies) << "GPU " << gpu << " of " << gpus;
+        EXPECT_EQ(in.bytes, of_gpu.bytes_from_host) << "GPU " << gpu << " of " << gpus;
+        EXPECT_EQ(out.bytes, of_gpu.bytes_to_host) << "GPU " << gpu << " of " << gpus;
+        EXPECT_EQ(in.copies + out.copies, kCopies * of_gpu.launches) << "GPU " << gpu << " of " << gpus;
         for (int other = 0; other < 8; ++other) EXPECT_EQ(vgpu::traffic(gpu, other).bytes, 0u);
       }
     }
@@ -65,4 +65,4 @@ TEST_F(OnVirtualGpus, RefusesAProductThatDoesNotFitTheMemory) {
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::column_split

@@ -5,7 +5,7 @@
 
 #include "dense_run.hpp"
 
-namespace overlap {
+namespace overlap::gather_then_multiply {
 namespace {
 
 template <Floating T>
@@ -43,23 +43,23 @@ TEST_P(Ranks, CopyEngines) {
   expect_right_in<__half>(GetParam(), dense_shapes(), 1, 3, NcclMode::kCopyEngine);
 }
 
-TEST(Cost, IsThatOfTheLargestShare) {
+TEST(GatherThenMultiplyCost, IsThatOfTheLargestShare) {
   using Algorithm = GatherThenMultiply<__half>;
-  const GatherThenMultiplyCost even = Algorithm::cost({8192, 32768, 4096}, 8, 3);
-  EXPECT_EQ(even.steps, 7U);
-  EXPECT_EQ(even.bytes_in, 7U * 1024 * 4096 * 2);  // (P - 1) / P of A
+  const Cost even = Algorithm::cost({8192, 32768, 4096}, 8, 3);
+  EXPECT_EQ(even.messages, 7);
+  EXPECT_EQ(even.bytes_in, 7 * 1024 * 4096 * 2);  // (P - 1) / P of A
   EXPECT_EQ(even.bytes_out, even.bytes_in);
-  EXPECT_EQ(even.products, 1U);
-  EXPECT_EQ(even.memory_bytes, 8192U * 4096 * 2);
+  EXPECT_EQ(even.products, 1);
+  EXPECT_EQ(even.memory, std::int64_t{8192} * 4096 * 2);
   for (int rank = 0; rank < 4; ++rank) {
-    const GatherThenMultiplyCost uneven = Algorithm::cost({10, 4, 3}, 4, rank);  // 3, 3, 2 and 2 rows
-    EXPECT_EQ(uneven.bytes_in, 3U * 3 * 3 * 2);
-    EXPECT_EQ(uneven.bytes_out, 3U * 3 * 3 * 2);
-    EXPECT_EQ(uneven.products, 2U);  // 3 + 3 + 2 rows lie together
-    EXPECT_EQ(uneven.memory_bytes, 4U * 3 * 3 * 2);
+    const Cost uneven = Algorithm::cost({10, 4, 3}, 4, rank);  // 3, 3, 2 and 2 rows
+    EXPECT_EQ(uneven.bytes_in, 3 * 3 * 3 * 2);
+    EXPECT_EQ(uneven.bytes_out, 3 * 3 * 3 * 2);
+    EXPECT_EQ(uneven.products, 2);  // 3 + 3 + 2 rows lie together
+    EXPECT_EQ(uneven.memory, 4 * 3 * 3 * 2);
   }
-  EXPECT_EQ(Algorithm::cost({2, 2, 2}, 4, 3).products, 0U);  // no column for the last rank
+  EXPECT_EQ(Algorithm::cost({2, 2, 2}, 4, 3).products, 0);  // no column for the last rank
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::gather_then_multiply

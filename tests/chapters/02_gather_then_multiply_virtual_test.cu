@@ -7,7 +7,7 @@
 #include "on_virtual_gpus.hpp"
 #include "overlap/bench/timing.hpp"
 
-namespace overlap {
+namespace overlap::gather_then_multiply {
 namespace {
 
 using Algorithm = GatherThenMultiply<__half>;
@@ -36,11 +36,10 @@ TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
         for (int to = 0; to < 8; ++to) {
           if (from == to) continue;
           const bool link = from < ranks && to == (from + 1) % ranks;
-          const GatherThenMultiplyCost cost =
-              link ? Algorithm::cost(shape, ranks, from) : GatherThenMultiplyCost{};
+          const Cost cost = link ? Algorithm::cost(shape, ranks, from) : Cost{};
           const vgpu::Traffic counted = vgpu::traffic(from, to);
           EXPECT_EQ(counted.bytes, 3 * cost.bytes_out) << from << " to " << to << " of " << ranks;
-          EXPECT_EQ(counted.copies, 3 * cost.steps) << from << " to " << to << " of " << ranks;
+          EXPECT_EQ(counted.copies, 3 * cost.messages) << from << " to " << to << " of " << ranks;
         }
       }
     }
@@ -81,8 +80,8 @@ TEST_F(OnVirtualGpus, TheProductWaitsForTheWholeCommunication) {
 TEST_F(OnVirtualGpus, UnevenSharesTakeMoreProducts) {
   // 4 slots of 65 rows, 261 rows in all: two blocks more than with 260.
   const Times even = times_of(4, {260, 512, 256}), uneven = times_of(4, {257, 512, 256});
-  EXPECT_EQ(Algorithm::cost({260, 512, 256}, 4, 0).products, 1U);
-  EXPECT_EQ(Algorithm::cost({257, 512, 256}, 4, 0).products, 3U);
+  EXPECT_EQ(Algorithm::cost({260, 512, 256}, 4, 0).products, 1);
+  EXPECT_EQ(Algorithm::cost({257, 512, 256}, 4, 0).products, 3);
   EXPECT_GT(uneven.whole, even.whole);
 }
 
@@ -106,4 +105,4 @@ TEST_F(OnVirtualGpus, SizesThatDoNotFitSayHowMuchThereIs) {
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::gather_then_multiply

@@ -9,7 +9,7 @@
 #include "dense_run.hpp"
 #include "late_rank.hpp"
 
-namespace overlap {
+namespace overlap::ring_all_gather {
 namespace {
 
 class OnRanks : public testing::TestWithParam<int> {};
@@ -88,12 +88,11 @@ TEST(RingAllGatherCost, IsThatOfAnAllGather) {
   // (P - 1) / P of A into each rank and out of it.
   for (const int ranks : {1, 2, 4, 8}) {
     for (int rank = 0; rank < ranks; ++rank) {
-      const RingAllGatherCost cost = RingAllGatherMatmul<__half>::cost({1024, 512, 256}, ranks, rank);
+      const Cost cost = RingAllGatherMatmul<__half>::cost({1024, 512, 256}, ranks, rank);
       EXPECT_EQ(cost.bytes_in, 1024 * 256 * 2 / ranks * (ranks - 1));
       EXPECT_EQ(cost.bytes_out, cost.bytes_in);
-      EXPECT_EQ(cost.slot_bytes, cost.bytes_in);
-      EXPECT_EQ(cost.messages_in, ranks - 1);
-      EXPECT_EQ(cost.messages_out, ranks - 1);
+      EXPECT_EQ(cost.memory, cost.bytes_in);
+      EXPECT_EQ(cost.messages, ranks - 1);
       EXPECT_EQ(cost.products, ranks);
     }
   }
@@ -101,35 +100,32 @@ TEST(RingAllGatherCost, IsThatOfAnAllGather) {
 
 TEST(RingAllGatherCost, CountsUnevenAndEmptyShards) {
   // 5 rows on 3 ranks: 2, 2 and 1. Rank 1 holds shards 1, 2 and 0, and passes on the first two.
-  const RingAllGatherCost cost = RingAllGatherMatmul<float>::cost({5, 4, 3}, 3, 1);
+  const Cost cost = RingAllGatherMatmul<float>::cost({5, 4, 3}, 3, 1);
   EXPECT_EQ(cost.bytes_in, (1 + 2) * 3 * 4);
   EXPECT_EQ(cost.bytes_out, (2 + 1) * 3 * 4);
   // Rank 0 holds shards 0, 1 and 2: what comes, and has slots, is less than what it passes on.
-  const RingAllGatherCost first = RingAllGatherMatmul<float>::cost({5, 4, 3}, 3, 0);
+  const Cost first = RingAllGatherMatmul<float>::cost({5, 4, 3}, 3, 0);
   EXPECT_EQ(first.bytes_in, (2 + 1) * 3 * 4);
   EXPECT_EQ(first.bytes_out, (2 + 2) * 3 * 4);
-  EXPECT_EQ(first.slot_bytes, (2 + 1) * 3 * 4);
+  EXPECT_EQ(first.memory, (2 + 1) * 3 * 4);
   // 2 rows on 4 ranks: shards 2 and 3 are empty. Rank 3 holds 3, 0, 1 and 2, and passes on the first three.
-  const RingAllGatherCost empty = RingAllGatherMatmul<float>::cost({2, 4, 3}, 4, 3);
-  EXPECT_EQ(empty.messages_in, 2);
-  EXPECT_EQ(empty.messages_out, 2);
+  const Cost empty = RingAllGatherMatmul<float>::cost({2, 4, 3}, 4, 3);
+  EXPECT_EQ(empty.messages, 2);
   EXPECT_EQ(empty.products, 2);
-  EXPECT_EQ(RingAllGatherMatmul<float>::cost({2, 4, 3}, 4, 0).messages_in, 1);
-  EXPECT_EQ(RingAllGatherMatmul<float>::cost({2, 4, 3}, 4, 1).messages_out, 1);
+  EXPECT_EQ(RingAllGatherMatmul<float>::cost({2, 4, 3}, 4, 1).messages, 1);
   // One column on 2 ranks: rank 1 multiplies nothing and passes on all the same.
   EXPECT_EQ(RingAllGatherMatmul<float>::cost({2, 1, 3}, 2, 1).products, 0);
-  EXPECT_EQ(RingAllGatherMatmul<float>::cost({2, 1, 3}, 2, 1).messages_out, 1);
+  EXPECT_EQ(RingAllGatherMatmul<float>::cost({2, 1, 3}, 2, 1).messages, 1);
 }
 
 TEST(RingAllGatherCost, IsThePagesCostCard) {
-  const RingAllGatherCost cost = RingAllGatherMatmul<__half>::cost({8192, 32768, 4096}, 8, 0);
+  const Cost cost = RingAllGatherMatmul<__half>::cost({8192, 32768, 4096}, 8, 0);
   EXPECT_EQ(cost.products, 8);
-  EXPECT_EQ(cost.messages_in, 7);
-  EXPECT_EQ(cost.messages_out, 7);
+  EXPECT_EQ(cost.messages, 7);
   EXPECT_EQ(cost.bytes_in, 58'720'256);
   EXPECT_EQ(cost.bytes_out, 58'720'256);
-  EXPECT_EQ(cost.slot_bytes, 58'720'256);
+  EXPECT_EQ(cost.memory, 58'720'256);
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::ring_all_gather

@@ -7,11 +7,11 @@
 #include "04_copy_engine/experiments/patterns.cuh"
 #include "04_copy_engine/experiments/transport_timing.cuh"
 #include "04_copy_engine/first_push.cuh"
-#include "04_copy_engine/split_only.cuh"
 #include "dense_run.hpp"
 #include "late_rank.hpp"
+#include "overlap/bench/split_only.hpp"
 
-namespace overlap {
+namespace overlap::copy_engine {
 namespace {
 
 class OnRanks : public testing::TestWithParam<int> {};
@@ -194,30 +194,37 @@ TEST(FitLineTest, RefusesWhatIsNoLine) {
 
 TEST(CopyEngineCost, IsThePagesCostCard) {
   // 8 ranks with 1024 rows each, k = 4096, f16: shards of 8 MiB.
-  const RingPushCost cost = CopyEngineRing<__half>::cost({8192, 32768, 4096}, 8, 3);
-  EXPECT_EQ(cost.steps, 8);
+  const Cost cost = CopyEngineRing<__half>::cost({8192, 32768, 4096}, 8, 3);
+  EXPECT_EQ(cost.products, 8);
   EXPECT_EQ(cost.messages, 7);
   EXPECT_EQ(cost.bytes_out, 58'720'256);
   EXPECT_EQ(cost.bytes_in, 58'720'256);
-  EXPECT_EQ(cost.bytes_of_slots, 117'440'512);
+  EXPECT_EQ(cost.memory, 117'440'512);
 }
 
 TEST(CopyEngineCost, SlotsBeginAsCudaMallocAligns) {
   for (const MatmulShape shape : {MatmulShape{5, 3, 7}, MatmulShape{33, 37, 29}, MatmulShape{64, 64, 32}}) {
     for (const int ranks : {2, 3, 8}) {
-      EXPECT_EQ(CopyEngineRing<__half>::cost(shape, ranks, 0).bytes_of_slots % (2 * (ranks - 1) * 256), 0);
-      EXPECT_EQ(CopyEngineRing<float>::cost(shape, ranks, 0).bytes_of_slots % (2 * (ranks - 1) * 256), 0);
+      EXPECT_EQ(CopyEngineRing<__half>::cost(shape, ranks, 0).memory % (2 * (ranks - 1) * 256), 0);
+      EXPECT_EQ(CopyEngineRing<float>::cost(shape, ranks, 0).memory % (2 * (ranks - 1) * 256), 0);
     }
   }
 }
 
 TEST(CopyEngineCost, CountsUnevenShares) {
   // 5 rows on 3 ranks: 2, 2, 1. Rank 0 keeps back what its left neighbour, rank 2, has already.
-  const RingPushCost first = RingPush<float>::cost({5, 1, 10}, 3, 0);
+  const Cost first = RingPush<float>::cost({5, 1, 10}, 3, 0);
   EXPECT_EQ(first.bytes_out, 4 * 10 * (5 - 1));
   EXPECT_EQ(first.bytes_in, 4 * 10 * (5 - 2));
+  EXPECT_EQ(first.products, 0);  // the transfers alone
   EXPECT_EQ(RingPush<float>::cost({5, 1, 10}, 1, 0).bytes_out, 0);
 }
 
+TEST(CopyEngineCost, CountsProductsOfWhatHasRowsAndColumns) {
+  EXPECT_EQ(CopyEngineRing<float>::cost({5, 3, 10}, 3, 2).products, 3);
+  EXPECT_EQ(CopyEngineRing<float>::cost({2, 3, 10}, 3, 2).products, 2);  // the last shard has no rows
+  EXPECT_EQ(CopyEngineRing<float>::cost({5, 2, 10}, 3, 2).products, 0);  // the last rank has no columns
+}
+
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::copy_engine

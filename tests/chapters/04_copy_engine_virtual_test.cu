@@ -5,11 +5,11 @@
 #include "04_copy_engine/copy_engine_ring.cuh"
 #include "04_copy_engine/experiments/patterns.cuh"
 #include "04_copy_engine/experiments/transport_timing.cuh"
-#include "04_copy_engine/split_only.cuh"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
+#include "overlap/bench/split_only.hpp"
 
-namespace overlap {
+namespace overlap::copy_engine {
 namespace {
 
 using Ring = CopyEngineRing<__half>;
@@ -81,7 +81,7 @@ TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
         ring.run(problem.a(), problem.b(), problem.c(), rank.stream());
         rank.synchronize(rank.stream());
         rank.barrier();
-        const RingPushCost cost = Ring::cost(shape, ranks, rank.id());
+        const Cost cost = Ring::cost(shape, ranks, rank.id());
         for (int other = 0; other < ranks; ++other) {
           const vgpu::Traffic out_now = vgpu::traffic(rank.id(), other),
                               in_now = vgpu::traffic(other, rank.id());
@@ -155,4 +155,4 @@ TEST_F(OnVirtualGpus, PushesToTheSameGpuCollide) {
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::copy_engine

@@ -22,7 +22,10 @@ class Program(dense_program.DenseProgram):
                 self.assertEqual({result["section"] for result in results}, {variant})
 
     def test_wrong_result(self) -> None:
-        self.assert_fails(1, ("--corrupt", "--gpus", "2", *self.small, "--json", "x.json"), r"wrong result|are wrong")
+        for variant in self.variants:
+            with self.subTest(variant):
+                self.assert_fails(1, ("--corrupt", "--gpus", "2", *self.small, "--only", variant, "--json", "x.json"),
+                                  r"wrong result|are wrong")
 
     def test_takes_two(self) -> None:
         self.assert_fails(77, ("--gpus", "1", *self.small), "skipped.*two ranks")

@@ -2,12 +2,13 @@
 // call after call.
 #include <gtest/gtest.h>
 
+#include "05_two_streams/experiments/openings.cuh"
 #include "05_two_streams/experiments/split_waves.hpp"
 #include "05_two_streams/pull_two_streams.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
 #include "dense_run.hpp"
 
-namespace overlap {
+namespace overlap::two_streams {
 namespace {
 
 constexpr Opening kOpenings[] = {Opening::kBefore, Opening::kBeside, Opening::kCopyFirst, Opening::kAfter,
@@ -42,13 +43,13 @@ TEST_P(OnRanks, AreRightOnRandomSizes) {
   const std::vector<MatmulShape> shapes = random_shapes(40, seed);
   expect_all_right_of<__half, RingTwoStreams>(GetParam(), shapes, seed);
   for (std::size_t i = 0; i < 5; ++i)
-    expect_all_right_of<__half, PullTwoStreams>(GetParam(), every(5, i, shapes), seed, 1, kOpenings[i]);
+    expect_all_right_of<__half, PullWithOpening>(GetParam(), every(5, i, shapes), seed, 1, kOpenings[i]);
 }
 
 TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {
   expect_right_of<float, RingTwoStreams>(GetParam(), {13, 6, 5}, 1, calls_at_once(50));
   for (const Opening opening : kOpenings)
-    expect_right_of<float, PullTwoStreams>(GetParam(), {13, 6, 5}, 1, calls_at_once(10), opening);
+    expect_right_of<float, PullWithOpening>(GetParam(), {13, 6, 5}, 1, calls_at_once(10), opening);
 }
 
 /// cuBLAS promises the same bits in each run only if each stream has a handle of its own.
@@ -79,36 +80,42 @@ TEST(TwoStreamsHandles, EachStreamHasItsOwn) {
 
 TEST(RingTwoStreamsCost, IsThePagesCostCard) {
   // 8 ranks with 1024 rows each, k = 4096, f16: shards of 8 MiB.
-  const RingPushCost cost = RingTwoStreams<__half>::cost({8192, 32768, 4096}, 8, 3);
-  EXPECT_EQ(cost.steps, 8);
+  const Cost cost = RingTwoStreams<__half>::cost({8192, 32768, 4096}, 8, 3);
+  EXPECT_EQ(cost.products, 8);
   EXPECT_EQ(cost.messages, 7);
   EXPECT_EQ(cost.bytes_out, 58'720'256);
   EXPECT_EQ(cost.bytes_in, 58'720'256);
-  EXPECT_EQ(cost.bytes_of_slots, 117'440'512);
+  EXPECT_EQ(cost.memory, 117'440'512);
 }
 
 TEST(PullTwoStreamsCost, IsThePagesCostCard) {
-  const PullTwoStreamsCost cost = PullTwoStreams<__half>::cost({8192, 32768, 4096}, 8, 3);
+  const MatmulShape whole{8192, 32768, 4096};
+  const Cost cost = PullTwoStreams<__half>::cost(whole, 8, 3);
   EXPECT_EQ(cost.products, 8);
-  EXPECT_EQ(cost.pulls, 7);
-  EXPECT_EQ(cost.signals, 14);
+  EXPECT_EQ(cost.messages, 7);
+  EXPECT_EQ(PullTwoStreams<__half>::signals(8), 14);
   EXPECT_EQ(cost.bytes_in, 58'720'256);
-  EXPECT_EQ(cost.bytes_local, 8'388'608);
+  EXPECT_EQ(cost.bytes_out, 58'720'256);
+  EXPECT_EQ(PullTwoStreams<__half>::bytes_published(whole, 8, 3), 8'388'608);
   EXPECT_EQ(cost.memory, 67'108'864);
 }
 
 TEST(PullTwoStreamsCost, CountsUnevenAndEmptyShares) {
   // 2 rows and 1 column on 3 ranks: shards of 1, 1, 0 rows; only rank 0 has a column.
-  const PullTwoStreamsCost first = PullTwoStreams<float>::cost({2, 1, 10}, 3, 0);
+  const MatmulShape whole{2, 1, 10};
+  const Cost first = PullTwoStreams<float>::cost(whole, 3, 0);
   EXPECT_EQ(first.products, 2);
-  EXPECT_EQ(first.pulls, 1);
+  EXPECT_EQ(first.messages, 2);  // both others pull it
+  EXPECT_EQ(first.bytes_out, 80);
   EXPECT_EQ(first.bytes_in, 40);
-  EXPECT_EQ(first.bytes_local, 40);
-  const PullTwoStreamsCost last = PullTwoStreams<float>::cost({2, 1, 10}, 3, 2);
+  EXPECT_EQ(PullTwoStreams<float>::bytes_published(whole, 3, 0), 40);
+  const Cost last = PullTwoStreams<float>::cost(whole, 3, 2);
   EXPECT_EQ(last.products, 0);
-  EXPECT_EQ(last.pulls, 2);
-  EXPECT_EQ(last.bytes_local, 0);
-  EXPECT_EQ(PullTwoStreams<float>::cost({2, 1, 10}, 1, 0).bytes_local, 0);
+  EXPECT_EQ(last.messages, 0);
+  EXPECT_EQ(last.bytes_out, 0);
+  EXPECT_EQ(last.bytes_in, 80);
+  EXPECT_EQ(PullTwoStreams<float>::bytes_published(whole, 3, 2), 0);
+  EXPECT_EQ(PullTwoStreams<float>::bytes_published(whole, 1, 0), 0);
 }
 
 TEST(SplitWaves, CountsPartialWaves) {
@@ -137,4 +144,4 @@ TEST(SplitWaves, CountsPartialWaves) {
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::two_streams

@@ -7,19 +7,21 @@
 #include <vector>
 
 #include "04_copy_engine/copy_engine_ring.cuh"
-#include "04_copy_engine/split_only.cuh"
+#include "05_two_streams/experiments/openings.cuh"
 #include "05_two_streams/experiments/split_waves.hpp"
 #include "05_two_streams/pull_two_streams.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
 #include "overlap/bench/gate.hpp"
+#include "overlap/bench/split_only.hpp"
 
-namespace overlap {
+namespace overlap::two_streams {
 namespace {
 
 using Ring = RingTwoStreams<__half>;
 using Pull = PullTwoStreams<__half>;
+using Opened = PullWithOpening<__half>;
 using Problem = GatherProblem<__half>;
 constexpr Opening kOpenings[] = {Opening::kBefore, Opening::kBeside, Opening::kCopyFirst, Opening::kAfter,
                                  Opening::kBarrierAfter};
@@ -31,7 +33,7 @@ TEST_F(OnVirtualGpus, BackToBackCallsAreRightInTwentySchedules) {
       vgpu::reset();
       vgpu::use_schedule(seed);
       expect_right<Ring, Problem>(ranks, {19, 17, 11}, seed, 5);
-      expect_right<Pull, Problem>(ranks, {19, 17, 11}, seed, 3, kOpenings[seed % 5]);
+      expect_right<Opened, Problem>(ranks, {19, 17, 11}, seed, 3, kOpenings[seed % 5]);
     }
   }
 }
@@ -71,7 +73,7 @@ TEST_F(OnVirtualGpus, BothStreamsStartAfterTheCallersAndEndBeforeIt) {
     vgpu::reset();
     vgpu::use_schedule(seed);
     expect_to_start_after_the_stream<Ring>();
-    expect_to_start_after_the_stream<Pull>(kOpenings[seed % 5]);
+    expect_to_start_after_the_stream<Opened>(kOpenings[seed % 5]);
   }
 }
 
@@ -117,7 +119,7 @@ TEST_F(OnVirtualGpus, MoveTheBytesOfTheirCostCards) {
       SCOPED_TRACE(std::to_string(shape.m) + " rows on " + std::to_string(ranks) + " ranks");
       const auto ring = traffic_of_a_call<Ring>(ranks, shape), pull = traffic_of_a_call<Pull>(ranks, shape);
       for (int rank = 0; rank < ranks; ++rank) {
-        std::uint64_t ring_in = 0, ring_out = 0, pull_in = 0, pulls = 0;
+        std::uint64_t ring_in = 0, ring_out = 0, pull_in = 0, pull_out = 0, pulls = 0;
         for (int other = 0; other < ranks; ++other) {
           if (other == rank) continue;
           ring_out += ring[rank][other].bytes;
@@ -126,15 +128,18 @@ TEST_F(OnVirtualGpus, MoveTheBytesOfTheirCostCards) {
             EXPECT_EQ(ring[rank][other].bytes, 0u) << "only to the left";
           }
           pull_in += pull[other][rank].bytes;
-          pulls += pull[other][rank].copies;
+          pull_out += pull[rank][other].bytes;
+          pulls += pull[rank][other].copies;
         }
-        const RingPushCost of_ring = Ring::cost(shape, ranks, rank);
+        const Cost of_ring = Ring::cost(shape, ranks, rank);
         EXPECT_EQ(ring_in, static_cast<std::uint64_t>(of_ring.bytes_in));
         EXPECT_EQ(ring_out, static_cast<std::uint64_t>(of_ring.bytes_out));
-        const PullTwoStreamsCost of_pull = Pull::cost(shape, ranks, rank);
+        const Cost of_pull = Pull::cost(shape, ranks, rank);
         EXPECT_EQ(pull_in, static_cast<std::uint64_t>(of_pull.bytes_in));
-        EXPECT_EQ(pulls, static_cast<std::uint64_t>(of_pull.pulls));
-        EXPECT_EQ(pull[rank][rank].bytes, static_cast<std::uint64_t>(of_pull.bytes_local));
+        EXPECT_EQ(pull_out, static_cast<std::uint64_t>(of_pull.bytes_out));
+        EXPECT_EQ(pulls, static_cast<std::uint64_t>(of_pull.messages));
+        EXPECT_EQ(pull[rank][rank].bytes,
+                  static_cast<std::uint64_t>(Pull::bytes_published(shape, ranks, rank)));
       }
     }
   }
@@ -167,13 +172,14 @@ constexpr MatmulShape kPartialWaves = {4 * 128, 4 * 640, 256};  // 10 tiles each
 constexpr MatmulShape kWholeWaves = {4 * 128, 4 * 512, 256};    // 8 tiles each: a whole wave
 
 TEST_F(OnVirtualGpus, TheSecondStreamFillsPartialWaves) {
-  const float one = modelled_ms<CopyEngineRing<__half>>(kPartialWaves),
+  const float one = modelled_ms<copy_engine::CopyEngineRing<__half>>(kPartialWaves),
               two = modelled_ms<Ring>(kPartialWaves);
   EXPECT_LT(two, 0.7f * one);  // 5 waves instead of 8
 }
 
 TEST_F(OnVirtualGpus, WholeWavesLeaveTheSecondStreamNothing) {
-  const float one = modelled_ms<CopyEngineRing<__half>>(kWholeWaves), two = modelled_ms<Ring>(kWholeWaves);
+  const float one = modelled_ms<copy_engine::CopyEngineRing<__half>>(kWholeWaves),
+              two = modelled_ms<Ring>(kWholeWaves);
   EXPECT_GT(two, 0.9f * one);  // only launches are hidden
 }
 
@@ -182,7 +188,7 @@ TEST_F(OnVirtualGpus, TheRingIsFasterThanThePull) {
 }
 
 TEST_F(OnVirtualGpus, OpeningsAreAsGoodAsTheirNames) {
-  const auto ms = [](Opening opening) { return modelled_ms<Pull>(kPartialWaves, opening); };
+  const auto ms = [](Opening opening) { return modelled_ms<Opened>(kPartialWaves, opening); };
   const float before = ms(Opening::kBefore), beside = ms(Opening::kBeside);
   EXPECT_LT(beside, before);
   EXPECT_LE(beside, ms(Opening::kCopyFirst));
@@ -246,4 +252,4 @@ TEST_F(OnVirtualGpus, PredictedWavesAreThoseOfTheModel) {
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::two_streams

@@ -13,7 +13,7 @@
 #include "late_rank.hpp"
 #include "overlap/data/data.hpp"
 
-namespace overlap {
+namespace overlap::reduce_scatter {
 namespace {
 
 class OnRanks : public testing::TestWithParam<int> {};
@@ -279,38 +279,86 @@ TEST(ReduceScatterErrors, BoundsAreOrderedByTheirRoundings) {
   }
 }
 
+TEST(ReduceScatterErrors, TheRoundingOfTheResultIsCountedOnce) {
+  const auto bound = [](const char* variant, int ranks) {
+    return matmul_tolerance(4096, ElementType::kF16, ElementType::kF16,
+                            accumulation_of(variant, ElementType::kF16, ranks))
+        .magnitude;
+  };
+  const double in_f32 = matmul_tolerance(4096, ElementType::kF16, ElementType::kF16, {}).magnitude;
+  for (const char* variant : {"nccl", "rotating", "rotating_f32", "all_to_all"}) {
+    EXPECT_EQ(bound(variant, 1), in_f32) << variant;  // nothing is rounded on the way
+  }
+  EXPECT_EQ(bound("rotating", 2), bound("all_to_all", 2));  // one partial product is stored
+  EXPECT_GT(bound("rotating", 2), in_f32);
+}
+
 TEST(ReduceScatterCost, IsThePagesCostCard) {
   // f16, the first shape: [8192, 32768] times [32768, 4096] on 8 GPUs.
   const MatmulShape whole = {8192, 4096, 32768};
   const std::int64_t chunk = 8'388'608;  // 1024 x 4096 elements of 2 bytes
-  EXPECT_EQ(multiply_then_scatter_cost(whole, 8, 2).bytes_out, 7 * chunk);
-  EXPECT_EQ(multiply_then_scatter_cost(whole, 8, 2).memory, 9 * chunk);
-  const AllToAllSumCost all = all_to_all_sum_cost(whole, 8, 3, 2);
+  const Cost nccl = MultiplyThenScatter<__half>::cost(whole, 8);
+  EXPECT_EQ(nccl.messages, 7);
+  EXPECT_EQ(nccl.bytes_out, 7 * chunk);
+  EXPECT_EQ(nccl.bytes_in, 7 * chunk);
+  EXPECT_EQ(nccl.products, 1);
+  EXPECT_EQ(nccl.memory, 9 * chunk);
+  const Cost all = AllToAllSum<__half>::cost(whole, 8, 3);
   EXPECT_EQ(all.messages, 7);
-  EXPECT_EQ(all.steps, 8);
+  EXPECT_EQ(all.products, 8);
+  EXPECT_EQ(all.launches, 1);
   EXPECT_EQ(all.bytes_out, 7 * chunk);
   EXPECT_EQ(all.bytes_in, 7 * chunk);
   EXPECT_EQ(all.memory, 23 * chunk);
-  const RotatingAccumulatorsCost store =
-      rotating_accumulators_cost(whole, 8, 3, 2, Start::kFirstPartial, Pass::kStore);
-  EXPECT_EQ(store.messages, 7);
-  EXPECT_EQ(store.bytes_by_copy, chunk);
-  EXPECT_EQ(store.bytes_by_kernel, 6 * chunk);
-  EXPECT_EQ(store.memory, 24 * chunk);
-  const RotatingAccumulatorsCost zeros =
-      rotating_accumulators_cost(whole, 8, 3, 2, Start::kZeros, Pass::kCopy);
+  using Rotating = RotatingAccumulators<__half>;
+  const Cost rotating = Rotating::cost(whole, 8, 3);
+  EXPECT_EQ(rotating.messages, 7);
+  EXPECT_EQ(rotating.bytes_out, 7 * chunk);
+  EXPECT_EQ(rotating.bytes_in, 7 * chunk);
+  EXPECT_EQ(rotating.products, 8);
+  EXPECT_EQ(rotating.launches, 7);
+  EXPECT_EQ(rotating.memory, 24 * chunk);
+  EXPECT_EQ(Rotating::bytes_by_copy(whole, 8, 3, Start::kFirstPartial, Pass::kStore), chunk);
+  EXPECT_EQ(Rotating::bytes_by_copy(whole, 8, 3, Start::kFirstPartial, Pass::kCopy), 7 * chunk);
+  const Cost zeros = Rotating::cost(whole, 8, 3, Start::kZeros);
   EXPECT_EQ(zeros.messages, 8);
-  EXPECT_EQ(zeros.bytes_by_copy, 8 * chunk);
-  EXPECT_EQ(zeros.bytes_by_kernel, 0);
-  EXPECT_EQ(rotating_accumulators_cost(whole, 8, 3, 4, Start::kFirstPartial, Pass::kCopy).bytes_by_copy,
-            14 * chunk);
+  EXPECT_EQ(zeros.bytes_out, 8 * chunk);
+  EXPECT_EQ(zeros.launches, 8);
+  EXPECT_EQ(zeros.memory, 25 * chunk);
+  EXPECT_EQ(Rotating::bytes_by_copy(whole, 8, 3, Start::kZeros, Pass::kCopy), 8 * chunk);
+  EXPECT_EQ((RotatingAccumulators<__half, float>::cost(whole, 8, 3).bytes_out), 14 * chunk);
+}
+
+TEST(ReduceScatterCost, CountsUnevenAndEmptyChunks) {
+  // 3 rows of 5 elements on 4 ranks: the last one wants nothing, and multiplies and adds for the others.
+  const MatmulShape whole = {3, 5, 8};
+  EXPECT_EQ(MultiplyThenScatter<__half>::cost(whole, 4).products, 1);       // three dense slots
+  EXPECT_EQ(MultiplyThenScatter<__half>::cost({33, 5, 8}, 4).products, 4);  // 9 rows, and three times 8
+  const Cost all = AllToAllSum<__half>::cost(whole, 4, 3);
+  EXPECT_EQ(all.products, 3);
+  EXPECT_EQ(all.launches, 0);
+  EXPECT_EQ(all.bytes_out, 3 * 5 * 2);
+  EXPECT_EQ(all.bytes_in, 0);
+  const Cost last = RotatingAccumulators<__half>::cost(whole, 4, 3);  // begins chunk 2, adds to 1 and 0
+  EXPECT_EQ(last.launches, 2);
+  EXPECT_EQ(last.bytes_out, 3 * 5 * 2);
+  EXPECT_EQ(last.bytes_in, 2 * 5 * 2);
+  const Cost first = RotatingAccumulators<__half>::cost(whole, 4, 0);  // begins chunk 3, which has no rows
+  EXPECT_EQ(first.launches, 3);
+  EXPECT_EQ(first.bytes_out, 2 * 5 * 2);
+  EXPECT_EQ(first.bytes_in, 3 * 5 * 2);
 }
 
 TEST(ReduceScatterCost, OfOneRankIsNothing) {
-  EXPECT_EQ(multiply_then_scatter_cost({8, 8, 8}, 1, 2).bytes_out, 0);
-  EXPECT_EQ(all_to_all_sum_cost({8, 8, 8}, 1, 0, 2).bytes_out, 0);
-  EXPECT_EQ(all_to_all_sum_cost({8, 8, 8}, 1, 0, 2).messages, 0);
-  EXPECT_EQ(rotating_accumulators_cost({8, 8, 8}, 1, 0, 2, Start::kZeros, Pass::kCopy).messages, 0);
+  for (const Cost& cost :
+       {MultiplyThenScatter<__half>::cost({8, 8, 8}, 1), AllToAllSum<__half>::cost({8, 8, 8}, 1, 0),
+        RotatingAccumulators<__half>::cost({8, 8, 8}, 1, 0, Start::kZeros)}) {
+    EXPECT_EQ(cost.messages, 0);
+    EXPECT_EQ(cost.bytes_out, 0);
+    EXPECT_EQ(cost.bytes_in, 0);
+    EXPECT_EQ(cost.products, 1);
+    EXPECT_EQ(cost.launches, 0);
+  }
 }
 
 TEST(Packs, AreTakenOnlyWhereTheyAreAligned) {
@@ -318,9 +366,9 @@ TEST(Packs, AreTakenOnlyWhereTheyAreAligned) {
   EXPECT_EQ(packs_at(values, 7), 1);
   EXPECT_EQ(packs_at(values + 4, 4), 1);
   EXPECT_EQ(packs_at(values + 1, 7), 0);
-  const Chunks chunks{7, 5, 3};  // 15 elements in the largest chunk
-  EXPECT_EQ(chunks.place(), 16);
+  const Chunks chunks{7, 5, 3};  // 3, 2 and 2 rows
+  EXPECT_EQ(chunks.most_elements(), 15);
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::reduce_scatter

@@ -9,7 +9,7 @@
 #include "overlap/bench/dense_bench.hpp"
 #include "overlap/program/report.hpp"
 
-namespace overlap {
+namespace overlap::mlp_block {
 namespace {
 
 // ---- The kernels between the products ---------------------------------------------------------------------
@@ -289,55 +289,62 @@ TYPED_TEST(Kernels, TheToleranceNoticesAWrongActivationAndALostResult) {
 TEST(MlpCost, VanillaAndSequenceParallelMoveTheSameBytes) {
   const MatmulShape shape{64, 96, 48};
   for (const int ranks : {1, 2, 4, 8}) {
-    const MlpCost vanilla = VanillaBlock<__half>::cost(shape, ranks, 0);
-    const MlpCost sequence = SequenceParallelBlock<__half>::cost(shape, ranks, 0);
-    const MlpCost overlapped = OverlappedBlock<__half>::cost(shape, ranks, 0);
+    const Cost vanilla = VanillaBlock<__half>::cost(shape, ranks, 0);
+    const Cost sequence = SequenceParallelBlock<__half>::cost(shape, ranks, 0);
+    const Cost overlapped = OverlappedBlock<__half>::cost(shape, ranks, 0);
     const std::int64_t bytes = 2 * (ranks - 1) * (64 / ranks) * 48 * 2;
-    for (const MlpCost& cost : {vanilla, sequence, overlapped}) {
+    for (const Cost& cost : {vanilla, sequence, overlapped}) {
       EXPECT_EQ(cost.bytes_in, bytes) << ranks;
       EXPECT_EQ(cost.bytes_out, bytes) << ranks;
       EXPECT_EQ(cost.messages, 2 * (ranks - 1));
     }
-    EXPECT_EQ(vanilla.activation, sequence.activation * ranks);
-    EXPECT_EQ(overlapped.activation, sequence.activation);
+    const std::int64_t activation = SequenceParallelBlock<__half>::activation_bytes(shape, ranks, 0);
+    EXPECT_EQ(VanillaBlock<__half>::activation_bytes(shape), activation * ranks);
+    EXPECT_EQ(OverlappedBlock<__half>::activation_bytes(shape, ranks, 0), activation);
   }
 }
 
 // 5 tokens on 2 ranks, of which the second has 2, hidden size 4, feed-forward size 6: 3 columns for each.
 TEST(MlpCost, CountsUnevenTokens) {
   const MatmulShape shape{5, 6, 4};
-  const MlpCost vanilla = VanillaBlock<__half>::cost(shape, 2, 1);
+  const Cost vanilla = VanillaBlock<__half>::cost(shape, 2, 1);
   EXPECT_EQ(vanilla.bytes_out, 2 * 10 * 2);  // half of 20 elements, twice
-  EXPECT_EQ(vanilla.activation, 3 * 20 * 2);
-  EXPECT_EQ(vanilla.workspace, (20 + 5 * 3) * 2);
+  EXPECT_EQ(VanillaBlock<__half>::activation_bytes(shape), 3 * 20 * 2);
+  EXPECT_EQ(vanilla.memory, (20 + 5 * 3) * 2);
   // Slots of 3 tokens: its own one, both, and what the first product makes of both.
-  const MlpCost sequence = SequenceParallelBlock<__half>::cost(shape, 2, 1);
+  const Cost sequence = SequenceParallelBlock<__half>::cost(shape, 2, 1);
   EXPECT_EQ(sequence.bytes_out, 2 * 12 * 2);
-  EXPECT_EQ(sequence.activation, 3 * 8 * 2);
-  EXPECT_EQ(sequence.workspace, (12 + 24 + 6 * 3) * 2);
+  EXPECT_EQ(SequenceParallelBlock<__half>::activation_bytes(shape, 2, 1), 3 * 8 * 2);
+  EXPECT_EQ(sequence.memory, (12 + 24 + 6 * 3) * 2);
   // A shard of 3 tokens comes and one of 2 goes; then a summand of 2 tokens comes and one of 3 goes.
-  const MlpCost overlapped = OverlappedBlock<__half>::cost(shape, 2, 1);
+  const Cost overlapped = OverlappedBlock<__half>::cost(shape, 2, 1);
   EXPECT_EQ(overlapped.bytes_in, (12 + 8) * 2);
   EXPECT_EQ(overlapped.bytes_out, (8 + 12) * 2);
-  EXPECT_EQ(overlapped.activation, 3 * 8 * 2);
+  EXPECT_EQ(OverlappedBlock<__half>::activation_bytes(shape, 2, 1), 3 * 8 * 2);
 }
 
 TEST(MlpCost, IsThePagesCostCard) {
   const MatmulShape shape{8192, 28672, 8192};
-  for (const MlpCost& cost :
+  for (const Cost& cost :
        {VanillaBlock<__half>::cost(shape, 8, 3), SequenceParallelBlock<__half>::cost(shape, 8, 3),
         OverlappedBlock<__half>::cost(shape, 8, 3)}) {
     EXPECT_EQ(cost.messages, 14);
     EXPECT_EQ(cost.bytes_in, 234'881'024);
     EXPECT_EQ(cost.bytes_out, 234'881'024);
   }
-  EXPECT_EQ(VanillaBlock<__half>::cost(shape, 8, 3).activation, 402'653'184);
-  EXPECT_EQ(SequenceParallelBlock<__half>::cost(shape, 8, 3).activation, 50'331'648);
-  EXPECT_EQ(OverlappedBlock<__half>::cost(shape, 8, 3).activation, 50'331'648);
-  EXPECT_EQ(VanillaBlock<__half>::cost(shape, 8, 3).workspace, 192'937'984);
-  EXPECT_EQ(SequenceParallelBlock<__half>::cost(shape, 8, 3).workspace, 209'715'200);
-  EXPECT_EQ(OverlappedBlock<__half>::cost(shape, 8, 3).workspace, 696'254'464);
+  const Cost vanilla = VanillaBlock<__half>::cost(shape, 8, 3);
+  EXPECT_EQ(vanilla.products, 2);
+  EXPECT_EQ(vanilla.launches, 3);
+  const Cost overlapped = OverlappedBlock<__half>::cost(shape, 8, 3);
+  EXPECT_EQ(overlapped.products, 16);  // each of the two in a part for each rank
+  EXPECT_EQ(overlapped.launches, 4);   // one more, for the sum
+  EXPECT_EQ(VanillaBlock<__half>::activation_bytes(shape), 402'653'184);
+  EXPECT_EQ(SequenceParallelBlock<__half>::activation_bytes(shape, 8, 3), 50'331'648);
+  EXPECT_EQ(OverlappedBlock<__half>::activation_bytes(shape, 8, 3), 50'331'648);
+  EXPECT_EQ(VanillaBlock<__half>::cost(shape, 8, 3).memory, 192'937'984);
+  EXPECT_EQ(SequenceParallelBlock<__half>::cost(shape, 8, 3).memory, 209'715'200);
+  EXPECT_EQ(OverlappedBlock<__half>::cost(shape, 8, 3).memory, 696'254'464);
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::mlp_block

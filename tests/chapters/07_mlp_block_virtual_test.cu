@@ -6,7 +6,7 @@
 #include "on_virtual_gpus.hpp"
 #include "overlap/bench/timing.hpp"
 
-namespace overlap {
+namespace overlap::mlp_block {
 namespace {
 
 TEST_F(OnVirtualGpus, OverlappedIsRightInTwentySchedulesBackToBack) {
@@ -58,7 +58,7 @@ void expect_bytes_of_cost_card(int ranks, MatmulShape whole) {
       in += static_cast<std::int64_t>(vgpu::traffic(peer, rank.id()).bytes - in_before[peer].bytes);
       out += static_cast<std::int64_t>(vgpu::traffic(rank.id(), peer).bytes - out_before[peer].bytes);
     }
-    const MlpCost cost = Block::cost(whole, ranks, rank.id());
+    const Cost cost = Block::cost(whole, ranks, rank.id());
     EXPECT_EQ(in, cost.bytes_in) << "rank " << rank.id() << " of " << ranks;
     EXPECT_EQ(out, cost.bytes_out) << "rank " << rank.id() << " of " << ranks;
   });
@@ -106,4 +106,4 @@ TEST_F(OnVirtualGpus, TheModelShowsNormalisationOfAQuarterOfTheTokens) {
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::mlp_block

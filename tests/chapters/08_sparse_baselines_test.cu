@@ -17,7 +17,7 @@
 #include "sparse_run.hpp"
 #include "sparse_values.hpp"
 
-namespace overlap {
+namespace overlap::sparse_baselines {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(SparseBaselines, OnRanks, testing::Values(1, 2, 3, 4, 8));
@@ -67,7 +67,7 @@ TEST_P(OnRanks, AreRightForEveryNumberOfFeatures) {
 
 TEST_P(OnRanks, AreRightAroundWarpsAndBlocks) {
   std::vector<SparseCase> cases;
-  for (const std::int64_t count : sizes_around(kCoalesceThreads)) {
+  for (const std::int64_t count : sizes_around(kBlockThreads)) {
     cases.push_back({std::to_string(count) + " rows",
                      {SparseData({count + 3, 2, count}, GetParam(), RowPattern::kUniform, 3, 1)}});
   }
@@ -125,7 +125,7 @@ TEST_P(OnRanks, HostsWaitTwice) {
     expect_sum<std::int32_t, float>(rank, dense, data, "dense");
     expect_sum<std::int32_t, float>(rank, host, data, "host");
     EXPECT_EQ(dense.host_waits(), dense.cost(data.shape(), rank.size()).host_waits);
-    EXPECT_EQ(host.host_waits(), host.cost(data.shape(), rank.size(), 1, 1).host_waits);
+    EXPECT_EQ(host.host_waits(), host.cost(data.shape(), 1, 1).host_waits);
   });
 }
 
@@ -306,4 +306,4 @@ TEST(Topology, SettingsOfNcclAreNamed) {
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_baselines

@@ -11,21 +11,16 @@
 #include "08_sparse_baselines/experiments/transport.cuh"
 #include "08_sparse_baselines/host_all_reduce.cuh"
 #include "far_rows.hpp"
+#include "on_virtual_gpus.hpp"
 #include "overlap/bench/timing.hpp"
 #include "sparse_run.hpp"
 #include "vgpu/control.hpp"
 
-namespace overlap {
+namespace overlap::sparse_baselines {
 namespace {
 
 using Dense = DenseAllReduce<std::int32_t, float>;
 using Host = HostAllReduce<std::int32_t, float>;
-
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
 
 SparseData gradients(int ranks, std::uint64_t seed = 1) {
   return SparseData({50, 3, 14}, ranks, RowPattern::kUniform, 5, seed);
@@ -44,14 +39,8 @@ TEST_F(OnVirtualGpus, AreRightInManySchedules) {
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  const auto hash = [](std::uint64_t seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
-    expect_sums<HostAllReduce, std::int32_t, float>({gradients(4)}, "host");
-    return vgpu::schedule_hash();
-  };
-  EXPECT_EQ(hash(17), hash(17));
-  EXPECT_NE(hash(17), hash(18));
+  expect_same_seed_same_schedule(
+      [] { expect_sums<HostAllReduce, std::int32_t, float>({gradients(4)}, "host"); });
 }
 
 /// Bytes between all pairs of GPUs, and to and from the host, by [from + 1][to + 1].
@@ -93,8 +82,8 @@ TEST_F(OnVirtualGpus, TheDenseWayMovesTheBytesOfItsCostCard) {
     const SparseData data({64, 6, 9}, ranks, RowPattern::kZipf, 3,
                           1);  // so many elements that P divides them
     const auto moved = bytes_of_a_call<Dense>(data);
-    const DenseAllReduceCost cost = Dense::cost(data.shape(), ranks);
-    EXPECT_EQ(cost.memory_bytes, 64 * 6 * 4);
+    const Cost cost = Dense::cost(data.shape(), ranks);
+    EXPECT_EQ(cost.memory, 64 * 6 * 4);
     for (int from = 0; from < ranks; ++from) {
       for (int to = 0; to < ranks; ++to) {
         if (to == from) continue;
@@ -112,12 +101,11 @@ TEST_F(OnVirtualGpus, TheHostWayMovesTheBytesOfItsCostCard) {
     vgpu::reset();
     const SparseData data({90, 6, 9}, ranks, RowPattern::kZipf, 3, 1);
     const auto moved = bytes_of_a_call<Host>(data);
-    const HostAllReduceCost cost =
-        Host::cost(data.shape(), ranks, 9, static_cast<std::int64_t>(data.global_rows().size()));
+    const Cost cost = Host::cost(data.shape(), 9, static_cast<std::int64_t>(data.global_rows().size()));
     for (int rank = 0; rank < ranks; ++rank) {
       const auto gpu = static_cast<std::size_t>(rank + 1);
       EXPECT_EQ(moved[gpu][0], cost.bytes_to_host) << rank << " of " << ranks;
-      EXPECT_EQ(moved[0][gpu], cost.bytes_to_gpu) << rank << " of " << ranks;
+      EXPECT_EQ(moved[0][gpu], cost.bytes_from_host) << rank << " of " << ranks;
       for (int peer = 0; peer < ranks; ++peer) {
         if (peer == rank) continue;
         EXPECT_EQ(moved[gpu][static_cast<std::size_t>(peer + 1)], 0) << rank << " to " << peer;
@@ -172,7 +160,7 @@ TEST_F(OnVirtualGpus, TheAddsOfTheHostTakeAsLongAsItsMemory) {
     if (rank.id() == 0) add_ms = *std::max_element(all.begin(), all.end());
   });
   // 3 GB/s for all four ranks together (machines/small.json).
-  const auto bytes = static_cast<double>(Host::cost(data.shape(), 4, kEntries, 4 * kEntries).bytes_added);
+  const auto bytes = static_cast<double>(Host::bytes_added(data.shape(), 4, kEntries));
   EXPECT_GT(add_ms, 4 * bytes / 3e6);
   EXPECT_LT(add_ms, 4.1 * bytes / 3e6);
 }
@@ -248,8 +236,8 @@ TEST_F(FarRows, SumsAreReadAndWrittenIn64Bits) {
     for (const std::int64_t entry : {row, opposite(row)}) put_row(tables.from, entry, far_values(entry));
   }
   run_block(kFarBlock, [&] {
-    sum_entries<<<kFarGrid, kCoalesceThreads>>>(tables.from.data(), sorted.data(), begins.data(),
-                                                lengths.data(), count.data(), kFarFeatures, tables.to.data());
+    sum_entries<<<kFarGrid, kBlockThreads>>>(tables.from.data(), sorted.data(), begins.data(), lengths.data(),
+                                             count.data(), kFarFeatures, tables.to.data());
   });
   for (const std::int64_t row : rows_of_the_block()) {
     std::vector<FarElement> sum = far_values(row);
@@ -269,13 +257,13 @@ TEST_F(FarRows, AreScatteredAndGatheredIn64Bits) {
   }
   const SparseRows<std::int32_t, FarElement> local{indices.data(), tables.from.data(), kFarRows};
   run_block(kFarBlock,
-            [&] { write_rows<<<kFarGrid, kCoalesceThreads>>>(local, kFarFeatures, tables.to.data()); });
+            [&] { write_rows<<<kFarGrid, kBlockThreads>>>(local, kFarFeatures, tables.to.data()); });
   for (const std::int64_t row : rows_of_the_block()) expect_row(tables.to, opposite(row), far_values(row));
 
   const DeviceBuffer<FarElement> back(0, kFarElements);
   run_block(kFarBlock, [&] {
-    read_rows<<<kFarGrid, kCoalesceThreads>>>(tables.to.data(), indices.data(), kFarRows, kFarFeatures,
-                                              back.data());
+    read_rows<<<kFarGrid, kBlockThreads>>>(tables.to.data(), indices.data(), kFarRows, kFarFeatures,
+                                           back.data());
   });
   for (const std::int64_t row : rows_of_the_block()) expect_row(back, row, far_values(row));
 }
@@ -283,7 +271,7 @@ TEST_F(FarRows, AreScatteredAndGatheredIn64Bits) {
 TEST_F(FarRows, AreLookedThroughIn64Bits) {
   const DeviceBuffer<FarElement> table(0, kFarElements);
   const DeviceBuffer<char> flags(0, kFarRows);
-  const std::int64_t block_rows = kCoalesceThreads / kWarp, all_warps = kFarGrid * block_rows;
+  const std::int64_t block_rows = kBlockThreads / kWarp, all_warps = kFarGrid * block_rows;
   const auto rows_of = [&](std::int64_t warp) { return stride(warp, all_warps, kFarRows / all_warps + 1); };
   // Rows that are 2^31 or 2^32 elements apart have different flags.
   const auto is_there = [&](std::int64_t row) { return (row / all_warps + row % block_rows) % 3 == 0; };
@@ -295,7 +283,7 @@ TEST_F(FarRows, AreLookedThroughIn64Bits) {
     }
   }
   run_block(0, [&] {
-    flag_nonzero_rows<<<kFarGrid, kCoalesceThreads>>>(table.data(), kFarRows, kFarFeatures, flags.data());
+    flag_nonzero_rows<<<kFarGrid, kBlockThreads>>>(table.data(), kFarRows, kFarFeatures, flags.data());
   });
   for (std::int64_t warp = 0; warp < block_rows; ++warp) {
     for (const std::int64_t row : rows_of(warp)) EXPECT_EQ(at(flags, row), is_there(row) ? 1 : 0) << row;
@@ -310,7 +298,7 @@ TEST_F(FarRows, ADenseTableHasRoomForAllOfThem) {
     CUDA_CHECK(cudaMemGetInfo(&before, &total));
     const DenseAllReduce<std::int32_t, FarElement> dense(rank, shape);
     CUDA_CHECK(cudaMemGetInfo(&after, &total));
-    const auto bytes = static_cast<std::size_t>(dense.cost(shape, 1).memory_bytes);
+    const auto bytes = static_cast<std::size_t>(dense.cost(shape, 1).memory);
     EXPECT_EQ(bytes, kFarElements * sizeof(FarElement));
     EXPECT_GE(before - after, bytes);
     EXPECT_LT(before - after, bytes + bytes / 100);
@@ -342,4 +330,4 @@ TEST_F(FarRows, AreAddedByTheHostIn64Bits) {
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_baselines

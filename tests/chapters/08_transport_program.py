@@ -8,7 +8,7 @@ import chapter_program
 
 
 class Program(chapter_program.ChapterProgram):
-    variants = ("transport", "through_host")
+    variants = ("nccl", "through_host")
     help_says = ("--rows", "--features")
     no_variant = "dense_nccl"
 
@@ -44,11 +44,11 @@ class Program(chapter_program.ChapterProgram):
 
     def test_more_ranks_than_gpus(self) -> None:
         shared = ("--machine", self.machine(gpus=2), "--gpus", "3", *self.small)
-        self.assert_fails(77, (*shared, "--only", "transport"),
+        self.assert_fails(77, (*shared, "--only", "nccl"),
                           "skipped: NCCL wants a GPU for each rank, and all ranks share one here")
-        self.assert_left_out(self.report(*shared), ["transport"], "NCCL wants a GPU for each rank")
+        self.assert_left_out(self.report(*shared), ["nccl"], "NCCL wants a GPU for each rank")
         text = self.call_right(*shared).stdout  # the host needs no NCCL
-        self.assertRegex(text, r"(?m)^transport is left out: NCCL wants a GPU for each rank")
+        self.assertRegex(text, r"(?m)^nccl is left out: NCCL wants a GPU for each rank")
         self.assertRegex(text, r"(?m)^through_host ")
 
     def test_json(self) -> None:
@@ -80,12 +80,12 @@ class Program(chapter_program.ChapterProgram):
 
     def test_links_are_faster_than_the_host_and_nvlink_than_pcie(self) -> None:
         nvlink, pcie = self.bus("h100-nvlink"), self.bus("h100-pcie")
-        self.assertGreater(nvlink["transport"], nvlink["through_host"])
-        self.assertGreater(nvlink["transport"], pcie["transport"])
+        self.assertGreater(nvlink["nccl"], nvlink["through_host"])
+        self.assertGreater(nvlink["nccl"], pcie["nccl"])
 
     def test_settings_are_named(self) -> None:
         if self.backend != "virtual":
             self.skipTest("real NCCL has other settings, too")
-        result = self.call("--gpus", "2", *self.small, "--only", "transport", env={**os.environ, "NCCL_P2P_DISABLE": "1"})
+        result = self.call("--gpus", "2", *self.small, "--only", "nccl", env={**os.environ, "NCCL_P2P_DISABLE": "1"})
         self.assertIn("NCCL's settings: NCCL_P2P_DISABLE=1\n", result.stdout)
         self.assertRegex(result.stdout, r"(?m)^ *0 +unknown +unknown +GPU 1$")

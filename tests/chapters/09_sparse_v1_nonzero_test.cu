@@ -4,24 +4,23 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
 
-namespace overlap {
+#include "sparse_search_tests.hpp"
+#include "sparse_version_suite.hpp"
 
-template <SparseIndex Index, Floating T>
-using Version = NonzeroAllReduce<Index, T>;
-
-}  // namespace overlap
-
-#include "sparse_version_suite.hpp"  // for Version
-
-namespace overlap {
+namespace overlap::sparse_nonzero {
 namespace {
 
+INSTANTIATE_TYPED_TEST_SUITE_P(Nonzero, SparseVersion, OnAllRanks<VersionOf<NonzeroAllReduce>>,
+                               NumberOfRanks);
+INSTANTIATE_TEST_SUITE_P(Nonzero, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
-  expect_host_waits_of_the_cost_card<Version>(GetParam());
+  expect_host_waits_of_the_cost_card<NonzeroAllReduce>(GetParam());
 }
 
 class OnTwoRanks : public testing::Test {
@@ -32,7 +31,7 @@ class OnTwoRanks : public testing::Test {
 };
 
 TEST_F(OnTwoRanks, IsRightWithSizesAroundABlock) {
-  expect_right_with_sizes_around<NonzeroAllReduce, std::int32_t, float>(2, kSearchThreads);
+  expect_right_with_sizes_around<NonzeroAllReduce, std::int32_t, float>(2, kBlockThreads);
 }
 
 // Sorting looks only at the bits that row numbers have: just below and at the sizes where one more is needed,
@@ -126,19 +125,27 @@ TEST_F(OnTwoRanks, RefusesNumbersOfEntriesThatCannotBe) {
   }
 }
 
+// ---- The search alone -------------------------------------------------------------------------------------
+
+TEST(NonzeroSearch, FindsEachRowThatIsThereAndNoOther) {
+  run_ranks(1, [](Rank& rank) {
+    const FrameAlone alone(rank);
+    NonzeroSearch find(alone.frame);
+    expect_all_places(rank, kBlockThreads, find, kAsInAnAllReduce);
+    const int waits = alone.waits->count();
+    expect_places<std::int32_t>(rank, {3, 5, 9}, {3, 4, 9}, find, kAsInAnAllReduce);
+    EXPECT_EQ(alone.waits->count(), waits + 3) << "one for each row";
+  });
+}
+
 // ---- What the frame does with versions that err -----------------------------------------------------------
 
-/// Finds no place at all, or the one behind the right one.
+/// Finds places that are so many behind the right ones.
 template <int kShift>
-class Wrong : public SparseAllReduce<std::int32_t, float> {
- public:
-  using SparseAllReduce<std::int32_t, float>::SparseAllReduce;
-
- protected:
-  void find_positions(const SparseRows<std::int32_t, float>& local,
-                      const SparseRows<std::int32_t, float>& global, std::int32_t* positions,
-                      cudaStream_t stream) override {
-    rank().synchronize(stream);  // on_host() does not wait for it
+struct FindsWrong {
+  void operator()(RowList<std::int32_t> local, RowList<std::int32_t> global, std::int32_t* positions,
+                  cudaStream_t stream) const {
+    CUDA_CHECK(cudaStreamSynchronize(stream));  // on_host() does not wait for it
     const std::vector<std::int32_t> of_row = on_host(local.indices, local.count),
                                     all = on_host(global.indices, global.count);
     std::vector<std::int32_t> places;
@@ -151,20 +158,16 @@ class Wrong : public SparseAllReduce<std::int32_t, float> {
 };
 
 /// Finds the places in its first call only.
-class Forgets : public Wrong<0> {
- public:
-  using Wrong<0>::Wrong;
-
- protected:
-  void find_positions(const SparseRows<std::int32_t, float>& local,
-                      const SparseRows<std::int32_t, float>& global, std::int32_t* positions,
-                      cudaStream_t stream) override {
-    if (calls_++ == 0) Wrong<0>::find_positions(local, global, positions, stream);
+struct FindsOnce {
+  void operator()(RowList<std::int32_t> local, RowList<std::int32_t> global, std::int32_t* positions,
+                  cudaStream_t stream) {
+    if (calls++ == 0) FindsWrong<0>()(local, global, positions, stream);
   }
-
- private:
-  int calls_ = 0;
+  int calls = 0;
 };
+
+template <typename Find>
+using With = SparseAllReduce<std::int32_t, float, Find>;
 
 TEST_F(OnTwoRanks, RowsWithoutTheirPlaceAreCountedAndWrittenNowhere) {
   const SparseData data({40, 3, 5}, 2, RowPattern::kUneven, 1, 5);
@@ -179,30 +182,26 @@ TEST_F(OnTwoRanks, RowsWithoutTheirPlaceAreCountedAndWrittenNowhere) {
   };
   run_ranks(2, [&](Rank& rank) {
     const auto rows = static_cast<int>(data.local_rows(rank.id()).size());
-    Wrong<0> right(rank, data.shape());
+    With<FindsWrong<0>> right(rank, data.shape());
     EXPECT_EQ(lost_of(right, rank).first, 0);
     for (int call = 1; call <= 2; ++call) {
-      Wrong<1> behind(rank, data.shape());
+      With<FindsWrong<1>> behind(rank, data.shape());
       const auto [lost, sum] = lost_of(behind, rank);
       EXPECT_EQ(lost, rows);
       EXPECT_EQ(sum, 0) << "zeros, not what was there before";
     }
-    Wrong<-1000000> below(rank, data.shape());
+    With<FindsWrong<-1000000>> below(rank, data.shape());
     EXPECT_EQ(lost_of(below, rank).first, rows);
     EXPECT_EQ(lost_of(below, rank).first, 2 * rows) << "of all calls";
-    Forgets forgets(rank, data.shape());
+    With<FindsOnce> forgets(rank, data.shape());
     EXPECT_EQ(lost_of(forgets, rank).first, 0);
     EXPECT_EQ(lost_of(forgets, rank).first, rows) << "the places of the call before do not count";
   });
 }
 
 /// Has room for 3 rows of a rank and 5 of all.
-class Small : public Wrong<0> {
- public:
-  using Wrong<0>::Wrong;
-
- protected:
-  void require_room(std::int64_t most_local, std::int64_t global) const override {
+struct HasRoomForFew : FindsWrong<0> {
+  void require_room(std::int64_t most_local, std::int64_t global) const {
     if (most_local > 3 || global > 5)
       throw SparseInputError(std::to_string(most_local) + " and " + std::to_string(global) + " rows");
   }
@@ -211,7 +210,7 @@ class Small : public Wrong<0> {
 TEST_F(OnTwoRanks, AVersionRefusesWhatItHasNoRoomForOnAllRanksAlike) {
   const SparseData right({40, 2, 3}, {{4, 5}, {1, 4, 9}}, 1);
   run_ranks(2, [&](Rank& rank) {
-    Small algorithm(rank, {40, 2, 3});
+    With<HasRoomForFew> algorithm(rank, {40, 2, 3});
     expect_sum<std::int32_t, float>(rank, algorithm, right, "within its room");
     const std::vector<std::int64_t> few = {7}, more = {4, 5, 6, 8}, other = {20, 21, 22},
                                     yet_other = {1, 2, 3};
@@ -240,9 +239,9 @@ TEST(ScatterRows, ComputesPlacesIn64Bits) {
   CUDA_CHECK(cudaMemset(lost.data(), 0, lost.bytes()));
   CUDA_CHECK(cudaMemcpy(row.data(), ones.data(), row.bytes(), cudaMemcpyHostToDevice));
   CUDA_CHECK(cudaMemcpy(positions.data(), &place, sizeof(place), cudaMemcpyHostToDevice));
-  scatter_rows<<<1, kCoalesceThreads>>>(SparseRows<std::int32_t, __half>{global.data(), row.data(), 1},
-                                        global.data(), position + 1, positions.data(), features,
-                                        values.data(), lost.data());
+  scatter_rows<<<1, kBlockThreads>>>(SparseRows<std::int32_t, __half>{global.data(), row.data(), 1},
+                                     global.data(), position + 1, positions.data(), features, values.data(),
+                                     lost.data());
   CUDA_CHECK(cudaGetLastError());
   CUDA_CHECK(cudaDeviceSynchronize());
   EXPECT_TRUE(same_bits(on_host(values.data() + position * features, features), ones));
@@ -250,9 +249,9 @@ TEST(ScatterRows, ComputesPlacesIn64Bits) {
 }
 
 // ---- Where it cannot run, and what it costs
-// -----------------------------------------------------------------
+// ----------------------------------------------------------------
 
-TEST(SparseAllReduce, NeedsAGpuForEachRank) {
+TEST(NonzeroAllReduce, NeedsAGpuForEachRank) {
   int gpus = 0;
   CUDA_CHECK(cudaGetDeviceCount(&gpus));
   if (gpus >= 16) GTEST_SKIP() << "there are GPUs enough";
@@ -263,31 +262,31 @@ TEST(SparseAllReduce, NeedsAGpuForEachRank) {
                Skip);
 }
 
-TEST(SparseCost, IsThePagesCostCard) {
+TEST(NonzeroCost, IsThePagesCostCard) {
   // The article's workload, drawn evenly: 8 ranks, 50,000 rows each, of which 386,277 are different.
   const SparseCall call = {
       .ranks = 8, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 386'277};
-  const SparseCost cost = Version<std::int32_t, float>::cost(call);
+  const Cost cost = NonzeroAllReduce<std::int32_t, float>::cost(call);
   EXPECT_EQ(cost.comparisons, 19'313'850'000);
   EXPECT_EQ(cost.launches, 100'001);
   EXPECT_EQ(cost.host_waits, 50'003);
-  EXPECT_EQ(cost.extra_bytes, 3'476'493);
+  EXPECT_EQ(cost.memory, 3'476'493);
   EXPECT_EQ(cost.bytes_in, 5'539'212'860);
   EXPECT_EQ(cost.bytes_out, 5'539'412'860);
 }
 
-TEST(SparseCost, CountsWhatEachRankDoes) {
+TEST(NonzeroCost, CountsWhatEachRankDoes) {
   const auto cost_of = [](int ranks, int rank, std::int64_t local, std::int64_t most, std::int64_t global) {
-    return Version<std::int64_t, __half>::cost({ranks, rank, 3, local, most, global});
+    return NonzeroAllReduce<std::int64_t, __half>::cost({ranks, rank, 3, local, most, global});
   };
   // Nobody has a row: one exchange of records, 6 numbers of each rank in and out at every step of the ring.
   EXPECT_EQ(cost_of(4, 2, 0, 0, 0),
-            (SparseCost{.host_waits = 1, .bytes_in = 2 * 3 * 6 * 8, .bytes_out = 2 * 3 * 6 * 8}));
+            (Cost{.bytes_out = 2 * 3 * 6 * 8, .bytes_in = 2 * 3 * 6 * 8, .host_waits = 1}));
   // One rank alone sends nothing.
   EXPECT_EQ(cost_of(1, 0, 5, 5, 5),
-            (SparseCost{.comparisons = 25, .launches = 11, .extra_bytes = 5 * 9, .host_waits = 4 + 5}));
+            (Cost{.host_waits = 4 + 5, .launches = 11, .comparisons = 25, .memory = 5 * 9}));
   // A rank without rows finds nothing, but takes part in everything.
-  const SparseCost none = cost_of(2, 1, 0, 7, 7);
+  const Cost none = cost_of(2, 1, 0, 7, 7);
   EXPECT_EQ(none.comparisons, 0);
   EXPECT_EQ(none.launches, 0);
   EXPECT_EQ(none.host_waits, 2);
@@ -296,4 +295,4 @@ TEST(SparseCost, CountsWhatEachRankDoes) {
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_nonzero

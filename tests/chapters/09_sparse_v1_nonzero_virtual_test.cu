@@ -4,18 +4,13 @@
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
 
-namespace overlap {
-
-template <SparseIndex Index, Floating T>
-using Version = NonzeroAllReduce<Index, T>;
-
-}  // namespace overlap
-
 #include "far_rows.hpp"
-#include "sparse_virtual_suite.hpp"  // for Version
+#include "sparse_virtual_suite.hpp"
 
-namespace overlap {
+namespace overlap::sparse_nonzero {
 namespace {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Nonzero, SparseVersionOnVirtualGpus, VersionOf<NonzeroAllReduce>);
 
 /// Modelled milliseconds of one call's phases on a rank, the search and all of them.
 struct Times {
@@ -59,7 +54,7 @@ TEST_F(FarRows, AreScatteredIn64Bits) {
     put_row(values, row, far_values(row));
   }
   run_block(kFarBlock, [&] {
-    scatter_rows<<<kFarGrid, kCoalesceThreads>>>(
+    scatter_rows<<<kFarGrid, kBlockThreads>>>(
         SparseRows<std::int32_t, FarElement>{rows.data(), values.data(), kFarRows}, global.data(), kFarRows,
         positions.data(), kFarFeatures, global_values.data(), lost.data());
   });
@@ -69,4 +64,4 @@ TEST_F(FarRows, AreScatteredIn64Bits) {
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_nonzero

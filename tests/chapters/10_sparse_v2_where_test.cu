@@ -7,30 +7,31 @@
 #include <string>
 #include <vector>
 
-namespace overlap {
+#include "sparse_search_tests.hpp"
+#include "sparse_version_suite.hpp"
 
-template <SparseIndex Index, Floating T>
-using Version = WhereAllReduce<Index, T>;
-
-}  // namespace overlap
-
-#include "sparse_version_suite.hpp"  // for Version
-
-namespace overlap {
+namespace overlap::sparse_where {
 namespace {
 
+INSTANTIATE_TYPED_TEST_SUITE_P(Where, SparseVersion, OnAllRanks<VersionOf<WhereAllReduce>>, NumberOfRanks);
+INSTANTIATE_TEST_SUITE_P(Where, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
-  expect_host_waits_of_the_cost_card<Version>(GetParam());
+  expect_host_waits_of_the_cost_card<WhereAllReduce>(GetParam());
 }
 
 TEST(WhereAllReduce, IsRightWithSizesAroundABlock) {
   if (!enough_gpus(2)) GTEST_SKIP() << "NCCL wants a GPU for each of 2 ranks";
-  expect_right_with_sizes_around<WhereAllReduce, std::int32_t, float>(2, kSearchThreads);
+  expect_right_with_sizes_around<WhereAllReduce, std::int32_t, float>(2, kBlockThreads);
 }
 
-template <typename T>
-void to_device(const DeviceBuffer<T>& buffer, const std::vector<T>& host) {
-  CUDA_CHECK(cudaMemcpy(buffer.data(), host.data(), buffer.bytes(), cudaMemcpyHostToDevice));
+TEST(WhereSearch, FindsEachRowThatIsThereAndNoOther) {
+  run_ranks(1, [](Rank& rank) {
+    const FrameAlone alone(rank);
+    WhereSearch find(alone.frame);
+    expect_all_places(rank, kBlockThreads, find, kAsInAnAllReduce);
+    EXPECT_EQ(alone.waits->count(), 0);
+  });
 }
 
 // What chapter 11 records: the loop alone writes only where a row of this rank belongs, and leaves the rest,
@@ -41,13 +42,9 @@ TEST(WhereLoop, WritesTheNumberOfTheRoundWhereTheRowBelongs) {
                                   global = {1, 3, 8, 9, 900'000'000'000, 900'000'000'001};
   const std::vector<std::int32_t> steps = {0, 1, 2}, before = {70, 71, 72, 73, 74, 75};
   const Stream stream(0);
-  const DeviceBuffer<std::int64_t> local_rows(0, local.size()), global_rows(0, global.size());
-  const DeviceBuffer<std::int32_t> numbers(0, steps.size()), sources(0, global.size());
+  const auto local_rows = on_device(0, local), global_rows = on_device(0, global);
+  const auto numbers = on_device(0, steps), sources = on_device(0, before);
   const DeviceBuffer<char> flags(0, global.size());
-  to_device(local_rows, local);
-  to_device(global_rows, global);
-  to_device(numbers, steps);
-  to_device(sources, before);
   const WhereLoop<std::int64_t> loop = {
       local_rows.data(), 3, global_rows.data(), 6, numbers.data(), flags.data(), sources.data()};
   enqueue_where_loop(loop, stream);
@@ -55,18 +52,18 @@ TEST(WhereLoop, WritesTheNumberOfTheRoundWhereTheRowBelongs) {
   EXPECT_EQ(on_host(sources.data(), 6), (std::vector<std::int32_t>{70, 0, 1, 73, 2, 75}));
 }
 
-TEST(SparseCost, DiffersFromVersion1sInWaitsAndMemoryAlone) {
-  const SparseCall call = {
+TEST(WhereCost, DiffersFromVersion1sInWaitsAndMemoryAlone) {
+  const sparse_nonzero::SparseCall call = {
       .ranks = 8, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 386'277};
-  const SparseCost v1 = NonzeroAllReduce<std::int32_t, float>::cost(call),
-                   v2 = WhereAllReduce<std::int32_t, float>::cost(call);
+  const Cost v1 = sparse_nonzero::NonzeroAllReduce<std::int32_t, float>::cost(call),
+             v2 = WhereAllReduce<std::int32_t, float>::cost(call);
   EXPECT_EQ(v2.comparisons, v1.comparisons);
   EXPECT_EQ(v2.launches, 100'002);
   EXPECT_EQ(v2.host_waits, 3);
-  EXPECT_EQ(v2.extra_bytes, 2'131'385);
+  EXPECT_EQ(v2.memory, 2'131'385);
   EXPECT_EQ(v2.bytes_in, v1.bytes_in);
   EXPECT_EQ(v2.bytes_out, v1.bytes_out);
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_where

@@ -4,18 +4,13 @@
 
 #include "10_sparse_v2_where/where.cuh"
 
-namespace overlap {
-
-template <SparseIndex Index, Floating T>
-using Version = WhereAllReduce<Index, T>;
-
-}  // namespace overlap
-
 #include "far_rows.hpp"
-#include "sparse_virtual_suite.hpp"  // for Version
+#include "sparse_virtual_suite.hpp"
 
-namespace overlap {
+namespace overlap::sparse_where {
 namespace {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Where, SparseVersionOnVirtualGpus, VersionOf<WhereAllReduce>);
 
 SparseData uniform(int ranks, std::int64_t entries) {
   return SparseData({17 * entries, 8, entries}, ranks, RowPattern::kUniform, 0, 1);
@@ -24,7 +19,8 @@ SparseData uniform(int ranks, std::int64_t entries) {
 TEST_F(OnVirtualGpus, IsFasterThanVersion1InTheModel) {
   for (const int ranks : {1, 4, 8}) {
     const SparseData data = uniform(ranks, 120);
-    EXPECT_LT(map_ms<WhereAllReduce>(data), 0.8 * map_ms<NonzeroAllReduce>(data)) << ranks << " ranks";
+    EXPECT_LT(map_ms<WhereAllReduce>(data), 0.8 * map_ms<sparse_nonzero::NonzeroAllReduce>(data))
+        << ranks << " ranks";
   }
 }
 
@@ -44,21 +40,21 @@ TEST_F(FarRows, TheLastPlaceOfTheLongestListIsFound) {
   constexpr std::int32_t wanted = 77, step = 5;
   put(numbers, 0, {wanted, step});
   put(global, last, {wanted});
-  const unsigned blocks = search_blocks(count);
+  const unsigned blocks = blocks_for(count);
   run_block(blocks - 1, [&] {
-    mark_equal<<<blocks, kSearchThreads>>>(global.data(), count, numbers.data(), flags.data());
+    sparse_nonzero::mark_equal<<<blocks, kBlockThreads>>>(global.data(), count, numbers.data(), flags.data());
   });
   run_block(blocks - 1, [&] {
-    write_where<<<blocks, kSearchThreads>>>(flags.data(), count, numbers.data() + 1, sources.data());
+    write_where<<<blocks, kBlockThreads>>>(flags.data(), count, numbers.data() + 1, sources.data());
   });
   run_block(blocks - 1,
-            [&] { invert_sources<<<blocks, kSearchThreads>>>(sources.data(), count, positions.data()); });
+            [&] { invert_sources<<<blocks, kBlockThreads>>>(sources.data(), count, positions.data()); });
   EXPECT_EQ(at(flags, last - 1), 0);
   EXPECT_EQ(at(flags, last), 1);
-  EXPECT_EQ(at(sources, last - 1), kNoRow);
+  EXPECT_EQ(at(sources, last - 1), sparse_nonzero::kNoRow);
   EXPECT_EQ(at(sources, last), step);
   EXPECT_EQ(at(positions, step), last);
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_where

@@ -4,25 +4,22 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "10_sparse_v2_where/where.cuh"
-#include "sparse_run.hpp"
 
-namespace overlap {
+#include "sparse_search_tests.hpp"
+#include "sparse_version_suite.hpp"
 
-template <SparseIndex Index, Floating T>
-using Version = GraphAllReduce<Index, T>;
-
-}  // namespace overlap
-
-#include "sparse_version_suite.hpp"  // for Version
-
-namespace overlap {
+namespace overlap::sparse_graph {
 namespace {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Graph, SparseVersion, OnAllRanks<VersionOf<GraphAllReduce>>, NumberOfRanks);
+INSTANTIATE_TEST_SUITE_P(Graph, OnRanks, testing::Values(1, 2, 3, 4, 8));
 
 using Graph32 = GraphAllReduce<std::int32_t, float>;
 
@@ -34,16 +31,11 @@ SparseData lists_of(SparseShape shape, int ranks, std::int64_t step,
   return SparseData(shape, std::move(entries), 5);
 }
 
-DeviceBuffer<std::int32_t> on_gpu(const std::vector<std::int32_t>& values) {
-  DeviceBuffer<std::int32_t> buffer(0, values.size());
-  CUDA_CHECK(cudaMemcpy(buffer.data(), values.data(), buffer.bytes(), cudaMemcpyHostToDevice));
-  return buffer;
-}
-
 /// What count_lost() says of rows 3 and 5 in the list 3, 4, 5, if those are the sources of its three places
 /// and of one behind its end.
 int lost_with(const std::vector<std::int32_t>& sources) {
   constexpr std::int32_t kDummy = 9;
+  const auto on_gpu = [](const std::vector<std::int32_t>& values) { return on_device(0, values); };
   const auto local = on_gpu({3, 5}), global = on_gpu({3, 4, 5}), from = on_gpu(sources), lost = on_gpu({0});
   const SparseRows<std::int32_t, float> own{local.data(), nullptr, 2}, all{global.data(), nullptr, 3};
   count_lost<<<1, 32>>>(own, all, from.data(), std::int64_t{4}, kDummy, lost.data());
@@ -60,6 +52,53 @@ TEST(CountLost, CountsRowsWithoutAPlaceAndPlacesOfOtherRows) {
   EXPECT_EQ(lost_with({1, 9, 0, 9}), 4) << "each has the other's place";
   EXPECT_EQ(lost_with({0, 9, 1, 0}), 1) << "a place behind the list";
   EXPECT_EQ(lost_with({0, 7, 1, 9}), 1) << "a row that the rank does not have";
+}
+
+/// Rows with values of their own, and where their writer puts them among the global ones.
+void expect_written(Rank& rank, GraphWriter<std::int32_t, float>& writer, int* lost,
+                    const std::vector<std::int32_t>& local, const std::vector<std::int32_t>& global) {
+  constexpr std::int64_t kFeatures = 3;
+  std::vector<float> values, expected;
+  for (const std::int32_t row : local) {
+    for (int feature = 0; feature < kFeatures; ++feature)
+      values.push_back(static_cast<float>(1 + row * kFeatures + feature));
+  }
+  for (const std::int32_t row : global) {
+    const bool there = std::find(local.begin(), local.end(), row) != local.end();
+    for (int feature = 0; feature < kFeatures; ++feature)
+      expected.push_back(there ? static_cast<float>(1 + row * kFeatures + feature) : 0);
+  }
+  const auto local_rows = on_device(rank.device(), local), global_rows = on_device(rank.device(), global);
+  const auto local_values = on_device(rank.device(), values);
+  const auto out = on_device(rank.device(), std::vector<float>(expected.size(), -1));
+  CUDA_CHECK(cudaDeviceSynchronize());
+  writer.write({local_rows.data(), local_values.data(), std::ssize(local)},
+               {global_rows.data(), nullptr, std::ssize(global)}, out.data(), rank.stream());
+  rank.synchronize(rank.stream());
+  EXPECT_EQ(on_host(out.data(), std::ssize(expected)), expected)
+      << local.size() << " rows among " << global.size();
+  EXPECT_EQ(on_host(lost, 1).front(), 0);
+}
+
+// Without ranks that would bring the lists about: no row, one, some, all, as many as there is room for.
+TEST(GraphWriter, WritesItsRowsToTheirPlacesAndZerosToAllOthers) {
+  run_ranks(1, [](Rank& rank) {
+    FrameAlone alone(rank, {5000, 3, 0});
+    GraphWriter<std::int32_t, float> writer(alone.frame, {33, 300});
+    const auto expect = [&](const std::vector<std::int64_t>& local, const std::vector<std::int64_t>& global) {
+      expect_written(rank, writer, alone.frame.lost, list_of<std::int32_t>(local),
+                     list_of<std::int32_t>(global));
+    };
+    alone.clock.start(rank.stream(), "test");
+    expect(stride(0, 9, 33), stride(0, 1, 300));
+    expect({}, stride(0, 2, 257));
+    expect({4}, {4});
+    expect(stride(11, 3, 31), stride(11, 3, 31));
+    expect({256, 299}, stride(0, 1, 300));
+    expect({4998}, {7, 4998, 4999});
+    alone.clock.stop(rank.stream());
+    rank.synchronize(rank.stream());
+  });
 }
 
 // A call leaves its row numbers and values in the graph's lists. The short call's rows are among the long
@@ -137,7 +176,7 @@ TEST_P(OnRanks, RefusesOneDifferentRowMoreThanItsCapacity) {
   const SparseShape shape{300, 3, 0};
   run_ranks(ranks, [&](Rank& rank) {
     const std::int64_t room = 10 + 4;
-    Graph32 graph(rank, shape, {10, room});
+    Graph32 graph(rank, shape, SparseCapacity{10, room});
     // Rank 1 has 4 rows of its own, then 5; all others those of rank 0.
     const auto rows = [&](int of, std::int64_t more) {
       return of == 1 ? stride(100, 1, more) : stride(0, 1, 10);
@@ -157,8 +196,8 @@ TEST_P(OnRanks, RefusesCapacitiesThatCannotBe) {
     for (const SparseCapacity capacity : {SparseCapacity{0, 8}, {8, 0}, {-1, 8}, {std::int64_t{1} << 31, 8}})
       EXPECT_THROW((Graph32(rank, shape, capacity)), std::invalid_argument);
     if (rank.size() > 1) {
-      EXPECT_THROW((Graph32(rank, shape, {8 + rank.id(), 20})), std::invalid_argument);
-      EXPECT_THROW((Graph32(rank, shape, {8, 20 + rank.id()})), std::invalid_argument);
+      EXPECT_THROW((Graph32(rank, shape, SparseCapacity{8 + rank.id(), 20})), std::invalid_argument);
+      EXPECT_THROW((Graph32(rank, shape, SparseCapacity{8, 20 + rank.id()})), std::invalid_argument);
     }
   });
 }
@@ -167,8 +206,8 @@ TEST_P(OnRanks, HasTheBitsOfVersion2) {
   const int ranks = GetParam();
   const SparseShape shape{60, 7, 24};
   run_ranks(ranks, [&](Rank& rank) {
-    Graph32 graph(rank, shape, {30, 60});
-    WhereAllReduce<std::int32_t, float> loop(rank, shape);
+    Graph32 graph(rank, shape, SparseCapacity{30, 60});
+    sparse_where::WhereAllReduce<std::int32_t, float> loop(rank, shape);
     for (std::uint64_t call = 1; call <= 5; ++call) {
       const SparseData data(shape, ranks, RowPattern::kUniform, 5, call);
       const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kReal);
@@ -194,11 +233,11 @@ TEST_P(OnRanks, TheDummyRowStaysZero) {
   run_ranks(ranks, [&](Rank& rank) {
     Graph32 graph(rank, shape);
     const std::vector<float> zeros(33);
-    EXPECT_TRUE(same_bits(on_host(graph.dummy_row(), 33), zeros)) << "before the first call";
+    EXPECT_TRUE(same_bits(on_host(graph.find().dummy_row(), 33), zeros)) << "before the first call";
     for (const std::int64_t count : {12, 1, 0, 12}) {
       const SparseData data = lists_of(shape, ranks, 2, [=](int) { return count; });
       expect_sum<std::int32_t, float>(rank, graph, data, "dummy row");
-      EXPECT_TRUE(same_bits(on_host(graph.dummy_row(), 33), zeros)) << count << " rows";
+      EXPECT_TRUE(same_bits(on_host(graph.find().dummy_row(), 33), zeros)) << count << " rows";
       rank.barrier();
     }
   });
@@ -213,36 +252,38 @@ TEST(GraphCapacity, IsThatOfTheShape) {
 
 // Of rank 1: rank 0 waits for one thing more, and receives what the others send.
 TEST(GraphCost, IsThePagesCostCard) {
-  const SparseCost cost = GraphAllReduce<std::int32_t, float>::cost(
+  const Cost cost = GraphAllReduce<std::int32_t, float>::cost(
       {.ranks = 8, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 386'277},
-      {50'000, 400'000});
+      SparseCapacity{50'000, 400'000});
   EXPECT_EQ(cost.comparisons, 20'000'000'000);
   EXPECT_EQ(cost.launches, 1);
   EXPECT_EQ(cost.host_waits, 3);
-  EXPECT_EQ(cost.extra_bytes, 412'008'192);
+  EXPECT_EQ(cost.memory, 412'008'192);
 }
 
 TEST(GraphCost, OfTheSearchIsThatOfItsCapacities) {
   using Graph = GraphAllReduce<std::int64_t, __half>;
   const SparseCapacity capacity{7, 11};
-  const SparseCall full{.ranks = 2, .rank = 0, .features = 3, .local = 7, .most = 7, .global = 11};
-  const SparseCall nearly_empty{.ranks = 2, .rank = 0, .features = 3, .local = 0, .most = 1, .global = 1};
-  const SparseCall empty{.ranks = 2, .rank = 0, .features = 3};
+  const sparse_nonzero::SparseCall full{
+      .ranks = 2, .rank = 0, .features = 3, .local = 7, .most = 7, .global = 11};
+  const sparse_nonzero::SparseCall nearly_empty{
+      .ranks = 2, .rank = 0, .features = 3, .local = 0, .most = 1, .global = 1};
+  const sparse_nonzero::SparseCall empty{.ranks = 2, .rank = 0, .features = 3};
   EXPECT_EQ(Graph::cost(full, capacity).comparisons, 77);
   EXPECT_EQ(Graph::cost(nearly_empty, capacity).comparisons, 77);
   EXPECT_EQ(Graph::cost(empty, capacity).comparisons, 0);
   EXPECT_EQ(Graph::cost(empty, capacity).launches, 0);
-  EXPECT_EQ(Graph::cost(full, capacity).extra_bytes, 7 * (8 + 4) + 11 * (8 + 1) + 8 * 3 * 2);
+  EXPECT_EQ(Graph::cost(full, capacity).memory, 7 * (8 + 4) + 11 * (8 + 1) + 8 * 3 * 2);
 }
 
 TEST(GraphNodes, AreTwoForEachRowOfTheCapacityAndOne) {
   run_ranks(1, [&](Rank& rank) {
     for (const std::int64_t capacity : {1, 2, 60}) {
-      const Graph32 graph(rank, {100, 2, 1}, {capacity, 80});
-      EXPECT_EQ(graph.graph_nodes(), static_cast<std::size_t>(2 * capacity + 1));
+      const Graph32 graph(rank, {100, 2, 1}, SparseCapacity{capacity, 80});
+      EXPECT_EQ(graph.find().graph_nodes(), static_cast<std::size_t>(2 * capacity + 1));
     }
   });
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_graph

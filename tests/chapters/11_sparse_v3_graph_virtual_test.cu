@@ -9,20 +9,15 @@
 #include "09_sparse_v1_nonzero/nonzero.cuh"
 #include "11_sparse_v3_graph/graph.cuh"
 #include "far_rows.hpp"
+#include "on_virtual_gpus.hpp"
 #include "sparse_version_tests.hpp"
 #include "vgpu/control.hpp"
 
-namespace overlap {
+namespace overlap::sparse_graph {
 namespace {
 
-using Loop = WhereAllReduce<std::int32_t, float>;
+using Loop = sparse_where::WhereAllReduce<std::int32_t, float>;
 using Recorded = GraphAllReduce<std::int32_t, float>;
-
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
 
 TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -39,15 +34,10 @@ TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  const auto hash = [](std::uint64_t seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
-    const SparseData data({80, 3, 9}, 4, RowPattern::kUniform, 2, 1);
+  const SparseData data({80, 3, 9}, 4, RowPattern::kUniform, 2, 1);
+  expect_same_seed_same_schedule([&] {
     expect_sums<GraphAllReduce, std::int32_t, float>({data, data}, "twice");
-    return vgpu::schedule_hash();
-  };
-  EXPECT_EQ(hash(17), hash(17));
-  EXPECT_NE(hash(17), hash(18));
+  });
 }
 
 /// One call.
@@ -113,7 +103,7 @@ TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCardWhateverItsCapacity) {
           in += call.bytes[static_cast<std::size_t>(other * ranks + rank)];
           out += call.bytes[static_cast<std::size_t>(rank * ranks + other)];
         }
-        const SparseCost cost = Recorded::cost(call_of(data, rank), capacity);
+        const Cost cost = Recorded::cost(call_of(data, rank), capacity);
         EXPECT_EQ(in, cost.bytes_in) << "rank " << rank << " of " << ranks;
         EXPECT_EQ(out, cost.bytes_out) << "rank " << rank << " of " << ranks;
         EXPECT_EQ(call.host_waits[static_cast<std::size_t>(rank)], cost.host_waits)
@@ -127,7 +117,7 @@ TEST_F(OnVirtualGpus, EachVersionSearchesFasterThanTheOneBeforeInTheModel) {
   for (const int ranks : {1, 2, 4}) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks");
     const SparseData data({1000, 8, 60}, ranks, RowPattern::kUniform, 6, 1);
-    const double with_waits = second_call<NonzeroAllReduce<std::int32_t, float>>(data).map_ms;
+    const double with_waits = second_call<sparse_nonzero::NonzeroAllReduce<std::int32_t, float>>(data).map_ms;
     const double by_launches = second_call<Loop>(data).map_ms;
     const double by_graph = second_call<Recorded>(data).map_ms;
     EXPECT_LT(by_launches, with_waits);
@@ -160,8 +150,8 @@ TEST_F(FarRows, AreGatheredIn64Bits) {
     put_row(values, opposite(row), far_values(opposite(row)));
   }
   run_block(kFarBlock, [&] {
-    gather_rows<<<kFarGrid, kCoalesceThreads>>>(values.data(), sources.data(), kFarRows, kFarFeatures,
-                                                global_values.data());
+    gather_rows<<<kFarGrid, kBlockThreads>>>(values.data(), sources.data(), kFarRows, kFarFeatures,
+                                             global_values.data());
   });
   for (const std::int64_t row : rows_of_the_block())
     expect_row(global_values, row, far_values(opposite(row)));
@@ -173,13 +163,14 @@ TEST_F(FarRows, TheDummyRowMayBeOne) {
     constexpr std::int64_t features = std::int64_t{1} << 22, capacity = (std::int64_t{1} << 10) + 1;
     std::size_t before = 0, after = 0, total = 0;
     CUDA_CHECK(cudaMemGetInfo(&before, &total));
-    const GraphAllReduce<std::int32_t, FarElement> graph(rank, {5000, features, 1}, {capacity, 1});
+    const GraphAllReduce<std::int32_t, FarElement> graph(rank, {5000, features, 1},
+                                                         SparseCapacity{capacity, 1});
     CUDA_CHECK(cudaMemGetInfo(&after, &total));
     EXPECT_GE(before - after, static_cast<std::size_t>((capacity + 1) * features) * sizeof(FarElement));
     const std::vector<FarElement> zeros(features, from_float<FarElement>(0));
-    EXPECT_TRUE(same_bits(on_host(graph.dummy_row(), features), zeros));
+    EXPECT_TRUE(same_bits(on_host(graph.find().dummy_row(), features), zeros));
   });
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_graph

@@ -10,20 +10,17 @@
 #include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
 #include "sparse_search_tests.hpp"
 
-namespace overlap {
+#include "sparse_version_suite.hpp"
 
-template <SparseIndex Index, Floating T>
-using Version = BroadcastEqAllReduce<Index, T>;
-
-}  // namespace overlap
-
-#include "sparse_version_suite.hpp"  // for Version
-
-namespace overlap {
+namespace overlap::sparse_broadcast_eq {
 namespace {
 
+INSTANTIATE_TYPED_TEST_SUITE_P(BroadcastEq, SparseVersion, OnAllRanks<VersionOf<BroadcastEqAllReduce>>,
+                               NumberOfRanks);
+INSTANTIATE_TEST_SUITE_P(BroadcastEq, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
-  expect_host_waits_of_the_cost_card<Version>(GetParam());
+  expect_host_waits_of_the_cost_card<BroadcastEqAllReduce>(GetParam());
 }
 
 TEST_P(OnRanks, IsRightAroundPacksAndStrips) {
@@ -49,7 +46,7 @@ TEST_P(OnRanks, AboveTheSmallestBudgetAllRanksRefuse) {
     const bool is_last = rank.id() + 1 == rank.size();
     BroadcastEqAllReduce<std::int32_t, float> algorithm(rank, shape,
                                                         is_last ? 20 * 32 : std::int64_t{1} << 40);
-    EXPECT_EQ(algorithm.budget(), 20 * 32);
+    EXPECT_EQ(algorithm.find().budget(), 20 * 32);
     expect_refused<std::int32_t, float>(rank, algorithm, shape, stride(0, 1, rank.id() == 0 ? 21 : 20),
                                         "the matrix of 21 x 21 bytes takes 1 MiB, and its budget is 0 MiB",
                                         right);
@@ -61,9 +58,9 @@ TEST_P(OnRanks, WithoutABudgetHalfOfTheFreeMemoryIsIt) {
     std::size_t free = 0, total = 0;
     const BroadcastEqAllReduce<std::int32_t, float> algorithm(rank, {100, 3, 20});
     CUDA_CHECK(cudaMemGetInfo(&free, &total));
-    EXPECT_GT(algorithm.budget(), 0);
-    EXPECT_LE(algorithm.budget(), static_cast<std::int64_t>(total / 2));
-    EXPECT_EQ(algorithm.budget(), rank.exchange(algorithm.budget()).front());
+    EXPECT_GT(algorithm.find().budget(), 0);
+    EXPECT_LE(algorithm.find().budget(), static_cast<std::int64_t>(total / 2));
+    EXPECT_EQ(algorithm.find().budget(), rank.exchange(algorithm.find().budget()).front());
     rank.barrier();
   });
 }
@@ -72,13 +69,13 @@ TEST_P(OnRanks, WithoutABudgetHalfOfTheFreeMemoryIsIt) {
 
 // By grids of at most so many blocks; the matrix is full of flags before.
 template <SparseIndex Index>
-void find(Rank& rank, const Index* local, std::int64_t local_count, const Index* global,
-          std::int64_t global_count, std::int32_t* positions, cudaStream_t stream, std::int64_t most_blocks) {
-  const auto bytes = static_cast<std::size_t>(matrix_bytes(local_count, global_count));
+void find(Rank& rank, RowList<Index> local, RowList<Index> global, std::int32_t* positions,
+          cudaStream_t stream, std::int64_t most_blocks) {
+  const auto bytes = static_cast<std::size_t>(matrix_bytes(local.count, global.count));
   const DeviceBuffer<FlagPack> matrix(rank.device(), bytes / sizeof(FlagPack));
   if (bytes > 0) CUDA_CHECK(cudaMemset(matrix.data(), 1, bytes));
   CUDA_CHECK(cudaDeviceSynchronize());
-  find_by_matrix(local, local_count, global, global_count, matrix.data(), positions, stream, most_blocks);
+  find_by_matrix(local, global, matrix.data(), positions, stream, most_blocks);
   rank.synchronize(stream);  // the matrix is gone next
 }
 
@@ -101,6 +98,15 @@ TEST_P(MatrixSearch, GoesOnWhereTheGridEnds) {
   });
 }
 
+// One object for lists of all sizes: its matrix grows, and keeps flags of the lists before.
+TEST(BroadcastEqSearch, FindsEachRowThatIsThereAndNoOther) {
+  run_ranks(1, [](Rank& rank) {
+    const FrameAlone alone(rank);
+    BroadcastEqSearch find(alone.frame);
+    expect_all_places(rank, kRowsOfStrip, find);
+  });
+}
+
 TEST(MatrixBytes, AreCountedInSixtyFourBits) {
   EXPECT_EQ(matrix_bytes(50'000, 386'277), std::int64_t{50'000} * 386'288);  // to a multiple of 16
   EXPECT_EQ(matrix_bytes(1, 1), 16);
@@ -110,21 +116,21 @@ TEST(MatrixBytes, AreCountedInSixtyFourBits) {
 }
 
 TEST(BroadcastEqCost, IsThePagesCostCard) {
-  using Version32 = Version<std::int32_t, float>;
-  const SparseCall call = {
+  using Version32 = BroadcastEqAllReduce<std::int32_t, float>;
+  const sparse_nonzero::SparseCall call = {
       .ranks = 2, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 99'500};
-  const SparseCost cost = Version32::cost(call);
+  const Cost cost = Version32::cost(call);
   EXPECT_EQ(cost.comparisons, 4'975'000'000);
   EXPECT_EQ(cost.launches, 2);
-  EXPECT_EQ(cost.extra_bytes, 50'000 * std::int64_t{99'504});
+  EXPECT_EQ(cost.memory, 50'000 * std::int64_t{99'504});
   EXPECT_EQ(cost.host_waits, 3);
-  const SparseCall empty = {
+  const sparse_nonzero::SparseCall empty = {
       .ranks = 2, .rank = 1, .features = 2048, .local = 0, .most = 50'000, .global = 50'000};
-  const SparseCost none = Version32::cost(empty);
+  const Cost none = Version32::cost(empty);
   EXPECT_EQ(none.comparisons, 0);
   EXPECT_EQ(none.launches, 0);
-  EXPECT_EQ(none.extra_bytes, 0);
+  EXPECT_EQ(none.memory, 0);
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_broadcast_eq

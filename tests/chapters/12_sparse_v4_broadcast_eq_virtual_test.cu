@@ -7,23 +7,18 @@
 #include "10_sparse_v2_where/where.cuh"
 #include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
 
-namespace overlap {
-
-template <SparseIndex Index, Floating T>
-using Version = BroadcastEqAllReduce<Index, T>;
-
-}  // namespace overlap
-
 #include "far_rows.hpp"
-#include "sparse_virtual_suite.hpp"  // for Version
+#include "sparse_virtual_suite.hpp"
 
-namespace overlap {
+namespace overlap::sparse_broadcast_eq {
 namespace {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(BroadcastEq, SparseVersionOnVirtualGpus, VersionOf<BroadcastEqAllReduce>);
 
 // Two launches for all rows, where version 2 has two for each.
 TEST_F(OnVirtualGpus, IsFasterThanVersion2InTheModel) {
   const SparseData data({1000, 8, 60}, 4, RowPattern::kUniform, 0, 1);
-  EXPECT_LT(2 * map_ms<BroadcastEqAllReduce>(data), map_ms<WhereAllReduce>(data));
+  EXPECT_LT(2 * map_ms<BroadcastEqAllReduce>(data), map_ms<sparse_where::WhereAllReduce>(data));
 }
 
 // The matrix has packs of 16 bytes: so many that their numbers pass 2^31 and 2^32. A strip of rows is what
@@ -44,7 +39,7 @@ TEST_F(FarRows, TheMatrixIsAddressedIn64Bits) {
     numbers.push_back(static_cast<std::int32_t>(1000 + 3 * column));
   put(global, 0, numbers);
   const unsigned compare_blocks = matrix_blocks(packs * (count / kRowsOfStrip), kMostBlocks);
-  const unsigned find_blocks = matrix_blocks(count * kLanes, kMostBlocks);
+  const unsigned find_blocks = matrix_blocks(count * kWarp, kMostBlocks);
   const std::vector<std::int64_t> firsts = {0, std::int64_t{1} << 23, std::int64_t{1} << 24};
   for (const std::int64_t first : firsts) {
     for (std::int64_t row = first; row < first + kRowsOfStrip; ++row)
@@ -55,15 +50,15 @@ TEST_F(FarRows, TheMatrixIsAddressedIn64Bits) {
     });
   }
   // 2^23 warps take three rows each: the first block all that were compared.
-  ASSERT_EQ(std::int64_t{find_blocks} * kMatrixThreads / kLanes, firsts[1]);
+  ASSERT_EQ(std::int64_t{find_blocks} * kMatrixThreads / kWarp, firsts[1]);
   run_block(0, [&] {
     find_true<<<find_blocks, kMatrixThreads>>>(matrix.data(), count, columns, positions.data());
   });
   for (const std::int64_t first : firsts) {
-    for (std::int64_t row = first; row < first + kMatrixThreads / kLanes; ++row)
+    for (std::int64_t row = first; row < first + kMatrixThreads / kWarp; ++row)
       EXPECT_EQ(at(positions, row), place_of(row)) << row;
   }
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_broadcast_eq

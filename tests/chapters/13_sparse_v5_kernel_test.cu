@@ -6,20 +6,17 @@
 #include "13_sparse_v5_kernel/tile_search.cuh"
 #include "sparse_search_tests.hpp"
 
-namespace overlap {
+#include "sparse_version_suite.hpp"
 
-template <SparseIndex Index, Floating T>
-using Version = TileSearchAllReduce<Index, T>;
-
-}  // namespace overlap
-
-#include "sparse_version_suite.hpp"  // for Version
-
-namespace overlap {
+namespace overlap::sparse_kernel {
 namespace {
 
+INSTANTIATE_TYPED_TEST_SUITE_P(TileSearch, SparseVersion, OnAllRanks<VersionOf<TileSearchAllReduce>>,
+                               NumberOfRanks);
+INSTANTIATE_TEST_SUITE_P(TileSearch, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
-  expect_host_waits_of_the_cost_card<Version>(GetParam());
+  expect_host_waits_of_the_cost_card<TileSearchAllReduce>(GetParam());
 }
 
 TEST_P(OnRanks, IsRightAroundTiles) {
@@ -29,9 +26,7 @@ TEST_P(OnRanks, IsRightAroundTiles) {
 // ---- The search alone -------------------------------------------------------------------------------------
 
 TEST(TileSearch, FindsEachRowThatIsThereAndNoOther) {
-  run_ranks(1, [](Rank& rank) {
-    expect_all_places(rank, kSearchTile, [](auto... arguments) { find_by_tiles(arguments...); });
-  });
+  run_ranks(1, [](Rank& rank) { expect_all_places(rank, kSearchTile, TileSearch()); });
 }
 
 TEST(TilesFor, AreCountedInIntegers) {
@@ -44,20 +39,20 @@ TEST(TilesFor, AreCountedInIntegers) {
 }
 
 TEST(TileSearchCost, IsThePagesCostCard) {
-  using Version32 = Version<std::int32_t, float>;
-  const SparseCall call = {
+  using Version32 = TileSearchAllReduce<std::int32_t, float>;
+  const sparse_nonzero::SparseCall call = {
       .ranks = 2, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 99'500};
-  const SparseCost cost = Version32::cost(call);
+  const Cost cost = Version32::cost(call);
   EXPECT_EQ(cost.comparisons, 4'975'000'000);
   EXPECT_EQ(cost.launches, 1);
-  EXPECT_EQ(cost.extra_bytes, 0);
+  EXPECT_EQ(cost.memory, 0);
   EXPECT_EQ(cost.host_waits, 3);
-  const SparseCall empty = {
+  const sparse_nonzero::SparseCall empty = {
       .ranks = 2, .rank = 1, .features = 2048, .local = 0, .most = 50'000, .global = 50'000};
-  const SparseCost none = Version32::cost(empty);
+  const Cost none = Version32::cost(empty);
   EXPECT_EQ(none.comparisons, 0);
   EXPECT_EQ(none.launches, 0);
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_kernel

@@ -9,24 +9,19 @@
 #include "10_sparse_v2_where/where.cuh"
 #include "13_sparse_v5_kernel/tile_search.cuh"
 
-namespace overlap {
-
-template <SparseIndex Index, Floating T>
-using Version = TileSearchAllReduce<Index, T>;
-
-}  // namespace overlap
-
 #include "far_rows.hpp"
-#include "sparse_virtual_suite.hpp"  // for Version
+#include "sparse_virtual_suite.hpp"
 
-namespace overlap {
+namespace overlap::sparse_kernel {
 namespace {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(TileSearch, SparseVersionOnVirtualGpus, VersionOf<TileSearchAllReduce>);
 
 // One launch, where version 2 has two for each row. (Against version 4 the model has no say: it counts what
 // threads do, and not the bytes of the matrix.)
 TEST_F(OnVirtualGpus, IsFasterThanVersion2InTheModel) {
   const SparseData data({1000, 8, 60}, 4, RowPattern::kUniform, 0, 1);
-  EXPECT_LT(2 * map_ms<TileSearchAllReduce>(data), map_ms<WhereAllReduce>(data));
+  EXPECT_LT(2 * map_ms<TileSearchAllReduce>(data), map_ms<sparse_where::WhereAllReduce>(data));
 }
 
 // Only numbers of rows, and never 2^31 of them; but 2^33 bytes.
@@ -47,4 +42,4 @@ TEST_F(FarRows, TheLastRowOfTheLongestListIsFound) {
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_kernel

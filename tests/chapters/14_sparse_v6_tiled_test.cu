@@ -14,20 +14,17 @@
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
 
-namespace overlap {
+#include "sparse_version_suite.hpp"
 
-template <SparseIndex Index, Floating T>
-using Version = OrderedSearchAllReduce<Index, T>;
-
-}  // namespace overlap
-
-#include "sparse_version_suite.hpp"  // for Version
-
-namespace overlap {
+namespace overlap::sparse_tiled {
 namespace {
 
+INSTANTIATE_TYPED_TEST_SUITE_P(OrderedSearch, SparseVersion, OnAllRanks<VersionOf<OrderedSearchAllReduce>>,
+                               NumberOfRanks);
+INSTANTIATE_TEST_SUITE_P(OrderedSearch, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
-  expect_host_waits_of_the_cost_card<Version>(GetParam());
+  expect_host_waits_of_the_cost_card<OrderedSearchAllReduce>(GetParam());
 }
 
 // Few rows per block: many blocks, among them a last one with fewer rows, also where a rank has few rows.
@@ -126,19 +123,19 @@ void expect_places(Rank& rank, const Lists& lists, const std::vector<int>& rows_
   std::vector<std::int32_t> expected(lists.places.begin(), lists.places.end());
   expected.resize(expected.size() + kBehind, kUntouched);
   // Of just their sizes: what is read behind an end is noticed where the GPU or a tool notices it.
-  const DeviceBuffer<Index> local_on_gpu(rank.device(), local.size());
-  const DeviceBuffer<Index> global_on_gpu(rank.device(), global.size());
+  const auto local_on_gpu = on_device(rank.device(), local), global_on_gpu = on_device(rank.device(), global);
+  const RowList<Index> local_rows{local_on_gpu.data(), rows};
+  const RowList<Index> global_rows{global_on_gpu.data(), std::ssize(global)};
   const DeviceBuffer<std::int32_t> positions(rank.device(), expected.size());
-  CUDA_CHECK(cudaMemcpy(local_on_gpu.data(), local.data(), local_on_gpu.bytes(), cudaMemcpyHostToDevice));
-  CUDA_CHECK(cudaMemcpy(global_on_gpu.data(), global.data(), global_on_gpu.bytes(), cudaMemcpyHostToDevice));
   for (const int per_block : rows_per_block) {
     for (const Search& search : kSearches) {
       CUDA_CHECK(cudaMemset(positions.data(), 0x5a, positions.bytes()));
       CUDA_CHECK(cudaDeviceSynchronize());
-      const auto find = search.prefetch ? find_with_prefetch<Index, float> : find_ordered<Index, float>;
-      find({local_on_gpu.data(), nullptr, rows},
-           {global_on_gpu.data(), nullptr, static_cast<std::int64_t>(global.size())}, per_block,
-           search.compare, positions.data(), rank.stream());
+      if (search.prefetch) {
+        PrefetchSearch(per_block, search.compare)(local_rows, global_rows, positions.data(), rank.stream());
+      } else {
+        OrderedSearch(per_block, search.compare)(local_rows, global_rows, positions.data(), rank.stream());
+      }
       rank.synchronize(rank.stream());
       EXPECT_EQ(on_host(positions.data(), static_cast<std::int64_t>(expected.size())), expected)
           << search.name << ": " << rows << " rows among " << global.size() << ", " << per_block
@@ -264,21 +261,21 @@ TEST(OrderedSearchCost, CountsWhatABlockSweeps) {
 }
 
 TEST(OrderedSearchCost, IsThePagesCostCard) {
-  const SparseCall call = {
+  const sparse_nonzero::SparseCall call = {
       .ranks = 8, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 386'277};
-  using Version32 = Version<std::int32_t, float>;
-  const SparseCost cost = Version32::cost(call);
+  using Version32 = OrderedSearchAllReduce<std::int32_t, float>;
+  const Cost cost = Version32::cost(call);
   EXPECT_EQ(cost.launches, 1);
-  EXPECT_EQ(cost.extra_bytes, 0);
+  EXPECT_EQ(cost.memory, 0);
   EXPECT_EQ(cost.host_waits, 3);
   EXPECT_EQ(cost.comparisons, 162'733'194);
   EXPECT_EQ(Version32::cost(call, kRowsPerBlock, Compare::kAll).comparisons, 8'431'671'184);
   EXPECT_EQ(Version32::cost(call, 8, Compare::kAll).comparisons, 8'420'877'472);
-  SparseCall none = call;
+  sparse_nonzero::SparseCall none = call;
   none.local = 0;
   EXPECT_EQ(Version32::cost(none).comparisons, 0);
   EXPECT_EQ(Version32::cost(none).launches, 0);
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_tiled

@@ -11,18 +11,13 @@
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
 
-namespace overlap {
-
-template <SparseIndex Index, Floating T>
-using Version = OrderedSearchAllReduce<Index, T>;
-
-}  // namespace overlap
-
 #include "far_rows.hpp"
-#include "sparse_virtual_suite.hpp"  // for Version
+#include "sparse_virtual_suite.hpp"
 
-namespace overlap {
+namespace overlap::sparse_tiled {
 namespace {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(OrderedSearch, SparseVersionOnVirtualGpus, VersionOf<OrderedSearchAllReduce>);
 
 template <SparseIndex Index, Floating T>
 class AllRows : public OrderedSearchAllReduce<Index, T> {
@@ -63,7 +58,7 @@ TEST_F(OnVirtualGpus, PrefetchingIsRightInTenSchedules) {
 // to skip rows that have a match takes longer than to compare them.
 TEST_F(OnVirtualGpus, EachUseOfTheOrderSavesTimeInTheModelAndSkippingDoesNot) {
   const SparseData data({12'000, 4, 400}, 4, RowPattern::kUniform, 0, 1);
-  const double v5 = map_ms<TileSearchAllReduce>(data), all_rows = map_ms<AllRows>(data);
+  const double v5 = map_ms<sparse_kernel::TileSearchAllReduce>(data), all_rows = map_ms<AllRows>(data);
   const double ordered = map_ms<OrderedSearchAllReduce>(data);
   EXPECT_LT(all_rows, v5 / 2);
   EXPECT_LT(ordered, all_rows);
@@ -86,7 +81,7 @@ TEST_F(OnVirtualGpus, TheSweepEndsWithTheLastMatchInTheModel) {
 // Where all ranks have the same rows, each block begins with the tile of its first row, and ends with it.
 TEST_F(OnVirtualGpus, TheSweepBeginsWithTheFirstPossibleTileInTheModel) {
   const double same = map_ms<AllRows>(two_ranks(stride(0, 1, 2048), 2048));
-  const double v5 = map_ms<TileSearchAllReduce>(two_ranks(stride(0, 1, 2048), 2048));
+  const double v5 = map_ms<sparse_kernel::TileSearchAllReduce>(two_ranks(stride(0, 1, 2048), 2048));
   EXPECT_LT(same, v5 / 2);
 }
 
@@ -119,4 +114,4 @@ TEST_F(FarRows, TheLastRowsOfTheLongestListsAreFound) {
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_tiled

@@ -23,17 +23,17 @@ struct MlpOnEveryRank : MlpProblem<T> {
 template <typename Block>
 struct BlockTraits;
 template <Floating T>
-struct BlockTraits<VanillaBlock<T>> {
+struct BlockTraits<mlp_block::VanillaBlock<T>> {
   using Problem = MlpOnEveryRank<T>;
   static int copies(int ranks) { return ranks; }
 };
 template <Floating T>
-struct BlockTraits<SequenceParallelBlock<T>> {
+struct BlockTraits<mlp_block::SequenceParallelBlock<T>> {
   using Problem = MlpProblem<T>;
   static int copies(int) { return 1; }
 };
 template <Floating T>
-struct BlockTraits<OverlappedBlock<T>> {
+struct BlockTraits<mlp_block::OverlappedBlock<T>> {
   using Problem = MlpProblem<T>;
   static int copies(int) { return 1; }
 };

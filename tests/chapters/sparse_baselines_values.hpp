@@ -13,7 +13,7 @@
 #include "sparse_run.hpp"
 #include "sparse_values.hpp"
 
-namespace overlap {
+namespace overlap::sparse_baselines {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -150,4 +150,4 @@ TEST_P(OnRanks, LargeSumsOfF16AreInfinite) {
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_baselines

@@ -34,15 +34,23 @@ INSTANTIATE_TEST_SUITE_P(Ownership, Chapter12, kRanks);
 INSTANTIATE_TEST_SUITE_P(Ownership, Chapter13, kRanks);
 INSTANTIATE_TEST_SUITE_P(Ownership, Chapter14, kRanks);
 
-TEST_P(Chapter08, Dense) { expect_caller_owns_gradients<DenseAllReduce>(GetParam()); }
-TEST_P(Chapter08, Host) { expect_caller_owns_gradients<HostAllReduce>(GetParam()); }
-TEST_P(Chapter09, Nonzero) { expect_caller_owns_gradients<NonzeroAllReduce>(GetParam()); }
-TEST_P(Chapter10, Where) { expect_caller_owns_gradients<WhereAllReduce>(GetParam()); }
-TEST_P(Chapter11, Graph) { expect_caller_owns_gradients<GraphAllReduce>(GetParam()); }
-TEST_P(Chapter12, BroadcastEq) { expect_caller_owns_gradients<BroadcastEqAllReduce>(GetParam()); }
-TEST_P(Chapter13, TileSearch) { expect_caller_owns_gradients<TileSearchAllReduce>(GetParam()); }
-TEST_P(Chapter14, OrderedSearch) { expect_caller_owns_gradients<OrderedSearchAllReduce>(GetParam()); }
-TEST_P(Chapter14, PrefetchSearch) { expect_caller_owns_gradients<PrefetchSearchAllReduce>(GetParam()); }
+TEST_P(Chapter08, Dense) { expect_caller_owns_gradients<sparse_baselines::DenseAllReduce>(GetParam()); }
+TEST_P(Chapter08, Host) { expect_caller_owns_gradients<sparse_baselines::HostAllReduce>(GetParam()); }
+TEST_P(Chapter09, Nonzero) { expect_caller_owns_gradients<sparse_nonzero::NonzeroAllReduce>(GetParam()); }
+TEST_P(Chapter10, Where) { expect_caller_owns_gradients<sparse_where::WhereAllReduce>(GetParam()); }
+TEST_P(Chapter11, Graph) { expect_caller_owns_gradients<sparse_graph::GraphAllReduce>(GetParam()); }
+TEST_P(Chapter12, BroadcastEq) {
+  expect_caller_owns_gradients<sparse_broadcast_eq::BroadcastEqAllReduce>(GetParam());
+}
+TEST_P(Chapter13, TileSearch) {
+  expect_caller_owns_gradients<sparse_kernel::TileSearchAllReduce>(GetParam());
+}
+TEST_P(Chapter14, OrderedSearch) {
+  expect_caller_owns_gradients<sparse_tiled::OrderedSearchAllReduce>(GetParam());
+}
+TEST_P(Chapter14, PrefetchSearch) {
+  expect_caller_owns_gradients<sparse_tiled::PrefetchSearchAllReduce>(GetParam());
+}
 
 }  // namespace
 }  // namespace overlap

@@ -16,6 +16,7 @@
 #include "overlap/data/sparse_data.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
+#include "overlap/gpu/host_copy.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 
@@ -49,14 +50,6 @@ class DeviceGradient {
   DeviceBuffer<Index> indices_;
   DeviceBuffer<T> values_;
 };
-
-template <typename T>
-std::vector<T> on_host(const T* data, std::int64_t elements) {
-  std::vector<T> host(static_cast<std::size_t>(elements));
-  if (elements > 0)
-    CUDA_CHECK(cudaMemcpy(host.data(), data, host.size() * sizeof(T), cudaMemcpyDeviceToHost));
-  return host;
-}
 
 /// What is wrong with a result of the whole sum; empty if nothing is.
 template <SparseIndex Index, Floating T>

@@ -20,9 +20,16 @@
 
 namespace overlap {
 
+/// A version, with all its types of indices and values, as one type.
+template <template <SparseIndex, Floating> class Algorithm>
+struct VersionOf {
+  template <typename Index, typename T>  // with constraints g++ 12 takes it for no Algorithm where it is used
+  using Type = Algorithm<Index, T>;
+};
+
 /// What decides the cost of a call with that gradient.
-inline SparseCall call_of(const SparseData& data, int rank) {
-  SparseCall call = {.ranks = data.ranks(), .rank = rank, .features = data.shape().features};
+inline sparse_nonzero::SparseCall call_of(const SparseData& data, int rank) {
+  sparse_nonzero::SparseCall call = {.ranks = data.ranks(), .rank = rank, .features = data.shape().features};
   const auto rows_of = [&](int other) { return static_cast<std::int64_t>(data.local_rows(other).size()); };
   for (int other = 0; other < data.ranks(); ++other) call.most = std::max(call.most, rows_of(other));
   call.local = rows_of(rank);

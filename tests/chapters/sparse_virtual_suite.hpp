@@ -1,30 +1,33 @@
-// The tests on virtual GPUs that every version of the sparse all-reduce has to pass. Included as
-// sparse_version_suite.hpp is: after the definition of Version.
+// The tests on virtual GPUs that every version of the sparse all-reduce has to pass. A chapter's test program
+// says of which version:
+//   INSTANTIATE_TYPED_TEST_SUITE_P(Nonzero, SparseVersionOnVirtualGpus, VersionOf<NonzeroAllReduce>);
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include "on_virtual_gpus.hpp"
 #include "sparse_virtual_tests.hpp"
 
 namespace overlap {
-namespace {
 
-class OnVirtualGpus : public testing::Test {
- protected:
-  void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
-};
+template <typename Version>
+class SparseVersionOnVirtualGpus : public OnVirtualGpus {};
+TYPED_TEST_SUITE_P(SparseVersionOnVirtualGpus);
 
-TEST_F(OnVirtualGpus, IsRightInTwentySchedules) { expect_right_in_schedules<Version>(20); }
-
-TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
-  EXPECT_EQ(schedule_hash_of<Version>(17), schedule_hash_of<Version>(17));
-  EXPECT_NE(schedule_hash_of<Version>(17), schedule_hash_of<Version>(18));
+TYPED_TEST_P(SparseVersionOnVirtualGpus, IsRightInTwentySchedules) {
+  expect_right_in_schedules<TypeParam::template Type>(20);
 }
 
-TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
-  for (const int ranks : {1, 2, 3, 8}) expect_bytes_of_the_card<Version>(ranks);
+TYPED_TEST_P(SparseVersionOnVirtualGpus, SameSeedSameSchedule) {
+  expect_same_seed_same_schedule(
+      [] { expect_sums<TypeParam::template Type, std::int32_t, float>({uneven_gradient(4)}, "same seed"); });
 }
 
-}  // namespace
+TYPED_TEST_P(SparseVersionOnVirtualGpus, MovesTheBytesOfItsCostCard) {
+  for (const int ranks : {1, 2, 3, 8}) expect_bytes_of_the_card<TypeParam::template Type>(ranks);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(SparseVersionOnVirtualGpus, IsRightInTwentySchedules, SameSeedSameSchedule,
+                            MovesTheBytesOfItsCostCard);
+
 }  // namespace overlap

@@ -35,15 +35,6 @@ void expect_right_in_schedules(std::uint64_t count) {
   }
 }
 
-/// The hash of a run in the schedule of that seed.
-template <template <SparseIndex, Floating> class Algorithm>
-std::uint64_t schedule_hash_of(std::uint64_t seed) {
-  vgpu::reset();
-  vgpu::use_schedule(seed);
-  expect_sums<Algorithm, std::int32_t, float>({uneven_gradient(4)}, "same seed");
-  return vgpu::schedule_hash();
-}
-
 /// The bytes of one call, into each rank and out of it, are those of its cost card.
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_bytes_of_the_card(int ranks) {
@@ -66,7 +57,7 @@ void expect_bytes_of_the_card(int ranks) {
     algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
     rank.synchronize(rank.stream());
     rank.barrier();
-    const SparseCost cost = Algorithm<std::int32_t, float>::cost(call_of(data, rank.id()));
+    const Cost cost = Algorithm<std::int32_t, float>::cost(call_of(data, rank.id()));
     EXPECT_EQ(moved(true) - in, cost.bytes_in) << "rank " << rank.id() << " of " << ranks;
     EXPECT_EQ(moved(false) - out, cost.bytes_out) << "rank " << rank.id() << " of " << ranks;
     rank.barrier();

@@ -45,7 +45,8 @@ Outcome run(std::vector<std::string> words, const std::function<void(const Optio
                             .summary = "Tests.",
                             .variants = {"plain"},
                             .on_virtual_gpus = {.shape = {4, 4, 4}, .gpus = 1},
-                            .on_real_gpus = {.shape = {4, 4, 4}, .gpus = 1}};
+                            .on_real_gpus = {.shape = {4, 4, 4}, .gpus = 1},
+                            .without_ranks = true};
   const Capture out(std::cout);
   const Capture error(std::cerr);
   const int status = chapter_main(static_cast<int>(argv.size()), argv.data(), info, program);

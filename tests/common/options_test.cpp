@@ -17,8 +17,7 @@ ChapterInfo chapter() {
           .variants = {"plain", "fast", "odd"},
           .on_virtual_gpus = {.shape = {64, 32, 16}, .gpus = 2, .iterations = 3, .warmup = 1},
           .on_real_gpus = {.shape = {4096, 8192, 1024}, .gpus = 4, .iterations = 20, .warmup = 5},
-          .types = {ElementType::kInt32, ElementType::kBf16},
-          .default_type = ElementType::kInt32};
+          .types = {ElementType::kInt32, ElementType::kBf16}};
 }
 
 std::optional<Options> parse(std::vector<const char*> words, std::ostream& out) {

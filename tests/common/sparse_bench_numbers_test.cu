@@ -42,22 +42,20 @@ std::vector<Phase> made_up_phases(int base, int rank, int call) {
 }
 
 /// Adds nothing up. Takes longer in each call, and on the last rank longest.
-class MadeUp final : public Bench::Variant {
+class MadeUp {
  public:
   MadeUp(Rank& rank, int base) : rank_(rank), base_(base), sink_(rank.device(), 1) {
     CUDA_CHECK(cudaMemset(sink_.data(), 0, sizeof(int)));
     CUDA_CHECK(cudaDeviceSynchronize());
   }
-  SparseRows<std::int32_t, float> run(const std::int32_t*, const float*, std::int64_t,
-                                      cudaStream_t stream) override {
+  SparseRows<std::int32_t, float> run(const std::int32_t*, const float*, std::int64_t, cudaStream_t stream) {
     ++calls_;
     spin<<<1, 1, 0, stream>>>(sink_.data(), 1000 * base_ * (1 + 4 * rank_.id()) + 10 * calls_);
     CUDA_CHECK(cudaGetLastError());
     return {};
   }
-  std::vector<Phase> phases() const override { return made_up_phases(base_, rank_.id(), calls_); }
-  int lost_rows(cudaStream_t) override { return 0; }
-  ZeroRows zero_rows() const override { return ZeroRows::kKept; }
+  std::vector<Phase> phases() const { return made_up_phases(base_, rank_.id(), calls_); }
+  int lost_rows(cudaStream_t) { return 0; }
 
  private:
   Rank& rank_;
@@ -95,7 +93,7 @@ std::map<std::string, double> expected_phases(int base) {
   return expected;
 }
 
-void expect_report_of(const nlohmann::json& result, const SparseTimes& times, int base) {
+void expect_report_of(const nlohmann::json& result, const VariantTimes& times, int base) {
   for (const auto& [name, ms] : expected_phases(base)) EXPECT_NEAR(result[name + "_ms"], ms, 1e-9) << name;
   EXPECT_EQ(result["host_ms"], times.host_ms.median);
   EXPECT_EQ(result["host_p99_ms"], times.host_ms.p99);
@@ -108,7 +106,7 @@ void expect_report_of(const nlohmann::json& result, const SparseTimes& times, in
   EXPECT_EQ(result["global_rows"], 4);
 }
 
-void expect_line_of(const std::string& table, const std::string& name, const SparseTimes& times, int base) {
+void expect_line_of(const std::string& table, const std::string& name, const VariantTimes& times, int base) {
   std::map<std::string, double> ms = expected_phases(base);
   std::istringstream line(table.substr(table.find("\n" + name) + 1));
   std::vector<std::string> cells(7);
@@ -153,7 +151,7 @@ TEST(SparseBenchNumbersTest, EachNumberIsThatOfItsVariantOverAllRanks) {
 }
 
 /// The other ranks have nothing, so that the sum is what rank 0 has; on one rank the last element is spoilt.
-class CopiesOfRank0 final : public Bench::Variant {
+class CopiesOfRank0 {
  public:
   CopiesOfRank0(Rank& rank, SparseShape shape, bool spoils)
       : rank_(rank),
@@ -163,7 +161,7 @@ class CopiesOfRank0 final : public Bench::Variant {
         values_(rank.device(), shape.entries * shape.features) {}
 
   SparseRows<std::int32_t, float> run(const std::int32_t* indices, const float* values, std::int64_t,
-                                      cudaStream_t stream) override {
+                                      cudaStream_t stream) {
     struct Gradient {
       const std::int32_t* indices;
       const float* values;
@@ -175,9 +173,8 @@ class CopiesOfRank0 final : public Bench::Variant {
       CUDA_CHECK(cudaMemsetAsync(values_.data() + values_.size() - 1, 0x44, sizeof *values, stream));
     return {indices_.data(), values_.data(), shape_.entries};
   }
-  std::vector<Phase> phases() const override { return {}; }
-  int lost_rows(cudaStream_t) override { return 0; }
-  ZeroRows zero_rows() const override { return ZeroRows::kKept; }
+  std::vector<Phase> phases() const { return {}; }
+  int lost_rows(cudaStream_t) { return 0; }
 
  private:
   Rank& rank_;

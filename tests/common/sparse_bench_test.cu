@@ -22,7 +22,7 @@ enum class Fault { kSpoilsAnElement, kWritesNothing, kLosesARow };
 
 /// On one rank, whose row numbers are sorted and different, the sum is what comes in: copied, but in the
 /// calls that have a fault.
-class Copies final : public Bench::Variant {
+class Copies {
  public:
   Copies(Rank& rank, SparseShape shape, Fault fault, int first, int last)
       : indices_(rank.device(), shape.entries),
@@ -33,7 +33,7 @@ class Copies final : public Bench::Variant {
         last_(last) {}
 
   SparseRows<std::int32_t, float> run(const std::int32_t* indices, const float* values, std::int64_t entries,
-                                      cudaStream_t stream) override {
+                                      cudaStream_t stream) {
     ++calls_;
     const bool faulty = first_ <= calls_ && calls_ <= last_;
     if (faulty && fault_ == Fault::kWritesNothing) return {indices_.data(), values_.data(), entries};
@@ -46,9 +46,8 @@ class Copies final : public Bench::Variant {
     lost_ += faulty && fault_ == Fault::kLosesARow ? 1 : 0;
     return {indices_.data(), values_.data(), entries};
   }
-  std::vector<Phase> phases() const override { return {}; }
-  int lost_rows(cudaStream_t) override { return lost_; }
-  ZeroRows zero_rows() const override { return ZeroRows::kKept; }
+  std::vector<Phase> phases() const { return {}; }
+  int lost_rows(cudaStream_t) { return lost_; }
 
  private:
   DeviceBuffer<std::int32_t> indices_;

@@ -19,8 +19,7 @@ ChapterInfo chapter() {
           .variants = {"plain"},
           .on_virtual_gpus = defaults,
           .on_real_gpus = defaults,
-          .types = {ElementType::kF32},
-          .default_type = ElementType::kF32};
+          .types = {ElementType::kF32}};
 }
 
 Options parsed(std::vector<const char*> words) {

@@ -61,6 +61,7 @@ class Mutant:
     mutant: str
     report: str = ""
     test: str = ""
+    program: str = ""
 
     @property
     def chapter(self) -> str:
@@ -93,7 +94,7 @@ def read_mutant(path: pathlib.Path) -> Mutant:
     if not original.strip() or original == mutant:
         raise MutantError(f"{path}: the original is empty, or the mutant is the same text")
     return Mutant(path, fields["why"], fields["file"], fields["verdict"], shlex.split(fields["arguments"]), original,
-                  mutant, fields.get("report", ""), fields.get("test", ""))
+                  mutant, fields.get("report", ""), fields.get("test", ""), fields.get("program", ""))
 
 
 def _split(path: pathlib.Path, text: str) -> List[str]:

@@ -57,7 +57,7 @@ if not name.endswith("_peer"):
 pathlib.Path(options["json"]).write_text(json.dumps(report))
 '''
 
-LADDER = "<!-- ladder -->\nold\n<!-- /ladder -->\n"
+LADDER = "<!-- ladder dense -->\nold\n<!-- /ladder -->\n"
 PYTHON = sys.executable
 
 
@@ -68,8 +68,11 @@ class BenchTest(Sandbox):
         super().setUp()
         self.install(*PACKAGES)
         for tool in ("bench.py", "bench_ladder.py", "bench_plans.py", "results.py", "result_files.py", "sparse_results.py",
-                     "ladder.py", "blank.py", "chapters.py", "update_pages.py"):
+                     "ladder.py", "readme_ladders.py", "blank.py", "bugs.py", "call_index.py", "chapters.py", "update_pages.py"):
             shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
+        (self.root / "tests" / "mutants").mkdir(parents=True)
+        for tool in ("judge.py", "mutate.py"):
+            shutil.copy(REPOSITORY / "tests" / "mutants" / tool, self.root / "tests" / "mutants")
         shutil.rmtree(self.root / "chapters")
         self.mark("program.py", PROGRAM)
         for name in self.CHAPTERS:
@@ -143,7 +146,7 @@ class RealGpusTest(BenchTest):
         result = self.lab("bench")
         self.assertEqual([run["chapter"] for run in self.result_file(2)["runs"]],
                          ["01_column_split"] * 3 + ["02_gather_then_multiply", "06_reduce_scatter"])
-        self.assertIn("| GEMM only | 500.0 us, 1.250 x |", (self.root / "README.md").read_text())
+        self.assertIn("| all-gather, GEMM | 1.250 |", (self.root / "README.md").read_text())
         self.assertIn("*pytorch: fused*", (self.root / "chapters/02_gather_then_multiply/README.md").read_text())
         self.assertIn("| 2.00 x |", (self.root / "chapters/01_column_split/README.md").read_text())
         self.assertEqual((self.root / "common/virtual_gpu/README.md").read_text(), "<!-- output 01 -->\n<!-- /output -->\n")
@@ -256,7 +259,7 @@ class EndedEarlyTest(BenchTest):
                 said = running.communicate(timeout=30)[0]
             self.assertEqual(running.returncode, status)
             self.assertEqual(self.chapters_in(2), ["01_column_split"] * 3 + ["02_gather_then_multiply"])
-            self.assertIn("| GEMM only | 500.0 us, 1.250 x |", (self.root / "README.md").read_text())
+            self.assertIn("| all-gather, GEMM | 1.250 |", (self.root / "README.md").read_text())
             self.assertIn("02 quick *", said)
             name = signal.Signals(number).name
             self.assertIn(f"not run: 06_reduce_scatter --gpus 2 --m 2048 --n 4096 --k 8192: ended by {name}\n", said)

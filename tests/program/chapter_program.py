@@ -9,7 +9,7 @@ from program_test_case import ONCE, REPOSITORY, ProgramTestCase
 sys.path.insert(0, str(REPOSITORY / "tools"))
 from chapters import Chapter, Experiment, all_chapters  # noqa: E402
 
-NO_NCCL = "skipped: rank 0: NCCL wants a GPU for each rank, and all ranks share one here"
+NO_NCCL = "skipped: NCCL wants a GPU for each rank, and all ranks share one here"
 LEFT_OUT = "is left out: NCCL wants a GPU for each rank"
 
 

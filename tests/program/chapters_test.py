@@ -14,7 +14,7 @@ from typing import Any, Dict, Set
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY / "tools"), str(REPOSITORY / "tests" / "peers")]
 import peer  # noqa: E402
-from chapters import OPERATIONS, Chapter, ManifestError, all_chapters, read_chapters, to_come  # noqa: E402
+from chapters import OPERATIONS, Chapter, ManifestError, Planned, all_chapters, read_chapters, to_come  # noqa: E402
 
 RIGHT: Dict[str, Any] = {"title": "A title", "idea": "an idea", "part": 1, "kind": "dense", "builds_on": [],
                          "needs": {"gpus": 1, "compute_capability": "8.0"}, "minutes": 30}
@@ -105,11 +105,13 @@ class ManifestTest(unittest.TestCase):
 
     def test_chapters_to_come(self) -> None:
         self.assertEqual(to_come(self.folder), {})
-        (self.folder / "to_come.json").write_text('{"01_other": "this number is taken", "03_third": "an idea"}')
-        self.assertEqual(to_come(self.folder), {"03_third": "an idea"})
-        (self.folder / "to_come.json").write_text('{"03_third": 3}')
-        with self.assertRaisesRegex(ManifestError, "^chapters/to_come.json: "):
-            to_come(self.folder)
+        (self.folder / "to_come.json").write_text('{"01_other": {"part": 1, "idea": "this number is taken"}, '
+                                                  '"03_third": {"part": 4, "idea": "an idea"}}')
+        self.assertEqual(to_come(self.folder), {"03_third": Planned(4, "an idea")})
+        for text in ('{"03_third": 3}', '{"03_third": "an idea"}', '{"03_third": {"part": 5, "idea": "x"}}', '{"03_third": {"part": 4}}'):
+            (self.folder / "to_come.json").write_text(text)
+            with self.assertRaisesRegex(ManifestError, "^chapters/to_come.json: "):
+                to_come(self.folder)
 
     def test_the_command(self) -> None:
         tools = self.folder / "tools"

@@ -155,6 +155,7 @@ class WriterTest(ProgramTest):
             (self.root / "tools" / name).write_text("import sys\nprint(*sys.argv)\n", encoding="utf-8")
 
     def test_leave_it_to_a_tool(self) -> None:
+        self.pages_show()
         cases = {("new", "15_more"): "new_chapter.py 15_more", ("pages",): "update_pages.py",
                  ("pages", "--check"): "update_pages.py --check", ("pages", "--measured"): "update_pages.py --measured",
                  ("format",): "check_format --fix", ("format", "--check"): "check_format"}
@@ -163,6 +164,29 @@ class WriterTest(ProgramTest):
                 self.tool_of_the_repository(expected.split()[0])
                 result = self.lab(*arguments, cwd=self.sandbox)
                 self.assertEqual((result.returncode, result.stdout), (0, f"{self.root}/tools/{expected}\n"), result.stderr)
+
+    def pages_show(self, *targets: str, status: int = 0) -> None:
+        """The mutants in pages, as tools/bugs.py says them."""
+        text = f"import sys\nassert sys.argv[1:] == ['--targets']\nprint({chr(10).join(targets)!r})\nsys.exit({status})\n"
+        (self.root / "tools" / "bugs.py").write_text(text, encoding="utf-8")
+
+    def test_pages_builds_the_mutants_that_they_show(self) -> None:
+        self.tool_of_the_repository("update_pages.py")
+        self.pages_show("race mutant_a", "virtual mutant_b")
+        for name in ("mutant_a", "mutant_b"):
+            self.program(name, "exit 1")
+        self.assertEqual(self.lab("pages", "--check").returncode, 0)
+        self.assertEqual(self.calls("cmake"), [])
+        self.assertEqual(self.lab("pages").stdout, f"{self.root}/tools/update_pages.py\n")
+        built = [call for call in self.calls("cmake") if "--build" in call]
+        self.assertRegex(" ".join(built), r"build/race --target mutant_a .* .*build/virtual --target mutant_b ")
+        self.assertTrue(all("-DOVERLAP_MUTANTS=ON" in call for call in self.calls("cmake") if "--preset" in call))
+        self.mark("broken_mutant_b", "an error\n")
+        result = self.lab("pages")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertRegex(result.stderr, "an error\nlab: building mutant_b failed")
+        self.pages_show(status=2)
+        self.assertEqual((self.lab("pages").returncode, self.lab("pages").stdout), (2, ""))
 
     def test_refusals(self) -> None:
         cases = {("new",): r"new needs one more word: \./lab new NN_NAME$", ("watch",): "watch needs one more word",

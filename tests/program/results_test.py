@@ -15,9 +15,11 @@ from unittest import mock
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tools"))
 import ladder  # noqa: E402
+import readme_ladders  # noqa: E402
 import result_files  # noqa: E402
 import results  # noqa: E402
 import sparse_results  # noqa: E402
+import update_pages  # noqa: E402
 
 HARDWARE = {"gpu": "NVIDIA H200", "gpus": "8", "driver": "580.1", "toolkit": "13.0", "sm_clock": "1980 MHz"}
 SHAPE = {"m": 8192, "n": 32768, "k": 4096}
@@ -111,12 +113,15 @@ class SparseTableTest(unittest.TestCase):
         another["hardware"]["gpu"] = "NVIDIA H100"
         reports = [file(gradient("08_sparse_baselines", dense_nccl=224.0, host=22800.0), gradient("14_sparse_v6_tiled", v5=40.0, v6=16.0)),
                    file(gradient("08_sparse_baselines", pattern="zipf", dense_nccl=1.0), other, another)]
-        cells = {row[0].split("`")[1]: row[2:] for row in
-                 rows(ladder.ladder_table({"08_sparse_baselines": "", "14_sparse_v6_tiled": ""}, {}, reports)) if "`" in row[0]}
-        self.assertEqual(cells["14_sparse_v6_tiled"], ["dense", "-", "16 ms, 14.00 x"])  # "-": on the H100
+        steps = {name: readme_ladders.Step(3, "") for name in ("08_sparse_baselines", "14_sparse_v6_tiled")}
+        steps["15_more"] = readme_ladders.Step(3, "a plan", to_come=True)
+        text = readme_ladders.ladder_table("sparse", steps, reports)
+        self.assertIn("| chapter | idea | times as fast as dense, 8 x H100 | times as fast as dense, 8 x H200 |\n", text)
+        self.assertEqual([row[2:] for row in rows(text)[1:]], [["-", "14.00"], ["to come", ""], ["1.00", "1.00"]])  # "-": not on the H100
+        self.assertEqual(rows(text)[-1][:2], ["*NCCL*", "the all-reduce of the whole table"])
         alone = [file(gradient("14_sparse_v6_tiled", v6=16.0))]
-        cells = {row[0].split("`")[1]: row[2:] for row in rows(ladder.ladder_table({"14_sparse_v6_tiled": ""}, {}, alone)) if "`" in row[0]}
-        self.assertEqual(cells["14_sparse_v6_tiled"], ["dense", "16 ms"])
+        text = readme_ladders.ladder_table("sparse", {"14_sparse_v6_tiled": readme_ladders.Step(3, "")}, alone)
+        self.assertEqual([row[2:] for row in rows(text)], [[""]])  # nothing to compare with
 
 
 class DenseTableTest(unittest.TestCase):
@@ -303,39 +308,70 @@ class SectionTest(unittest.TestCase):
         self.assertEqual(rows(ladder.results_table("05_two_streams waves", [file(run())])), [["256", "algorithm", "0.001"]])
         self.assertEqual(ladder.results_table("05_two_streams other", [file(run())]), "Not run on real GPUs yet.\n")
 
+    def test_a_variant_that_was_renamed_has_its_new_name_in_its_section_alone(self) -> None:
+        saved = run(results=[{"section": section, "variant": "transport", "host_ms": 3.25} for section in ("transport", "sweep")])
+        self.assertEqual(rows(ladder.results_table("05_two_streams transport", [file(saved)])), [["nccl", "3.25"]])
+        self.assertEqual(rows(ladder.results_table("05_two_streams sweep", [file(saved)])), [["transport", "3.25"]])
+
 
 class LadderTest(unittest.TestCase):
-    def ladder(self, *files: Dict[str, Any]) -> str:
-        return ladder.ladder_table({"01_column_split": "", "05_two_streams": "an idea"}, {"06_reduce_scatter": "a plan"}, list(files))
+    STEPS = {"01_column_split": readme_ladders.Step(1, ""), "05_two_streams": readme_ladders.Step(2, "an idea", "all_gather_matmul"),
+             "06_reduce_scatter": readme_ladders.Step(2, "a plan", to_come=True), "14_sparse": readme_ladders.Step(3, ""),
+             "16_gemm": readme_ladders.Step(4, "a GEMM", to_come=True)}
 
-    def row(self, chapter: str, *files: Dict[str, Any]) -> List[str]:
-        return next(row[2:] for row in rows(self.ladder(*files)) if f"`{chapter}`" in row[0])
+    def ladder(self, *files: Dict[str, Any]) -> str:
+        return readme_ladders.ladder_table("dense", self.STEPS, list(files))
+
+    def row(self, name: str, *files: Dict[str, Any]) -> List[str]:
+        return next(row[3:] for row in rows(self.ladder(*files)) if name in row[0])
 
     def test_best_algorithm_on_each_number_of_gpus(self) -> None:
         files = [file(run(gpus=2, ring_ms=0.37)), file(run(ring_ms=0.5), column_split(8, 2.0))]
-        self.assertIn("| chapter | idea | compared with | 2 x H200 | 8 x H200 |\n", self.ladder(*files))
-        self.assertEqual(self.row("05_two_streams", *files), ["GEMM only", "370.0 us, 1.028 x", "440.0 us, 1.222 x"])
-        self.assertEqual(self.row("01_column_split", *files), ["one GPU", "-", "2.00 ms, 8.00 x"])
-        self.assertEqual(self.row("06_reduce_scatter", *files), ["to come", "", ""])
-        self.assertIn("| [`05_two_streams`](chapters/05_two_streams/README.md) | an idea |", self.ladder(*files))
-        self.assertIn("| `06_reduce_scatter` | a plan |", self.ladder(*files))
+        text = self.ladder(*files)
+        self.assertIn("| chapter | idea | computes | x GEMM only, 2 x H200 | x GEMM only, 8 x H200 |\n", text)
+        self.assertEqual(self.row("05_two_streams", *files), ["1.028", "1.222"])
+        self.assertEqual(self.row("01_column_split", *files), ["-", "see below"])
+        self.assertIn("\nChapter 01 compares several GPUs with one: 8.00 times as fast on 8 x H200.\n", text)
+        self.assertEqual(self.row("06_reduce_scatter", *files), ["to come", ""])
+        self.assertIn("| [`05_two_streams`](chapters/05_two_streams/README.md) | an idea | all-gather, GEMM |", text)
+        self.assertIn("| `06_reduce_scatter` | a plan |", text)
+        self.assertEqual(len(rows(text)), 3)
+
+    def test_only_its_chapters(self) -> None:
+        text = readme_ladders.ladder_table("kernels", self.STEPS, [file(run())])
+        self.assertEqual(rows(text), [["`16_gemm`", "a GEMM", "to come"]])
+        self.assertTrue(text.startswith("| chapter | idea | x GEMM only |\n"))
+
+    def test_peers_come_last(self) -> None:
+        nccl = run(gpus=2)
+        nccl["results"] += [result("nccl", "algorithm", 0.6, ratio_to_gemm_only=1.6), result("nccl_other", "algorithm", 0.5, ratio_to_gemm_only=1.5),
+                            result("nccl_part", "part", 0.1, ratio_to_gemm_only=0.1)]
+        slower = peer(gpus=2)
+        slower["results"].append(result("slow", "algorithm", 0.1, ratio_to_gemm_only=1.3))  # in less time, but so was its GEMM
+        text = self.ladder(file(nccl, run(), peers=[slower, peer("JAX"), peer("Other", operation="mlp_block"), peer("Small", gpus=4)]))
+        self.assertEqual([row[:1] + row[2:] for row in rows(text)[3:]], [
+            ["*NCCL and cuBLAS*", "all-gather, GEMM", "1.500", "-"], ["*PyTorch*", "all-gather, GEMM", "1.149", "-"],
+            ["*JAX*", "all-gather, GEMM", "-", "1.149"]])
+        self.assertEqual([row[1] for row in rows(text)[4:]], ["`fused`", "`fused`"])
+        self.assertIn("\nOther systems, in italics, on the same machine and sizes: JAX 2.11; PyTorch 2.11.\n", text)
+        self.assertNotIn("italics", self.ladder(file(run())))
 
     def test_the_first_size(self) -> None:
         small = run(date="2026-11-22T10:00:00Z", ring_ms=0.1)
         small["options"]["m"] = 1024
-        self.assertEqual(self.row("05_two_streams", file(run(), small)), ["GEMM only", "390.0 us, 1.083 x"])
+        self.assertEqual(self.row("05_two_streams", file(run(), small)), ["1.083"])
 
     def test_one_gpu_is_a_control(self) -> None:
         alone = column_split(1, 16.0)
-        self.assertEqual(self.row("01_column_split", file(column_split(2, 8.0), alone)), ["one GPU", "8.00 ms, 2.00 x"])
-        self.assertEqual(self.row("01_column_split", file(alone)), ["one GPU", "16.00 ms, 1.00 x"])
+        self.assertIn("one: 2.00 times as fast on 2 x H200.", self.ladder(file(column_split(2, 8.0), alone)))
+        self.assertNotIn("times as fast", self.ladder(file(alone)))
 
     def test_of_two_machines_the_newest_run_and_a_note(self) -> None:
         there = run(gpus=2, ring_ms=0.4, date="2026-11-22T10:00:00Z")
         here = run(gpus=2)
         here["hardware"]["gpus"] = "2"
         for files in ([file(here), file(there)], [file(there), file(here)]):
-            self.assertEqual(self.row("05_two_streams", *files), ["GEMM only", "400.0 us, 1.111 x"])
+            self.assertEqual(self.row("05_two_streams", *files), ["1.111"])
             self.assertTrue(self.ladder(*files).endswith("\n\nMeasured on several machines, of each command line the newest run "
                                                          "counts: 2 x H200 on machines with 2, 8 GPUs.\n"))
         self.assertNotIn("several machines", self.ladder(file(here)))
@@ -343,6 +379,11 @@ class LadderTest(unittest.TestCase):
     def test_without_a_run(self) -> None:
         self.assertEqual(self.row("05_two_streams", file()), ["not run"])
         self.assertEqual(self.row("06_reduce_scatter", file(run("06_reduce_scatter"))), ["to come"])
+
+    def test_no_such_ladder(self) -> None:
+        for name in ("", "all"):
+            with self.assertRaisesRegex(update_pages.PageError, "no ladder '.*'; the ladders are: dense, sparse, kernels"):
+                update_pages.generate("ladder", name)
 
     def test_committed_reports_still_give_the_committed_tables(self) -> None:
         committed = results.load(REPOSITORY / "docs" / "results")

@@ -12,6 +12,7 @@ sys.path.insert(0, str(REPOSITORY / "tools"))
 import build_site  # noqa: E402
 import links  # noqa: E402
 import site_filter  # noqa: E402
+import site_search  # noqa: E402
 
 TAGS = """<?xml version='1.0'?>
 <tagfile>
@@ -67,6 +68,43 @@ class FilterTest(TemporaryRepository):
         self.assertEqual(site_filter.filtered_source("// One\n// two.\n//\n#pragma once\n// x\n"),
                          "/// @header One\n/// two.\n///\n#pragma once\n// x\n")
         self.assertEqual(site_filter.filtered_source("#pragma once\n// x\n"), "#pragma once\n// x\n")
+
+
+class SearchTest(TemporaryRepository):
+    def setUp(self) -> None:
+        super().setUp()
+        (self.root / "docs").mkdir()
+        (self.root / "docs" / "glossary.md").write_text("# Terms\n## Copy engine\n### It's `a` part\n\n| `cudaFree` | x |\n")
+        (self.html / "search").mkdir(parents=True)
+        for name, text in {"searchdata.js": 'var a =\n{\n  0: "bc",\n  1: "bc"\n};\n', "all_0.html": "<script src='all_0.js'>",
+                           "all_1.js": "var searchData=\n[\n  ['call_0',['call',['../a.html',1,'']]],\n"
+                                       "  ['cost_1',['cost',['../b.html',1,'']]]\n];\n"}.items():
+            (self.html / "search" / name).write_text(text)
+
+    @property
+    def html(self) -> pathlib.Path:
+        return self.root / "build" / "html"
+
+    def test_headings_and_calls_are_found(self) -> None:
+        site_search.add_to_search(self.html, site_search.entries(self.root))
+        self.assertEqual((self.html / "search" / "searchdata.js").read_text(), 'var a =\n{\n  0: "bci",\n  1: "bc"\n};\n')
+        self.assertEqual((self.html / "search" / "all_1.js").read_text().splitlines(), [
+            "var searchData=", "[", "  ['call_0',['call',['../a.html',1,'']]],",
+            "  ['copy_20engine_2',['Copy engine',['../docs_glossary.html#docs_glossary--copy-engine',1,'Terms']]],",
+            "  ['cost_1',['cost',['../b.html',1,'']]],", "  ['cudafree_3',['cudaFree',['../docs_glossary.html',1,'Terms']]]", "];"])
+        self.assertEqual((self.html / "search" / "all_2.js").read_text().splitlines()[2],
+                         "  ['it_27s_20a_20part_0',['It&apos;s a part',['../docs_glossary.html#docs_glossary--its-a-part',1,'Terms']]]")
+        self.assertEqual((self.html / "search" / "all_2.html").read_text(), "<script src='all_2.js'>")
+
+    def test_another_doxygen(self) -> None:
+        (self.html / "search" / "searchdata.js").write_text("")
+        with self.assertRaisesRegex(ValueError, "no section 0"):
+            site_search.add_to_search(self.html, [])
+
+    def test_the_glossary_is_found(self) -> None:
+        found = {entry.title: entry.target for entry in site_search.entries(REPOSITORY)}
+        self.assertEqual(found["Wave"], "docs_glossary.html#docs_glossary--wave")
+        self.assertEqual(found["cudaMemcpyAsync"], "docs_calls.html")
 
 
 class SiteTest(TemporaryRepository):

@@ -131,7 +131,6 @@ int main(int argc, char** argv) {
   overlap::ChapterInfo info;
   info.name = "failing";
   info.on_virtual_gpus = info.on_real_gpus = {.shape = {1, 1, 1}, .gpus = 16};
-  info.ranks_may_share_gpus = true;
   const char* where = std::getenv("FAILING_WHERE");
   return overlap::chapter_main(argc, argv, info, [&](const overlap::Options& options) {
     overlap::run_ranks(options.gpus,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "overlap/data/cost.hpp"
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/gemm.hpp"
@@ -15,15 +16,7 @@
 #include "overlap/gpu/stream.hpp"
 #include "overlap/gpu/timeline.hpp"
 
-namespace overlap {
-
-/// What one rank moves and keeps in one call. The page's cost card and the tests both come from here.
-struct NewChapterCost {
-  int messages_in;          ///< broadcasts of others; those without rows are not made
-  std::int64_t bytes_in;    ///< all of A but its own rows
-  std::int64_t slot_bytes;  ///< device memory for all of A
-  std::int64_t products;    ///< one, if the rank has columns of B
-};
+namespace overlap::new_chapter {
 
 /// C = A B, where rank r has A[m_r, k] and B[k, n_r] and wants C[m, n_r], all row-major, with m_r and n_r by
 /// balanced_share(). Sums are in f32.
@@ -52,18 +45,15 @@ class NewChapter {
     multiply(b, c, stream);
   }
 
-  /// What `rank` of `ranks` moves and keeps in one call.
-  static NewChapterCost cost(MatmulShape whole, int ranks, int rank) {
-    NewChapterCost cost{};
-    for (int root = 0; root < ranks; ++root) {
-      const Range rows = balanced_share(whole.m, ranks, root);
-      if (root == rank || rows.empty()) continue;
-      ++cost.messages_in;
-      cost.bytes_in += rows.size() * whole.k * static_cast<std::int64_t>(sizeof(T));
-    }
-    cost.slot_bytes = whole.m * whole.k * static_cast<std::int64_t>(sizeof(T));
-    cost.products = balanced_share(whole.n, ranks, rank).empty() ? 0 : 1;
-    return cost;
+  /// What `rank` of `ranks` moves and keeps in one call: its rows go to all others, theirs come. The page's
+  /// cost card and the tests both come from here.
+  static Cost cost(MatmulShape whole, int ranks, int rank) {
+    const std::int64_t element = sizeof(T), own = balanced_share(whole.m, ranks, rank).size() * whole.k;
+    return {.messages = own > 0 ? ranks - 1 : 0,
+            .bytes_out = (ranks - 1) * own * element,
+            .bytes_in = (whole.m * whole.k - own) * element,
+            .products = balanced_share(whole.n, ranks, rank).empty() ? 0 : 1,
+            .memory = whole.m * whole.k * element};
   }
 
  private:
@@ -94,4 +84,4 @@ class NewChapter {
   DeviceBuffer<T> all_of_a_;  // [m, k]
 };
 
-}  // namespace overlap
+}  // namespace overlap::new_chapter

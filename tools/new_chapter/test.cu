@@ -5,7 +5,7 @@
 
 #include "dense_run.hpp"
 
-namespace overlap {
+namespace overlap::new_chapter {
 namespace {
 
 template <Floating T>
@@ -34,16 +34,17 @@ TEST_P(Ranks, RandomSizes) {
   expect_right_in<__half>(GetParam(), random_shapes(40, seed), seed);
 }
 
-TEST(Cost, IsAllOfAButTheOwnRows) {
-  const NewChapterCost cost = NewChapter<__half>::cost({10, 4, 3}, 4, 2);  // 3, 3, 2 and 2 rows
-  EXPECT_EQ(cost.messages_in, 3);
+TEST(NewChapterCost, IsAllOfAButTheOwnRows) {
+  const Cost cost = NewChapter<__half>::cost({10, 4, 3}, 4, 2);  // 3, 3, 2 and 2 rows
+  EXPECT_EQ(cost.messages, 3);
+  EXPECT_EQ(cost.bytes_out, 3 * 2 * 3 * 2);
   EXPECT_EQ(cost.bytes_in, 8 * 3 * 2);
-  EXPECT_EQ(cost.slot_bytes, 10 * 3 * 2);
+  EXPECT_EQ(cost.memory, 10 * 3 * 2);
   EXPECT_EQ(cost.products, 1);
-  const NewChapterCost few = NewChapter<__half>::cost({2, 2, 2}, 4, 3);  // neither rows nor columns
-  EXPECT_EQ(few.messages_in, 2);
+  const Cost few = NewChapter<__half>::cost({2, 2, 2}, 4, 3);  // neither rows nor columns
+  EXPECT_EQ(few.messages, 0);
   EXPECT_EQ(few.products, 0);
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::new_chapter

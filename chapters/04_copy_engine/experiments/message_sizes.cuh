@@ -15,10 +15,10 @@
 
 #include "04_copy_engine/experiments/transport_timing.cuh"
 #include "04_copy_engine/experiments/transports.cuh"
-#include "overlap/gpu/backend.hpp"
-#include "overlap/program/report.hpp"
+#include "overlap/bench/result_table.hpp"
+#include "overlap/bench/settings.hpp"
 
-namespace overlap {
+namespace overlap::copy_engine {
 
 /// y = a + b x.
 struct Line {
@@ -45,10 +45,9 @@ inline Line fit_line(std::span<const double> x, std::span<const double> y) {
 }
 
 /// Times one message to the left neighbour, of each of these sizes, by copy engines and by NCCL; rank 0
-/// prints and reports sizes and fits.
-/// `check`: the last timed message of each is compared.
-inline void time_sizes(Rank& rank, const std::vector<std::int64_t>& sizes, int iterations, bool check,
-                       Report& report) {
+/// prints and reports sizes and fits. The last timed message of each is compared.
+inline void time_sizes(Rank& rank, const std::vector<std::int64_t>& sizes, const BenchSettings& settings,
+                       Results& results) {
   std::vector<std::unique_ptr<Transports>> transports;
   std::vector<SideBySideCall> calls;
   std::vector<std::string> names;
@@ -60,54 +59,54 @@ inline void time_sizes(Rank& rank, const std::vector<std::int64_t>& sizes, int i
       if (!wanted) continue;
       if (transports.size() == 1) names.push_back(transport.name);
       calls.push_back({[&transport](cudaStream_t stream) { transport.send(1, stream); }, {}});
-      if (!check) continue;
+      if (!settings.check) continue;
       calls.back().before_last = [all = transports.back().get()] { all->write_next(); };
-      calls.back().after_last = [all = transports.back().get(), &transport] {
-        all->compare(transport.name + ", " + std::to_string(all->bytes()) + " bytes");
+      calls.back().after_last = [all = transports.back().get(), &transport, &settings] {
+        all->compare(transport.name + ", " + std::to_string(all->bytes()) + " bytes", settings.corrupt);
       };
     }
   }
-  const std::vector<double> times = time_alone(rank, calls, iterations);
+  const std::vector<double> times = time_alone(rank, calls, settings.iterations);
   if (rank.id() != 0) return;
 
-  std::cout << "\nsizes: one message to the left neighbour, us"
-            << (backend::modelled_time() ? " (modelled)" : "") << " and GB/s\n";
-  std::vector<std::string> header = {"bytes"};
-  for (const std::string& name : names) header.insert(header.end(), {name, "GB/s"});
-  Table table(header);
-  std::vector<std::vector<double>> microseconds(names.size());
+  std::vector<Column> columns = {{"bytes", "bytes"}};
+  for (const std::string& name : names)
+    columns.insert(columns.end(),
+                   {{name, name + " ms", microseconds()}, {"GB/s", name + " GB/s", digits(2)}});
+  ResultTable table(std::move(columns));
+  std::vector<std::vector<double>> microseconds_of(names.size());
   std::vector<double> bytes;
   for (std::size_t s = 0; s < sizes.size(); ++s) {
     bytes.push_back(static_cast<double>(transports[s]->bytes()));
-    std::vector<std::string> row = {std::to_string(transports[s]->bytes())};
+    Results::Fields line = {{"bytes", transports[s]->bytes()}};  // of which each message is a result
     for (std::size_t n = 0; n < names.size(); ++n) {
-      const double us = 1e3 * times[s * names.size() + n], rate = bytes.back() / us * 1e-3;
-      microseconds[n].push_back(us);
-      row.insert(row.end(), {fixed(us, 1), fixed(rate, 2)});
-      report.add_result({{"section", std::string("sizes")},
-                         {"variant", names[n]},
-                         {"gpus", std::int64_t{rank.size()}},
-                         {"bytes", transports[s]->bytes()},
-                         {"device_ms", 1e-3 * us},
-                         {"gb_per_s", rate}});
+      const double ms = times[s * names.size() + n], rate = bytes.back() / ms * 1e-6;
+      microseconds_of[n].push_back(1e3 * ms);
+      line.insert(line.end(), {{names[n] + " ms", ms}, {names[n] + " GB/s", rate}});
+      results.add_result({{"section", std::string("sizes")},
+                          {"variant", names[n]},
+                          {"gpus", std::int64_t{rank.size()}},
+                          {"bytes", transports[s]->bytes()},
+                          {"device_ms", ms},
+                          {"gb_per_s", rate}});
     }
-    table.add_row(row);
+    table.add({}, line);
   }
-  std::cout << table;
+  std::cout << "\nsizes: one message to the left neighbour, " << modelled("us") << " and GB/s\n" << table;
   for (std::size_t n = 0; n < names.size(); ++n) {
-    const Line line = fit_line(bytes, microseconds[n]);
+    const Line line = fit_line(bytes, microseconds_of[n]);
     if (!(line.b > 0)) {  // all so small that noise decides
       std::cout << names[n] << ": no rate, since larger messages took no longer\n";
       continue;
     }
     std::cout << names[n] << ": t = " << fixed(line.a, 2) << " us + bytes / " << fixed(1e-3 / line.b, 2)
               << " GB/s\n";
-    report.add_result({{"section", std::string("sizes")},
-                       {"variant", names[n] + ", fit"},
-                       {"gpus", std::int64_t{rank.size()}},
-                       {"fixed_us", line.a},
-                       {"gb_per_s", 1e-3 / line.b}});
+    results.add_result({{"section", std::string("sizes")},
+                        {"variant", names[n] + ", fit"},
+                        {"gpus", std::int64_t{rank.size()}},
+                        {"fixed_us", line.a},
+                        {"gb_per_s", 1e-3 / line.b}});
   }
 }
 
-}  // namespace overlap
+}  // namespace overlap::copy_engine

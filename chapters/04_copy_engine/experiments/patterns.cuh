@@ -4,18 +4,17 @@
 
 #include <cuda_runtime.h>
 
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "04_copy_engine/experiments/transport_timing.cuh"
 #include "04_copy_engine/ring_push.cuh"
-#include "overlap/gpu/backend.hpp"
+#include "overlap/bench/result_table.hpp"
+#include "overlap/bench/settings.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
-#include "overlap/program/report.hpp"
 
-namespace overlap {
+namespace overlap::copy_engine {
 
 /// Every rank's shard to every rank, directly, each rank by one stream, without a word between the ranks.
 class DirectAllGather {
@@ -59,11 +58,11 @@ class DirectAllGather {
     rank_.barrier();  // who pulls it may come
   }
   /// Compares all others' shards with their messages of that number. When all ranks' calls have ended. Throws
-  /// WrongResult.
-  void compare(int number, const std::string& name) const {
+  /// WrongResult. `corrupt`: the tests' hook.
+  void compare(int number, const std::string& name, bool corrupt = false) const {
     for (int peer = 0; peer < rank_.size(); ++peer) {
       if (peer != rank_.id())
-        require_message(rank_, all_.local() + bytes_ * peer, message(peer, number, ints()), name);
+        require_message(rank_, all_.local() + bytes_ * peer, message(peer, number, ints()), name, corrupt);
     }
   }
 
@@ -77,8 +76,8 @@ class DirectAllGather {
 };
 
 /// Times all-gathers of a shard of `bytes` (rounded up to 4) from every rank; rank 0 prints and reports.
-/// `check`: all shards that the last timed one has brought are compared.
-inline void time_patterns(Rank& rank, std::int64_t bytes, int iterations, bool check, Report& report) {
+/// All shards that the last timed one of each has brought are compared.
+inline void time_patterns(Rank& rank, std::int64_t bytes, const BenchSettings& settings, Results& results) {
   using Order = DirectAllGather::Order;
   constexpr int kMessage = 1;  // of the last call. Those before it have sent what memory happened to hold
   const std::int64_t floats = (bytes + 3) / 4;
@@ -86,44 +85,46 @@ inline void time_patterns(Rank& rank, std::int64_t bytes, int iterations, bool c
   const DeviceBuffer<float> own(rank.device(), static_cast<std::size_t>(floats));
   std::vector<std::string> names = {"ring, push, a signal each step"};
   std::vector<SideBySideCall> calls = {{[&](cudaStream_t stream) { ring.run(own.data(), stream); }, {}}};
-  if (check) {
+  if (settings.check) {
     const auto shard = [floats](int sender) {
       return message(sender, kMessage, static_cast<std::size_t>(floats));
     };
     calls.back().before_last = [&, shard] { put_message(rank, own.data(), shard(rank.id())); };
     calls.back().after_last = [&, shard] {
       for (int step = 1; step < rank.size(); ++step)
-        require_message(rank, ring.await(step, rank.stream()), shard(ring.shard(step)), names.front());
+        require_message(rank, ring.await(step, rank.stream()), shard(ring.shard(step)), names.front(),
+                        settings.corrupt);
     };
   }
   const auto add = [&](const char* name, Order order) {
     auto gather = std::make_shared<DirectAllGather>(rank, 4 * floats, order);
     names.push_back(name);
     calls.push_back({[gather](cudaStream_t stream) { gather->run(stream); }, {}});
-    if (!check) return;
+    if (!settings.check) return;
     calls.back().before_last = [gather] { gather->write(kMessage); };
-    calls.back().after_last = [gather, name] { gather->compare(kMessage, name); };
+    calls.back().after_last = [gather, name, &settings] {
+      gather->compare(kMessage, name, settings.corrupt);
+    };
   };
   add("direct, push to d-1, d-2, ...", Order::kPushLeft);
   add("direct, pull from d+1, d+2, ...", Order::kPullRight);
   add("direct, push to 0, 1, 2, ...", Order::kPushSameOrder);
-  const std::vector<double> times = time_alone(rank, calls, iterations);
+  const std::vector<double> times = time_alone(rank, calls, settings.iterations);
   if (rank.id() != 0) return;
 
-  std::cout << "\npatterns: all-gather of " << 4 * floats << " bytes from each rank\n";
-  Table table(
-      {"", std::string("us") + (backend::modelled_time() ? " (modelled)" : ""), "GB/s into each GPU"});
+  ResultTable table({{"", "variant"},
+                     {modelled("us"), "device_ms", microseconds()},
+                     {"GB/s into each GPU", "gb_per_s", digits(2)}});
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const double rate = static_cast<double>((rank.size() - 1) * 4 * floats) / times[i] * 1e-6;
-    table.add_row({names[i], fixed(1e3 * times[i], 1), fixed(rate, 2)});
-    report.add_result({{"section", std::string("patterns")},
-                       {"variant", names[i]},
-                       {"gpus", std::int64_t{rank.size()}},
-                       {"bytes", 4 * floats},
-                       {"device_ms", times[i]},
-                       {"gb_per_s", rate}});
+    table.add({{"section", std::string("patterns")},
+               {"variant", names[i]},
+               {"gpus", std::int64_t{rank.size()}},
+               {"bytes", 4 * floats},
+               {"device_ms", times[i]},
+               {"gb_per_s", static_cast<double>((rank.size() - 1) * 4 * floats) / times[i] * 1e-6}});
   }
-  std::cout << table;
+  table.finish("\npatterns: all-gather of " + std::to_string(4 * floats) + " bytes from each rank\n",
+               results);
 }
 
-}  // namespace overlap
+}  // namespace overlap::copy_engine

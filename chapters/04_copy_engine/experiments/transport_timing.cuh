@@ -11,13 +11,13 @@
 
 #include "04_copy_engine/experiments/transports.cuh"
 #include "overlap/bench/gate.hpp"
-#include "overlap/bench/metrics.hpp"
+#include "overlap/bench/result_table.hpp"
+#include "overlap/bench/settings.hpp"
 #include "overlap/bench/timing.hpp"
 #include "overlap/bench/waves.hpp"
 #include "overlap/gpu/backend.hpp"
-#include "overlap/program/report.hpp"
 
-namespace overlap {
+namespace overlap::copy_engine {
 
 /// Milliseconds from the common start on the slowest rank, medians. What did not run is 0.
 struct SideBySide {
@@ -111,66 +111,71 @@ inline std::vector<double> time_alone(Rank& rank, const std::vector<SideBySideCa
 }
 
 /// Times each transport with the ring's P - 1 shards, alone and beside `product`; rank 0 prints and reports.
-/// `step` is one of the sub-products of which `product` consists: its waves are printed. `check`: what the
-/// last timed run of each has sent is compared.
+/// `step` is one of the sub-products of which `product` consists: its waves are printed. What the last timed
+/// run of each has sent is compared.
 inline void time_transports(Transports& transports, Rank& rank, const SideBySideCall& product,
-                            MatmulShape step, int iterations, bool check, Report& report) {
+                            MatmulShape step, const BenchSettings& settings, Results& results) {
   const int shards = rank.size() - 1;
   std::vector<SideBySideCall> calls = {product};
   for (const Transport& transport : transports.list()) {
     const auto send = [&transport, shards](cudaStream_t stream) { transport.send(shards, stream); };
     SideBySideCall alone{{}, send}, both{product.product, send};
-    if (check) {
+    if (settings.check) {
       alone.before_last = [&transports] { transports.write_next(); };
-      alone.after_last = [&transports, &transport] { transports.compare(transport.name + ", timed"); };
+      alone.after_last = [&] { transports.compare(transport.name + ", timed", settings.corrupt); };
       both.before_last = [&product, write = alone.before_last] { product.before_last(), write(); };
       both.after_last = [&product, compare = alone.after_last] { product.after_last(), compare(); };
     }
     calls.push_back(alone);
     calls.push_back(both);
   }
-  const std::vector<SideBySide> times = time_side_by_side(rank, calls, iterations);
+  const std::vector<SideBySide> times = time_side_by_side(rank, calls, settings.iterations);
   if (rank.id() != 0) return;
 
-  const char* modelled = backend::modelled_time() ? " (modelled)" : "";
-  const Tile tile = backend::product_tile();
   std::cout << "\ntransports: " << shards << (shards == 1 ? " shard" : " shards") << " of "
             << transports.bytes() << " bytes to the left neighbour, alone and beside " << rank.size()
             << " products of " << step.m << " x " << step.n << " x " << step.k << "\n";
   if (!transports.skipped().empty()) std::cout << "NCCL is left out: " << transports.skipped() << "\n";
-  Table table({"", std::string("GB/s alone") + modelled, "GB/s beside", "product x alone",
-               "waves on " + std::to_string(transports.multiprocessors()) + " SMs", "on what is left"});
+  ResultTable table({{"", "variant"},
+                     {modelled("GB/s alone"), "alone_gb_per_s", digits(2)},
+                     {"GB/s beside", "beside_gb_per_s", digits(2)},
+                     {"product x alone", "product_slow_down"},
+                     {"waves on " + std::to_string(transports.multiprocessors()) + " SMs", "waves"},
+                     {"on what is left", "waves_left"}});
   const double bytes = static_cast<double>(shards) * static_cast<double>(transports.bytes());
+  const auto rate = [bytes](double ms) { return bytes / ms * 1e-6; };
+  const auto waves_on = [&](int multiprocessors) {
+    return waves(step, backend::product_tile(), multiprocessors).waves;
+  };
   for (std::size_t t = 0; t < transports.list().size(); ++t) {
     const Transport& transport = transports.list()[t];
     const SideBySide alone = times[1 + 2 * t], both = times[2 + 2 * t];
-    const double slow_down = both.product_ms / times.front().product_ms;
-    const auto rate = [bytes](double ms) { return bytes / ms * 1e-6; };
-    const std::int64_t before = waves(step, tile, transports.multiprocessors()).waves;
     const int left = transports.multiprocessors() - transport.multiprocessors;
-    std::string after = left > 0 ? std::to_string(waves(step, tile, left).waves) : "none is left";
+    std::string after = left > 0 ? std::to_string(waves_on(left)) : "none is left";
     if (transport.multiprocessors == Transport::kUnknown) after = "NCCL decides";
+    Results::Fields saved;
     // The model does not know what a kernel stores across a link, so for copy kernels it has no time.
-    const bool timed = !(backend::modelled_time() && transport.multiprocessors > 0);
-    const auto cell = [timed](double value, int digits) { return timed ? fixed(value, digits) : "-"; };
-    table.add_row({transport.name, cell(rate(alone.transfer_ms), 2), cell(rate(both.transfer_ms), 2),
-                   cell(slow_down, 3), std::to_string(before), after});
-    if (!timed) continue;
-    report.add_result({{"section", std::string("transports")},
-                       {"variant", transport.name},
-                       {"gpus", std::int64_t{rank.size()}},
-                       {"bytes", transports.bytes()},
-                       {"shards", std::int64_t{shards}},
-                       {"multiprocessors", std::int64_t{transport.multiprocessors}},
-                       {"alone_gb_per_s", rate(alone.transfer_ms)},
-                       {"beside_gb_per_s", rate(both.transfer_ms)},
-                       {"product_alone_ms", times.front().product_ms},
-                       {"product_beside_ms", both.product_ms},
-                       {"product_slow_down", slow_down}});
+    if (!backend::modelled_time() || transport.multiprocessors <= 0) {
+      saved = {{"section", std::string("transports")},
+               {"variant", transport.name},
+               {"gpus", std::int64_t{rank.size()}},
+               {"bytes", transports.bytes()},
+               {"shards", std::int64_t{shards}},
+               {"alone_gb_per_s", rate(alone.transfer_ms)},
+               {"beside_gb_per_s", rate(both.transfer_ms)},
+               {"product_alone_ms", times.front().product_ms},
+               {"product_beside_ms", both.product_ms},
+               {"product_slow_down", both.product_ms / times.front().product_ms}};
+      if (transport.multiprocessors != Transport::kUnknown)
+        saved.emplace_back("multiprocessors", std::int64_t{transport.multiprocessors});
+    }
+    table.add(std::move(saved), {{"variant", transport.name},
+                                 {"waves", waves_on(transports.multiprocessors())},
+                                 {"waves_left", after}});
   }
-  std::cout << table;
+  table.finish("", results);
   if (backend::modelled_time())
     std::cout << "-: the model does not count what a kernel stores across a link\n";
 }
 
-}  // namespace overlap
+}  // namespace overlap::copy_engine

@@ -6,27 +6,18 @@
 #include "04_copy_engine/experiments/message_sizes.cuh"
 #include "04_copy_engine/experiments/patterns.cuh"
 #include "04_copy_engine/experiments/transport_timing.cuh"
-#include "04_copy_engine/split_only.cuh"
-#include "overlap/bench/dense_bench.hpp"
+#include "overlap/bench/split_only.hpp"
 #include "overlap/gpu/error.hpp"
-#include "overlap/program/chapter.hpp"
-#include "overlap/program/report.hpp"
+#include "overlap/program/dense_chapter.hpp"
 
-namespace overlap {
+namespace overlap::copy_engine {
 namespace {
 
-const ChapterInfo kExperiment = {
+const ChapterInfo kExperiment = gather_chapter({
     .name = "04_copy_engine/transports",
     .summary = "Transports beside products, patterns of an all-gather, and messages by their size.",
     .variants = {"transports", "patterns", "sizes"},
-    .on_virtual_gpus = {.shape = {0, 0, 512}, .per_gpu = {128, 512, 0}, .gpus = 4, .iterations = 1},
-    .on_real_gpus =
-        {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 16, .iterations = 30, .warmup = 5},
-    .on_race_build = {{.shape = {0, 0, 24}, .per_gpu = {24, 32, 0}, .gpus = 4, .iterations = 1}},
-    .types = {ElementType::kF16, ElementType::kBf16, ElementType::kF32},
-    .default_type = ElementType::kF16,
-    .ranks_may_share_gpus = true,
-};
+});
 
 /// Each transport alone, and beside the products that the ring has.
 template <Floating T>
@@ -44,9 +35,11 @@ void run_transports(GatherProblem<T>& problem, MatmulShape step, std::int64_t by
   if (options.check) {
     problem.gemm_only(rank.stream());  // what the products beside transports are compared with
     product.before_last = [&] { problem.poison_result(); };
-    product.after_last = [&] { require_right(problem.compare_normal(false), "products beside transports"); };
+    product.after_last = [&] {
+      require_right(problem.compare_normal(options.corrupt), "products beside transports");
+    };
   }
-  time_transports(transports, rank, product, step, options.iterations, options.check, report);
+  time_transports(transports, rank, product, step, options, report);
 }
 
 /// Message sizes around the shard: where the fixed cost counts, and where only the bytes do. At least 16
@@ -60,31 +53,22 @@ std::vector<std::int64_t> sizes_around(std::int64_t bytes) {
   return sizes;
 }
 
-template <Floating T>
-void run_rank(Rank& rank, const Options& options, Report& report) {
-  GatherProblem<T> problem(rank, options.shape, options.seed);
-  print_shares(problem);
-  const MatmulShape product = problem.product();
-  const MatmulShape step = {balanced_share(product.m, rank.size(), 0).size(), product.n, product.k};
-  const std::int64_t bytes = step.m * step.k * std::int64_t{sizeof(T)};
-  if (options.runs("transports")) run_transports(problem, step, bytes, options, report);
-  if (options.runs("patterns")) time_patterns(rank, bytes, options.iterations, options.check, report);
-  if (options.runs("sizes")) time_sizes(rank, sizes_around(bytes), options.iterations, options.check, report);
-}
-
-void run(const Options& options) {
+void run(const Options& options, Report& report) {
   if (options.gpus < 2) throw Skip("it takes two ranks to send anything");
-  Report report(kExperiment, options);
-  run_ranks(options.gpus, [&](Rank& rank) {
-    visit_type<__half, __nv_bfloat16, float>(
-        options.type, [&](auto tag) { run_rank<typename decltype(tag)::type>(rank, options, report); });
+  run_dense_problem<GatherProblem>(options, [&]<Floating T>(GatherProblem<T>& problem) {
+    Rank& rank = problem.rank();
+    const MatmulShape product = problem.product();
+    const MatmulShape step = {balanced_share(product.m, rank.size(), 0).size(), product.n, product.k};
+    const std::int64_t bytes = step.m * step.k * std::int64_t{sizeof(T)};
+    if (options.runs("transports")) run_transports(problem, step, bytes, options, report);
+    if (options.runs("patterns")) time_patterns(rank, bytes, options, report);
+    if (options.runs("sizes")) time_sizes(rank, sizes_around(bytes), options, report);
   });
-  report.save();
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::copy_engine
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::kExperiment, overlap::run);
+  return overlap::chapter_main(argc, argv, overlap::copy_engine::kExperiment, overlap::copy_engine::run);
 }

@@ -23,7 +23,7 @@
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 
-namespace overlap {
+namespace overlap::copy_engine {
 
 /// What a thread copies at a time: the most that one instruction loads.
 struct alignas(16) Quad {
@@ -203,4 +203,4 @@ class Transports {
   std::string skipped_;
 };
 
-}  // namespace overlap
+}  // namespace overlap::copy_engine

@@ -10,7 +10,7 @@
 #include "overlap/bench/waves.hpp"
 #include "overlap/data/matrix.hpp"
 
-namespace overlap {
+namespace overlap::two_streams {
 
 /// Waves of a rank's whole product, and of its P sub-products: one after the other, where each has a partial
 /// wave of its own, and on two streams, where the next one fills it.
@@ -58,4 +58,4 @@ inline SplitWaves split_waves(MatmulShape product, int ranks, Tile tile, std::in
   return split;
 }
 
-}  // namespace overlap
+}  // namespace overlap::two_streams

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,16 +16,17 @@
 #include "overlap/bench/dense_problem.hpp"
 #include "overlap/data/tolerance.hpp"
 #include "overlap/gpu/check.hpp"
-#include "overlap/program/report.hpp"
 
-namespace overlap {
+namespace overlap::reduce_scatter {
 
 /// How a variant rounds on the way to its result: which type its partial sums are stored in, and how often
-/// one of them, or a sum of them, is rounded to it.
+/// one of them, or a sum of them, is rounded to it. The last rounding is that of C itself, which does not
+/// count here; one rank has no other.
 inline Accumulation accumulation_of(std::string_view variant, ElementType type, int ranks) {
+  if (ranks == 1) return {};
   if (variant == "all_to_all") return {type, 1};  // each partial product once; they are added in f32
-  if (variant == "rotating_f32") return {ElementType::kF32, ranks};
-  return {type, ranks};  // nccl, rotating: each partial product, and each sum of two
+  if (variant == "rotating_f32") return {ElementType::kF32, ranks - 1};
+  return {type, ranks - 1};  // nccl, rotating: each partial product, and each sum of two
 }
 
 /// Errors of all elements on all ranks, against the sums in f32.
@@ -80,25 +80,26 @@ inline std::string scientific(double value) {
   return text;
 }
 
-/// Prints and adds to the report the errors of all algorithms, on the random normals that were timed.
+/// Prints and adds to the results the errors of all algorithms, on the random normals that were timed.
 /// Collective.
 template <Floating T>
-void report_errors(DenseBench& bench, const ScatterProblem<T>& problem, Report& report) {
+void report_errors(DenseBench& bench, const ScatterProblem<T>& problem, Results& results) {
   const int ranks = problem.rank().size();
-  Table table({"", "largest error", "root mean square", "proven bound"});
+  ResultTable table({{"", "variant"},
+                     {"largest error", "largest_error", scientific},
+                     {"root mean square", "rms_error", scientific},
+                     {"proven bound", "bound", scientific}});
   bench.look_at_results([&](const std::string& name) {
     const Errors errors = errors_of(problem, accumulation_of(name, problem.type(), ranks));
     if (problem.rank().id() != 0) return;
-    table.add_row(
-        {name, scientific(errors.largest), scientific(errors.root_mean_square), scientific(errors.bound)});
-    report.add_result({{"section", std::string("error")},
-                       {"variant", name},
-                       {"gpus", std::int64_t{ranks}},
-                       {"largest_error", errors.largest},
-                       {"rms_error", errors.root_mean_square},
-                       {"bound", errors.bound}});
+    table.add({{"section", std::string("error")},
+               {"variant", name},
+               {"gpus", std::int64_t{ranks}},
+               {"largest_error", errors.largest},
+               {"rms_error", errors.root_mean_square},
+               {"bound", errors.bound}});
   });
-  if (problem.rank().id() == 0) std::cout << "\nagainst sums in f32, random normals:\n" << table;
+  if (problem.rank().id() == 0) table.finish("\nagainst sums in f32, random normals:\n", results);
 }
 
-}  // namespace overlap
+}  // namespace overlap::reduce_scatter

@@ -25,7 +25,7 @@
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 
-namespace overlap {
+namespace overlap::sparse_baselines {
 
 /// The sum of one buffer over all ranks by NCCL, which takes the best way that its environment allows:
 /// NVLink, PCIe, or with NCCL_P2P_DISABLE=1 buffers in host memory. It reads its environment once, so each
@@ -146,4 +146,4 @@ inline std::string transport_settings() {
   return text.empty() ? "default" : text;
 }
 
-}  // namespace overlap
+}  // namespace overlap::sparse_baselines

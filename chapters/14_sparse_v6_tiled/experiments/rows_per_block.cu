@@ -3,25 +3,20 @@
 
 #include "14_sparse_v6_tiled/experiments/rows_per_block.cuh"
 #include "overlap/program/chapter.hpp"
-#include "overlap/program/report.hpp"
 
-namespace overlap {
+namespace overlap::sparse_tiled {
 namespace {
 
-const ChapterInfo kExperiment = {
+const ChapterInfo kExperiment = sparse_chapter({
     .name = "14_sparse_v6_tiled/rows_per_block",
     .summary = "The searches of versions 5 and 6 alone, for each number of rows per block.",
     .variants = {"sweep"},
     .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {10'000, 4, 300}, .duplicates = 20},
-    .on_real_gpus = {.gpus = 16, .iterations = 20, .warmup = 2, .sparse = {5'000'000, 2048, 50'000}},
     .on_race_build = {{.gpus = 4, .iterations = 1, .sparse = {1500, 2, 100}, .duplicates = 3}},
     .types = {ElementType::kF32},
-    .default_type = ElementType::kF32,
-    .ranks_may_share_gpus = true,  // one rank searches, and nothing is exchanged
-};
+});
 
-void run(const Options& options) {
-  Report report(kExperiment, options);
+void run(const Options& options, Report& report) {
   const SparseData data(options.sparse, options.gpus, options.pattern, options.duplicates, options.seed);
   run_ranks(options.gpus, [&](Rank& rank) {
     visit_sparse(options.index, options.type, [&](auto index, auto) {
@@ -29,12 +24,11 @@ void run(const Options& options) {
                                                            report);
     });
   });
-  report.save();
 }
 
 }  // namespace
-}  // namespace overlap
+}  // namespace overlap::sparse_tiled
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::kExperiment, overlap::run);
+  return overlap::chapter_main(argc, argv, overlap::sparse_tiled::kExperiment, overlap::sparse_tiled::run);
 }

@@ -4,27 +4,24 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iostream>
 #include <string>
 #include <vector>
 
 #include "13_sparse_v5_kernel/tile_search.cuh"
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
-#include "overlap/bench/results.hpp"
+#include "overlap/bench/result_table.hpp"
 #include "overlap/bench/settings.hpp"
-#include "overlap/bench/table.hpp"
 #include "overlap/bench/timing.hpp"
 #include "overlap/data/sparse_data.hpp"
-#include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
+#include "overlap/gpu/host_copy.hpp"
 #include "overlap/gpu/stream.hpp"
 
-namespace overlap {
+namespace overlap::sparse_tiled {
 
-/// One rank's list and that of all ranks on its GPU, for searches alone: without values, so that their type
-/// is of no account.
+/// One rank's list and that of all ranks on its GPU, for searches alone.
 template <SparseIndex Index>
 class SearchLists {
  public:
@@ -37,10 +34,8 @@ class SearchLists {
         global_on_gpu_(copy(rank, global_)),
         positions_(rank.device(), local_.size()) {}
 
-  /// The rank's rows, without values.
-  SparseRows<Index, float> local() const { return {local_on_gpu_.data(), nullptr, count(local_)}; }
-  /// The rows of all ranks, without values.
-  SparseRows<Index, float> global() const { return {global_on_gpu_.data(), nullptr, count(global_)}; }
+  RowList<Index> local() const { return {local_on_gpu_.data(), std::ssize(local_)}; }     ///< the rank's rows
+  RowList<Index> global() const { return {global_on_gpu_.data(), std::ssize(global_)}; }  ///< of all ranks
   std::int32_t* positions() const { return positions_.data(); }  ///< [local().count], what a search writes
 
   /// Forgets all positions. Waits.
@@ -51,9 +46,7 @@ class SearchLists {
   }
   /// Throws WrongResult, with the search's name, unless each row has its position.
   void check(const std::string& name) const {
-    std::vector<std::int32_t> found(local_.size());
-    if (!found.empty())
-      CUDA_CHECK(cudaMemcpy(found.data(), positions_.data(), positions_.bytes(), cudaMemcpyDeviceToHost));
+    const std::vector<std::int32_t> found = on_host(positions_.data(), std::ssize(local_));
     for (std::size_t row = 0; row < found.size(); ++row) {
       const auto place = static_cast<std::size_t>(found[row]);
       if (found[row] < 0 || place >= global_.size() || global_[place] != local_[row])
@@ -63,15 +56,8 @@ class SearchLists {
   }
 
  private:
-  static std::int64_t count(const std::vector<std::int64_t>& rows) {
-    return static_cast<std::int64_t>(rows.size());
-  }
   static DeviceBuffer<Index> copy(Rank& rank, const std::vector<std::int64_t>& rows) {
-    DeviceBuffer<Index> buffer(rank.device(), rows.size());
-    const std::vector<Index> narrow(rows.begin(), rows.end());
-    if (!rows.empty())
-      CUDA_CHECK(cudaMemcpy(buffer.data(), narrow.data(), buffer.bytes(), cudaMemcpyHostToDevice));
-    return buffer;
+    return on_device(rank.device(), std::vector<Index>(rows.begin(), rows.end()));
   }
 
   Rank& rank_;
@@ -98,9 +84,7 @@ void sweep_rows_per_block(Rank& rank, const SparseData& data, const BenchSetting
     };
     searches.push_back({name, enqueue, [&lists] { lists.clear(); }, check});
   };
-  add("v5_kernel", [](const auto& local, const auto& global, std::int32_t* positions, cudaStream_t stream) {
-    find_by_tiles(local.indices, local.count, global.indices, global.count, positions, stream);
-  });
+  add("v5_kernel", sparse_kernel::TileSearch());
   struct Search {
     const char *column, *field;
     Compare compare;
@@ -113,11 +97,12 @@ void sweep_rows_per_block(Rank& rank, const SparseData& data, const BenchSetting
                                      {"v6_skip", "skip_ms", Compare::kUnmatched, false}};
   for (const int rows : rows_per_block) {
     for (const Search& kind : kinds) {
-      add(std::string(kind.column) + " with " + std::to_string(rows) + " rows per block",
-          [rows, kind](const auto& local, const auto& global, std::int32_t* positions, cudaStream_t stream) {
-            const auto find = kind.prefetch ? find_with_prefetch<Index, float> : find_ordered<Index, float>;
-            find(local, global, rows, kind.compare, positions, stream);
-          });
+      const std::string name = std::string(kind.column) + " with " + std::to_string(rows) + " rows per block";
+      if (kind.prefetch) {
+        add(name, PrefetchSearch(rows, kind.compare));
+      } else {
+        add(name, OrderedSearch(rows, kind.compare));
+      }
     }
   }
   const std::vector<VariantTimes> times =
@@ -125,35 +110,26 @@ void sweep_rows_per_block(Rank& rank, const SparseData& data, const BenchSetting
   if (rank.id() != 0) return;
 
   const double v5_ms = times[0].device_ms.median;
-  std::vector<std::string> header = {"rows per block", "blocks"};
-  for (const Search& kind : kinds) header.emplace_back(kind.column);
-  header.emplace_back("v5 / v6_ordered");
-  Table table(std::move(header));
+  std::vector<Column> columns = {{"rows per block", "rows_per_block"}, {"blocks", "blocks"}};
+  for (const Search& kind : kinds) columns.push_back({kind.column, kind.field, microseconds()});
+  columns.push_back({"v5 / v6_ordered", "v5_by_ordered", digits(1, 1, " x")});
+  ResultTable table(std::move(columns));
   auto next = times.begin() + 1;
   for (const int rows : rows_per_block) {
-    const std::int64_t blocks = sweep_blocks(lists.local().count, rows);
-    std::vector<std::string> cells = {std::to_string(rows), std::to_string(blocks)};
     Results::Fields fields = {{"section", std::string("sweep")},
                               {"gpus", std::int64_t{rank.size()}},
                               {"rows_per_block", std::int64_t{rows}},
-                              {"blocks", blocks},
+                              {"blocks", sweep_blocks(lists.local().count, rows)},
                               {"local_rows", lists.local().count},
                               {"global_rows", lists.global().count},
                               {"v5_ms", v5_ms}};
     const double ordered_ms = next->device_ms.median;
-    for (const Search& kind : kinds) {
-      cells.push_back(fixed(1e3 * next->device_ms.median, 1));
-      fields.emplace_back(kind.field, next->device_ms.median);
-      ++next;
-    }
-    cells.push_back(fixed(v5_ms / ordered_ms, 1) + " x");
-    table.add_row(std::move(cells));
+    for (const Search& kind : kinds) fields.emplace_back(kind.field, next++->device_ms.median);
     fields.emplace_back("v5_by_ordered", v5_ms / ordered_ms);
-    results.add_result(std::move(fields));
+    table.add(std::move(fields));
   }
-  std::cout << "\nThe search alone, us" << (backend::modelled_time() ? " (modelled)" : "")
-            << "; v5_kernel takes " << fixed(1e3 * v5_ms, 1) << "\n"
-            << table;
+  table.finish("\n" + modelled("The search alone, us") + "; v5_kernel takes " + fixed(1e3 * v5_ms, 1) + "\n",
+               results);
 }
 
-}  // namespace overlap
+}  // namespace overlap::sparse_tiled

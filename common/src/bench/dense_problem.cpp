@@ -1,10 +1,12 @@
 #include "overlap/bench/dense_problem.hpp"
 
 #include <algorithm>
+#include <iostream>
 
 #include "bench/device_data.hpp"
 #include "overlap/data/data.hpp"
 #include "overlap/data/freivalds.hpp"
+#include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/gemm.hpp"
 
 namespace overlap {
@@ -43,6 +45,22 @@ Verification compare_product(MatmulShape shape, const std::vector<T>& a, const s
 }
 
 }  // namespace
+
+std::string DenseProblem::formula() const {
+  const auto [m, n, k] = whole_;
+  const auto text = [](std::int64_t rows, std::int64_t columns) {
+    return std::to_string(rows) + " x " + std::to_string(columns);
+  };
+  return std::string("C = A B in ") + name_of(type_) + ": A " + text(m, k) + ", B " + text(k, n) + "; ";
+}
+
+void print_problem(const DenseProblem& problem) {
+  const Rank& rank = problem.rank();
+  if (rank.id() != 0) return;
+  std::cout << problem.formula() << problem.unit() << " shared out over " << rank.size()
+            << (rank.size() == 1 ? " rank" : " ranks") << " (" << backend::name()
+            << (rank.shares_gpu() ? ", all on one GPU" : "") << ")\n";
+}
 
 // ---- A by rows, B by columns ------------------------------------------------------------------------------
 

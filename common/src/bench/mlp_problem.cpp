@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <span>
 
 #include "bench/device_data.hpp"
 #include "data/random.hpp"
 #include "overlap/data/data.hpp"
 #include "overlap/data/parallel.hpp"
-#include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/gemm.hpp"
 
 namespace overlap {
@@ -346,22 +344,17 @@ void MlpProblem<T>::gemm_only(cudaStream_t stream) {
 }
 
 template <Floating T>
-void print_shares(const MlpProblem<T>& problem) {
-  const Rank& rank = problem.rank();
-  if (rank.id() != 0) return;
-  const auto [t, f, h] = problem.whole();
-  std::cout << "Y = X + act(norm(X) W1) W2 in " << name_of(problem.type()) << ": X " << t << " x " << h
-            << ", W1 " << h << " x " << f << ", W2 " << f << " x " << h
-            << " (m tokens, k hidden, n feed-forward);\n"
-            << problem.unit() << " shared out over " << rank.size() << (rank.size() == 1 ? " rank" : " ranks")
-            << " (" << backend::name() << (rank.shares_gpu() ? ", all on one GPU" : "") << ")\n";
+std::string MlpProblem<T>::formula() const {
+  const auto text = [](std::int64_t rows, std::int64_t columns) {
+    return std::to_string(rows) + " x " + std::to_string(columns);
+  };
+  const auto [t, f, h] = whole();
+  return std::string("Y = X + act(norm(X) W1) W2 in ") + name_of(type()) + ": X " + text(t, h) + ", W1 " +
+         text(h, f) + ", W2 " + text(f, h) + " (m tokens, k hidden, n feed-forward);\n";
 }
 
 template class MlpProblem<__half>;
 template class MlpProblem<__nv_bfloat16>;
 template class MlpProblem<float>;
-template void print_shares(const MlpProblem<__half>&);
-template void print_shares(const MlpProblem<__nv_bfloat16>&);
-template void print_shares(const MlpProblem<float>&);
 
 }  // namespace overlap

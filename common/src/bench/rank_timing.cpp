@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
+#include "bench/phase_times.hpp"
 #include "overlap/bench/gate.hpp"
 #include "overlap/bench/timing.hpp"
 #include "overlap/gpu/backend.hpp"
@@ -11,29 +14,36 @@
 namespace overlap {
 namespace {
 
+constexpr double kMostMillisecondsOfAVariant = 10e3;
+constexpr double kMostMillisecondsOfWarmup = 1e3;
+constexpr int kFewestIterations = 3;
+
 /// By index, the largest value of any rank. All ranks give equally many.
-std::vector<double> largest_of_all_ranks(Rank& rank, const std::vector<double>& own) {
+std::vector<double> largest_of_all_ranks(Rank* rank, const std::vector<double>& own) {
   std::vector<double> largest = own;
-  for (const double* other : rank.exchange(own.data())) {
+  if (rank == nullptr) return largest;
+  for (const double* other : rank->exchange(own.data())) {
     for (std::size_t i = 0; i < own.size(); ++i) largest[i] = std::max(largest[i], other[i]);
   }
-  rank.barrier();  // `own` stays until everybody has read it
+  rank->barrier();  // `own` stays until everybody has read it
   return largest;
 }
 
 struct Samples {
   std::vector<double> device_ms, host_ms, back_to_back_ms;
+  detail::PhasesOfCalls phases;
 };
 
-class Stopwatch {
+/// The GPUs' clock, behind a gate.
+class GpuClock {
  public:
-  explicit Stopwatch(Rank& rank) : rank_(rank), gate_(rank), start_(rank.device()), stop_(rank.device()) {}
+  explicit GpuClock(Rank& rank) : rank_(rank), gate_(rank), start_(rank.device()), stop_(rank.device()) {}
 
-  double device_ms(const TimedVariant& variant) {
+  double milliseconds(const TimedVariant& variant) {
     const cudaStream_t stream = rank_.stream();
     gate_.close(stream);
     CUDA_CHECK(cudaEventRecord(start_, stream));
-    variant.enqueue(stream);
+    variant.call(stream);
     CUDA_CHECK(cudaEventRecord(stop_, stream));
     gate_.open();
     rank_.synchronize(stream);
@@ -42,27 +52,111 @@ class Stopwatch {
     return milliseconds;
   }
 
-  double host_ms(const TimedVariant& variant, int calls) {
-    rank_.barrier();
-    const HostTimer timer;
-    for (int call = 0; call < calls; ++call) variant.enqueue(rank_.stream());
-    rank_.synchronize(rank_.stream());
-    return timer.milliseconds() / calls;
-  }
-
  private:
   Rank& rank_;
   Gate gate_;
   Event start_, stop_;
 };
 
-/// Variant 0 before each of the others, so that each of them finds the clocks and the caches that variant 0
-/// leaves, and variant 0 what any of them leaves.
-std::vector<std::size_t> order_of_a_round(std::size_t variants) {
-  if (variants <= 1) return std::vector<std::size_t>(variants, 0);
+/// The host's clock. Without a rank each call waits for its GPUs itself.
+double host_ms(Rank* rank, const TimedVariant& variant, int calls) {
+  if (rank != nullptr) rank->barrier();
+  const cudaStream_t stream = rank != nullptr ? rank->stream() : nullptr;
+  const HostTimer timer;
+  for (int call = 0; call < calls; ++call) variant.call(stream);
+  if (rank != nullptr) rank->synchronize(stream);
+  return timer.milliseconds() / calls;
+}
+
+/// How often a variant runs, first without being timed.
+struct Rounds {
+  int warmup, timed;
+};
+
+/// Collective. All ranks take the time of the slowest one's first call, and so run equally often.
+Rounds rounds_of(Rank* rank, const TimedVariant& variant, double first_ms, Rounds wanted) {
+  if (variant.clock == Clock::kGpu) return wanted;
+  const double ms = largest_of_all_ranks(rank, {first_ms}).front();
+  const double warmups = std::ceil(kMostMillisecondsOfWarmup / ms);
+  const double that_fit = std::max<double>(kFewestIterations, std::floor(kMostMillisecondsOfAVariant / ms));
+  return {static_cast<int>(std::min<double>(wanted.warmup, warmups)),
+          static_cast<int>(std::min<double>(wanted.timed, that_fit))};
+}
+
+/// The variant of index 0 before each of the others, if these are compared with it: so that each of them
+/// finds the clocks and the caches that it leaves, and it what any of them leaves.
+std::vector<std::size_t> order_of_a_round(const std::vector<TimedVariant>& variants) {
   std::vector<std::size_t> order;
-  for (std::size_t v = 1; v < variants; ++v) order.insert(order.end(), {0, v});
+  const bool compared = variants.size() > 1 && variants.front().clock == Clock::kGpu;
+  for (std::size_t v = compared ? 1 : 0; v < variants.size(); ++v) {
+    if (compared) order.push_back(0);
+    order.push_back(v);
+  }
   return order;
+}
+
+/// One timed call in its round: by the GPUs, and by the host; or by the host alone.
+void time_once(Rank* rank, std::optional<GpuClock>& gpu_clock, const TimedVariant& variant, bool last,
+               Samples& samples) {
+  const bool by_gpu = variant.clock == Clock::kGpu;
+  if (last && variant.before_last) variant.before_last();
+  if (by_gpu) {
+    samples.device_ms.push_back(gpu_clock->milliseconds(variant));
+  } else {
+    samples.host_ms.push_back(host_ms(rank, variant, 1));
+    if (variant.device_ms) samples.device_ms.push_back(variant.device_ms());
+    if (variant.phases) samples.phases.push_back(variant.phases());
+  }
+  if (last && variant.after_last) variant.after_last();
+  if (by_gpu) samples.host_ms.push_back(host_ms(rank, variant, 1));
+}
+
+/// Collective.
+VariantTimes times_of_all_ranks(Rank* rank, const TimedVariant& variant, const Samples& samples) {
+  VariantTimes times{.name = variant.name, .device_ms = {}, .host_ms = {}};
+  if (!samples.device_ms.empty()) times.device_ms = summarise(largest_of_all_ranks(rank, samples.device_ms));
+  times.host_ms = summarise(largest_of_all_ranks(rank, samples.host_ms));
+  if (!samples.back_to_back_ms.empty())
+    times.back_to_back_ms = summarise(largest_of_all_ranks(rank, samples.back_to_back_ms)).median;
+  if (samples.phases.empty()) return times;
+  if (rank == nullptr) {
+    detail::summarise_phases({&samples.phases}, times);
+    return times;
+  }
+  // Ranks of one process can read each other's samples.
+  detail::summarise_phases(rank->exchange(&samples.phases), times);
+  rank->barrier();  // they stay until everybody has read them
+  return times;
+}
+
+std::vector<VariantTimes> time_all(Rank* rank, const std::vector<TimedVariant>& variants, int iterations,
+                                   int warmup, bool back_to_back) {
+  const auto by_gpu = [](const TimedVariant& variant) { return variant.clock == Clock::kGpu; };
+  std::optional<GpuClock> gpu_clock;
+  if (std::any_of(variants.begin(), variants.end(), by_gpu)) gpu_clock.emplace(*rank);
+  std::vector<Rounds> rounds;
+  for (const TimedVariant& variant : variants)
+    rounds.push_back(rounds_of(rank, variant, host_ms(rank, variant, 1), {warmup, iterations}));
+
+  std::vector<Samples> samples(variants.size());
+  const std::vector<std::size_t> order = order_of_a_round(variants);
+  for (int i = -warmup; i < iterations; ++i) {
+    for (const std::size_t v : order) {
+      if (i < -rounds[v].warmup || i >= rounds[v].timed) continue;
+      Samples not_timed;
+      time_once(rank, gpu_clock, variants[v], i == rounds[v].timed - 1, i < 0 ? not_timed : samples[v]);
+    }
+  }
+  for (int i = 0; back_to_back && i < std::min(iterations, 3); ++i) {
+    for (std::size_t v = 0; v < variants.size(); ++v) {
+      if (by_gpu(variants[v]))
+        samples[v].back_to_back_ms.push_back(host_ms(rank, variants[v], VariantTimes::calls_at_once()));
+    }
+  }
+  std::vector<VariantTimes> times;
+  for (std::size_t v = 0; v < variants.size(); ++v)
+    times.push_back(times_of_all_ranks(rank, variants[v], samples[v]));
+  return times;
 }
 
 }  // namespace
@@ -71,34 +165,12 @@ int VariantTimes::calls_at_once() { return backend::modelled_time() ? 5 : 20; }
 
 std::vector<VariantTimes> time_variants(Rank& rank, const std::vector<TimedVariant>& variants, int iterations,
                                         int warmup, bool back_to_back) {
-  Stopwatch stopwatch(rank);
-  std::vector<Samples> samples(variants.size());
-  for (const TimedVariant& variant : variants) stopwatch.host_ms(variant, 1);
-  const std::vector<std::size_t> order = order_of_a_round(variants.size());
-  for (int i = -warmup; i < iterations; ++i) {
-    for (const std::size_t v : order) {
-      const bool last = i == iterations - 1;
-      if (last && variants[v].before_last) variants[v].before_last();
-      const double device = stopwatch.device_ms(variants[v]);
-      if (last && variants[v].after_last) variants[v].after_last();
-      const double host = stopwatch.host_ms(variants[v], 1);
-      if (i < 0) continue;
-      samples[v].device_ms.push_back(device);
-      samples[v].host_ms.push_back(host);
-    }
-  }
-  for (int i = 0; back_to_back && i < std::min(iterations, 3); ++i) {
-    for (std::size_t v = 0; v < variants.size(); ++v)
-      samples[v].back_to_back_ms.push_back(stopwatch.host_ms(variants[v], VariantTimes::calls_at_once()));
-  }
-  std::vector<VariantTimes> times;
-  for (std::size_t v = 0; v < variants.size(); ++v) {
-    times.push_back({variants[v].name, summarise(largest_of_all_ranks(rank, samples[v].device_ms)),
-                     summarise(largest_of_all_ranks(rank, samples[v].host_ms))});
-    if (!back_to_back) continue;
-    times.back().back_to_back_ms = summarise(largest_of_all_ranks(rank, samples[v].back_to_back_ms)).median;
-  }
-  return times;
+  return time_all(&rank, variants, iterations, warmup, back_to_back);
+}
+
+std::vector<VariantTimes> time_variants(const std::vector<TimedVariant>& variants, int iterations,
+                                        int warmup) {
+  return time_all(nullptr, variants, iterations, warmup, false);
 }
 
 }  // namespace overlap

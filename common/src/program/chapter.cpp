@@ -61,7 +61,7 @@ int usable_gpus(const Options& options, const ChapterInfo& chapter) {
   if (!reason.empty()) throw Skip(reason);
   int available = 0;
   CUDA_CHECK(cudaGetDeviceCount(&available));
-  if (options.gpus <= available || (options.gpus_given && chapter.ranks_may_share_gpus)) return options.gpus;
+  if (options.gpus <= available || (options.gpus_given && !chapter.without_ranks)) return options.gpus;
   if (!options.gpus_given) return available;
   throw Skip("--gpus: " + std::to_string(options.gpus) + " GPUs asked for, " + std::to_string(available) +
              " here");
@@ -131,6 +131,15 @@ int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
   if (ended != kExitOk) return ended;  // no timeline of what went wrong
   return run_and_report(
       chapter.name, [&] { save_timeline(chapter, *options); }, std::cerr);
+}
+
+int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
+                 const std::function<void(const Options&, Report&)>& program) {
+  return chapter_main(argc, argv, chapter, [&](const Options& options) {
+    Report report(chapter, options);
+    program(options, report);
+    report.save();
+  });
 }
 
 }  // namespace overlap

@@ -56,12 +56,12 @@ std::vector<std::string> split(const std::string& text) {
 
 std::vector<std::string> type_names(const ChapterInfo& chapter) {
   std::vector<std::string> names;
-  for (const ElementType type : chapter.types) names.emplace_back(name_of(type));
+  for (const ElementType type : chapter.element_types()) names.emplace_back(name_of(type));
   return names;
 }
 
 ElementType chosen_type(const ChapterInfo& chapter, const std::string& text) {
-  for (const ElementType type : chapter.types) {
+  for (const ElementType type : chapter.element_types()) {
     if (text == name_of(type)) return type;
   }
   throw UsageError("--type: '" + text +
@@ -333,16 +333,6 @@ void check_matrix(const char* name, const char* sizes, std::int64_t rows, std::i
 
 }  // namespace
 
-const ChapterDefaults& ChapterInfo::defaults() const {
-  if (backend::race_detector() && on_race_build) return *on_race_build;
-  return backend::modelled_time() ? on_virtual_gpus : on_real_gpus;
-}
-
-MatmulShape ChapterDefaults::shape_on(int number_of_gpus) const {
-  return {shape.m + number_of_gpus * per_gpu.m, shape.n + number_of_gpus * per_gpu.n,
-          shape.k + number_of_gpus * per_gpu.k};
-}
-
 void Options::use_gpus(int number, const ChapterDefaults& defaults) {
   const MatmulShape usual = defaults.shape_on(number);
   const auto size = [&](std::int64_t MatmulShape::*member) {
@@ -361,7 +351,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Ch
   options.warmup = defaults.warmup;
   options.sparse = defaults.sparse;
   options.duplicates = defaults.duplicates;
-  options.type = chapter.default_type;
+  options.type = chapter.element_types().front();
   options.variants = chapter.variants;
   // A real GPU can hang for ever. Virtual ones cannot: they report a deadlock.
   options.timeout_s = backend::modelled_time() ? 0 : 60;

@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "overlap/data/matrix.hpp"
@@ -33,6 +34,7 @@ class DenseProblem {
   /// How many elements the result has, over all ranks.
   virtual std::int64_t result_elements() const { return whole_.m * whole_.n; }
   virtual std::int64_t collective_bytes() const = 0;  ///< as the bus bandwidths of metrics.hpp want them
+  virtual std::string formula() const;                ///< what is computed, and its sizes, in words
   virtual const char* unit() const = 0;               ///< how A and B are shared out, in words
 
   virtual void fill_exact() = 0;     ///< A and B whose product has to be right to the last bit (data.hpp)
@@ -55,6 +57,9 @@ class DenseProblem {
  protected:
   std::uint64_t seed() const { return seed_; }  ///< of A; B has the next one
 };
+
+/// Prints what is computed and how it is shared out; rank 0 prints.
+void print_problem(const DenseProblem& problem);
 
 /// C = A B, where rank r has rows of A and columns of B, and wants its columns of C: A[m_r, k], B[k, n_r],
 /// C[m, n_r], with m_r and n_r by balanced_share(). To multiply, it needs all rows of A.

@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "overlap/bench/dense_problem.hpp"
@@ -51,6 +52,7 @@ class MlpProblem : public DenseProblem {
   MatmulShape product() const override;
   std::int64_t result_elements() const override { return whole().m * whole().k; }
   std::int64_t collective_bytes() const override;
+  std::string formula() const override;
   const char* unit() const override { return "rows of X and Y, columns of W1 and rows of W2"; }
   void fill_exact() override;
   void fill_normal() override;
@@ -82,9 +84,5 @@ class MlpProblem : public DenseProblem {
   std::vector<double> expected_;  // its rows of Y
   std::vector<double> bounds_;    // of random normals: how far each of its rows may be off
 };
-
-/// Prints what is computed and how it is shared out; rank 0 prints.
-template <Floating T>
-void print_shares(const MlpProblem<T>& problem);
 
 }  // namespace overlap

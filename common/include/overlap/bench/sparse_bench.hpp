@@ -1,5 +1,4 @@
-// The frame of the chapters on sparse gradients: verifies every variant, then times them all in turns, and
-// prints and saves one table. A chapter's main.cu adds its variants to it.
+// The bench of the chapters on sparse gradients.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,150 +10,86 @@
 #include <utility>
 #include <vector>
 
-#include "overlap/bench/results.hpp"
-#include "overlap/bench/settings.hpp"
-#include "overlap/bench/timing.hpp"
+#include "overlap/bench/bench.hpp"
 #include "overlap/data/sparse_data.hpp"
-#include "overlap/gpu/error.hpp"
 #include "overlap/gpu/phase_clock.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 
 namespace overlap {
 
-/// Where a variant's time goes, by the medians of its timed calls.
-struct SparseTimes {
-  std::string name;  ///< of the variant
-  /// One call, from a barrier of the hosts until the last of them knows that its GPU is done.
-  Summary host_ms;
-  /// Its phases, each on the slowest rank; of the last one, "all_reduce", see below.
-  std::vector<Phase> phases;
-  /// How much later the last rank came to the all-reduce than the first. "all_reduce" is the shortest of any
-  /// rank: that of the last one, which waits for nobody.
-  double skew_ms = 0;
-
-  /// The time of a phase; 0 if there is none of that name.
-  double phase_ms(const std::string& name) const;
-};
-
 /// What a SparseBench knows without the types of its numbers.
-class SparseBenchBase {
+class SparseBenchBase : public Bench {
  public:
-  Rank& rank() const { return rank_; }                         ///< who runs this
-  const SparseData& data() const { return data_; }             ///< what is added up
-  const BenchSettings& settings() const { return settings_; }  ///< what is asked for
-
-  /// Prints sizes and table.
-  void print() const;
-  /// Adds one result for each variant, also for those that were left out.
-  void save(Results& results) const;
-  /// The times of a variant, none if it did not run.
-  const SparseTimes* times_of(const std::string& name) const;
+  Rank& rank() const { return ranked(); }           ///< who runs this
+  const SparseData& data() const { return data_; }  ///< what is added up
 
  protected:
   /// See SparseBench.
-  SparseBenchBase(Rank& rank, const SparseData& data, const BenchSettings& settings);
-  ~SparseBenchBase();
+  SparseBenchBase(Rank& rank, const SparseData& data, const BenchSettings& settings)
+      : Bench(&rank, settings),
+        data_(data),
+        entries_(static_cast<std::int64_t>(data.entries(rank.id()).size())) {}
 
-  /// One variant's times over all ranks: of its calls with the host, and of each call's phases. Collective.
-  SparseTimes summary(const std::string& name, const std::vector<double>& host_ms,
-                      const std::vector<std::vector<Phase>>& phases);
+  /// Throws WrongResult if there are any.
+  static void require_no_lost_rows(const std::string& name, int lost_rows);
 
-  Rank& rank_;                      ///< who measures
-  const SparseData& data_;          ///< the gradients of all ranks
-  const BenchSettings settings_;    ///< a copy: a caller may pass a temporary
-  std::int64_t entries_;            ///< of this rank
-  std::vector<SparseTimes> times_;  ///< by variant, in the order in which they were added
-  Regime regime_;                   ///< in which they were taken
-  std::vector<std::pair<std::string, std::string>> skipped_;  ///< variants that were left out, and why
-};
-
-/// Verifies and times several ways to add up one sparse gradient. All members are collective, and called by
-/// each rank in the same order. Rank 0 prints.
-template <SparseIndex Index, Floating T>
-class SparseBench : public SparseBenchBase {
- public:
-  /// One way to do it.
-  class Variant {
-   public:
-    virtual ~Variant() = default;
-    /// One call: a rank's entries, on its GPU, to the rows of all ranks. What is still enqueued at its end is
-    /// on the stream.
-    virtual SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries,
-                                     cudaStream_t stream) = 0;
-    /// Of the last call, after the stream was waited for.
-    virtual std::vector<Phase> phases() const = 0;
-    /// How many rows found no place in any call so far. Waits for the stream.
-    virtual int lost_rows(cudaStream_t stream) = 0;
-    /// What its result has of rows that add up to zero.
-    virtual ZeroRows zero_rows() const = 0;
-  };
-
-  /// For the variants of the settings, on `data`, which outlives it.
-  SparseBench(Rank& rank, const SparseData& data, const BenchSettings& settings);
-  ~SparseBench();
-
-  /// Adds the variant if it was chosen: `make` constructs it, on all ranks. If that throws Skip, the variant
-  /// is left out and the reason printed.
-  void add(const std::string& name, const std::function<std::unique_ptr<Variant>()>& make);
-
-  /// The same for a class with a constructor Algorithm(rank, shape, more...) and run(), phases() and
-  /// lost_rows() as SparseAllReduce has them.
-  template <template <SparseIndex, Floating> class Algorithm, typename... More>
-  void add_algorithm(const std::string& name, const More&... more) {
-    add(name,
-        [&] { return variant_of(std::make_unique<Algorithm<Index, T>>(rank_, data_.shape(), more...)); });
-  }
-
-  /// An object of such a class as a variant.
-  template <typename Algorithm>
-  std::unique_ptr<Variant> variant_of(std::unique_ptr<Algorithm> algorithm) const {
-    return std::make_unique<VariantOf<Algorithm>>(std::move(algorithm));
-  }
-
-  /// Runs each variant on real numbers, then on exact ones, and compares every row number and every value of
-  /// the second result, on every rank. Prints how many are right. Throws WrongResult; Skip if nothing is left
-  /// to run. Without --check nothing is compared.
-  void verify();
-  /// Times all variants in turns on real numbers, and compares the result of each one's last timed call,
-  /// before which the result of the call before it is poisoned. A variant whose calls take long runs less
-  /// often than --iterations, at least 3 times (but not more often than that). With --timeline each variant
-  /// then runs once more, as a section of it.
-  void time();
+  const SparseData& data_;  ///< the gradients of all ranks
+  std::int64_t entries_;    ///< of this rank
 
  private:
-  template <typename Algorithm>
-  class VariantOf final : public Variant {
-   public:
-    explicit VariantOf(std::unique_ptr<Algorithm> algorithm) : algorithm_(std::move(algorithm)) {}
-    SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries,
-                             cudaStream_t stream) override {
-      return algorithm_->run(indices, values, entries, stream);
-    }
-    std::vector<Phase> phases() const override { return algorithm_->phases(); }
-    int lost_rows(cudaStream_t stream) override { return algorithm_->lost_rows(stream); }
-    ZeroRows zero_rows() const override {
-      return DropsZeroRows<Algorithm> ? ZeroRows::kDropped : ZeroRows::kKept;
-    }
+  bool results_move() const override { return true; }
+  std::string all_right(const std::string& names) const override;
+  std::string above_table() const override;
+  ResultTable table() const override;
+};
 
-   private:
-    std::unique_ptr<Algorithm> algorithm_;
-  };
+/// Several ways to add up one sparse gradient, timed by the host. Each is verified by its second call, on
+/// exact numbers after real ones: what the first one has left behind must not pass for its result.
+template <SparseIndex Index, Floating T>
+class SparseBench final : public SparseBenchBase {
+ public:
+  /// For the variants of the settings, on `data`, which outlives it.
+  SparseBench(Rank& rank, const SparseData& data, const BenchSettings& settings);
 
-  struct Named {
-    std::string name;
-    std::unique_ptr<Variant> variant;
-  };
+  /// Adds the variant if it was chosen: `make` constructs it, on all ranks, as a std::unique_ptr to an object
+  /// with run(), phases() and lost_rows() as SparseAllReduce has them. If that throws Skip, the variant is
+  /// left out and the reason printed.
+  template <typename Make>
+  void add(const std::string& name, const Make& make) {
+    add_variant(name, [&] {
+      std::shared_ptr algorithm = make();
+      auto result = std::make_shared<SparseRows<Index, T>>();  // of the last call
+      Variant variant;
+      variant.clock = Clock::kHost;
+      variant.call = [this, algorithm, result](cudaStream_t stream) {
+        *result = algorithm->run(indices_.data(), values_.data(), entries_, stream);
+      };
+      variant.phases = [algorithm] { return algorithm->phases(); };
+      variant.poison = [this, result](Data) { poison(*result); };
+      variant.compare = [this, name, algorithm, result](Data data) {
+        using Algorithm = typename decltype(algorithm)::element_type;
+        compare(name, *result, data, DropsZeroRows<Algorithm> ? ZeroRows::kDropped : ZeroRows::kKept);
+        require_no_lost_rows(name, algorithm->lost_rows(rank().stream()));
+      };
+      return variant;
+    });
+  }
 
-  void fill(SparseValues kind);
-  SparseRows<Index, T> call(const Named& variant);
-  double timed_call(const Named& variant, SparseRows<Index, T>* result);
-  void poison(const SparseRows<Index, T>& result);
-  void compare(const Named& variant, const SparseRows<Index, T>& result, SparseValues kind);
+  /// The same for a class with a constructor Algorithm(rank, shape, more...).
+  template <template <SparseIndex, Floating> class Algorithm, typename... More>
+  void add_algorithm(const std::string& name, const More&... more) {
+    add(name, [&] { return std::make_unique<Algorithm<Index, T>>(rank(), data_.shape(), more...); });
+  }
+
+ private:
+  void fill(Data data) override;
+  void poison(const SparseRows<Index, T>& result) const;
+  void compare(const std::string& name, const SparseRows<Index, T>& result, Data data,
+               ZeroRows zero_rows) const;
 
   DeviceBuffer<Index> indices_;
   DeviceBuffer<T> values_;
-  std::vector<Named> variants_;
 };
 
 // All there are: compiled with the library.

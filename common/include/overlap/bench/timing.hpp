@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "overlap/gpu/host_timer.hpp"
+#include "overlap/gpu/phase_clock.hpp"
 #include "overlap/gpu/ranks.hpp"
 
 namespace overlap {
@@ -24,37 +25,60 @@ struct Summary {
 /// Throws std::invalid_argument if there is no sample, or if one is not a number.
 Summary summarise(std::vector<double> samples);
 
+/// By what a call is timed.
+enum class Clock {
+  kGpu,   ///< by events of its stream, behind a gate that starts all ranks together; and by the host
+  kHost,  ///< by the host alone, which has to wait within the call: a gate would never open
+};
+
 /// One of several ways to do the same, to be timed.
 struct TimedVariant {
   std::string name;  ///< for the table
-  /// Enqueues one call on this rank and returns without waiting for it. Other streams that it uses start
-  /// after what `stream` holds, and `stream` waits for them at the end.
-  std::function<void(cudaStream_t stream)> enqueue;
-  /// Called before and after the last call (of a variant that runs several times in a round: each call of the
-  /// last round) that is timed on the GPUs, if they are set: to poison its result, and to look at it.
+  /// One call on this rank. What is still enqueued at its end is on `stream`; other streams that it uses
+  /// start after what `stream` holds, and `stream` waits for them. By Clock::kGpu it waits for nothing
+  /// itself.
+  std::function<void(cudaStream_t stream)> call;
+  /// Called before and after the last timed call, if they are set: to poison its result, and to look at it.
+  /// (By Clock::kGpu the last one that is timed on the GPUs; of the first variant, which runs several times
+  /// in a round, each of the last round.)
   std::function<void()> before_last = {};
   std::function<void()> after_last = {};  ///< see before_last
+  Clock clock = Clock::kGpu;              ///< by what it is timed
+  /// By Clock::kHost, if they are set: the phases of the call that has ended, and its time on the GPUs.
+  std::function<std::vector<Phase>()> phases = {};
+  std::function<double()> device_ms = {};  ///< see phases
 };
 
 /// Times of one variant, in milliseconds; the same on all ranks.
 struct VariantTimes {
   std::string name;  ///< of the variant
-  /// One call on the GPUs, from the gate that starts all of them together to the end on the slowest rank.
+  /// One call on the GPUs, from the gate that starts all of them together to the end on the slowest rank. By
+  /// Clock::kHost what the variant says of it, if it does.
   Summary device_ms;
   /// One call with the host's part, from a barrier of the hosts until the last of them knows that its GPU is
   /// done.
   Summary host_ms;
   /// calls_at_once() calls enqueued at once, divided by their number; 0 if that was not timed.
   double back_to_back_ms = 0;
+  /// Medians of its phases, each on the slowest rank; of the last one, "all_reduce", see below.
+  std::vector<Phase> phases = {};
+  /// How much later the last rank came to the all-reduce than the first. "all_reduce" is the shortest of any
+  /// rank: that of the last one, which waits for nobody.
+  double skew_ms = 0;
   /// Calls enqueued at once: 20; on virtual GPUs 5, whose modelled time settles sooner.
   static int calls_at_once();
 };
 
-/// Times the variants in turns, the first one, with which the others are compared, before each of them
-/// (first, second, first, third, ...): so a change of clocks, of temperature or of the caches meets all of
-/// them alike. Each runs at least once without a gate before it is timed: see Gate for what a variant may do.
-/// Calls at once take most of the time; a sweep over many sizes can leave them out. Collective.
+/// Times the variants interleaved, so that a change of clocks, of temperature or of the caches meets all of
+/// them alike; a first variant by Clock::kGpu is the one with which the others are compared, and runs before
+/// each of them (first, second, first, third, ...). Each runs at least once without a gate before it is
+/// timed: see Gate for what a variant may do. By Clock::kHost, one whose calls take long runs less often than
+/// `iterations`, at least 3 times (but not more often than that). Calls at once take most of the time; a
+/// sweep over many sizes can leave them out. Collective.
 std::vector<VariantTimes> time_variants(Rank& rank, const std::vector<TimedVariant>& variants, int iterations,
                                         int warmup, bool back_to_back = true);
+/// The same of a program without ranks, whose variants are all by Clock::kHost and wait for their GPUs.
+std::vector<VariantTimes> time_variants(const std::vector<TimedVariant>& variants, int iterations,
+                                        int warmup);
 
 }  // namespace overlap

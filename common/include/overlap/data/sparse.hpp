@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string_view>
@@ -39,8 +40,20 @@ struct SparseShape {
   std::int64_t features = 0;  ///< F, elements of a row
   std::int64_t entries = 0;   ///< of one rank: its distinct rows, or what an algorithm has room for
 
+  /// Elements of so many rows.
+  std::size_t elements(std::int64_t count) const {
+    return static_cast<std::size_t>(count) * static_cast<std::size_t>(features);
+  }
   /// Equal in all three sizes.
   bool operator==(const SparseShape&) const = default;
+};
+
+/// Which rows of a table there are, ascending, each once. `count` is known to the host, the rest is device
+/// memory.
+template <SparseIndex Index>
+struct RowList {
+  const Index* indices = nullptr;  ///< [count]
+  std::int64_t count = 0;          ///< how many there are
 };
 
 /// Rows of a table on a GPU. `count` is known to the host, the rest is device memory.
@@ -49,6 +62,9 @@ struct SparseRows {
   const Index* indices = nullptr;  ///< [count], which row of the table each one is
   const T* values = nullptr;       ///< [count, F]
   std::int64_t count = 0;          ///< how many there are
+
+  /// The rows without their values.
+  RowList<Index> list() const { return {indices, count}; }
 };
 
 /// The ranks were called with what cannot be reduced. All of them throw it, with the same sentence, and may

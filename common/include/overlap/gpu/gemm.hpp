@@ -126,4 +126,21 @@ void warm_up_products(Rank& rank, cublasHandle_t handle, cudaStream_t stream,
   }
 }
 
+/// The same for a product that is made in parts: calls `multiply(a, b, c)`, which enqueues all of them, each
+/// where it lies in A[m, k], B[k, n] and C[m, n] and on its own stream and handle, since cuBLAS chooses its
+/// kernels by shape and alignment. A and B are zeros, all three are memory of its own. Then waits for
+/// `streams`, of which the first is the rank's.
+template <Floating T, typename Out = T, typename Multiply>
+void warm_up_parts(Rank& rank, MatmulShape shape, const std::vector<cudaStream_t>& streams,
+                   const Multiply& multiply) {
+  const DeviceBuffer<T> a(rank.device(), shape.m * shape.k), b(rank.device(), shape.k * shape.n);
+  const DeviceBuffer<Out> c(rank.device(), shape.m * shape.n);
+  for (const DeviceBuffer<T>* factor : {&a, &b}) {
+    if (factor->size() > 0) CUDA_CHECK(cudaMemsetAsync(factor->data(), 0, factor->bytes(), streams.front()));
+  }
+  rank.synchronize(streams.front());
+  multiply(a.data(), b.data(), c.data());
+  for (const cudaStream_t stream : streams) rank.synchronize(stream);
+}
+
 }  // namespace overlap

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "overlap/program/options.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 
@@ -21,6 +22,9 @@ namespace overlap {
 /// hangs never lets the main thread go.
 int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
                  const std::function<void(const Options&)>& program);
+/// The same for a program with results, which are saved at its end.
+int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
+                 const std::function<void(const Options&, Report&)>& program);
 
 /// Runs `program` and returns the exit status that its exception stands for (see chapter_main), 0 if it
 /// throws none. A failure is written to `error` as "name: sentence".

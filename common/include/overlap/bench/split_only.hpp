@@ -1,5 +1,5 @@
-// Chapter 04: the ring's products without its transfers, on all of A. What is lost here against one whole
-// product is the price of splitting it; what the ring loses beyond that is the price of the transfers.
+// The products of a ring without its transfers, on all of A. What is lost here against one whole product is
+// the price of splitting it; what the ring loses beyond that is the price of the transfers.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,6 +12,7 @@
 #include "overlap/gpu/element.hpp"
 #include "overlap/gpu/gemm.hpp"
 #include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/ring.hpp"
 #include "overlap/gpu/stream.hpp"
 #include "overlap/gpu/timeline.hpp"
 
@@ -32,13 +33,8 @@ class SplitOnly {
         ready_(rank.device(), cudaEventDisableTiming),
         done_(rank.device(), cudaEventDisableTiming) {
     if (streams != 1 && streams != 2) throw std::invalid_argument("SplitOnly: one stream or two");
-    if (columns_ == 0) return;
-    const DeviceBuffer<T> a(rank.device(), whole.m * whole.k), b(rank.device(), whole.k * columns_);
-    const DeviceBuffer<T> c(rank.device(), whole.m * columns_);
-    for (const DeviceBuffer<T>* factor : {&a, &b})
-      CUDA_CHECK(cudaMemsetAsync(factor->data(), 0, factor->bytes(), rank.stream()));
-    run(a.data(), b.data(), c.data(), rank.stream());
-    rank.synchronize(rank.stream());
+    warm_up_parts<T>(rank, {whole.m, columns_, whole.k}, {rank.stream()},
+                     [&](const T* a, const T* b, T* c) { run(a, b, c, rank.stream()); });
   }
 
   /// Enqueues one call. `a`: all of A, [m, k]; `b`: this rank's columns, [k, n_r]; `c`: [m, n_r].
@@ -49,7 +45,7 @@ class SplitOnly {
       CUDA_CHECK(cudaStreamWaitEvent(streams[1], ready_));
     }
     for (int step = 0; step < rank_.size(); ++step) {
-      const int shard = (rank_.id() + step) % rank_.size();
+      const int shard = Ring(rank_).shard(step);
       const TimelineScope name("step ", step, ": multiply shard ", shard);
       const Range rows = balanced_share(whole_.m, rank_.size(), shard);
       const int turn = step % streams_;

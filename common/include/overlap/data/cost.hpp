@@ -1,0 +1,27 @@
+// The one record of all cost cards: what a rank moves, computes and keeps in one call.
+#pragma once
+
+#include <cstdint>
+
+namespace overlap {
+
+/// What one rank does in one call of an algorithm, counted and never timed. A chapter's `cost(shape, ranks,
+/// rank)` gives it from the sizes alone; its page's cost card and its tests both come from there. What an
+/// algorithm has none of stays 0.
+struct Cost {
+  std::int64_t messages = 0;         ///< sent to other ranks, of any size
+  std::int64_t bytes_out = 0;        ///< sent to other ranks
+  std::int64_t bytes_in = 0;         ///< received from other ranks
+  std::int64_t bytes_to_host = 0;    ///< copied from the rank's GPU to the host
+  std::int64_t bytes_from_host = 0;  ///< copied from the host to the rank's GPU
+  std::int64_t host_waits = 0;       ///< times that the host waits for the GPU
+  std::int64_t products = 0;         ///< GEMMs that are enqueued
+  std::int64_t launches = 0;         ///< own kernels, and calls of CUB (which may launch several)
+  std::int64_t comparisons = 0;      ///< of two row numbers
+  std::int64_t memory = 0;           ///< bytes of device memory beside operands and result
+
+  /// Equal in all members.
+  bool operator==(const Cost&) const = default;
+};
+
+}  // namespace overlap

@@ -1,0 +1,60 @@
+// What a chapter says of itself, and what it does without options.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "overlap/data/sparse.hpp"
+#include "overlap/gpu/element_type.hpp"
+#include "overlap/gpu/shape.hpp"
+
+namespace overlap {
+
+/// What a chapter does where the user does not say otherwise.
+struct ChapterDefaults {
+  MatmulShape shape = {};       ///< of the whole problem, and
+  MatmulShape per_gpu = {};     ///< what each GPU adds to it
+  int gpus = 1;                 ///< at most: fewer if fewer are there
+  int iterations = 1;           ///< timed runs
+  int warmup = 0;               ///< runs before them that are not timed
+  SparseShape sparse = {};      ///< of a chapter on sparse gradients, which has no `shape`
+  std::int64_t duplicates = 0;  ///< entries of each rank beyond sparse.entries
+
+  /// The sizes of the whole problem on so many GPUs.
+  MatmulShape shape_on(int number_of_gpus) const;
+  /// True if there are no sizes.
+  bool empty() const;
+};
+
+/// What a chapter is. (Every member has a default, so that a designated initialiser may leave it out.)
+struct ChapterInfo {
+  std::string name = {};                   ///< as its folder: "01_column_split"
+  std::string summary = {};                ///< one sentence for --help
+  std::vector<std::string> variants = {};  ///< for --list and --only, in the order in which they run
+  ChapterDefaults on_virtual_gpus = {};    ///< sizes that take seconds on a CPU
+  ChapterDefaults on_real_gpus = {};       ///< the source's sizes
+  /// With the race detector, where a kernel takes about twenty times as long; empty: as on
+  /// virtual GPUs.
+  std::optional<ChapterDefaults> on_race_build = {};
+  std::vector<ElementType> types = {};  ///< those it can do, of which --type is the first one; empty: int32
+  bool without_ranks = false;           ///< it needs as many GPUs as --gpus says: ranks could all share one
+  bool has_nccl_modes = false;  ///< its variants are those of nccl_modes() and others; --nccl keeps one mode
+
+  /// Those it can do: at least one.
+  std::vector<ElementType> element_types() const;
+  /// True of a chapter on sparse gradients: it has --rows and its like instead of --m, --n, --k.
+  bool sparse() const { return on_virtual_gpus.sparse.rows > 0; }
+  /// The defaults on the GPUs that this program was built for.
+  const ChapterDefaults& defaults() const;
+};
+
+/// `info`, and what it leaves open as all chapters on C = A B have it whose A is gathered: types and sizes.
+ChapterInfo gather_chapter(ChapterInfo info);
+/// The same for C = X W, whose summands are scattered.
+ChapterInfo scatter_chapter(ChapterInfo info);
+/// The same for sums of sparse gradients.
+ChapterInfo sparse_chapter(ChapterInfo info);
+
+}  // namespace overlap

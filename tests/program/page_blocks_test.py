@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Tests of the blocks that tools/update_pages.py takes from elsewhere: mutants as bugs to see (tools/bugs.py), and the index of
+calls (tools/call_index.py)."""
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tools"))
+import bugs  # noqa: E402
+import call_index  # noqa: E402
+import update_pages  # noqa: E402
+
+SOURCE = "".join(f"line {number}\n" for number in range(1, 10)).replace("line 5", "int next = rank + 1;")
+MUTANT = """why: wrong neighbour
+file: 01_sample/sample.cuh
+verdict: {}
+arguments: --gpus 2 --only "a b"{}
+--- original
+rank + 1;
+--- mutant
+rank + 2;
+--- end
+"""
+DIFF = """```diff
+--- chapters/01_sample/sample.cuh
++++ chapters/01_sample/sample.cuh
+@@ -3,5 +3,5 @@
+ line 3
+ line 4
+-int next = rank + 1;
++int next = rank + 2;
+ line 6
+ line 7
+```
+
+```
+$ ./lab run 01 --gpus 2 --only 'a b'
+"""
+
+
+class Folder(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name).resolve()
+
+    def write(self, name: str, text: str, program: bool = False) -> pathlib.Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755 if program else 0o644)
+        return path
+
+
+class BugTest(Folder):
+    def setUp(self) -> None:
+        super().setUp()
+        self.write("chapters/01_sample/sample.cuh", SOURCE)
+        self.write("chapters/01_sample/main.cu", "")
+        self.mutant("wrong result")
+        self.program("printf 'args:'; printf ' <%s>' \"$@\"; echo; echo '3 elements are wrong' >&2; exit 1")
+
+    def mutant(self, verdict: str, more: str = "") -> None:
+        self.write("tests/mutants/01_sample/wrong.mutant", MUTANT.format(verdict, more))
+
+    def program(self, script: str, build: str = "virtual") -> pathlib.Path:
+        return self.write(f"build/{build}/bin/changed/mutant_01_sample_wrong", f"#!/bin/sh\n{script}\n", program=True)
+
+    def refused(self, sentence: str, argument: str = "01 wrong") -> None:
+        with self.assertRaisesRegex(bugs.BugError, sentence):
+            bugs.bug(argument, self.root)
+
+    def test_wrong_result(self) -> None:
+        expected = DIFF + "args: <--gpus> <2> <--only> <a b>\n3 elements are wrong\n(exit status 1)\n```\n"
+        self.assertEqual(bugs.bug("01 wrong", self.root), expected)
+        self.assertEqual(bugs.bug("01_sample wrong", self.root), expected)
+
+    def test_in_a_page(self) -> None:
+        page = "a\n<!-- bug 01 wrong -->\nold\n<!-- /bug -->\nb\n"
+        with mock.patch.object(update_pages, "REPOSITORY", self.root):
+            new = update_pages.updated(page, self.root / "page.md", False, lambda *_: False)
+        self.assertEqual(new, f"a\n<!-- bug 01 wrong -->\n{bugs.bug('01 wrong', self.root)}<!-- /bug -->\nb\n")
+
+    def test_race(self) -> None:
+        self.mutant("race", "\nreport: rank + 2")
+        self.refused("build/race/bin/changed/mutant_01_sample_wrong is not built: ./lab pages .* ./lab race --test$")
+        self.write("tools/race_run", '#!/bin/sh\nSTARTED=yes exec "$@"\n', program=True)
+        self.program('[ "$STARTED" = yes ] && echo "WARNING: data race" && exit 3', "race")
+        text = bugs.bug("01 wrong", self.root)
+        self.assertIn("$ ./lab race 01 --gpus 2 --only 'a b'\nWARNING: data race\n(exit status 3)\n", text)
+
+    def test_other_programs(self) -> None:
+        for more, command in (("\nprogram: 01_more", "./lab run 01/more"), ("\ntest: some_test", "build/virtual/bin/some_test")):
+            self.mutant("wrong result", more)
+            self.program("exit 1")
+            self.assertIn(f"$ {command} --gpus 2 --only 'a b'\n", bugs.bug("01 wrong", self.root))
+        self.mutant("wrong result", "\nprogram: 01_more")
+        self.program("exit 1")
+        self.assertEqual(bugs.bug("01_more wrong", self.root), bugs.bug("01 wrong", self.root))
+        self.refused("the mutant wrong is none of 01_less, but of 01_more", "01_less wrong")
+        self.mutant("race", "\nreport: rank + 2\ntest: some_test")
+        self.assertTrue(bugs.command(bugs.mutant_of("01 wrong", self.root)).startswith("tools/race_run build/race/bin/some_test --"))
+
+    def test_what_it_says_must_be_its_verdict(self) -> None:
+        for script, sentence in (("exit 0", "its verdict is 'not noticed', not 'wrong result'"), ("exit 2", "status 2 is no verdict"),
+                                 ("echo deadlock; exit 3", "its verdict is 'deadlock'"), ("kill -9 $$", "ended by signal 9")):
+            self.program(script)
+            self.refused(sentence)
+
+    def test_not_built_or_old(self) -> None:
+        program = self.program("exit 1")
+        for source in ("tests/mutants/01_sample/wrong.mutant", "chapters/01_sample/sample.cuh"):
+            os.utime(self.root / source, ns=(2 * 10**18, 2 * 10**18))
+            self.refused(f"is older than {source}: ./lab pages builds it, and so does ./lab test --slow$")
+            os.utime(self.root / source, ns=(10**18, 10**18))
+        program.unlink()
+        self.refused("build/virtual/bin/changed/mutant_01_sample_wrong is not built")
+
+    def test_no_such_mutant(self) -> None:
+        for argument in ("01 right", "02 wrong", "01", "wrong", "01 ../01_sample/wrong", "1 wrong"):
+            self.refused("names no mutant", argument)
+        self.write("chapters/01_sample/sample.cuh", "nothing\n")
+        self.refused("the original text occurs 0 times")
+
+    def test_long_output_is_cut(self) -> None:
+        for lines in (bugs.LINES, bugs.LINES + 1):
+            self.program(f"seq {lines}; exit 1")
+            said = bugs.bug("01 wrong", self.root).split("'a b'\n")[1].removesuffix("\n(exit status 1)\n```\n").split("\n")
+            self.assertEqual(len(said), bugs.LINES)
+            self.assertEqual(said[-1], str(lines) if lines == bugs.LINES else "...")
+
+    def test_announcements_of_googletest(self) -> None:
+        said = "Running main() from x\nNote: Google Test filter = a\n[==========] 1\n[----------] 1\n[ RUN      ] A.b\n[  FAILED  ] A.b\n[ok] Note\n"
+        self.assertEqual(bugs.shortened(said), "[  FAILED  ] A.b\n[ok] Note")
+
+    def test_drift(self) -> None:
+        """Numbers of the output may change; the change, the command and all words may not."""
+        end = "\n(exit status 1)\n```\n"
+        old = bugs.comparable(DIFF + "took 1.25 ms at a.cuh:12" + end)
+        for text, same in ((DIFF.replace("-3,5", "-13,5") + "took 2.5 ms at a.cuh:14" + end, True), (DIFF + "took 1 s at a.cuh:12" + end, False),
+                           (DIFF.replace("rank + 2", "rank + 3") + "took 1.25 ms at a.cuh:12" + end, False),
+                           (DIFF.replace("--gpus 2", "--gpus 3") + "took 1.25 ms at a.cuh:12" + end, False), ("(generated)\n", False),
+                           (DIFF + "took 1.25 ms at a.cuh:12" + end.replace("1", "3"), False)):
+            self.assertEqual(bugs.comparable(text) == old, same, text)
+            self.assertEqual(update_pages.comparable("bug", text), bugs.comparable(text))
+
+    def test_either_access_of_a_race_may_come_first(self) -> None:
+        end = "\n(exit status 3)\n```\n"
+        read, write = "  read by gpu0: kernel, at a.cuh:12\n", "  write by gpu1: copy, at b.cuh:30\n"
+        self.assertEqual(bugs.comparable(DIFF + "data race\n" + read + write + "why" + end),
+                         bugs.comparable(DIFF + "data race\n" + write + read + "why" + end))
+        self.assertNotEqual(bugs.comparable(DIFF + "data race\n" + read + write + "why" + end),
+                            bugs.comparable(DIFF + "data race\n" + read + read + "why" + end))
+
+    def test_targets(self) -> None:
+        page = self.write("page.md", "<!-- bug 01 wrong -->\n<!-- /bug -->\n")
+        again = self.write("again.md", "<!-- bug 01 wrong -->\n<!-- /bug -->\nnot `<!-- bug 01 none -->`\n")
+        self.assertEqual(list(bugs.targets([page, again], self.root)), ["virtual mutant_01_sample_wrong"])
+        self.mutant("race", "\nreport: rank + 2")
+        self.assertEqual(list(bugs.targets([page], self.root)), ["race mutant_01_sample_wrong"])
+
+
+class CallIndexTest(Folder):
+    def setUp(self) -> None:
+        super().setUp()
+        self.write("chapters/01_one/lesson.cuh", '#include "overlap/gpu/stream.hpp"\ncudaStream_t s(0); cudaMemcpyAsync(a, b); // cudaFree(x)\n')
+        self.write("chapters/02_two/lesson.cuh", '#include "overlap/gpu/stream.hpp"\nncclSend(a); log("ncclRecv("); cub::A::B(c);\n'
+                                                 "__syncthreads(); my_cudaFree(x); /* cudaFree(\n x) */ f(&cudaMallocHost);\n")
+        self.write("chapters/02_two/main.cu", "cudaMemcpyAsync(a, b); cuda::atomic_ref<int> r(x);")
+        self.write("chapters/02_two/experiments/more.cu", "cudaFree(x);")
+        self.write("common/include/overlap/gpu/stream.hpp", "int stream();")
+        self.write("common/src/gpu/backend/stream.cpp", "cudaStreamCreate(&s); cudaMemcpyAsync(a, b);")
+        self.write("common/include/overlap/gpu/unused.hpp", "cudaFree(x);")
+
+    def test_table(self) -> None:
+        text = call_index.call_table(self.root)
+        rows = [line for line in text.splitlines() if line.startswith("| `")]
+        helper = "[`stream.hpp`](../common/include/overlap/gpu/stream.hpp) (from 01)"
+        self.assertEqual(rows, [
+            f"| `cudaMemcpyAsync` | [01](../chapters/01_one/lesson.cuh), [02](../chapters/02_two/main.cu) | {helper} |",
+            f"| `cudaStreamCreate` |  | {helper} |",
+            "| `__syncthreads` | [02](../chapters/02_two/lesson.cuh) |  |", "| `cuda::atomic_ref` | [02](../chapters/02_two/main.cu) |  |",
+            "| `ncclSend` | [02](../chapters/02_two/lesson.cuh) |  |", "| `cub::A::B` | [02](../chapters/02_two/lesson.cuh) |  |"])
+        self.assertEqual([line for line in text.splitlines() if line.startswith("#")], ["## CUDA runtime", "## In kernels", "## NCCL", "## CUB"])
+
+    def test_of_the_repository(self) -> None:
+        text = call_index.call_table(REPOSITORY)
+        for row in (r"`cudaMemcpyAsync` \| \[01\]", r"`ncclAllGather` \| \[02\]", r"`cuStreamWaitValue32` \| \[04\]", r"`cublasGemmEx` \|  \| \[`gemm.hpp`"):
+            self.assertRegex(text, row)
+
+
+if __name__ == "__main__":
+    unittest.main()
