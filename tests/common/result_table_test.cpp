@@ -50,6 +50,13 @@ TEST(ResultTableTest, PrintsAndSavesTheSameRow) {
             R"([{"section":"s","variant":"first","gpus":3,"device_ms":0.0123456,"ratio":1.5}])");
 }
 
+TEST(ResultTableTest, WithoutRowsNothingIsPrinted) {
+  Report report = empty_report();
+  testing::internal::CaptureStdout();
+  table().finish("above\n", report);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+}
+
 TEST(ResultTableTest, WhatIsNotThereIsADash) {
   ResultTable results = table();
   results.add({{"variant", std::string("first")}});

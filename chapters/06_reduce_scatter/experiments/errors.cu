@@ -23,8 +23,7 @@ void run(const Options& options, Report& report) {
     bench.add_algorithm<RotatingAccumulators<T, float>>("rotating_f32", problem);
     bench.add_algorithm<RotatingAccumulators<T>>("rotating_zero_filled", problem, Start::kZeros);
     bench.add_algorithm<AllToAllSum<T>>("all_to_all", problem);
-    bench.verify();
-    bench.time(false);  // and so on random normals
+    bench.measure(report, false);  // and so on random normals
     report_errors(bench, problem, report);
   });
 }

@@ -91,23 +91,32 @@ void Bench::print() const {
 }
 
 void Bench::save(Results& results) const {
-  if (!is_first()) return;
-  for (const auto& [variant, reason] : skipped_) results.add_skipped(variant, reason);
-  if (times_.empty()) return;
+  save_skipped(results);
+  if (!is_first() || times_.empty()) return;
   results.set_regime(regime_);
   table().save(results);
 }
 
-void Bench::run(Results& results) {
+void Bench::measure(Results& results, bool back_to_back) {
   try {
     verify();
-    time();
+    time(back_to_back);
   } catch (const Skip& skip) {  // each reason was told; a part alone says nothing
     times_.clear();
     for (const Variant& variant : variants_) {
       if (settings_.runs(variant.name)) skipped_.emplace_back(variant.name, skip.what());
     }
   }
+  save_skipped(results);
+}
+
+void Bench::save_skipped(Results& results) const {
+  if (!is_first()) return;
+  for (const auto& [variant, reason] : skipped_) results.add_skipped(variant, reason);
+}
+
+void Bench::run(Results& results) {
+  measure(results);
   print();
   save(results);
 }

@@ -58,6 +58,7 @@ void ResultTable::save(Results& results) const {
 }
 
 void ResultTable::finish(const std::string& above, Results& results) const {
+  if (text_.empty()) return;
   std::cout << above << *this;
   save(results);
 }

@@ -49,8 +49,9 @@ class Bench {
   void print() const;
   /// Adds one result for each variant, also for those that were left out.
   void save(Results& results) const;
-  /// All of these: verify, time, print, save. If nothing is left to verify, nothing is timed, and the results
-  /// only say why.
+  /// Verifies and times. If nothing is left to verify, nothing is timed, and the results only say why.
+  void measure(Results& results, bool back_to_back = true);
+  /// All of these: measures, prints, saves.
   void run(Results& results);
 
   /// The times of a variant, none if it did not run.
@@ -99,6 +100,7 @@ class Bench {
 
  private:
   void run_once(const Variant& variant);
+  void save_skipped(Results& results) const;
 
   const BenchSettings settings_;  // a copy: a caller may pass a temporary
   Rank* rank_;

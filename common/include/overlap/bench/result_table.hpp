@@ -41,7 +41,7 @@ class ResultTable {
 
   /// Adds the results, in the order of the rows.
   void save(Results& results) const;
-  /// Prints `above`, which ends its last line itself, and the table; and saves it.
+  /// Prints `above`, which ends its last line itself, and the table; and saves it. Without rows: nothing.
   void finish(const std::string& above, Results& results) const;
   /// Writes the table as it is printed.
   friend std::ostream& operator<<(std::ostream& out, const ResultTable& table);
