@@ -1,6 +1,20 @@
+# overlap_for_chapter(target NN_name): compiles the target for the GPUs that the chapter needs. Instructions of compute
+# capability 9.0 exactly want code for it alone; and what the assembler says of them in passing costs half the speed: that is
+# an error (strict_ptxas.py).
+function(overlap_for_chapter target name)
+  overlap_manifest(capability ${name} needs compute_capability)
+  if(OVERLAP_BACKEND STREQUAL "cuda" AND capability STREQUAL "9.0")
+    set_target_properties(${target} PROPERTIES
+      CUDA_ARCHITECTURES 90a
+      CUDA_COMPILER_LAUNCHER "${Python3_EXECUTABLE};${PROJECT_SOURCE_DIR}/cmake/strict_ptxas.py")
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=-warn-spills>)
+  endif()
+endfunction()
+
 # overlap_add_chapter(NN_name): the program of chapters/NN_name, as bin/NN_name.
 function(overlap_add_chapter name)
   _overlap_chapter_program(${name} ${PROJECT_SOURCE_DIR}/chapters ${name}/main.cu)
+  overlap_for_chapter(${name} ${name})
   target_link_libraries(${name} PRIVATE overlap_warnings)
 endfunction()
 
@@ -11,6 +25,7 @@ function(overlap_add_experiment chapter source)
   string(SUBSTRING ${chapter} 0 2 number)
   set_property(GLOBAL APPEND PROPERTY OVERLAP_EXPERIMENTS ${number}_${stem})
   _overlap_chapter_program(${number}_${stem} ${PROJECT_SOURCE_DIR}/chapters ${chapter}/experiments/${stem}.cu)
+  overlap_for_chapter(${number}_${stem} ${chapter})
   target_link_libraries(${number}_${stem} PRIVATE overlap_warnings)
 endfunction()
 
@@ -40,6 +55,7 @@ function(overlap_add_changed_chapter target name folder)
   else()
     _overlap_chapter_program(${target} ${folder} ${source})
   endif()
+  overlap_for_chapter(${target} ${name})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/chapters)
   if(NOT TARGET overlap_changed_chapters)
     _overlap_changed_chapters(${sources})

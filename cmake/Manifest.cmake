@@ -1,12 +1,32 @@
 # What CMake takes from the chapters' manifests, chapters/NN_name/chapter.json. tools/chapters.py explains and checks them: a
 # wrong one ends the configuration with its sentence.
 
-# overlap_chapters(out): the names of all chapters, in order. A new one, and a change of a manifest, configure again.
+# overlap_chapters(out): the names of all chapters that this CUDA can compile, in order. A new one, and a change of a
+# manifest, configure again.
 function(overlap_chapters out)
   file(GLOB programs CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/chapters
     ${PROJECT_SOURCE_DIR}/chapters/[0-9][0-9]_*/main.cu)
   list(TRANSFORM programs REPLACE "/main.cu$" "")
-  set(${out} ${programs} PARENT_SCOPE)
+  set(chapters)
+  foreach(name IN LISTS programs)
+    overlap_manifest(cuda ${name} needs cuda DEFAULT 0)
+    if(OVERLAP_BACKEND STREQUAL "virtual" OR CUDAToolkit_VERSION VERSION_GREATER_EQUAL cuda)
+      list(APPEND chapters ${name})
+    endif()
+  endforeach()
+  set(${out} ${chapters} PARENT_SCOPE)
+endfunction()
+
+# overlap_say_what_is_left_out(): a sentence for each chapter that this CUDA is too old for.
+function(overlap_say_what_is_left_out)
+  overlap_chapters(chapters)
+  file(GLOB all RELATIVE ${PROJECT_SOURCE_DIR}/chapters ${PROJECT_SOURCE_DIR}/chapters/[0-9][0-9]_*/main.cu)
+  list(TRANSFORM all REPLACE "/main.cu$" "")
+  list(REMOVE_ITEM all ${chapters})
+  foreach(name IN LISTS all)
+    overlap_manifest(cuda ${name} needs cuda)
+    message(STATUS "${name} is left out: it needs CUDA ${cuda}, and this is ${CUDAToolkit_VERSION}")
+  endforeach()
 endfunction()
 
 # overlap_manifest(out NN_name key... [DEFAULT value]): what a manifest holds under these keys; where it says nothing, the
@@ -32,8 +52,7 @@ function(overlap_manifest_words out name)
   set(${out} ${words} PARENT_SCOPE)
 endfunction()
 
-overlap_chapters(chapters)
-list(TRANSFORM chapters REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/chapters/\\1/chapter.json" OUTPUT_VARIABLE manifests)
+file(GLOB manifests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/chapters/[0-9][0-9]_*/chapter.json)
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${manifests})
 if(Python3_EXECUTABLE)
   execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/chapters.py --check
@@ -42,3 +61,4 @@ if(Python3_EXECUTABLE)
     message(FATAL_ERROR "${sentence}")
   endif()
 endif()
+overlap_say_what_is_left_out()

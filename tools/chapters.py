@@ -7,7 +7,8 @@ A manifest holds
   kind                 speed_up, dense or sparse: which options the program has, and which table its results make
   builds_on            the chapters that the reader needs before, and whose headers its own may include; the first one is
                        the one that it is compared with
-  needs                gpus: the fewest real GPUs on which several ranks can run; compute_capability; memory_gb of a GPU, if
+  needs                gpus: the fewest real GPUs on which several ranks can run; compute_capability (9.0: no other); cuda: the
+                       oldest release that has what it includes, if later than what all need; memory_gb of a GPU, if
                        the sizes of real GPUs need more than any of them has
   minutes              to read the page and the code, and to run it: an estimate
   operation            what the peers call what it computes (tests/peers); none: it has no peers
@@ -138,7 +139,7 @@ _TESTS = _record({}, {
 _EXPERIMENT = _record({"name": _text, "idea": _text}, {"measure": _MEASURE, "pictures": _named(_text)})
 _MANIFEST = _record(
     {"title": _text, "idea": _text, "part": _one_of(*range(1, len(PARTS) + 1)), "kind": _one_of(*KINDS), "builds_on": _each(_text),
-     "needs": _record({"gpus": _count(1), "compute_capability": _text}, {"memory_gb": _count(1)}), "minutes": _count(1)},
+     "needs": _record({"gpus": _count(1), "compute_capability": _text}, {"cuda": _text, "memory_gb": _count(1)}), "minutes": _count(1)},
     {"operation": _one_of(*OPERATIONS), "measure": _MEASURE, "pictures": _named(_text), "tests": _TESTS,
      "experiments": _each(_EXPERIMENT)})
 

@@ -12,7 +12,7 @@ class DenseProgram(ChapterProgram):
 
     def refused_by_all(self) -> Dict[Sequence[str], str]:
         return {**super().refused_by_all(),
-                ("--type", "int32"): "--type: 'int32' is not a type of this chapter .known: f16, bf16, f32.",
+                ("--type", "int32"): f"--type: 'int32' is not a type of this chapter .known: {', '.join(self.types)}.",
                 ("--n", "0"): "--n: 0 is not between", ("--k", "0"): "--k: 0 is not between"}
 
     def are_right(self, *names: str) -> str:

@@ -22,6 +22,9 @@ class ProgramTestCase(unittest.TestCase):
 
     program: pathlib.Path
     backend: str
+    sizes = SMALL
+    tiny_sizes = TINY
+    types: Sequence[str] = ("f16", "bf16", "f32")
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -68,9 +71,9 @@ class ProgramTestCase(unittest.TestCase):
     def assert_right_on_all_sizes_and_types(self, *sentences: str) -> None:
         """Runs on 1, 2, 3, 4 and 8 ranks, some of them without a row or a column, and with each type; the output matches
         the sentences."""
-        for arguments in [("--gpus", gpus, *SMALL) for gpus in "12348"] + \
-                [("--gpus", gpus, *TINY) for gpus in "48"] + \
-                [("--gpus", "3", "--type", kind, *SMALL) for kind in ("bf16", "f32")]:
+        for arguments in [("--gpus", gpus, *self.sizes) for gpus in "12348"] + \
+                [("--gpus", gpus, *self.tiny_sizes) for gpus in "48"] + \
+                [("--gpus", "3", "--type", kind, *self.sizes) for kind in self.types[1:]]:
             with self.subTest(arguments):
                 output = self.call_right(*arguments).stdout
                 for sentence in sentences:
@@ -81,13 +84,13 @@ class ProgramTestCase(unittest.TestCase):
         variant by the text beside it; no report is written."""
         for variant, name in variants.items():
             with self.subTest(variant):
-                self.assert_fails(1, ("--corrupt", "--gpus", "2", "--only", variant, *SMALL, "--json", "new.json"),
+                self.assert_fails(1, ("--corrupt", "--gpus", "2", "--only", variant, *self.sizes, "--json", "new.json"),
                                   rf"wrong result.*({name}).*row.*column")
 
     def assert_same_seed_same_schedule(self, seed: str) -> None:
         if self.backend != "virtual":
             self.skipTest("schedules are for virtual GPUs")
-        first, second = (self.call_right("--gpus", "3", "--schedule", seed, *SMALL).stdout for _ in range(2))
+        first, second = (self.call_right("--gpus", "3", "--schedule", seed, *self.sizes).stdout for _ in range(2))
         self.assertRegex(first, rf"(?m)^schedule {seed}, hash [0-9a-f]+$")
         self.assertEqual(re.findall("hash [0-9a-f]+", first), re.findall("hash [0-9a-f]+", second))
 

@@ -1,0 +1,116 @@
+// Chapter 16, second rung: several stages, so that the next ones come while one is multiplied.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <cuda/ptx>
+
+#include "16_tensor_core_gemm/operands.cuh"
+#include "16_tensor_core_gemm/store_tile.cuh"
+
+namespace overlap::tensor_core_gemm {
+
+/// The stages of a block. A stage is full when its bytes are there, and empty when every warp that multiplies
+/// has read it.
+template <SixteenBit T, typename Tile>
+struct Ring {
+  Stage<T, Tile> stages[Tile::kStages];
+  std::uint64_t full[Tile::kStages], empty[Tile::kStages];
+
+  /// Called by one thread, before any other uses the ring.
+  __device__ void init() {
+    for (int i = 0; i < Tile::kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], Tile::kGroups * wgmma::kThreads / 32);
+    }
+    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);  // TMA sees them, too
+  }
+
+  /// A warp has read the stage: one of its lanes says so.
+  __device__ __forceinline__ void release(int stage) {
+    if (wgmma::elect_one()) ptx::mbarrier_arrive(&empty[stage]);
+    __syncwarp();
+  }
+};
+
+/// Which stage is next, and which parity the phases have that are waited for.
+template <int Stages>
+struct RingPlace {
+  int stage = 0;
+  std::uint32_t parity = 0;
+
+  __device__ __forceinline__ void advance() {
+    if (++stage < Stages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+};
+
+/// C = A B; see RingOfStages.
+template <SixteenBit T, typename Tile, Major B>
+__global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_ring(
+    const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, T* c, int m, int n,
+    Tiling tiling) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  auto& ring = *reinterpret_cast<Ring<T, Tile>*>(shared);
+  if (threadIdx.x == 0) ring.init();
+  __syncthreads();
+  const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
+  const TilePlace tile = place_of(static_cast<int>(blockIdx.x), tiling, 1);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < Tile::kStages && i < tiling.along_k; ++i)
+      load_stage<B>(ring.stages[i], a, b, tile, i, &ring.full[i]);
+  }
+  __syncwarp();
+  Fragment<Tile::kN> sum;
+  RingPlace<Tile::kStages> place, last;
+  for (int block = 0; block < tiling.along_k; ++block) {
+    // [task ring: one product runs while the next begins; whose stage is free then, and what goes there?]
+    await_phase(&ring.full[place.stage], place.parity);
+    multiply_stage<B>(sum, ring.stages[place.stage], group, block > 0);
+    if (block > 0) {
+      wgmma::wait<1>(sum);  // the product before this one
+      ring.release(last.stage);
+      const int next = block - 1 + Tile::kStages;
+      if (threadIdx.x == 0 && next < tiling.along_k) {
+        await_phase(&ring.empty[last.stage], last.parity);
+        load_stage<B>(ring.stages[last.stage], a, b, tile, next, &ring.full[last.stage]);
+      }
+      __syncwarp();
+    }
+    // [/task]
+    last = place;
+    place.advance();
+  }
+  wgmma::wait<0>(sum);
+  PlainStore::store<Tile, T>(sum, c, a, nullptr, tile.m * Tile::kM + group * kGroupRows, tile.n * Tile::kN, m,
+                             n);
+}
+
+/// The second rung.
+struct RingOfStages {
+  using Tile = tensor_core_gemm::Tile<128, 128, 4>;
+  static constexpr int kThreads = Tile::kGroups * wgmma::kThreads;
+  static constexpr const char* kName = "ring_of_stages";
+
+  /// Bytes of dynamic shared memory.
+  template <SixteenBit T>
+  static constexpr int shared_bytes() {
+    return sizeof(Ring<T, Tile>);
+  }
+  /// Blocks of the grid.
+  static int blocks(Tiling tiling, int /*multiprocessors*/) { return tiling.tiles(); }
+  /// The kernel.
+  template <SixteenBit T, Major B>
+  static constexpr auto kernel = multiply_ring<T, Tile, B>;
+  /// Enqueues it.
+  template <Major B, SixteenBit T>
+  static void launch(int blocks, const T* a, const T* b, T* c, MatmulShape shape, cudaStream_t stream) {
+    const OperandMaps<T, Tile, B> maps(a, b, shape);
+    multiply_ring<T, Tile, B><<<blocks, kThreads, shared_bytes<T>(), stream>>>(
+        maps.a, maps.b, c, static_cast<int>(shape.m), static_cast<int>(shape.n), tiling_of<Tile>(shape));
+  }
+};
+
+}  // namespace overlap::tensor_core_gemm

@@ -1,0 +1,163 @@
+// Chapter 16, third to fifth rung: a warp that only loads, and warpgroups that only multiply; as many blocks
+// as there are multiprocessors, each with one tile after the other; results that leave by TMA.
+#pragma once
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cuda/ptx>
+
+#include "16_tensor_core_gemm/operands.cuh"
+#include "16_tensor_core_gemm/ring_of_stages.cuh"
+#include "16_tensor_core_gemm/store_tile.cuh"
+
+namespace overlap::tensor_core_gemm {
+
+/// Registers of a thread that loads, and of one that multiplies: in all not more than 65,536.
+inline constexpr int kLoaderRegisters = 40, kMultiplierRegisters = 232;
+
+/// What the block holds in shared memory.
+template <SixteenBit T, typename Tile, typename Store>
+struct SharedMemory {
+  Ring<T, Tile> ring;
+  alignas(1024) typename Store::template Staging<T, Tile> staging[Tile::kGroups];
+};
+
+/// The block's tiles: its own number, and every gridDim.x-th from there on. Calls body(place of the tile).
+template <typename Body>
+__device__ __forceinline__ void for_each_tile(Tiling tiling, int group, const Body& body) {
+  for (int index = static_cast<int>(blockIdx.x); index < tiling.tiles(); index += static_cast<int>(gridDim.x))
+    body(place_of(index, tiling, group));
+}
+
+/// What the loading thread does: fills whichever stage is empty, over the end of a tile into the next.
+template <Major B, SixteenBit T, typename Tile>
+__device__ __forceinline__ void load_tiles(Ring<T, Tile>& ring, const CUtensorMap& a, const CUtensorMap& b,
+                                           Tiling tiling, int group) {
+  RingPlace<Tile::kStages> place;
+  for_each_tile(tiling, group, [&](TilePlace tile) {
+    for (int block = 0; block < tiling.along_k; ++block) {
+      // [task load_tiles: when may a stage be filled for the first time, and when again?]
+      // Of a barrier that was never used the phase before counts as complete: so the first stages are empty.
+      await_phase(&ring.empty[place.stage], place.parity ^ 1);
+      load_stage<B>(ring.stages[place.stage], a, b, tile, block, &ring.full[place.stage]);
+      // [/task]
+      place.advance();
+    }
+  });
+}
+
+/// What a multiplying warpgroup does: multiplies whichever stage is full, and stores its rows of each tile.
+template <typename Store, Major B, SixteenBit T, typename Tile>
+__device__ __forceinline__ void multiply_tiles(SharedMemory<T, Tile, Store>& shared, const CUtensorMap& c_map,
+                                               T* c, int m, int n, Tiling tiling, int tile_group, int group) {
+  RingPlace<Tile::kStages> place;
+  for_each_tile(tiling, tile_group, [&](TilePlace tile) {
+    Fragment<Tile::kN> sum;
+    int last = 0;
+    for (int block = 0; block < tiling.along_k; ++block) {
+      await_phase(&shared.ring.full[place.stage], place.parity);
+      multiply_stage<B>(sum, shared.ring.stages[place.stage], group, block > 0);
+      // [task release: which stage has been read by now?]
+      if (block > 0) {
+        wgmma::wait<1>(sum);  // the product before this one
+        shared.ring.release(last);
+      }
+      // [/task]
+      last = place.stage;
+      place.advance();
+    }
+    wgmma::wait<0>(sum);
+    shared.ring.release(last);
+    Store::template store<Tile>(sum, c, c_map, &shared.staging[group], tile.m * Tile::kM + group * kGroupRows,
+                                tile.n * Tile::kN, m, n);
+  });
+  Store::finish();
+}
+
+/// C = A B; see Specialised.
+template <typename Store, SixteenBit T, typename Tile, Major B>
+__global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
+                             1) void multiply_specialised(const __grid_constant__ CUtensorMap a,
+                                                          const __grid_constant__ CUtensorMap b,
+                                                          const __grid_constant__ CUtensorMap c_map, T* c,
+                                                          int m, int n, Tiling tiling, int tile_group) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  auto& shared = *reinterpret_cast<SharedMemory<T, Tile, Store>*>(memory);
+  if (threadIdx.x == 0) shared.ring.init();
+  __syncthreads();
+  // The multiplying warpgroups come first: their numbers are those of their rows.
+  const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
+  if (group == Tile::kGroups) {
+    wgmma::registers_down<kLoaderRegisters>();
+    // [task loader: who of these 128 threads loads?]
+    if (threadIdx.x / 32 % 4 == 0 && wgmma::elect_one()) load_tiles<B>(shared.ring, a, b, tiling, tile_group);
+    // [/task]
+  } else {
+    wgmma::registers_up<kMultiplierRegisters>();
+    multiply_tiles<Store, B>(shared, c_map, c, m, n, tiling, tile_group, group);
+  }
+}
+
+/// The third rung: a block for each tile, row by row.
+template <typename Shape = Tile<128, 256, 4>, typename Store = PlainStore>
+struct Specialised {
+  using Tile = Shape;
+  static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;
+  static constexpr int kTileGroup = 1;  ///< see place_of()
+  static constexpr const char* kName = "specialised";
+  static_assert(kLoaderRegisters * wgmma::kThreads + kMultiplierRegisters * wgmma::kThreads * Tile::kGroups <=
+                65536);
+
+  /// Bytes of dynamic shared memory.
+  template <SixteenBit T>
+  static constexpr int shared_bytes() {
+    return sizeof(SharedMemory<T, Tile, Store>);
+  }
+  /// Blocks of the grid.
+  static int blocks(Tiling tiling, int /*multiprocessors*/) { return tiling.tiles(); }
+  /// The kernel.
+  template <SixteenBit T, Major B>
+  static constexpr auto kernel = multiply_specialised<Store, T, Tile, B>;
+  /// Enqueues it.
+  template <Major B, SixteenBit T>
+  static void launch(int blocks, const T* a, const T* b, T* c, MatmulShape shape, cudaStream_t stream) {
+    launch_in_groups<B>(kTileGroup, blocks, a, b, c, shape, stream);
+  }
+
+ protected:
+  template <Major B, SixteenBit T>
+  static void launch_in_groups(int group, int blocks, const T* a, const T* b, T* c, MatmulShape shape,
+                               cudaStream_t stream) {
+    const OperandMaps<T, Tile, B> maps(a, b, shape);
+    const CUtensorMap c_map = tensor_map(c, shape.m, shape.n, kGroupRows);
+    multiply_specialised<Store, T, Tile, B><<<blocks, kThreads, shared_bytes<T>(), stream>>>(
+        maps.a, maps.b, c_map, c, static_cast<int>(shape.m), static_cast<int>(shape.n),
+        tiling_of<Tile>(shape), group);
+  }
+};
+
+/// The fourth rung: as many blocks as multiprocessors, tiles in groups. While a tile is stored, the stages of
+/// the next one come.
+template <typename Shape = Tile<128, 256, 4>, typename Store = PlainStore>
+struct Persistent : Specialised<Shape, Store> {
+  static constexpr int kTileGroup = 8;
+  static constexpr const char* kName = "persistent";
+
+  /// Blocks of the grid.
+  static int blocks(Tiling tiling, int multiprocessors) { return std::min(tiling.tiles(), multiprocessors); }
+  /// Enqueues it.
+  template <Major B, SixteenBit T>
+  static void launch(int blocks, const T* a, const T* b, T* c, MatmulShape shape, cudaStream_t stream) {
+    Persistent::template launch_in_groups<B>(kTileGroup, blocks, a, b, c, shape, stream);
+  }
+};
+
+/// The fifth rung: the same, whose results leave by TMA.
+template <typename Shape = Tile<128, 256, 4>>
+struct StoredByTma : Persistent<Shape, TmaStore> {
+  static constexpr const char* kName = "tma_store";
+};
+
+}  // namespace overlap::tensor_core_gemm

@@ -1,0 +1,114 @@
+// Chapter 16: how a warpgroup's rows of a tile leave its registers.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cstring>
+#include <cuda/ptx>
+
+#include "16_tensor_core_gemm/operands.cuh"
+
+namespace overlap::tensor_core_gemm {
+
+/// Two sums, rounded to T, as one word: the first in the low half.
+template <SixteenBit T>
+__device__ __forceinline__ std::uint32_t pack(float first, float second) {
+  std::uint32_t bits;
+  if constexpr (std::same_as<T, __half>) {
+    const __half2 pair = __floats2half2_rn(first, second);
+    memcpy(&bits, &pair, sizeof bits);
+  } else {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
+    memcpy(&bits, &pair, sizeof bits);
+  }
+  return bits;
+}
+
+/// Stores C's elements from `row` and `column` on, those inside C[m, n], by each thread where its own are:
+/// four bytes at a time, so that a warp writes 16 bytes in each of 8 rows. Sectors of memory have 32.
+struct PlainStore {
+  /// No shared memory, and no map of C.
+  template <SixteenBit T, typename Tile>
+  struct Staging {};
+
+  template <typename Tile, SixteenBit T>
+  __device__ __forceinline__ static void store(const Fragment<Tile::kN>& sum, T* c, const CUtensorMap&,
+                                               Staging<T, Tile>*, int row, int column, int m, int n) {
+    const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
+#pragma unroll
+    for (int i = 0; i < Tile::kN / 2; i += 2) {
+      const auto place = wgmma::place<Tile::kN>(thread, i);
+      if (row + place.row >= m || column + place.column >= n) continue;
+      const std::uint32_t bits = pack<T>(sum.value[i], sum.value[i + 1]);
+      memcpy(c + std::int64_t{row + place.row} * n + column + place.column, &bits, sizeof bits);
+    }
+  }
+
+  /// Nothing is left to wait for.
+  __device__ __forceinline__ static void finish() {}
+};
+
+/// The same by TMA: the sums go to shared memory, kSpan columns at a time, and from there in one copy. While
+/// it runs the warpgroup writes the next columns to its other buffer, and then multiplies on. (The article's
+/// EPILOGUE_SUBTILE.)
+struct TmaStore {
+  /// Two buffers of a warpgroup, each with kSpan columns of its rows.
+  template <SixteenBit T, typename Tile>
+  struct Staging {
+    T buffers[2][kGroupRows * kSpan];
+  };
+
+  template <typename Tile, SixteenBit T>
+  __device__ __forceinline__ static void store(const Fragment<Tile::kN>& sum, T*, const CUtensorMap& map,
+                                               Staging<T, Tile>* staging, int row, int column, int, int) {
+    const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
+    const int barrier = 1 + static_cast<int>(threadIdx.x) / wgmma::kThreads;  // 0 is __syncthreads()
+#pragma unroll
+    for (int part = 0; part < Tile::kN / kSpan; ++part) {
+      T* buffer = staging->buffers[part % 2];
+      // [task drain: what must be over before the buffer is written, and before it is copied?]
+      if (thread == 0) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<1>{});  // of the last copy but one
+      wgmma::named_barrier(barrier, wgmma::kThreads);
+      write(sum, buffer, part, thread);
+      ptx::fence_proxy_async(ptx::space_shared);  // each thread's stores, before a copy reads them
+      wgmma::named_barrier(barrier, wgmma::kThreads);
+      // [/task]
+      if (thread == 0) {
+        ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &map, {column + part * kSpan, row},
+                                  buffer);
+        ptx::cp_async_bulk_commit_group();
+      }
+    }
+  }
+
+  /// A block's shared memory must outlive the copies from it.
+  __device__ __forceinline__ static void finish() {
+    if (threadIdx.x % wgmma::kThreads == 0) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
+  }
+
+ private:
+  /// Columns `part` * kSpan ... of the warp's 16 rows into the buffer, swizzled as the map says: chunk c of
+  /// row r lies at c XOR r mod 8.
+  template <int N, SixteenBit T>
+  __device__ __forceinline__ static void write(const Fragment<N>& sum, T* buffer, int part, int thread) {
+    constexpr int kChunk = 16 / sizeof(T);  // elements
+    const int lane = thread % 32;
+    const int row = thread / 32 * 16 + lane % 16;
+#pragma unroll
+    for (int columns = 0; columns < kSpan; columns += 2 * kChunk) {
+      // Four 8 x 8 matrices: upper and lower rows of the first chunk, then of the second one. They are the
+      // eight values of value[] from there on, and lane 8 j + i says where row i of matrix j goes.
+      const int first = (part * kSpan + columns) / 2;
+      const std::uint32_t pairs[] = {pack<T>(sum.value[first], sum.value[first + 1]),
+                                     pack<T>(sum.value[first + 2], sum.value[first + 3]),
+                                     pack<T>(sum.value[first + 4], sum.value[first + 5]),
+                                     pack<T>(sum.value[first + 6], sum.value[first + 7])};
+      const int chunk = columns / kChunk + lane / 16;
+      wgmma::store_matrix(buffer + row * kSpan + (chunk ^ row % 8) * kChunk, pairs);
+    }
+  }
+};
+
+}  // namespace overlap::tensor_core_gemm

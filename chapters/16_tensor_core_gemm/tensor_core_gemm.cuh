@@ -1,0 +1,111 @@
+// Chapter 16: C = A B by our own kernel, on the tensor cores of Hopper.
+//
+// Source: the kernel inside "AllGather GEMM" (Triton-distributed) and "Collective matmul" (JAX Pallas), which
+// both articles take as given; where this differs from them, the page beside this file says why.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <string>
+
+#include "16_tensor_core_gemm/one_stage.cuh"
+#include "16_tensor_core_gemm/ring_of_stages.cuh"
+#include "16_tensor_core_gemm/specialised.cuh"
+#include "overlap/data/cost.hpp"
+#include "overlap/data/matrix.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/ranks.hpp"
+
+namespace overlap::tensor_core_gemm {
+
+/// What a product moves and computes: the numbers that profilers want beside a kernel's time.
+struct Work {
+  std::int64_t flops;         ///< of the product, 2 m n k
+  std::int64_t bytes;         ///< of A, B and C, each once: what memory must move at least
+  std::int64_t loaded_bytes;  ///< that tiles load into shared memory, mostly out of the L2 cache
+
+  /// Equal in all members.
+  bool operator==(const Work&) const = default;
+};
+
+/// The work of a product with this shape of tile.
+template <typename Tile>
+constexpr Work work_of(MatmulShape shape) {
+  const Tiling tiling = tiling_of<Tile>(shape);
+  const std::int64_t element = 2;
+  return {.flops = 2 * shape.multiply_adds(),
+          .bytes = element * (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n),
+          .loaded_bytes =
+              element * tiling.tiles() * tiling.along_k * std::int64_t{kSpan} * (Tile::kM + Tile::kN)};
+}
+
+/// C = A B in T with sums in f32, by one kernel: `Rung` is one of OneStage, RingOfStages, Specialised,
+/// Persistent and StoredByTma. A[m, k] and C[m, n] are row-major, as is B[k, n]; with Major::kK it is
+/// B[n, k]. On several ranks each has all of A and a share of B's and C's columns, as in the chapters on
+/// all-gather.
+template <SixteenBit T, typename Rung, Major B = Major::kMN>
+class TensorCoreGemm {
+ public:
+  /// For the rank's columns of a product of these sizes. Throws UsageError if a row is no multiple of 16
+  /// bytes, which TMA cannot step over, or a matrix has 2^31 elements or more; Skip unless the GPU has
+  /// compute capability 9.0.
+  TensorCoreGemm(Rank& rank, MatmulShape whole)
+      : shape_{whole.m, balanced_share(whole.n, rank.size(), rank.id()).size(), whole.k} {
+    require_rows(whole, B, shape_);
+    int major = 0, minor = 0, multiprocessors = 0;
+    CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, rank.device()));
+    CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, rank.device()));
+    if (major != 9 || minor != 0) {
+      throw Skip("wgmma needs compute capability 9.0 and no other; GPU " + std::to_string(rank.device()) +
+                 " has " + std::to_string(major) + "." + std::to_string(minor));
+    }
+    CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, rank.device()));
+    blocks_ = Rung::blocks(tiling_of<typename Rung::Tile>(shape_), multiprocessors);
+    // More than 48 KB of shared memory a block must be asked for.
+    CUDA_CHECK(cudaFuncSetAttribute(Rung::template kernel<T, B>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    Rung::template shared_bytes<T>()));
+  }
+
+  /// Enqueues the product. The pointers are aligned to 16 bytes, as those of cudaMalloc() are.
+  void run(const T* a, const T* b, T* c, cudaStream_t stream) {
+    if (shape_.m == 0 || shape_.n == 0) return;
+    if (shape_.k == 0) {  // no stage, and no sum
+      CUDA_CHECK(cudaMemsetAsync(c, 0, shape_.m * shape_.n * sizeof(T), stream));
+      return;
+    }
+    Rung::template launch<B>(blocks_, a, b, c, shape_, stream);
+    CUDA_CHECK(cudaGetLastError());
+  }
+
+  /// What a call costs.
+  static Cost cost(MatmulShape share) {
+    const bool any = share.m > 0 && share.n > 0;
+    return {.launches = any && share.k > 0 ? 1 : 0};
+  }
+
+ private:
+  static void require_rows(MatmulShape whole, Major b, MatmulShape share) {
+    const auto require = [](const char* what, std::int64_t columns) {
+      if (columns * sizeof(T) % 16 == 0) return;
+      throw UsageError(std::string(what) + ": rows of " + std::to_string(columns) +
+                       " elements of 16 bits are no multiple of 16 bytes, so TMA cannot step from one to the "
+                       "next; a multiple of 8 elements will do");
+    };
+    require("--k", whole.k);
+    require("--n", share.n);
+    static_cast<void>(b);
+    for (const std::int64_t elements : {share.m * share.k, share.k * share.n, share.m * share.n}) {
+      if (elements >= std::int64_t{1} << 31) {
+        throw UsageError("a matrix of " + std::to_string(elements) +
+                         " elements is too large: this kernel counts them in 31 bits");
+      }
+    }
+  }
+
+  MatmulShape shape_;
+  int blocks_ = 0;
+};
+
+}  // namespace overlap::tensor_core_gemm

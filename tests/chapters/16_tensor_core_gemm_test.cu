@@ -1,0 +1,262 @@
+// Chapter 16 on any GPU of compute capability 9.0: every rung right on every element, in both types, for
+// sizes around those of tiles and stages and for random ones; nothing else is written.
+#include "16_tensor_core_gemm/tensor_core_gemm.cuh"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "dense_run.hpp"
+#include "overlap/data/data.hpp"
+#include "overlap/data/verify.hpp"
+
+namespace overlap::tensor_core_gemm {
+namespace {
+
+/// Sizes that TMA can step over: k and n are multiples of 8. Smaller than anything, around one tile and one
+/// stage, more k-blocks than there are stages, several tiles, none of them whole.
+std::vector<MatmulShape> shapes_around_tiles() {
+  return {{1, 8, 8},      {64, 64, 64},   {128, 128, 64},  {128, 256, 128}, {129, 264, 72},
+          {127, 248, 56}, {63, 8, 520},   {200, 16, 384},  {8, 520, 24},    {257, 136, 200},
+          {300, 400, 96}, {65, 320, 640}, {384, 512, 128}, {1, 1032, 16}};
+}
+
+/// `count` random ones, of up to `most`.
+std::vector<MatmulShape> random_sizes(int count, int most, unsigned seed) {
+  std::mt19937 random(seed);
+  const auto size = [&](int step) {
+    return static_cast<std::int64_t>(step * (1 + random() % static_cast<unsigned>(most / step)));
+  };
+  std::vector<MatmulShape> shapes;
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t m = size(1), n = size(8), k = size(8);
+    shapes.push_back({m, n, k});
+  }
+  return shapes;
+}
+
+/// A number for GoogleTest's typed suites.
+template <SixteenBit Element, typename RungOf>
+struct Case {
+  using T = Element;
+  using Rung = RungOf;
+  using Algorithm = TensorCoreGemm<T, Rung>;
+};
+
+template <typename C>
+class Rungs : public testing::Test {};
+
+using Cases =
+    testing::Types<Case<__half, OneStage>, Case<__half, RingOfStages>, Case<__half, Specialised<>>,
+                   Case<__half, Persistent<>>, Case<__half, StoredByTma<>>, Case<__nv_bfloat16, OneStage>,
+                   Case<__nv_bfloat16, RingOfStages>, Case<__nv_bfloat16, Specialised<>>,
+                   Case<__nv_bfloat16, Persistent<>>, Case<__nv_bfloat16, StoredByTma<>>>;
+TYPED_TEST_SUITE(Rungs, Cases);
+
+TYPED_TEST(Rungs, AreRightAroundTilesAndStages) {
+  using Algorithm = typename TypeParam::Algorithm;
+  expect_all_right<Algorithm, GatherProblem<typename TypeParam::T>>(1, shapes_around_tiles());
+}
+
+TYPED_TEST(Rungs, AreRightOnTwoHundredRandomSizes) {
+  using Algorithm = typename TypeParam::Algorithm;
+  const unsigned seed = 20260;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  expect_all_right<Algorithm, GatherProblem<typename TypeParam::T>>(1, random_sizes(200, 160, seed), seed);
+}
+
+TYPED_TEST(Rungs, CallsFollowEachOtherAtOnce) {
+  using Algorithm = typename TypeParam::Algorithm;
+  expect_all_right<Algorithm, GatherProblem<typename TypeParam::T>>(1, {{130, 264, 200}}, 3,
+                                                                    calls_at_once(8));
+}
+
+TYPED_TEST(Rungs, MakeZerosOfNoSumsAndNothingOfNoElements) {
+  using Algorithm = typename TypeParam::Algorithm;
+  expect_all_right<Algorithm, GatherProblem<typename TypeParam::T>>(1, {{40, 24, 0}, {0, 24, 8}, {40, 0, 8}});
+}
+
+/// A matrix in device memory with `rest` elements behind it, all of them NaN at first.
+template <SixteenBit T>
+struct Guarded {
+  Guarded(int device, std::int64_t elements) : elements(elements), memory(device, elements + kRest) {
+    CUDA_CHECK(cudaMemset(memory.data(), 0xff, memory.bytes()));
+  }
+  std::vector<T> copy() const {
+    std::vector<T> host(static_cast<std::size_t>(memory.size()));
+    CUDA_CHECK(cudaMemcpy(host.data(), memory.data(), memory.bytes(), cudaMemcpyDeviceToHost));
+    return host;
+  }
+  static constexpr std::int64_t kRest = 4096;
+  std::int64_t elements;
+  DeviceBuffer<T> memory;
+};
+
+TYPED_TEST(Rungs, WriteNothingBehindC) {
+  using T = typename TypeParam::T;
+  run_ranks(1, [](Rank& rank) {
+    for (const MatmulShape shape :
+         {MatmulShape{1, 8, 8}, MatmulShape{129, 264, 72}, MatmulShape{70, 136, 64}}) {
+      Guarded<T> a(0, shape.m * shape.k), b(0, shape.k * shape.n), c(0, shape.m * shape.n);
+      CUDA_CHECK(cudaMemset(a.memory.data(), 0, a.memory.bytes()));
+      CUDA_CHECK(cudaMemset(b.memory.data(), 0, b.memory.bytes()));
+      CUDA_CHECK(cudaDeviceSynchronize());
+      typename TypeParam::Algorithm algorithm(rank, shape);
+      algorithm.run(a.memory.data(), b.memory.data(), c.memory.data(), rank.stream());
+      rank.synchronize(rank.stream());
+      const std::vector<T> found = c.copy();
+      const auto written =
+          std::count_if(found.begin(), found.end(), [](T element) { return !is_nan(element); });
+      EXPECT_EQ(written, c.elements);
+      EXPECT_TRUE(
+          std::all_of(found.begin() + c.elements, found.end(), [](T element) { return is_nan(element); }));
+    }
+  });
+}
+
+// ---- B by columns: its fast index is k -------------------------------------------------------------------
+template <SixteenBit T, typename Rung>
+void expect_right_with_columns_of_b(MatmulShape shape) {
+  std::mt19937 random(7);
+  const auto numbers = [&random](std::int64_t count) {
+    std::vector<T> values(static_cast<std::size_t>(count));
+    for (T& value : values) value = from_float<T>(static_cast<float>(static_cast<int>(random() % 5) - 2));
+    return values;
+  };
+  const std::vector<T> a = numbers(shape.m * shape.k), b = numbers(shape.n * shape.k);
+  std::vector<T> rows(b.size()), expected(static_cast<std::size_t>(shape.m * shape.n)), found = expected;
+  for (std::int64_t n = 0; n < shape.n; ++n) {
+    for (std::int64_t k = 0; k < shape.k; ++k)
+      rows[static_cast<std::size_t>(k * shape.n + n)] = b[static_cast<std::size_t>(n * shape.k + k)];
+  }
+  reference_matmul<T>(shape, a, rows, expected);
+  run_ranks(1, [&](Rank& rank) {
+    const DeviceBuffer<T> a_there(0, shape.m * shape.k), b_there(0, shape.n * shape.k),
+        c_there(0, shape.m * shape.n);
+    CUDA_CHECK(cudaMemcpy(a_there.data(), a.data(), a_there.bytes(), cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaMemcpy(b_there.data(), b.data(), b_there.bytes(), cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaMemset(c_there.data(), 0xff, c_there.bytes()));
+    CUDA_CHECK(cudaDeviceSynchronize());
+    TensorCoreGemm<T, Rung, Major::kK> algorithm(rank, shape);
+    algorithm.run(a_there.data(), b_there.data(), c_there.data(), rank.stream());
+    rank.synchronize(rank.stream());
+    CUDA_CHECK(cudaMemcpy(found.data(), c_there.data(), c_there.bytes(), cudaMemcpyDeviceToHost));
+  });
+  const Verification compared = compare_matrices<T>(expected, found, shape.n);
+  EXPECT_TRUE(compared.ok()) << describe(compared);
+}
+
+TEST(ColumnsOfB, AreRight) {
+  for (const MatmulShape shape :
+       {MatmulShape{129, 264, 72}, MatmulShape{64, 32, 200}, MatmulShape{1, 7, 8}}) {
+    const MatmulShape even{shape.m, (shape.n + 7) / 8 * 8, shape.k};
+    expect_right_with_columns_of_b<__half, OneStage>(even);
+    expect_right_with_columns_of_b<__half, StoredByTma<>>(even);
+    expect_right_with_columns_of_b<__nv_bfloat16, RingOfStages>(even);
+  }
+}
+
+// ---- Other tiles -----------------------------------------------------------------------------------------
+TEST(Tiles, OfOtherShapesAreRight) {
+  const std::vector<MatmulShape> shapes = {{129, 264, 72}, {64, 72, 200}, {200, 400, 328}};
+  expect_all_right<TensorCoreGemm<__half, StoredByTma<Tile<64, 256, 4>>>, GatherProblem<__half>>(1, shapes);
+  expect_all_right<TensorCoreGemm<__half, StoredByTma<Tile<64, 128, 6>>>, GatherProblem<__half>>(1, shapes);
+  expect_all_right<TensorCoreGemm<__half, StoredByTma<Tile<128, 64, 2>>>, GatherProblem<__half>>(1, shapes);
+  expect_all_right<TensorCoreGemm<__half, Persistent<Tile<128, 128, 1>>>, GatherProblem<__half>>(1, shapes);
+}
+
+TEST(Ranks, HaveTheirOwnColumns) {
+  for (const int ranks : {2, 3, 4}) {
+    std::vector<Verification> found(static_cast<std::size_t>(ranks));
+    run_ranks(ranks, [&](Rank& rank) {
+      GatherProblem<__half> problem(rank, {70, 480, 72}, 5);
+      problem.fill_exact();
+      problem.poison_result();
+      TensorCoreGemm<__half, StoredByTma<>> algorithm(rank, problem.whole());
+      algorithm.run(problem.whole_a(), problem.b(), problem.c(), rank.stream());
+      rank.synchronize(rank.stream());
+      found[static_cast<std::size_t>(rank.id())] = problem.compare_exact(false);
+    });
+    Verification all;
+    for (const Verification& own : found) all += own;
+    EXPECT_TRUE(all.ok()) << describe(all);
+    EXPECT_EQ(all.elements, 70 * 480);
+  }
+}
+
+// ---- What cannot be --------------------------------------------------------------------------------------
+void expect_refused(MatmulShape shape, const std::string& sentence) {
+  try {
+    run_ranks(1, [&](Rank& rank) { TensorCoreGemm<__half, OneStage> algorithm(rank, shape); });
+    FAIL() << "not refused: " << sentence;
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos) << error.what();
+  }
+}
+
+TEST(Refused, RowsThatTmaCannotStepOver) {
+  expect_refused({64, 64, 60}, "--k: rows of 60 elements");
+  expect_refused({64, 63, 64}, "--n: rows of 63 elements");
+}
+
+TEST(Refused, MatricesOfTwoToThe31Elements) {
+  expect_refused({1 << 16, 8, 1 << 15}, "2147483648 elements is too large");
+  expect_refused({8, 1 << 16, 1 << 15}, "2147483648 elements is too large");
+}
+
+TEST(Refused, PointersThatTmaCannotRead) {
+  EXPECT_THROW(run_ranks(1,
+                         [](Rank& rank) {
+                           const DeviceBuffer<__half> memory(0, 4096);
+                           TensorCoreGemm<__half, OneStage> algorithm(rank, {8, 8, 8});
+                           algorithm.run(memory.data() + 1, memory.data() + 1024, memory.data() + 2048,
+                                         rank.stream());
+                         }),
+               CudaError);
+}
+
+// ---- Order and cost --------------------------------------------------------------------------------------
+TEST(Order, TakesEachTileOnceAndGroupByGroup) {
+  for (const int along_m : {1, 3, 8, 9, 21}) {
+    for (const int along_n : {1, 2, 7}) {
+      for (const int group : {1, 3, 8}) {
+        const Tiling tiling{along_m, along_n, 1};
+        std::set<std::pair<int, int>> seen;
+        int last_group = 0;
+        for (int i = 0; i < tiling.tiles(); ++i) {
+          const TilePlace tile = place_of(i, tiling, group);
+          ASSERT_TRUE(tile.m >= 0 && tile.m < along_m && tile.n >= 0 && tile.n < along_n);
+          EXPECT_TRUE(seen.insert({tile.m, tile.n}).second) << i;
+          EXPECT_GE(tile.m / group, last_group);
+          last_group = tile.m / group;
+        }
+      }
+    }
+  }
+  // A group of one is row by row; in one of two, a column of two tiles comes before the next column.
+  EXPECT_EQ(place_of(4, {3, 4, 1}, 1).m, 1);
+  EXPECT_EQ(place_of(1, {4, 4, 1}, 2).m, 1);
+  EXPECT_EQ(place_of(2, {4, 4, 1}, 2).n, 1);
+}
+
+TEST(CostOf, AProductIsOneKernel) {
+  using Algorithm = TensorCoreGemm<__half, StoredByTma<>>;
+  EXPECT_EQ(Algorithm::cost({128, 256, 64}), Cost{.launches = 1});
+  EXPECT_EQ(Algorithm::cost({128, 256, 0}), Cost{});
+  EXPECT_EQ(Algorithm::cost({0, 256, 64}), Cost{});
+}
+
+TEST(WorkOf, CountsWhatTilesLoad) {
+  const Work work = work_of<Tile<128, 256, 4>>({8192, 8192, 8192});
+  EXPECT_EQ(work.flops, 2LL * 8192 * 8192 * 8192);
+  EXPECT_EQ(work.bytes, 3LL * 8192 * 8192 * 2);
+  // 64 x 32 tiles, each 128 blocks of 64 (128 + 256) elements.
+  EXPECT_EQ(work.loaded_bytes, 64LL * 32 * 128 * 64 * 384 * 2);
+  EXPECT_EQ(work_of<Tile<128, 256, 4>>({1, 8, 8}).loaded_bytes, 64 * 384 * 2);
+}
+
+}  // namespace
+}  // namespace overlap::tensor_core_gemm
