@@ -17,7 +17,7 @@ if(OVERLAP_BACKEND STREQUAL "cuda")
   endif()
   set(CMAKE_CUDA_FLAGS_RELWITHDEBINFO "-O2 -Xcompiler=-g1 -DNDEBUG")
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
-  target_link_libraries(overlap_cuda INTERFACE CUDA::cudart CUDA::cuda_driver CUDA::cublas NCCL::NCCL)
+  target_link_libraries(overlap_cuda INTERFACE CUDA::cudart CUDA::cuda_driver CUDA::cublas CUDA::cublasLt NCCL::NCCL)
 
   function(overlap_gpu_sources target)
     target_link_libraries(${target} PRIVATE overlap_cuda)

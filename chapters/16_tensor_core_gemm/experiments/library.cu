@@ -1,0 +1,34 @@
+// Experiment of chapter 16: the last rung beside what the library can do: cuBLAS as it chooses itself (GEMM
+// only), and the fastest algorithm that cuBLASLt proposes.
+#include "16_tensor_core_gemm/experiments/library_product.cuh"
+#include "16_tensor_core_gemm/tensor_core_gemm.cuh"
+#include "overlap/program/dense_chapter.hpp"
+
+namespace overlap::tensor_core_gemm {
+namespace {
+
+const ChapterInfo kExperiment = {
+    .name = "16_tensor_core_gemm/library",
+    .summary = "The last rung beside cuBLAS and the fastest algorithm of cuBLASLt's heuristic.",
+    .variants = {"cublaslt", StoredByTma<>::kName},
+    .on_virtual_gpus = {.shape = {512, 512, 512}, .gpus = 1, .iterations = 2, .warmup = 1},
+    .on_real_gpus = {.shape = {8192, 8192, 8192}, .gpus = 1, .iterations = 30, .warmup = 5},
+    .on_race_build = {{.shape = {136, 264, 136}, .gpus = 1, .iterations = 1, .warmup = 0}},
+    .types = {ElementType::kF16, ElementType::kBf16},
+};
+
+void run(const Options& options, Report& report) {
+  run_dense_chapter<GatherProblem, __half, __nv_bfloat16>(
+      options, report, []<SixteenBit T>(DenseBench& bench, GatherProblem<T>& problem) {
+        bench.add_product<LibraryProduct<T>>("cublaslt", problem);
+        bench.add_product<TensorCoreGemm<T, StoredByTma<>>>(StoredByTma<>::kName, problem);
+      });
+}
+
+}  // namespace
+}  // namespace overlap::tensor_core_gemm
+
+int main(int argc, char** argv) {
+  return overlap::chapter_main(argc, argv, overlap::tensor_core_gemm::kExperiment,
+                               overlap::tensor_core_gemm::run);
+}

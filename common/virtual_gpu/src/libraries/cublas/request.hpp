@@ -1,0 +1,37 @@
+// A product as its caller describes it, and what is checked of it.
+#pragma once
+
+#include "cublas_v2.h"
+#include "engine/runtime.hpp"
+#include "libraries/cublas/product.hpp"
+
+namespace vgpu {
+
+struct Operand {
+  const void* data;
+  cudaDataType type;
+  int ld;
+  long long stride = 0;  // from one matrix to the next
+};
+
+struct Request {
+  cublasOperation_t transpose_a, transpose_b;
+  int m, n, k;
+  const void* alpha;
+  Operand a, b;
+  const void* beta;
+  Operand c;
+  int batch;
+  cublasComputeType_t compute;
+  cublasGemmAlgo_t algorithm;
+};
+
+/// The product of a request. Throws CublasFailure if there is none.
+Product checked(const Request& request);
+/// Enqueues it on a stream of the current GPU, unless it has no elements. Throws CublasFailure if the stream
+/// is of another GPU than `device`, that of the handle, or memory is missing.
+void enqueue(Runtime& runtime, int device, cudaStream_t stream, const Request& request);
+/// The stream of that handle. Null is the default stream of `device`, that of the library's handle.
+Stream& stream_for(Runtime& runtime, int device, cudaStream_t stream);
+
+}  // namespace vgpu

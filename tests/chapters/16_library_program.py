@@ -1,0 +1,7 @@
+"""What is special about the program 16_library, an experiment."""
+import tensor_core_program
+
+
+class Program(tensor_core_program.TensorCoreProgram):
+    variants = ("cublaslt", "tma_store")
+    help_says = ("cuBLASLt",)

@@ -1,0 +1,8 @@
+"""What is special about the program 16_tiles, an experiment."""
+import tensor_core_program
+
+
+class Program(tensor_core_program.TensorCoreProgram):
+    types = ("f16",)
+    variants = ("128x256_1", "128x256_2", "128x256_3", "128x256_4", "128x128_4", "128x128_6", "64x256_4", "64x128_8", "64x64_8")
+    help_says = ("other tiles",)

@@ -1,0 +1,21 @@
+"""What is tested of the programs of chapter 16: each rank multiplies its own columns, whose rows TMA must be able to step over."""
+from typing import Dict, Sequence
+
+import dense_program
+from program_test_case import ONCE
+
+
+class TensorCoreProgram(dense_program.DenseProgram):
+    """Sizes are multiples of 8, and so is each rank's share of n."""
+
+    types: Sequence[str] = ("f16", "bf16")
+    sizes = ("--m", "33", "--n", "960", "--k", "24", *ONCE)  # of n each of up to 8 ranks, and of 5, has a multiple of 8
+    tiny_sizes = ("--m", "1", "--n", "64", "--k", "8", *ONCE)
+    usual_sizes = "--m 33 --n 960 --k 24"
+    no_variant = "ring"
+
+    def refused_by_all(self) -> Dict[Sequence[str], str]:
+        return {**super().refused_by_all(),
+                ("--type", "f32"): f"--type: 'f32' is not a type of this chapter .known: {', '.join(self.types)}.",
+                ("--m", "8", "--n", "8", "--k", "9"): "--k: rows of 9 elements of 16 bits are no multiple of 16 bytes",
+                ("--m", "8", "--n", "12", "--k", "8"): "--n: rows of 12 elements of 16 bits are no multiple of 16 bytes"}
