@@ -87,7 +87,7 @@ def main() -> int:
         mutant = mutate.read_mutant(arguments.mutant_file)
         place = ""
         if mutant.report:
-            place = mutate.reported_place(mutant, (arguments.chapters / mutant.file).read_text(encoding="utf-8"))
+            place = mutate.reported_place(mutant, (arguments.chapters / mutant.report_file).read_text(encoding="utf-8"))
         output = judge(mutant.verdict, arguments.program, arguments.mutant_program, mutant.arguments, arguments.limit,
                        place, arguments.start)
     except (Refused, mutate.MutantError, OSError, ValueError) as error:

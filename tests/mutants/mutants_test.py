@@ -126,6 +126,7 @@ class MutateTest(TemporaryFolder):
             "empty original": (GOOD.replace("  int next = rank + 1;\n", ""), "original is empty"),
             "race without report": (GOOD.replace("wrong result", "race"), "no line 'report"),
             "report without race": ("report: a\n" + GOOD, "verdict race only"),
+            "its file without race": ("report_file: a\n" + GOOD, "verdict race only"),
             "two programs": ("test: a\nprogram: 01_b\n" + GOOD, "only one of them runs"),
             "no such file": (GOOD.replace("sample.cuh", "other.cuh"), "does not exist"),
         }
@@ -142,6 +143,9 @@ class MutateTest(TemporaryFolder):
             return mutate.reported_place(mutate.read_mutant(self.file), source)
         self.assertEqual(place(race), "sample.cuh:2")
         self.assertEqual(place(race.replace("report: rank + 2", "report: b")), "sample.cuh:3")
+        # In a file that does not change: its line as it is.
+        elsewhere = race.replace("report: rank + 2", "report: b\nreport_file: x/other.cuh")
+        self.assertEqual(place(elsewhere), f"other.cuh:{source[:source.index('b')].count(chr(10)) + 1}")
         for text, count in {"rank + 1": 0, "a": 2}.items():  # 'a' is in 'rank' too
             with self.subTest(text), self.assertRaisesRegex(mutate.MutantError, f"occurs {count} times"):
                 place(race.replace("report: rank + 2", f"report: {text}"))
@@ -245,7 +249,8 @@ class RepositoryTest(unittest.TestCase):
                 source = HERE.parent.parent / "chapters" / mutant.file
                 mutate.apply_mutant(mutant, source.read_text(encoding="utf-8"))
                 if mutant.report:
-                    mutate.reported_place(mutant, source.read_text(encoding="utf-8"))
+                    named = HERE.parent.parent / "chapters" / mutant.report_file
+                    mutate.reported_place(mutant, named.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

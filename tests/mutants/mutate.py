@@ -20,6 +20,8 @@ by a text that occurs in it once: the report must name that line too.
 
     report: cudaMemcpyAsync(c,
 
+Where the accesses stand in a file that does not change, one more line names it: `report_file: 16_tensor_core_gemm/operands.cuh`.
+
 What the chapter's program does not do, such as to overwrite A behind a call, a test of tests/chapters does: it runs in the
 program's place where a line names it, and the arguments are GoogleTest's.
 
@@ -39,7 +41,7 @@ from typing import List
 VERDICTS = ("wrong result", "illegal access", "race", "deadlock")
 _KEYS = ("why", "file", "verdict", "arguments")  # all of them must be there
 _KEYS_OF_A_RACE = _KEYS + ("report",)
-_ALL_KEYS = _KEYS_OF_A_RACE + ("test", "program")
+_ALL_KEYS = _KEYS_OF_A_RACE + ("report_file", "test", "program")
 _SEPARATORS = ("original", "mutant", "end")
 _LAYOUT = re.compile(r"(.*?)^--- original\n(.*?)^--- mutant\n(.*?)^--- end\n?(.*)", re.DOTALL | re.MULTILINE)
 
@@ -62,6 +64,7 @@ class Mutant:
     report: str = ""
     test: str = ""
     program: str = ""
+    report_file: str = ""
 
     @property
     def chapter(self) -> str:
@@ -80,8 +83,9 @@ def read_mutant(path: pathlib.Path) -> Mutant:
             raise MutantError(f"{path}: '{line}' is not one of the lines {', '.join(_KEYS)}, each with a value, once")
         fields[key] = value.strip()
     is_race = fields.get("verdict") == "race"
-    if "report" in fields and not is_race:
-        raise MutantError(f"{path}: a line 'report' belongs to the verdict race only")
+    for key in ("report", "report_file"):
+        if key in fields and not is_race:
+            raise MutantError(f"{path}: a line '{key}' belongs to the verdict race only")
     if "test" in fields and "program" in fields:
         raise MutantError(f"{path}: a line 'test' and a line 'program': only one of them runs")
     missing = [key for key in (_KEYS_OF_A_RACE if is_race else _KEYS) if key not in fields]
@@ -94,7 +98,8 @@ def read_mutant(path: pathlib.Path) -> Mutant:
     if not original.strip() or original == mutant:
         raise MutantError(f"{path}: the original is empty, or the mutant is the same text")
     return Mutant(path, fields["why"], fields["file"], fields["verdict"], shlex.split(fields["arguments"]), original,
-                  mutant, fields.get("report", ""), fields.get("test", ""), fields.get("program", ""))
+                  mutant, fields.get("report", ""), fields.get("test", ""), fields.get("program", ""),
+                  fields.get("report_file", fields["file"]))
 
 
 def _split(path: pathlib.Path, text: str) -> List[str]:
@@ -115,12 +120,12 @@ def apply_mutant(mutant: Mutant, source: str) -> str:
 
 
 def reported_place(mutant: Mutant, source: str) -> str:
-    """The place that the report of a race must name, as "file.cuh:12"; `source` is the unchanged chapter's."""
-    changed = apply_mutant(mutant, source)
+    """The place that the report of a race must name, as "file.cuh:12"; `source` is the unchanged text of report_file."""
+    changed = source if mutant.report_file != mutant.file else apply_mutant(mutant, source)
     count = changed.count(mutant.report)
     if count != 1:
         raise MutantError(f"{mutant.path}: the text of 'report' occurs {count} times in the changed file, not once")
-    return f"{pathlib.Path(mutant.file).name}:{changed[:changed.index(mutant.report)].count(chr(10)) + 1}"
+    return f"{pathlib.Path(mutant.report_file).name}:{changed[:changed.index(mutant.report)].count(chr(10)) + 1}"
 
 
 def make_tree(mutant: Mutant, chapters: pathlib.Path, output: pathlib.Path) -> None:
