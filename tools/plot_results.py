@@ -9,10 +9,11 @@ from xml.sax.saxutils import escape, quoteattr
 
 from chapters import Plot
 from draw_timeline import FONT, SMALL, STYLE, WIDTH, number, source_of
-from ladder import by_gpus
-from results import Run, field_text, runs_with_section, size_text
+from ladder import by_gpus, what_and_where
+from results import Run, field_text, runs_with_section
 
 LEFT, RIGHT, TOP, BOTTOM, HEIGHT = 64, 136, 44, 64, 400
+NOT_YET = "Not run on real GPUs yet."
 GAP = 15  # between the names of two lines, at least
 COLOURS = ("#7d8590", "#d07a00", "#2277bb", "#3a9a3a", "#b0508c", "#5a51c4")
 
@@ -20,7 +21,7 @@ Points = List[Tuple[float, float]]
 
 
 class PlotError(Exception):
-    """There is nothing to draw, or more than can be told apart: one sentence."""
+    """More is to be drawn than can be told apart: one sentence."""
 
 
 def lines_of(run: Run, plot: Plot) -> Dict[str, Points]:
@@ -81,11 +82,15 @@ def drawing(lines: Dict[str, Points], x_name: str, source: str) -> str:
                   f"<title>{escape(name)}, {x:g}: {field_text(y)} ms</title></circle>" for x, y in points]
         parts.append(f'<text x="{number(LEFT + width + 12)}" y="{number(y_of_name + 4)}" font-size="{FONT}" '
                      f'style="fill:{colour}">{escape(name)}</text>')
-    label = quoteattr(f"Measured time against {x_name.replace('_', ' ')}, of {', '.join(lines)}")
+    return svg(parts, HEIGHT, f"Measured time against {x_name.replace('_', ' ')}, of {', '.join(lines)}")
+
+
+def svg(parts: Sequence[str], height: int, label: str) -> str:
+    """A whole picture of these parts."""
     body = "\n  ".join(parts)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img" aria-label={label}>\n'
-            f'  <style>{STYLE}  </style>\n  <rect class="page" x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="6"/>\n'
-            f"  {body}\n</svg>\n")
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img" '
+            f"aria-label={quoteattr(label)}>\n  <style>{STYLE}  </style>\n"
+            f'  <rect class="page" x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" rx="6"/>\n  {body}\n</svg>\n')
 
 
 def picture(chapter: str, plot: Plot, reports: List[Dict[str, Any]]) -> str:
@@ -93,7 +98,7 @@ def picture(chapter: str, plot: Plot, reports: List[Dict[str, Any]]) -> str:
     runs = [run for _, group in by_gpus(runs_with_section(chapter, plot.section, reports)) for run in group]
     lines = lines_of(runs[0], plot) if runs else {}
     if not lines:
-        raise PlotError(f"{chapter} has no measured results of '{plot.section}' with {plot.x} and a time")
+        return svg([f'<text class="note" x="16" y="26" font-size="{FONT}">{NOT_YET}</text>'], 44, NOT_YET)
     if len(lines) > len(COLOURS):
         raise PlotError(f"{chapter}: {len(lines)} lines of '{plot.section}' are too many for one plot, {len(COLOURS)} at most")
-    return drawing(lines, plot.x, f"{size_text(runs[0])}, {runs[0]['options']['gpus']} GPUs, {source_of(runs[0])}")
+    return drawing(lines, plot.x, f"{what_and_where(runs[0])}, {source_of(runs[0])}")

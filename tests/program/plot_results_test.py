@@ -83,8 +83,11 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(texts["16"][0], points["new & fast, 16: 0.125 ms"][0])
         self.assertAlmostEqual(texts["0.5"][1] - 4, points["new & fast, 4: 0.5 ms"][1], delta=0.02)
         self.assertNotIn("10", texts)
-        for name in ("time, ms", "rows", "old", "new & fast", "64 x 32 x 16, 2 GPUs, measured on NVIDIA H200, CUDA 13.0"):
+        for name in ("time, ms", "rows", "old", "new & fast", "64 x 32 x 16 on 2 GPUs, measured on NVIDIA H200, CUDA 13.0"):
             self.assertIn(name, texts)
+
+    def test_one_gpu_for_several_ranks(self) -> None:
+        self.assertIn("64 x 32 x 16 on one GPU, for 16 ranks, measured on NVIDIA H200, CUDA 13.0", self.texts(self.picture(run(16, *ROWS))))
 
     def test_names_do_not_overlap(self) -> None:
         names = [f"line {number}" for number in range(6)]
@@ -106,10 +109,13 @@ class PlotTest(unittest.TestCase):
     def test_the_same_every_time(self) -> None:
         self.assertEqual(self.picture(run(2, *ROWS)), self.picture(run(2, *ROWS)))
 
-    def test_nothing_to_draw(self) -> None:
+    def test_not_measured_yet(self) -> None:
+        """As in the place of a table."""
         for runs in ((), (run(2),), (run(2, row(1, "other", new_ms=1.0)),), (run(2, *ROWS, modelled=True),), (run(2, row(1, odd_ms=1.0)),)):
-            with self.assertRaisesRegex(plot_results.PlotError, "^90_test has no measured results of 'sweep' with rows and a time$"):
-                self.picture(*runs)
+            self.assertEqual(list(self.texts(self.picture(*runs))), ["Not run on real GPUs yet."])
+            self.assertEqual(self.points(self.picture(*runs)), {})
+
+    def test_too_many_lines(self) -> None:
         many = Plot("sweep", "rows", {str(number): "new_ms" for number in range(7)})
         with self.assertRaisesRegex(plot_results.PlotError, "7 lines of 'sweep' are too many for one plot, 6 at most"):
             self.picture(run(2, *ROWS), plot=many)
@@ -150,7 +156,11 @@ class UpdateTest(unittest.TestCase):
 
     def test_without_results(self) -> None:
         self.save()
-        self.assertEqual(self.update(), (2, "90_test has no measured results of 'sweep' with rows and a time\n"))
+        self.assertEqual(self.update(), (0, "updated: docs/pictures/a.svg\n"))
+
+    def test_what_cannot_be_drawn(self) -> None:
+        with mock.patch.object(plot_results, "COLOURS", ("#000000",)):
+            self.assertEqual(self.update(), (2, "90_test: 2 lines of 'sweep' are too many for one plot, 1 at most\n"))
 
 
 class RepositoryTest(unittest.TestCase):
@@ -160,6 +170,12 @@ class RepositoryTest(unittest.TestCase):
         self.assertTrue(update_pages.plots())
         for name, plot in update_pages.plots().items():
             self.assertEqual((REPOSITORY / name).read_text(encoding="utf-8"), plot_results.picture(*plot, reports), f"{name}: ./lab pages --measured")
+
+    def test_each_line_has_points(self) -> None:
+        """A name that is in no result would leave its line out."""
+        for name, (_, plot) in update_pages.plots().items():
+            drawn = [text.text for text in xml.parse(REPOSITORY / name).iter(f"{SVG}text")]
+            self.assertLessEqual(set(plot.lines), set(drawn), name)
 
 
 if __name__ == "__main__":
