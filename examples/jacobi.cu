@@ -39,7 +39,7 @@ __global__ void iterate(const float* in, float* out, int rows, int* change) {
 // What one GPU has.
 struct Band {
   int first, rows;  // of the whole grid, counted without the border
-  float* grid[2];   // in turns input and output
+  float* grid[2];   // alternately input and output
   int* change;
   cudaStream_t stream;
   cudaEvent_t sent[2];  // this iteration's border rows have been sent; for even and for odd iterations

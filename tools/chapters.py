@@ -14,6 +14,8 @@ A manifest holds
   operation            what the peers call what it computes (tests/peers); none: it has no peers
   measure              the command lines of ./lab bench, see Measure
   pictures             {NAME: ARGUMENTS}: docs/pictures/chapter_NN_NAME.svg is the timeline of these arguments
+  plots                {NAME: {section, x, lines}}: docs/pictures/chapter_NN_NAME.svg has the measured results of that section,
+                       for each of lines, {TITLE: FIELD}, a time in milliseconds against the field x (plot_results.py)
   tests                blank: the arguments of the tests of its blanks; race, program, sanitize: see below
   experiments          [{name, idea, measure, pictures}]: the programs of experiments/NAME.cu, NN_NAME when they are built
 It does not hold what stands elsewhere: number and name (the folder), variants, types and default sizes (the program), tasks
@@ -136,11 +138,12 @@ _TESTS = _record({}, {
     "program": _record({}, {"sizes": _text}),
     "sanitize": _record({}, {"arguments": _text, "nccl": _flag, "racecheck_test": _text,
                              **{tool: _count(0) for tool in ("memcheck", "racecheck", "synccheck")}})})
+_PLOT = _record({"section": _text, "x": _text, "lines": _named(_text)})
 _EXPERIMENT = _record({"name": _text, "idea": _text}, {"measure": _MEASURE, "pictures": _named(_text)})
 _MANIFEST = _record(
     {"title": _text, "idea": _text, "part": _one_of(*range(1, len(PARTS) + 1)), "kind": _one_of(*KINDS), "builds_on": _each(_text),
      "needs": _record({"gpus": _count(1), "compute_capability": _text}, {"cuda": _text, "memory_gb": _count(1)}), "minutes": _count(1)},
-    {"operation": _one_of(*OPERATIONS), "measure": _MEASURE, "pictures": _named(_text), "tests": _TESTS,
+    {"operation": _one_of(*OPERATIONS), "measure": _MEASURE, "pictures": _named(_text), "plots": _named(_PLOT), "tests": _TESTS,
      "experiments": _each(_EXPERIMENT)})
 
 
@@ -171,6 +174,14 @@ class Experiment:
 
 
 @dataclasses.dataclass(frozen=True)
+class Plot:
+    """A picture of measured results."""
+    section: str
+    x: str
+    lines: Dict[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
 class Chapter:
     """A chapter, from its folder and its manifest."""
     name: str
@@ -184,6 +195,7 @@ class Chapter:
     operation: str
     measure: Measure
     pictures: Dict[str, str]
+    plots: Dict[str, Plot]
     tests: Dict[str, Any]
     experiments: Sequence[Experiment]
 
@@ -230,8 +242,11 @@ def _chapter(folder: pathlib.Path, names: Sequence[str]) -> Chapter:
                          f"experiments/{experiment['name']}.cu")
     for source in sorted(sources - {experiment["name"] for experiment in experiments}):
         raise _Wrong(f"'experiments' does not name experiments/{source}.cu")
+    for name in sorted(set(value.get("plots", {})) & set(value.get("pictures", {}))):
+        raise _Wrong(f"'plots.{name}' has the name of a picture")
     return Chapter(**{
         "name": folder.name, "operation": "", "pictures": {}, "tests": {}, **value, "measure": _measure(value.get("measure", {})),
+        "plots": {name: Plot(**each) for name, each in value.get("plots", {}).items()},
         "experiments": [Experiment(f"{folder.name[:2]}_{each['name']}", each["idea"], _measure(each.get("measure", {})),
                                    each.get("pictures", {}))
                         for each in experiments]})

@@ -105,6 +105,12 @@ def sparse_table(runs: List[Dict]) -> str:
         "on the rank that came to it last, skew: how much later that was than the first. " + stamps(runs) + ".\n"
 
 
+def what_and_where(run: Dict) -> str:
+    """The problem's sizes, and the GPUs that a section was measured on."""
+    ranks, gpus = int(run["options"]["gpus"]), int(run["hardware"]["gpus"])
+    return f"{size_text(run)} on " + (f"one GPU, for {ranks} ranks" if ranks > gpus else f"{ranks} GPUs")
+
+
 def section_tables(section: str, runs: List[Dict]) -> str:
     """The section of each run as a table."""
     parts, shown = [], []
@@ -112,9 +118,7 @@ def section_tables(section: str, runs: List[Dict]) -> str:
         header, rows = section_fields(run, section)
         if rows:
             shown.append(run)
-            ranks, gpus = int(run["options"]["gpus"]), int(run["hardware"]["gpus"])
-            where = f"one GPU, for {ranks} ranks" if ranks > gpus else f"{ranks} GPUs"
-            parts.append(f"{size_text(run)} on {where}:\n\n" + table(header, rows))
+            parts.append(f"{what_and_where(run)}:\n\n" + table(header, rows))
     return "\n".join([*parts, stamps(shown) + ".\n"]) if parts else "Not run on real GPUs yet.\n"
 
 

@@ -18,7 +18,8 @@ and, inside a line:
   <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
 Excerpts leave out the markers of assignments (see blank.py).
 
-The pictures that the manifests name (chapters.py) are timelines of chapters on virtual GPUs, drawn by tools/draw_timeline.py.
+The pictures that the manifests name (chapters.py) are timelines of chapters on virtual GPUs, drawn by tools/draw_timeline.py,
+and plots of measured results, drawn by tools/plot_results.py.
 
   tools/update_pages.py           rewrites the pages and the pictures
   tools/update_pages.py --measured  only what comes from docs/results: needs no build
@@ -39,9 +40,10 @@ import tempfile
 from typing import Callable, Dict, List, Tuple
 
 import bugs
+import plot_results
 from blank import TaskError, without_markers
 from call_index import call_table
-from chapters import ManifestError, all_chapters, to_come
+from chapters import ManifestError, Plot, all_chapters, to_come
 from ladder import profile_table, results_table
 from readme_ladders import LADDERS, Step, ladder_table
 from results import load
@@ -62,6 +64,12 @@ def pictures() -> Dict[str, Tuple[str, ...]]:
             for chapter in all_chapters().values()
             for word, drawn in [(chapter.number, chapter.pictures), *((each.word, each.pictures) for each in chapter.experiments)]
             for name, arguments in drawn.items()}
+
+
+def plots() -> Dict[str, Tuple[str, Plot]]:
+    """The plots of measured results: file -> the chapter, and what is drawn."""
+    return {f"docs/pictures/chapter_{chapter.number}_{name}.svg": (chapter.name, plot)
+            for chapter in all_chapters().values() for name, plot in chapter.plots.items()}
 
 
 def read(path: str) -> str:
@@ -268,10 +276,16 @@ def main() -> int:
             drifted.append(str(path.relative_to(REPOSITORY)))
             if not check:
                 path.write_text(new)
-    for name, chapter in () if measured else pictures().items():
+    try:
+        drawn = [(name, "plot", plot_results.picture(*plot, load(REPOSITORY / "docs" / "results"))) for name, plot in plots().items()]
+    except plot_results.PlotError as error:
+        print(error, file=sys.stderr)
+        return 2
+    drawn += [] if measured else [(name, "timeline", timeline(*chapter)) for name, chapter in pictures().items()]
+    for name, kind, new in drawn:
         path = REPOSITORY / name
-        new, old = timeline(*chapter), path.read_text(encoding="utf-8") if path.exists() else ""
-        if new != old and not same("timeline", old, new):
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        if new != old and not same(kind, old, new):
             drifted.append(name)
             if not check:
                 path.parent.mkdir(exist_ok=True)

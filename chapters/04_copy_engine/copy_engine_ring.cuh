@@ -1,5 +1,5 @@
 // Chapter 04: C = A B, where rank r has rows of A and columns of B. Chapter 03's ring, with pushes by copy
-// engine and signals instead of NCCL: while a rank multiplies the shard at hand, its copy engine passes the
+// engine and signals instead of NCCL: while a rank multiplies its current shard, its copy engine passes the
 // same shard on to the left neighbour, and not one multiprocessor is taken from the product.
 //
 // Source: "An illustrated deep-dive into how the compute and comms in TP+SP are overlapped using Async TP"

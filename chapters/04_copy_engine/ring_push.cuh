@@ -1,5 +1,5 @@
 // Chapter 04: shards of A travel round the ring by copy engine, ordered by signals. In step i rank d has
-// shard (d + i) mod P at hand, and pushes it on to its left neighbour:
+// shard (d + i) mod P, and pushes it on to its left neighbour:
 //
 //   step   transfer stream of rank d                            whoever multiplies
 //   0                  push own A  to slot 0 of d - 1, raise    reads own A
@@ -87,7 +87,7 @@ class RingPush {
                                  transfer()));
     }
     // [/task]
-    // Also after a shard without rows: the signal tells, too, that this rank is through with its last call.
+    // Also after a shard without rows: the signal also tells that this rank has finished its last call.
     arrived_.raise(rank_.previous(), step, transfer());
   }
 
@@ -119,7 +119,7 @@ class RingPush {
     end(stream);
   }
 
-  /// Which shard is at hand in a step: first its own, then those of its right neighbours.
+  /// The current shard of a step: first its own, then those of its right neighbours.
   int shard(int step) const { return ring_.shard(step); }
   /// The rows of A, and of C, that are those of this step.
   Range rows(int step) const { return balanced_share(whole_.m, rank_.size(), shard(step)); }
@@ -168,7 +168,7 @@ class RingPush {
   Signals arrived_;      // one for each slot index, raised by the right neighbour
   Event ready_, done_;   // order the transfer stream after the caller's, and the other way round
   const T* a_ = nullptr;
-  // Calls use the two halves of the slots in turns, and that suffices. A call of rank d ends after the last
+  // Calls alternate between the two halves of the slots; that suffices. A call of rank d ends after the last
   // shard has come, that of rank d - 1, all the way round. Rank d - 1 sent it off after its call before this
   // one, with all its reads of slots. So in its next call rank d may write where rank d - 1 read in that one.
   int half_ = 0;

@@ -1,7 +1,7 @@
 // Chapter 05: C = A B, where rank r has rows of A and columns of B, the way PyTorch's "async TP" computes it.
 // Each rank puts a copy of its shard of A where the others reach it; behind a barrier every rank pulls the
-// others' shards, d + 1, d + 2, ..., and multiplies each as soon as it is there. Shards go to two streams in
-// turns, a pull and its product on each:
+// others' shards, d + 1, d + 2, ..., and multiplies each as soon as it is there. Shards go to two
+// alternating streams, a pull and its product on each:
 //
 //   stream:  multiply d        | pull d+2 | multiply d+2 | pull d+4 ...
 //   second:  pull d+1 | multiply d+1    | pull d+3 | multiply d+3 ...
@@ -108,7 +108,7 @@ class PullTwoStreams {
   }
 
   // ---- A barrier of all ranks, by signals -----------------------------------------------------------------
-  // What `stream` has done so far on every rank comes before what it does from here on on any rank. P - 1
+  // What `stream` has done so far on every rank comes before what it does after this on any rank. P - 1
   // signals to the others, P - 1 from them; each pair of ranks has a signal of its own, in each direction.
   void meet(int barrier, cudaStream_t stream) {
     for (int i = 1; i < rank_.size(); ++i) {
@@ -119,7 +119,7 @@ class PullTwoStreams {
     }
   }
 
-  // ---- All other shards, on the two streams in turns ------------------------------------------------------
+  // ---- All other shards, alternately on the two streams ---------------------------------------------------
   void pull_and_multiply(const T* b, T* c, cudaStream_t stream) {
     // A pull takes its turn in the queue of the GPU that it pulls from, behind all that other ranks enqueued
     // there before (see PeerBuffer). So nobody enqueues one until all that it waits for has been enqueued: a
@@ -139,7 +139,7 @@ class PullTwoStreams {
   void pull(int step, cudaStream_t stream) {
     const TimelineScope name("step ", step, ": pull shard ", shard(step));
     if (step > 1) CUDA_CHECK(cudaStreamWaitEvent(stream, pulled_));
-    // [task pull: from whose memory, and whereto?]
+    // [task pull: from whose memory, and to where?]
     copy(slot(step), published_.on(shard(step)), step, stream);
     // [/task]
     CUDA_CHECK(cudaEventRecord(pulled_, stream));

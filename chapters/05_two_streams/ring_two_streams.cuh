@@ -1,5 +1,5 @@
-// Chapter 05: chapter 04's ring with its products on two streams in turns. The transfers are the same; what
-// changes is that the product of a step need not wait for the one before it. As soon as the last wave of that
+// Chapter 05: chapter 04's ring with its products on two alternating streams. The transfers are the same; new
+// is that the product of a step need not wait for the one before it. As soon as the last wave of that
 // one leaves multiprocessors idle, it begins on them:
 //
 //   stream:    multiply d            | multiply d+2          | multiply d+4 ...
@@ -54,7 +54,7 @@ class RingTwoStreams {
       ring_.push(step);
       // [/task]
     }
-    // ---- Join: C is whole when both streams are through. The transfers are through long before: waited for
+    // ---- Join: C is whole when both streams have finished. The transfers finish long before: waited for
     // last, they would cost a wait more after the last product.
     ring_.end(stream);
     if (two) {

@@ -141,7 +141,7 @@ class AllToAllSum {
   int owner(int step) const { return ring_.at(1 + step); }
   T* partial(int step) const { return partials_.data() + step * slots_.pitch(); }
   /// Where `source`'s summand of rank `at`'s rows goes, on that rank's GPU. There are two sets of slots, for
-  /// calls in turns: a rank may be a call ahead of this one, which still reads the set before. It is never
+  /// alternate calls: a rank may be a call ahead of this one, which still reads the set before. It is never
   /// two ahead, since it waits in each call for what this rank sends in that call.
   T* slot(int at, int source) const {
     // [task slot: which place has this source's summand, in this call?]

@@ -1,5 +1,5 @@
 // Chapter 06, what both overlapped algorithms share: a rank's product X W, cut by rows of the result into one
-// chunk for each rank, on two streams in turns (as in chapter 05).
+// chunk for each rank, on two alternating streams (as in chapter 05).
 #pragma once
 
 #include <cuda_runtime.h>

@@ -165,7 +165,7 @@ class RotatingAccumulators {
     // [/task]
   }
   Accumulator* partial(int step) const { return partials_.data() + step * slots_.pitch(); }
-  /// Where an accumulator of a step arrives on a rank. There are two sets of slots, for calls in turns: the
+  /// Where an accumulator of a step arrives on a rank. There are two sets of slots, for alternate calls: the
   /// previous rank may be a call ahead of this one, which still reads the set before. It is never two ahead:
   /// to end a call, it needs the accumulator that begins on this rank in that call.
   Accumulator* slot(int at, int step) const { return slots_.on(at, step, arrived_.epoch()); }

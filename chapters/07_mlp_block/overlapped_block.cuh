@@ -7,7 +7,7 @@
 //   transfer               | shards to the left  |          | chunks to their owners, sum   |
 //
 // Nothing stands between the two but the activation: no barrier, no signal. What the second product reads,
-// this rank has computed itself. A rank that is through with the ring goes on to its chunks, and its owners'
+// this rank has computed itself. A rank that has finished the ring goes on to its chunks, and its owners'
 // slots are ready for them: whoever is behind finds them there.
 //
 // Source: the article named in vanilla_block.cuh, whose PyTorch fuses the same two pairs of operations

@@ -202,7 +202,7 @@ class HostAllReduce {
   Coalesce<Index, T> coalesce_;
   GrowingPinnedBuffer<Index> own_indices_;  // this rank's gradient, read by all
   GrowingPinnedBuffer<T> own_values_;
-  Partial partial_[2];  // in turns: one is read while the other is written
+  Partial partial_[2];  // alternating: one is read while the other is written
   GrowingPinnedBuffer<T> sum_;
   GrowingBuffer<Index> indices_{rank_};
   GrowingBuffer<T> values_{rank_};

@@ -44,7 +44,7 @@ inline std::int64_t matrix_bytes(std::int64_t local_count, std::int64_t global_c
 /// matrix[row][column] = (local[row] == global[column]). An item of work is a strip of one pack's columns and
 /// kRowsOfStrip rows; neighbouring threads take neighbouring packs, so a warp stores 512 bytes in one piece.
 /// The global numbers stay in registers for the whole strip: read again for each row, they would be four
-/// bytes read for each one written. Items are counted in 64 bits and dealt out in turns to a grid of any
+/// bytes read for each one written. Items are counted in 64 bits and dealt out round-robin to a grid of any
 /// size: a grid with a row of blocks for each local row ends at 65,535 of them.
 template <SparseIndex Index>
 __global__ void compare_all(const Index* local, std::int64_t local_count, const Index* global,

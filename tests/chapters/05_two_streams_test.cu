@@ -37,7 +37,7 @@ TEST_P(OnRanks, AreRightInAllTypes) {
 }
 
 TEST_P(OnRanks, AreRightOnRandomSizes) {
-  // 200 sizes in all, over the five numbers of ranks. Pulls take their openings in turns.
+  // 200 sizes in all, over the five numbers of ranks. Each opening of the pull gets a fifth.
   const unsigned seed = 20261205 + static_cast<unsigned>(GetParam());
   SCOPED_TRACE("seed " + std::to_string(seed));
   const std::vector<MatmulShape> shapes = random_shapes(40, seed);

@@ -129,8 +129,8 @@ CallersMatrices<T, CallersLayer<T>> matrices_like(const MlpOnEveryRank<T>& probl
 enum class Next { kOverwritesA, kOverwritesB, kReadsC, kOverwritesC };
 
 /// Calls of one object that follow each other at once, each on data of its own: two of each kind, since
-/// algorithms may use two sets of buffers in turns. All results that the caller has read must be right to the
-/// last bit.
+/// algorithms may use two sets of buffers alternately. All results that the caller has read must be right to
+/// the last bit.
 template <typename Algorithm, typename Problem, typename... More>
 void expect_caller_owns_matrices_on(Rank& rank, MatmulShape whole, More... more) {
   constexpr Next kCalls[] = {Next::kOverwritesA, Next::kOverwritesA, Next::kOverwritesB, Next::kOverwritesB,

@@ -163,7 +163,7 @@ void expect_same_bits_in_each_call(int ranks, int calls) {
   EXPECT_TRUE(same_bits(bits_of(std::int64_t{}), bits)) << "int64";
 }
 
-/// Right after many calls that follow each other at once, of two gradients in turns.
+/// Right after many calls that follow each other at once, of two alternating gradients.
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_right_after(int ranks, int calls) {
   const SparseData data[] = {{{80, 7, 25}, ranks, RowPattern::kUniform, 40, 3},

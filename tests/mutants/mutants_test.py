@@ -100,8 +100,21 @@ class MutateTest(TemporaryFolder):
         self.assertEqual((output / "01_sample" / "sample.cuh").read_text(), "a\n  int next = rank;\nc\n")
 
     def test_may_delete_text(self) -> None:
-        output = self.make(GOOD.replace("  int next = rank + 2;\n", ""))
-        self.assertEqual((output / "01_sample" / "sample.cuh").read_text(), "a\n\nb\n")
+        """No empty line stays where a line was; what is left of a line stays."""
+        for original, source, changed in (("  int next = rank + 1;", "a\n  int next = rank + 1;\nb\n", "a\nb\n"),
+                                          ("int next = rank + 1;", "a\n  int next = rank + 1;  \n\nb\n", "a\n\nb\n"),
+                                          ("a\n  int next = rank + 1;", "a\n  int next = rank + 1;\nb\n", "b\n"),
+                                          ("  int next = rank + 1;", "a\n  int next = rank + 1;", "a\n"),
+                                          (" + 1", "a\n  int next = rank + 1;\n", "a\n  int next = rank;\n"),
+                                          ("int next = rank + 1;", "a\n  int next = rank + 1;  // b\n", "a\n    // b\n")):
+            with self.subTest(original=original, source=source):
+                (self.chapters / "01_sample" / "sample.cuh").write_text(source)
+                text = GOOD.replace("  int next = rank + 2;\n", "").replace("  int next = rank + 1;", original)
+                self.assertEqual((self.make(text) / "01_sample" / "sample.cuh").read_text(), changed)
+
+    def test_may_put_an_empty_line_in_the_place_of_text(self) -> None:
+        output = self.make(GOOD.replace("  int next = rank + 2;\n", "\nb\n"))
+        self.assertEqual((output / "01_sample" / "sample.cuh").read_text(), "a\n\nb\nb\n")
 
     def test_original_not_found(self) -> None:
         self.assert_refused(GOOD.replace("rank + 1", "rank - 1"), "occurs 0 times")

@@ -14,9 +14,10 @@ A mutant file says what is changed, and what the tests must say about it:
     --- end
 
 `file` is a path inside chapters/. The original text, which may be part of a line, must occur in it exactly once, so
-that a mutant cannot get lost when the chapter changes. The program is the chapter whose name the mutant file's folder
-has. Verdicts: see judge.py. A mutant with the verdict `race` has one more line, which names a line of the changed file
-by a text that occurs in it once: the report must name that line too.
+that a mutant cannot get lost when the chapter changes. If no text takes its place, a line of which nothing is left is
+left out, too. The program is the chapter whose name the mutant file's folder has. Verdicts: see judge.py. A mutant with
+the verdict `race` has one more line, which names a line of the changed file by a text that occurs in it once: the
+report must name that line too.
 
     report: cudaMemcpyAsync(c,
 
@@ -116,7 +117,11 @@ def apply_mutant(mutant: Mutant, source: str) -> str:
     count = source.count(mutant.original)
     if count != 1:
         raise MutantError(f"{mutant.path}: the original text occurs {count} times in {mutant.file}, not once")
-    return source.replace(mutant.original, mutant.mutant)
+    before, after = source.split(mutant.original)
+    start, end = before.rpartition("\n")[2], after.partition("\n")[0]
+    if not mutant.mutant and not (start + end).strip():
+        return before.removesuffix(start) + after.removeprefix(end).removeprefix("\n")
+    return before + mutant.mutant + after
 
 
 def reported_place(mutant: Mutant, source: str) -> str:

@@ -26,7 +26,7 @@ import peer
 OPERATIONS: Dict[str, Sequence[str]] = {
     "all_gather_matmul": ("nccl_all_gather_and_matmul", "pallas_collective_matmul"),
 }
-PROTOCOL = "sum of kernel times by CUPTI, minimum over GPUs as JAX reports it, median; in turns with GEMM only"
+PROTOCOL = "sum of kernel times by CUPTI, minimum over GPUs as JAX reports it, median; interleaved with GEMM only"
 TOLERANCE = 0.02   # relative, in the Frobenius norm
 TUNING_RUNS = 3    # of each tiling; the best one is then measured in full
 
@@ -103,7 +103,7 @@ class Problem:
         return self._measured(self._sharded(function), self._a)
 
     def _measured(self, function: Any, a: Any) -> Callable[[], Tuple[Any, Kernels]]:
-        inputs = (a, -a)  # in turns, so that rows that a call took from the one before it have the wrong sign
+        inputs = (a, -a)  # alternating, so that rows that a call took from the one before it have the wrong sign
         calls = itertools.count()
 
         def once() -> Tuple[Any, Kernels]:
@@ -170,7 +170,7 @@ def best_tiling(problem: Problem, case: peer.Case) -> Tuple[str, int, str]:
 
 
 def times_of(problem: Problem, case: peer.Case, run: Callable[[], Tuple[Any, Kernels]]) -> peer.Times:
-    """The variant and GEMM only in turns."""
+    """The variant and GEMM only, interleaved."""
     gemm_only = problem.gemm_only()
     expected = gemm_only()[0]
     device, slowest, gemm = [], [], []

@@ -2,7 +2,7 @@
 limit for each variant, table and JSON.
 
 Each script measures one operation at one size, with the protocol of the chapters: f16, random normals, device time, the
-slowest GPU, median, in turns with the product alone (GEMM only) in the same processes. --m, --n and --k are the sizes of
+slowest GPU, median, interleaved with the product alone (GEMM only) in the same processes. --m, --n and --k are the sizes of
 the whole problem, as the chapters' own:
   all_gather_matmul      C[m, n] = A[m, k] B[k, n]: rank r has rows of A and columns of B, and wants its columns of C
   matmul_reduce_scatter  C[m, n] = A[m, k] B[k, n]: rank r has columns of A and rows of B, and wants its rows of C
@@ -62,7 +62,7 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Times:
-    """Samples of one variant in milliseconds, each of them the slowest rank's, and of GEMM only measured in turns with it."""
+    """Samples of one variant in milliseconds, each of them the slowest rank's, and of GEMM only interleaved with it."""
     device_ms: List[float]
     gemm_only_ms: List[float]
     host_ms: List[float]

@@ -22,7 +22,7 @@ OPERATIONS: Dict[str, Sequence[str]] = {
                               "fused_matmul_reduce_scatter_eager", "fused_matmul_reduce_scatter_graph"),
     "mlp_block": ("nccl_mlp_block_eager", "nccl_mlp_block_graph"),
 }
-PROTOCOL = "device time by events behind a gate, maximum over ranks, median; in turns with GEMM only"
+PROTOCOL = "device time by events behind a gate, maximum over ranks, median; interleaved with GEMM only"
 CLOCK_HZ = 2.0e9  # more than the GPUs' clock, so that the gate stays closed a little longer than asked for
 TOLERANCE = 0.02  # relative, in the Frobenius norm: sums in f16 round differently, a wrong shard gives about 1
 
@@ -189,7 +189,7 @@ def require_right(torch: Any, name: str, call: Call, expected: Any) -> None:
 
 
 def times_of(torch: Any, case: peer.Case, gemm_only: Call, call: Call) -> peer.Times:
-    """The variant and GEMM only in turns; every sample is the slowest rank's."""
+    """The variant and GEMM only, interleaved; every sample is the slowest rank's."""
     clock = Clock(torch)
     closed_ms = 0.5 + 2 * clock.enqueue_ms(call)
     device: List[float] = []

@@ -18,6 +18,7 @@ from chapters import OPERATIONS, Chapter, ManifestError, Planned, all_chapters, 
 
 RIGHT: Dict[str, Any] = {"title": "A title", "idea": "an idea", "part": 1, "kind": "dense", "builds_on": [],
                          "needs": {"gpus": 1, "compute_capability": "8.0"}, "minutes": 30}
+PLOT = {"section": "sweep", "x": "rows", "lines": {"new": "new_ms"}}
 
 
 class ManifestTest(unittest.TestCase):
@@ -71,6 +72,8 @@ class ManifestTest(unittest.TestCase):
                  "'measure.also[0].gpus' is \"all\", neither most, several nor a number of GPUs"),
                 ({"measure": {"on_all_gpus_only": 1}}, "'measure.on_all_gpus_only' is 1, not true or false"),
                 ({"pictures": {"timeline": []}}, "'pictures.timeline' is [], not a text"),
+                ({"plots": {"sizes": {"section": "a", "lines": {}}}}, "'plots.sizes.x' is missing"),
+                ({"plots": {"sizes": PLOT}, "pictures": {"sizes": "--m 3"}}, "'plots.sizes' has the name of a picture"),
                 ({"builds_on": ["00_none"]}, "'builds_on[0]' is \"00_none\", which is no chapter before this one"),
                 ({"builds_on": ["01_first", "02_second"]}, "'builds_on[1]' is \"02_second\", which is no chapter before this one"),
                 ({"experiments": [{"name": "sizes", "idea": "x"}]}, "'experiments[0].name' is \"sizes\", and there is no "
@@ -164,7 +167,7 @@ class RepositoryTest(unittest.TestCase):
 
     def test_pictures_are_there(self) -> None:
         for chapter in all_chapters().values():
-            for name in chapter.pictures:
+            for name in [*chapter.pictures, *chapter.plots]:
                 self.assertTrue((REPOSITORY / "docs" / "pictures" / f"chapter_{chapter.number}_{name}.svg").exists(), name)
 
 

@@ -79,6 +79,13 @@ class BugTest(Folder):
         self.assertEqual(bugs.bug("01 wrong", self.root), expected)
         self.assertEqual(bugs.bug("01_sample wrong", self.root), expected)
 
+    def test_a_deleted_line_is_deleted_only(self) -> None:
+        self.write("tests/mutants/01_sample/wrong.mutant",
+                   MUTANT.format("wrong result", "").replace("rank + 2;\n", "").replace("rank + 1;", "int next = rank + 1;"))
+        self.program("exit 1")
+        lines = bugs.bug("01 wrong", self.root).split("\n")
+        self.assertEqual(lines[3:9], ["@@ -3,5 +3,4 @@", " line 3", " line 4", "-int next = rank + 1;", " line 6", " line 7"])
+
     def test_in_a_page(self) -> None:
         page = "a\n<!-- bug 01 wrong -->\nold\n<!-- /bug -->\nb\n"
         with mock.patch.object(update_pages, "REPOSITORY", self.root):

@@ -1,4 +1,4 @@
-// A rank that throws stops the run: the others come home wherever they wait, and the caller gets the error.
+// A rank that throws stops the run: the others return wherever they wait, and the caller gets the error.
 // The same tests on real GPUs.
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>

@@ -122,7 +122,7 @@ TEST_P(RankTimingTest, VariantsAreTimedInTurnsAndAllRanksAgree) {
       EXPECT_GT(time.host_ms.median, time.device_ms.min);
       for (const double other : rank.exchange(time.device_ms.median)) EXPECT_EQ(other, time.device_ms.median);
     }
-    // Once each; then gated and ungated, in turns; then twenty at once, three times.
+    // Once each; then gated and ungated, interleaved; then twenty at once, three times.
     std::vector<int> expected = {0, 1};
     for (int i = 0; i < kWarmup + kIterations; ++i) expected.insert(expected.end(), {0, 0, 1, 1});
     for (int i = 0; i < 3; ++i) {

@@ -21,8 +21,8 @@ namespace overlap::copy_engine {
 
 /// Milliseconds from the common start on the slowest rank, medians. What did not run is 0.
 struct SideBySide {
-  double product_ms = 0;   ///< until the last product is through
-  double transfer_ms = 0;  ///< until the last transfer is through
+  double product_ms = 0;   ///< until the last product has finished
+  double transfer_ms = 0;  ///< until the last transfer has finished
 };
 
 /// Times a transfer and a product on two streams.
@@ -80,7 +80,7 @@ struct SideBySideCall {
   std::function<void()> after_last = {};  ///< the same after it: to look whether it has
 };
 
-/// Medians of several runs, one for each call, in turns.
+/// Medians of several runs, one for each call, interleaved.
 inline std::vector<SideBySide> time_side_by_side(Rank& rank, const std::vector<SideBySideCall>& calls,
                                                  int iterations) {
   SideBySideTimer timer(rank);

@@ -38,7 +38,7 @@ __global__ void copy_by_threads(Quad* to, const Quad* from, std::int64_t quads) 
     to[i] = from[i];
 }
 
-/// So many integers that say whose they are, and in which of 16 messages in turns.
+/// So many integers that say whose they are, and in which message: its number mod 16.
 inline std::vector<int> message(int sender, int number, std::size_t ints) {
   std::vector<int> values(ints);
   for (std::size_t i = 0; i < ints; ++i)

@@ -20,7 +20,7 @@ struct SplitWaves {
   std::int64_t two_streams;  ///< as few as all tiles together need, if any two sub-products fill the GPU
 };
 
-/// Waves of products with so many tiles each, in turns on two streams: in each wave at most one product of
+/// Waves of products with so many tiles each, on two alternating streams: in each wave at most one product of
 /// each stream runs, and the earlier one has its tiles placed first.
 inline std::int64_t waves_on_two_streams(const std::vector<std::int64_t>& tiles,
                                          std::int64_t multiprocessors) {

@@ -55,7 +55,7 @@ void HostBench::negate() {
 }
 
 // Both kinds of data are the same: sums of integers are exact. They are made late: if a GPU is missing or too
-// small, nobody has waited for the CPU in vain.
+// small, nobody has waited for the CPU for nothing.
 void HostBench::fill(Data) {
   if (matrices_) return;
   const auto [m, n, k] = shape_;

@@ -110,7 +110,7 @@ class Stratum {
   std::int64_t width_;
   std::int64_t step_ = 0;
   std::int64_t place_ = 0;
-  std::int64_t left_ = 0;  // rows until offset and step change, with the row at hand
+  std::int64_t left_ = 0;  // rows until offset and step change, the current one included
 };
 
 // The strata that have columns in the shard.

@@ -41,7 +41,7 @@ class Team {
   static std::unique_ptr<Team> make(int size, int devices);
   virtual ~Team() = default;
 
-  /// Runs body(rank) on host threads and returns when all are home.
+  /// Runs body(rank) on host threads and returns when all have joined.
   virtual void run(const std::function<void(int)>& body) = 0;
   /// Stops the run if an exception passes through `rank`. In a run that is being stopped, returns once
   /// nothing on the GPUs waits any more.

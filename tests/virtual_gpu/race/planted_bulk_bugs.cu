@@ -68,7 +68,7 @@ __global__ void use_tile(int* from, int* to, unsigned* /*flag*/, bool fixed) {
 }
 void bulk_wait(bool fixed) { run(use_tile, fixed); }
 
-// ---- bulk_refill: a stage is filled again before its consumers are through -------------------------------
+// ---- bulk_refill: a stage is filled again before its consumers have finished -----------------------------
 __global__ void refill(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full[kTiles], empty[kStages];  // a wait for one tile is not met by another
   alignas(128) __shared__ int stage[kStages][kItems];

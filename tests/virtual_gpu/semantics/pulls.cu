@@ -58,7 +58,7 @@ class PreparedCopy {
     require(cudaMemcpyAsync(to_.front().data(), from_.front().data(), from_.front().bytes(),
                             cudaMemcpyDefault, stream()));
   }
-  /// True if the stream is through within some 50 ms.
+  /// True if the stream finishes within some 50 ms.
   bool is_done_soon() {
     for (int i = 0; i < 500; ++i) {
       const cudaError_t state = cudaStreamQuery(stream());

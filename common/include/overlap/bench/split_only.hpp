@@ -18,7 +18,7 @@
 
 namespace overlap {
 
-/// C = A B as P products of the ranks' rows, in the ring's order, on one stream or on two in turns. A is
+/// C = A B as P products of the ranks' rows, in the ring's order, on one or on two alternating streams. A is
 /// whole: not what a rank has, but what tells the cost of splitting from that of moving.
 template <Floating T>
 class SplitOnly {

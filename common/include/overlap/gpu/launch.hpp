@@ -12,7 +12,9 @@ inline constexpr int kWarp = 32;
 /// Threads of a block, where nothing speaks for another number.
 inline constexpr int kBlockThreads = 256;
 
-/// Blocks of kBlockThreads for so many threads. At most 2^31 - 1 of them: no grid has more.
+/// Blocks of kBlockThreads for so many threads, each with an element of its own in the GPU's memory. A grid
+/// has at most 2^31 - 1 blocks. That is not checked: the elements of so many, 5.5 x 10^11, are more than any
+/// memory has room for, and are allocated before.
 inline unsigned blocks_for(std::int64_t threads) {
   return static_cast<unsigned>((threads + kBlockThreads - 1) / kBlockThreads);
 }

@@ -27,7 +27,7 @@ class PhaseClock {
 
   /// Begins a call, and its first phase.
   void start(cudaStream_t stream, const char* phase);
-  /// Ends the phase at hand, and begins the next one. Until then the timeline's bars bear its name.
+  /// Ends the current phase, and begins the next one. Until then the timeline's bars bear its name.
   void next(cudaStream_t stream, const char* phase);
   /// Ends the last phase.
   void stop(cudaStream_t stream);

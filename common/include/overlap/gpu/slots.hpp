@@ -9,7 +9,7 @@
 
 namespace overlap {
 
-/// `count` slots for values of T on every rank, twice: the calls of an algorithm use the two sets in turns,
+/// `count` slots for values of T on every rank, twice: the calls of an algorithm alternate between the two,
 /// so that a rank may write what belongs to its next call while the owner still reads this one's. An
 /// algorithm that uses it says why no rank gets two calls ahead. Chapter 04 writes this out. Collective as
 /// PeerBuffer is, and throws as it does.

@@ -25,7 +25,7 @@ namespace overlap {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kPatience = 5s;         // for the ranks to come home after a stop
+constexpr auto kPatience = 5s;         // for the ranks to join after a stop
 constexpr auto kLookPatience = 200ms;  // for reading a signal of a GPU that may hang
 
 /// All of them at the same time, each on a thread of its own, as ranks do it: NCCL may let each wait for the
@@ -322,7 +322,7 @@ class CudaTeam final : public Team {
   /// Ends the process. The one way out when a call never returns; mutex_ is held.
   [[noreturn]] void give_up(const char* why) {
     std::string first = !reason_.empty() ? reason_ : reason_of_culprit_;
-    if (first.empty()) first = "rank " + std::to_string(culprit) + " has failed, and not come home";
+    if (first.empty()) first = "rank " + std::to_string(culprit) + " has failed, and has not joined";
     std::fprintf(stderr, "%s: %s (%s)\n", program_invocation_short_name, first.c_str(), why);
     for (int rank = 0; rank < size_; ++rank) {
       const char* what = doing_[static_cast<std::size_t>(rank)];

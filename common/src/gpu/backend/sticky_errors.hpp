@@ -9,7 +9,7 @@
 
 namespace overlap {
 
-/// After these a GPU refuses every further call: no rank that uses it comes home in good order.
+/// After these a GPU refuses every further call: no rank that uses it joins in good order.
 inline bool is_sticky(cudaError_t code) {
   switch (code) {
     case cudaErrorIllegalAddress:

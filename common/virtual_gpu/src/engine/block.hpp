@@ -188,8 +188,8 @@ class Block {
   std::vector<Warp> warps_;
   int barrier_value_ = 0, barrier_result_ = 0;
   bool barrier_has_value_ = false;
-  // Addresses that the barrier's threads synchronise on, in turns: a thread that has not left one barrier yet
-  // must not be ordered after what others do between it and the next one.
+  // Addresses that the barrier's threads synchronise on alternately: a thread that has not left one barrier
+  // yet must not be ordered after what others do between it and the next one.
   OrderPoint barrier_order_[2];
   int barrier_parity_ = 0;
 

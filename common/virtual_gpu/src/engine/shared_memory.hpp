@@ -28,7 +28,7 @@ class SharedMemory {
   void* dynamic() const { return dynamic_bytes_ == 0 ? nullptr : arenas_.front().memory.get(); }
   /// The storage of that declaration; nullptr if it exceeds the limit.
   void* declared(const void* declaration, std::size_t bytes, std::size_t alignment);
-  /// Bytes that were asked for so far, those in vain included.
+  /// Bytes that were asked for so far, refused ones included.
   std::size_t bytes() const { return bytes_; }
 
   /// The offset of an address, as `__cvta_generic_to_shared` gives it; nothing if the `bytes` bytes there are
