@@ -2,52 +2,22 @@
 #include "vgpu/bulk_copy.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
-#include <type_traits>
 
-#include "engine/async_unit.hpp"
-#include "engine/block.hpp"
+#include "api/in_unit.hpp"
+#include "vgpu/wgmma.h"
 
 namespace vgpu {
 namespace {
 
 constexpr int kBulkAlignment = 16, kTensorAlignment = 128, kMapAlignment = 64;
 
-Block& running(const char* function) {
-  Block* block = current_block();
-  if (block == nullptr) throw std::logic_error(std::string(function) + " is for kernels alone");
-  return *block;
-}
+constexpr const char* kIssues = "issues a bulk copy ";
 
-/// The runtime works for the running thread; afterwards, with a seed, some copy may go on.
-template <class Action>
-auto in_unit(const char* function, Action action) {
-  Block& block = running(function);
-  const Block::RuntimeTurn turn(block, block.current());
-  AsyncUnit& unit = block.async();
-  struct Afterwards {
-    ~Afterwards() { unit.copies.maybe_do_one(); }
-    AsyncUnit& unit;
-  };
-  const auto act = [&] {
-    const Afterwards afterwards{unit};
-    return action(block, unit);
-  };
-  if constexpr (std::is_void_v<decltype(act())>) {
-    act();
-    block.leave_if_failed();
-  } else {
-    const auto result = act();
-    block.leave_if_failed();
-    return result;
-  }
-}
-
-void require_multiple(Block& block, const void* address, int alignment, const char* what) {
+void require_multiple(Block& block, const void* address, int alignment, const char* what,
+                      const char* action = kIssues) {
   if (reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(alignment) == 0) return;
-  block.fault(block.who() + "issues a bulk copy " + what + " an address that is no multiple of " +
-                  std::to_string(alignment),
+  block.fault(block.who() + action + what + " an address that is no multiple of " + std::to_string(alignment),
               cudaErrorMisalignedAddress);
 }
 
@@ -74,15 +44,20 @@ BulkRequest linear(Block& block, const void* shared, const void* global, std::ui
   return request;
 }
 
+TensorMap tensor_map(Block& block, const void* map, const char* action) {
+  TensorMap read;
+  require_multiple(block, map, kMapAlignment, "with a tensor map at", action);
+  if (!read_tensor_map(map, read)) {
+    block.fault(block.who() + action +
+                "with a tensor map that is none: cuTensorMapEncodeTiled makes them, and a kernel takes them "
+                "as const __grid_constant__ CUtensorMap");
+  }
+  return read;
+}
+
 BulkRequest box(Block& block, const void* shared, const void* map, const std::int32_t* at, int rank,
                 const void* caller) {
-  BulkRequest request{bytes_at(shared), nullptr, 0, true, {}, {}, caller};
-  require_multiple(block, map, kMapAlignment, "with a tensor map at");
-  if (!read_tensor_map(map, request.map)) {
-    block.fault(block.who() +
-                "issues a bulk copy with a tensor map that is none: cuTensorMapEncodeTiled makes them, and a "
-                "kernel takes them as const __grid_constant__ CUtensorMap");
-  }
+  BulkRequest request{bytes_at(shared), nullptr, 0, true, tensor_map(block, map, kIssues), {}, caller};
   if (request.map.rank != rank) {
     block.fault(block.who() + "issues a bulk copy with " + std::to_string(rank) +
                 " coordinates for a tensor of " + std::to_string(request.map.rank) + " dimensions");
@@ -124,7 +99,7 @@ bool mbarrier_wait(std::uint64_t* barrier, bool parity, bool may_wait, bool acqu
     bits = unit.barriers.bits(barrier);
     return is;
   });
-  if (!complete && !may_wait) running("mbarrier_wait").look(barrier, bits);
+  if (!complete && !may_wait) running_block("mbarrier_wait").look(barrier, bits);
   return complete;
 }
 
@@ -171,10 +146,14 @@ void fence_proxy_async(bool shared, bool global) {
   });
 }
 
+void prefetch_tensor_map(const void* map) {
+  in_unit("prefetch_map", [&](Block& block, AsyncUnit&) { tensor_map(block, map, "calls prefetch_map() "); });
+}
+
 // Of kernel.h, which declares the built-in variables constant.
 std::size_t shared_offset(const void* address);
 std::size_t shared_offset(const void* address) {
-  Block& block = running("__cvta_generic_to_shared");
+  Block& block = running_block("__cvta_generic_to_shared");
   const Block::RuntimeTurn turn(block, block.current());
   const auto offset = block.shared().offset_of(address, 1);
   if (!offset) block.fault(block.who() + "asks for the shared address of memory that is not shared");

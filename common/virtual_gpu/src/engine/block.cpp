@@ -232,7 +232,8 @@ void Block::complete(Exchange& exchange) {
   runnable_.append(exchange.waiting);
 }
 
-const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, unsigned int* present) {
+const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, unsigned int* present,
+                                     bool orders) {
   Thread& me = *current_;
   RuntimeTurn turn(*this, me);
   Warp& warp = warps_[me.warp];
@@ -242,15 +243,16 @@ const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, uns
   }
   Exchange* meeting = nullptr;
   for (const auto& exchange : warp.exchanges) {
-    if (exchange->mask == mask) meeting = exchange.get();
+    if (exchange->mask == mask && exchange->orders == orders) meeting = exchange.get();
   }
   if (meeting == nullptr) {
     warp.exchanges.push_back(std::make_unique<Exchange>());
     meeting = warp.exchanges.back().get();
     meeting->mask = mask;
+    meeting->orders = orders;
   }
   const int parity = meeting->parity;
-  release(meeting->order[parity]);
+  if (orders) release(meeting->order[parity]);
   meeting->values[parity][me.lane] = value;
   meeting->arrived |= 1u << me.lane;
   if ((mask & warp.alive & ~meeting->arrived) == 0) {
@@ -259,7 +261,7 @@ const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, uns
     meeting->waiting.push(&me);
     suspend();
   }
-  acquire(meeting->order[parity]);
+  if (orders) acquire(meeting->order[parity]);
   *present = meeting->present[parity];
   return meeting->values[parity];
 }
@@ -301,7 +303,7 @@ std::string Block::describe() const {
   };
   add(at_barrier_.size(), " in __syncthreads");
   add(in_warp_functions, " in a warp function");
-  if (async_ != nullptr) text += async_->barriers.describe();
+  if (async_ != nullptr) text += async_->describe();
   add(polling_.size(), " polling");
   add(threads_.size() - alive_, " ended");
   return text;

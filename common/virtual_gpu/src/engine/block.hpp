@@ -34,8 +34,8 @@ struct Grid {
   std::string name;
   double poll_ns;  // modelled time of one look in a spin-wait
   // Modelled: what a block needs for one basic block; its share of the memory's rate, bytes per ns, and what
-  // a bulk copy takes beside that.
-  double ns_per_basic_block = 0, bulk_rate = 1, bulk_latency_ns = 0;
+  // a bulk copy takes beside that; its share of the tensor cores' rate, operations per ns.
+  double ns_per_basic_block = 0, bulk_rate = 1, bulk_latency_ns = 0, tensor_rate = 1;
   // Bytes that a block declares, as far as those that ended have shown it.
   mutable std::optional<std::size_t> declared_shared = std::nullopt;
 };
@@ -73,7 +73,12 @@ class Block {
   // Called by the running CUDA thread.
   void barrier();
   int barrier_reduce(int predicate, int (*combine)(int, int));
-  const std::uint64_t* exchange(unsigned int mask, std::uint64_t value, unsigned int* present);
+  /// The lanes of `mask` give and get values. What they did before comes before what they do afterwards, if
+  /// the exchange `orders` them.
+  const std::uint64_t* exchange(unsigned int mask, std::uint64_t value, unsigned int* present,
+                                bool orders = true);
+  /// True in one lane of the running warp, the same one each time.
+  bool elect();
   void copy_async(const AsyncCopies::Request& request);
   void commit_copies();
   void wait_for_copies(unsigned int prior);
@@ -114,6 +119,8 @@ class Block {
     if constexpr (hb::kEnabled) launch_.stream->contexts().acquire(linear_index_, current_number(), point);
   }
   ///@}
+  /// The running thread, not its shadows, comes after what was released at `point`.
+  void see(const char& point);
   /// A proxy fence of the running thread.
   void fence_proxy(Space space);
   /// An access of the running thread that the compiler did not see.
@@ -133,6 +140,7 @@ class Block {
  private:
   struct Exchange {
     unsigned int mask;
+    bool orders;
     unsigned int arrived = 0;
     int parity =
         0;  // two sets of values: a lane may already be in the next exchange while another still reads
@@ -143,6 +151,7 @@ class Block {
   };
   struct Warp {
     unsigned int alive = 0;
+    int elected = -1;  // lane; negative: none yet
     std::vector<std::unique_ptr<Exchange>> exchanges;
   };
   std::size_t number_of(const Thread& thread) const {

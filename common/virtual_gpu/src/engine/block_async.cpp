@@ -1,8 +1,34 @@
 // What a block's asynchronous unit needs of it.
+#include <bit>
+
 #include "engine/async_unit.hpp"
 #include "engine/block.hpp"
 
 namespace vgpu {
+
+bool AsyncUnit::do_needed(Scheduler& scheduler) {
+  if (scheduler.random()) return do_any(scheduler);
+  const auto copy = copies.needed_at(), product = products.needed_at();
+  if (!product || (copy && *copy < *product)) return copies.do_needed();
+  products.do_needed();
+  return true;
+}
+
+bool AsyncUnit::do_any(Scheduler& scheduler) {
+  if (products.can_do_any() && (!copies.can_do_any() || scheduler.pick(2) == 1)) {
+    products.do_any();
+    return true;
+  }
+  return copies.do_any(false);
+}
+
+std::string AsyncUnit::finish() {
+  for (const auto& sentence : {copies.finish(), barriers.describe_unseen(), products.describe_unawaited(),
+                               registers.describe_unfinished()}) {
+    if (!sentence.empty()) return sentence;
+  }
+  return {};
+}
 
 AsyncUnit& Block::async() {
   if (async_ == nullptr) async_ = std::make_unique<AsyncUnit>(*this);
@@ -14,6 +40,18 @@ std::string Block::who() const {
     return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ") ";
   };
   return "kernel '" + grid_.name + "': thread " + position(current_->index) + "of block " + position(index_);
+}
+
+bool Block::elect() {
+  unsigned int present = 0;
+  exchange(0xffffffffu, 0, &present, false);
+  Warp& warp = warps_[current_->warp];
+  if (warp.elected < 0 || !(present >> warp.elected & 1)) {
+    auto skipped = static_cast<int>(scheduler_.pick(static_cast<std::uint64_t>(std::popcount(present))));
+    for (warp.elected = 0; !(present >> warp.elected & 1) || skipped-- > 0; ++warp.elected) {
+    }
+  }
+  return current_->lane == warp.elected;
 }
 
 void Block::park(ThreadList* list) {
@@ -29,6 +67,10 @@ void Block::wake(ThreadList& parked) {
 void Block::wake(Thread& parked) {
   scheduler_.note_progress();
   runnable_.push(&parked);
+}
+
+void Block::see(const char& point) {
+  launch_.stream->contexts().see(linear_index_, current_number(), &point);
 }
 
 void Block::fence_proxy(Space space) {
@@ -61,12 +103,11 @@ void Block::leave_if_failed() {
 
 void Block::find_runnable() {
   if (async_ != nullptr) {
-    BulkCopies& copies = async_->copies;
-    while (runnable_.empty() && !failed() && copies.do_needed()) {
+    while (runnable_.empty() && !failed() && async_->do_needed(scheduler_)) {
     }
     // Those who look may look for a copy's end. Whoever waits for others lets them see all that it has done.
-    if (runnable_.empty() && !failed() && !looking_.empty()) copies.do_any(true);
-    while (runnable_.empty() && looking_.empty() && !failed() && copies.do_any(false)) {
+    if (runnable_.empty() && !failed() && !looking_.empty()) async_->copies.do_any(true);
+    while (runnable_.empty() && looking_.empty() && !failed() && async_->do_any(scheduler_)) {
     }
     if (failed()) return;
   }
@@ -74,12 +115,11 @@ void Block::find_runnable() {
 }
 
 void Block::finish_async() {
-  const std::string left = async_->copies.finish();
+  const std::string left = async_->finish();
   leave_if_failed();
-  const std::string unseen = left.empty() ? async_->barriers.describe_unseen() : left;
-  if (!unseen.empty()) {
+  if (!left.empty()) {
     fault("kernel '" + grid_.name + "': block (" + std::to_string(index_.x) + "," + std::to_string(index_.y) +
-          "," + std::to_string(index_.z) + ") " + unseen);
+          "," + std::to_string(index_.z) + ") " + left);
   }
 }
 

@@ -91,8 +91,18 @@ bool BulkCopies::needed(const Copy& copy) const {
   });
 }
 
+std::optional<double> BulkCopies::needed_at() const {
+  const auto next = std::find_if(copies_.begin(), copies_.end(),
+                                 [this](const Copy& copy) { return !copy.done && needed(copy); });
+  if (next == copies_.end()) return std::nullopt;
+  return step_at(*next);
+}
+
+bool BulkCopies::can_do_any() const {
+  return std::any_of(copies_.begin(), copies_.end(), [](const Copy& copy) { return !copy.done; });
+}
+
 bool BulkCopies::do_needed() {
-  if (block_.scheduler().random()) return do_any(false);
   const auto next = std::find_if(copies_.begin(), copies_.end(),
                                  [this](const Copy& copy) { return !copy.done && needed(copy); });
   if (next == copies_.end()) return false;
@@ -120,7 +130,7 @@ void BulkCopies::maybe_do_one() {
 }
 
 void BulkCopies::advance_on_demand(Copy& copy) {
-  block_.pass_time_until(copy.barrier == nullptr && !copy.read ? copy.read_at : copy.done_at);
+  block_.pass_time_until(step_at(copy));
   advance(copy);
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -37,8 +38,11 @@ class BulkCopies {
   /// Waits until at most the last `prior` groups of the thread are not done; `read`: not read.
   void wait(unsigned int prior, bool read);
 
-  /// Nothing else in the block can run: does a copy that a thread is parked for. False if there is none.
+  /// When the next copy is done that a thread is parked for, in modelled ns; nothing if there is none.
+  std::optional<double> needed_at() const;
+  /// Nothing else in the block can run: does that copy. False if there is none.
   bool do_needed();
+  bool can_do_any() const;
   /// The same for any copy; `loads`: for any load.
   bool do_any(bool loads);
   /// With a seed: maybe does a step of some copy.
@@ -69,6 +73,10 @@ class BulkCopies {
   bool awaited(const Waiter& waiter, const Copy& copy) const;
   bool satisfied(const Waiter& waiter) const;
   bool needed(const Copy& copy) const;
+  /// When its next step is done.
+  static double step_at(const Copy& copy) {
+    return copy.barrier == nullptr && !copy.read ? copy.read_at : copy.done_at;
+  }
   /// The next step of the copy: a load has one, a store two.
   void advance(Copy& copy);
   /// advance(), as late as the model says.

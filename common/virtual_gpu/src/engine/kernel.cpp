@@ -46,6 +46,8 @@ void KernelLaunch::begin(double now) {
       machine.memory_rate / static_cast<double>(std::min<std::uint64_t>(
                                 total_, static_cast<std::uint64_t>(machine.multiprocessors) * share_));
   grid_.bulk_latency_ns = machine.bulk_latency_ns;
+  // Tensor cores are a multiprocessor's own; blocks on it share them.
+  grid_.tensor_rate = machine.product_rate_f16 / (static_cast<double>(machine.multiprocessors) * share_);
   if (runtime_.scheduler().random()) {
     order_.resize(total_);
     std::iota(order_.begin(), order_.end(), 0u);

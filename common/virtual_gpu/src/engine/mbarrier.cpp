@@ -3,22 +3,13 @@
 #include <cstdio>
 
 #include "engine/block.hpp"
+#include "engine/caller_line.hpp"
 
 namespace vgpu {
 namespace {
 
 constexpr std::uint32_t kMostArrivals = (1u << 20) - 1;
 constexpr std::int64_t kMostBytes = (std::int64_t{1} << 20) - 1;
-
-/// ", initialised at x.cu:12", if the line is known.
-std::string at_line(const char* what, const void* caller) {
-  if (caller == nullptr) return {};
-  hb::CallSite site;
-  site.frames[0] = const_cast<void*>(caller);
-  site.size = 1;
-  const std::string line = hb::describe(site);
-  return line.empty() ? "" : std::string(", ") + what + " at " + line;
-}
 
 }  // namespace
 

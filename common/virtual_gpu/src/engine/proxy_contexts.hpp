@@ -6,6 +6,7 @@
 // mbarriers order shadows as they order threads, atomics do not; a fence lets the shadow see what its thread
 // sees. A copy is an access by an engine, ordered after T at the issue. Before it, a probe reads the same
 // bytes, ordered after the shadow only: it races with what the engine may access but no fence has shown it.
+// A wgmma reads shared memory likewise, ordered after all threads of its warpgroup and after their shadows.
 #pragma once
 
 #include <array>
@@ -56,6 +57,14 @@ class ProxyContexts {
   hb::Context probe(Space space, std::size_t i, std::size_t copy) {
     return made_if_needed(probes_[number(space)][i][copy % kEngines], " (TMA, async proxy)");
   }
+  /// What does the wgmma of the warpgroup whose first thread has thread context `i`, and what looks whether
+  /// they need a proxy fence.
+  ///@{
+  hb::Context tensor_cores(std::size_t i) { return made_if_needed(tensor_cores_[i], " (wgmma)"); }
+  hb::Context tensor_probe(std::size_t i) {
+    return made_if_needed(tensor_probes_[i], " (wgmma, async proxy)");
+  }
+  ///@}
   template <class Visit>
   void each(Visit visit) const {
     const auto those_made = [&visit](const auto& contexts) {
@@ -68,6 +77,8 @@ class ProxyContexts {
     for (const auto& space : probes_) {
       for (const auto& probes : space) those_made(probes);
     }
+    those_made(tensor_cores_);
+    those_made(tensor_probes_);
   }
 
  private:
@@ -82,6 +93,7 @@ class ProxyContexts {
   std::array<std::array<hb::Context, hb::kContexts>, 2> shadows_{};
   std::array<OfThread, hb::kContexts> engines_{};
   std::array<std::array<OfThread, hb::kContexts>, 2> probes_{};
+  std::array<hb::Context, hb::kContexts> tensor_cores_{}, tensor_probes_{};
 };
 
 }  // namespace vgpu

@@ -71,4 +71,12 @@ std::optional<std::uint32_t> SharedMemory::offset_of(const void* address, std::s
   return std::nullopt;
 }
 
+const std::byte* SharedMemory::at(std::size_t offset, std::size_t bytes) const {
+  for (const Arena& arena : arenas_) {
+    if (offset >= arena.offset && offset - arena.offset + bytes <= arena.bytes)
+      return arena.memory.get() + (offset - arena.offset);
+  }
+  return nullptr;
+}
+
 }  // namespace vgpu

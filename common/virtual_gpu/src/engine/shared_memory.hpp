@@ -34,6 +34,8 @@ class SharedMemory {
   /// The offset of an address, as `__cvta_generic_to_shared` gives it; nothing if the `bytes` bytes there are
   /// no shared memory of this block.
   std::optional<std::uint32_t> offset_of(const void* address, std::size_t bytes) const;
+  /// The other way round; nullptr if the `bytes` bytes at that offset are no shared memory of this block.
+  const std::byte* at(std::size_t offset, std::size_t bytes) const;
 
  private:
   struct FreeAligned {

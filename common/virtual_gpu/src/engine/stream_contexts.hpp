@@ -94,6 +94,22 @@ class StreamContexts {
   }
   ///@}
 
+  /// What does the wgmma of the warpgroup that begins with that thread, and what looks whether they need a
+  /// fence.
+  ///@{
+  hb::Context tensor_cores(std::size_t block, std::size_t thread) {
+    return hb::kEnabled ? proxies().tensor_cores(index(block, thread)) : nullptr;
+  }
+  hb::Context tensor_probe(std::size_t block, std::size_t thread) {
+    return hb::kEnabled ? proxies().tensor_probe(index(block, thread)) : nullptr;
+  }
+  ///@}
+  /// The thread comes after what was released at `point`; its shadows do not: what they show to the hardware
+  /// is only what a fence shows them.
+  void see(std::size_t block, std::size_t thread, const void* point) {
+    if constexpr (hb::kEnabled) hb::acquire(context(index(block, thread)), point);
+  }
+
   /// Orders all threads of a kernel that begins after what the stream has done.
   void begin_kernel() {
     if constexpr (!hb::kEnabled) return;
