@@ -132,7 +132,7 @@ class RingPush {
     };
     const std::int64_t all = whole.m * whole.k * std::int64_t{sizeof(T)};
     return {.messages = ranks - 1,
-            .bytes_out = all - bytes(Ring(rank, ranks).left()),
+            .bytes_out = all - bytes(Ring(rank, ranks).at(-1)),
             .bytes_in = all - bytes(rank),
             .memory = 2 * (ranks - 1) * slot_elements(whole, ranks) * std::int64_t{sizeof(T)}};
   }

@@ -132,7 +132,7 @@ class RotatingAccumulators {
     const Chunks chunks{whole.m, whole.n, ranks};
     const bool zeros = start == Start::kZeros;
     const std::int64_t all = whole.m * whole.n, own = chunks.elements(rank), element = sizeof(Accumulator);
-    const std::int64_t first = chunks.elements(Ring(rank, ranks).left());
+    const std::int64_t first = chunks.elements(Ring(rank, ranks).at(-1));
     Cost cost;
     cost.products = chunks.with_rows();
     cost.memory = Slots<Accumulator>::bytes(ranks, chunks.most_elements()) +
@@ -148,7 +148,7 @@ class RotatingAccumulators {
   /// begins is copied in any case.
   static std::int64_t bytes_by_copy(MatmulShape whole, int ranks, int rank, Start start, Pass pass) {
     if (ranks == 1 || pass == Pass::kCopy) return cost(whole, ranks, rank, start).bytes_out;
-    const int begun = start == Start::kZeros ? rank : Ring(rank, ranks).left();
+    const int begun = start == Start::kZeros ? rank : Ring(rank, ranks).at(-1);
     return Chunks{whole.m, whole.n, ranks}.elements(begun) * std::int64_t{sizeof(Accumulator)};
   }
 

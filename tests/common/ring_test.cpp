@@ -9,15 +9,15 @@ namespace overlap {
 namespace {
 
 TEST(RingTest, NeighboursAreOnePlaceAway) {
-  EXPECT_EQ(Ring(0, 4).right(), 1);
-  EXPECT_EQ(Ring(0, 4).left(), 3);
-  EXPECT_EQ(Ring(3, 4).right(), 0);
-  EXPECT_EQ(Ring(3, 4).left(), 2);
+  EXPECT_EQ(Ring(0, 4).at(1), 1);
+  EXPECT_EQ(Ring(0, 4).at(-1), 3);
+  EXPECT_EQ(Ring(3, 4).at(1), 0);
+  EXPECT_EQ(Ring(3, 4).at(-1), 2);
 }
 
 TEST(RingTest, OneRankIsItsOwnNeighbour) {
-  EXPECT_EQ(Ring(0, 1).left(), 0);
-  EXPECT_EQ(Ring(0, 1).right(), 0);
+  EXPECT_EQ(Ring(0, 1).at(-1), 0);
+  EXPECT_EQ(Ring(0, 1).at(1), 0);
   EXPECT_EQ(Ring(0, 1).shard(0), 0);
 }
 
@@ -47,8 +47,8 @@ TEST(RingTest, EveryRankHasEveryShardOnce) {
 TEST(RingTest, ShardsMoveOneRankToTheLeft) {
   for (const int ranks : {2, 3, 8}) {
     for (int rank = 0; rank < ranks; ++rank) {
-      const Ring ring(rank, ranks), right(ring.right(), ranks);
-      EXPECT_EQ(right.left(), rank);
+      const Ring ring(rank, ranks), right(ring.at(1), ranks);
+      EXPECT_EQ(right.at(-1), rank);
       for (int step = 1; step < ranks; ++step) EXPECT_EQ(ring.shard(step), right.shard(step - 1));
     }
   }

@@ -124,7 +124,7 @@ TEST(SparseBenchNumbersTest, EachNumberIsThatOfItsVariantOverAllRanks) {
   options.warmup = kWarmup;
   options.check = false;
   run_ranks(kRanks, [&](Rank& rank) {
-    Bench bench(rank, data, options);
+    Bench bench(rank, data, options, RowPattern::kUniform);
     bench.add("one", [&] { return std::make_unique<MadeUp>(rank, 1); });
     bench.add("other", [&] { return std::make_unique<MadeUp>(rank, 3); });
     bench.time();
@@ -192,7 +192,7 @@ TEST(SparseBenchNumbersTest, TheResultOfEachRankIsCompared) {
   for (int wrong = -1; wrong < kRanks; ++wrong) {
     const auto run = [&](bool times) {
       run_ranks(kRanks, [&](Rank& rank) {
-        Bench bench(rank, data, options);
+        Bench bench(rank, data, options, RowPattern::kUniform);
         bench.add("one",
                   [&] { return std::make_unique<CopiesOfRank0>(rank, data.shape(), rank.id() == wrong); });
         times ? bench.time() : bench.verify();

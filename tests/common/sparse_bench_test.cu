@@ -65,7 +65,7 @@ bool is_found(Fault fault, int first, int last) {
   options.iterations = 2;
   try {
     run_ranks(1, [&](Rank& rank) {
-      Bench bench(rank, data, options);
+      Bench bench(rank, data, options, RowPattern::kUniform);
       bench.add("right", [&] { return std::make_unique<Copies>(rank, data.shape(), fault, 0, 0); });
       bench.add("faulty", [&] { return std::make_unique<Copies>(rank, data.shape(), fault, first, last); });
       bench.verify();

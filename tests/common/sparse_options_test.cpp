@@ -34,27 +34,27 @@ Options parsed(std::vector<const char*> words) {
 TEST(SparseOptionsTest, Defaults) {
   const Options options = parsed({});
   EXPECT_TRUE(chapter().sparse());
-  EXPECT_EQ(options.sparse, (SparseShape{1000, 32, 60}));
-  EXPECT_EQ(options.duplicates, 6);
-  EXPECT_EQ(options.pattern, RowPattern::kUniform);
-  EXPECT_EQ(options.index, IndexType::kInt32);
+  EXPECT_EQ(options.sparse.shape, (SparseShape{1000, 32, 60}));
+  EXPECT_EQ(options.sparse.duplicates, 6);
+  EXPECT_EQ(options.sparse.pattern, RowPattern::kUniform);
+  EXPECT_EQ(options.sparse.index, IndexType::kInt32);
 }
 
 TEST(SparseOptionsTest, Values) {
   const Options options = parsed({"--rows", "5000000000", "--features", "3", "--entries", "0", "--duplicates",
                                   "0", "--pattern", "zipf", "--index", "int64"});
-  EXPECT_EQ(options.sparse, (SparseShape{5'000'000'000, 3, 0}));
-  EXPECT_EQ(options.duplicates, 0);
-  EXPECT_EQ(options.pattern, RowPattern::kZipf);
-  EXPECT_EQ(options.index, IndexType::kInt64);
+  EXPECT_EQ(options.sparse.shape, (SparseShape{5'000'000'000, 3, 0}));
+  EXPECT_EQ(options.sparse.duplicates, 0);
+  EXPECT_EQ(options.sparse.pattern, RowPattern::kZipf);
+  EXPECT_EQ(options.sparse.index, IndexType::kInt64);
 }
 
 TEST(SparseOptionsTest, EveryNameIsAccepted) {
   for (const RowPattern pattern : {RowPattern::kUniform, RowPattern::kZipf, RowPattern::kIdentical,
                                    RowPattern::kDisjoint, RowPattern::kUneven})
-    EXPECT_EQ(parsed({"--pattern", name_of(pattern)}).pattern, pattern);
+    EXPECT_EQ(parsed({"--pattern", name_of(pattern)}).sparse.pattern, pattern);
   for (const IndexType index : {IndexType::kInt32, IndexType::kInt64})
-    EXPECT_EQ(parsed({"--index", name_of(index)}).index, index);
+    EXPECT_EQ(parsed({"--index", name_of(index)}).sparse.index, index);
 }
 
 TEST(SparseOptionsTest, WhatCannotBeUsedIsRefused) {

@@ -1,108 +1,19 @@
 #!/usr/bin/env python3
 """Tests of ./lab bench on a stand-in machine: what is run at which sizes, what becomes of its reports, and what is said when
-something fails. The chapters and the peers are small scripts."""
-import json
+something fails."""
 import pathlib
-import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 import unittest
-from typing import Any, Dict, List
 
-from lab_sandbox import PACKAGES, REPOSITORY, Sandbox
+from bench_sandbox import LADDER, BenchTest
+from lab_sandbox import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY / "tools"))
 import bench  # noqa: E402
 from bench_plans import lines_of, plans  # noqa: E402
 from chapters import Measure, all_chapters  # noqa: E402
-
-# A chapter, or a peer: notes its command line and writes a report of what it was asked for. A file of the sandbox named
-# after it makes it fail: the exit status, and what it says.
-PROGRAM = '''
-import json, os, pathlib, sys, time
-sandbox, name, words = pathlib.Path(os.environ["SANDBOX"]), sys.argv[1], sys.argv[2:]
-with (sandbox / "calls").open("a") as calls:
-    print(name, *words[:words.index("--json")], file=calls)
-options = dict(zip((word[2:] for word in words[::2]), words[1::2]))
-trouble = sandbox / f"trouble_{name}"
-if trouble.exists():
-    status, _, text = trouble.read_text().partition(" ")
-    print("something\\n" + text)
-    sys.exit(int(status))
-gpus = int(options.get("gpus", 4))
-real = (sandbox / "libcuda").exists()
-hardware = {"gpu": "NVIDIA H200" if real else "virtual", "gpus": str(sandbox.joinpath("gpus").read_text()) if real else "4",
-            "driver": "580.1", "toolkit": "13.0"}
-shape = {size: int(options.get(size, 64)) for size in "mnk"}
-def result(variant, role, ms):
-    return {"variant": variant, "role": role, "device_ms": ms, "host_ms": ms, "tflops": 700.0, "ratio_to_gemm_only": ms / 0.4,
-            "gpus": gpus}
-report = {"modelled": not real, "hardware": hardware, "status": "ok", "date": "2026-11-21T10:00:00Z", "commit": "abc-dirty",
-          "options": {"gpus": gpus, **shape, "type": "f16"},
-          "results": [result("gemm_only", "gemm_only", 0.4), result("slow", "algorithm", 0.6),
-                      result("quick", "algorithm", 0.5)]}
-if name.endswith("_peer"):
-    report.update(peer=name[:-5], version="9", protocol="p", results=[result("fused", "algorithm", 0.55)])
-    report["hardware"] = {key: hardware[key] for key in ("gpu", "gpus", "driver")}
-    report["options"]["operation"] = options["operation"]
-elif name.startswith("01"):
-    report["options"]["type"] = "int32"
-    report["results"] = [{"variant": "one_gpu", "gpus": 1, "kernel_ms": 16.0, "end_to_end_ms": 20.0},
-                         {"variant": "all_gpus", "gpus": gpus, "kernel_ms": 8.0, "end_to_end_ms": 10.0}]
-if not name.endswith("_peer"):
-    report["chapter"] = name
-pathlib.Path(options["json"]).write_text(json.dumps(report))
-'''
-
-LADDER = "<!-- ladder dense -->\nold\n<!-- /ladder -->\n"
-PYTHON = sys.executable
-
-
-class BenchTest(Sandbox):
-    CHAPTERS = ("01_column_split", "02_gather_then_multiply", "06_reduce_scatter")
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.install(*PACKAGES)
-        for tool in ("bench.py", "bench_ladder.py", "bench_plans.py", "results.py", "result_files.py", "sparse_results.py",
-                     "ladder.py", "readme_ladders.py", "blank.py", "bugs.py", "call_index.py", "chapters.py", "update_pages.py",
-                     "plot_results.py", "draw_timeline.py"):
-            shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
-        (self.root / "tests" / "mutants").mkdir(parents=True)
-        for tool in ("judge.py", "mutate.py"):
-            shutil.copy(REPOSITORY / "tests" / "mutants" / tool, self.root / "tests" / "mutants")
-        shutil.rmtree(self.root / "chapters")
-        self.mark("program.py", PROGRAM)
-        for name in self.CHAPTERS:
-            (self.root / "chapters" / name).mkdir(parents=True)
-            (self.root / "chapters" / name / "main.cu").touch()
-            manifest = json.loads((REPOSITORY / "chapters" / name / "chapter.json").read_text())
-            (self.root / "chapters" / name / "chapter.json").write_text(json.dumps({**manifest, "builds_on": [], "experiments": []}))
-            (self.root / "chapters" / name / "README.md").write_text(f"<!-- results {name} -->\n<!-- /results -->\n")
-            self.program(name, f'exec {PYTHON} -IS "$SANDBOX/program.py" {name} "$@"')
-        for path, text in (("README.md", LADDER), ("common/virtual_gpu/README.md", "<!-- output 01 -->\n<!-- /output -->\n")):
-            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
-            (self.root / path).write_text(text)
-        for name in ("pytorch_peer", "jax_peer"):
-            script = self.root / "tests" / "peers" / f"{name}.py"
-            script.parent.mkdir(parents=True, exist_ok=True)
-            script.write_text(f"import os, sys\nos.execv(sys.executable, [sys.executable, "
-                              f"os.environ['SANDBOX'] + '/program.py', '{name}', *sys.argv[1:]])\n")
-
-    def add_gpus(self, count: int) -> None:
-        self.add_gpu()
-        self.tool("nvidia-smi", "".join(f"echo 'GPU {i}: NVIDIA H200 (UUID: GPU-{i})'\n" for i in range(count)))
-        self.mark("gpus", str(count))
-
-    def started(self, name: str) -> List[str]:
-        """The command lines of a program, without its name."""
-        return [call.split(" ", 1)[1] if " " in call else "" for call in self.calls(name)]
-
-    def result_file(self, count: int) -> Dict[str, Any]:
-        return dict(json.loads((self.root / "docs" / "results" / f"h200-x{count}.json").read_text()))
 
 
 class RealGpusTest(BenchTest):
@@ -224,116 +135,6 @@ class RealGpusTest(BenchTest):
         result = self.lab("bench", "--backend", "cuda")
         self.assertEqual((result.returncode, result.stdout), (77, ""))
         self.assertEqual(result.stderr.splitlines()[-1], "lab: skipped: no GPU answers (nvidia-smi -L)")
-
-
-class EndedEarlyTest(BenchTest):
-    def chapters_in(self, count: int) -> List[str]:
-        return [run["chapter"] for run in self.result_file(count)["runs"]]
-
-    def test_each_result_is_kept_at_once(self) -> None:
-        self.add_gpus(2)
-        self.program("06_reduce_scatter", 'cp "$(dirname "$0")/../../../docs/results/h200-x2.json" "$SANDBOX/seen"')
-        self.lab("bench", "--peers=no")
-        seen = json.loads((self.sandbox / "seen").read_text())
-        self.assertEqual([run["chapter"] for run in seen["runs"]], ["01_column_split"] * 3 + ["02_gather_then_multiply"])
-
-    def test_progress(self) -> None:
-        self.add_gpus(2)
-        said = self.lab("bench", "--peers=no").stderr
-        self.assertRegex(said, r"bench: 5 programs\n")
-        self.assertRegex(said, r"bench: 1 of 5 done, \d+ s so far; left: 01_column_split x 2, 02_gather_then_multiply, "
-                               r"06_reduce_scatter\n")
-        self.assertRegex(said, r"bench: 5 of 5 done, \d+ s so far\n")
-        self.assertRegex(self.lab("bench", "--peers=no").stderr, r"bench: 5 programs; 5 of them took \d+ s last time\n")
-
-    def test_a_signal_ends_the_program_and_what_is_there_is_published(self) -> None:
-        for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
-            self.add_gpus(2)
-            self.program("06_reduce_scatter", 'touch "$SANDBOX/started"; (sleep 3; touch "$SANDBOX/alive") & wait')
-            self.tool("touch", f'exec {shutil.which("touch")} "$@"')
-            self.tool("sleep", f'exec {shutil.which("sleep")} "$@"')
-            with subprocess.Popen([str(self.root / "lab"), "bench"], cwd=self.root, text=True, stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=self.variables()) as running:
-                while not (self.sandbox / "started").exists():
-                    time.sleep(0.05)
-                running.send_signal(number)
-                said = running.communicate(timeout=30)[0]
-            self.assertEqual(running.returncode, status)
-            self.assertEqual(self.chapters_in(2), ["01_column_split"] * 3 + ["02_gather_then_multiply"])
-            self.assertIn("| all-gather, GEMM | 1.250 |", (self.root / "README.md").read_text())
-            self.assertIn("02 quick *", said)
-            name = signal.Signals(number).name
-            self.assertIn(f"not run: 06_reduce_scatter --gpus 2 --m 2048 --n 4096 --k 8192: ended by {name}\n", said)
-            self.assertIn(f"not run: jax_peer --operation all_gather_matmul --gpus 2 --m 2048 --n 8192 --k 4096: ended by {name}\n",
-                          said)
-            time.sleep(3)
-            self.assertFalse((self.sandbox / "alive").exists())
-            (self.sandbox / "started").unlink()
-
-    def test_limit_leaves_out_what_took_too_long(self) -> None:
-        self.add_gpus(2)
-        self.lab("bench", "--peers=no")
-        path = self.root / "docs" / "results" / "h200-x2.json"
-        held = self.result_file(2)
-        self.assertEqual({run["bench"]["seconds"] < 5 for run in held["runs"]}, {True})
-        for run in held["runs"]:
-            run["bench"]["seconds"] = 1000 if run["chapter"].startswith("02") else 1
-        path.write_text(json.dumps(held))
-        (self.sandbox / "calls").unlink()
-        result = self.lab("bench", "--limit=500")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(self.started("02_gather_then_multiply"), [])
-        self.assertEqual(len(self.started("06_reduce_scatter")), 1)
-        self.assertIn("not run: 02_gather_then_multiply --gpus 2 --m 2048 --n 8192 --k 4096: no time left\n", result.stdout)
-        self.assertIn("not run: jax_peer --operation all_gather_matmul --gpus 2 --m 2048 --n 8192 --k 4096: "
-                      "no chapter has measured this\n", result.stdout)
-        self.assertEqual(len(self.started("pytorch_peer")), 1)
-        self.assertEqual(len(self.chapters_in(2)), 5)
-        self.assertEqual(self.lab("bench", "--limit=0").returncode, 2)
-
-    def test_limit_ends_what_is_not_finished(self) -> None:
-        self.add_gpus(2)
-        self.tool("sleep", f'exec {shutil.which("sleep")} "$@"')
-        self.program("02_gather_then_multiply", "sleep 50")
-        result = self.lab("bench", "--limit=3", "--peers=no")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertRegex(result.stdout, r"not run: 02_gather_then_multiply .*: not finished after \d s, then the time was over\n")
-        self.assertIn("06_reduce_scatter --gpus 2 --m 2048 --n 4096 --k 8192: no time left\n", result.stdout)
-
-    def test_a_wrong_result_is_one_also_with_a_limit(self) -> None:
-        self.add_gpus(2)
-        self.mark("trouble_02_gather_then_multiply", "1 wrong")
-        self.assertEqual(self.lab("bench", "--limit=100", "--peers=no").returncode, 1)
-
-
-class ReplacingTest(BenchTest):
-    def test_only_the_same_command_line_is_replaced(self) -> None:
-        self.add_gpus(8)
-        self.lab("bench", "02", "--peers=no")
-        held = self.result_file(8)
-        for run in held["runs"]:
-            run["commit"] = "old"
-        (self.root / "docs" / "results" / "h200-x8.json").write_text(json.dumps(held))
-        self.lab("bench", "02", "--peers=no", "--gpus=4,8")
-        self.assertEqual([(run["options"]["gpus"], run["commit"]) for run in self.result_file(8)["runs"]],
-                         [(2, "old"), *[(count, "abc-dirty") for count in (4, 8, 8, 8)]])
-
-    def test_quick_results_are_marked_and_never_replace_full_ones(self) -> None:
-        self.add_gpus(8)
-        result = self.lab("bench", "--quick")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(self.started("02_gather_then_multiply"),
-                         ["--gpus 8 --m 8192 --n 32768 --k 4096 --iterations 10 --warmup 2"])
-        self.assertEqual(self.started("jax_peer"), ["--operation all_gather_matmul --gpus 8 --m 8192 --n 32768 --k 4096"])
-        self.assertEqual(len(self.started("pytorch_peer")), 2)
-        self.assertEqual([run["bench"]["quick"] for run in self.result_file(8)["runs"]], [True] * 3)
-        self.assertEqual([peer["bench"]["quick"] for peer in self.result_file(8)["peers"]], [False] * 3)
-        self.lab("bench", "02", "--gpus=8", "--peers=no")
-        full = [run for run in self.result_file(8)["runs"] if run["chapter"].startswith("02")]
-        self.assertEqual([run["bench"]["quick"] for run in full], [False] * 3)
-        said = self.lab("bench", "02", "--quick", "--peers=no").stderr
-        self.assertIn("docs/results holds a full run of this: it stays there\n", said)
-        self.assertEqual([run for run in self.result_file(8)["runs"] if run["chapter"].startswith("02")], full)
 
 
 class VirtualGpusTest(BenchTest):

@@ -1,90 +1,19 @@
 #!/usr/bin/env python3
-"""Tests of the tables of measured results (tools/results.py, tools/ladder.py) and of tools/collect_results, with reports
-made by hand."""
-import copy
-import json
+"""Tests of the tables of measured results (tools/results.py, tools/ladder.py), with reports made by hand."""
 import pathlib
-import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 from typing import Any, Dict, List
-from unittest import mock
+
+from made_reports import column_split, file, gradient, peer, result, rows, run
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tools"))
 import ladder  # noqa: E402
 import readme_ladders  # noqa: E402
-import result_files  # noqa: E402
 import results  # noqa: E402
 import sparse_results  # noqa: E402
 import update_pages  # noqa: E402
-
-HARDWARE = {"gpu": "NVIDIA H200", "gpus": "8", "driver": "580.1", "toolkit": "13.0", "sm_clock": "1980 MHz"}
-SHAPE = {"m": 8192, "n": 32768, "k": 4096}
-
-
-def result(variant: str, role: str, device_ms: float, **more: Any) -> Dict[str, Any]:
-    """One variant's result as a chapter saves it."""
-    return {"variant": variant, "role": role, "gpus": 8, "device_ms": device_ms, "device_p99_ms": 1 / device_ms,
-            "host_ms": device_ms + 0.04, "back_to_back_ms": 1 / device_ms, **more}
-
-
-def run(chapter: str = "05_two_streams", gpus: int = 8, commit: str = "abc", date: str = "2026-11-21T10:00:00Z",
-        ring_ms: float = 0.39, **more: Any) -> Dict[str, Any]:
-    """A chapter's report."""
-    return {"chapter": chapter, "modelled": False, "hardware": dict(HARDWARE), "commit": commit, "status": "ok", "date": date,
-            "options": {"gpus": gpus, **SHAPE, "type": "f16", "variants": ["pull", "ring"]},
-            "results": [
-                result("gemm_only", "gemm_only", 0.36, tflops=763.5, percent_of_peak=77.2, ratio_to_gemm_only=1.0),
-                result("all_gather", "communication", 0.2, bus_gb_per_s=343.2),
-                result("copy", "part", 0.02),
-                result("pull", "algorithm", 0.44, tflops=624.7, ratio_to_gemm_only=1.2222, exposed_ms=0.08),
-                result("ring", "algorithm", ring_ms, tflops=704.8, ratio_to_gemm_only=ring_ms / 0.36, exposed_ms=ring_ms - 0.36),
-                {"section": "sweep", "rows": 512, "device_ms": 0.12345678, "note": "a"},
-                {"section": "sweep", "rows": 1024, "device_ms": 0.2, "extra": 7},
-                {"section": "waves", "tiles": 256, "role": "algorithm", "device_ms": 0.001}], **more}
-
-
-def peer(name: str = "PyTorch", operation: str = "all_gather_matmul", gpus: int = 8, date: str = "2026-11-21T11:00:00Z",
-         device_ms: float = 0.425) -> Dict[str, Any]:
-    """A peer's report."""
-    return {"peer": name, "version": "2.11", "modelled": False, "protocol": "events", "status": "ok", "date": date,
-            "hardware": {name: HARDWARE[name] for name in ("gpu", "gpus", "driver")},
-            "options": {"operation": operation, "gpus": gpus, **SHAPE, "type": "f16"},
-            "results": [result("gemm_only", "gemm_only", 0.37, ratio_to_gemm_only=1.0),
-                        result("fused", "algorithm", device_ms, tflops=647.0, ratio_to_gemm_only=1.1486, gemm_only_ms=0.37),
-                        {"variant": "broken", "status": "failed", "reason": "it hangs"}]}
-
-
-def gradient(chapter: str, gpus: int = 8, pattern: str = "uniform", **ms: float) -> Dict[str, Any]:
-    """A report on sparse gradients: the time of each variant."""
-    results = [{"variant": variant, "role": "algorithm", "gpus": gpus, "host_ms": time, "host_p99_ms": 1e5 / time, "calls": 20,
-                "rows_of_ranks": 400000, "global_rows": 386178, "map_ms": time / 4, "all_reduce_ms": time / 2, "fill_ms": 0.5,
-                "skew_ms": 0.25} for variant, time in ms.items()]
-    options = {"gpus": gpus, "rows": 5000000, "features": 2048, "entries": 50000, "duplicates": 0, "pattern": pattern,
-               "index": "int32", "type": "f32", "variants": list(ms)}
-    return {**run(chapter), "options": options, "results": [*results, {"section": "sweep", "rows_per_block": 8, "map_ms": 1.0}]}
-
-
-def column_split(gpus: int, kernel_ms: float) -> Dict[str, Any]:
-    """A report of chapter 01."""
-    both = [{"variant": "one_gpu", "gpus": 1, "kernel_ms": 16.0, "end_to_end_ms": 20.0},
-            {"variant": "all_gpus", "gpus": gpus, "kernel_ms": kernel_ms, "end_to_end_ms": 10.0}]
-    options = {"gpus": gpus, "m": 4096, "n": 8192, "k": 1024, "type": "int32", "variants": ["one_gpu", "all_gpus"]}
-    return {**run("01_column_split"), "options": options, "results": both}
-
-
-def file(*runs: Dict[str, Any], peers: List[Dict[str, Any]] = []) -> Dict[str, Any]:
-    """A file of docs/results."""
-    return {"runs": list(runs), "peers": list(peers), "profiles": []}
-
-
-def rows(table: str) -> List[List[str]]:
-    """The cells of a Markdown table's lines below its header."""
-    lines = [line for line in table.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 class SparseTableTest(unittest.TestCase):
@@ -206,72 +135,6 @@ class DenseTableTest(unittest.TestCase):
             self.assertEqual(ladder.results_table("05_two_streams", files), "Not run on real GPUs yet.\n")
 
 
-class ProblemTest(unittest.TestCase):
-    """What tells two measurements apart: runs that differ in it are both kept, and are not compared with each other."""
-
-    def assert_apart(self, one: Dict[str, Any], part: str, name: str, value: Any) -> None:
-        other = copy.deepcopy(one)
-        other[part][name] = value
-        with self.subTest(f"{one.get('chapter') or one['peer']}: {name}"):
-            self.assertEqual(results.newest([one, copy.deepcopy(one)]), [one])
-            self.assertEqual(results.newest([one, other]), [one, other])
-
-    def test_dense(self) -> None:
-        for name, value in {"m": 1, "n": 1, "k": 1, "type": "bf16", "gpus": 3}.items():
-            self.assert_apart(run(), "options", name, value)
-            self.assert_apart(peer(), "options", name, value)
-        for report in (run(), peer()):
-            self.assert_apart(report, "hardware", "gpu", "NVIDIA H100")
-        self.assert_apart(peer(), "options", "operation", "mlp_block")
-
-    def test_gradients(self) -> None:
-        one = gradient("14_sparse_v6_tiled", dense_nccl=8.0)
-        for name, value in {"rows": 1, "features": 1, "entries": 1, "duplicates": 1, "pattern": "zipf", "index": "int64",
-                            "type": "f16", "gpus": 3}.items():
-            self.assert_apart(one, "options", name, value)
-            other = gradient("08_sparse_baselines", dense_nccl=2.0)
-            other["options"][name] = value
-            self.assertEqual(sparse_results.times_dense(one, [one, other]), 1.0, name)
-        self.assert_apart(one, "hardware", "gpu", "NVIDIA H100")
-
-    def test_which_dense_run_counts(self) -> None:
-        one = gradient("14_sparse_v6_tiled", v6_ordered=1.0)
-        old, new = gradient("08_sparse_baselines", dense_nccl=2.0), gradient("12_sparse_v4_broadcast_eq", dense_nccl=3.0)
-        old["date"], new["date"] = "2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z"
-        for runs in ([one, old, new], [new, old, one]):
-            self.assertEqual(sparse_results.times_dense(one, runs), 3.0)
-        new["hardware"]["gpus"] = "3"  # another machine
-        self.assertEqual(sparse_results.times_dense(one, [old, new]), 2.0)
-        both = gradient("14_sparse_v6_tiled", v6_ordered=1.0, dense_nccl=4.0)
-        both["date"] = "2026-11-20T00:00:00Z"
-        self.assertEqual(sparse_results.times_dense(both, [both, old]), 4.0)
-
-    def test_settings_of_nccl(self) -> None:
-        one = run()
-        one["results"][0]["settings"] = "default"
-        other = copy.deepcopy(one)
-        other["results"][0]["settings"] = "NCCL_P2P_DISABLE=1"
-        self.assertEqual(results.newest([one, other]), [one, other])
-
-    def test_peers_are_those_of_the_same_type(self) -> None:
-        other = peer()
-        other["options"]["type"] = "bf16"
-        self.assertEqual(results.peers_of(run(), [other, peer()]), [peer()])
-
-    def test_a_file_holds_each_measurement_once(self) -> None:
-        parts = file(run(commit="a"), run(commit="b"), run(gpus=2, commit="c"))
-        result_files.merge(parts, file(run(commit="d")))
-        self.assertEqual([each["commit"] for each in parts["runs"]], ["d", "c"])
-
-    def test_profiles_of_each_size(self) -> None:
-        def profile(chapter: str, size: str, value: float) -> Dict[str, Any]:
-            return {"chapter": chapter, "size": size, "kernel": "k", "metrics": {"x": {"value": value, "unit": ""}}}
-        parts = {"runs": [], "peers": [], "profiles": [profile("01", "n-8192", 1), profile("01", "n-8191", 1)]}
-        result_files.merge(parts, {"profiles": [profile("01", "n-8191", 2), profile("02", "n-8192", 2)]})
-        self.assertEqual([(each["chapter"], each["size"], each["metrics"]["x"]["value"]) for each in parts["profiles"]],
-                         [("01", "n-8192", 1), ("01", "n-8191", 2), ("02", "n-8192", 2)])
-
-
 def bench_of(arguments: str) -> Dict[str, Any]:
     """What ./lab bench adds to a report."""
     return {"program": "x", "arguments": arguments, "seconds": 1.0, "quick": False}
@@ -390,87 +253,6 @@ class LadderTest(unittest.TestCase):
         page = (REPOSITORY / "chapters" / "01_column_split" / "README.md").read_text(encoding="utf-8")
         self.assertIn(ladder.results_table("01_column_split", committed), page)
         self.assertIn(ladder.profile_table("01_column_split", committed), page)
-
-
-class CollectTest(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name).resolve()
-        (self.root / "tools").mkdir()
-        for tool in ("chapters.py", "collect_results", "results.py", "result_files.py", "sparse_results.py"):
-            shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
-
-    def collect(self, *reports: Dict[str, Any], keep: bool = False) -> "subprocess.CompletedProcess[str]":
-        paths = []
-        for i, report in enumerate(reports):
-            paths.append(self.root / f"{i}.json")
-            paths[-1].write_text(json.dumps(report))
-        command = [sys.executable, str(self.root / "tools" / "collect_results"), *(["--keep"] if keep else []), "h200-x8"]
-        return subprocess.run([*command, *map(str, paths)], capture_output=True, text=True, check=False)
-
-    def collected(self) -> Dict[str, Any]:
-        return dict(json.loads((self.root / "docs" / "results" / "h200-x8.json").read_text()))
-
-    def test_runs_and_peers(self) -> None:
-        done = self.collect(run(), peer(), run(gpus=2))
-        self.assertEqual((done.returncode, done.stdout), (0, "docs/results/h200-x8.json: 2 runs, 1 of peers\n"), done.stderr)
-        self.assertEqual([each["options"]["gpus"] for each in self.collected()["runs"]], [8, 2])
-        self.assertEqual(self.collected()["peers"], [peer()])
-
-    def test_refusals(self) -> None:
-        other_machine, other_driver, unfinished = run(), peer(), peer()
-        other_machine["hardware"]["toolkit"] = "12.4"
-        other_driver["hardware"]["driver"] = "570"
-        unfinished["status"] = "failed"
-        for reports, sentence in (([run(), run(commit="def")], "differ in commit"), ([run(), other_machine], "differ in hardware"),
-                                  ([run(), other_driver], "PyTorch has another driver"), ([unfinished], "not a finished run"),
-                                  ([{**run(), "modelled": True}], "not a finished run on real GPUs")):
-            done = self.collect(*reports)
-            self.assertEqual(done.returncode, 1, sentence)
-            self.assertRegex(done.stderr, sentence)
-            self.assertFalse((self.root / "docs").exists())
-
-    def test_the_clock_may_differ(self) -> None:
-        faster = run()
-        faster["hardware"]["sm_clock"] = "1 MHz"
-        self.assertEqual(self.collect(run(), faster).returncode, 0)
-
-    def test_keep(self) -> None:
-        self.collect(run(), run("04_copy_engine"), peer(), peer(gpus=2), peer("JAX"))
-        held = self.collected()
-        held["profiles"] = [{"chapter": "01_column_split", "size": "n-8192"}]
-        (self.root / "docs" / "results" / "h200-x8.json").write_text(json.dumps(held))
-        self.assertEqual(self.collect(run(commit="def"), peer(device_ms=0.4), keep=True).returncode, 0)
-        after = self.collected()
-        self.assertEqual([(each["chapter"], each["commit"]) for each in after["runs"]],
-                         [("04_copy_engine", "abc"), ("05_two_streams", "def")])
-        self.assertEqual([(each["peer"], each["options"]["gpus"], each["results"][1]["device_ms"]) for each in after["peers"]],
-                         [("PyTorch", 8, 0.4), ("PyTorch", 2, 0.425), ("JAX", 8, 0.425)])
-        self.assertEqual(len(after["profiles"]), 1)
-        self.assertEqual(self.collect(run()).returncode, 0)
-        self.assertEqual([len(self.collected()[part]) for part in ("runs", "peers", "profiles")], [1, 0, 0])
-
-    def test_keep_replaces_what_measured_the_same_and_only_that(self) -> None:
-        self.collect(run(), run(gpus=2))
-        self.assertEqual(self.collect(run(gpus=2, commit="def"), run(gpus=4, commit="def"), keep=True).returncode, 0)
-        after = [(each["options"]["gpus"], each["commit"]) for each in self.collected()["runs"]]
-        self.assertEqual(after, [(8, "abc"), (2, "def"), (4, "def")])
-
-    def test_keep_leaves_out_what_counts_less(self) -> None:
-        self.collect(run())
-        quick = run(commit="def", bench={"program": "05_two_streams", "arguments": "--gpus 8", "quick": True})
-        done = self.collect(quick, keep=True)
-        self.assertEqual(done.stderr, "left out, the file holds a better one: 05_two_streams\n")
-        self.assertEqual([each["commit"] for each in self.collected()["runs"]], ["abc"])
-
-    def test_a_file_is_whole_or_as_before(self) -> None:
-        self.collect(run())
-        with mock.patch.object(pathlib.Path, "replace", side_effect=KeyboardInterrupt):
-            with self.assertRaises(KeyboardInterrupt):
-                result_files.save(self.root / "docs" / "results" / "h200-x8.json", file())
-        self.assertEqual(len(self.collected()["runs"]), 1)
-        self.assertEqual(len(results.load(self.root / "docs" / "results")), 1)  # what was begun beside it is no result
 
 
 if __name__ == "__main__":

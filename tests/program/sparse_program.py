@@ -38,8 +38,11 @@ class SparseProgram(ChapterProgram):
     def test_sizes_types_and_patterns(self) -> None:
         for arguments in self.command_lines():
             with self.subTest(arguments):
-                features, text = arguments[arguments.index("--features") + 1], self.call_right(*arguments).stdout
-                self.assertRegex(text, rf"(?m)^all \d+ rows of {features} elements are right: {', '.join(self.all_right())}$")
+                given, text = dict(zip(arguments[::2], arguments[1::2])), self.call_right(*arguments).stdout
+                self.assertRegex(text, rf"(?m)^all \d+ rows of {given['--features']} elements are right: "
+                                       rf"{', '.join(self.all_right())}$")
+                self.assertIn(f", rows numbered in {given.get('--index', 'int32')}; ", text)
+                self.assertIn(f" ({given.get('--pattern', 'uniform')}, {self.backend})", text)
                 self.assertIn(self.right_says, text)
 
     def test_wrong_result(self) -> None:

@@ -25,7 +25,9 @@ struct SideBySide {
   double transfer_ms = 0;  ///< until the last transfer has finished
 };
 
-/// Times a transfer and a product on two streams.
+/// Times a transfer and a product on two streams, from one start to an end of each. time_variants() takes one
+/// end of a call, and runs other calls between two timed ones: the first variant, and each once more by the
+/// host's clock.
 class SideBySideTimer {
  public:
   /// Enqueues one call on a stream; empty: not this one.

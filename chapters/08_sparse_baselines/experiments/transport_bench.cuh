@@ -29,7 +29,7 @@ class TransportBench final : public Bench {
   /// Fills the rank's buffer. Collective.
   TransportBench(Rank& rank, const Options& options)
       : Bench(&rank, options),
-        elements_(std::min(options.sparse.rows * options.sparse.features, kMostElements)),
+        elements_(std::min(options.sparse.shape.rows * options.sparse.shape.features, kMostElements)),
         in_(rank.device(), static_cast<std::size_t>(elements_)),
         out_(rank.device(), in_.size()) {}
 

@@ -17,9 +17,10 @@ const ChapterInfo kExperiment = sparse_chapter({
 });
 
 void run(const Options& options, Report& report) {
-  const SparseData data(options.sparse, options.gpus, options.pattern, options.duplicates, options.seed);
+  const SparseOptions& sparse = options.sparse;
+  const SparseData data(sparse.shape, options.gpus, sparse.pattern, sparse.duplicates, options.seed);
   run_ranks(options.gpus, [&](Rank& rank) {
-    visit_sparse(options.index, options.type, [&](auto index, auto) {
+    visit_sparse(sparse.index, options.type, [&](auto index, auto) {
       sweep_rows_per_block<typename decltype(index)::type>(rank, data, options, {1, 2, 4, 8, 16, 32, 64, 128},
                                                            report);
     });

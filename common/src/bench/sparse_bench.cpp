@@ -64,11 +64,11 @@ std::string SparseBenchBase::above_table() const {
   const double density = global > 0 ? static_cast<double>(data_.total_rows()) / global : 0;
   std::ostringstream text;
   text << "\ntable of " << data_.shape().rows << " x " << data_.shape().features << " in "
-       << name_of(settings().type) << ", rows numbered in " << name_of(settings().index) << "; "
-       << rank().size() << (rank().size() == 1 ? " rank" : " ranks") << ", " << entries_
+       << name_of(settings().type) << ", rows numbered in " << name_of(index_) << "; " << rank().size()
+       << (rank().size() == 1 ? " rank" : " ranks") << ", " << entries_
        << " entries on rank 0, N = " << data_.total_rows()
        << " rows of single ranks, G = " << data_.global_rows().size()
-       << " different ones, d = N / G = " << fixed(density, 3) << " (" << name_of(settings().pattern) << ", "
+       << " different ones, d = N / G = " << fixed(density, 3) << " (" << name_of(pattern_) << ", "
        << backend::name() << ")\n\n";
   return text.str();
 }
@@ -96,8 +96,9 @@ ResultTable SparseBenchBase::table() const {
 }
 
 template <SparseIndex Index, Floating T>
-SparseBench<Index, T>::SparseBench(Rank& rank, const SparseData& data, const BenchSettings& settings)
-    : SparseBenchBase(rank, data, settings),
+SparseBench<Index, T>::SparseBench(Rank& rank, const SparseData& data, const BenchSettings& settings,
+                                   RowPattern pattern)
+    : SparseBenchBase(rank, data, settings, pattern, index_type_of<Index>()),
       indices_(rank.device(), static_cast<std::size_t>(entries_)),
       values_(rank.device(), static_cast<std::size_t>(entries_ * data.shape().features)) {
   const std::vector<std::int64_t>& rows = data.entries(rank.id());

@@ -212,16 +212,16 @@ class CommandLine {
     add(kMore, "--pattern", "NAME",
         "rows that the GPUs have: uniform, zipf, identical, disjoint, uneven (default uniform)",
         [this](const std::string& option, const std::string& text) {
-          options_.pattern =
+          options_.sparse.pattern =
               chosen<RowPattern>(option, text,
                                  {RowPattern::kUniform, RowPattern::kZipf, RowPattern::kIdentical,
                                   RowPattern::kDisjoint, RowPattern::kUneven});
         });
     add_sparse_size(kMore, "--duplicates", "entries of each GPU that repeat one of its rows", 0,
-                    options_.duplicates);
+                    options_.sparse.duplicates);
     add(kMore, "--index", "NAME", "type of row numbers: int32, int64 (default int32)",
         [this](const std::string& option, const std::string& text) {
-          options_.index = chosen<IndexType>(option, text, {IndexType::kInt32, IndexType::kInt64});
+          options_.sparse.index = chosen<IndexType>(option, text, {IndexType::kInt32, IndexType::kInt64});
         });
   }
 
@@ -234,10 +234,10 @@ class CommandLine {
           options_.gpus_given = true;
         });
     if (chapter_.sparse()) {
-      add_sparse_size(kCommon, "--rows", "rows of the table", 1, options_.sparse.rows);
-      add_sparse_size(kCommon, "--features", "elements of a row", 1, options_.sparse.features);
+      add_sparse_size(kCommon, "--rows", "rows of the table", 1, options_.sparse.shape.rows);
+      add_sparse_size(kCommon, "--features", "elements of a row", 1, options_.sparse.shape.features);
       add_sparse_size(kCommon, "--entries", "different rows in the gradient of each GPU", 0,
-                      options_.sparse.entries);
+                      options_.sparse.shape.entries);
     } else {
       add_size("--m", "rows of A and C", &MatmulShape::m);
       add_size("--n", "columns of B and C", &MatmulShape::n);
@@ -349,8 +349,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Ch
   options.gpus = defaults.gpus;
   options.iterations = defaults.iterations;
   options.warmup = defaults.warmup;
-  options.sparse = defaults.sparse;
-  options.duplicates = defaults.duplicates;
+  options.sparse.shape = defaults.sparse;
+  options.sparse.duplicates = defaults.duplicates;
   options.type = chapter.element_types().front();
   options.variants = chapter.variants;
   // A real GPU can hang for ever. Virtual ones cannot: they report a deadlock.
@@ -366,11 +366,11 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Ch
   if (!options.timeline.empty() && options.timeline == options.json)
     throw UsageError("--timeline: '" + options.timeline + "' is the file of --json");
   if (chapter.sparse()) {
-    check_matrix("the table", "--rows --features", options.sparse.rows, options.sparse.features,
+    check_matrix("the table", "--rows --features", options.sparse.shape.rows, options.sparse.shape.features,
                  options.type);
-    if (options.index == IndexType::kInt32 && options.sparse.rows > INT32_MAX)
+    if (options.sparse.index == IndexType::kInt32 && options.sparse.shape.rows > INT32_MAX)
       throw UsageError("--index: int32 cannot number so many --rows");
-    if (options.sparse.entries == 0 && options.duplicates > 0)
+    if (options.sparse.shape.entries == 0 && options.sparse.duplicates > 0)
       throw UsageError("--duplicates: there is no row to repeat");
     return options;
   }

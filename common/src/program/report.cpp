@@ -14,13 +14,13 @@ using Json = nlohmann::ordered_json;
 
 Json options_json(const Options& options) {
   Json json = {{"gpus", options.gpus}};
-  if (options.sparse.rows > 0) {
-    json["rows"] = options.sparse.rows;
-    json["features"] = options.sparse.features;
-    json["entries"] = options.sparse.entries;
-    json["duplicates"] = options.duplicates;
-    json["pattern"] = name_of(options.pattern);
-    json["index"] = name_of(options.index);
+  if (const SparseOptions& sparse = options.sparse; sparse.shape.rows > 0) {
+    json["rows"] = sparse.shape.rows;
+    json["features"] = sparse.shape.features;
+    json["entries"] = sparse.shape.entries;
+    json["duplicates"] = sparse.duplicates;
+    json["pattern"] = name_of(sparse.pattern);
+    json["index"] = name_of(sparse.index);
   } else {
     json["m"] = options.shape.m;
     json["n"] = options.shape.n;

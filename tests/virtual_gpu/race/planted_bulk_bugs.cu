@@ -10,12 +10,14 @@
 #include <string>
 
 #include "overlap/gpu/stream.hpp"
+#include "phases.cuh"
 #include "planted.hpp"
 
 namespace {
 
 using overlap::DeviceBuffer;
 using overlap::Stream;
+using phases::await_phase;
 using planted::fill;
 namespace ptx = cuda::ptx;
 using ptx::scope_cta, ptx::sem_release, ptx::space_cluster, ptx::space_global, ptx::space_shared;
@@ -45,13 +47,7 @@ __device__ inline void start(std::uint64_t* barrier, std::uint32_t count) {
   if (threadIdx.x == 0) ptx::mbarrier_init(barrier, count);
   __syncthreads();
 }
-__device__ inline void await_phase(std::uint64_t* barrier, int parity) {
-  while (!ptx::mbarrier_try_wait_parity(barrier, static_cast<std::uint32_t>(parity & 1))) {
-  }
-}
-__device__ inline void expect(std::uint64_t* barrier) {
-  ptx::mbarrier_arrive_expect_tx(sem_release, scope_cta, space_shared, barrier, kTileBytes);
-}
+__device__ inline void expect(std::uint64_t* barrier) { phases::expect_bytes(barrier, kTileBytes); }
 
 // ---- bulk_wait: a tile is used before it has come --------------------------------------------------------
 __global__ void use_tile(int* from, int* to, unsigned* /*flag*/, bool fixed) {

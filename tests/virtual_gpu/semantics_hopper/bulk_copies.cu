@@ -139,7 +139,7 @@ __global__ void ring_of_stages(const T* from, T* to, int tiles) {
   if (threadIdx.x == kConsumers) {
     for (int tile = 0; tile < tiles; ++tile) {
       const int s = tile % kStages;
-      await_phase(&empty[s], static_cast<std::uint32_t>(tile / kStages + 1) & 1);
+      await_phase(&empty[s], tile / kStages + 1);
       expect_bytes(&full[s], sizeof stage[s]);
       ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, stage[s], from + tile * kConsumers,
                          sizeof stage[s], &full[s]);
@@ -148,7 +148,7 @@ __global__ void ring_of_stages(const T* from, T* to, int tiles) {
     T sum = 0;
     for (int tile = 0; tile < tiles; ++tile) {
       const int s = tile % kStages;
-      await_phase(&full[s], static_cast<std::uint32_t>(tile / kStages) & 1);
+      await_phase(&full[s], tile / kStages);
       sum += stage[s][kConsumers - 1 - threadIdx.x];
       ptx::mbarrier_arrive(&empty[s]);
     }

@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "gpu_test.hpp"
+#include "phases.cuh"
 
 namespace semantics {
 
 namespace ptx = cuda::ptx;
+using phases::await_phase, phases::expect_bytes;
 
 /// Skips on older GPUs, with a reason.
 class HopperTest : public GpuTest {
@@ -37,12 +39,6 @@ std::vector<T> counted(std::size_t count, T first = T{}) {
   return values;
 }
 
-/// Returns once the phase of that parity is complete.
-__device__ inline void await_phase(std::uint64_t* barrier, std::uint32_t parity) {
-  while (!ptx::mbarrier_try_wait_parity(barrier, parity)) {
-  }
-}
-
 /// Thread 0 initialises the barrier; all may use it afterwards.
 __device__ inline void start_barrier(std::uint64_t* barrier, std::uint32_t count) {
   if (threadIdx.x == 0) {
@@ -50,11 +46,6 @@ __device__ inline void start_barrier(std::uint64_t* barrier, std::uint32_t count
     ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   }
   __syncthreads();
-}
-
-/// Arrives and says that so many bytes will come.
-__device__ inline void expect_bytes(std::uint64_t* barrier, std::uint32_t bytes) {
-  ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier, bytes);
 }
 
 /// A tensor of T, innermost dimension first, and the box that is copied. Strides in elements, of all

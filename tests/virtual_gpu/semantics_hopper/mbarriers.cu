@@ -76,14 +76,14 @@ __global__ void ping_pong(T* result, int rounds) {
   start_barrier(&empty, 1);
   if (threadIdx.x == 0) {
     for (int i = 0; i < rounds; ++i) {
-      await_phase(&empty, static_cast<std::uint32_t>(i + 1) & 1);  // the first time at once
+      await_phase(&empty, i + 1);  // the first time at once
       word = static_cast<T>(i);
       ptx::mbarrier_arrive(&full);
     }
   } else if (threadIdx.x == 32) {
     T sum = 0;
     for (int i = 0; i < rounds; ++i) {
-      await_phase(&full, static_cast<std::uint32_t>(i) & 1);
+      await_phase(&full, i);
       sum = static_cast<T>(2 * sum + word);
       ptx::mbarrier_arrive(&empty);
     }

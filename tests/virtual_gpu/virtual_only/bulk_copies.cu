@@ -7,21 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "phases.cuh"
 #include "virtual_test.hpp"
 
 namespace virtual_only {
 namespace {
 
 namespace ptx = cuda::ptx;
+using phases::await_phase, phases::expect_bytes;
 using BulkCopyTest = VirtualTest;
-
-__device__ inline void expect_bytes(std::uint64_t* barrier, std::uint32_t bytes) {
-  ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, barrier, bytes);
-}
-__device__ inline void await_phase(std::uint64_t* barrier, int parity) {
-  while (!ptx::mbarrier_try_wait_parity(barrier, static_cast<std::uint32_t>(parity & 1))) {
-  }
-}
 
 /// What shared memory holds right after the issue of a load, and after the wait.
 template <class T>

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "overlap/data/sparse.hpp"
 #include "overlap/gpu/element_type.hpp"
 
 namespace overlap {
@@ -14,13 +13,11 @@ namespace overlap {
 struct BenchSettings {
   std::vector<std::string> variants = {};  ///< the chosen ones (all, unless --only), in the chapter's order
   ElementType type = ElementType::kInt32;  ///< of the elements
-  RowPattern pattern = RowPattern::kUniform;  ///< which rows of a sparse gradient the ranks have
-  IndexType index = IndexType::kInt32;        ///< of row numbers
-  int iterations = 1;                         ///< timed runs
-  int warmup = 0;                             ///< runs before them that are not timed
-  bool check = true;                          ///< compare the result with the CPU's
-  bool corrupt = false;                       ///< the tests' hook: see corrupt_one_element()
-  std::string timeline = {};                  ///< file for the timeline; empty: none
+  int iterations = 1;                      ///< timed runs
+  int warmup = 0;                          ///< runs before them that are not timed
+  bool check = true;                       ///< compare the result with the CPU's
+  bool corrupt = false;                    ///< the tests' hook: see corrupt_one_element()
+  std::string timeline = {};               ///< file for the timeline; empty: none
 
   /// True if this variant was chosen.
   bool runs(std::string_view variant) const;

@@ -26,10 +26,13 @@ class SparseBenchBase : public Bench {
 
  protected:
   /// See SparseBench.
-  SparseBenchBase(Rank& rank, const SparseData& data, const BenchSettings& settings)
+  SparseBenchBase(Rank& rank, const SparseData& data, const BenchSettings& settings, RowPattern pattern,
+                  IndexType index)
       : Bench(&rank, settings),
         data_(data),
-        entries_(static_cast<std::int64_t>(data.entries(rank.id()).size())) {}
+        entries_(static_cast<std::int64_t>(data.entries(rank.id()).size())),
+        pattern_(pattern),
+        index_(index) {}
 
   /// Throws WrongResult if there are any.
   static void require_no_lost_rows(const std::string& name, int lost_rows);
@@ -42,6 +45,9 @@ class SparseBenchBase : public Bench {
   std::string all_right(const std::string& names) const override;
   std::string above_table() const override;
   ResultTable table() const override;
+
+  RowPattern pattern_;
+  IndexType index_;
 };
 
 /// Several ways to add up one sparse gradient, timed by the host. Each is verified by its second call, on
@@ -49,8 +55,8 @@ class SparseBenchBase : public Bench {
 template <SparseIndex Index, Floating T>
 class SparseBench final : public SparseBenchBase {
  public:
-  /// For the variants of the settings, on `data`, which outlives it.
-  SparseBench(Rank& rank, const SparseData& data, const BenchSettings& settings);
+  /// For the variants of the settings, on `data`, which outlives it and has its rows by that pattern.
+  SparseBench(Rank& rank, const SparseData& data, const BenchSettings& settings, RowPattern pattern);
 
   /// Adds the variant if it was chosen: `make` constructs it, on all ranks, as a std::unique_ptr to an object
   /// with run(), phases() and lost_rows() as SparseAllReduce has them. If that throws Skip, the variant is

@@ -22,6 +22,12 @@ enum class IndexType { kInt32, kInt64 };
 /// "int32" or "int64".
 const char* name_of(IndexType type);
 
+/// The IndexType of an Index.
+template <SparseIndex Index>
+constexpr IndexType index_type_of() {
+  return std::same_as<Index, std::int32_t> ? IndexType::kInt32 : IndexType::kInt64;
+}
+
 /// Which rows the ranks have: what --pattern chooses.
 enum class RowPattern {
   kUniform,    ///< each rank draws its rows from the whole table, all equally likely

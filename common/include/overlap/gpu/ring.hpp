@@ -14,10 +14,9 @@ class Ring {
   /// As this rank sees it.
   explicit Ring(const Rank& rank) : Ring(rank.id(), rank.size()) {}
 
-  /// The rank so many places to the right; to the left if `places` is negative. Any number of rounds.
+  /// The rank so many places to the right; to the left if `places` is negative. Any number of rounds. A rank
+  /// sends to at(-1), which is Rank::previous(), and receives from at(1), Rank::next().
   constexpr int at(int places) const { return ((rank_ + places) % ranks_ + ranks_) % ranks_; }
-  constexpr int left() const { return at(-1); }  ///< whom this rank sends to
-  constexpr int right() const { return at(1); }  ///< whom it receives from
   /// Whose shard this rank has in a step: after P - 1 steps it has had all.
   constexpr int shard(int step) const { return at(step); }
 

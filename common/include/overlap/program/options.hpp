@@ -17,14 +17,21 @@
 
 namespace overlap {
 
+/// What only a program on sparse gradients is told.
+struct SparseOptions {
+  SparseShape shape = {};                     ///< of the whole problem
+  std::int64_t duplicates = 0;                ///< entries of each rank that repeat one of its rows
+  RowPattern pattern = RowPattern::kUniform;  ///< which rows the ranks have
+  IndexType index = IndexType::kInt32;        ///< of row numbers
+};
+
 /// The command line, checked and complete.
 struct Options : BenchSettings {
   int gpus = 1;                       ///< ranks, or GPUs of a program without ranks
   bool gpus_given = false;            ///< if not, chapter_main() takes at most as many GPUs as there are
   MatmulShape shape = {};             ///< of the whole problem, whatever the number of GPUs
   MatmulShape given_shape = {};       ///< the sizes that the user gave, 0 where there is none
-  SparseShape sparse = {};            ///< of a chapter on sparse gradients
-  std::int64_t duplicates = 0;        ///< entries of each rank that repeat one of its rows
+  SparseOptions sparse = {};          ///< of a chapter on sparse gradients, which has no `shape`
   std::uint64_t seed = 1;             ///< of the data
   std::string json = {};              ///< file for the report; empty: none
   int timeout_s = 0;                  ///< seconds; 0: none

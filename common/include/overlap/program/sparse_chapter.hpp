@@ -12,11 +12,13 @@ namespace overlap {
 /// T>&; on rank 0 it may add results of its own.
 template <typename Add>
 void run_sparse_chapter(const Options& options, Report& report, const Add& add) {
-  const SparseData data(options.sparse, options.gpus, options.pattern, options.duplicates, options.seed);
+  const SparseOptions& sparse = options.sparse;
+  const SparseData data(sparse.shape, options.gpus, sparse.pattern, sparse.duplicates, options.seed);
   if (options.check) require_exact_sums(data, options);
   run_ranks(options.gpus, [&](Rank& rank) {
-    visit_sparse(options.index, options.type, [&](auto index, auto type) {
-      SparseBench<typename decltype(index)::type, typename decltype(type)::type> bench(rank, data, options);
+    visit_sparse(sparse.index, options.type, [&](auto index, auto type) {
+      SparseBench<typename decltype(index)::type, typename decltype(type)::type> bench(rank, data, options,
+                                                                                       sparse.pattern);
       add(bench);
       bench.run(report);
     });
