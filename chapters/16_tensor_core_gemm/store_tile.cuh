@@ -41,8 +41,9 @@ struct PlainStore {
     for (int i = 0; i < Tile::kN / 2; i += 2) {
       const auto place = wgmma::place<Tile::kN>(thread, i);
       if (row + place.row >= m || column + place.column >= n) continue;
-      const std::uint32_t bits = pack<T>(sum.value[i], sum.value[i + 1]);
-      memcpy(c + std::int64_t{row + place.row} * n + column + place.column, &bits, sizeof bits);
+      T* pair =
+          c + std::int64_t{row + place.row} * n + column + place.column;  // n is even, and so is the column
+      *reinterpret_cast<std::uint32_t*>(pair) = pack<T>(sum.value[i], sum.value[i + 1]);
     }
   }
 

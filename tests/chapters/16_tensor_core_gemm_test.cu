@@ -255,7 +255,7 @@ TEST(WorkOf, CountsWhatTilesLoad) {
   EXPECT_EQ(work.bytes, 3LL * 8192 * 8192 * 2);
   // 64 x 32 tiles, each 128 blocks of 64 (128 + 256) elements.
   EXPECT_EQ(work.loaded_bytes, 64LL * 32 * 128 * 64 * 384 * 2);
-  EXPECT_EQ(work_of<Tile<128, 256, 4>>({1, 8, 8}).loaded_bytes, 64 * 384 * 2);
+  EXPECT_EQ((work_of<Tile<128, 256, 4>>({1, 8, 8}).loaded_bytes), 64 * 384 * 2);
 }
 
 }  // namespace
