@@ -15,6 +15,7 @@ namespace overlap::tensor_core_gemm {
 /// has read it.
 template <SixteenBit T, typename Tile>
 struct Ring {
+  static_assert(Tile::kStages >= 2, "a stage is given back when the product of the next one has begun");
   Stage<T, Tile> stages[Tile::kStages];
   std::uint64_t full[Tile::kStages], empty[Tile::kStages];
 

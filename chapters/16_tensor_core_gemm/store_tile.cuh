@@ -55,10 +55,12 @@ struct PlainStore {
 /// it runs the warpgroup writes the next columns to its other buffer, and then multiplies on. (The article's
 /// EPILOGUE_SUBTILE.)
 struct TmaStore {
-  /// Two buffers of a warpgroup, each with kSpan columns of its rows.
+  /// Buffers of a warpgroup, each with kSpan columns of its rows. Two alternate; a tile of so many columns
+  /// alone has one.
   template <SixteenBit T, typename Tile>
   struct Staging {
-    T buffers[2][kGroupRows * kSpan];
+    static constexpr int kBuffers = Tile::kN > kSpan ? 2 : 1;
+    T buffers[kBuffers][kGroupRows * kSpan];
   };
 
   template <typename Tile, SixteenBit T>
@@ -66,11 +68,12 @@ struct TmaStore {
                                                Staging<T, Tile>* staging, int row, int column, int, int) {
     const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
     const int barrier = 1 + static_cast<int>(threadIdx.x) / wgmma::kThreads;  // 0 is __syncthreads()
+    constexpr int kBuffers = Staging<T, Tile>::kBuffers;
 #pragma unroll
     for (int part = 0; part < Tile::kN / kSpan; ++part) {
-      T* buffer = staging->buffers[part % 2];
+      T* buffer = staging->buffers[part % kBuffers];
       // [task drain: what must be over before the buffer is written, and before it is copied?]
-      if (thread == 0) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<1>{});  // of the last copy but one
+      if (thread == 0) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<kBuffers - 1>{});  // the one from here
       wgmma::named_barrier(barrier, wgmma::kThreads);
       write(sum, buffer, part, thread);
       ptx::fence_proxy_async(ptx::space_shared);  // each thread's stores, before a copy reads them

@@ -35,7 +35,7 @@ template <typename Tile>
 constexpr Work work_of(MatmulShape shape) {
   const Tiling tiling = tiling_of<Tile>(shape);
   const std::int64_t element = 2;
-  return {.flops = 2 * shape.multiply_adds(),
+  return {.flops = 2 * shape.m * shape.n * shape.k,
           .bytes = element * (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n),
           .loaded_bytes =
               element * tiling.tiles() * tiling.along_k * std::int64_t{kSpan} * (Tile::kM + Tile::kN)};

@@ -44,7 +44,7 @@ def declarations(text: str) -> List[str]:
         elif len(open_scopes) == depth:
             found.append(before)
             begin = at + 1
-    without_markup = [re.sub(r"__(?:device|forceinline)__ ?", "", one).replace("= default", "").strip() for one in found]
+    without_markup = [re.sub(r"__(?:device|forceinline|host)__ ?", "", one).replace("= default", "").strip() for one in found]
     return [one for one in without_markup if one and one not in OWN]
 
 

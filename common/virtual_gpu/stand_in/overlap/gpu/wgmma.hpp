@@ -1,5 +1,6 @@
 // The stand-in of the header of this name: the same names and signatures, on virtual GPUs (a test compares
-// them). What they mean stands there, in common/include/overlap/gpu/wgmma.hpp.
+// them; the rewriter does not see this one, so they have no markup). What they mean stands there, in
+// common/include/overlap/gpu/wgmma.hpp.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -24,14 +25,14 @@ struct Descriptor {
 };
 
 template <Major, Swizzle S>
-__device__ __forceinline__ Descriptor describe(const void* shared, int leading_bytes, int stride_bytes) {
+__forceinline__ Descriptor describe(const void* shared, int leading_bytes, int stride_bytes) {
   const auto field = [](std::uint64_t bytes) { return (bytes & 0x3ffff) >> 4; };
   return {field(__cvta_generic_to_shared(shared)) | field(static_cast<std::uint64_t>(leading_bytes)) << 16 |
           field(static_cast<std::uint64_t>(stride_bytes)) << 32 |
           std::uint64_t{static_cast<unsigned>(S)} << 62};
 }
 
-__device__ __forceinline__ Descriptor advance(Descriptor operand, int bytes) {
+__forceinline__ Descriptor advance(Descriptor operand, int bytes) {
   return {operand.bits + (static_cast<std::uint64_t>(bytes) >> 4)};
 }
 
@@ -49,51 +50,51 @@ struct Place {
   int row, column;
 };
 template <int N>
-__host__ __device__ constexpr Place place(int thread, int i) {
+constexpr Place place(int thread, int i) {
   return {thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8, i / 4 * 8 + thread % 4 * 2 + i % 2};
 }
 
 // All are inlined: reports name the line of the kernel that calls them.
 
-__device__ __forceinline__ void fence() { ::vgpu::wgmma_fence(); }
+__forceinline__ void fence() { ::vgpu::wgmma_fence(); }
 
 template <typename T, Major A, Major B, int N>
-__device__ __forceinline__ void mma(Fragment<N>& d, Descriptor a, Descriptor b, bool accumulate) {
+__forceinline__ void mma(Fragment<N>& d, Descriptor a, Descriptor b, bool accumulate) {
   static_assert(N == 64 || N == 128 || N == 256);
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
   ::vgpu::wgmma(d.value, {a.bits, b.bits, N, std::is_same_v<T, __nv_bfloat16>, A == Major::kMN,
                           B == Major::kMN, accumulate});
 }
 
-__device__ __forceinline__ void commit() { ::vgpu::wgmma_commit(); }
+__forceinline__ void commit() { ::vgpu::wgmma_commit(); }
 
 template <int Pending, int... N>
-__device__ __forceinline__ void wait(Fragment<N>&... fragments) {
+__forceinline__ void wait(Fragment<N>&... fragments) {
   static_assert(Pending >= 0 && Pending <= 7);
   (static_cast<void>(fragments), ...);  // the compiler moves nothing across a call
   ::vgpu::wgmma_wait(Pending);
 }
 
 template <int R>
-__device__ __forceinline__ void registers_up() {
+__forceinline__ void registers_up() {
   static_assert(R % 8 == 0 && R >= 24 && R <= 256);
   ::vgpu::set_registers(R, true);
 }
 template <int R>
-__device__ __forceinline__ void registers_down() {
+__forceinline__ void registers_down() {
   static_assert(R % 8 == 0 && R >= 24 && R <= 256);
   ::vgpu::set_registers(R, false);
 }
 
-__device__ __forceinline__ bool elect_one() { return ::vgpu::elect_one(); }
+__forceinline__ bool elect_one() { return ::vgpu::elect_one(); }
 
-__device__ __forceinline__ void named_barrier(int id, int threads) { ::vgpu::named_barrier(id, threads); }
+__forceinline__ void named_barrier(int id, int threads) { ::vgpu::named_barrier(id, threads); }
 
-__device__ __forceinline__ void store_matrix(void* shared, const std::uint32_t (&pairs)[4]) {
+__forceinline__ void store_matrix(void* shared, const std::uint32_t (&pairs)[4]) {
   ::vgpu::store_matrix(shared, pairs);
 }
 
-__device__ __forceinline__ void prefetch_map(const void* tensor_map) {
+__forceinline__ void prefetch_map(const void* tensor_map) {
   ::vgpu::prefetch_tensor_map(tensor_map);
 }
 
