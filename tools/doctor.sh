@@ -18,7 +18,8 @@ doctor() {  # BACKEND
   row nvcc "$([[ -n $nvcc ]] && echo "$(nvcc_version) ($nvcc)" || echo 'not here')"
   row GPUs "$(gpu_list | sed 's/ (UUID.*//' | paste -sd ';' | grep . || echo 'none answers')"
   row missing "${missing:-nothing}"
-  [[ -z $missing ]] || row 'install with' "apt-get install --no-install-recommends $missing (./lab run does it)"
+  [[ -z $missing ]] ||
+    row 'install with' "apt-get install --no-install-recommends $missing (./lab run and ./lab test each install theirs)"
   [[ -z $(optional_packages) ]] || row optional "$(optional_packages) would make cuBLAS on virtual GPUs faster"
   row backend "$backend${no_cuda:+ (real GPUs cannot be used: $no_cuda)}"
   row 'race detector' "$("$root/tools/race_run" --why-not | grep . || echo 'can run (./lab race)')"

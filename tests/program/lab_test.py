@@ -285,6 +285,12 @@ class DoctorTest(LabTest):
         self.assertRegex(result.stdout, "cmake +not here")
         self.assertEqual(self.calls(), [])
 
+    def test_what_only_the_tests_need_is_not_said_to_come_with_a_run(self) -> None:
+        (self.sandbox / "usr/lib/x86_64-linux-gnu/cmake/GTest/GTestConfig.cmake").unlink()
+        result = self.lab("doctor")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"install with +apt-get .* libgtest-dev \(./lab run and ./lab test each install theirs\)\n")
+
     def test_too_old(self) -> None:
         self.tool("cmake", "echo cmake version 3.22.1")
         result = self.lab("doctor")

@@ -47,14 +47,14 @@ struct Layout {
   Swizzle swizzle;
   int rows, depth;
 
-  __host__ __device__ int width() const {  // bytes of a box's rows
+  __host__ __device__ constexpr int width() const {  // bytes of a box's rows
     return swizzle == Swizzle::k128 ? 128 : swizzle == Swizzle::k64 ? 64 : swizzle == Swizzle::k32 ? 32 : 16;
   }
-  __host__ __device__ int inner() const { return major == Major::kK ? depth : rows; }
-  __host__ __device__ int outer() const { return major == Major::kK ? rows : depth; }
-  __host__ __device__ int boxes() const { return 2 * inner() / width(); }
-  __host__ __device__ int box_bytes() const { return width() * outer(); }
-  __host__ __device__ int bytes() const { return 2 * rows * depth; }
+  __host__ __device__ constexpr int inner() const { return major == Major::kK ? depth : rows; }
+  __host__ __device__ constexpr int outer() const { return major == Major::kK ? rows : depth; }
+  __host__ __device__ constexpr int boxes() const { return 2 * inner() / width(); }
+  __host__ __device__ constexpr int box_bytes() const { return width() * outer(); }
+  __host__ __device__ constexpr int bytes() const { return 2 * rows * depth; }
 };
 
 template <class T>

@@ -10,6 +10,8 @@
 #include <vector>
 #include <vgpu/control.hpp>
 
+#include "overlap/gpu/wgmma.hpp"
+
 namespace {
 
 constexpr int kSize = 512, kTile = 16;
@@ -45,6 +47,27 @@ template <class T>
 __global__ void only_barriers(T* out, int barriers) {
   for (int i = 0; i < barriers; ++i) __syncthreads();
   if (threadIdx.x == 0) *out = barriers;
+}
+
+/// One warpgroup, four products at a time, on what shared memory happens to hold.
+template <class T>
+__global__ void only_wgmma(T* out, int rounds) {
+  namespace wgmma = overlap::wgmma;
+  constexpr auto kSwizzle = wgmma::Swizzle::k128;
+  alignas(1024) __shared__ std::byte tiles[2 * 64 * (64 + 256)];
+  wgmma::Fragment<256> d;
+  const auto a = wgmma::describe<wgmma::Major::kK, kSwizzle>(tiles, 0, 1024);
+  const auto b = wgmma::describe<wgmma::Major::kK, kSwizzle>(tiles + 2 * 64 * 64, 0, 1024);
+  for (int round = 0; round < rounds; ++round) {
+    wgmma::fence();
+    for (int k = 0; k < 4; ++k) {
+      wgmma::mma<__half, wgmma::Major::kK, wgmma::Major::kK>(d, wgmma::advance(a, 32 * k),
+                                                             wgmma::advance(b, 32 * k), round + k > 0);
+    }
+    wgmma::commit();
+    wgmma::wait<0>(d);
+  }
+  if (threadIdx.x == 0) *out = static_cast<T>(d.value[0]);
 }
 
 void check(cudaError_t error) {
@@ -157,6 +180,9 @@ int main() {
   const double switches = static_cast<double>(kSwitchThreads) * kSwitchBarriers;
   std::printf("%-28s %.1f ns (%.0f of them in %.3f s)\n", "fiber switch", time / switches * 1e9, switches,
               time);
+  constexpr int kRounds = 200;
+  const double products = seconds([&] { only_wgmma<<<1, 128>>>(device_c, kRounds); });
+  std::printf("%-28s %.3f ms\n", "wgmma m64n256k16", products / (4 * kRounds) * 1e3);
   report_graph(device_c, 20000);
   report_products();
   return right ? 0 : 1;

@@ -146,14 +146,18 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, Po
                      "kernel '" + short_name(info.signature) + "' is launched on GPU " +
                          std::to_string(device.id()) + " into " + stream.name());
     }
+    const Machine& machine = runtime.machine();
     const std::size_t dynamic_limit =
-        runtime.kernels().dynamic_shared_limit(info.key, runtime.machine().shared_per_block);
+        runtime.kernels().dynamic_shared_limit(info.key, machine.shared_per_block);
+    // A raised limit leaves room for declarations beside it.
+    const std::size_t shared_limit =
+        dynamic_limit > machine.shared_per_block ? machine.shared_per_block_opt_in : dynamic_limit;
     check_limits(runtime.machine(), info, launch, dynamic_limit);
     for (const PointerArgument& argument : pointers) warn_of_host_pointer(runtime, info, argument);
     Grid grid{launch.grid,
               launch.block,
               launch.shared_bytes,
-              dynamic_limit,
+              shared_limit,
               nullptr,
               short_name(info.signature),
               runtime.machine().poll_ns};

@@ -94,6 +94,7 @@ void Warpgroups::multiply(float* fragment, const WgmmaRequest& request, const vo
   Product& product = warpgroup.product(member.issued++);
   require_equal(product, request, member.groups, caller);
   product.fragments[block_.current_number() - warpgroup.first_thread] = fragment;
+  member.forget(fragment);
   block_.launch().stream->contexts().use_proxies();
   block_.release(product.order);
   block_.scheduler().note_progress();
@@ -117,10 +118,13 @@ void Warpgroups::wait(unsigned int pending) {
   block_.see(warpgroup.product(awaited - 1).done);
   for (; member.seen < awaited; ++member.seen) {
     const Product& product = warpgroup.product(member.seen);
-    const float* fragment = product.fragments[block_.current_number() - warpgroup.first_thread];
-    const Seen seen{fragment, sum_of(fragment, product.request.columns / 2)};
-    std::erase_if(member.unfenced, [fragment](const Seen& other) { return other.values == fragment; });
-    member.unfenced.push_back(seen);
+    const std::size_t index = block_.current_number() - warpgroup.first_thread;
+    const float* fragment = product.fragments[index];
+    member.forget(fragment);
+    bool in_flight = false;
+    for (std::size_t later = member.seen + 1; later < member.issued; ++later)
+      in_flight = in_flight || warpgroup.product(later).fragments[index] == fragment;
+    if (!in_flight) member.unfenced.push_back({fragment, sum_of(fragment, product.request.columns / 2)});
   }
   forget(warpgroup);
 }
@@ -144,7 +148,7 @@ void Warpgroups::end_fragment(const float* values) {
     block_.fault(block_.who() + "ends the life of a Fragment that a wgmma" + at_line(product.caller) +
                  " may still write: commit() and wait() come first");
   }
-  std::erase_if(member.unfenced, [values](const Seen& seen) { return seen.values == values; });
+  member.forget(values);
 }
 
 Warpgroups::Warpgroup* Warpgroups::next_needed() const {

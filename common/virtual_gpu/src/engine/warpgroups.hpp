@@ -72,7 +72,12 @@ class Warpgroups {
     std::size_t issued = 0, seen = 0;  // products of the warpgroup that it has issued, and waited for
     std::size_t groups = 0;            // that it has closed
     bool fenced = false;
-    std::vector<Seen> unfenced;  // since its last fence
+    // Fragments that it has seen since its last fence, and that no product has got since.
+    std::vector<Seen> unfenced;
+
+    void forget(const float* fragment) {
+      std::erase_if(unfenced, [fragment](const Seen& seen) { return seen.values == fragment; });
+    }
   };
   struct Waiter {
     Thread* thread;

@@ -1,0 +1,266 @@
+// wgmma: groups, waits and fences; what may be in flight at the same time.
+#include "wgmma_test.hpp"
+
+namespace semantics {
+namespace {
+
+using WgmmaOrderTest = WgmmaTest;
+constexpr int kDepth = 64, kSlices = kDepth / wgmma::kDepth, kColumns = 64;
+// Device code takes copies of these: nvcc has no constants of a host's class type there.
+constexpr Layout kA{Major::kK, Swizzle::k128, 64, kDepth}, kTwiceA{Major::kK, Swizzle::k128, 128, kDepth};
+constexpr Layout kB{Major::kMN, Swizzle::k128, kColumns, kDepth};
+constexpr int kTileBytes = kA.bytes();
+constexpr int kElements = wgmma::kRows * kColumns;
+
+/// Adds A B over the slices from `first` on.
+template <class T>
+__device__ void add_product(wgmma::Fragment<kColumns>& d, const std::byte* a, const std::byte* b, int first,
+                            int behind, bool accumulate) {
+  constexpr Layout a_layout = kTwiceA, b_layout = kB;
+  for (int slice = first; slice < behind; ++slice) {
+    wgmma::mma<T, Major::kK, Major::kMN>(d, slice_of(a_layout, a, slice), slice_of(b_layout, b, slice),
+                                         accumulate || slice > first);
+  }
+}
+
+/// Operands in shared memory: a layout's A of 64 or 128 rows, and B.
+struct Maps {
+  CUtensorMap a, b;
+};
+__device__ inline void load_both(const Maps& maps, int a_rows, std::byte* a, std::byte* b,
+                                 std::uint64_t* full, int phase) {
+  const Layout a_layout{Major::kK, Swizzle::k128, a_rows, kDepth};
+  constexpr Layout b_layout = kB;
+  if (threadIdx.x == 0) {
+    expect_bytes(full, static_cast<std::uint32_t>(a_layout.bytes() + b_layout.bytes()));
+    load(a_layout, a, &maps.a, full);
+    load(b_layout, b, &maps.b, full);
+  }
+  await_phase(full, static_cast<std::uint32_t>(phase) & 1);
+}
+
+template <class T>
+class Operands {
+ public:
+  explicit Operands(const Layout& a) : a_(operand<T>(a, a_element)), b_(operand<T>(kB, b_element)) {
+    maps_ = {map_of(a, a_.data()), map_of(kB, b_.data())};
+  }
+  const Maps& maps() const { return maps_; }
+
+ private:
+  DeviceArray<T> a_, b_;
+  Maps maps_;
+};
+
+std::vector<float> slices(int first, int behind, std::vector<float> sums = {}) {
+  return product(kColumns, 16 * first, 16 * behind, a_element, b_element, std::move(sums));
+}
+std::vector<float> part(const std::vector<float>& all, int number) {
+  return {all.begin() + number * kElements, all.begin() + (number + 1) * kElements};
+}
+
+/// Two groups: the older one is done at wait<1>.
+template <class T>
+__global__ void two_groups(const __grid_constant__ Maps maps, float* to) {
+  __shared__ std::uint64_t full;
+  alignas(1024) __shared__ std::byte a[kA.bytes()];
+  alignas(1024) __shared__ std::byte b[kB.bytes()];
+  start_barrier(&full, 1);
+  load_both(maps, 64, a, b, &full, 0);
+  wgmma::Fragment<kColumns> older, newer;
+  wgmma::fence();
+  add_product<T>(older, a, b, 0, 3, false);
+  wgmma::commit();
+  add_product<T>(newer, a, b, 3, kSlices, false);
+  wgmma::commit();
+  wgmma::wait<1>(older, newer);
+  write(older, to);
+  wgmma::wait<0>(newer);
+  write(newer, to + kElements);
+}
+
+TEST_F(WgmmaOrderTest, TheOlderOfTwoGroupsIsDoneFirst) {
+  const Operands<__half> operands(kA);
+  const DeviceArray<float> to(2 * kElements, -1);
+  two_groups<__half><<<1, wgmma::kThreads>>>(operands.maps(), to.data());
+  EXPECT_EQ(part(to.values(), 0), slices(0, 3));
+  EXPECT_EQ(part(to.values(), 1), slices(3, kSlices));
+}
+
+/// A group for each slice, one in flight all the time; all of them add to the same D.
+template <class T>
+__global__ void one_in_flight(const __grid_constant__ Maps maps, float* to) {
+  __shared__ std::uint64_t full;
+  alignas(1024) __shared__ std::byte a[kA.bytes()];
+  alignas(1024) __shared__ std::byte b[kB.bytes()];
+  start_barrier(&full, 1);
+  load_both(maps, 64, a, b, &full, 0);
+  wgmma::Fragment<kColumns> d;
+  wgmma::fence();
+  for (int slice = 0; slice < kSlices; ++slice) {
+    add_product<T>(d, a, b, slice, slice + 1, slice > 0);
+    wgmma::commit();
+    wgmma::wait<1>(d);
+  }
+  wgmma::wait<0>(d);
+  wgmma::wait<0>(d);  // nothing is left: it returns
+  write(d, to);
+}
+
+TEST_F(WgmmaOrderTest, GroupsThatAddToOneFragmentNeedNoFenceBetweenThem) {
+  const Operands<__half> operands(kA);
+  const DeviceArray<float> to(kElements, -1);
+  one_in_flight<__half><<<1, wgmma::kThreads>>>(operands.maps(), to.data());
+  EXPECT_EQ(to.values(), slices(0, kSlices));
+}
+
+/// Each warpgroup has its own 64 rows of A.
+template <class T>
+__global__ void two_warpgroups(const __grid_constant__ Maps maps, float* to) {
+  __shared__ std::uint64_t full;
+  alignas(1024) __shared__ std::byte a[kTwiceA.bytes()];
+  alignas(1024) __shared__ std::byte b[kB.bytes()];
+  start_barrier(&full, 1);
+  load_both(maps, 128, a, b, &full, 0);
+  const int warpgroup = static_cast<int>(threadIdx.x) / wgmma::kThreads;
+  wgmma::Fragment<kColumns> d;
+  wgmma::fence();
+  add_product<T>(d, a + warpgroup * kTileBytes, b, 0, kSlices, false);
+  wgmma::commit();
+  wgmma::wait<0>(d);
+  write(d, to + warpgroup * kElements);
+}
+
+TEST_F(WgmmaOrderTest, TwoWarpgroupsAtOnce) {
+  const Operands<__half> operands(kTwiceA);
+  const DeviceArray<float> to(2 * kElements, -1);
+  two_warpgroups<__half><<<1, 2 * wgmma::kThreads>>>(operands.maps(), to.data());
+  std::vector<float> expected = slices(0, kSlices);
+  const auto below = [](int row, int k) { return a_element(row + 64, k); };
+  const std::vector<float> lower = product(kColumns, 0, kDepth, below, b_element);
+  expected.insert(expected.end(), lower.begin(), lower.end());
+  EXPECT_EQ(to.values(), expected);
+}
+
+/// One warpgroup does both halves.
+template <class T>
+__global__ void two_fragments(const __grid_constant__ Maps maps, float* to) {
+  __shared__ std::uint64_t full;
+  alignas(1024) __shared__ std::byte a[kTwiceA.bytes()];
+  alignas(1024) __shared__ std::byte b[kB.bytes()];
+  start_barrier(&full, 1);
+  load_both(maps, 128, a, b, &full, 0);
+  wgmma::Fragment<kColumns> d[2];
+  wgmma::fence();
+#pragma unroll
+  for (int half = 0; half < 2; ++half) add_product<T>(d[half], a + half * kTileBytes, b, 0, kSlices, false);
+  wgmma::commit();
+  wgmma::wait<0>(d[0], d[1]);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) write(d[half], to + half * kElements);
+}
+
+TEST_F(WgmmaOrderTest, AWarpgroupMayHaveSeveralFragments) {
+  const Operands<__nv_bfloat16> operands(kTwiceA);
+  const DeviceArray<float> to(2 * kElements, -1);
+  two_fragments<__nv_bfloat16><<<1, wgmma::kThreads>>>(operands.maps(), to.data());
+  EXPECT_EQ(part(to.values(), 0), slices(0, kSlices));
+  const auto below = [](int row, int k) { return a_element(row + 64, k); };
+  EXPECT_EQ(part(to.values(), 1), product(kColumns, 0, kDepth, below, b_element));
+}
+
+/// Threads change D between two products.
+template <class T>
+__global__ void touch_between(const __grid_constant__ Maps maps, float* to) {
+  __shared__ std::uint64_t full;
+  alignas(1024) __shared__ std::byte a[kA.bytes()];
+  alignas(1024) __shared__ std::byte b[kB.bytes()];
+  start_barrier(&full, 1);
+  load_both(maps, 64, a, b, &full, 0);
+  wgmma::Fragment<kColumns> d;
+  wgmma::fence();
+  add_product<T>(d, a, b, 0, 2, false);
+  wgmma::commit();
+  wgmma::wait<0>(d);
+#pragma unroll
+  for (float& value : d.value) value *= 2;
+  wgmma::fence();
+  add_product<T>(d, a, b, 2, kSlices, true);
+  wgmma::commit();
+  wgmma::wait<0>(d);
+  write(d, to);
+}
+
+TEST_F(WgmmaOrderTest, AFragmentMayBeTouchedBetweenAWaitAndAFence) {
+  const Operands<__half> operands(kA);
+  const DeviceArray<float> to(kElements, -1);
+  touch_between<__half><<<1, wgmma::kThreads>>>(operands.maps(), to.data());
+  std::vector<float> twice = slices(0, 2);
+  for (float& value : twice) value *= 2;
+  EXPECT_EQ(to.values(), slices(2, kSlices, twice));
+}
+
+/// Threads write the operands: without a swizzle, chunks of 8 elements along k, 8 rows to an atom.
+template <class T>
+__global__ void plain_operands(const T* a, const T* b, float* to) {
+  constexpr Layout kPlain{Major::kK, Swizzle::kNone, 64, kDepth};
+  alignas(128) __shared__ T tiles[2][64 * kDepth];
+  for (int i = static_cast<int>(threadIdx.x); i < 64 * kDepth; i += wgmma::kThreads) {
+    const int row = i / kDepth, k = i % kDepth, there = k / 8 * 64 * 8 + row * 8 + k % 8;
+    tiles[0][there] = a[i];
+    tiles[1][there] = b[i];
+  }
+  ptx::fence_proxy_async(ptx::space_shared);
+  __syncthreads();
+  const auto* first = reinterpret_cast<const std::byte*>(tiles[0]);
+  const auto* second = reinterpret_cast<const std::byte*>(tiles[1]);
+  wgmma::Fragment<64> d;
+  wgmma::fence();
+  for (int slice = 0; slice < kSlices; ++slice) {
+    wgmma::mma<T, Major::kK, Major::kK>(d, slice_of(kPlain, first, slice), slice_of(kPlain, second, slice),
+                                        slice > 0);
+  }
+  wgmma::commit();
+  wgmma::wait<0>(d);
+  write(d, to);
+}
+
+TEST_F(WgmmaOrderTest, AProxyFenceShowsWhatThreadsWrote) {
+  const Layout rows{Major::kK, Swizzle::kNone, 64, kDepth};
+  const DeviceArray<__half> a(operand<__half>(rows, a_element)), b(operand<__half>(rows, b_element));
+  const DeviceArray<float> to(64 * 64, -1);
+  plain_operands<__half><<<1, wgmma::kThreads>>>(a.data(), b.data(), to.data());
+  EXPECT_EQ(to.values(), product(64, 0, kDepth, a_element, b_element));
+}
+
+/// The same memory again and again, each time after the wait.
+template <class T>
+__global__ void refill(const __grid_constant__ Maps maps, float* to, int rounds) {
+  __shared__ std::uint64_t full;
+  alignas(1024) __shared__ std::byte a[kA.bytes()];
+  alignas(1024) __shared__ std::byte b[kB.bytes()];
+  start_barrier(&full, 1);
+  wgmma::Fragment<kColumns> d;
+  for (int round = 0; round < rounds; ++round) {
+    load_both(maps, 64, a, b, &full, round);
+    wgmma::fence();
+    add_product<T>(d, a, b, 0, kSlices, round > 0);
+    wgmma::commit();
+    wgmma::wait<0>(d);
+    __syncthreads();
+  }
+  write(d, to);
+}
+
+TEST_F(WgmmaOrderTest, OperandsMayBeOverwrittenAfterTheWait) {
+  constexpr int kRounds = 3;
+  const Operands<__half> operands(kA);
+  const DeviceArray<float> to(kElements, -1);
+  refill<__half><<<1, wgmma::kThreads>>>(operands.maps(), to.data(), kRounds);
+  std::vector<float> expected;
+  for (int round = 0; round < kRounds; ++round) expected = slices(0, kSlices, expected);
+  EXPECT_EQ(to.values(), expected);
+}
+
+}  // namespace
+}  // namespace semantics
