@@ -16,12 +16,17 @@ const ChapterInfo kChapter = {
     .types = {ElementType::kF16, ElementType::kBf16},
 };
 
+/// Each rung is an algorithm of its own; all of A is here before it begins.
 template <typename T, typename... Rungs>
 void add_rungs(DenseBench& bench, GatherProblem<T>& problem) {
-  (bench.add_product<TensorCoreGemm<T, Rungs>>(Rungs::kName, problem), ...);
+  const auto run = [](auto& gemm, auto& data, cudaStream_t stream) {
+    gemm.run(data.whole_a(), data.b(), data.c(), stream);
+  };
+  (bench.add_part<TensorCoreGemm<T, Rungs>>(Rungs::kName, Role::kAlgorithm, problem, run), ...);
 }
 
 void run(const Options& options, Report& report) {
+  require_all_sizes(options.shape, options.gpus);
   run_dense_chapter<GatherProblem, __half, __nv_bfloat16>(
       options, report, []<SixteenBit T>(DenseBench& bench, GatherProblem<T>& problem) {
         add_rungs<T, OneStage, RingOfStages, Specialised<>, Persistent<>, StoredByTma<>>(bench, problem);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "16_tensor_core_gemm/one_stage.cuh"
 #include "16_tensor_core_gemm/ring_of_stages.cuh"
@@ -41,6 +42,33 @@ constexpr Work work_of(MatmulShape shape) {
               element * tiling.tiles() * tiling.along_k * std::int64_t{kSpan} * (Tile::kM + Tile::kN)};
 }
 
+/// Throws UsageError unless TMA can step over the rows of A[m, k], B[k, n] and C[m, n], of 16-bit elements,
+/// and each has less than 2^31 of them.
+inline void require_sizes(MatmulShape share) {
+  for (const auto& [option, columns] : {std::pair{"--k", share.k}, std::pair{"--n", share.n}}) {
+    if (columns % 8 == 0) continue;
+    throw UsageError(
+        std::string(option) + ": rows of " + std::to_string(columns) +
+        " elements of 16 bits are no multiple of 16 bytes, so TMA cannot step from one to the next; "
+        "a multiple of 8 elements will do");
+  }
+  for (const std::int64_t elements : {share.m * share.k, share.k * share.n, share.m * share.n}) {
+    if (elements < std::int64_t{1} << 31) continue;
+    throw UsageError("a matrix of " + std::to_string(elements) +
+                     " elements is too large: this kernel counts them in 31 bits");
+  }
+}
+
+/// The product of `rank` of `ranks`: all rows of A, and a share of B's columns.
+inline MatmulShape share_of(MatmulShape whole, int ranks, int rank) {
+  return {whole.m, balanced_share(whole.n, ranks, rank).size(), whole.k};
+}
+
+/// require_sizes() of every rank's share.
+inline void require_all_sizes(MatmulShape whole, int ranks) {
+  for (int rank = 0; rank < ranks; ++rank) require_sizes(share_of(whole, ranks, rank));
+}
+
 /// C = A B in T with sums in f32, by one kernel: `Rung` is one of OneStage, RingOfStages, Specialised,
 /// Persistent and StoredByTma. A[m, k] and C[m, n] are row-major, as is B[k, n]; with Major::kK it is
 /// B[n, k]. On several ranks each has all of A and a share of B's and C's columns, as in the chapters on
@@ -48,12 +76,10 @@ constexpr Work work_of(MatmulShape shape) {
 template <SixteenBit T, typename Rung, Major B = Major::kMN>
 class TensorCoreGemm {
  public:
-  /// For the rank's columns of a product of these sizes. Throws UsageError if a row is no multiple of 16
-  /// bytes, which TMA cannot step over, or a matrix has 2^31 elements or more; Skip unless the GPU has
-  /// compute capability 9.0.
-  TensorCoreGemm(Rank& rank, MatmulShape whole)
-      : shape_{whole.m, balanced_share(whole.n, rank.size(), rank.id()).size(), whole.k} {
-    require_rows(whole, B, shape_);
+  /// For the rank's columns of a product of these sizes. Throws UsageError as require_sizes() does; Skip
+  /// unless the GPU has compute capability 9.0.
+  TensorCoreGemm(Rank& rank, MatmulShape whole) : shape_(share_of(whole, rank.size(), rank.id())) {
+    require_sizes(shape_);
     int major = 0, minor = 0, multiprocessors = 0;
     CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, rank.device()));
     CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, rank.device()));
@@ -86,24 +112,6 @@ class TensorCoreGemm {
   }
 
  private:
-  static void require_rows(MatmulShape whole, Major b, MatmulShape share) {
-    const auto require = [](const char* what, std::int64_t columns) {
-      if (columns * sizeof(T) % 16 == 0) return;
-      throw UsageError(std::string(what) + ": rows of " + std::to_string(columns) +
-                       " elements of 16 bits are no multiple of 16 bytes, so TMA cannot step from one to the "
-                       "next; a multiple of 8 elements will do");
-    };
-    require("--k", whole.k);
-    require("--n", share.n);
-    static_cast<void>(b);
-    for (const std::int64_t elements : {share.m * share.k, share.k * share.n, share.m * share.n}) {
-      if (elements >= std::int64_t{1} << 31) {
-        throw UsageError("a matrix of " + std::to_string(elements) +
-                         " elements is too large: this kernel counts them in 31 bits");
-      }
-    }
-  }
-
   MatmulShape shape_;
   int blocks_ = 0;
 };

@@ -134,6 +134,46 @@ class ManifestTest(unittest.TestCase):
                          (2, "", "chapters/01_first/chapter.json: 'title' is missing\n"))
 
 
+class CMakeTest(unittest.TestCase):
+    """Which chapters are built."""
+
+    PROJECT = """cmake_minimum_required(VERSION 3.25)
+project(test LANGUAGES NONE)
+include({manifest})
+overlap_chapters(chapters)
+message(STATUS "chapters: ${{chapters}}")
+"""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def configured(self, backend: str, cuda: str) -> str:
+        """What CMake says of a folder of chapters."""
+        (self.folder / "CMakeLists.txt").write_text(self.PROJECT.format(manifest=REPOSITORY / "cmake" / "Manifest.cmake"))
+        done = subprocess.run(["cmake", "-S", self.folder, "-B", self.folder / "build", f"-DOVERLAP_BACKEND={backend}",
+                               f"-DCUDAToolkit_VERSION={cuda}"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_what_this_cuda_is_too_old_for_is_left_out_with_a_sentence(self) -> None:
+        (self.folder / "chapters").mkdir()
+        for name, needs in (("01_first", {}), ("02_newer", {"cuda": "12.6"})):
+            (self.folder / "chapters" / name).mkdir()
+            (self.folder / "chapters" / name / "main.cu").touch()
+            (self.folder / "chapters" / name / "chapter.json").write_text(
+                json.dumps({**RIGHT, "needs": {**RIGHT["needs"], **needs}}))
+        sentence = "02_newer is left out: it needs CUDA 12.6, and this is 12.4.131"
+        old = self.configured("cuda", "12.4.131")
+        self.assertIn(sentence, old)
+        self.assertRegex(old, "chapters: 01_first\n")
+        for backend, version in (("cuda", "12.6"), ("cuda", "13.0.48"), ("virtual", "")):
+            text = self.configured(backend, version)
+            self.assertNotIn("left out", text)
+            self.assertIn("chapters: 01_first;02_newer\n", text)
+
+
 class RepositoryTest(unittest.TestCase):
     """What stands in the manifests and elsewhere, too, is the same there."""
 

@@ -18,6 +18,7 @@ const ChapterInfo kExperiment = {
 };
 
 void run(const Options& options, Report& report) {
+  require_all_sizes(options.shape, options.gpus);
   run_dense_chapter<GatherProblem, __half, __nv_bfloat16>(
       options, report, []<SixteenBit T>(DenseBench& bench, GatherProblem<T>& problem) {
         bench.add_product<LibraryProduct<T>>("cublaslt", problem);

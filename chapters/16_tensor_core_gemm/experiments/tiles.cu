@@ -38,6 +38,7 @@ const ChapterInfo kExperiment = {
 };
 
 void run(const Options& options, Report& report) {
+  require_all_sizes(options.shape, options.gpus);
   run_dense_chapter<GatherProblem, __half>(
       options, report, [](DenseBench& bench, GatherProblem<__half>& problem) { Tiles::add(bench, problem); });
 }
