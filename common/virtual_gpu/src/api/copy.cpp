@@ -1,7 +1,5 @@
 // Copies and fills: who may copy from where to where, and which calls block the host.
-#include <algorithm>
 #include <cstring>
-#include <iterator>
 
 #include "cuda_runtime_api.h"
 #include "engine/api_call.hpp"
@@ -112,10 +110,8 @@ void copy(Runtime& runtime, const CopyRequest& request, cudaStream_t handle, boo
     serialized = {&runtime.device(to.region.device), &runtime.device(from.region.device)};
   }
   for (Device* device : serialized) {
-    std::vector<Token> earlier = runtime.queues().pending(*device);
-    earlier.push_back(device->serialized());
-    std::copy_if(earlier.begin(), earlier.end(), std::back_inserter(operation->waits_for),
-                 [](const Token& token) { return token != nullptr; });
+    for (const Token& earlier : runtime.queues().pending(*device)) operation->wait_for(earlier);
+    operation->wait_for(device->serialized());
   }
   const Token done = runtime.queues().enqueue(stream, std::move(operation));
   for (Device* device : serialized) device->serialize_after(done);

@@ -162,7 +162,7 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, Po
               short_name(info.signature),
               runtime.machine().poll_ns};
     auto kernel = std::make_unique<KernelLaunch>(runtime, device, std::move(grid), std::move(body));
-    kernel->site.through_kernel = true;
+    kernel->called_through_kernel();
     runtime.queues().enqueue(stream, std::move(kernel));
   });
 }

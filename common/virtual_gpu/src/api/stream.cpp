@@ -98,7 +98,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_ha
     // event that was never recorded is complete.
     if (!event.last_record()) return;
     auto wait = std::make_unique<WaitOperation>();
-    wait->waits_for.push_back(event.last_record());
+    wait->wait_for(event.last_record());
     runtime.queues().enqueue(stream, std::move(wait));
   });
 }

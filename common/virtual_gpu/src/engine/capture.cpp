@@ -102,8 +102,7 @@ void Captures::add(Stream& stream, std::unique_ptr<Operation> operation) {
   check_valid(*position.capture);
   std::shared_ptr<Operation> work = operation->again();
   if (!work) refuse(stream, operation->describe() + " cannot be captured on virtual GPUs");
-  work->site = hb::call_site(operation->site.through_kernel);
-  work->done = nullptr;  // it never runs itself
+  work->captured_at(hb::call_site(operation->site.through_kernel));
   Graph& graph = *position.capture->graph;
   std::vector<unsigned>& branch = graph.branches[position.branch].nodes;
   // A branch is a chain: what comes before of the same branch need not be said.

@@ -44,8 +44,7 @@ void GraphLaunch::queue_pulls() {
 void GraphLaunch::begin(double now) {
   end_ = now + runtime_.machine().graph_launch_ns;
   if (graph_->nodes.empty()) return finish(end_);
-  started_->complete = true;
-  started_->time = end_;
+  started_->complete_at(end_);
   hb::release(stream->contexts().own(), started_.get());
   for (unsigned branch = 0; branch < next_.size(); ++branch) enqueue_next(branch);
 }
@@ -56,15 +55,11 @@ void GraphLaunch::enqueue_next(unsigned branch) {
   const unsigned number = nodes[next_[branch]];
   const GraphNode& node = graph_->nodes[number];
   std::unique_ptr<Operation> work = node.work->again();
-  work->graph = this;
-  work->branch = branch;
-  work->site = node.work->site;
-  work->labels = labels;
-  work->enqueued = started_->time;
-  if (next_[branch] == 0) work->waits_for.push_back(started_);
-  for (const unsigned earlier : node.after) work->waits_for.push_back(awaited_.at(earlier));
-  if (const auto awaited = awaited_.find(number); awaited != awaited_.end()) work->done = awaited->second;
-  if (const auto queue = pulls_.find(number); queue != pulls_.end()) work->pulls = queue->second;
+  work->enqueued_by(*this, branch, *node.work, started_->time);
+  if (next_[branch] == 0) work->wait_for(started_);
+  for (const unsigned earlier : node.after) work->wait_for(awaited_.at(earlier));
+  if (const auto awaited = awaited_.find(number); awaited != awaited_.end()) work->tell_by(awaited->second);
+  if (const auto queue = pulls_.find(number); queue != pulls_.end()) work->take_turns_in(queue->second);
   ++next_[branch];
   runtime_.queues().enqueue_node(*exec_->streams[branch], std::move(work));
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/timeline.hpp"
@@ -22,6 +23,11 @@ class Stream;
 struct Completion {
   bool complete = false;
   double time = 0;  // modelled time of completion, ns
+
+  void complete_at(double end) {
+    complete = true;
+    time = end;
+  }
 };
 using Token = std::shared_ptr<Completion>;
 
@@ -72,6 +78,38 @@ class Operation {
   virtual Work work() const { return {"kernel", describe()}; }
   /// True if it occupies no hardware while it runs: a timeline shows a gap.
   virtual bool only_waits() const { return false; }
+
+  // ---- What happens to it, in about this order: others change what is below by these functions alone ------
+
+  /// A kernel was launched: the program's line is that of the kernel, which calls the runtime.
+  void called_through_kernel() { site.through_kernel = true; }
+  /// It begins after what this token tells of; a null one tells of nothing.
+  void wait_for(const Token& token) {
+    if (token) waits_for.push_back(token);
+  }
+  /// It becomes part of a graph: it never runs itself, but again() does.
+  void captured_at(const hb::CallSite& where) {
+    site = where;
+    done = nullptr;
+  }
+  /// A host thread with these labels enqueues it, at that time of its clock, ns.
+  void enqueued_at(const hb::CallSite& where, double time, std::vector<std::string> labels_of_host);
+  /// A launch enqueues it in a branch of its graph, at modelled time `time`, ns: it is captured.again().
+  void enqueued_by(GraphLaunch& launch, unsigned its_branch, const Operation& captured, double time);
+  /// By this token others wait for it already.
+  void tell_by(Token token) { done = std::move(token); }
+  /// It also has to wait for its turn there; null: nowhere.
+  void take_turns_in(PullQueue* queue) { pulls = queue; }
+  void take_number(std::uint64_t number) { id = number; }
+  /// It is now the last one in that stream.
+  void joined(Stream& its_stream) { stream = &its_stream; }
+  /// The scheduler has chosen it: from modelled time `time`, ns, on it runs.
+  void started(double time) {
+    begun = true;
+    occupied_from = time;
+  }
+  /// It will not run: the run has been stopped, or its device was reset. Who waits for it goes on.
+  void discarded(double time) { done->complete_at(time); }
 
   std::uint64_t id = 0;  // order of enqueueing
   Stream* stream = nullptr;

@@ -10,34 +10,28 @@ Token Queues::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
   // Legacy default stream (CUDA Programming Guide, "Default Stream"): its operations wait for all blocking
   // streams of the device, and those wait for it.
   Device& owner = *devices_[stream.device()];
-  const auto wait_for = [&](const Token& token) {
-    if (token) operation->waits_for.push_back(token);
-  };
   if (stream.is_default()) {
-    for (const Token& token : pending(stream)) wait_for(token);
+    for (const Token& token : pending(stream)) operation->wait_for(token);
   } else if (stream.blocking()) {
-    wait_for(owner.default_stream().last());
+    operation->wait_for(owner.default_stream().last());
   }
-  wait_for(owner.serialized());
+  operation->wait_for(owner.serialized());
   const HostThread& host = hosts_.current();
-  operation->id = next_operation_++;
-  operation->enqueued = host.now();
-  operation->labels = host.labels();
-  operation->site = hb::call_site(operation->site.through_kernel);
+  operation->take_number(next_operation_++);
+  operation->enqueued_at(hb::call_site(operation->site.through_kernel), host.now(), host.labels());
   hb::release(hb::host_context(), operation.get());
   Token done = operation->done;
   if (waits_.stopping()) {
-    done->complete = true;
-    done->time = host.now();
+    operation->discarded(host.now());
     return done;
   }
-  operation->pulls = queue_pull(*operation, stream.device(), done);
+  operation->take_turns_in(queue_pull(*operation, stream.device(), done));
   stream.push(std::move(operation));
   return done;
 }
 
 void Queues::enqueue_node(Stream& stream, std::unique_ptr<Operation> node) {
-  node->id = next_operation_++;
+  node->take_number(next_operation_++);
   stream.push(std::move(node));
 }
 

@@ -74,8 +74,7 @@ void Scheduler::take(const Step& step) {
   mix(static_cast<std::uint64_t>(step.item));
   if (step.poll) ++idle_polls_;  // the polling block resets the count if it gets on
   if (step.item == kBegin) {
-    step.operation->begun = true;
-    step.operation->occupied_from = step.time;
+    step.operation->started(step.time);
     const hb::Context context = step.operation->stream->contexts().own();
     hb::acquire(context, step.operation);
     for (const Token& token : step.operation->waits_for) hb::acquire(context, token.get());

@@ -10,13 +10,25 @@ namespace vgpu {
 
 void Operation::finish(double end) {
   hb::release(stream->contexts().own(), done.get());
-  done->complete = true;
-  done->time = end;
+  done->complete_at(end);
   note_finished(*this, end);
   GraphLaunch* const launch = graph;
   const unsigned node_branch = branch;
   stream->pop(end);
   if (launch != nullptr) launch->node_finished(node_branch, end);
+}
+
+void Operation::enqueued_at(const hb::CallSite& where, double time, std::vector<std::string> labels_of_host) {
+  site = where;
+  enqueued = time;
+  labels = std::move(labels_of_host);
+}
+
+void Operation::enqueued_by(GraphLaunch& launch, unsigned its_branch, const Operation& captured,
+                            double time) {
+  enqueued_at(captured.site, time, launch.labels);
+  graph = &launch;
+  branch = its_branch;
 }
 
 std::string Operation::origin() const {
@@ -25,7 +37,7 @@ std::string Operation::origin() const {
 }
 
 void Stream::push(std::unique_ptr<Operation> operation) {
-  operation->stream = this;
+  operation->joined(*this);
   last_ = operation->done;
   queue_.push_back(std::move(operation));
 }
@@ -38,10 +50,7 @@ void Stream::pop(double end) {
 void Stream::discard(double now, const void* order) {
   contexts_.end_kernel();
   hb::release(contexts_.own(), order);
-  for (const auto& operation : queue_) {
-    operation->done->complete = true;
-    operation->done->time = now;
-  }
+  for (const auto& operation : queue_) operation->discarded(now);
   queue_.clear();
 }
 

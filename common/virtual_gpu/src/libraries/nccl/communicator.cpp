@@ -160,12 +160,12 @@ void enqueue_together(Runtime& runtime, const std::vector<const QueuedCall*>& ca
                    *streams.front());
   }
   for (std::size_t i = 1; i < streams.size(); ++i) {
-    if (const Token last = streams[i]->last()) operation->waits_for.push_back(last);
+    operation->wait_for(streams[i]->last());
   }
   const Token done = runtime.queues().enqueue(*streams.front(), std::move(operation));
   for (std::size_t i = 1; i < streams.size(); ++i) {
     auto wait = std::make_unique<WaitOperation>();
-    wait->waits_for.push_back(done);
+    wait->wait_for(done);
     runtime.queues().enqueue(*streams[i], std::move(wait));
   }
 }
