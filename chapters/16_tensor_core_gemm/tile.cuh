@@ -49,6 +49,7 @@ struct TilePlace {
 /// in the L2 cache for each other. (The article's GROUP_SIZE_M.) With a group of 1 it is row by row.
 __host__ __device__ constexpr TilePlace place_of(int index, Tiling tiling, int group) {
   // [task order: which rows of tiles belong to the group of this index, and where in the group is it?]
+  // [blank] return {};
   const int first = index / (group * tiling.along_n) * group;
   const int rows = tiling.along_m - first < group ? tiling.along_m - first : group;
   const int within = index - first * tiling.along_n;

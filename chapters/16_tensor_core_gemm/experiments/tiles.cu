@@ -33,7 +33,7 @@ const ChapterInfo kExperiment = {
     .variants = Tiles::names(),
     .on_virtual_gpus = {.shape = {512, 512, 512}, .gpus = 1, .iterations = 1, .warmup = 0},
     .on_real_gpus = {.shape = {8192, 8192, 8192}, .gpus = 1, .iterations = 20, .warmup = 3},
-    .on_race_build = {{.shape = {136, 264, 136}, .gpus = 1, .iterations = 1, .warmup = 0}},
+    .on_race_build = {{.shape = {130, 136, 112}, .gpus = 1, .iterations = 1, .warmup = 0}},
     .types = {ElementType::kF16},
 };
 

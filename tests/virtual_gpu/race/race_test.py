@@ -8,7 +8,7 @@
     race_test.py RACE_RUN few_rows PROGRAM [OPTIONS...]  ... with fewer rows than ranks
     race_test.py RACE_RUN same_schedules PROGRAM [PLAIN_BUILD [OPTIONS...]]
 RACE_RUN starts a program of the race build. PLAIN_BUILD is the build folder without race detector to compare with, ''
-if there is none; OPTIONS are the chapter's own."""
+if there is none; OPTIONS are the chapter's own. With --m among them its sizes are its own, too."""
 import math
 import pathlib
 import re
@@ -27,6 +27,7 @@ FEW_SPARSE = ("--rows 97 --features 5 --entries 2 --duplicates 2 --pattern uneve
               "--rows 2 --features 5 --entries 1 --duplicates 1 --pattern uneven")
 SMALL_SPARSE = ("--rows", "97", "--features", "5", "--entries", "23", "--duplicates", "4", "--iterations", "1",
                 "--warmup", "0")
+ONCE = SMALL[-4:]
 ACCESS = re.compile(r"^  (?:read|write) by (.*): .*$", re.MULTILINE)
 
 
@@ -162,7 +163,7 @@ class DefaultSizesTest(RaceTest):
 class ChapterTest(RaceTest):
     def test_has_no_race(self) -> None:
         gpus, count, *options = self.arguments
-        small = SMALL_SPARSE if self.is_sparse() else SMALL
+        small = ONCE if "--m" in options else SMALL_SPARSE if self.is_sparse() else SMALL
         for schedule in SCHEDULES[:int(count)]:
             with self.subTest(schedule=schedule):
                 seed = () if schedule == "time" else ("--schedule", schedule)
@@ -171,11 +172,15 @@ class ChapterTest(RaceTest):
 
 class FewRowsTest(RaceTest):
     def test_has_no_race(self) -> None:
-        for sizes in FEW_SPARSE if self.is_sparse() else FEW:
+        few, options = FEW_SPARSE if self.is_sparse() else FEW, list(self.arguments)
+        if "--m" in options:
+            at = options.index("--m")
+            few = (f"--m 1 {' '.join(options[:at] + options[at + 2:])}",)
+            options = []
+        for sizes in few:
             for gpus, *seed in (("3",), ("3", "--schedule", "1"), ("8",)):
                 with self.subTest(sizes=sizes, gpus=gpus, seed=seed):
-                    self.assert_quiet(self.race("--gpus", gpus, *sizes.split(), "--iterations", "1", "--warmup", "0",
-                                                *seed, *self.arguments))
+                    self.assert_quiet(self.race("--gpus", gpus, *sizes.split(), *ONCE, *seed, *options))
 
 
 class SameSchedulesTest(RaceTest):
@@ -203,6 +208,8 @@ class SameSchedulesTest(RaceTest):
             return [[case, "fixed", seed] for case in self.race("--list").stdout.split() for seed in "12345"]
         sizes = ["--rows", "300", "--features", "5", "--entries", "30", "--duplicates", "6"] if self.is_sparse() else \
             ["--m", "128", "--n", "256", "--k", "32"]
+        if "--m" in self.arguments:
+            sizes = []
         sizes += ["--iterations", "1", "--warmup", "1", *self.arguments[1:]]
         return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus in "138" for seed in "12"]
 
