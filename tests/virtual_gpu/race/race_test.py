@@ -76,13 +76,13 @@ class PlantedTest(RaceTest):
         self.case, = self.arguments
         self.source = HERE / f"{self.program.name}.cu"
         self.lines = marked_lines(self.source, self.case)
-        if self.case == "bulk_swizzle":  # no two accesses: it computes something else
+        if self.case.endswith("_swizzle"):  # no two accesses: it computes something else
             return
         self.assertEqual(len(self.lines), 2, f"{self.source.name} must have two marks @{self.case}")
 
     def schedules(self) -> List[str]:
         """More of the programs with the most orders."""
-        return SCHEDULES if self.case == "ring_wait" or self.case.startswith("bulk_") else PLANTED
+        return SCHEDULES if self.case == "ring_wait" or self.case.startswith(("bulk_", "wgmma_")) else PLANTED
 
     def assert_reported(self, result: "subprocess.CompletedProcess[str]") -> None:
         """A report with two accesses, of which one names the first marked line and the other the second."""
@@ -123,7 +123,11 @@ class PlantedTest(RaceTest):
                 result = self.race(self.case, "bug", schedule)
                 if self.case == "bulk_count":
                     self.assert_deadlock(result)
-                elif self.case == "bulk_swizzle":
+                elif self.case == "wgmma_fence":
+                    self.assertEqual(result.returncode, 2, result.stderr)
+                    self.assertIn("issues a wgmma", result.stderr)
+                    self.assert_refused(result)
+                elif self.case.endswith("_swizzle"):
                     self.assertEqual(result.returncode, 2, result.stderr)
                     self.assertRegex(result.stderr, r"^wrong result: element \d+")
                 elif self.case == "early_free" and result.returncode == 2:  # cudaFree itself may notice
@@ -199,7 +203,7 @@ class SameSchedulesTest(RaceTest):
                 here, there = self.hash_of(self.race(*arguments)), self.hash_of(self.call([str(plain), *arguments]))
                 self.assertEqual(here, there)
                 hashes.add(here)
-        if self.program.name not in ("planted_copy_bugs", "planted_bulk_bugs"):  # a single kernel each: nothing to reorder
+        if self.program.name not in ("planted_copy_bugs", "planted_bulk_bugs", "planted_wgmma_bugs"):  # a single kernel each
             self.assertGreater(len(hashes), len(commands) / 4, "the seeds did not change the order")
 
     def commands(self) -> List[List[str]]:

@@ -54,18 +54,17 @@ void Warpgroups::fence() {
 
 void Warpgroups::commit() { ++member_of(own("calls commit()")).groups; }
 
-void Warpgroups::require_fence(const Member& member, const float* fragment, const WgmmaRequest& request) {
-  if (!member.fenced)
-    block_.fault(block_.who() +
-                 "issues a wgmma before its first fence(): nothing orders what it did with "
-                 "its registers before");
+void Warpgroups::require_fence(const Member& member, const float* fragment, const WgmmaRequest& request,
+                               const void* caller) {
+  if (!member.fenced) {
+    block_.fault(block_.who() + "issues a wgmma" + at_line(caller) +
+                 " before its first fence(): nothing orders what it did with its registers before");
+  }
   if (!request.accumulate) return;
   for (const Seen& seen : member.unfenced) {
-    if (seen.values == fragment && seen.sum != sum_of(fragment, request.columns / 2)) {
-      block_.fault(block_.who() +
-                   "has changed its Fragment since the wait() and issues a wgmma that adds to "
-                   "it: fence() comes between them");
-    }
+    if (seen.values != fragment || seen.sum == sum_of(fragment, request.columns / 2)) continue;
+    block_.fault(block_.who() + "has changed its Fragment since the wait() and issues a wgmma" +
+                 at_line(caller) + " that adds to it: fence() comes between them");
   }
 }
 
@@ -84,7 +83,7 @@ void Warpgroups::require_equal(const Product& product, const WgmmaRequest& reque
 void Warpgroups::multiply(float* fragment, const WgmmaRequest& request, const void* caller) {
   Warpgroup& warpgroup = own("issues a wgmma");
   Member& member = member_of(warpgroup);
-  require_fence(member, fragment, request);
+  require_fence(member, fragment, request, caller);
   if (member.issued == warpgroup.forgotten + warpgroup.products.size()) {
     Product& made = warpgroup.products.emplace_back();
     made.request = request;
@@ -103,6 +102,7 @@ void Warpgroups::multiply(float* fragment, const WgmmaRequest& request, const vo
   tensor_cores_free_ =
       std::max(tensor_cores_free_, block_.now()) + kOperations * request.columns / block_.grid().tensor_rate;
   product.done_at = tensor_cores_free_;
+  product.late = block_.scheduler().pick(2) == 1;
 }
 
 void Warpgroups::wait(unsigned int pending) {
@@ -174,21 +174,24 @@ bool Warpgroups::can_do_any() const {
                      [](const auto& warpgroup) { return warpgroup != nullptr && warpgroup->can_go_on(); });
 }
 
-void Warpgroups::do_any() {
-  std::vector<Warpgroup*> ready;
+std::vector<Warpgroups::Warpgroup*> Warpgroups::ready(bool late) const {
+  std::vector<Warpgroup*> found;
   for (const auto& warpgroup : warpgroups_) {
-    if (warpgroup != nullptr && warpgroup->can_go_on()) ready.push_back(warpgroup.get());
+    if (warpgroup != nullptr && warpgroup->can_go_on() && (late || !warpgroup->product(warpgroup->done).late))
+      found.push_back(warpgroup.get());
   }
-  do_next_on_demand(*ready[block_.scheduler().pick(ready.size())]);
+  return found;
+}
+
+void Warpgroups::do_any() {
+  const auto some = ready(true);
+  do_next_on_demand(*some[block_.scheduler().pick(some.size())]);
 }
 
 void Warpgroups::maybe_do_one() {
-  if (!block_.scheduler().random() || !can_do_any() || block_.scheduler().pick(2) == 0) return;
-  std::vector<Warpgroup*> ready;
-  for (const auto& warpgroup : warpgroups_) {
-    if (warpgroup != nullptr && warpgroup->can_go_on()) ready.push_back(warpgroup.get());
-  }
-  do_next(*ready[block_.scheduler().pick(ready.size())]);
+  if (!block_.scheduler().random() || !can_do_any()) return;
+  const auto some = ready(false);
+  if (!some.empty() && block_.scheduler().pick(2) == 1) do_next(*some[block_.scheduler().pick(some.size())]);
 }
 
 void Warpgroups::do_next_on_demand(Warpgroup& warpgroup) {

@@ -59,6 +59,7 @@ class Warpgroups {
     std::size_t group;       // of the warpgroup's groups
     std::size_t issued = 0;  // threads that have issued it
     double done_at = 0;      // modelled, ns
+    bool late = false;       // with a seed: not before nothing else can run
     WgmmaFragments fragments{};
     OrderPoint order;
     char done;  // its address: to synchronise on
@@ -101,7 +102,10 @@ class Warpgroups {
   Warpgroup& own(const char* what);
   Member& member_of(Warpgroup& warpgroup) const;
   Warpgroup* next_needed() const;
-  void require_fence(const Member& member, const float* fragment, const WgmmaRequest& request);
+  /// Those that can go on; with `late` products too.
+  std::vector<Warpgroup*> ready(bool late) const;
+  void require_fence(const Member& member, const float* fragment, const WgmmaRequest& request,
+                     const void* caller);
   void require_equal(const Product& product, const WgmmaRequest& request, std::size_t group,
                      const void* caller);
   std::vector<const std::byte*> find(const WgmmaOperand& operand, const Product& product, const char* name);

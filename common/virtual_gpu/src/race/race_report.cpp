@@ -140,7 +140,25 @@ std::string bulk_cure(const Access& later, const Access& earlier) {
          "memory is used again, and let all who used it arrive before the copy is issued.";
 }
 
+/// The same of a wgmma. It writes its Fragment alone, and reads its operands.
+std::string wgmma_cure(const Access& later, const Access& earlier) {
+  constexpr const char* kProxy = " (wgmma, async proxy)";
+  const auto by = [](const Access& access, const char* who) {
+    return access.who.find(who) != std::string::npos;
+  };
+  if (by(later, kProxy))
+    return "The wgmma comes after that access, but no proxy fence is between them: fence_proxy_async() by "
+           "the "
+           "thread that wrote, before the barrier.";
+  if (!by(later, " (wgmma") && !by(earlier, " (wgmma")) return {};
+  const Access& own = by(later, " (wgmma") ? later : earlier;
+  if (own.write) return "The wgmma may still write its Fragment: commit() and wait() before it is touched.";
+  return "Nothing orders the wgmma and that access to its operands: wait for the mbarrier of the copy that "
+         "brings them before the wgmma is issued, and for the wgmma before they change.";
+}
+
 std::string cure(const Access& later, const Access& earlier) {
+  if (std::string wgmma = wgmma_cure(later, earlier); !wgmma.empty()) return wgmma;
   if (std::string bulk = bulk_cure(later, earlier); !bulk.empty()) return bulk;
   for (const Access* copy : {&later, &earlier}) {
     const Access& other = copy == &later ? earlier : later;

@@ -1,0 +1,324 @@
+// What is wrong with wgmma and what stands beside it stops the kernel with a sentence, or shows in a deadlock
+// report.
+#include <cuda.h>
+#include <cuda_fp16.h>
+
+#include <cuda/ptx>
+#include <string>
+
+#include "overlap/gpu/wgmma.hpp"
+#include "virtual_test.hpp"
+
+namespace virtual_only {
+namespace {
+
+namespace ptx = cuda::ptx;
+namespace wgmma = overlap::wgmma;
+using wgmma::Swizzle;
+constexpr auto kK = wgmma::Major::kK;
+constexpr int kOperand = 64 * wgmma::kDepth;
+
+class WgmmaMisuseTest : public VirtualTest {
+ protected:
+  /// The kernel ends with that code and sentence, in the order of time and in another one.
+  template <class Kernel>
+  void expect_stopped(Kernel kernel, int threads, std::initializer_list<const char*> parts,
+                      cudaError_t code = cudaErrorLaunchFailure) {
+    for (const unsigned int seed : {0u, 3u}) {
+      vgpu::reset();
+      if (seed != 0) vgpu::use_schedule(seed);
+      kernel<<<1, threads>>>(device_words(1, 0));
+      expect_failure(cudaDeviceSynchronize(), code, parts);
+    }
+  }
+  template <class Kernel>
+  void expect_deadlock(Kernel kernel, int threads, std::initializer_list<const char*> parts) {
+    for (const unsigned int seed : {0u, 3u}) {
+      vgpu::reset();
+      if (seed != 0) vgpu::use_schedule(seed);
+      testing::internal::CaptureStderr();
+      kernel<<<1, threads>>>(device_words(1, 0));
+      EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
+      expect_parts(testing::internal::GetCapturedStderr(), parts);
+    }
+  }
+};
+
+__device__ inline wgmma::Descriptor plain(const __half* operand) {
+  return wgmma::describe<kK, Swizzle::kNone>(operand, kOperand, 128);
+}
+#define OPERANDS                                      \
+  alignas(128) __shared__ __half tiles[2 * kOperand]; \
+  [[maybe_unused]] const auto a = plain(tiles), b = plain(tiles + kOperand)
+
+template <class T>
+__global__ void without_fence(T* /*sink*/) {
+  OPERANDS;
+  wgmma::Fragment<64> d;
+  wgmma::mma<__half, kK, kK>(d, a, b, false);
+}
+
+template <class T>
+__global__ void touched(T* /*sink*/) {
+  OPERANDS;
+  wgmma::Fragment<64> d;
+  wgmma::fence();
+  wgmma::mma<__half, kK, kK>(d, a, b, false);
+  wgmma::commit();
+  wgmma::wait<0>(d);
+  d.value[7] = 1;
+  wgmma::mma<__half, kK, kK>(d, a, b, true);
+}
+
+TEST_F(WgmmaMisuseTest, AFenceComesFirst) {
+  expect_stopped(without_fence<int>, 128, {"without_fence", "issues a wgmma before its first fence()"});
+  expect_stopped(touched<int>, 128,
+                 {"touched", "has changed its Fragment since the wait()", "fence() comes"});
+}
+
+template <class T>
+__global__ void ends_early(T* /*sink*/) {
+  OPERANDS;
+  wgmma::fence();
+  {
+    wgmma::Fragment<64> d;
+    wgmma::mma<__half, kK, kK>(d, a, b, false);
+    wgmma::commit();
+  }
+  __syncthreads();
+}
+
+template <class T>
+__global__ void other_fragment_ends(T* /*sink*/) {
+  OPERANDS;
+  wgmma::Fragment<64> d;
+  wgmma::fence();
+  wgmma::mma<__half, kK, kK>(d, a, b, false);
+  wgmma::commit();
+  { wgmma::Fragment<64> other; }
+  wgmma::wait<0>(d);
+}
+
+template <class T>
+__global__ void left_behind(T* /*sink*/) {
+  OPERANDS;
+  auto* d = new wgmma::Fragment<64>;  // lives on
+  wgmma::fence();
+  wgmma::mma<__half, kK, kK>(*d, a, b, false);
+  wgmma::commit();
+}
+
+TEST_F(WgmmaMisuseTest, AProductIsWaitedFor) {
+  expect_stopped(ends_early<int>, 128, {"ends_early", "ends the life of a Fragment", "may still write"});
+  expect_stopped(left_behind<int>, 128,
+                 {"block (0,0,0) ends although not all threads of warpgroup 0 have waited", "m64n64k16"});
+  vgpu::reset();
+  other_fragment_ends<int><<<1, 128>>>(nullptr);
+  CUDA_OK(cudaDeviceSynchronize());
+}
+
+template <class T>
+__global__ void other_descriptors(T* /*sink*/) {
+  OPERANDS;
+  wgmma::Fragment<64> d;
+  wgmma::fence();
+  wgmma::mma<__half, kK, kK>(d, threadIdx.x == 77 ? b : a, b, false);
+  wgmma::commit();
+  wgmma::wait<0>(d);
+}
+template <class T>
+__global__ void other_flag(T* /*sink*/) {
+  OPERANDS;
+  wgmma::Fragment<64> d;
+  wgmma::fence();
+  wgmma::mma<__half, kK, kK>(d, a, b, threadIdx.x == 77);
+  wgmma::commit();
+  wgmma::wait<0>(d);
+}
+template <class T>
+__global__ void other_group(T* /*sink*/) {
+  OPERANDS;
+  wgmma::Fragment<64> d;
+  wgmma::fence();
+  if (threadIdx.x == 77) wgmma::commit();
+  wgmma::mma<__half, kK, kK>(d, a, b, false);
+  wgmma::commit();
+  wgmma::wait<0>(d);
+}
+template <class T>
+__global__ void other_type(T* /*sink*/) {
+  OPERANDS;
+  wgmma::Fragment<64> d;
+  wgmma::fence();
+  if (threadIdx.x == 77)
+    wgmma::mma<__nv_bfloat16, kK, kK>(d, a, b, false);
+  else
+    wgmma::mma<__half, kK, kK>(d, a, b, false);
+  wgmma::commit();
+  wgmma::wait<0>(d);
+}
+
+TEST_F(WgmmaMisuseTest, AllThreadsOfAWarpgroupSayTheSame) {
+  expect_stopped(other_descriptors<int>, 128, {"other descriptors than other threads of its warpgroup"});
+  expect_stopped(other_flag<int>, 128, {"with another accumulate flag than other threads"});
+  expect_stopped(other_group<int>, 128, {"in another group than other threads"});
+  expect_stopped(other_type<int>, 128, {"of another shape or type than other threads"});
+}
+
+template <class T>
+__global__ void in_last_warps(T* /*sink*/) {
+  OPERANDS;
+  if (threadIdx.x < 128) return;
+  wgmma::Fragment<64> d;
+  wgmma::fence();
+}
+template <class T>
+__global__ void up_in_last_warps(T* /*sink*/) {
+  if (threadIdx.x >= 128) wgmma::registers_up<240>();
+}
+
+TEST_F(WgmmaMisuseTest, AWarpgroupBeginsAtAMultipleOf128AndIsWhole) {
+  expect_stopped(in_last_warps<int>, 192, {"in warpgroup 1, which has not all of its 128 threads"});
+  expect_stopped(up_in_last_warps<int>, 160, {"registers_up<240> in warpgroup 1", "the block has 160"});
+}
+
+template <class T>
+__global__ void outside(T* /*sink*/) {
+  OPERANDS;
+  wgmma::Fragment<64> d;
+  wgmma::fence();
+  wgmma::mma<__half, kK, kK>(d, a, wgmma::advance(b, 200 * 1024), false);
+  wgmma::commit();
+  wgmma::wait<0>(d);
+}
+
+TEST_F(WgmmaMisuseTest, OperandsAreInTheSharedMemoryOfTheBlock) {
+  expect_stopped(outside<int>, 128, {"outside", "operand B at shared address 0x", "not in the shared memory"},
+                 cudaErrorIllegalAddress);
+}
+
+template <class T>
+__global__ void id_16(T* /*sink*/) {
+  wgmma::named_barrier(16, 32);
+}
+template <class T>
+__global__ void odd_barrier(T* /*sink*/) {
+  wgmma::named_barrier(1, 40);
+}
+template <class T>
+__global__ void large_barrier(T* /*sink*/) {
+  wgmma::named_barrier(1, 96);
+}
+template <class T>
+__global__ void two_counts(T* /*sink*/) {
+  wgmma::named_barrier(1, threadIdx.x < 32 ? 64 : 96);
+}
+
+TEST_F(WgmmaMisuseTest, NamedBarriersHaveNumbersAndWholeWarps) {
+  expect_stopped(id_16<int>, 32, {"comes to named barrier 16: 1 to 15 are possible"});
+  expect_stopped(odd_barrier<int>, 64, {"named barrier 1 of 40 threads: it must be a multiple of 32"});
+  expect_stopped(large_barrier<int>, 64, {"of 96 threads", "at most the 64 of the block"});
+  expect_stopped(two_counts<int>, 96, {"comes to named barrier 1 of", "others to one of"});
+}
+
+template <class T>
+__global__ void store_outside(T* sink) {
+  const std::uint32_t pairs[4] = {};
+  wgmma::store_matrix(sink, pairs);
+}
+template <class T>
+__global__ void store_oddly(T* /*sink*/) {
+  alignas(16) __shared__ T words[64];
+  const std::uint32_t pairs[4] = {};
+  wgmma::store_matrix(words + 1, pairs);
+}
+template <class T>
+__global__ void store_by_half(T* /*sink*/) {
+  alignas(16) __shared__ T words[64];
+  const std::uint32_t pairs[4] = {};
+  if (threadIdx.x < 16) return;
+  wgmma::store_matrix(words, pairs);
+}
+template <class T>
+__global__ void prefetch_nothing(T* sink) {
+  wgmma::prefetch_map(sink);
+}
+
+TEST_F(WgmmaMisuseTest, MatricesGoToRowsOfSharedMemoryAndMapsAreMaps) {
+  expect_stopped(store_outside<int>, 32, {"store_matrix()", "not in the shared memory of its block"});
+  expect_stopped(store_oddly<int>, 32, {"store_matrix()", "no multiple of 16"}, cudaErrorMisalignedAddress);
+  expect_stopped(store_by_half<int>, 32, {"has not all of its 32 lanes"});
+  expect_stopped(prefetch_nothing<int>, 32, {"calls prefetch_map() with a tensor map that is none"});
+}
+
+template <class T>
+__global__ void three_warps_give(T* /*sink*/) {
+  if (threadIdx.x < 96) wgmma::registers_down<40>();
+}
+template <class T>
+__global__ void two_numbers(T* /*sink*/) {
+  if (threadIdx.x < 64)
+    wgmma::registers_down<40>();
+  else
+    wgmma::registers_down<48>();
+}
+
+TEST_F(WgmmaMisuseTest, AllFourWarpsSetTheirRegisters) {
+  expect_stopped(three_warps_give<int>, 128,
+                 {"ends although only 96 of 128 threads of warpgroup 0 have called registers_down<40>"});
+  expect_stopped(two_numbers<int>, 128,
+                 {"calls registers_down<", "where other threads of its warpgroup call"});
+}
+
+// ---- deadlocks -------------------------------------------------------------------------------------------
+template <class T>
+__global__ void three_warps_issue(T* /*sink*/) {
+  OPERANDS;
+  wgmma::Fragment<64> d;
+  wgmma::fence();
+  if (threadIdx.x < 96) {
+    wgmma::mma<__half, kK, kK>(d, a, b, false);
+    wgmma::commit();
+    wgmma::wait<0>(d);
+  }
+}
+
+TEST_F(WgmmaMisuseTest, DeadlockReportsSayWhoHasIssued) {
+  expect_deadlock(three_warps_issue<int>, 128,
+                  {"96 waiting for wgmma of warpgroup 0 (96 of 128 threads have issued wgmma)", "32 ended"});
+}
+
+template <class T>
+__global__ void one_warp_is_missing(T* /*sink*/) {
+  if (threadIdx.x < 32) wgmma::named_barrier(3, 64);
+}
+
+TEST_F(WgmmaMisuseTest, DeadlockReportsSayWhoIsAtANamedBarrier) {
+  expect_deadlock(one_warp_is_missing<int>, 64, {"32 of 64 at named barrier 3", "32 ended"});
+}
+
+template <class T>
+__global__ void too_many_registers(T* /*sink*/) {
+  wgmma::registers_up<240>();
+}
+template <class T>
+__global__ void others_give_first(T* /*sink*/) {
+  if (threadIdx.x < 128) {
+    wgmma::registers_up<240>();
+    wgmma::registers_down<24>();
+  } else {
+    wgmma::registers_up<240>();
+  }
+}
+
+TEST_F(WgmmaMisuseTest, DeadlockReportsSayWhoHasTheRegisters) {
+  expect_deadlock(too_many_registers<int>, 384,
+                  {"128 waiting for registers (warpgroup ", " in registers_up<240>, warpgroup ",
+                   " has 240 for each of 128 threads; a multiprocessor has 65536)", "256 ended"});
+  vgpu::reset();
+  others_give_first<int><<<1, 384>>>(nullptr);
+  CUDA_OK(cudaDeviceSynchronize());
+}
+
+}  // namespace
+}  // namespace virtual_only
