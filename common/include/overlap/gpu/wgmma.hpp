@@ -26,7 +26,7 @@ inline constexpr int kDepth = 16;     ///< columns of A and rows of B in one mma
 
 /// Where an operand lies in shared memory.
 struct Descriptor {
-  std::uint64_t bits;
+  std::uint64_t bits;  ///< as the instruction takes them
 };
 
 /// The operand that begins at `shared`, made of rows of 32, 64 or 128 bytes (none: 16), eight of which are an
@@ -52,12 +52,13 @@ struct Fragment {
   Fragment() = default;
   Fragment(const Fragment&) = delete;
   Fragment& operator=(const Fragment&) = delete;
-  float value[N / 2];
+  float value[N / 2];  ///< where each belongs: place()
 };
 
 /// An element of D[64, N].
 struct Place {
-  int row, column;
+  int row;     ///< 0 to 63
+  int column;  ///< 0 to N - 1
 };
 /// The element that thread 0 ... 127 of the warpgroup has in value[i].
 template <int N>
@@ -68,6 +69,7 @@ __host__ __device__ constexpr Place place(int thread, int i) {
 /// Comes before the first mma(), and before one whose D has been touched since.
 __device__ __forceinline__ void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
+/// @cond
 // Operands 0, 1, 2, ... of the instruction, N / 2 of them.
 #define OVERLAP_WGMMA_REGISTERS_32                                       \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
@@ -100,6 +102,7 @@ __device__ __forceinline__ void fence() { asm volatile("wgmma.fence.sync.aligned
       : OVERLAP_WGMMA_VALUES_##count(d.value, 0)                                                             \
       : "l"(a.bits), "l"(b.bits), "r"(static_cast<int>(accumulate)), "n"(static_cast<int>(A)),               \
         "n"(static_cast<int>(B)))
+/// @endcond
 
 /// D = A B, plus D if `accumulate`. All threads of the warpgroup give the same descriptors. T: __half or
 /// __nv_bfloat16; N: 64, 128 or 256.
