@@ -10,6 +10,7 @@
 RACE_RUN starts a program of the race build. PLAIN_BUILD is the build folder without race detector to compare with, ''
 if there is none; OPTIONS are the chapter's own. With --m among them its sizes are its own, too."""
 import math
+import os
 import pathlib
 import re
 import subprocess
@@ -85,8 +86,8 @@ class PlantedTest(RaceTest):
         self.assertEqual(len(self.lines), 2, f"{self.source.name} must have two marks @{self.case}")
 
     def schedules(self) -> List[str]:
-        """More of the programs with the most orders."""
-        return SCHEDULES if self.case == "ring_wait" or self.case.startswith(("bulk_", "wgmma_")) else PLANTED
+        """More of the program with the most orders, and of all if OVERLAP_SCHEDULES=all is set."""
+        return SCHEDULES if self.case == "ring_wait" or os.environ.get("OVERLAP_SCHEDULES") == "all" else PLANTED
 
     def assert_reported(self, result: "subprocess.CompletedProcess[str]") -> None:
         """A report with two accesses, of which one names the first marked line and the other the second."""
