@@ -32,8 +32,8 @@ struct Descriptor {
 /// The operand that begins at `shared`, made of rows of 32, 64 or 128 bytes (none: 16), eight of which are an
 /// atom. K-major: a row is an m or n; `stride_bytes` is the distance of atoms along it, `leading_bytes` only
 /// counts without a swizzle: the distance of chunks along k. MN-major: a row is a k; `stride_bytes` is the
-/// distance of atoms along k and `leading_bytes` along m or n; without a swizzle these two change places. Atoms
-/// begin at multiples of their size.
+/// distance of atoms along k and `leading_bytes` along m or n; without a swizzle these two change places.
+/// Atoms begin at multiples of their size.
 template <Major, Swizzle S>
 __device__ __forceinline__ Descriptor describe(const void* shared, int leading_bytes, int stride_bytes) {
   const auto field = [](std::uint64_t bytes) { return (bytes & 0x3ffff) >> 4; };

@@ -7,8 +7,8 @@
 
 namespace overlap {
 
-/// On each rank, with the options' type: calls body(tag, rank), where `tag` is the type's TypeTag. Types: those
-/// of the chapter; without them f16, bf16 and f32.
+/// On each rank, with the options' type: calls body(tag, rank), where `tag` is the type's TypeTag. Types:
+/// those of the chapter; without them f16, bf16 and f32.
 template <Floating... Types, typename Body>
 void run_dense_ranks(const Options& options, const Body& body) {
   run_ranks(options.gpus, [&](Rank& rank) {

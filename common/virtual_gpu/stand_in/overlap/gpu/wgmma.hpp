@@ -95,8 +95,6 @@ __forceinline__ void store_matrix(void* shared, const std::uint32_t (&pairs)[4])
   ::vgpu::store_matrix(shared, pairs);
 }
 
-__forceinline__ void prefetch_map(const void* tensor_map) {
-  ::vgpu::prefetch_tensor_map(tensor_map);
-}
+__forceinline__ void prefetch_map(const void* tensor_map) { ::vgpu::prefetch_tensor_map(tensor_map); }
 
 }  // namespace overlap::wgmma
