@@ -48,7 +48,8 @@ struct Fragment {
 };
 
 struct Place {
-  int row, column;
+  int row;
+  int column;
 };
 template <int N>
 constexpr Place place(int thread, int i) {
