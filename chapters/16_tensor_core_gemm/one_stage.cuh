@@ -44,9 +44,9 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_one_s
 
 /// The first rung.
 struct OneStage {
-  using Tile = tensor_core_gemm::Tile<128, 128, 1>;
-  static constexpr int kThreads = Tile::kGroups * wgmma::kThreads;
-  static constexpr const char* kName = "one_stage";
+  using Tile = tensor_core_gemm::Tile<128, 128, 1>;                 ///< of a block
+  static constexpr int kThreads = Tile::kGroups * wgmma::kThreads;  ///< of a block
+  static constexpr const char* kName = "one_stage";                 ///< of the variant
 
   /// Bytes of dynamic shared memory.
   template <SixteenBit T>

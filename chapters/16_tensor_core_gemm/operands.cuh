@@ -47,7 +47,8 @@ struct Stage {
 /// The maps from which stages are filled.
 template <SixteenBit T, typename Tile, Major B>
 struct OperandMaps {
-  CUtensorMap a, b;
+  CUtensorMap a;  ///< boxes of a tile's rows
+  CUtensorMap b;  ///< boxes of its columns
 
   /// Of A[m, k] and B[k, n]; if k is B's fast index, of B[n, k].
   OperandMaps(const T* a_data, const T* b_data, MatmulShape shape)

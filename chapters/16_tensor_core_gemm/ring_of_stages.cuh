@@ -16,8 +16,9 @@ namespace overlap::tensor_core_gemm {
 template <SixteenBit T, typename Tile>
 struct Ring {
   static_assert(Tile::kStages >= 2, "a stage is given back when the product of the next one has begun");
-  Stage<T, Tile> stages[Tile::kStages];
-  std::uint64_t full[Tile::kStages], empty[Tile::kStages];
+  Stage<T, Tile> stages[Tile::kStages];  ///< of operands
+  std::uint64_t full[Tile::kStages];     ///< mbarriers: one arrival, and the bytes
+  std::uint64_t empty[Tile::kStages];    ///< mbarriers: an arrival of each warp that multiplies
 
   /// Called by one thread, before any other uses the ring.
   __device__ void init() {
@@ -38,9 +39,10 @@ struct Ring {
 /// Which stage is next, and which parity the phases have that are waited for.
 template <int Stages>
 struct RingPlace {
-  int stage = 0;
-  std::uint32_t parity = 0;
+  int stage = 0;             ///< 0 ... Stages - 1
+  std::uint32_t parity = 0;  ///< of the phase in which it is full
 
+  /// To the next stage.
   __device__ __forceinline__ void advance() {
     if (++stage < Stages) return;
     stage = 0;
@@ -91,9 +93,9 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_ring(
 
 /// The second rung.
 struct RingOfStages {
-  using Tile = tensor_core_gemm::Tile<128, 128, 4>;
-  static constexpr int kThreads = Tile::kGroups * wgmma::kThreads;
-  static constexpr const char* kName = "ring_of_stages";
+  using Tile = tensor_core_gemm::Tile<128, 128, 4>;                 ///< of a block
+  static constexpr int kThreads = Tile::kGroups * wgmma::kThreads;  ///< of a block
+  static constexpr const char* kName = "ring_of_stages";            ///< of the variant
 
   /// Bytes of dynamic shared memory.
   template <SixteenBit T>

@@ -14,14 +14,14 @@
 
 namespace overlap::tensor_core_gemm {
 
-/// Registers of a thread that loads, and of one that multiplies: in all not more than 65,536.
-inline constexpr int kLoaderRegisters = 40, kMultiplierRegisters = 232;
+inline constexpr int kLoaderRegisters = 40;       ///< of a thread that loads
+inline constexpr int kMultiplierRegisters = 232;  ///< of one that multiplies: 65,536 in all
 
 /// What the block holds in shared memory.
 template <SixteenBit T, typename Tile, typename Store>
 struct SharedMemory {
-  Ring<T, Tile> ring;
-  alignas(1024) typename Store::template Staging<T, Tile> staging[Tile::kGroups];
+  Ring<T, Tile> ring;                                                              ///< of the operands
+  alignas(1024) typename Store::template Staging<T, Tile> staging[Tile::kGroups];  ///< of each warpgroup
 };
 
 /// The block's tiles: its own number, and every gridDim.x-th from there on. Calls body(place of the tile).
@@ -103,10 +103,10 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
 /// The third rung: a block for each tile, row by row.
 template <typename Shape = Tile<128, 256, 4>, typename Store = PlainStore>
 struct Specialised {
-  using Tile = Shape;
-  static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;
-  static constexpr int kTileGroup = 1;  ///< see place_of()
-  static constexpr const char* kName = "specialised";
+  using Tile = Shape;                                                     ///< of a block
+  static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;  ///< of a block
+  static constexpr int kTileGroup = 1;                                    ///< see place_of()
+  static constexpr const char* kName = "specialised";                     ///< of the variant
   static_assert(kLoaderRegisters * wgmma::kThreads + kMultiplierRegisters * wgmma::kThreads * Tile::kGroups <=
                 65536);
 
@@ -127,6 +127,7 @@ struct Specialised {
   }
 
  protected:
+  /// Enqueues it, with tiles in this order; see place_of().
   template <Major B, SixteenBit T>
   static void launch_in_groups(int group, int blocks, const T* a, const T* b, T* c, MatmulShape shape,
                                cudaStream_t stream) {
@@ -142,8 +143,8 @@ struct Specialised {
 /// the next one come.
 template <typename Shape = Tile<128, 256, 4>, typename Store = PlainStore>
 struct Persistent : Specialised<Shape, Store> {
-  static constexpr int kTileGroup = 8;
-  static constexpr const char* kName = "persistent";
+  static constexpr int kTileGroup = 8;                ///< see place_of()
+  static constexpr const char* kName = "persistent";  ///< of the variant
 
   /// Blocks of the grid.
   static int blocks(Tiling tiling, int multiprocessors) { return std::min(tiling.tiles(), multiprocessors); }
@@ -157,7 +158,7 @@ struct Persistent : Specialised<Shape, Store> {
 /// The fifth rung: the same, whose results leave by TMA.
 template <typename Shape = Tile<128, 256, 4>>
 struct StoredByTma : Persistent<Shape, TmaStore> {
-  static constexpr const char* kName = "tma_store";
+  static constexpr const char* kName = "tma_store";  ///< of the variant
 };
 
 }  // namespace overlap::tensor_core_gemm

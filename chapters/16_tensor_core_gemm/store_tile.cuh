@@ -33,6 +33,7 @@ struct PlainStore {
   template <SixteenBit T, typename Tile>
   struct Staging {};
 
+  /// Stores the sums of a warpgroup.
   template <typename Tile, SixteenBit T>
   __device__ __forceinline__ static void store(const Fragment<Tile::kN>& sum, T* c, const CUtensorMap&,
                                                Staging<T, Tile>*, int row, int column, int m, int n) {
@@ -59,10 +60,11 @@ struct TmaStore {
   /// alone has one.
   template <SixteenBit T, typename Tile>
   struct Staging {
-    static constexpr int kBuffers = Tile::kN > kSpan ? 2 : 1;
-    T buffers[kBuffers][kGroupRows * kSpan];
+    static constexpr int kBuffers = Tile::kN > kSpan ? 2 : 1;  ///< how many
+    T buffers[kBuffers][kGroupRows * kSpan];                   ///< swizzled
   };
 
+  /// Starts the copies of a warpgroup's sums; all of its threads call it.
   template <typename Tile, SixteenBit T>
   __device__ __forceinline__ static void store(const Fragment<Tile::kN>& sum, T*, const CUtensorMap& map,
                                                Staging<T, Tile>* staging, int row, int column, int, int) {
@@ -73,7 +75,7 @@ struct TmaStore {
     for (int part = 0; part < Tile::kN / kSpan; ++part) {
       T* buffer = staging->buffers[part % kBuffers];
       // [task drain: what must be over before the buffer is written, and before it is copied?]
-      if (thread == 0) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<kBuffers - 1>{});  // the one from here
+      if (thread == 0) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<kBuffers - 1>{});  // its last copy
       wgmma::named_barrier(barrier, wgmma::kThreads);
       write(sum, buffer, part, thread);
       ptx::fence_proxy_async(ptx::space_shared);  // each thread's stores, before a copy reads them

@@ -20,13 +20,17 @@ inline constexpr int kGroupRows = 64;
 template <int M, int N, int Stages>
 struct Tile {
   static_assert(M % kGroupRows == 0 && (N == 64 || N == 128 || N == 256) && Stages >= 1);
-  static constexpr int kM = M, kN = N, kStages = Stages;
+  static constexpr int kM = M;                    ///< rows of C
+  static constexpr int kN = N;                    ///< columns of C
+  static constexpr int kStages = Stages;          ///< of shared memory
   static constexpr int kGroups = M / kGroupRows;  ///< warpgroups that multiply
 };
 
 /// Tiles along m and n, and blocks along k, of a product. None of the three sizes has to be a multiple.
 struct Tiling {
-  int along_m, along_n, along_k;
+  int along_m;  ///< rows of tiles
+  int along_n;  ///< columns of tiles
+  int along_k;  ///< blocks of kSpan values of k
 
   /// How many tiles C has.
   __host__ __device__ constexpr int tiles() const { return along_m * along_n; }
@@ -41,7 +45,8 @@ constexpr Tiling tiling_of(MatmulShape shape) {
 
 /// Where a tile lies: its number along m and along n.
 struct TilePlace {
-  int m, n;
+  int m;  ///< the row of tiles
+  int n;  ///< the column of tiles
 };
 
 /// Tile `index` of the order in groups: `group` rows of tiles, one column of them after the other. Tiles that
