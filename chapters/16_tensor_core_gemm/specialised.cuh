@@ -15,7 +15,7 @@
 namespace overlap::tensor_core_gemm {
 
 inline constexpr int kLoaderRegisters = 40;       ///< of a thread that loads
-inline constexpr int kMultiplierRegisters = 232;  ///< of one that multiplies: 65,536 in all
+inline constexpr int kMultiplierRegisters = 232;  ///< of one that multiplies; see static_assert below
 
 /// What the block holds in shared memory.
 template <SixteenBit T, typename Tile, typename Store>

@@ -42,8 +42,8 @@ struct PlainStore {
     for (int i = 0; i < Tile::kN / 2; i += 2) {
       const auto place = wgmma::place<Tile::kN>(thread, i);
       if (row + place.row >= m || column + place.column >= n) continue;
-      T* pair =
-          c + std::int64_t{row + place.row} * n + column + place.column;  // n is even, and so is the column
+      // n is even, and so is the column: the pair lies within an aligned word.
+      T* pair = c + std::int64_t{row + place.row} * n + column + place.column;
       *reinterpret_cast<std::uint32_t*>(pair) = pack<T>(sum.value[i], sum.value[i + 1]);
     }
   }
