@@ -26,10 +26,10 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_one_s
   }
   __syncthreads();
   const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
-  const TilePlace tile = place_of(static_cast<int>(blockIdx.x), tiling, 1);
+  const Corner corner = place_of(static_cast<int>(blockIdx.x), tiling, 1).corner<Tile>();
   Fragment<Tile::kN> sum;
   for (int block = 0; block < tiling.along_k; ++block) {
-    if (threadIdx.x == 0) load_stage<B>(stage, a, b, tile, block, full);
+    if (threadIdx.x == 0) load_stage<B>(stage, a, b, corner, block, full);
     __syncwarp();
     // [task wait: for what does the product wait, and for what the next load?]
     await_phase(full, block % 2);
@@ -38,8 +38,7 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_one_s
     __syncthreads();  // nobody reads the stage any more
     // [/task]
   }
-  PlainStore::store<Tile, T>(sum, c, a, nullptr, tile.m * Tile::kM + group * kGroupRows, tile.n * Tile::kN, m,
-                             n);
+  PlainStore::store<Tile, T>(sum, c, a, nullptr, corner.row + group * kGroupRows, corner.column, m, n);
 }
 
 /// The first rung.

@@ -57,22 +57,22 @@ struct OperandMaps {
                           : tensor_map(b_data, shape.n, shape.k, Tile::kN)) {}
 };
 
-/// Called by one thread: fills the stage with the k-block `block` of the tile. `full` completes its phase
-/// when all bytes are there.
+/// Called by one thread: fills the stage with the k-block `block` of the tile that begins there. `full`
+/// completes its phase when all bytes are there.
 template <Major B, SixteenBit T, typename Tile>
 __device__ __forceinline__ void load_stage(Stage<T, Tile>& stage, const CUtensorMap& a, const CUtensorMap& b,
-                                           TilePlace tile, int block, std::uint64_t* full) {
+                                           Corner from, int block, std::uint64_t* full) {
   // [task load: how many bytes will come, and which boxes of A and B are they?]
   ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full, sizeof stage);
-  const int row = tile.m * Tile::kM, column = tile.n * Tile::kN, k = block * kSpan;
-  ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.a, &a, {k, row}, full);
+  const int k = block * kSpan;
+  ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.a, &a, {k, from.row}, full);
   if constexpr (B == Major::kK) {
-    ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.b, &b, {k, column}, full);
+    ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.b, &b, {k, from.column}, full);
   } else {
     // A box has rows of 128 bytes: kSpan columns. So the tile's columns are several boxes.
     for (int box = 0; box < Tile::kN / kSpan; ++box) {
       ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.b + box * kSpan * kSpan, &b,
-                                {column + box * kSpan, k}, full);
+                                {from.column + box * kSpan, k}, full);
     }
   }
   // [/task]

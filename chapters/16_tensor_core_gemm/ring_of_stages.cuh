@@ -60,10 +60,10 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_ring(
   if (threadIdx.x == 0) ring.init();
   __syncthreads();
   const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
-  const TilePlace tile = place_of(static_cast<int>(blockIdx.x), tiling, 1);
+  const Corner corner = place_of(static_cast<int>(blockIdx.x), tiling, 1).corner<Tile>();
   if (threadIdx.x == 0) {
     for (int i = 0; i < Tile::kStages && i < tiling.along_k; ++i)
-      load_stage<B>(ring.stages[i], a, b, tile, i, &ring.full[i]);
+      load_stage<B>(ring.stages[i], a, b, corner, i, &ring.full[i]);
   }
   __syncwarp();
   Fragment<Tile::kN> sum;
@@ -78,7 +78,7 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_ring(
       const int next = block - 1 + Tile::kStages;
       if (threadIdx.x == 0 && next < tiling.along_k) {
         await_phase(&ring.empty[last.stage], last.parity);
-        load_stage<B>(ring.stages[last.stage], a, b, tile, next, &ring.full[last.stage]);
+        load_stage<B>(ring.stages[last.stage], a, b, corner, next, &ring.full[last.stage]);
       }
       __syncwarp();
     }
@@ -87,8 +87,7 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_ring(
     place.advance();
   }
   wgmma::wait<0>(sum);
-  PlainStore::store<Tile, T>(sum, c, a, nullptr, tile.m * Tile::kM + group * kGroupRows, tile.n * Tile::kN, m,
-                             n);
+  PlainStore::store<Tile, T>(sum, c, a, nullptr, corner.row + group * kGroupRows, corner.column, m, n);
 }
 
 /// The second rung.

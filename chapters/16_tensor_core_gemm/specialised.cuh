@@ -25,55 +25,55 @@ struct SharedMemory {
 };
 
 /// The block's tiles: its own number, and every gridDim.x-th from there on. Calls body(place of the tile).
-template <typename Body>
-__device__ __forceinline__ void for_each_tile(Tiling tiling, int group, const Body& body) {
-  for (int index = static_cast<int>(blockIdx.x); index < tiling.tiles(); index += static_cast<int>(gridDim.x))
-    body(place_of(index, tiling, group));
+template <typename Order, typename Body>
+__device__ __forceinline__ void for_each_tile(const Order& order, const Body& body) {
+  for (int index = static_cast<int>(blockIdx.x); index < order.tiles(); index += static_cast<int>(gridDim.x))
+    body(order(index));
 }
 
-/// What the loading thread does: fills whichever stage is empty, over the end of a tile into the next.
-template <Major B, SixteenBit T, typename Tile>
-__device__ __forceinline__ void load_tiles(Ring<T, Tile>& ring, const CUtensorMap& a, const CUtensorMap& b,
-                                           Tiling tiling, int group) {
+/// What the loading thread does: fills whichever stage is empty, over the end of a tile into the next. Calls
+/// load(stage, place of the tile, number of the k-block, the stage's mbarrier).
+template <SixteenBit T, typename Tile, typename Order, typename Load>
+__device__ __forceinline__ void load_tiles(Ring<T, Tile>& ring, const Order& order, int along_k,
+                                           const Load& load) {
   RingPlace<Tile::kStages> place;
-  for_each_tile(tiling, group, [&](TilePlace tile) {
-    for (int block = 0; block < tiling.along_k; ++block) {
+  for_each_tile(order, [&](TilePlace tile) {
+    for (int block = 0; block < along_k; ++block) {
       // [task load_tiles: when may a stage be filled for the first time, and when again?]
       // Of a barrier that was never used the phase before counts as complete: so the first stages are empty.
       await_phase(&ring.empty[place.stage], place.parity ^ 1);
-      load_stage<B>(ring.stages[place.stage], a, b, tile, block, &ring.full[place.stage]);
+      load(ring.stages[place.stage], tile, block, &ring.full[place.stage]);
       // [/task]
       place.advance();
     }
   });
 }
 
-/// What a multiplying warpgroup does: multiplies whichever stage is full, and stores its rows of each tile.
-template <typename Store, Major B, SixteenBit T, typename Tile>
-__device__ __forceinline__ void multiply_tiles(SharedMemory<T, Tile, Store>& shared, const CUtensorMap& c_map,
-                                               T* c, int m, int n, Tiling tiling, int tile_group, int group) {
+/// What a multiplying warpgroup does: multiplies whichever stage is full. Calls store(its sums of the tile,
+/// place of the tile).
+template <Major B, SixteenBit T, typename Tile, typename Order, typename Store>
+__device__ __forceinline__ void multiply_tiles(Ring<T, Tile>& ring, const Order& order, int along_k,
+                                               int group, const Store& store) {
   RingPlace<Tile::kStages> place;
-  for_each_tile(tiling, tile_group, [&](TilePlace tile) {
+  for_each_tile(order, [&](TilePlace tile) {
     Fragment<Tile::kN> sum;
     int last = 0;
-    for (int block = 0; block < tiling.along_k; ++block) {
-      await_phase(&shared.ring.full[place.stage], place.parity);
-      multiply_stage<B>(sum, shared.ring.stages[place.stage], group, block > 0);
+    for (int block = 0; block < along_k; ++block) {
+      await_phase(&ring.full[place.stage], place.parity);
+      multiply_stage<B>(sum, ring.stages[place.stage], group, block > 0);
       // [task release: which stage has been read by now?]
       if (block > 0) {
         wgmma::wait<1>(sum);  // the product before this one
-        shared.ring.release(last);
+        ring.release(last);
       }
       // [/task]
       last = place.stage;
       place.advance();
     }
     wgmma::wait<0>(sum);
-    shared.ring.release(last);
-    Store::template store<Tile>(sum, c, c_map, &shared.staging[group], tile.m * Tile::kM + group * kGroupRows,
-                                tile.n * Tile::kN, m, n);
+    ring.release(last);
+    store(sum, tile);
   });
-  Store::finish();
 }
 
 /// C = A B; see Specialised.
@@ -82,7 +82,7 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
                              1) void multiply_specialised(const __grid_constant__ CUtensorMap a,
                                                           const __grid_constant__ CUtensorMap b,
                                                           const __grid_constant__ CUtensorMap c_map, T* c,
-                                                          int m, int n, Tiling tiling, int tile_group) {
+                                                          int m, int n, GroupedOrder order) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<SharedMemory<T, Tile, Store>*>(memory);
   if (threadIdx.x == 0) shared.ring.init();
@@ -92,11 +92,22 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
   if (group == Tile::kGroups) {
     wgmma::registers_down<kLoaderRegisters>();
     // [task loader: who of these 128 threads loads?]
-    if (threadIdx.x / 32 % 4 == 0 && wgmma::elect_one()) load_tiles<B>(shared.ring, a, b, tiling, tile_group);
+    if (threadIdx.x / 32 % 4 == 0 && wgmma::elect_one()) {
+      load_tiles(shared.ring, order, order.tiling.along_k,
+                 [&](Stage<T, Tile>& stage, TilePlace tile, int block, std::uint64_t* full) {
+                   load_stage<B>(stage, a, b, tile.corner<Tile>(), block, full);
+                 });
+    }
     // [/task]
   } else {
     wgmma::registers_up<kMultiplierRegisters>();
-    multiply_tiles<Store, B>(shared, c_map, c, m, n, tiling, tile_group, group);
+    multiply_tiles<B>(shared.ring, order, order.tiling.along_k, group,
+                      [&](const Fragment<Tile::kN>& sum, TilePlace tile) {
+                        const Corner corner = tile.corner<Tile>();
+                        Store::template store<Tile>(sum, c, c_map, &shared.staging[group],
+                                                    corner.row + group * kGroupRows, corner.column, m, n);
+                      });
+    Store::finish();
   }
 }
 
@@ -135,7 +146,7 @@ struct Specialised {
     const CUtensorMap c_map = tensor_map(c, shape.m, shape.n, kGroupRows);
     multiply_specialised<Store, T, Tile, B><<<blocks, kThreads, shared_bytes<T>(), stream>>>(
         maps.a, maps.b, c_map, c, static_cast<int>(shape.m), static_cast<int>(shape.n),
-        tiling_of<Tile>(shape), group);
+        GroupedOrder{tiling_of<Tile>(shape), group});
   }
 };
 

@@ -69,6 +69,19 @@ inline void require_all_sizes(MatmulShape whole, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) require_sizes(share_of(whole, ranks, rank));
 }
 
+/// Multiprocessors of the rank's GPU. Throws Skip unless it has compute capability 9.0.
+inline int multiprocessors_with_wgmma(Rank& rank) {
+  int major = 0, minor = 0, multiprocessors = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, rank.device()));
+  CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, rank.device()));
+  if (major != 9 || minor != 0) {
+    throw Skip("wgmma needs compute capability 9.0 and no other; GPU " + std::to_string(rank.device()) +
+               " has " + std::to_string(major) + "." + std::to_string(minor));
+  }
+  CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, rank.device()));
+  return multiprocessors;
+}
+
 /// C = A B in T with sums in f32, by one kernel: `Rung` is one of OneStage, RingOfStages, Specialised,
 /// Persistent and StoredByTma. A[m, k] and C[m, n] are row-major, as is B[k, n]; with Major::kK it is
 /// B[n, k]. On several ranks each has all of A and a share of B's and C's columns, as in the chapters on
@@ -80,15 +93,7 @@ class TensorCoreGemm {
   /// unless the GPU has compute capability 9.0.
   TensorCoreGemm(Rank& rank, MatmulShape whole) : shape_(share_of(whole, rank.size(), rank.id())) {
     require_sizes(shape_);
-    int major = 0, minor = 0, multiprocessors = 0;
-    CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, rank.device()));
-    CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, rank.device()));
-    if (major != 9 || minor != 0) {
-      throw Skip("wgmma needs compute capability 9.0 and no other; GPU " + std::to_string(rank.device()) +
-                 " has " + std::to_string(major) + "." + std::to_string(minor));
-    }
-    CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, rank.device()));
-    blocks_ = Rung::blocks(tiling_of<typename Rung::Tile>(shape_), multiprocessors);
+    blocks_ = Rung::blocks(tiling_of<typename Rung::Tile>(shape_), multiprocessors_with_wgmma(rank));
     // More than 48 KB of shared memory a block must be asked for.
     CUDA_CHECK(cudaFuncSetAttribute(Rung::template kernel<T, B>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     Rung::template shared_bytes<T>()));

@@ -43,10 +43,22 @@ constexpr Tiling tiling_of(MatmulShape shape) {
   return {parts(shape.m, Tile::kM), parts(shape.n, Tile::kN), parts(shape.k, kSpan)};
 }
 
+/// The first element of a tile in a matrix.
+struct Corner {
+  int row;     ///< of C, and of A
+  int column;  ///< of C, and of B
+};
+
 /// Where a tile lies: its number along m and along n.
 struct TilePlace {
   int m;  ///< the row of tiles
   int n;  ///< the column of tiles
+
+  /// Its first element.
+  template <typename Tile>
+  __host__ __device__ constexpr Corner corner() const {
+    return {m * Tile::kM, n * Tile::kN};
+  }
 };
 
 /// Tile `index` of the order in groups: `group` rows of tiles, one column of them after the other. Tiles that
@@ -61,5 +73,18 @@ __host__ __device__ constexpr TilePlace place_of(int index, Tiling tiling, int g
   return {first + within % rows, within / rows};
   // [/task]
 }
+
+/// That order, as a function of the index.
+struct GroupedOrder {
+  Tiling tiling;  ///< of C
+  int group;      ///< rows of tiles, see place_of()
+
+  /// How many tiles there are.
+  __host__ __device__ constexpr int tiles() const { return tiling.tiles(); }
+  /// Where the tile lies that is taken as number `index`.
+  __host__ __device__ constexpr TilePlace operator()(int index) const {
+    return place_of(index, tiling, group);
+  }
+};
 
 }  // namespace overlap::tensor_core_gemm
