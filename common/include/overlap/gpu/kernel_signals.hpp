@@ -1,0 +1,59 @@
+// Signals as kernels raise and await them, and what a kernel needs that waits for other GPUs: all of its
+// blocks on multiprocessors at the same time. Chapter 17 explains both.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cuda/atomic>
+#include <string>
+
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/ranks.hpp"
+
+namespace overlap {
+
+/// Whether a word that grows, and may overflow, has reached `value`: as cuStreamWaitValue32 compares.
+__host__ __device__ constexpr bool has_reached(std::uint32_t word, std::uint32_t value) {
+  return static_cast<std::int32_t>(word - value) >= 0;
+}
+
+/// Called by one thread: returns once the signal has reached `value`; what its raiser wrote before is then
+/// seen by this thread's ordinary loads, but by TMA only behind a fence.proxy.async. Also returns when `stop`
+/// (Rank::stop_word()) says that the run is over: what the kernel computes from there on means nothing.
+__device__ inline void await_signal(std::uint32_t* word, std::uint32_t value, unsigned* stop) {
+  // Another GPU writes the word: with a scope below system, loads might be served by this GPU's cache.
+  const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system> signal(*word);
+  const cuda::atomic_ref<unsigned, cuda::thread_scope_system> stopped(*stop);
+  // The stop lies in the host's memory, about a microsecond away: it is looked at now and then.
+  for (unsigned looks = 1; !has_reached(signal.load(cuda::memory_order_acquire), value); ++looks) {
+    if (looks % 256 == 0 && stopped.load(cuda::memory_order_acquire) != 0) return;
+  }
+}
+
+/// Called by one thread: raises the signal to `value`, behind all that this thread has written, and what it
+/// has seen of others' writes; of the other threads' only what a barrier has ordered before.
+__device__ inline void raise_signal(std::uint32_t* word, std::uint32_t value) {
+  const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system> signal(*word);
+  signal.store(value, cuda::memory_order_release);
+}
+
+/// Throws Skip unless `blocks` blocks of the kernel find room on the rank's GPU at the same time: a block
+/// that waits for a signal keeps its place, and one that has none could never raise its own. Ranks that share
+/// a GPU share its multiprocessors. What other kernels leave of the GPU is not known here.
+template <typename... Parameters>
+void require_resident(const Rank& rank, void (*kernel)(Parameters...), int threads, std::size_t shared_bytes,
+                      int blocks) {
+  int multiprocessors = 0, each = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, rank.device()));
+  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, shared_bytes));
+  const int room = multiprocessors * each / (rank.shares_gpu() ? rank.size() : 1);
+  if (blocks <= room) return;
+  throw Skip("the kernel waits in " + std::to_string(blocks) + " blocks at the same time, and GPU " +
+             std::to_string(rank.device()) + " has room for " + std::to_string(room) +
+             (rank.shares_gpu() ? " of each rank that shares it" : ""));
+}
+
+}  // namespace overlap
