@@ -16,7 +16,8 @@ A manifest holds
   pictures             {NAME: ARGUMENTS}: docs/pictures/chapter_NN_NAME.svg is the timeline of these arguments
   plots                {NAME: {section, x, lines}}: docs/pictures/chapter_NN_NAME.svg has the measured results of that section,
                        for each of lines, {TITLE: FIELD}, a time in milliseconds against the field x (plot_results.py)
-  tests                blank: the arguments of the tests of its blanks; race, program, sanitize: see below
+  tests                blank: the arguments of the tests of its blanks; blank_stops: a blank may also end in a deadlock or a
+                       failed kernel, which the report explains; race, program, sanitize: see below
   experiments          [{name, idea, measure, pictures}]: the programs of experiments/NAME.cu, NN_NAME when they are built
 It does not hold what stands elsewhere: number and name (the folder), variants, types and default sizes (the program), tasks
 (their markers), mutants, results and prose.
@@ -133,7 +134,7 @@ def _gpus(value: Any, key: str) -> None:
 _MEASURE = _record({}, {"usual": _each(_text), "large": _each(_text), "on_all_gpus_only": _flag,
                         "also": _each(_record({"gpus": _gpus, "lines": _each(_text)}))})
 _TESTS = _record({}, {
-    "blank": _text,
+    "blank": _text, "blank_stops": _flag,
     "race": _record({}, {"schedules": _count(1), "arguments": _text, "same": _text}),
     "program": _record({}, {"sizes": _text}),
     "sanitize": _record({}, {"arguments": _text, "nccl": _flag, "racecheck_test": _text,

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Runs a chapter's program and a blank of it with the same arguments: the first must end with 0, the second with 1, a
-wrong result. Anything else (a crash, a deadlock, a time-out, a blank that nobody notices) fails the test.
+wrong result. Anything else (a crash, a time-out, a blank that nobody notices) fails the test. With --may-stop it may also
+end in a deadlock or a failed kernel, of which the virtual GPUs say what happened: without the region nobody loads what
+others wait for.
 
-  judge_blank.py PROGRAM BLANK [ARGUMENTS...]
+  judge_blank.py [--may-stop] PROGRAM BLANK [ARGUMENTS...]
 """
 import pathlib
 import sys
@@ -14,12 +16,17 @@ LIMIT_S = 60
 
 
 def main() -> int:
-    if len(sys.argv) < 3:
+    words = sys.argv[1:]
+    expected = ["wrong result"]
+    if words[:1] == ["--may-stop"]:
+        expected += ["deadlock", "failed kernel"]
+        words = words[1:]
+    if len(words) < 2:
         print(__doc__, file=sys.stderr)
         return 2
-    program, blank = map(pathlib.Path, sys.argv[1:3])
+    program, blank = map(pathlib.Path, words[:2])
     try:
-        print(judge.judge("wrong result", program, blank, sys.argv[3:], LIMIT_S), end="")
+        print(judge.judge(expected, program, blank, words[2:], LIMIT_S), end="")
     except judge.Refused as error:
         print(f"judge_blank.py: {error}", file=sys.stderr)
         return 1

@@ -45,6 +45,8 @@ def verdict_of(status: int, output: str) -> str:
         return "wrong result"
     if status == 2 and "cudaErrorIllegalAddress" in output:
         return "illegal access"
+    if status == 2 and "cudaErrorLaunchFailure" in output:
+        return "failed kernel"
     if status == 3:
         found = [word for word in ("data race", "deadlock") if re.search(rf"\b{word}\b", output, re.IGNORECASE)]
         if len(found) == 1:
@@ -55,10 +57,10 @@ def verdict_of(status: int, output: str) -> str:
     raise Refused(f"exit status {status} is no verdict")
 
 
-def judge(expected: str, program: pathlib.Path, mutant: pathlib.Path, arguments: List[str], limit: float,
+def judge(expected: Sequence[str], program: pathlib.Path, mutant: pathlib.Path, arguments: List[str], limit: float,
           place: str = "", start: Sequence[str] = ()) -> str:
-    """Runs both programs. Returns the mutant's output if it was noticed as `expected` and if it names `place`, such as
-    "file.cuh:12"; throws Refused otherwise."""
+    """Runs both programs. Returns the mutant's output if it was noticed as one of `expected` and if it names `place`, such
+    as "file.cuh:12"; throws Refused otherwise."""
     unchanged = run(program, arguments, limit, start)
     if unchanged.returncode != 0:
         raise Refused(f"the unchanged program exits with {unchanged.returncode}, not 0:\n{unchanged.stdout}")
@@ -67,8 +69,8 @@ def judge(expected: str, program: pathlib.Path, mutant: pathlib.Path, arguments:
         verdict = verdict_of(changed.returncode, changed.stdout)
     except Refused as reason:
         raise Refused(f"the mutant: {reason}:\n{changed.stdout}") from None
-    if verdict != expected:
-        raise Refused(f"the mutant's verdict is '{verdict}', not '{expected}':\n{changed.stdout}")
+    if verdict not in expected:
+        raise Refused(f"the mutant's verdict is '{verdict}', not '{' or '.join(expected)}':\n{changed.stdout}")
     if place and not re.search(rf"(?<![\w.]){re.escape(place)}\b", changed.stdout):
         raise Refused(f"the mutant's report does not name {place}:\n{changed.stdout}")
     return changed.stdout
@@ -88,7 +90,7 @@ def main() -> int:
         place = ""
         if mutant.report:
             place = mutate.reported_place(mutant, (arguments.chapters / mutant.report_file).read_text(encoding="utf-8"))
-        output = judge(mutant.verdict, arguments.program, arguments.mutant_program, mutant.arguments, arguments.limit,
+        output = judge([mutant.verdict], arguments.program, arguments.mutant_program, mutant.arguments, arguments.limit,
                        place, arguments.start)
     except (Refused, mutate.MutantError, OSError, ValueError) as error:
         print(f"judge.py: {arguments.mutant_file.stem}: {error}", file=sys.stderr)

@@ -181,13 +181,14 @@ class MutateTest(TemporaryFolder):
 class JudgeTest(TemporaryFolder):
     def judge(self, mutant_script: str, script: str = "exit 0", verdict: str = "wrong result",
               limit: float = 20) -> str:
-        return judge.judge(verdict, self.program("original", script), self.program("changed", mutant_script),
+        return judge.judge([verdict], self.program("original", script), self.program("changed", mutant_script),
                            ["--gpus", "2"], limit)
 
     def test_each_verdict_is_accepted(self) -> None:
         for verdict, script in {"wrong result": "echo row 3; exit 1",
                                 "illegal access": "echo 'call: cudaErrorIllegalAddress (...)' >&2; exit 2",
                                 "race": "echo 'virtual GPUs: data race in ...' >&2; exit 3",
+                                "failed kernel": "echo 'call: cudaErrorLaunchFailure (...)' >&2; exit 2",
                                 "deadlock": "echo 'Deadlock: all streams wait' >&2; exit 3"}.items():
             with self.subTest(verdict):
                 self.assertTrue(self.judge(script, verdict=verdict))
@@ -218,9 +219,16 @@ class JudgeTest(TemporaryFolder):
             with self.subTest(name), self.assertRaisesRegex(judge.Refused, sentence):
                 self.judge(**arguments)
 
+    def test_one_of_several_verdicts(self) -> None:
+        several = ["wrong result", "deadlock"]
+        programs = [self.program("original", "exit 0"), self.program("changed", "echo deadlock; exit 3")]
+        self.assertTrue(judge.judge(several, *programs, [], 20))
+        with self.assertRaisesRegex(judge.Refused, "verdict is 'race', not 'wrong result or deadlock'"):
+            judge.judge(several, programs[0], self.program("race", "echo data race; exit 3"), [], 20)
+
     def test_place(self) -> None:
         def call(report: str) -> str:
-            return judge.judge("race", self.program("original", "exit 0"),
+            return judge.judge(["race"], self.program("original", "exit 0"),
                                self.program("changed", f"echo 'data race: {report}'; exit 3"), [], 20, "x.cuh:12")
         self.assertTrue(call("write at x.cuh:12, read at x.cuh:3"))
         for report in ("x.cuh", "at x.cuh:121", "at x.cuh:1", "at max.cuh:12", "at a.x.cuh:12", "at x_cuh:12"):
@@ -229,7 +237,7 @@ class JudgeTest(TemporaryFolder):
 
     def test_start(self) -> None:
         start = self.program("start", 'STARTED=yes exec "$@"')
-        arguments = ("race", self.program("original", '[ "$STARTED" = yes ]'),
+        arguments = (["race"], self.program("original", '[ "$STARTED" = yes ]'),
                      self.program("changed", 'echo "data race"; exit $([ "$STARTED" = yes ] && echo 3)'), [], 20)
         self.assertTrue(judge.judge(*arguments, start=[str(start)]))
         with self.assertRaisesRegex(judge.Refused, "unchanged program exits with 1"):
