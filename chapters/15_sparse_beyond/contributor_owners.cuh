@@ -25,7 +25,8 @@ namespace overlap::sparse_beyond {
 inline constexpr int kMostRanks = 16;
 
 /// Spreads row numbers over all 64 bits: neighbouring rows then have owners that have nothing in common.
-/// Source: the finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators").
+/// Source: the finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+/// generators").
 __host__ __device__ constexpr std::uint64_t mix(std::uint64_t bits) {
   bits += 0x9E3779B97F4A7C15u;
   bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;

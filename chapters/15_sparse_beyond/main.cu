@@ -4,6 +4,7 @@
 #include "15_sparse_beyond/contributor_owners.cuh"
 #include "15_sparse_beyond/look_up.cuh"
 #include "15_sparse_beyond/planned_all_reduce.cuh"
+#include "15_sparse_beyond/range_owners.cuh"
 #include "overlap/program/sparse_chapter.hpp"
 
 namespace overlap::sparse_beyond {
@@ -12,7 +13,7 @@ namespace {
 const ChapterInfo kChapter = sparse_chapter({
     .name = "15_sparse_beyond",
     .summary = "The sum of row-sparse gradients: planned by bitmaps, added up by one owner of each row.",
-    .variants = {"v6_ordered", "v6_table", "v6_binary", "bitmap_plan", "contributor_owners"},
+    .variants = {"v6_ordered", "v6_table", "v6_binary", "bitmap_plan", "range_owners", "contributor_owners"},
     .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {10'000, 4, 300}, .duplicates = 20},
     .on_race_build = {{.gpus = 4, .iterations = 1, .sparse = {1500, 2, 100}, .duplicates = 3}},
 });
@@ -23,6 +24,7 @@ void run(const Options& options, Report& report) {
     bench.template add_algorithm<TableAllReduce>("v6_table");
     bench.template add_algorithm<BinaryAllReduce>("v6_binary");
     bench.template add_algorithm<BitmapPlanAllReduce>("bitmap_plan");
+    bench.template add_algorithm<RangeOwnersAllReduce>("range_owners");
     bench.template add_algorithm<ContributorOwnersAllReduce>("contributor_owners");
   });
 }

@@ -13,7 +13,7 @@
 
 namespace overlap::sparse_beyond {
 
-using Word = std::uint32_t;            ///< of a bitmap
+using Word = std::uint32_t;           ///< of a bitmap
 inline constexpr int kWordBits = 32;  ///< rows of a word
 
 /// What a rank says of its rows, before them.
@@ -100,8 +100,8 @@ __device__ inline void copy_headers(const Messages& messages, std::int64_t* coun
 /// Each thread lists the rows of one word: rows[g], and places[rank][g], where that rank has the row, or -1.
 /// below[rank][w] is how many bits are set before word w in that bitmap and in all those before it.
 template <SparseIndex Index>
-__global__ void list_rows(Messages messages, std::int64_t words, const std::int32_t* below,
-                          std::int64_t most, Index* rows, std::int32_t* places, std::int64_t* counts) {
+__global__ void list_rows(Messages messages, std::int64_t words, const std::int32_t* below, std::int64_t most,
+                          Index* rows, std::int32_t* places, std::int64_t* counts) {
   const std::int64_t w = thread_of_grid();
   if (w >= words) return;
   const auto set_before = [&](int bitmap) { return below[bitmap * words + w] - below[bitmap * words]; };

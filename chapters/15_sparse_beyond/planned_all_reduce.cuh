@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 #include <nccl.h>
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -33,7 +34,9 @@ using sparse_nonzero::SparseCall;
 
 /// A way to add up: it is made for a rank, a shape and room for that many rows of a rank and of all.
 ///  - local_sums(): device memory for the rank's own rows, [room of a rank][F].
-///  - add(plan, stream): enqueues all that can be before the host knows the plan's counts.
+///  - plan_more(plan, stream), if it has one: enqueues what it wants to know beside the plan's counts, and
+///    copies it to the host.
+///  - add(plan, stream): enqueues all that can be before the host knows the counts.
 ///  - finish(plan, counts, stream): enqueues the rest. Returns the result's values [G, F].
 template <typename Way, typename Index, typename T>
 concept WayToAdd = requires(Way way, RowPlan<Index>& plan, const PlanCounts& counts, cudaStream_t stream) {
@@ -71,6 +74,8 @@ class PlannedAllReduce {
     coalesce_.find(indices, entries, stream);
     clock_.next(stream, "plan");
     plan_.build(coalesce_.found_rows(), coalesce_.found(), stream);
+    if constexpr (requires { way_.plan_more(plan_, stream); }) way_.plan_more(plan_, stream);
+    plan_.publish(stream);
     // ---- Each row's values, once on this rank ------------------------------------------------------------
     clock_.next(stream, "sum");
     coalesce_.sum(values, entries, way_.local_sums(), stream);
@@ -179,7 +184,7 @@ class NcclSum {
   NcclSum(Rank& rank, SparseShape shape, std::int64_t most_local, std::int64_t /*most_global*/)
       : rank_(rank), shape_(shape), nccl_(rank.nccl()), local_(rank.device(), shape.elements(most_local)) {}
 
-  T* local_sums() const { return local_.data(); }     ///< see WayToAdd
+  T* local_sums() const { return local_.data(); }   ///< see WayToAdd
   void add(RowPlan<Index>&, cudaStream_t) const {}  ///< nothing: the all-reduce's size is not known yet
   /// See WayToAdd.
   const T* finish(RowPlan<Index>& plan, const PlanCounts& counts, cudaStream_t stream) {
@@ -188,8 +193,8 @@ class NcclSum {
     fill_rows<<<blocks_for_rows(counts.global), kBlockThreads, 0, stream>>>(
         local_.data(), plan.places() + rank_.id() * plan.most_global(), counts.global, shape_.features, sums);
     CUDA_CHECK(cudaGetLastError());
-    NCCL_CHECK(ncclAllReduce(sums, sums, shape_.elements(counts.global), nccl_type<T>(), ncclSum, nccl_,
-                             stream));
+    NCCL_CHECK(
+        ncclAllReduce(sums, sums, shape_.elements(counts.global), nccl_type<T>(), ncclSum, nccl_, stream));
     return sums;
   }
 
@@ -210,7 +215,7 @@ class NcclSum {
   Rank& rank_;
   SparseShape shape_;
   ncclComm* nccl_;
-  DeviceBuffer<T> local_;        // [most_local, F]
+  DeviceBuffer<T> local_;         // [most_local, F]
   GrowingBuffer<T> sums_{rank_};  // [G, F]
 };
 

@@ -59,7 +59,8 @@ class RowPlan {
         built_(rank.device(), cudaEventDisableTiming) {
     const auto ranks = static_cast<std::size_t>(rank.size());
     if (sizes_.bitmaps) {
-      below_ = DeviceBuffer<std::int32_t>(rank.device(), (ranks + 1) * static_cast<std::size_t>(sizes_.words));
+      below_ =
+          DeviceBuffer<std::int32_t>(rank.device(), (ranks + 1) * static_cast<std::size_t>(sizes_.words));
     } else {
       keys_ = DeviceBuffer<Index>(rank.device(), ranks * static_cast<std::size_t>(sizes_.most_local));
       sorted_ = DeviceBuffer<Index>(rank.device(), keys_.size());
@@ -78,15 +79,18 @@ class RowPlan {
     } else {
       join_lists(stream);
     }
+  }
+  /// Copies the counts to the host; wait() waits for that, and for what the stream has got before.
+  void publish(cudaStream_t stream) {
+    CUDA_CHECK(cudaMemcpyAsync(counts_on_host_.data(), counts_.data(), counts_.bytes(),
+                               cudaMemcpyDeviceToHost, stream));
     CUDA_CHECK(cudaEventRecord(built_, stream));
   }
 
-  /// Waits for the plan, and not for what the stream has got since.
+  /// What publish() has copied. Does not wait for what the stream has got since.
   PlanCounts wait() {
     const cudaStream_t aside = rank_.transfer_stream();
     CUDA_CHECK(cudaStreamWaitEvent(aside, built_));
-    CUDA_CHECK(cudaMemcpyAsync(counts_on_host_.data(), counts_.data(), counts_.bytes(),
-                               cudaMemcpyDeviceToHost, aside));
     rank_.synchronize(aside);
     PlanCounts counts = {.global = counts_on_host_[0], .local = {}, .bad_index = {}};
     for (std::size_t r = 0; r < static_cast<std::size_t>(rank_.size()); ++r) {
@@ -96,11 +100,11 @@ class RowPlan {
     return counts;
   }
 
-  const Index* rows() const { return rows_.data(); }                  ///< [G], ascending
-  const std::int32_t* places() const { return places_.data(); }       ///< [P][most_global()]: place or -1
-  const std::int64_t* global() const { return counts_.data(); }       ///< G, in device memory
-  std::int64_t most_global() const { return sizes_.most_global; }     ///< room for G
-  std::int64_t most_local() const { return sizes_.most_local; }       ///< room for each n_r
+  const Index* rows() const { return rows_.data(); }               ///< [G], ascending
+  const std::int32_t* places() const { return places_.data(); }    ///< [P][most_global()]: place or -1
+  const std::int64_t* global() const { return counts_.data(); }    ///< G, in device memory
+  std::int64_t most_global() const { return sizes_.most_global; }  ///< room for G
+  std::int64_t most_local() const { return sizes_.most_local; }    ///< room for each n_r
   /// Whether bits are exchanged, and not row numbers.
   bool uses_bitmaps() const { return sizes_.bitmaps; }
 
@@ -143,9 +147,11 @@ class RowPlan {
     if (rows == nullptr) return;
     const unsigned blocks = blocks_for(sizes_.most_local);
     if (sizes_.bitmaps) {
-      mark_rows<<<blocks, kBlockThreads, 0, stream>>>(rows, found, sizes_.words, messages().words(rank_.id()));
+      mark_rows<<<blocks, kBlockThreads, 0, stream>>>(rows, found, sizes_.words,
+                                                      messages().words(rank_.id()));
     } else {
-      write_list<<<blocks, kBlockThreads, 0, stream>>>(rows, found, messages().template list<Index>(rank_.id()));
+      write_list<<<blocks, kBlockThreads, 0, stream>>>(rows, found,
+                                                       messages().template list<Index>(rank_.id()));
     }
     CUDA_CHECK(cudaGetLastError());
   }
@@ -193,10 +199,10 @@ class RowPlan {
   std::int64_t table_rows_;
   Sizes sizes_;
   ncclComm* nccl_;
-  DeviceBuffer<std::byte> messages_;        // [P] of sizes_.message bytes
-  DeviceBuffer<Index> rows_;                // [most_global]
-  DeviceBuffer<std::int32_t> places_;       // [P][most_global]
-  DeviceBuffer<std::int64_t> counts_;       // G, then a count and a flag of each rank
+  DeviceBuffer<std::byte> messages_;   // [P] of sizes_.message bytes
+  DeviceBuffer<Index> rows_;           // [most_global]
+  DeviceBuffer<std::int32_t> places_;  // [P][most_global]
+  DeviceBuffer<std::int64_t> counts_;  // G, then a count and a flag of each rank
   PinnedBuffer<std::int64_t> counts_on_host_;
   Event built_;
   DeviceBuffer<std::int32_t> below_{rank_.device(), 0};  // [P + 1][words]; the last ones of all ranks

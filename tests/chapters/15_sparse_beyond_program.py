@@ -3,5 +3,5 @@ import sparse_program
 
 
 class Program(sparse_program.SparseProgram):
-    variants = ("v6_ordered", "v6_table", "v6_binary", "bitmap_plan", "contributor_owners")
+    variants = ("v6_ordered", "v6_table", "v6_binary", "bitmap_plan", "range_owners", "contributor_owners")
     no_variant = "v9"
