@@ -109,7 +109,7 @@ __global__ void list_rows(Messages messages, std::int64_t words, const std::int3
   for (int rank = 0; rank < messages.ranks; ++rank) any |= messages.words(rank)[w];
   std::int64_t g = set_before(messages.ranks);
   for (Word left = any; left != 0; left &= left - 1, ++g) {
-    if (g >= most) return;  // more rows than there is room for: a header says so
+    if (g >= most) break;  // not so: each rank marks no more rows than it has room for
     const int bit = __ffs(static_cast<int>(left)) - 1;
     rows[g] = static_cast<Index>(w * kWordBits + bit);
     // [task list: how many of a rank's rows come before this one?]

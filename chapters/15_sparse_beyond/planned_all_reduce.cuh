@@ -66,24 +66,38 @@ class PlannedAllReduce {
   /// One call; see SparseAllReduce. The host waits once, for the plan. Throws SparseInputError also if a rank
   /// has more different rows than shape.entries.
   SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries, cudaStream_t stream) {
-    host_waits_ = 0;
-    // The hosts meet; no GPU is waited for.
+    plan(indices, entries, stream);
+    return reduce(values, stream);
+  }
+
+  // ---- The two halves of a call ---------------------------------------------------------------------------
+  /// Which rows there are: this rank's, then all ranks'. Row numbers are known when a batch is, long before
+  /// its gradient: so this may run beside the forward pass. Only enqueues; the hosts meet. Collective.
+  void plan(const Index* indices, std::int64_t entries, cudaStream_t stream) {
     sparse_baselines::agree(rank_, sparse_baselines::record_of<Index, T>(shape_, entries, false));
+    entries_ = entries;
+    just_planned_ = true;
     clock_.start(stream, "coalesce");
-    // ---- Which rows there are: this rank's, then all ranks' ----------------------------------------------
     coalesce_.find(indices, entries, stream);
     clock_.next(stream, "plan");
     plan_.build(coalesce_.found_rows(), coalesce_.found(), stream);
     if constexpr (requires { way_.plan_more(plan_, stream); }) way_.plan_more(plan_, stream);
     plan_.publish(stream);
-    // ---- Each row's values, once on this rank ------------------------------------------------------------
-    clock_.next(stream, "sum");
-    coalesce_.sum(values, entries, way_.local_sums(), stream);
-    // ---- And once on all ranks ---------------------------------------------------------------------------
+  }
+  /// The values of the entries that plan() has seen: each row once on this rank, and once on all. The host
+  /// waits for the plan, not for what it enqueues. Collective.
+  SparseRows<Index, T> reduce(const T* values, cudaStream_t stream) {
+    if (just_planned_) {
+      clock_.next(stream, "sum");
+    } else {
+      clock_.start(stream, "sum");  // another gradient on the same plan
+    }
+    just_planned_ = false;
+    coalesce_.sum(values, entries_, way_.local_sums(), stream);
     clock_.next(stream, "all_reduce");
     way_.add(plan_, stream);
     const PlanCounts counts = plan_.wait();
-    ++host_waits_;
+    host_waits_ = 1;
     try {
       require_room(counts);
       const T* sums = way_.finish(plan_, counts, stream);
@@ -112,7 +126,7 @@ class PlannedAllReduce {
                                                         [](std::int32_t place) { return place >= 0; }));
   }
   /// The plan of the last call.
-  const RowPlan<Index>& plan() const { return plan_; }
+  const RowPlan<Index>& last_plan() const { return plan_; }
 
   /// What a call costs a rank, with whatever else the way to add wants to know.
   template <typename... More>
@@ -156,7 +170,8 @@ class PlannedAllReduce {
   Way<Index, T> way_;
   PhaseClock clock_;
   int host_waits_ = 0;
-  std::int64_t local_rows_ = 0, global_rows_ = 0;
+  bool just_planned_ = false;
+  std::int64_t entries_ = 0, local_rows_ = 0, global_rows_ = 0;
 };
 
 // ---- The first way: NCCL ----------------------------------------------------------------------------------

@@ -148,6 +148,36 @@ TEST(RowPlan, RefusesMoreThanTwoToTheThirtyRows) {
       UsageError);
 }
 
+TEST_P(OnRanks, APlanServesSeveralGradients) {
+  const SparseShape shape{200, 3, 20};
+  run_ranks(GetParam(), [&](Rank& rank) {
+    const SparseData first(shape, rank.size(), RowPattern::kUneven, 3, 6);
+    const SparseData second(shape, {[&] {
+                              Entries entries;
+                              for (int of = 0; of < rank.size(); ++of) entries.push_back(first.entries(of));
+                              return entries;
+                            }()},
+                            7);  // the same rows, other values
+    const DeviceGradient<std::int32_t, float> gradients[] = {{rank, first, SparseValues::kExact},
+                                                             {rank, second, SparseValues::kExact}};
+    ContributorOwnersAllReduce<std::int32_t, float> owners(rank, shape);
+    RangeOwnersAllReduce<std::int32_t, float> ranges(rank, shape);
+    BitmapPlanAllReduce<std::int32_t, float> dense(rank, shape);
+    const auto expect_both = [&](auto& algorithm) {
+      algorithm.plan(gradients[0].indices(), gradients[0].count(), rank.stream());
+      for (const int which : {0, 1, 0}) {
+        const auto result = algorithm.reduce(gradients[which].values(), rank.stream());
+        rank.synchronize(rank.stream());
+        EXPECT_EQ(difference(which == 0 ? first : second, SparseValues::kExact, result), "");
+        rank.barrier();
+      }
+    };
+    expect_both(owners);
+    expect_both(ranges);
+    expect_both(dense);
+  });
+}
+
 // ---- Owners -----------------------------------------------------------------------------------------------
 
 TEST(OwnerOf, IsARankThatHasTheRow) {

@@ -45,7 +45,7 @@ void expect_bytes(int ranks, SparseShape shape, bool bitmaps, const More&... mor
   const SparseData data(shape, ranks, RowPattern::kUneven, 0, 3);
   run_ranks(ranks, [&](Rank& rank) {
     Algorithm<std::int32_t, float> algorithm(rank, shape);
-    EXPECT_EQ(algorithm.plan().uses_bitmaps(), bitmaps);
+    EXPECT_EQ(algorithm.last_plan().uses_bitmaps(), bitmaps);
     const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
     const auto moved = [&](bool in) {
       std::uint64_t bytes = 0;
