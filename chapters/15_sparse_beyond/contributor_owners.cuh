@@ -39,9 +39,7 @@ __host__ __device__ constexpr std::uint64_t mix(std::uint64_t bits) {
 __host__ __device__ constexpr int owner_of(std::uint32_t contributors, std::int64_t row) {
   std::uint32_t count = 0;
   for (std::uint32_t left = contributors; left != 0; left &= left - 1) ++count;
-  // [task owner: which of the contributors, so that each owns as many rows as the others?]
-  std::uint32_t skip = static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(row)) % count);
-  // [/task]
+  auto skip = static_cast<std::uint32_t>(mix(static_cast<std::uint64_t>(row)) % count);
   int rank = 0;
   for (;; ++rank) {
     if ((contributors >> rank & 1) == 0) continue;

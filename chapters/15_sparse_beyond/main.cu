@@ -14,7 +14,7 @@ const ChapterInfo kChapter = sparse_chapter({
     .name = "15_sparse_beyond",
     .summary = "The sum of row-sparse gradients: planned by bitmaps, added up by one owner of each row.",
     .variants = {"v6_ordered", "v6_table", "v6_binary", "bitmap_plan", "range_owners", "contributor_owners"},
-    .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {10'000, 4, 300}, .duplicates = 20},
+    .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {8'000, 4, 300}, .duplicates = 20},
     .on_race_build = {{.gpus = 4, .iterations = 1, .sparse = {1500, 2, 100}, .duplicates = 3}},
 });
 

@@ -42,9 +42,7 @@ __global__ inline void find_ranges(const std::int32_t* places, const std::int64_
   for (std::int64_t g = range_begin(global, ranks, owner) + threadIdx.x; g < global; g += blockDim.x) {
     const std::int32_t place = places[rank * most + g];
     if (place < 0) continue;
-    // [task first: places ascend with g; which of those that the threads find counts?]
     atomicMin(&first, static_cast<unsigned long long>(place));
-    // [/task]
     break;  // this thread's next ones are further behind
   }
   __syncthreads();
