@@ -73,17 +73,38 @@ class Coalesce {
   SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries, cudaStream_t stream) {
     bad_index_ = false;
     if (entries == 0) return {};
-    make_room(entries, stream);
-    CUDA_CHECK(cudaMemsetAsync(found_.data(), 0, found_.bytes(), stream));
-    sort(indices, entries, stream);
-    find_rows(entries, stream);
-    sum(values, entries, stream);
+    find(indices, entries, stream);
+    sum(values, entries, sums_.at_least(shape_.elements(entries), stream), stream);
     CUDA_CHECK(cudaMemcpyAsync(found_on_host_.data(), found_.data(), found_.bytes(), cudaMemcpyDeviceToHost,
                                stream));
     rank_.synchronize(stream);
     bad_index_ = found_on_host_[1] != 0;
     return {rows_.data(), sums_.data(), found_on_host_[0]};
   }
+
+  // ---- The same in two parts, for who does not wait -----------------------------------------------------
+  /// Enqueues what finds the rows: found_rows() has them, and found() says how many. No wait.
+  void find(const Index* indices, std::int64_t entries, cudaStream_t stream) {
+    CUDA_CHECK(cudaMemsetAsync(found_.data(), 0, found_.bytes(), stream));
+    if (entries == 0) return;
+    make_room(entries, stream);
+    sort(indices, entries, stream);
+    find_rows(entries, stream);
+  }
+  /// Enqueues the sums of the rows that find() has found, to `sums`, which has room for them. `entries` as
+  /// there.
+  void sum(const T* values, std::int64_t entries, T* sums, cudaStream_t stream) {
+    // Not by cub::DeviceReduce::ReduceByKey: its sums of floats are not the same in each run (CCCL issue
+    // 9995).
+    if (entries == 0) return;
+    sum_entries<<<blocks_for_rows(entries), kBlockThreads, 0, stream>>>(
+        values, sorted_.data(), begins_.data(), lengths_.data(), found_.data(), shape_.features, sums);
+    CUDA_CHECK(cudaGetLastError());
+  }
+  /// Device memory, after find(): how many rows there are, and, behind it, whether an index is bad.
+  std::int32_t* found() const { return found_.data(); }
+  /// Device memory, after find(): the rows, ascending. Null before the first call with entries.
+  const Index* found_rows() const { return rows_.data(); }
 
   /// True if an index of the last call was below 0, or not below the table's rows.
   bool bad_index() const { return bad_index_; }
@@ -125,22 +146,12 @@ class Coalesce {
     // [/task]
   }
 
-  // ---- Step 3: the sums ----------------------------------------------------------------------------------
-  // Not by cub::DeviceReduce::ReduceByKey: its sums of floats are not the same in each run (CCCL issue 9995).
-  void sum(const T* values, std::int64_t entries, cudaStream_t stream) {
-    sum_entries<<<blocks_for_rows(entries), kBlockThreads, 0, stream>>>(
-        values, sorted_.data(), begins_.data(), lengths_.data(), found_.data(), shape_.features,
-        sums_.data());
-    CUDA_CHECK(cudaGetLastError());
-  }
-
   void make_room(std::int64_t entries, cudaStream_t stream) {
     const auto most = static_cast<std::size_t>(entries);
     for (GrowingBuffer<std::int32_t>* numbers : {&numbers_, &sorted_, &begins_, &lengths_})
       numbers->at_least(most, stream);
     sorted_indices_.at_least(most, stream);
     rows_.at_least(most, stream);
-    sums_.at_least(shape_.elements(entries), stream);
   }
 
   Rank& rank_;

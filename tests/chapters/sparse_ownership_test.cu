@@ -1,4 +1,4 @@
-// Chapters 08 to 14 on any GPUs, and with the race detector: calls at once, some of them without rows on some
+// Chapters 08 to 15 on any GPUs, and with the race detector: calls at once, some of them without rows on some
 // ranks.
 #include "sparse_ownership.hpp"
 
@@ -13,6 +13,10 @@
 #include "13_sparse_v5_kernel/tile_search.cuh"
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
+#include "15_sparse_beyond/contributor_owners.cuh"
+#include "15_sparse_beyond/look_up.cuh"
+#include "15_sparse_beyond/planned_all_reduce.cuh"
+#include "15_sparse_beyond/range_owners.cuh"
 
 namespace overlap {
 namespace {
@@ -24,6 +28,7 @@ class Chapter11 : public OnRanks {};
 class Chapter12 : public OnRanks {};
 class Chapter13 : public OnRanks {};
 class Chapter14 : public OnRanks {};
+class Chapter15 : public OnRanks {};
 
 const auto kRanks = testing::Values(1, 2, 3, 4, 8);
 INSTANTIATE_TEST_SUITE_P(Ownership, Chapter08, kRanks);
@@ -33,6 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Ownership, Chapter11, kRanks);
 INSTANTIATE_TEST_SUITE_P(Ownership, Chapter12, kRanks);
 INSTANTIATE_TEST_SUITE_P(Ownership, Chapter13, kRanks);
 INSTANTIATE_TEST_SUITE_P(Ownership, Chapter14, kRanks);
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter15, kRanks);
 
 TEST_P(Chapter08, Dense) { expect_caller_owns_gradients<sparse_baselines::DenseAllReduce>(GetParam()); }
 TEST_P(Chapter08, Host) { expect_caller_owns_gradients<sparse_baselines::HostAllReduce>(GetParam()); }
@@ -50,6 +56,16 @@ TEST_P(Chapter14, OrderedSearch) {
 }
 TEST_P(Chapter14, PrefetchSearch) {
   expect_caller_owns_gradients<sparse_tiled::PrefetchSearchAllReduce>(GetParam());
+}
+TEST_P(Chapter15, Table) { expect_caller_owns_gradients<sparse_beyond::TableAllReduce>(GetParam()); }
+TEST_P(Chapter15, BitmapPlan) {
+  expect_caller_owns_gradients<sparse_beyond::BitmapPlanAllReduce>(GetParam());
+}
+TEST_P(Chapter15, RangeOwners) {
+  expect_caller_owns_gradients<sparse_beyond::RangeOwnersAllReduce>(GetParam());
+}
+TEST_P(Chapter15, ContributorOwners) {
+  expect_caller_owns_gradients<sparse_beyond::ContributorOwnersAllReduce>(GetParam());
 }
 
 }  // namespace

@@ -1,0 +1,241 @@
+// Chapter 15: a sparse all-reduce on a plan. What is left to choose is who adds up which row: NCCL all of
+// them, by a dense all-reduce of rows that are mostly zeros on each rank (as versions 1 to 6 do); or one
+// owner each row, to whom only the ranks send that have it.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "08_sparse_baselines/agreement.cuh"
+#include "08_sparse_baselines/coalesce.cuh"
+#include "09_sparse_v1_nonzero/ranks_agree.cuh"
+#include "09_sparse_v1_nonzero/sparse_cost.cuh"
+#include "15_sparse_beyond/row_plan.cuh"
+#include "overlap/data/cost.hpp"
+#include "overlap/data/sparse.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/launch.hpp"
+#include "overlap/gpu/nccl_type.hpp"
+#include "overlap/gpu/phase_clock.hpp"
+#include "overlap/gpu/ranks.hpp"
+
+namespace overlap::sparse_beyond {
+
+/// What decides the cost of a call on a plan, for one rank.
+using sparse_nonzero::SparseCall;
+
+/// A way to add up: it is made for a rank, a shape and room for that many rows of a rank and of all.
+///  - local_sums(): device memory for the rank's own rows, [room of a rank][F].
+///  - plan_more(plan, stream), if it has one: enqueues what it wants to know beside the plan's counts, and
+///    copies it to the host.
+///  - add(plan, stream): enqueues all that can be before the host knows the counts.
+///  - finish(plan, counts, stream): enqueues the rest. Returns the result's values [G, F].
+template <typename Way, typename Index, typename T>
+concept WayToAdd = requires(Way way, RowPlan<Index>& plan, const PlanCounts& counts, cudaStream_t stream) {
+  { way.local_sums() } -> std::same_as<T*>;
+  way.add(plan, stream);
+  { way.finish(plan, counts, stream) } -> std::same_as<const T*>;
+};
+
+/// The sum over all ranks of a row-sparse gradient, on every rank, without the rows that no rank has.
+template <SparseIndex Index, Floating T, template <SparseIndex, Floating> class Way>
+class PlannedAllReduce {
+  static_assert(WayToAdd<Way<Index, T>, Index, T>);
+
+ public:
+  /// For tables of that shape, with room for shape.entries different rows on each rank. Collective. Throws
+  /// UsageError if Index has no number for the table's last row, and as RowPlan and Way do.
+  PlannedAllReduce(Rank& rank, SparseShape shape)
+      : rank_(rank),
+        shape_(checked(shape)),
+        coalesce_(rank, shape),
+        plan_(rank, shape),
+        way_(rank, shape, plan_.most_local(), plan_.most_global()),
+        clock_(rank.device()) {}
+  PlannedAllReduce(const PlannedAllReduce&) = delete;
+  PlannedAllReduce& operator=(const PlannedAllReduce&) = delete;
+
+  /// One call; see SparseAllReduce. The host waits once, for the plan. Throws SparseInputError also if a rank
+  /// has more different rows than shape.entries.
+  SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries, cudaStream_t stream) {
+    plan(indices, entries, stream);
+    return reduce(values, stream);
+  }
+
+  // ---- The two halves of a call ---------------------------------------------------------------------------
+  /// Which rows there are: this rank's, then all ranks'. Row numbers are known when a batch is, long before
+  /// its gradient: so this may run beside the forward pass. Only enqueues; the hosts meet. Collective.
+  void plan(const Index* indices, std::int64_t entries, cudaStream_t stream) {
+    sparse_baselines::agree(rank_, sparse_baselines::record_of<Index, T>(shape_, entries, false));
+    entries_ = entries;
+    just_planned_ = true;
+    clock_.start(stream, "coalesce");
+    coalesce_.find(indices, entries, stream);
+    clock_.next(stream, "plan");
+    plan_.build(coalesce_.found_rows(), coalesce_.found(), stream);
+    if constexpr (requires { way_.plan_more(plan_, stream); }) way_.plan_more(plan_, stream);
+    plan_.publish(stream);
+  }
+  /// The values of the entries that plan() has seen: each row once on this rank, and once on all. The host
+  /// waits for the plan, not for what it enqueues. Collective.
+  SparseRows<Index, T> reduce(const T* values, cudaStream_t stream) {
+    if (just_planned_) {
+      clock_.next(stream, "sum");
+    } else {
+      clock_.start(stream, "sum");  // another gradient on the same plan
+    }
+    just_planned_ = false;
+    coalesce_.sum(values, entries_, way_.local_sums(), stream);
+    clock_.next(stream, "all_reduce");
+    way_.add(plan_, stream);
+    const PlanCounts counts = plan_.wait();
+    host_waits_ = 1;
+    try {
+      require_room(counts);
+      const T* sums = way_.finish(plan_, counts, stream);
+      clock_.stop(stream);
+      local_rows_ = counts.local[static_cast<std::size_t>(rank_.id())];
+      global_rows_ = counts.global;
+      return {plan_.rows(), sums, counts.global};
+    } catch (const SparseInputError&) {
+      clock_.stop(stream);
+      throw;
+    }
+  }
+
+  /// Where the time of the last call went, on this rank. Only after the stream was waited for.
+  std::vector<Phase> phases() const { return clock_.read(); }
+  /// How often the last call made the host wait for the GPU.
+  int host_waits() const { return host_waits_; }
+  /// How many of this rank's rows have no place in the last call's result: not 0 is an error of the plan.
+  int lost_rows(cudaStream_t stream) {
+    std::vector<std::int32_t> places(static_cast<std::size_t>(global_rows_));
+    const std::int32_t* own = plan_.places() + rank_.id() * plan_.most_global();
+    CUDA_CHECK(cudaMemcpyAsync(places.data(), own, places.size() * sizeof places[0], cudaMemcpyDeviceToHost,
+                               stream));
+    rank_.synchronize(stream);
+    return static_cast<int>(local_rows_ - std::count_if(places.begin(), places.end(),
+                                                        [](std::int32_t place) { return place >= 0; }));
+  }
+  /// The plan of the last call.
+  const RowPlan<Index>& last_plan() const { return plan_; }
+
+  /// What a call costs a rank, with whatever else the way to add wants to know.
+  template <typename... More>
+  static Cost cost(const SparseCall& call, SparseShape shape, const More&... more) {
+    Cost cost = Way<Index, T>::cost(call, more...);
+    const std::int64_t message = RowPlan<Index>::message_bytes(shape, call.ranks);
+    cost.bytes_out += (call.ranks - 1) * message;  // by a ring: each passes on what it gets
+    cost.bytes_in += (call.ranks - 1) * message;
+    cost.host_waits = 1;
+    return cost;
+  }
+
+ private:
+  static SparseShape checked(SparseShape shape) {
+    if (shape.rows > std::numeric_limits<Index>::max())
+      throw UsageError("a table of " + std::to_string(shape.rows) + " rows is too long for indices of " +
+                       std::to_string(8 * sizeof(Index)) + " bits");
+    return shape;
+  }
+
+  /// All ranks look at the same counts, and so throw alike.
+  void require_room(const PlanCounts& counts) const {
+    for (std::size_t r = 0; r < counts.local.size(); ++r) {
+      const std::string who = "rank " + std::to_string(r);
+      if (counts.bad_index[r]) {
+        throw SparseInputError(who + " has an index that is not between 0 and " +
+                               std::to_string(shape_.rows - 1));
+      }
+      if (counts.local[r] > plan_.most_local()) {
+        throw SparseInputError(who + " has " + std::to_string(counts.local[r]) +
+                               " different rows, and there is room for " +
+                               std::to_string(plan_.most_local()));
+      }
+    }
+  }
+
+  Rank& rank_;
+  SparseShape shape_;
+  sparse_baselines::Coalesce<Index, T> coalesce_;
+  RowPlan<Index> plan_;
+  Way<Index, T> way_;
+  PhaseClock clock_;
+  int host_waits_ = 0;
+  bool just_planned_ = false;
+  std::int64_t entries_ = 0, local_rows_ = 0, global_rows_ = 0;
+};
+
+// ---- The first way: NCCL ----------------------------------------------------------------------------------
+
+/// values_out[g] = the rank's row where it has the g-th of all, zeros elsewhere. A block takes a row after
+/// the other. Each element is written once: no memset before, no scatter behind.
+template <Floating T>
+__global__ void fill_rows(const T* values, const std::int32_t* places, std::int64_t count,
+                          std::int64_t features, T* values_out) {
+  for (std::int64_t g = blockIdx.x; g < count; g += gridDim.x) {
+    // [task fill: where does row g come from, if this rank has it?]
+    // [blank] (void)values, (void)places, (void)features, (void)values_out;
+    const std::int64_t place = places[g];
+    for (std::int64_t feature = threadIdx.x; feature < features; feature += blockDim.x)
+      values_out[g * features + feature] = place < 0 ? T{} : values[place * features + feature];
+    // [/task]
+  }
+}
+
+/// A dense all-reduce of G rows.
+template <SparseIndex Index, Floating T>
+class NcclSum {
+ public:
+  /// See WayToAdd.
+  NcclSum(Rank& rank, SparseShape shape, std::int64_t most_local, std::int64_t /*most_global*/)
+      : rank_(rank), shape_(shape), nccl_(rank.nccl()), local_(rank.device(), shape.elements(most_local)) {}
+
+  T* local_sums() const { return local_.data(); }   ///< see WayToAdd
+  void add(RowPlan<Index>&, cudaStream_t) const {}  ///< nothing: the all-reduce's size is not known yet
+  /// See WayToAdd.
+  const T* finish(RowPlan<Index>& plan, const PlanCounts& counts, cudaStream_t stream) {
+    if (counts.global == 0) return nullptr;
+    T* sums = sums_.at_least(shape_.elements(counts.global), stream);
+    fill_rows<<<blocks_for_rows(counts.global), kBlockThreads, 0, stream>>>(
+        local_.data(), plan.places() + rank_.id() * plan.most_global(), counts.global, shape_.features, sums);
+    CUDA_CHECK(cudaGetLastError());
+    NCCL_CHECK(
+        ncclAllReduce(sums, sums, shape_.elements(counts.global), nccl_type<T>(), ncclSum, nccl_, stream));
+    return sums;
+  }
+
+  /// A ring's bytes, as in chapter 09.
+  static Cost cost(const SparseCall& call) {
+    Cost cost;
+    if (call.ranks == 1) return cost;
+    const auto part = [&](int rank) {
+      return balanced_share(call.global * call.features, call.ranks, (rank + call.ranks) % call.ranks).size();
+    };
+    const std::int64_t all = 2 * call.global * call.features;
+    cost.bytes_out = std::int64_t{sizeof(T)} * (all - part(call.rank) - part(call.rank + 1));
+    cost.bytes_in = std::int64_t{sizeof(T)} * (all - part(call.rank - 1) - part(call.rank));
+    return cost;
+  }
+
+ private:
+  Rank& rank_;
+  SparseShape shape_;
+  ncclComm* nccl_;
+  DeviceBuffer<T> local_;         // [most_local, F]
+  GrowingBuffer<T> sums_{rank_};  // [G, F]
+};
+
+/// Version 6 without a search and without rank 0.
+template <SparseIndex Index, Floating T>
+using BitmapPlanAllReduce = PlannedAllReduce<Index, T, NcclSum>;
+
+}  // namespace overlap::sparse_beyond

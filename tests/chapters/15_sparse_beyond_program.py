@@ -1,0 +1,7 @@
+"""What is special about the program 15_sparse_beyond."""
+import sparse_program
+
+
+class Program(sparse_program.SparseProgram):
+    variants = ("v6_ordered", "v6_table", "v6_binary", "bitmap_plan", "range_owners", "contributor_owners")
+    no_variant = "v9"

@@ -1,0 +1,225 @@
+// Chapter 15 on any GPUs: look-ups find every row; plans by bitmaps and by lists are the same; both ways to
+// add are right for every distribution of rows; owners are ranks that have the row, and share the work.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "15_sparse_beyond/contributor_owners.cuh"
+#include "15_sparse_beyond/look_up.cuh"
+#include "15_sparse_beyond/planned_all_reduce.cuh"
+#include "15_sparse_beyond/range_owners.cuh"
+#include "sparse_search_tests.hpp"
+
+#include "sparse_version_suite.hpp"
+
+namespace overlap::sparse_beyond {
+namespace {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(BitmapPlan, SparseVersion, OnAllRanks<VersionOf<BitmapPlanAllReduce>>,
+                               NumberOfRanks);
+INSTANTIATE_TYPED_TEST_SUITE_P(ContributorOwners, SparseVersion,
+                               OnAllRanks<VersionOf<ContributorOwnersAllReduce>>, NumberOfRanks);
+INSTANTIATE_TYPED_TEST_SUITE_P(RangeOwners, SparseVersion, OnAllRanks<VersionOf<RangeOwnersAllReduce>>,
+                               NumberOfRanks);
+INSTANTIATE_TEST_SUITE_P(Beyond, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
+// ---- The look-ups, in the frame of versions 1 to 6 --------------------------------------------------------
+
+TEST(BinarySearch, FindsEachRowThatIsThereAndNoOther) {
+  run_ranks(1, [](Rank& rank) {
+    expect_all_places(rank, kBlockThreads, BinarySearch(), {.before = sparse_nonzero::kNoRow, .rows = true});
+  });
+}
+
+TEST(TableSearch, FindsEachRowAndIsNeverCleared) {
+  run_ranks(1, [](Rank& rank) {
+    const FrameAlone alone(rank, {2000, 1, 1});
+    const TableSearch search(alone.frame);
+    for (const std::int64_t size : sizes_around(kBlockThreads)) {
+      const std::vector<std::int32_t> all = list_of<std::int32_t>(stride(size % 5, 2, size));
+      // In no order, and not all of them: what other calls have left must not matter.
+      std::vector<std::int32_t> own(all.rbegin(), all.rend());
+      own.resize(static_cast<std::size_t>(size / 2 + 1));
+      expect_places<std::int32_t>(rank, own, all, search, kAsInAnAllReduce);
+    }
+  });
+}
+
+TEST_P(OnRanks, LookUpsAreRightOnAllDistributions) {
+  expect_right_on_distributions<TableAllReduce, std::int32_t, float>(GetParam());
+  expect_right_on_distributions<BinaryAllReduce, std::int64_t, __half>(GetParam());
+  expect_sums<TableAllReduce, std::int64_t, float>({rows_equal_in_32_bits(GetParam())}, "rows above 2^32");
+  expect_sums<BinaryAllReduce, std::int64_t, float>({rows_equal_in_32_bits(GetParam())}, "rows above 2^32");
+}
+
+TEST(LookUpCost, IsThePagesCostCard) {
+  const SparseCall call = {
+      .ranks = 2, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 99'500};
+  EXPECT_EQ(BinarySearch::cost(call).comparisons, 850'000);
+  EXPECT_EQ(BinarySearch::cost(call).memory, 0);
+  EXPECT_EQ(TableSearch::cost(call, 5'000'000).memory, 20'000'000);
+  EXPECT_EQ(TableSearch::cost(call, 5'000'000).launches, 2);
+}
+
+// ---- The plan ---------------------------------------------------------------------------------------------
+
+/// A table for which bits are exchanged, and one for which lists are, with the same rows.
+std::array<SparseShape, 2> short_and_long_table(std::int64_t rows, std::int64_t entries) {
+  return {SparseShape{rows, 1, std::max(entries, rows / 32 + 1)},
+          SparseShape{rows + 4096 * entries, 1, entries}};
+}
+
+TEST_P(OnRanks, PlansByBitsAndByListsAreTheSame) {
+  const int ranks = GetParam();
+  for (const Distribution& distribution : distributions(ranks)) {
+    SCOPED_TRACE(distribution.name);
+    const SparseData data(distribution.shape, distribution.entries, 1);
+    const std::int64_t entries = std::max<std::int64_t>(distribution.shape.entries, 1);
+    int which = 0;
+    for (const SparseShape shape : short_and_long_table(distribution.shape.rows, entries)) {
+      run_ranks(ranks, [&](Rank& rank) {
+        RowPlan<std::int32_t> plan(rank, shape);
+        EXPECT_EQ(plan.uses_bitmaps(), which == 0);
+        const std::vector<std::int64_t> own = data.local_rows(rank.id());
+        const auto rows = on_device(rank.device(), list_of<std::int32_t>(own));
+        const auto found =
+            on_device(rank.device(), std::vector<std::int32_t>{static_cast<std::int32_t>(own.size()), 0});
+        CUDA_CHECK(cudaDeviceSynchronize());
+        plan.build(own.empty() ? nullptr : rows.data(), found.data(), rank.stream());
+        plan.publish(rank.stream());
+        const PlanCounts counts = plan.wait();
+        rank.synchronize(rank.stream());
+        EXPECT_EQ(on_host(plan.rows(), counts.global), list_of<std::int32_t>(data.global_rows()));
+        for (int of = 0; of < ranks; ++of) {
+          const std::vector<std::int64_t> theirs = data.local_rows(of);
+          EXPECT_EQ(counts.local[static_cast<std::size_t>(of)], std::ssize(theirs));
+          std::vector<std::int32_t> places;
+          for (const std::int64_t row : data.global_rows()) {
+            const auto at = std::lower_bound(theirs.begin(), theirs.end(), row);
+            places.push_back(at != theirs.end() && *at == row ? static_cast<std::int32_t>(at - theirs.begin())
+                                                              : -1);
+          }
+          EXPECT_EQ(on_host(plan.places() + of * plan.most_global(), counts.global), places) << "rank " << of;
+        }
+        rank.barrier();
+      });
+      ++which;
+    }
+  }
+}
+
+TEST_P(OnRanks, ARankWithMoreRowsThanThereIsRoomForIsNamed) {
+  const SparseShape shape{50, 3, 4};
+  const SparseData right(shape, GetParam(), RowPattern::kUneven, 0, 3);
+  run_ranks(GetParam(), [&](Rank& rank) {
+    const int guilty = rank.size() - 1;
+    const std::vector<std::int64_t> entries =
+        rank.id() == guilty ? stride(1, 3, 5) : std::vector<std::int64_t>{2, 2, 2, 2, 2, 2};
+    const std::string sentence =
+        "rank " + std::to_string(guilty) + " has 5 different rows, and there is room for 4";
+    ContributorOwnersAllReduce<std::int32_t, float> owners(rank, shape);
+    expect_refused<std::int32_t, float>(rank, owners, shape, entries, sentence, right);
+    BitmapPlanAllReduce<std::int32_t, float> plan(rank, shape);
+    expect_refused<std::int32_t, float>(rank, plan, shape, entries, sentence, right);
+  });
+}
+
+TEST_P(OnRanks, TheHostWaitsOnce) {
+  const SparseData data({200, 2, 20}, GetParam(), RowPattern::kUneven, 3, 6);
+  run_ranks(GetParam(), [&](Rank& rank) {
+    ContributorOwnersAllReduce<std::int32_t, float> algorithm(rank, data.shape());
+    expect_sum<std::int32_t, float>(rank, algorithm, data, "one call");
+    EXPECT_EQ(algorithm.host_waits(), 1);
+  });
+}
+
+TEST(RowPlan, RefusesMoreThanTwoToTheThirtyRows) {
+  EXPECT_THROW(
+      run_ranks(1,
+                [](Rank& rank) {
+                  RowPlan<std::int64_t>(rank, {std::int64_t{1} << 40, 1, (std::int64_t{1} << 30) + 1});
+                }),
+      UsageError);
+}
+
+TEST_P(OnRanks, APlanServesSeveralGradients) {
+  const SparseShape shape{200, 3, 20};
+  run_ranks(GetParam(), [&](Rank& rank) {
+    const SparseData first(shape, rank.size(), RowPattern::kUneven, 3, 6);
+    const SparseData second(shape, {[&] {
+                              Entries entries;
+                              for (int of = 0; of < rank.size(); ++of) entries.push_back(first.entries(of));
+                              return entries;
+                            }()},
+                            7);  // the same rows, other values
+    const DeviceGradient<std::int32_t, float> gradients[] = {{rank, first, SparseValues::kExact},
+                                                             {rank, second, SparseValues::kExact}};
+    ContributorOwnersAllReduce<std::int32_t, float> owners(rank, shape);
+    RangeOwnersAllReduce<std::int32_t, float> ranges(rank, shape);
+    BitmapPlanAllReduce<std::int32_t, float> dense(rank, shape);
+    const auto expect_both = [&](auto& algorithm) {
+      algorithm.plan(gradients[0].indices(), gradients[0].count(), rank.stream());
+      for (const int which : {0, 1, 0}) {
+        const auto result = algorithm.reduce(gradients[which].values(), rank.stream());
+        rank.synchronize(rank.stream());
+        EXPECT_EQ(difference(which == 0 ? first : second, SparseValues::kExact, result), "");
+        rank.barrier();
+      }
+    };
+    expect_both(owners);
+    expect_both(ranges);
+    expect_both(dense);
+  });
+}
+
+// ---- Owners -----------------------------------------------------------------------------------------------
+
+TEST(OwnerOf, IsARankThatHasTheRow) {
+  for (std::uint32_t contributors = 1; contributors < 256; ++contributors) {
+    for (std::int64_t row = 0; row < 50; ++row)
+      EXPECT_NE(contributors >> owner_of(contributors, row) & 1, 0U) << contributors << ", row " << row;
+  }
+}
+
+TEST(OwnerOf, SharesTheRowsEvenly) {
+  for (const std::uint32_t contributors : {0b11U, 0b1011U, 0xFFU}) {
+    std::vector<int> owned(8);
+    for (std::int64_t row = 0; row < 8000; ++row)
+      ++owned[static_cast<std::size_t>(owner_of(contributors, 7 * row))];
+    const int ranks =
+        static_cast<int>(std::count_if(owned.begin(), owned.end(), [](int n) { return n > 0; }));
+    std::erase(owned, 0);
+    for (const int rows : owned) EXPECT_NEAR(rows, 8000 / ranks, 400) << contributors;
+  }
+}
+
+/// Values of which the order of addition can be seen: 2^24 + 1 is 2^24 in f32.
+TEST_P(OnRanks, OwnersAddInTheOrderOfTheRanks) {
+  const int ranks = GetParam();
+  std::vector<GivenGradient> gradients;
+  float expected = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const float value = rank % 3 == 0 ? 16777216.0F : rank % 3 == 1 ? 1.0F : -16777215.0F;
+    expected = rank == 0 ? value : expected + value;
+    gradients.push_back({{}, {}});
+    for (std::int64_t row = 0; row < 8; ++row) {  // so that several ranks own some
+      gradients.back().rows.push_back(row);
+      gradients.back().values.push_back(value);
+    }
+  }
+  const auto contributors = result_of<ContributorOwnersAllReduce, std::int32_t, float>(20, 1, gradients);
+  const auto ranges = result_of<RangeOwnersAllReduce, std::int32_t, float>(20, 1, gradients);
+  for (std::int64_t row = 0; row < 8; ++row) {
+    EXPECT_EQ(contributors.at(row, 0, 1), expected) << "row " << row;
+    EXPECT_EQ(ranges.at(row, 0, 1), expected) << "row " << row;
+  }
+}
+
+}  // namespace
+}  // namespace overlap::sparse_beyond

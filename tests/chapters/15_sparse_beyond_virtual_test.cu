@@ -1,0 +1,103 @@
+// Chapter 15 on virtual GPUs: right in any order of events, moving just the bytes of its cost card, and a
+// look-up faster than the search of version 6.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "14_sparse_v6_tiled/ordered_search.cuh"
+#include "15_sparse_beyond/contributor_owners.cuh"
+#include "15_sparse_beyond/look_up.cuh"
+#include "15_sparse_beyond/planned_all_reduce.cuh"
+#include "15_sparse_beyond/range_owners.cuh"
+
+#include "on_virtual_gpus.hpp"
+#include "sparse_virtual_tests.hpp"
+
+namespace overlap::sparse_beyond {
+namespace {
+
+TEST_F(OnVirtualGpus, BitmapPlanIsRightInTwentySchedules) {
+  expect_right_in_schedules<BitmapPlanAllReduce>(20);
+}
+
+TEST_F(OnVirtualGpus, ContributorOwnersAreRightInTwentySchedules) {
+  expect_right_in_schedules<ContributorOwnersAllReduce>(20);
+}
+
+TEST_F(OnVirtualGpus, RangeOwnersAreRightInTwentySchedules) {
+  expect_right_in_schedules<RangeOwnersAllReduce>(20);
+}
+
+TEST_F(OnVirtualGpus, LookUpsTakeLessTimeThanTheSearchInTheModel) {
+  // So many rows that two launches are less than what the search compares.
+  const SparseData data({60'000, 1, 4'000}, 4, RowPattern::kUniform, 0, 1);
+  const double search = map_ms<sparse_tiled::OrderedSearchAllReduce>(data);
+  EXPECT_LT(map_ms<TableAllReduce>(data), search);
+  EXPECT_LT(map_ms<BinaryAllReduce>(data), search);
+}
+
+/// Bytes that a call moves by copies and by NCCL, in and out.
+template <template <SparseIndex, Floating> class Algorithm, typename... More>
+void expect_bytes(int ranks, SparseShape shape, bool bitmaps, const More&... more) {
+  vgpu::reset();
+  const SparseData data(shape, ranks, RowPattern::kUneven, 0, 3);
+  run_ranks(ranks, [&](Rank& rank) {
+    Algorithm<std::int32_t, float> algorithm(rank, shape);
+    EXPECT_EQ(algorithm.last_plan().uses_bitmaps(), bitmaps);
+    const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
+    const auto moved = [&](bool in) {
+      std::uint64_t bytes = 0;
+      for (int other = 0; other < ranks; ++other) {
+        if (other != rank.id())
+          bytes += in ? vgpu::traffic(other, rank.id()).bytes : vgpu::traffic(rank.id(), other).bytes;
+      }
+      return static_cast<std::int64_t>(bytes);
+    };
+    rank.barrier();
+    const std::int64_t in = moved(true), out = moved(false);
+    rank.barrier();
+    algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
+    rank.synchronize(rank.stream());
+    rank.barrier();
+    const Cost cost = Algorithm<std::int32_t, float>::cost(call_of(data, rank.id()), shape, more(data)...);
+    EXPECT_EQ(moved(true) - in, cost.bytes_in) << "rank " << rank.id() << " of " << ranks;
+    EXPECT_EQ(moved(false) - out, cost.bytes_out) << "rank " << rank.id() << " of " << ranks;
+    rank.barrier();
+  });
+}
+
+TEST_F(OnVirtualGpus, BitmapPlanMovesTheBytesOfItsCostCard) {
+  for (const int ranks : {1, 2, 3, 8}) {
+    expect_bytes<BitmapPlanAllReduce>(ranks, {200, 5, 40}, true);
+    expect_bytes<BitmapPlanAllReduce>(ranks, {20'000, 5, 40}, false);
+  }
+}
+
+/// How many rows of each rank each owner adds up, if owners have ranges.
+std::vector<std::vector<std::int64_t>> rows_of_ranges(const SparseData& data) {
+  const int ranks = data.ranks();
+  const auto global = static_cast<std::int64_t>(data.global_rows().size());
+  std::vector<std::vector<std::int64_t>> rows;
+  for (int rank = 0; rank < ranks; ++rank) {
+    rows.emplace_back(ranks);
+    for (const std::int64_t row : data.local_rows(rank)) {
+      const auto at = std::lower_bound(data.global_rows().begin(), data.global_rows().end(), row);
+      int owner = 0;
+      while (range_begin(global, ranks, owner + 1) <= at - data.global_rows().begin()) ++owner;
+      ++rows.back()[static_cast<std::size_t>(owner)];
+    }
+  }
+  return rows;
+}
+
+TEST_F(OnVirtualGpus, RangeOwnersMoveTheBytesOfTheirCostCard) {
+  for (const int ranks : {1, 2, 3, 8}) {
+    expect_bytes<RangeOwnersAllReduce>(ranks, {200, 5, 40}, true, rows_of_ranges);
+    expect_bytes<RangeOwnersAllReduce>(ranks, {20'000, 5, 40}, false, rows_of_ranges);
+  }
+}
+
+}  // namespace
+}  // namespace overlap::sparse_beyond
