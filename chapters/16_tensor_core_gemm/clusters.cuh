@@ -1,8 +1,8 @@
-// Chapter 16, sixth rung: pairs of blocks, neighbours along m, share their columns of B. Each loads half of them
-// for both, by multicast.
+// Chapter 16, sixth rung: pairs of blocks, neighbours along m, share their columns of B. Each loads half of
+// them for both, by multicast.
 //
-// Why along m: a tile of 128 x 256 has twice as much of B as of A. Shared B, a block loads 32 KB of each stage of
-// 48 KB; shared A, it would be 40.
+// Why along m: a tile of 128 x 256 has twice as much of B as of A. Shared B, a block loads 32 KB of each
+// stage of 48 KB; shared A, it would be 40.
 #pragma once
 
 #include <cuda.h>
@@ -32,7 +32,8 @@ template <SixteenBit T, typename Shape>
 struct PairRing : Ring<T, Shape> {
   /// Returns once the warps of both blocks have read the stage.
   __device__ __forceinline__ void await_empty(int stage, std::uint32_t parity) {
-    while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &this->empty[stage], parity)) {
+    while (
+        !ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &this->empty[stage], parity)) {
     }
   }
 
@@ -50,8 +51,8 @@ struct PairRing : Ring<T, Shape> {
   }
 };
 
-/// Pairs of tiles in the order of place_of(), one of each pair for each block. Of an odd number of rows of tiles
-/// the last pairs have a tile beyond C: TMA makes zeros of its A, and stores nothing of it.
+/// Pairs of tiles in the order of place_of(), one of each pair for each block. Of an odd number of rows of
+/// tiles the last pairs have a tile beyond C: TMA makes zeros of its A, and stores nothing of it.
 struct PairedOrder {
   Tiling tiling;  ///< of C
   int group;      ///< rows of tiles, see place_of()
@@ -98,9 +99,12 @@ __device__ __forceinline__ void load_stage_of_pair(Stage<T, Tile>& stage, const 
 
 /// C = A B; see ClusterMulticast.
 template <typename Store, SixteenBit T, typename Tile, Major B>
-__global__ __cluster_dims__(kPair, 1, 1) __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void
-    multiply_in_pairs(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
-                      const __grid_constant__ CUtensorMap c_map, T* c, int m, int n, PairedOrder order) {
+__global__ __cluster_dims__(kPair, 1, 1)
+    __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
+                      1) void multiply_in_pairs(const __grid_constant__ CUtensorMap a,
+                                                const __grid_constant__ CUtensorMap b,
+                                                const __grid_constant__ CUtensorMap c_map, T* c, int m, int n,
+                                                PairedOrder order) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<SharedMemory<T, Tile, Store, PairRing<T, Tile>>*>(memory);
   if (threadIdx.x == 0) shared.ring.init(kPair);
@@ -128,9 +132,9 @@ __global__ __cluster_dims__(kPair, 1, 1) __launch_bounds__((Tile::kGroups + 1) *
   meet_pair();  // no block ends while the other one may still arrive at its mbarriers
 }
 
-/// The sixth rung: pairs of blocks, each of which loads half of the columns of B for both. A cluster needs two
-/// multiprocessors of the same group of them (GPC) at the same time; the H100 and the H200 have 132, of which
-/// each group has an even number.
+/// The sixth rung: pairs of blocks, each of which loads half of the columns of B for both. A cluster needs
+/// two multiprocessors of the same group of them (GPC) at the same time; the H100 and the H200 have 132, of
+/// which each group has an even number.
 template <typename Shape = Tile<128, 256, 4>>
 struct ClusterMulticast : StoredByTma<Shape> {
   using Tile = Shape;                                        ///< of a block

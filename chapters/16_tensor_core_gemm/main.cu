@@ -29,8 +29,8 @@ void run(const Options& options, Report& report) {
   require_all_sizes(options.shape, options.gpus);
   run_dense_chapter<GatherProblem, __half, __nv_bfloat16>(
       options, report, []<SixteenBit T>(DenseBench& bench, GatherProblem<T>& problem) {
-        add_rungs<T, OneStage, RingOfStages, Specialised<>, Persistent<>, StoredByTma<>, ClusterMulticast<>>(bench,
-                                                                                                            problem);
+        add_rungs<T, OneStage, RingOfStages, Specialised<>, Persistent<>, StoredByTma<>, ClusterMulticast<>>(
+            bench, problem);
       });
 }
 

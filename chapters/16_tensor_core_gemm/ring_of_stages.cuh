@@ -21,7 +21,8 @@ struct Ring {
   std::uint64_t full[Tile::kStages];     ///< mbarriers: one arrival, and the bytes
   std::uint64_t empty[Tile::kStages];    ///< mbarriers: an arrival of each warp that multiplies
 
-  /// Called by one thread, before any other uses the ring. The warps of so many blocks multiply what is there.
+  /// Called by one thread, before any other uses the ring. The warps of so many blocks multiply what is
+  /// there.
   __device__ void init(int blocks = 1) {
     for (int i = 0; i < Tile::kStages; ++i) {
       ptx::mbarrier_init(&full[i], 1);

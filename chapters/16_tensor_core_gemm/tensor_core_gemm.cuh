@@ -84,9 +84,9 @@ inline int multiprocessors_with_wgmma(Rank& rank) {
 }
 
 /// C = A B in T with sums in f32, by one kernel: `Rung` is one of OneStage, RingOfStages, Specialised,
-/// Persistent, StoredByTma and ClusterMulticast. A[m, k] and C[m, n] are row-major, as is B[k, n]; with Major::kK it is
-/// B[n, k]. On several ranks each has all of A and a share of B's and C's columns, as in the chapters on
-/// all-gather.
+/// Persistent, StoredByTma and ClusterMulticast. A[m, k] and C[m, n] are row-major, as is B[k, n]; with
+/// Major::kK it is B[n, k]. On several ranks each has all of A and a share of B's and C's columns, as in the
+/// chapters on all-gather.
 template <SixteenBit T, typename Rung, Major B = Major::kMN>
 class TensorCoreGemm {
  public:

@@ -2,8 +2,8 @@
 // sizes around those of tiles and stages and for random ones; nothing else is written.
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 
-#include "16_tensor_core_gemm/fitting.cuh"
 #include <gtest/gtest.h>
+#include "16_tensor_core_gemm/fitting.cuh"
 
 #include <algorithm>
 #include <random>
@@ -194,8 +194,8 @@ TEST(Tiles, OfOtherShapesAreRight) {
 TEST(Tiles, AreSmallWhereLargeOnesAreTooFew) {
   // 256 x 8192: 64 tiles of 128 x 256 for 132 multiprocessors, 128 of 64 x 256.
   EXPECT_TRUE(small_tiles_suit({256, 8192, 8192}, 132));
-  EXPECT_TRUE(small_tiles_suit({64, 8192, 8192}, 132));  // half of a large tile would be beyond C
-  EXPECT_TRUE(small_tiles_suit({576, 8192, 8192}, 132));  // 160 tiles are two waves, 288 half ones are three
+  EXPECT_TRUE(small_tiles_suit({64, 8192, 8192}, 132));    // half of a large tile would be beyond C
+  EXPECT_TRUE(small_tiles_suit({576, 8192, 8192}, 132));   // 160 tiles are two waves, 288 half ones are three
   EXPECT_FALSE(small_tiles_suit({512, 8192, 8192}, 132));  // 128 large tiles are nearly a wave
   EXPECT_FALSE(small_tiles_suit({8192, 8192, 8192}, 132));
   const auto rows = [](auto rung) { return decltype(rung)::Tile::kM; };

@@ -18,7 +18,8 @@ using Problem = GatherProblem<__half>;
 template <typename Rung>
 class RungsOnVirtualGpus : public OnVirtualGpus {};
 
-using AllRungs = testing::Types<OneStage, RingOfStages, Specialised<>, Persistent<>, StoredByTma<>, ClusterMulticast<>>;
+using AllRungs =
+    testing::Types<OneStage, RingOfStages, Specialised<>, Persistent<>, StoredByTma<>, ClusterMulticast<>>;
 TYPED_TEST_SUITE(RungsOnVirtualGpus, AllRungs);
 
 TYPED_TEST(RungsOnVirtualGpus, AreRightInTwentySchedules) {
@@ -78,7 +79,8 @@ TEST_F(OnVirtualGpus, AMulticastTakesTheMemorysRateOnce) {
   // Deep tiles on a machine whose memory is what limits it: 32 KB of each stage instead of 48.
   const MatmulShape shape{2048, 2048, 4096};
   const char* machine = "h100-nvlink";
-  const double alone = time_of<StoredByTma<>>(shape, machine), pairs = time_of<ClusterMulticast<>>(shape, machine);
+  const double alone = time_of<StoredByTma<>>(shape, machine),
+               pairs = time_of<ClusterMulticast<>>(shape, machine);
   RecordProperty("alone", std::to_string(alone));
   RecordProperty("pairs", std::to_string(pairs));
   EXPECT_LT(1.2 * pairs, alone);

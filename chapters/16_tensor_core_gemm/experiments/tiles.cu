@@ -1,5 +1,5 @@
-// Experiment of chapter 16: the rung `tma_store` with other tiles and other numbers of stages, the last one, and
-// whichever the choice by the shape takes.
+// Experiment of chapter 16: the rung `tma_store` with other tiles and other numbers of stages, the last one,
+// and whichever the choice by the shape takes.
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,14 +30,12 @@ struct Pairs {
 class Fitting {
  public:
   Fitting(Rank& rank, MatmulShape whole)
-      : run_(with_fitting_rung(
-            share_of(whole, rank.size(), rank.id()), multiprocessors_with_wgmma(rank),
-            [&]<typename Rung>(Rung) -> Run {
-              auto product = std::make_shared<TensorCoreGemm<__half, Rung>>(rank, whole);
-              return [product](const __half* a, const __half* b, __half* c, cudaStream_t stream) {
-                product->run(a, b, c, stream);
-              };
-            })) {}
+      : run_(with_fitting_rung(share_of(whole, rank.size(), rank.id()), multiprocessors_with_wgmma(rank),
+                               [&]<typename Rung>(Rung) -> Run {
+                                 auto product = std::make_shared<TensorCoreGemm<__half, Rung>>(rank, whole);
+                                 return [product](const __half* a, const __half* b, __half* c,
+                                                  cudaStream_t stream) { product->run(a, b, c, stream); };
+                               })) {}
   void run(const __half* a, const __half* b, __half* c, cudaStream_t stream) { run_(a, b, c, stream); }
 
  private:
@@ -57,9 +55,9 @@ struct List {
     (bench.add_product<typename Each::Product>(Each::name(), problem), ...);
   }
 };
-using Tiles = List<Named<128, 256, 2>, Named<128, 256, 3>, Named<128, 256, 4>, Named<128, 128, 4>,
-                   Named<128, 128, 6>, Named<64, 256, 4>, Named<64, 256, 5>, Named<64, 128, 8>,
-                   Named<64, 64, 8>, Pairs, Fits>;
+using Tiles =
+    List<Named<128, 256, 2>, Named<128, 256, 3>, Named<128, 256, 4>, Named<128, 128, 4>, Named<128, 128, 6>,
+         Named<64, 256, 4>, Named<64, 256, 5>, Named<64, 128, 8>, Named<64, 64, 8>, Pairs, Fits>;
 
 const ChapterInfo kExperiment = {
     .name = "16_tensor_core_gemm/tiles",

@@ -1,5 +1,5 @@
-// Kernels of clusters of two blocks with one error each in how the blocks reach each other's shared memory, and
-// the same kernels without the error. Command line: planted.hpp. Marks as in planted_bugs.cu.
+// Kernels of clusters of two blocks with one error each in how the blocks reach each other's shared memory,
+// and the same kernels without the error. Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -38,8 +38,8 @@ void run(Kernel kernel, bool fixed) {
     const cuuint64_t sizes[] = {kItems, kTiles}, strides[] = {kTileBytes};
     const cuuint32_t box[] = {kItems, 1}, steps[] = {1, 1};
     CUtensorMap map;
-    CU_CHECK(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, s.from.data(), sizes, strides, box,
-                                    steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+    CU_CHECK(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, s.from.data(), sizes, strides,
+                                    box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
                                     CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     kernel<<<2, kItems, 0, s.stream>>>(map, s.to.data(), fixed);
   }
@@ -119,7 +119,8 @@ __global__ void __cluster_dims__(2, 1, 1)
       while (!ptx::mbarrier_try_wait_parity(sem_acquire, scope_cluster, &empty[s], tile / kStages + 1 & 1)) {
       }
       const std::int32_t at[] = {0, tile};
-      ptx::cp_async_bulk_tensor(space_cluster, space_global, stage[s], &map, at, &full[tile], kBoth);  // @cluster_stage
+      ptx::cp_async_bulk_tensor(space_cluster, space_global, stage[s], &map, at, &full[tile],
+                                kBoth);  // @cluster_stage
     }
     await_phase(&full[tile], 0);
     to[blockIdx.x * kCount + tile * kItems + threadIdx.x] = stage[s][threadIdx.x];  // @cluster_stage

@@ -37,8 +37,8 @@ TEST_F(ClusterTest, WithoutAnAttributeABlockIsAClusterOfItsOwn) {
   EXPECT_EQ(to.values(), (std::vector<int>{0, 1, 0, 1, 0, 1}));
 }
 
-// Programming Guide, "Thread Block Clusters": the grid's size must be a multiple of the cluster's. It does not
-// say which error it is otherwise.
+// Programming Guide, "Thread Block Clusters": the grid's size must be a multiple of the cluster's. It does
+// not say which error it is otherwise.
 TEST_F(ClusterTest, AGridThatIsNoMultipleOfTheClusterIsNotLaunched) {
   const DeviceArray<int> to(12, -1);
   tell_ranks<int><<<3, 32>>>(to.data());

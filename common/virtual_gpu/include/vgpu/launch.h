@@ -27,7 +27,8 @@ class KernelBody {
 /// __cluster_dims__, else the number of threads alone.
 struct KernelBounds {
   KernelBounds(int threads, int x = 1, int y = 1, int z = 1)
-      : max_threads(threads), cluster{static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)} {}
+      : max_threads(threads),
+        cluster{static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)} {}
   int max_threads;  // __launch_bounds__, 0 if there is none
   dim3 cluster;     // __cluster_dims__
 };

@@ -10,10 +10,12 @@ namespace vgpu {
 namespace {
 
 /// The rank of the block whose shared memory holds the word.
-std::size_t owner(Block& block, const void* address, std::size_t bytes, const char* action, const void* caller) {
+std::size_t owner(Block& block, const void* address, std::size_t bytes, const char* action,
+                  const void* caller) {
   const std::size_t rank = block.cluster().owner_of(address, bytes);
   if (rank == block.cluster().size())
-    block.fault(block.who() + action + at_line(caller) + " an address that is no shared memory of its cluster");
+    block.fault(block.who() + action + at_line(caller) +
+                " an address that is no shared memory of its cluster");
   return rank;
 }
 

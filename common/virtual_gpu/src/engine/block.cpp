@@ -115,10 +115,10 @@ inline Fiber& Block::next() {
   }
   if (unstarted) return fresh_fiber();
   if (state_ == State::kReady) {
-    state_ = alive_ == 0              ? State::kFinished
-             : !polling_.empty()      ? State::kPolling
+    state_ = alive_ == 0             ? State::kFinished
+             : !polling_.empty()     ? State::kPolling
              : has_live_neighbours() ? State::kAwaitsCluster
-                                      : State::kStuck;
+                                     : State::kStuck;
   }
   return scheduler_fiber;
 }

@@ -33,7 +33,7 @@ struct Grid {
   std::size_t shared_limit;  // static and dynamic together
   const KernelBody* body;
   std::string name;
-  double poll_ns;  // modelled time of one look in a spin-wait
+  double poll_ns;             // modelled time of one look in a spin-wait
   std::uint64_t cluster = 1;  // blocks that are resident together: consecutive ones
   // Modelled: what a block needs for one basic block; its share of the memory's rate, bytes per ns, and what
   // a bulk copy takes beside that; its share of the tensor cores' rate, operations per ns.

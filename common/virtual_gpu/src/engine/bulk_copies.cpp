@@ -52,7 +52,8 @@ void BulkCopies::issue(const BulkRequest& request, std::vector<Target> targets) 
 
 void BulkCopies::load(const BulkRequest& request, const void* mbarrier, std::uint16_t mask) {
   std::vector<Target> targets;
-  if (mask == 0) targets.push_back({&block_, &barriers_.find(block_, mbarrier, request.caller), request.shared});
+  if (mask == 0)
+    targets.push_back({&block_, &barriers_.find(block_, mbarrier, request.caller), request.shared});
   for (std::size_t rank = 0; rank < 16; ++rank) {
     if ((mask >> rank & 1) != 0) targets.push_back(target_of(request, mbarrier, rank));
   }
@@ -221,9 +222,10 @@ void BulkCopies::fetch(Copy& copy) {
     });
   } else {
     note(copy, Space::kShared, request.shared, request.bytes, false);
-    for_each_chunk(request, request.shared, [&copy](const std::byte* from, std::size_t offset, std::size_t bytes) {
-      std::memcpy(copy.box.data() + offset, from, bytes);
-    });
+    for_each_chunk(request, request.shared,
+                   [&copy](const std::byte* from, std::size_t offset, std::size_t bytes) {
+                     std::memcpy(copy.box.data() + offset, from, bytes);
+                   });
   }
   copy.read = true;
 }

@@ -67,10 +67,10 @@ class BulkCopies {
   struct Copy {
     bool is_load() const { return !targets.empty(); }
     BulkRequest request;
-    std::size_t thread, group;  // group: of a store
-    std::size_t number;         // of the block's copies
+    std::size_t thread, group;    // group: of a store
+    std::size_t number;           // of the block's copies
     std::vector<Target> targets;  // of a load
-    double read_at, done_at;    // modelled, ns
+    double read_at, done_at;      // modelled, ns
     bool read = false, read_seen = false, done = false;
     std::vector<std::byte> box;  // what was read
     OrderPoint issued, fetched, written;

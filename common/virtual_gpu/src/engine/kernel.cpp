@@ -9,7 +9,8 @@ namespace {
 /// Those of the range that a grid of `total` blocks has, in whole clusters.
 BlockRange within(const BlockRange& range, std::uint64_t total, std::uint64_t cluster) {
   const std::uint64_t first = std::min(range.first, total) / cluster * cluster;
-  const std::uint64_t end = std::min(range.first, total) + std::min(range.count, total - std::min(range.first, total));
+  const std::uint64_t end =
+      std::min(range.first, total) + std::min(range.count, total - std::min(range.first, total));
   return {first, (end - first + cluster - 1) / cluster * cluster};
 }
 
@@ -63,7 +64,7 @@ void KernelLaunch::offer(std::vector<Step>& steps) {
   if (started_ < total_) {
     if (place_version_ != device_.multiprocessors().version()) {
       places_ = device_.multiprocessors().find_several(footprint_, static_cast<int>(grid_.cluster), start_,
-                                                      runtime_.scheduler().random());
+                                                       runtime_.scheduler().random());
       place_version_ = device_.multiprocessors().version();
     }
     if (!places_.empty()) steps.push_back({places_[0].time, this, static_cast<std::int64_t>(started_)});

@@ -60,14 +60,13 @@ std::uint64_t Mbarriers::arrive(Block& by, const void* word, std::uint32_t count
   barrier.bytes_ += bytes;
   if (bytes > kMostBytes || barrier.bytes_ > kMostBytes) {
     by.fault(by.who() + "expects more bytes at " + name_of(word) +
-                 " than the 2^20 - 1 that an mbarrier can count");
+             " than the 2^20 - 1 that an mbarrier can count");
   }
   if (release) by.release(point(barrier));
   barrier.arrivals_ -= count;
   if (barrier.arrivals_ < 0) {
     by.fault(by.who() + "arrives at " + name_of(word) + " once more than the " +
-                 std::to_string(barrier.count_) + " times of a phase" +
-                 at_line("initialised", barrier.made_at_));
+             std::to_string(barrier.count_) + " times of a phase" + at_line("initialised", barrier.made_at_));
   }
   advance(barrier, by.now());
   return phase;

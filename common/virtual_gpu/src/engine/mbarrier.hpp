@@ -39,8 +39,8 @@ class Mbarrier {
   const void* copied_at_ = nullptr;    // of the last copy that ended
 };
 
-/// All functions are called for the running thread, of the block `by` where there is one: it may be another one
-/// of the cluster. `caller` is a return address into the kernel.
+/// All functions are called for the running thread, of the block `by` where there is one: it may be another
+/// one of the cluster. `caller` is a return address into the kernel.
 class Mbarriers {
  public:
   explicit Mbarriers(Block& block) : block_(block) {}

@@ -19,7 +19,8 @@ struct Thread {
   int lane, warp;
   Fiber* fiber = nullptr;  // where it is suspended or runs; nullptr: not started, or ended
   SpinDetection::Looks looks;
-  bool arrived_at_cluster = false;  // in the phase `cluster_phase` of the cluster's barrier, and has not waited
+  bool arrived_at_cluster =
+      false;  // in the phase `cluster_phase` of the cluster's barrier, and has not waited
   std::uint64_t cluster_phase = 0;
 };
 
