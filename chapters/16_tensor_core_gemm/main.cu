@@ -9,7 +9,7 @@ const ChapterInfo kChapter = {
     .name = "16_tensor_core_gemm",
     .summary = "C = A B by our own kernel: TMA, wgmma, a ring of stages, persistent blocks.",
     .variants = {OneStage::kName, RingOfStages::kName, Specialised<>::kName, Persistent<>::kName,
-                 StoredByTma<>::kName},
+                 StoredByTma<>::kName, ClusterMulticast<>::kName},
     .on_virtual_gpus = {.shape = {512, 512, 512}, .gpus = 1, .iterations = 2, .warmup = 1},
     .on_real_gpus = {.shape = {8192, 8192, 8192}, .gpus = 1, .iterations = 30, .warmup = 5},
     .on_race_build = {{.shape = {130, 136, 112}, .gpus = 1, .iterations = 1, .warmup = 0}},
@@ -29,7 +29,8 @@ void run(const Options& options, Report& report) {
   require_all_sizes(options.shape, options.gpus);
   run_dense_chapter<GatherProblem, __half, __nv_bfloat16>(
       options, report, []<SixteenBit T>(DenseBench& bench, GatherProblem<T>& problem) {
-        add_rungs<T, OneStage, RingOfStages, Specialised<>, Persistent<>, StoredByTma<>>(bench, problem);
+        add_rungs<T, OneStage, RingOfStages, Specialised<>, Persistent<>, StoredByTma<>, ClusterMulticast<>>(
+            bench, problem);
       });
 }
 

@@ -50,11 +50,11 @@ struct OperandMaps {
   CUtensorMap a;  ///< boxes of a tile's rows
   CUtensorMap b;  ///< boxes of its columns
 
-  /// Of A[m, k] and B[k, n]; if k is B's fast index, of B[n, k].
-  OperandMaps(const T* a_data, const T* b_data, MatmulShape shape)
+  /// Of A[m, k] and B[k, n]; if k is B's fast index, of B[n, k]. So many blocks share the tile's columns.
+  OperandMaps(const T* a_data, const T* b_data, MatmulShape shape, int blocks = 1)
       : a(tensor_map(a_data, shape.m, shape.k, Tile::kM)),
         b(B == Major::kMN ? tensor_map(b_data, shape.k, shape.n, kSpan)
-                          : tensor_map(b_data, shape.n, shape.k, Tile::kN)) {}
+                          : tensor_map(b_data, shape.n, shape.k, Tile::kN / blocks)) {}
 };
 
 /// Called by one thread: fills the stage with the k-block `block` of the tile that begins there. `full`

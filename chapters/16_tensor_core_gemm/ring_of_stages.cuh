@@ -13,20 +13,27 @@ namespace overlap::tensor_core_gemm {
 
 /// The stages of a block. A stage is full when its bytes are there, and empty when every warp that multiplies
 /// has read it.
-template <SixteenBit T, typename Tile>
+template <SixteenBit T, typename Shape>
 struct Ring {
+  using Tile = Shape;  ///< of the block
   static_assert(Tile::kStages >= 2, "a stage is given back when the product of the next one has begun");
   Stage<T, Tile> stages[Tile::kStages];  ///< of operands
   std::uint64_t full[Tile::kStages];     ///< mbarriers: one arrival, and the bytes
   std::uint64_t empty[Tile::kStages];    ///< mbarriers: an arrival of each warp that multiplies
 
-  /// Called by one thread, before any other uses the ring.
-  __device__ void init() {
+  /// Called by one thread, before any other uses the ring. The warps of so many blocks multiply what is
+  /// there.
+  __device__ void init(int blocks = 1) {
     for (int i = 0; i < Tile::kStages; ++i) {
       ptx::mbarrier_init(&full[i], 1);
-      ptx::mbarrier_init(&empty[i], Tile::kGroups * wgmma::kThreads / 32);
+      ptx::mbarrier_init(&empty[i], blocks * Tile::kGroups * wgmma::kThreads / 32);
     }
     ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);  // TMA sees them, too
+  }
+
+  /// Returns once all warps have read the stage: its phase of that parity is complete.
+  __device__ __forceinline__ void await_empty(int stage, std::uint32_t parity) {
+    await_phase(&empty[stage], parity);
   }
 
   /// A warp has read the stage: one of its lanes says so.

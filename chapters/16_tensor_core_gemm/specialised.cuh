@@ -18,9 +18,9 @@ inline constexpr int kLoaderRegisters = 40;       ///< of a thread that loads
 inline constexpr int kMultiplierRegisters = 232;  ///< of one that multiplies; see static_assert below
 
 /// What the block holds in shared memory.
-template <SixteenBit T, typename Tile, typename Store>
+template <SixteenBit T, typename Tile, typename Store, typename Stages = Ring<T, Tile>>
 struct SharedMemory {
-  Ring<T, Tile> ring;                                                              ///< of the operands
+  Stages ring;                                                                     ///< of the operands
   alignas(1024) typename Store::template Staging<T, Tile> staging[Tile::kGroups];  ///< of each warpgroup
 };
 
@@ -33,15 +33,14 @@ __device__ __forceinline__ void for_each_tile(const Order& order, const Body& bo
 
 /// What the loading thread does: fills whichever stage is empty, over the end of a tile into the next. Calls
 /// load(stage, place of the tile, number of the k-block, the stage's mbarrier).
-template <SixteenBit T, typename Tile, typename Order, typename Load>
-__device__ __forceinline__ void load_tiles(Ring<T, Tile>& ring, const Order& order, int along_k,
-                                           const Load& load) {
-  RingPlace<Tile::kStages> place;
+template <typename Stages, typename Order, typename Load>
+__device__ __forceinline__ void load_tiles(Stages& ring, const Order& order, int along_k, const Load& load) {
+  RingPlace<Stages::Tile::kStages> place;
   for_each_tile(order, [&](TilePlace tile) {
     for (int block = 0; block < along_k; ++block) {
       // [task load_tiles: when may a stage be filled for the first time, and when again?]
       // Of a barrier that was never used the phase before counts as complete: so the first stages are empty.
-      await_phase(&ring.empty[place.stage], place.parity ^ 1);
+      ring.await_empty(place.stage, place.parity ^ 1);
       load(ring.stages[place.stage], tile, block, &ring.full[place.stage]);
       // [/task]
       place.advance();
@@ -51,9 +50,10 @@ __device__ __forceinline__ void load_tiles(Ring<T, Tile>& ring, const Order& ord
 
 /// What a multiplying warpgroup does: multiplies whichever stage is full. Calls store(its sums of the tile,
 /// place of the tile).
-template <Major B, SixteenBit T, typename Tile, typename Order, typename Store>
-__device__ __forceinline__ void multiply_tiles(Ring<T, Tile>& ring, const Order& order, int along_k,
-                                               int group, const Store& store) {
+template <Major B, typename Stages, typename Order, typename Store>
+__device__ __forceinline__ void multiply_tiles(Stages& ring, const Order& order, int along_k, int group,
+                                               const Store& store) {
+  using Tile = typename Stages::Tile;
   RingPlace<Tile::kStages> place;
   for_each_tile(order, [&](TilePlace tile) {
     Fragment<Tile::kN> sum;

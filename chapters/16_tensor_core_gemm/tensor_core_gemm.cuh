@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "16_tensor_core_gemm/clusters.cuh"
 #include "16_tensor_core_gemm/one_stage.cuh"
 #include "16_tensor_core_gemm/ring_of_stages.cuh"
 #include "16_tensor_core_gemm/specialised.cuh"
@@ -83,9 +84,9 @@ inline int multiprocessors_with_wgmma(Rank& rank) {
 }
 
 /// C = A B in T with sums in f32, by one kernel: `Rung` is one of OneStage, RingOfStages, Specialised,
-/// Persistent and StoredByTma. A[m, k] and C[m, n] are row-major, as is B[k, n]; with Major::kK it is
-/// B[n, k]. On several ranks each has all of A and a share of B's and C's columns, as in the chapters on
-/// all-gather.
+/// Persistent, StoredByTma and ClusterMulticast. A[m, k] and C[m, n] are row-major, as is B[k, n]; with
+/// Major::kK it is B[n, k]. On several ranks each has all of A and a share of B's and C's columns, as in the
+/// chapters on all-gather.
 template <SixteenBit T, typename Rung, Major B = Major::kMN>
 class TensorCoreGemm {
  public:

@@ -3,6 +3,7 @@
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 
 #include <gtest/gtest.h>
+#include "16_tensor_core_gemm/fitting.cuh"
 
 #include <algorithm>
 #include <random>
@@ -53,7 +54,8 @@ using Cases =
     testing::Types<Case<__half, OneStage>, Case<__half, RingOfStages>, Case<__half, Specialised<>>,
                    Case<__half, Persistent<>>, Case<__half, StoredByTma<>>, Case<__nv_bfloat16, OneStage>,
                    Case<__nv_bfloat16, RingOfStages>, Case<__nv_bfloat16, Specialised<>>,
-                   Case<__nv_bfloat16, Persistent<>>, Case<__nv_bfloat16, StoredByTma<>>>;
+                   Case<__nv_bfloat16, Persistent<>>, Case<__nv_bfloat16, StoredByTma<>>,
+                   Case<__half, ClusterMulticast<>>, Case<__nv_bfloat16, ClusterMulticast<>>>;
 TYPED_TEST_SUITE(Rungs, Cases);
 
 TYPED_TEST(Rungs, AreRightAroundTilesAndStages) {
@@ -172,6 +174,8 @@ TEST(ColumnsOfB, AreRight) {
     expect_right_with_columns_of_b<__half, OneStage>(even);
     expect_right_with_columns_of_b<__half, StoredByTma<>>(even);
     expect_right_with_columns_of_b<__nv_bfloat16, RingOfStages>(even);
+    expect_right_with_columns_of_b<__half, ClusterMulticast<>>(even);
+    expect_right_with_columns_of_b<__nv_bfloat16, ClusterMulticast<Tile<64, 128, 4>>>(even);
   }
 }
 
@@ -182,6 +186,21 @@ TEST(Tiles, OfOtherShapesAreRight) {
   expect_all_right<TensorCoreGemm<__half, StoredByTma<Tile<64, 128, 6>>>, GatherProblem<__half>>(1, shapes);
   expect_all_right<TensorCoreGemm<__half, StoredByTma<Tile<128, 64, 2>>>, GatherProblem<__half>>(1, shapes);
   expect_all_right<TensorCoreGemm<__half, Persistent<Tile<128, 128, 2>>>, GatherProblem<__half>>(1, shapes);
+  expect_all_right<TensorCoreGemm<__half, ClusterMulticast<Tile<64, 128, 6>>>, GatherProblem<__half>>(1,
+                                                                                                      shapes);
+  expect_all_right<TensorCoreGemm<__half, SmallTiles>, GatherProblem<__half>>(1, shapes);
+}
+
+TEST(Tiles, AreSmallWhereLargeOnesAreTooFew) {
+  // 256 x 8192: 64 tiles of 128 x 256 for 132 multiprocessors, 128 of 64 x 256.
+  EXPECT_TRUE(small_tiles_suit({256, 8192, 8192}, 132));
+  EXPECT_TRUE(small_tiles_suit({64, 8192, 8192}, 132));    // half of a large tile would be beyond C
+  EXPECT_TRUE(small_tiles_suit({576, 8192, 8192}, 132));   // 160 tiles are two waves, 288 half ones are three
+  EXPECT_FALSE(small_tiles_suit({512, 8192, 8192}, 132));  // 128 large tiles are nearly a wave
+  EXPECT_FALSE(small_tiles_suit({8192, 8192, 8192}, 132));
+  const auto rows = [](auto rung) { return decltype(rung)::Tile::kM; };
+  EXPECT_EQ(with_fitting_rung({256, 8192, 8192}, 132, rows), 64);
+  EXPECT_EQ(with_fitting_rung({8192, 8192, 8192}, 132, rows), 128);
 }
 
 TEST(Ranks, HaveTheirOwnColumns) {
@@ -256,6 +275,30 @@ TEST(Order, TakesEachTileOnceAndGroupByGroup) {
   EXPECT_EQ(place_of(4, {3, 4, 1}, 1).m, 1);
   EXPECT_EQ(place_of(1, {4, 4, 1}, 2).m, 1);
   EXPECT_EQ(place_of(2, {4, 4, 1}, 2).n, 1);
+}
+
+TEST(Order, GivesEachTileOnceToTheBlocksOfAPair) {
+  for (const int along_m : {1, 2, 3, 8, 9, 21}) {
+    for (const int along_n : {1, 2, 7}) {
+      const PairedOrder order{{along_m, along_n, 1}, 8};
+      std::set<std::pair<int, int>> seen;
+      for (int i = 0; i < order.tiles(); ++i) {
+        const TilePlace tile = order(i);
+        ASSERT_TRUE(tile.m >= 0 && tile.m <= along_m && tile.n >= 0 && tile.n < along_n);
+        EXPECT_EQ(tile.m % 2, i % 2);  // by rank
+        EXPECT_EQ(tile.n, order(i ^ 1).n);
+        EXPECT_TRUE(seen.insert({tile.m, tile.n}).second) << i;
+      }
+      EXPECT_EQ(static_cast<int>(seen.size()), (along_m + 1) / 2 * 2 * along_n);
+    }
+  }
+}
+
+TEST(Order, OfPairsNeedsAnEvenNumberOfBlocks) {
+  EXPECT_EQ(ClusterMulticast<>::blocks({64, 32, 1}, 132), 132);
+  EXPECT_EQ(ClusterMulticast<>::blocks({64, 32, 1}, 131), 130);
+  EXPECT_EQ(ClusterMulticast<>::blocks({1, 1, 1}, 132), 2);
+  EXPECT_EQ(ClusterMulticast<>::blocks({3, 1, 1}, 132), 4);
 }
 
 TEST(CostOf, AProductIsOneKernel) {

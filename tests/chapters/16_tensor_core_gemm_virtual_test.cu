@@ -2,6 +2,7 @@
 // the page's cost card says of shared memory and bytes.
 #include <gtest/gtest.h>
 
+#include "16_tensor_core_gemm/fitting.cuh"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
@@ -17,7 +18,8 @@ using Problem = GatherProblem<__half>;
 template <typename Rung>
 class RungsOnVirtualGpus : public OnVirtualGpus {};
 
-using AllRungs = testing::Types<OneStage, RingOfStages, Specialised<>, Persistent<>, StoredByTma<>>;
+using AllRungs =
+    testing::Types<OneStage, RingOfStages, Specialised<>, Persistent<>, StoredByTma<>, ClusterMulticast<>>;
 TYPED_TEST_SUITE(RungsOnVirtualGpus, AllRungs);
 
 TYPED_TEST(RungsOnVirtualGpus, AreRightInTwentySchedules) {
@@ -73,11 +75,24 @@ TEST_F(OnVirtualGpus, ATileMoreThanThereAreMultiprocessorsIsAWaveMore) {
   EXPECT_LT(nine, 2.2 * eight);
 }
 
+TEST_F(OnVirtualGpus, AMulticastTakesTheMemorysRateOnce) {
+  // Deep tiles on a machine whose memory is what limits it: 32 KB of each stage instead of 48.
+  const MatmulShape shape{2048, 2048, 4096};
+  const char* machine = "h100-nvlink";
+  const double alone = time_of<StoredByTma<>>(shape, machine),
+               pairs = time_of<ClusterMulticast<>>(shape, machine);
+  RecordProperty("alone", std::to_string(alone));
+  RecordProperty("pairs", std::to_string(pairs));
+  EXPECT_LT(1.2 * pairs, alone);
+}
+
 TEST(SharedMemoryOfABlock, IsThatOfTheCostCard) {
   EXPECT_EQ(OneStage::shared_bytes<__half>(), 32'776);
   EXPECT_EQ(RingOfStages::shared_bytes<__half>(), 131'136);
   EXPECT_EQ(Specialised<>::shared_bytes<__half>(), 198'656);
   EXPECT_EQ(StoredByTma<>::shared_bytes<__half>(), 230'400);
+  EXPECT_EQ(ClusterMulticast<>::shared_bytes<__half>(), 230'400);
+  EXPECT_EQ(SmallTiles::shared_bytes<__half>(), 222'208);
 }
 
 }  // namespace

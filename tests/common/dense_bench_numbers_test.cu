@@ -66,12 +66,16 @@ void expect_report_of(const nlohmann::json& result, const VariantTimes& times, d
   EXPECT_EQ(result["back_to_back_ms"], times.back_to_back_ms);
   const bool product = role == "algorithm" || role == "product" || role == "gemm_only";
   ASSERT_EQ(result.contains("tflops"), product);
+  ASSERT_EQ(result.contains("flops"), product);
+  ASSERT_EQ(result.contains("bytes"), product);
   ASSERT_EQ(result.contains("ratio_to_gemm_only"), product);
   ASSERT_EQ(result.contains("exposed_ms"), role == "algorithm");
   ASSERT_EQ(result.contains("bus_gb_per_s"), role == "communication_only");
   if (product) {
     const double rate = 2.0 * 19 * 8 * 17 / (ms * 1e9);  // rank 0 has 8 of 23 columns
     EXPECT_DOUBLE_EQ(result["tflops"], rate);
+    EXPECT_EQ(result["flops"], 2.0 * 19 * 8 * 17);
+    EXPECT_EQ(result["bytes"], 4 * (19 * 17 + 17 * 8 + 19 * 8));
     EXPECT_DOUBLE_EQ(result["ratio_to_gemm_only"], ms / alone_ms);
     ASSERT_EQ(result.contains("percent_of_peak"), peak > 0);
     EXPECT_DOUBLE_EQ(result.value("percent_of_peak", 0.0), peak > 0 ? 100 * rate / peak : 0);

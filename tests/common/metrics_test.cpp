@@ -12,6 +12,9 @@ namespace {
 TEST(MetricsTest, Products) {
   EXPECT_EQ(flops({4096, 8192, 1024}), 68719476736.0);
   EXPECT_EQ(flops({0, 5, 5}), 0);
+  EXPECT_EQ(operand_bytes({3, 5, 7}, 2), 2 * (21 + 35 + 15));
+  EXPECT_EQ(operand_bytes({0, 5, 7}, 4), 4 * 35);
+  EXPECT_THROW(operand_bytes({3, -5, 7}, 2), std::invalid_argument);
   EXPECT_DOUBLE_EQ(tflops({4096, 8192, 1024}, 0.5), 137.438953472);
   EXPECT_DOUBLE_EQ(percent_of(495, 990), 50);
   EXPECT_DOUBLE_EQ(percent_of(0, 990), 0);

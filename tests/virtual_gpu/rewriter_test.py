@@ -64,6 +64,13 @@ class Kernels(RewriterTest):
         self.becomes("__global__ void __launch_bounds__(f<1, 2>(3, 4) *\n 2, 1) k() {}",
                      "void \n k() " + BODY.replace(" 0,", " f<1, 2>(3, 4) * 2,") + "}); }")
 
+    def test_cluster_dims(self):
+        for head in ("__global__ __cluster_dims__(2, 1, 1) void", "__global__ void __cluster_dims__(2, 1, 1)"):
+            with self.subTest(head):
+                self.becomes(head + " k() {}", "void k() " + BODY.replace(" 0,", " {0, 2, 1, 1},") + "}); }")
+        self.becomes("__global__ __cluster_dims__(N * 2) __launch_bounds__(64, 1) void k() {}",
+                     "void k() " + BODY.replace(" 0,", " {64, N * 2},") + "}); }")
+
     def test_launch_bounds_of_a_declaration(self):
         self.becomes("__global__ void __launch_bounds__(64) k();", "void k();")
 

@@ -42,13 +42,12 @@ class UnsupportedTest(unittest.TestCase):
         names = re.findall(r"^VGPU_UNSUPPORTED_PTX\((\w+),", header, re.MULTILINE)
         self.assertGreater(len(names), 25)
         calls = [f"  {name}(1, p);" for name in names]
-        forms = {"mbarrier_arrive(sem_release, scope_cluster, space_cluster, b)": "mbarrier_arrive in a cluster",
+        forms = {"mbarrier_arrive(sem_relaxed, scope_cluster, space_cluster, b)": "mbarrier_arrive with sem_relaxed",
                  "mbarrier_arrive(sem_relaxed, scope_cta, space_shared, b, 1)": "mbarrier_arrive with sem_relaxed",
                  "mbarrier_arrive_expect_tx(sem_release, scope_cluster, space_cluster, b, 1)": "in a cluster",
                  "cp_async_bulk(space_cluster, space_global, p, p, 16, b, 3)": "multicast",
                  "cp_async_bulk(space_cluster, space_shared, p, p, 16, b)": "in a cluster",
                  "cp_async_bulk(space_shared, space_global, p, p, 16, b)": "use space_cluster",
-                 "cp_async_bulk_tensor(space_cluster, space_global, p, p, at, b, 3)": "multicast",
                  "cp_async_bulk_tensor(space_shared, space_global, p, p, at, b)": "use space_cluster",
                  "cp_async_bulk_tensor(space_cluster, space_global, p, p, at4, b)": "more than three dimensions",
                  "cp_async_bulk_tensor(space_global, space_shared, p, at4, p)": "more than three dimensions"}

@@ -1,6 +1,10 @@
-// Experiment of chapter 16: the last rung with other tiles and other numbers of stages.
+// Experiment of chapter 16: the rung `tma_store` with other tiles and other numbers of stages, the last one,
+// and whichever the choice by the shape takes.
+#include <functional>
+#include <memory>
 #include <string>
 
+#include "16_tensor_core_gemm/fitting.cuh"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "overlap/program/dense_chapter.hpp"
 
@@ -10,26 +14,54 @@ namespace {
 /// The tile of a variant, and its name: rows x columns, stages.
 template <int M, int N, int Stages>
 struct Named {
-  using Rung = StoredByTma<Tile<M, N, Stages>>;
+  using Product = TensorCoreGemm<__half, StoredByTma<Tile<M, N, Stages>>>;
   static std::string name() {
     return std::to_string(M) + "x" + std::to_string(N) + "_" + std::to_string(Stages);
   }
 };
 
+/// The last rung.
+struct Pairs {
+  using Product = TensorCoreGemm<__half, ClusterMulticast<>>;
+  static std::string name() { return "pairs_128x256_4"; }
+};
+
+/// The rung that with_fitting_rung() chooses.
+class Fitting {
+ public:
+  Fitting(Rank& rank, MatmulShape whole)
+      : run_(with_fitting_rung(share_of(whole, rank.size(), rank.id()), multiprocessors_with_wgmma(rank),
+                               [&]<typename Rung>(Rung) -> Run {
+                                 auto product = std::make_shared<TensorCoreGemm<__half, Rung>>(rank, whole);
+                                 return [product](const __half* a, const __half* b, __half* c,
+                                                  cudaStream_t stream) { product->run(a, b, c, stream); };
+                               })) {}
+  void run(const __half* a, const __half* b, __half* c, cudaStream_t stream) { run_(a, b, c, stream); }
+
+ private:
+  using Run = std::function<void(const __half*, const __half*, __half*, cudaStream_t)>;
+  Run run_;
+};
+
+struct Fits {
+  using Product = Fitting;
+  static std::string name() { return "fitting"; }
+};
+
 template <typename... Each>
 struct List {
   static std::vector<std::string> names() { return {Each::name()...}; }
-  template <SixteenBit T>
-  static void add(DenseBench& bench, GatherProblem<T>& problem) {
-    (bench.add_product<TensorCoreGemm<T, typename Each::Rung>>(Each::name(), problem), ...);
+  static void add(DenseBench& bench, GatherProblem<__half>& problem) {
+    (bench.add_product<typename Each::Product>(Each::name(), problem), ...);
   }
 };
-using Tiles = List<Named<128, 256, 2>, Named<128, 256, 3>, Named<128, 256, 4>, Named<128, 128, 4>,
-                   Named<128, 128, 6>, Named<64, 256, 4>, Named<64, 128, 8>, Named<64, 64, 8>>;
+using Tiles =
+    List<Named<128, 256, 2>, Named<128, 256, 3>, Named<128, 256, 4>, Named<128, 128, 4>, Named<128, 128, 6>,
+         Named<64, 256, 4>, Named<64, 256, 5>, Named<64, 128, 8>, Named<64, 64, 8>, Pairs, Fits>;
 
 const ChapterInfo kExperiment = {
     .name = "16_tensor_core_gemm/tiles",
-    .summary = "The last rung with other tiles and other numbers of stages.",
+    .summary = "The rung tma_store with other tiles and other numbers of stages, and pairs of blocks.",
     .variants = Tiles::names(),
     .on_virtual_gpus = {.shape = {512, 512, 512}, .gpus = 1, .iterations = 1, .warmup = 0},
     .on_real_gpus = {.shape = {8192, 8192, 8192}, .gpus = 1, .iterations = 20, .warmup = 3},

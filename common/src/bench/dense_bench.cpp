@@ -94,6 +94,9 @@ Results::Fields DenseBench::row(const Variant& variant, const VariantTimes& time
   } else if (variant.role != Role::kPart) {
     const double rate = tflops(problem_.product(), ms), peak = backend::peak_tflops(problem_.type());
     fields.emplace_back("tflops", rate);
+    // The work of the rank's product, as profilers want it beside a kernel's time.
+    fields.emplace_back("flops", flops(problem_.product()));
+    fields.emplace_back("bytes", operand_bytes(problem_.product(), size_of(problem_.type())));
     if (peak > 0) fields.emplace_back("percent_of_peak", percent_of(rate, peak));
     fields.emplace_back("ratio_to_gemm_only", ms / alone);
     if (variant.role == Role::kAlgorithm) fields.emplace_back("exposed_ms", exposed_ms(ms, alone));

@@ -32,6 +32,12 @@ double flops(MatmulShape shape) {
   return 2 * shape.multiply_adds();
 }
 
+std::int64_t operand_bytes(MatmulShape shape, std::size_t element_bytes) {
+  if (shape.m < 0 || shape.n < 0 || shape.k < 0) throw std::invalid_argument("metrics: a size is negative");
+  return static_cast<std::int64_t>(element_bytes) *
+         (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n);
+}
+
 double tflops(MatmulShape shape, double ms) {
   require_positive("the time", ms);
   return flops(shape) / (ms * 1e9);

@@ -10,7 +10,7 @@ from cuda_tokens import CLOSERS, OPENERS, Tokens, is_identifier
 
 # Words whose parentheses are part of a declaration's specifiers, and never its parameter list.
 WORDS_WITH_PARENTHESES = frozenset(
-    "alignas __align__ __attribute__ decltype explicit noexcept requires __launch_bounds__".split())
+    "alignas __align__ __attribute__ decltype explicit noexcept requires __launch_bounds__ __cluster_dims__".split())
 CLASS_KEYS = frozenset(("class", "struct", "union"))
 # What may stand in front of a launch without being a part of the kernel's name.
 STATEMENT_WORDS = frozenset("return else do case goto co_return co_yield throw new delete sizeof operator".split())

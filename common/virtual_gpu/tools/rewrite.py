@@ -127,13 +127,18 @@ class Rewriter:
         if tokens.scope(index) == "class" and ("friend" not in head or tokens.word(body) == "{"):
             self.refuse(index, "kernel '%s' is a member of a class or defined in a friend declaration "
                         "(CUDA allows only functions of a namespace)" % name)
-        bound = "0"
+        bound, cluster = "0", ""
         for at in range(first, body):
             if tokens.words[at] == "__global__":
                 self.blank(at, at)
             elif tokens.words[at] == "__launch_bounds__" and tokens.word(at + 1) == "(":
                 bound = self.plain(at + 2, tokens.commas(at + 2, tokens.match[at + 1])[0] - 1)
                 self.blank(at, tokens.match[at + 1])
+            elif tokens.words[at] == "__cluster_dims__" and tokens.word(at + 1) == "(":
+                cluster = self.plain(at + 2, tokens.match[at + 1] - 1)
+                self.blank(at, tokens.match[at + 1])
+        if cluster:
+            bound = "{%s, %s}" % (bound, cluster)
         if tokens.word(body) == "{" and tokens.match[body] >= 0:  # Unbalanced braces: let the compiler tell.
             self.replace(body, "{ ::vgpu::launch_kernel(__PRETTY_FUNCTION__, %s, [=]() mutable -> void {" % bound)
             pointers = ", ".join('{"%s", %s}' % (name, name) for name in self.pointers(parameters))

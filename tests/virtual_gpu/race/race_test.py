@@ -129,6 +129,10 @@ class PlantedTest(RaceTest):
                 result = self.race(self.case, "bug", schedule)
                 if self.case == "bulk_count":
                     self.assert_deadlock(result)
+                elif self.case == "cluster_exit":
+                    self.assertEqual(result.returncode, 2, result.stderr)
+                    self.assertIn("of block (1,0,0), which has ended", result.stderr)
+                    self.assert_refused(result)
                 elif self.case == "wgmma_fence":
                     self.assertEqual(result.returncode, 2, result.stderr)
                     self.assertIn("issues a wgmma", result.stderr)

@@ -3,6 +3,7 @@
 // std::invalid_argument for a time or a peak that is not positive, or a size that is negative.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "overlap/gpu/shape.hpp"
@@ -11,6 +12,9 @@ namespace overlap {
 
 /// Floating point operations of a product: two for each multiply-add.
 double flops(MatmulShape shape);
+
+/// Bytes of A, B and C of a product, each once: what memory must move at least.
+std::int64_t operand_bytes(MatmulShape shape, std::size_t element_bytes);
 
 /// 10^12 floating point operations a second.
 double tflops(MatmulShape shape, double ms);

@@ -16,6 +16,9 @@ void bulk_load(void* shared, const void* global, std::uint32_t bytes, std::uint6
 void bulk_store(void* global, const void* shared, std::uint32_t bytes);
 /// `at`: the box's first index in each of the `rank` dimensions.
 void tensor_load(void* shared, const void* map, const std::int32_t* at, int rank, std::uint64_t* barrier);
+/// The same to the blocks of the cluster whose bits the mask has.
+void tensor_multicast(void* shared, const void* map, const std::int32_t* at, int rank, std::uint64_t* barrier,
+                      std::uint16_t mask);
 void tensor_store(const void* map, const std::int32_t* at, int rank, const void* shared);
 void bulk_commit();
 /// Waits for all but the last `prior` groups; `read`: until their sources are read.

@@ -45,6 +45,7 @@
 #define __shared__ __attribute__((shared))
 #define __noinline__
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#define __cluster_dims__(...)
 
 #pragma clang force_cuda_host_device begin
 #include <cuda_bf16.h>

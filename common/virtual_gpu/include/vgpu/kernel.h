@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "cluster.h"
 #include "types.h"
 
-// The rewriter removes __global__, __device__, __host__, __shared__, __noinline__ and __launch_bounds__; the
-// rest are macros.
+// The rewriter removes __global__, __device__, __host__, __shared__, __noinline__, __launch_bounds__ and
+// __cluster_dims__; the rest are macros.
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __grid_constant__
@@ -73,6 +74,11 @@ Declaration& shared() {
 }
 
 }  // namespace vgpu
+
+/// The same place in the shared memory of another block of the cluster.
+[[gnu::always_inline]] inline void* __cluster_map_shared_rank(const void* pointer, unsigned int rank) {
+  return vgpu::cluster_map(pointer, rank);
+}
 
 /// The address of shared memory as the hardware counts it: what swizzles and descriptors are made of.
 inline std::size_t __cvta_generic_to_shared(const void* pointer) { return vgpu::shared_offset(pointer); }

@@ -23,10 +23,20 @@ class KernelBody {
   virtual void run_thread() const = 0;
 };
 
+/// What a kernel's declaration says of its blocks; the rewriter gives {threads, x, y, z} if it has
+/// __cluster_dims__, else the number of threads alone.
+struct KernelBounds {
+  KernelBounds(int threads, int x = 1, int y = 1, int z = 1)
+      : max_threads(threads),
+        cluster{static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)} {}
+  int max_threads;  // __launch_bounds__, 0 if there is none
+  dim3 cluster;     // __cluster_dims__
+};
+
 struct KernelInfo {
   const char* signature;  // as the compiler prints it, template arguments included
-  int max_threads;        // __launch_bounds__, 0 if there is none
-  const void* key;        // identity, the same for all launches of one kernel
+  KernelBounds bounds;
+  const void* key;  // identity, the same for all launches of one kernel
 };
 
 /// The configuration of a launch whose kernel has not been called yet. It is dropped if that never happens,
@@ -80,9 +90,9 @@ class KernelBodyOf final : public KernelBody {
 };
 
 template <class Body>
-void launch_kernel(const char* signature, int max_threads, Body body, PointerArguments pointers = {}) {
+void launch_kernel(const char* signature, KernelBounds bounds, Body body, PointerArguments pointers = {}) {
   if (identifying(&kernel_key<Body>)) return;
-  enqueue_kernel({signature, max_threads, &kernel_key<Body>},
+  enqueue_kernel({signature, bounds, &kernel_key<Body>},
                  std::make_unique<KernelBodyOf<Body>>(std::move(body)), pointers);
 }
 

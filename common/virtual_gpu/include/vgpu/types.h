@@ -91,6 +91,7 @@ struct dim3 {
   X(cudaErrorGraphExecUpdateFailure, 910,                                                                   \
     "the graph update was not performed because it included changes which violated constraints "            \
     "specific to instantiated graph update")                                                                \
+  X(cudaErrorInvalidClusterSize, 912, "cluster misconfiguration")                                           \
   X(cudaErrorUnknown, 999, "unknown error")
 
 enum cudaError { VGPU_ERRORS(VGPU_ENUMERATOR) };

@@ -86,8 +86,8 @@ void mbarrier_init(std::uint64_t* barrier, std::uint32_t count) {
 std::uint64_t mbarrier_arrive(std::uint64_t* barrier, std::uint32_t count, std::uint32_t bytes,
                               bool release) {
   const void* caller = __builtin_return_address(0);
-  return in_unit("mbarrier_arrive", [&](Block&, AsyncUnit& unit) {
-    return unit.barriers.arrive(barrier, count, bytes, release, caller);
+  return in_unit("mbarrier_arrive", [&](Block& block, AsyncUnit& unit) {
+    return unit.barriers.arrive(block, barrier, count, bytes, release, caller);
   });
 }
 
@@ -121,6 +121,15 @@ void tensor_load(void* shared, const void* map, const std::int32_t* at, int rank
   const void* caller = __builtin_return_address(0);
   in_unit("cp_async_bulk_tensor", [&](Block& block, AsyncUnit& unit) {
     unit.copies.load(box(block, shared, map, at, rank, caller), barrier);
+  });
+}
+
+void tensor_multicast(void* shared, const void* map, const std::int32_t* at, int rank, std::uint64_t* barrier,
+                      std::uint16_t mask) {
+  const void* caller = __builtin_return_address(0);
+  in_unit("cp_async_bulk_tensor", [&](Block& block, AsyncUnit& unit) {
+    if (mask == 0) block.fault(block.who() + "issues a multicast copy to no block: its mask is 0");
+    unit.copies.load(box(block, shared, map, at, rank, caller), barrier, mask);
   });
 }
 

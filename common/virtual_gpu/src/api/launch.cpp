@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -13,6 +14,8 @@
 
 namespace vgpu {
 namespace {
+
+constexpr unsigned kMostOfCluster = 8;  // blocks, as every GPU of compute capability 9.0 has them
 
 struct Identification {
   bool active = false;
@@ -74,10 +77,22 @@ void check_limits(const Machine& machine, const KernelInfo& info,
     refuse(cudaErrorInvalidConfiguration,
            "a grid " + shape(grid) + " has no block, or more than 2^31-1 x 65535 x 65535");
   }
-  if (info.max_threads > 0 && threads > static_cast<std::uint64_t>(info.max_threads)) {
+  if (info.bounds.max_threads > 0 && threads > static_cast<std::uint64_t>(info.bounds.max_threads)) {
     refuse(cudaErrorInvalidValue, "a block has " + std::to_string(threads) +
                                       " threads, __launch_bounds__ promises " +
-                                      std::to_string(info.max_threads));
+                                      std::to_string(info.bounds.max_threads));
+  }
+  const dim3& cluster = info.bounds.cluster;
+  if (cluster.x < 1 || cluster.x > kMostOfCluster || cluster.y != 1 || cluster.z != 1 ||
+      static_cast<int>(cluster.x) > machine.multiprocessors) {
+    refuse(cudaErrorInvalidClusterSize,
+           "a cluster " + shape(cluster) + ": virtual GPUs have those of 1 to " +
+               std::to_string(std::min(kMostOfCluster, static_cast<unsigned>(machine.multiprocessors))) +
+               " blocks along x");
+  }
+  if (grid.x % cluster.x != 0) {
+    refuse(cudaErrorInvalidClusterSize,
+           "a grid " + shape(grid) + " is no multiple of the cluster " + shape(cluster));
   }
   if (launch.shared_bytes > shared_limit) {
     refuse(cudaErrorInvalidValue,
@@ -160,7 +175,8 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, Po
               shared_limit,
               nullptr,
               short_name(info.signature),
-              runtime.machine().poll_ns};
+              runtime.machine().poll_ns,
+              info.bounds.cluster.x};
     auto kernel = std::make_unique<KernelLaunch>(runtime, device, std::move(grid), std::move(body));
     kernel->called_through_kernel();
     runtime.queues().enqueue(stream, std::move(kernel));

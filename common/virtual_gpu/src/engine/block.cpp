@@ -115,7 +115,10 @@ inline Fiber& Block::next() {
   }
   if (unstarted) return fresh_fiber();
   if (state_ == State::kReady) {
-    state_ = alive_ == 0 ? State::kFinished : polling_.empty() ? State::kStuck : State::kPolling;
+    state_ = alive_ == 0             ? State::kFinished
+             : !polling_.empty()     ? State::kPolling
+             : has_live_neighbours() ? State::kAwaitsCluster
+                                     : State::kStuck;
   }
   return scheduler_fiber;
 }
@@ -176,6 +179,7 @@ void Block::end_thread() {
   current_->fiber = nullptr;
   scheduler_.note_progress();
   if (alive_ > 0 && at_barrier_.size() == alive_) open_barrier();
+  if (cluster_ != nullptr) cluster_->leave(*current_);
   Warp& warp = warps_[current_->warp];
   warp.alive &= ~(1u << current_->lane);
   for (const auto& exchange : warp.exchanges) {
@@ -296,12 +300,12 @@ std::string Block::describe() const {
   for (const Warp& warp : warps_) {
     for (const auto& exchange : warp.exchanges) in_warp_functions += exchange->waiting.size();
   }
-  std::string text = "block (" + std::to_string(index_.x) + "," + std::to_string(index_.y) + "," +
-                     std::to_string(index_.z) + "):";
+  std::string text = name() + ":";
   const auto add = [&text](std::size_t count, const char* what) {
     if (count > 0) text += " " + std::to_string(count) + what;
   };
   add(at_barrier_.size(), " in __syncthreads");
+  add(at_cluster_barrier_.size(), " in barrier_cluster_wait");
   add(in_warp_functions, " in a warp function");
   if (async_ != nullptr) text += async_->describe();
   add(polling_.size(), " polling");

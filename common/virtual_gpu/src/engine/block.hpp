@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/async_copy.hpp"
+#include "engine/cluster.hpp"
 #include "engine/fiber.hpp"
 #include "engine/operation.hpp"
 #include "engine/scheduler.hpp"
@@ -32,7 +33,8 @@ struct Grid {
   std::size_t shared_limit;  // static and dynamic together
   const KernelBody* body;
   std::string name;
-  double poll_ns;  // modelled time of one look in a spin-wait
+  double poll_ns;             // modelled time of one look in a spin-wait
+  std::uint64_t cluster = 1;  // blocks that are resident together: consecutive ones
   // Modelled: what a block needs for one basic block; its share of the memory's rate, bytes per ns, and what
   // a bulk copy takes beside that; its share of the tensor cores' rate, operations per ns.
   double ns_per_basic_block = 0, bulk_rate = 1, bulk_latency_ns = 0, tensor_rate = 1;
@@ -42,7 +44,8 @@ struct Grid {
 
 class Block {
  public:
-  enum class State { kReady, kPolling, kFinished, kStuck, kFaulted };
+  /// kAwaitsCluster: only another block of its cluster can let it go on.
+  enum class State { kReady, kPolling, kFinished, kAwaitsCluster, kStuck, kFaulted };
 
   /// `launch` is the operation that the block belongs to. Of a block that may be impatient each unsuccessful
   /// look may be taken for a wait (SpinDetection): so other blocks come in between its looks. That order is
@@ -56,9 +59,15 @@ class Block {
   /// Runs the block from modelled time `now` on, ns, until it is finished, only has threads that poll, or
   /// cannot go on.
   State run(double now);
+  /// Before it runs: the block is one of those of the cluster. Otherwise it has one of its own.
+  void join(Cluster& cluster);
+  /// False if it awaits its cluster, and nothing has happened there.
+  bool can_run() const { return state_ != State::kAwaitsCluster || !runnable_.empty(); }
 
   std::uint64_t linear_index() const { return linear_index_; }
   int thread_count() const { return static_cast<int>(threads_.size()); }
+  /// Threads that have not ended.
+  std::size_t alive_count() const { return alive_; }
   /// Basic blocks of code that its threads have run so far: the model's measure of work.
   std::uint64_t work() const { return work_; }
   /// "block (3,0,0): 12 threads wait in __syncthreads, 4 have ended".
@@ -97,7 +106,13 @@ class Block {
   /// The runtime works in the stead of a CUDA thread until the end of the scope.
   class RuntimeTurn;
 
-  // For its asynchronous unit.
+  // For its cluster and its asynchronous unit.
+  Cluster& cluster();
+  bool has_neighbours() const { return cluster_ != nullptr && cluster_->size() > 1; }
+  ThreadList& at_cluster_barrier() { return at_cluster_barrier_; }
+  /// "block (3,0,0)".
+  std::string name() const;
+  SharedMemory& shared() { return shared_; }
   AsyncUnit& async();
   const SharedMemory& shared() const { return shared_; }
   const Operation& launch() const { return launch_; }
@@ -180,6 +195,8 @@ class Block {
   /// words.
   void find_runnable();
   void finish_async();
+  /// Other blocks can let this one go on.
+  bool has_live_neighbours() const { return cluster_ != nullptr && cluster_->others_live(*this); }
 
   const Grid& grid_;
   std::uint64_t linear_index_;
@@ -192,7 +209,7 @@ class Block {
   std::size_t started_ = 0;
   std::size_t alive_;
   Thread* current_ = nullptr;
-  ThreadList runnable_, looking_, polling_, at_barrier_;
+  ThreadList runnable_, looking_, polling_, at_barrier_, at_cluster_barrier_;
   SpinDetection spins_;
   std::vector<Warp> warps_;
   int barrier_value_ = 0, barrier_result_ = 0;
@@ -202,6 +219,8 @@ class Block {
   OrderPoint barrier_order_[2];
   int barrier_parity_ = 0;
 
+  std::unique_ptr<Cluster> own_cluster_;  // if no other
+  Cluster* cluster_ = nullptr;
   AsyncCopies copies_;
   std::unique_ptr<AsyncUnit> async_;
   SharedMemory shared_;

@@ -5,6 +5,13 @@
 #include "engine/block.hpp"
 
 namespace vgpu {
+namespace {
+
+std::string position(const uint3& p) {
+  return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ")";
+}
+
+}  // namespace
 
 bool AsyncUnit::do_needed(Scheduler& scheduler) {
   if (scheduler.random()) return do_any(scheduler);
@@ -35,11 +42,20 @@ AsyncUnit& Block::async() {
   return *async_;
 }
 
+void Block::join(Cluster& cluster) {
+  cluster_ = &cluster;
+  cluster.join(*this);
+}
+
+Cluster& Block::cluster() {
+  if (cluster_ == nullptr) join(*(own_cluster_ = std::make_unique<Cluster>()));
+  return *cluster_;
+}
+
+std::string Block::name() const { return "block " + position(index_); }
+
 std::string Block::who() const {
-  const auto position = [](const uint3& p) {
-    return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ") ";
-  };
-  return "kernel '" + grid_.name + "': thread " + position(current_->index) + "of block " + position(index_);
+  return "kernel '" + grid_.name + "': thread " + position(current_->index) + " of " + name() + " ";
 }
 
 bool Block::elect() {
@@ -103,6 +119,12 @@ void Block::leave_if_failed() {
 
 void Block::find_runnable() {
   if (async_ != nullptr) {
+    if (has_live_neighbours() && async_->copies.reaching_others() && scheduler_.pick(2) == 1) {
+      // With a seed: the other blocks of the cluster may run before the copy comes.
+      state_ = State::kPolling;
+      poll_time_ = 0;
+      return;
+    }
     while (runnable_.empty() && !failed() && async_->do_needed(scheduler_)) {
     }
     // Those who look may look for a copy's end. Whoever waits for others lets them see all that it has done.
@@ -115,12 +137,10 @@ void Block::find_runnable() {
 }
 
 void Block::finish_async() {
-  const std::string left = async_->finish();
+  std::string left = async_->finish();
   leave_if_failed();
-  if (!left.empty()) {
-    fault("kernel '" + grid_.name + "': block (" + std::to_string(index_.x) + "," + std::to_string(index_.y) +
-          "," + std::to_string(index_.z) + ") " + left);
-  }
+  if (left.empty() && cluster_ != nullptr) left = cluster_->describe_reaching(*this);
+  if (!left.empty()) fault("kernel '" + grid_.name + "': " + name() + " " + left);
 }
 
 }  // namespace vgpu

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/async_unit.hpp"
 #include "engine/block.hpp"
+#include "engine/caller_line.hpp"
 #include "engine/runtime.hpp"
 
 namespace vgpu {
@@ -11,12 +13,12 @@ namespace {
 
 /// Between the box as a tensor has it and shared memory, 16 bytes at a time.
 template <class Move>
-void for_each_chunk(const BulkRequest& request, Move move) {
+void for_each_chunk(const BulkRequest& request, std::byte* shared, Move move) {
   const int swizzle = request.tensor ? request.map.swizzle_bytes : 0;
-  if (swizzle == 0) return move(request.shared, 0, request.bytes);
+  if (swizzle == 0) return move(shared, 0, request.bytes);
   constexpr std::size_t kChunk = 16;
   for (std::size_t i = 0; i < request.bytes; i += kChunk)
-    move(swizzled(request.shared + i, swizzle), i, std::min(kChunk, request.bytes - i));
+    move(swizzled(shared + i, swizzle), i, std::min(kChunk, request.bytes - i));
 }
 
 template <class Visit>
@@ -31,7 +33,7 @@ hb::Context BulkCopies::engine(const Copy& copy) const {
   return block_.launch().stream->contexts().engine(block_.linear_index(), copy.thread, copy.number);
 }
 
-void BulkCopies::issue(const BulkRequest& request, Mbarrier* barrier) {
+void BulkCopies::issue(const BulkRequest& request, std::vector<Target> targets) {
   const std::size_t thread = block_.current_number();
   const double now = block_.now();
   engine_free_ = std::max(engine_free_, now) + static_cast<double>(request.bytes) / block_.grid().bulk_rate;
@@ -40,7 +42,7 @@ void BulkCopies::issue(const BulkRequest& request, Mbarrier* barrier) {
   copy.thread = thread;
   copy.group = groups_[thread];
   copy.number = issued_++;
-  copy.barrier = barrier;
+  copy.targets = std::move(targets);
   copy.read_at = engine_free_;
   copy.done_at = engine_free_ + block_.grid().bulk_latency_ns;
   block_.launch().stream->contexts().use_proxies();
@@ -48,14 +50,37 @@ void BulkCopies::issue(const BulkRequest& request, Mbarrier* barrier) {
   block_.scheduler().note_progress();
 }
 
-void BulkCopies::load(const BulkRequest& request, const void* mbarrier) {
-  issue(request, &barriers_.find(mbarrier, request.caller));
+void BulkCopies::load(const BulkRequest& request, const void* mbarrier, std::uint16_t mask) {
+  std::vector<Target> targets;
+  if (mask == 0)
+    targets.push_back({&block_, &barriers_.find(block_, mbarrier, request.caller), request.shared});
+  for (std::size_t rank = 0; rank < 16; ++rank) {
+    if ((mask >> rank & 1) != 0) targets.push_back(target_of(request, mbarrier, rank));
+  }
+  issue(request, std::move(targets));
 }
-void BulkCopies::store(const BulkRequest& request) { issue(request, nullptr); }
+
+BulkCopies::Target BulkCopies::target_of(const BulkRequest& request, const void* mbarrier, std::size_t rank) {
+  Cluster& cluster = block_.cluster();
+  if (rank >= cluster.size()) {
+    block_.fault(block_.who() + "issues a multicast copy" + at_line(request.caller) + " to rank " +
+                 std::to_string(rank) + " of a cluster of " + std::to_string(cluster.size()));
+  }
+  Block& to = cluster.block(rank);
+  if (cluster.has_ended(rank)) {
+    block_.fault(block_.who() + "issues a multicast copy" + at_line(request.caller) + " to " + to.name() +
+                 ", which has ended");
+  }
+  const void* word = block_.shared().same_in(to.shared(), mbarrier);
+  auto* shared = static_cast<std::byte*>(block_.shared().same_in(to.shared(), request.shared));
+  return {&to, &to.async().barriers.find(block_, word, request.caller), shared};
+}
+
+void BulkCopies::store(const BulkRequest& request) { issue(request, {}); }
 void BulkCopies::commit() { ++groups_[block_.current_number()]; }
 
 bool BulkCopies::awaited(const Waiter& waiter, const Copy& copy) const {
-  return copy.barrier == nullptr && copy.thread == waiter.number &&
+  return !copy.is_load() && copy.thread == waiter.number &&
          copy.group + waiter.prior < groups_.at(waiter.number);
 }
 
@@ -85,7 +110,10 @@ void BulkCopies::wait(unsigned int prior, bool read) {
 }
 
 bool BulkCopies::needed(const Copy& copy) const {
-  if (copy.barrier != nullptr) return !copy.barrier->waiting().empty();
+  if (copy.is_load()) {
+    return std::any_of(copy.targets.begin(), copy.targets.end(),
+                       [](const Target& target) { return !target.barrier->waiting().empty(); });
+  }
   return std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter& waiter) {
     return awaited(waiter, copy) && !(waiter.read ? copy.read : copy.done);
   });
@@ -102,6 +130,22 @@ bool BulkCopies::can_do_any() const {
   return std::any_of(copies_.begin(), copies_.end(), [](const Copy& copy) { return !copy.done; });
 }
 
+bool BulkCopies::reaching_others() const {
+  return std::any_of(copies_.begin(), copies_.end(), [this](const Copy& copy) {
+    return !copy.done && std::any_of(copy.targets.begin(), copy.targets.end(),
+                                     [this](const Target& target) { return target.block != &block_; });
+  });
+}
+
+const void* BulkCopies::reaching(const Block& block) const {
+  for (const Copy& copy : copies_) {
+    for (const Target& target : copy.targets) {
+      if (!copy.done && target.block == &block) return copy.request.caller;
+    }
+  }
+  return nullptr;
+}
+
 bool BulkCopies::do_needed() {
   const auto next = std::find_if(copies_.begin(), copies_.end(),
                                  [this](const Copy& copy) { return !copy.done && needed(copy); });
@@ -113,7 +157,7 @@ bool BulkCopies::do_needed() {
 bool BulkCopies::do_any(bool loads) {
   std::vector<Copy*> left;
   for (Copy& copy : copies_) {
-    if (!copy.done && (copy.barrier != nullptr || !loads)) left.push_back(&copy);
+    if (!copy.done && (copy.is_load() || !loads)) left.push_back(&copy);
   }
   if (left.empty()) return false;
   advance_on_demand(*left[block_.scheduler().pick(left.size())]);
@@ -141,14 +185,16 @@ void BulkCopies::advance(Copy& copy) {
     fetch(copy);
   else
     deliver(copy);
-  if (copy.barrier != nullptr) {  // a load has one step
+  if (copy.is_load()) {  // it has one step
     deliver(copy);
-    Mbarrier& barrier = *copy.barrier;
     const auto bytes = static_cast<std::uint32_t>(copy.request.bytes);
     const void* caller = copy.request.caller;
-    finish_step(copy, Mbarriers::point(barrier));
+    for (const Target& target : copy.targets) finish_step(copy, Mbarriers::point(*target.barrier));
+    const std::vector<Target> targets = std::move(copy.targets);
     copies_.remove_if([&copy](const Copy& other) { return &other == &copy; });
-    return barriers_.complete(barrier, bytes, caller);
+    for (const Target& target : targets)
+      target.block->async().barriers.complete(*target.barrier, bytes, block_.now(), caller);
+    return;
   }
   finish_step(copy, copy.done ? copy.written : copy.fetched);
   for (auto waiter = waiters_.begin(); waiter != waiters_.end();) {
@@ -169,27 +215,30 @@ void BulkCopies::fetch(Copy& copy) {
        {std::pair{Space::kShared, &copy.issued.shared}, std::pair{Space::kGlobal, &copy.issued.global}})
     hb::acquire(contexts.probe(space, block_.linear_index(), copy.thread, copy.number), point);
   copy.box.assign(request.bytes, std::byte{0});
-  if (copy.barrier != nullptr) {
+  if (copy.is_load()) {
     note_global(copy, false);
     for_each_global(request, [&copy](const std::byte* from, std::size_t offset, std::size_t bytes) {
       std::memcpy(copy.box.data() + offset, from, bytes);
     });
   } else {
     note(copy, Space::kShared, request.shared, request.bytes, false);
-    for_each_chunk(request, [&copy](const std::byte* from, std::size_t offset, std::size_t bytes) {
-      std::memcpy(copy.box.data() + offset, from, bytes);
-    });
+    for_each_chunk(request, request.shared,
+                   [&copy](const std::byte* from, std::size_t offset, std::size_t bytes) {
+                     std::memcpy(copy.box.data() + offset, from, bytes);
+                   });
   }
   copy.read = true;
 }
 
 void BulkCopies::deliver(Copy& copy) {
   const BulkRequest& request = copy.request;
-  if (copy.barrier != nullptr) {
-    note(copy, Space::kShared, request.shared, request.bytes, true);
-    for_each_chunk(request, [&copy](std::byte* to, std::size_t offset, std::size_t bytes) {
-      std::memcpy(to, copy.box.data() + offset, bytes);
-    });
+  if (copy.is_load()) {
+    for (const Target& target : copy.targets) {
+      note(copy, Space::kShared, target.shared, request.bytes, true);
+      for_each_chunk(request, target.shared, [&copy](std::byte* to, std::size_t offset, std::size_t bytes) {
+        std::memcpy(to, copy.box.data() + offset, bytes);
+      });
+    }
   } else {
     note_global(copy, true);
     for_each_global(request, [&copy](std::byte* to, std::size_t offset, std::size_t bytes) {
@@ -251,7 +300,7 @@ bool BulkCopies::accessible(const Copy& copy) {
 
 std::string BulkCopies::finish() {
   for (const Copy& copy : copies_) {
-    if (copy.barrier == nullptr && !copy.read_seen) {
+    if (!copy.is_load() && !copy.read_seen) {
       return "ends although a bulk store of " + std::to_string(copy.request.bytes) +
              " bytes may still read its shared memory: cp_async_bulk_wait_group_read comes first";
     }

@@ -32,7 +32,9 @@ class BulkCopies {
  public:
   BulkCopies(Block& block, Mbarriers& barriers) : block_(block), barriers_(barriers) {}
 
-  void load(const BulkRequest& request, const void* mbarrier);
+  /// To this block or, with a mask, to those blocks of its cluster whose bits it has: to the same place in
+  /// each, and to the same mbarrier.
+  void load(const BulkRequest& request, const void* mbarrier, std::uint16_t mask = 0);
   void store(const BulkRequest& request);
   void commit();
   /// Waits until at most the last `prior` groups of the thread are not done; `read`: not read.
@@ -43,6 +45,11 @@ class BulkCopies {
   /// Nothing else in the block can run: does that copy. False if there is none.
   bool do_needed();
   bool can_do_any() const;
+  /// True if some copy to other blocks is not done.
+  bool reaching_others() const;
+  /// The return address into the kernel of a copy to that block, not this one, that is not done; nullptr if
+  /// there is none.
+  const void* reaching(const Block& block) const;
   /// The same for any copy; `loads`: for any load.
   bool do_any(bool loads);
   /// With a seed: maybe does a step of some copy.
@@ -51,12 +58,19 @@ class BulkCopies {
   std::string finish();
 
  private:
+  /// Where a load writes, and reports to.
+  struct Target {
+    Block* block;
+    Mbarrier* barrier;
+    std::byte* shared;
+  };
   struct Copy {
+    bool is_load() const { return !targets.empty(); }
     BulkRequest request;
-    std::size_t thread, group;  // group: of a store
-    std::size_t number;         // of the block's copies
-    Mbarrier* barrier;          // of a load
-    double read_at, done_at;    // modelled, ns
+    std::size_t thread, group;    // group: of a store
+    std::size_t number;           // of the block's copies
+    std::vector<Target> targets;  // of a load
+    double read_at, done_at;      // modelled, ns
     bool read = false, read_seen = false, done = false;
     std::vector<std::byte> box;  // what was read
     OrderPoint issued, fetched, written;
@@ -69,13 +83,14 @@ class BulkCopies {
     bool read;
   };
 
-  void issue(const BulkRequest& request, Mbarrier* barrier);
+  Target target_of(const BulkRequest& request, const void* mbarrier, std::size_t rank);
+  void issue(const BulkRequest& request, std::vector<Target> targets);
   bool awaited(const Waiter& waiter, const Copy& copy) const;
   bool satisfied(const Waiter& waiter) const;
   bool needed(const Copy& copy) const;
   /// When its next step is done.
   static double step_at(const Copy& copy) {
-    return copy.barrier == nullptr && !copy.read ? copy.read_at : copy.done_at;
+    return !copy.is_load() && !copy.read ? copy.read_at : copy.done_at;
   }
   /// The next step of the copy: a load has one, a store two.
   void advance(Copy& copy);

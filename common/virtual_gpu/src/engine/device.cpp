@@ -54,6 +54,39 @@ bool Multiprocessors::find(const Footprint& block, double not_before, bool any_t
   return found;
 }
 
+std::vector<Multiprocessors::Place> Multiprocessors::find_several(const Footprint& block, int count,
+                                                                  double not_before, bool any_time) const {
+  if (count == 1) {
+    Place place;
+    if (!find(block, not_before, any_time, place)) return {};
+    return {place};
+  }
+  struct Candidate {
+    Load load;
+    Place place;
+  };
+  std::vector<Candidate> candidates;
+  for (int i = 0; i < static_cast<int>(multiprocessors_.size()); ++i) {
+    double time;
+    if (!find_on(multiprocessors_[i], block, not_before, time)) continue;
+    const double when = any_time ? std::numeric_limits<double>::max() : time;
+    candidates.push_back({load_after(multiprocessors_[i], when), {i, time}});
+  }
+  if (static_cast<int>(candidates.size()) < count) return {};
+  std::stable_sort(candidates.begin(), candidates.end(), [any_time](const Candidate& a, const Candidate& b) {
+    return any_time ? std::tie(a.load, a.place.time) < std::tie(b.load, b.place.time)
+                    : std::tie(a.place.time, a.load) < std::tie(b.place.time, b.load);
+  });
+  std::vector<Place> places;
+  double latest = 0;
+  for (int i = 0; i < count; ++i) {
+    places.push_back(candidates[i].place);
+    latest = std::max(latest, places.back().time);
+  }
+  for (Place& place : places) place.time = latest;
+  return places;
+}
+
 Multiprocessors::Load Multiprocessors::load_after(const Multiprocessor& multiprocessor, double time) {
   Load load;
   for (const Resident& resident : multiprocessor.residents) {

@@ -38,6 +38,9 @@ class Multiprocessors {
   /// With `any_time` the least loaded place, however early or late: then what fits later does not depend on
   /// modelled times.
   bool find(const Footprint& block, double not_before, bool any_time, Place& place) const;
+  /// The same for `count` blocks at the same time, each on a multiprocessor of its own; empty if there is no
+  /// room.
+  std::vector<Place> find_several(const Footprint& block, int count, double not_before, bool any_time) const;
   /// Takes the place until release(). Returns an id for it.
   int occupy(const Footprint& block, const Place& place);
   void release(int id, int multiprocessor, double end);

@@ -1,14 +1,17 @@
 #include "engine/kernel.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace vgpu {
 namespace {
-/// Those of the range that a grid of `total` blocks has.
-BlockRange within(const BlockRange& range, std::uint64_t total) {
-  const std::uint64_t first = std::min(range.first, total);
-  return {first, std::min(range.count, total - first)};
+/// Those of the range that a grid of `total` blocks has, in whole clusters.
+BlockRange within(const BlockRange& range, std::uint64_t total, std::uint64_t cluster) {
+  const std::uint64_t first = std::min(range.first, total) / cluster * cluster;
+  const std::uint64_t end =
+      std::min(range.first, total) + std::min(range.count, total - std::min(range.first, total));
+  return {first, (end - first + cluster - 1) / cluster * cluster};
 }
 
 // So many threads of a launch may be suspended because they are impatient (block.hpp): few beside the stacks
@@ -23,7 +26,8 @@ KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid,
       grid_(std::move(grid)),
       body_(std::move(body)),
       footprint_{static_cast<int>(grid_.block.x * grid_.block.y * grid_.block.z), grid_.dynamic_shared_bytes},
-      blocks_(within(runtime.kernels().blocks(), std::uint64_t{grid_.grid.x} * grid_.grid.y * grid_.grid.z)),
+      blocks_(within(runtime.kernels().blocks(), std::uint64_t{grid_.grid.x} * grid_.grid.y * grid_.grid.z,
+                     grid_.cluster)),
       total_(blocks_.count) {
   grid_.body = body_.get();
 }
@@ -49,7 +53,7 @@ void KernelLaunch::begin(double now) {
   // Tensor cores are a multiprocessor's own; blocks on it share them.
   grid_.tensor_rate = machine.product_rate_f16 / (static_cast<double>(machine.multiprocessors) * share_);
   if (runtime_.scheduler().random()) {
-    order_.resize(total_);
+    order_.resize(total_ / grid_.cluster);
     std::iota(order_.begin(), order_.end(), 0u);
     for (std::size_t n = order_.size(); n > 1; --n)
       std::swap(order_[n - 1], order_[runtime_.scheduler().pick(n)]);
@@ -59,13 +63,15 @@ void KernelLaunch::begin(double now) {
 void KernelLaunch::offer(std::vector<Step>& steps) {
   if (started_ < total_) {
     if (place_version_ != device_.multiprocessors().version()) {
-      has_place_ = device_.multiprocessors().find(footprint_, start_, runtime_.scheduler().random(), place_);
+      places_ = device_.multiprocessors().find_several(footprint_, static_cast<int>(grid_.cluster), start_,
+                                                       runtime_.scheduler().random());
       place_version_ = device_.multiprocessors().version();
     }
-    if (has_place_) steps.push_back({place_.time, this, static_cast<std::int64_t>(started_)});
+    if (!places_.empty()) steps.push_back({places_[0].time, this, static_cast<std::int64_t>(started_)});
   }
   if (stuck_) return;
   for (const Resident& resident : residents_) {
+    if (!resident.block->can_run()) continue;
     steps.push_back({resident.time, this,
                      static_cast<std::int64_t>(total_ + resident.block->linear_index() - blocks_.first),
                      true});
@@ -74,7 +80,7 @@ void KernelLaunch::offer(std::vector<Step>& steps) {
 
 void KernelLaunch::step(const Step& step) {
   if (step.item < static_cast<std::int64_t>(total_)) {
-    start_block(step.time);
+    start(step.time);
   } else {
     const std::uint64_t index = blocks_.first + static_cast<std::uint64_t>(step.item) - total_;
     const auto resident = std::find_if(residents_.begin(), residents_.end(), [index](const Resident& r) {
@@ -88,15 +94,22 @@ void KernelLaunch::step(const Step& step) {
   }
 }
 
-void KernelLaunch::start_block(double time) {
-  const std::uint64_t index = blocks_.first + (order_.empty() ? started_ : order_[started_]);
+void KernelLaunch::start(double time) {
+  const std::uint64_t number = started_ / grid_.cluster;
+  const std::uint64_t index = blocks_.first + (order_.empty() ? number : order_[number]) * grid_.cluster;
   occupied_from = started_ == 0 ? time : std::min(occupied_from, time);
-  ++started_;
-  const bool few = residents_.size() * static_cast<std::size_t>(footprint_.threads) < kImpatientThreads;
-  auto block = std::make_unique<Block>(grid_, index, runtime_.scheduler(), *this, few);
-  const int id = device_.multiprocessors().occupy(footprint_, place_);
-  residents_.push_back({std::move(block), place_.multiprocessor, id, time});
-  if (!advance(residents_.back())) residents_.pop_back();
+  started_ += grid_.cluster;
+  const auto cluster = grid_.cluster > 1 ? std::make_shared<Cluster>() : nullptr;
+  const std::vector<Multiprocessors::Place> places = places_;
+  for (std::uint64_t rank = 0; rank < grid_.cluster; ++rank) {
+    const bool few = residents_.size() * static_cast<std::size_t>(footprint_.threads) < kImpatientThreads;
+    auto block = std::make_unique<Block>(grid_, index + rank, runtime_.scheduler(), *this, few);
+    if (cluster != nullptr) block->join(*cluster);
+    const int id = device_.multiprocessors().occupy(footprint_, {places[rank].multiprocessor, time});
+    residents_.push_back({std::move(block), cluster, places[rank].multiprocessor, id, time});
+  }
+  // A cluster's blocks all exist before one of them runs.
+  if (cluster == nullptr && !advance(residents_.back())) residents_.pop_back();
 }
 
 bool KernelLaunch::advance(Resident& resident) {
@@ -108,9 +121,12 @@ bool KernelLaunch::advance(Resident& resident) {
       device_.multiprocessors().release(resident.place_id, resident.multiprocessor, resident.time);
       end_ = std::max(end_, resident.time);
       ++finished_;
+      if (resident.cluster != nullptr) resident.cluster->keep(std::move(resident.block));
       return false;
     case Block::State::kPolling:
       resident.time += resident.block->poll_time();
+      return true;
+    case Block::State::kAwaitsCluster:
       return true;
     case Block::State::kFaulted:
       runtime_.errors().fault(resident.block->fault_code(), resident.block->fault_sentence());
@@ -138,6 +154,10 @@ std::string KernelLaunch::progress() const {
     text += ", " + std::to_string(total_ - started_) + " cannot start (no free multiprocessor)";
   if (!residents_.empty()) {
     text += ", " + std::to_string(residents_.size()) + " resident; " + residents_.front().block->describe();
+    const auto& cluster = residents_.front().cluster;
+    for (auto next = std::next(residents_.begin()); cluster != nullptr && next != residents_.end(); ++next) {
+      if (next->cluster == cluster) text += "; " + next->block->describe();
+    }
   }
   return text;
 }

@@ -29,11 +29,13 @@ class KernelLaunch final : public Operation {
   /// A block on a multiprocessor that has not finished.
   struct Resident {
     std::unique_ptr<Block> block;
+    std::shared_ptr<Cluster> cluster;  // of several blocks; else null
     int multiprocessor, place_id;
     double time;  // modelled, ns
   };
 
-  void start_block(double time);
+  /// A block, or all of a cluster.
+  void start(double time);
   /// Runs the block as far as it gets. Returns true if it stays resident.
   bool advance(Resident& resident);
   double duration(std::uint64_t basic_blocks) const;
@@ -45,14 +47,13 @@ class KernelLaunch final : public Operation {
   Footprint footprint_;
   BlockRange blocks_;  // that run
   std::uint64_t total_, started_ = 0, finished_ = 0;
-  std::vector<std::uint32_t> order_;  // in which blocks start, with a seed
+  std::vector<std::uint32_t> order_;  // in which clusters start, with a seed
   double start_ = 0, end_ = 0;
   int share_ = 1;  // blocks that share a multiprocessor's throughput
   std::list<Resident> residents_;
   bool stuck_ = false;
 
-  Multiprocessors::Place place_{};  // for the next block
-  bool has_place_ = false;
+  std::vector<Multiprocessors::Place> places_;  // for the next cluster; empty: none
   std::uint64_t place_version_ = ~std::uint64_t{0};
 };
 

@@ -1,5 +1,6 @@
 #include "engine/mbarrier.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "engine/block.hpp"
@@ -38,55 +39,57 @@ void Mbarriers::init(const void* word, std::uint32_t count, const void* caller) 
   barrier->made_at_ = caller;
 }
 
-Mbarrier& Mbarriers::find(const void* word, const void* caller) {
+Mbarrier& Mbarriers::find(Block& by, const void* word, const void* caller) {
   const auto found = barriers_.find(word);
   if (found == barriers_.end()) {
-    block_.fault(block_.who() + "uses an mbarrier before mbarrier_init: " +
-                 (block_.shared().offset_of(word, sizeof(std::uint64_t)) ? name_of(word)
-                                                                         : "no shared memory of its block"));
+    by.fault(by.who() + "uses an mbarrier" + (&by == &block_ ? "" : " of " + block_.name()) +
+             " before mbarrier_init" + at_line(caller) + ": " +
+             (block_.shared().offset_of(word, sizeof(std::uint64_t)) ? name_of(word)
+                                                                     : "no shared memory of its block"));
   }
   // For the race detector its word is never written but by the initialisation: all else only comes after it.
-  block_.note_access(word, sizeof(std::uint64_t), false, caller);
+  by.note_access(word, sizeof(std::uint64_t), false, caller);
   return *found->second;
 }
 
-std::uint64_t Mbarriers::arrive(const void* word, std::uint32_t count, std::uint32_t bytes, bool release,
-                                const void* caller) {
-  Mbarrier& barrier = find(word, caller);
+std::uint64_t Mbarriers::arrive(Block& by, const void* word, std::uint32_t count, std::uint32_t bytes,
+                                bool release, const void* caller) {
+  Mbarrier& barrier = find(by, word, caller);
   const std::uint64_t phase = barrier.phase_;
   if (bytes > 0) barrier.expected_at_ = caller;
   barrier.bytes_ += bytes;
   if (bytes > kMostBytes || barrier.bytes_ > kMostBytes) {
-    block_.fault(block_.who() + "expects more bytes at " + name_of(word) +
-                 " than the 2^20 - 1 that an mbarrier can count");
+    by.fault(by.who() + "expects more bytes at " + name_of(word) +
+             " than the 2^20 - 1 that an mbarrier can count");
   }
-  if (release) block_.release(point(barrier));
+  if (release) by.release(point(barrier));
   barrier.arrivals_ -= count;
   if (barrier.arrivals_ < 0) {
-    block_.fault(block_.who() + "arrives at " + name_of(word) + " once more than the " +
-                 std::to_string(barrier.count_) + " times of a phase" +
-                 at_line("initialised", barrier.made_at_));
+    by.fault(by.who() + "arrives at " + name_of(word) + " once more than the " +
+             std::to_string(barrier.count_) + " times of a phase" + at_line("initialised", barrier.made_at_));
   }
-  advance(barrier);
+  advance(barrier, by.now());
   return phase;
 }
 
-void Mbarriers::complete(Mbarrier& barrier, std::uint32_t bytes, const void* copied_at) {
+void Mbarriers::complete(Mbarrier& barrier, std::uint32_t bytes, double time, const void* copied_at) {
   barrier.bytes_ -= bytes;
   barrier.copied_ = barrier.phase_ + 1;
   barrier.copied_at_ = copied_at;
-  advance(barrier);
+  advance(barrier, time);
 }
 
-void Mbarriers::advance(Mbarrier& barrier) {
+void Mbarriers::advance(Mbarrier& barrier, double time) {
+  barrier.latest_ = std::max(barrier.latest_, time);
   if (barrier.arrivals_ != 0 || barrier.bytes_ != 0) return;
+  barrier.completed_at_[barrier.phase_ & 1] = barrier.latest_;
   ++barrier.phase_;
   barrier.arrivals_ = barrier.count_;
   block_.wake(barrier.waiting_);
 }
 
 bool Mbarriers::wait(const void* word, bool parity, bool may_park, bool acquire, const void* caller) {
-  Mbarrier& barrier = find(word, caller);
+  Mbarrier& barrier = find(block_, word, caller);
   std::uint64_t behind = barrier.phase_;  // phases up to the one that is waited for
   if ((barrier.phase_ & 1) == static_cast<std::uint64_t>(parity)) {
     if (!may_park || block_.scheduler().pick(4) == 1) return false;
@@ -94,6 +97,8 @@ bool Mbarriers::wait(const void* word, bool parity, bool may_park, bool acquire,
     block_.park(&barrier.waiting_);
   }
   barrier.seen_ = std::max(barrier.seen_, behind);
+  // The clock of another block may be ahead of this one's.
+  if (block_.has_neighbours()) block_.pass_time_until(barrier.completed_at_[(behind & 1) ^ 1]);
   if (acquire) block_.acquire(barrier.order_[(behind & 1) ^ 1]);
   return true;
 }

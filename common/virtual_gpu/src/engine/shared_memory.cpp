@@ -44,8 +44,8 @@ std::byte* SharedMemory::take(std::size_t bytes, std::size_t alignment) {
 }
 
 void* SharedMemory::declared(const void* declaration, std::size_t bytes, std::size_t alignment) {
-  for (const auto& [key, memory] : declarations_) {
-    if (key == declaration) return memory;
+  for (const Declaration& known : declarations_) {
+    if (known.key == declaration) return known.memory;
   }
   bytes_ += bytes;
   if (bytes_ > limit_) return nullptr;
@@ -57,8 +57,26 @@ void* SharedMemory::declared(const void* declaration, std::size_t bytes, std::si
   }
   declared_end_ = round_up(declared_end_, aligned) + bytes;
   std::memset(memory, kPoison, bytes);
-  declarations_.emplace_back(declaration, memory);
+  declarations_.push_back({declaration, memory, bytes, alignment});
   return memory;
+}
+
+void* SharedMemory::same_in(SharedMemory& other, const void* address) const {
+  const auto offset_in = [address](const std::byte* memory, std::size_t bytes) -> std::optional<std::size_t> {
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+    const auto where = reinterpret_cast<std::uintptr_t>(address);
+    if (memory == nullptr || where < begin || where >= begin + bytes) return std::nullopt;
+    return where - begin;
+  };
+  if (const auto offset = offset_in(static_cast<const std::byte*>(dynamic()), dynamic_bytes_))
+    return static_cast<std::byte*>(other.dynamic()) + *offset;
+  for (const Declaration& mine : declarations_) {
+    const auto offset = offset_in(mine.memory, mine.bytes);
+    if (!offset) continue;
+    void* memory = other.declared(mine.key, mine.bytes, mine.alignment);
+    return memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + *offset;
+  }
+  return nullptr;
 }
 
 std::optional<std::uint32_t> SharedMemory::offset_of(const void* address, std::size_t bytes) const {

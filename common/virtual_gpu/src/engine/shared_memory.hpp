@@ -34,6 +34,9 @@ class SharedMemory {
   /// The offset of an address, as `__cvta_generic_to_shared` gives it; nothing if the `bytes` bytes there are
   /// no shared memory of this block.
   std::optional<std::uint32_t> offset_of(const void* address, std::size_t bytes) const;
+  /// The address in `other` of what is there at `address` in this memory: the same declaration, or the same
+  /// place in dynamic memory. nullptr if the address is no shared memory of this block.
+  void* same_in(SharedMemory& other, const void* address) const;
   /// The other way round; nullptr if the `bytes` bytes at that offset are no shared memory of this block.
   const std::byte* at(std::size_t offset, std::size_t bytes) const;
 
@@ -53,7 +56,12 @@ class SharedMemory {
   std::size_t dynamic_bytes_, limit_, bytes_, declared_end_ = 0;
   std::optional<std::size_t>& usual_;
   std::vector<Arena> arenas_;
-  std::vector<std::pair<const void*, std::byte*>> declarations_;
+  struct Declaration {
+    const void* key;
+    std::byte* memory;
+    std::size_t bytes, alignment;
+  };
+  std::vector<Declaration> declarations_;
 };
 
 }  // namespace vgpu

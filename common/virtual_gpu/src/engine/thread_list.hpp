@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct Thread {
   int lane, warp;
   Fiber* fiber = nullptr;  // where it is suspended or runs; nullptr: not started, or ended
   SpinDetection::Looks looks;
+  bool arrived_at_cluster =
+      false;  // in the phase `cluster_phase` of the cluster's barrier, and has not waited
+  std::uint64_t cluster_phase = 0;
 };
 
 /// Suspended threads, continued in order or, with a seed, at random.

@@ -1,0 +1,162 @@
+// Chapter 16, sixth rung: pairs of blocks, neighbours along m, share their columns of B. Each loads half of
+// them for both, by multicast.
+//
+// Why along m: a tile of 128 x 256 has twice as much of B as of A. Shared B, a block loads 32 KB of each
+// stage of 48 KB; shared A, it would be 40.
+#pragma once
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cuda/ptx>
+
+#include "16_tensor_core_gemm/operands.cuh"
+#include "16_tensor_core_gemm/ring_of_stages.cuh"
+#include "16_tensor_core_gemm/specialised.cuh"
+#include "16_tensor_core_gemm/store_tile.cuh"
+
+namespace overlap::tensor_core_gemm {
+
+inline constexpr int kPair = 2;  ///< blocks of a cluster
+
+/// All threads of both blocks meet.
+__device__ __forceinline__ void meet_pair() {
+  ptx::barrier_cluster_arrive(ptx::sem_release);
+  ptx::barrier_cluster_wait(ptx::sem_acquire);
+}
+
+/// A block's ring. Copies of either block fill the stages of both: so a stage is empty when the warps of both
+/// have read their own.
+template <SixteenBit T, typename Shape>
+struct PairRing : Ring<T, Shape> {
+  /// Returns once the warps of both blocks have read the stage.
+  __device__ __forceinline__ void await_empty(int stage, std::uint32_t parity) {
+    while (
+        !ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &this->empty[stage], parity)) {
+    }
+  }
+
+  /// A warp has read the stage: one of its lanes says so to the loaders of both blocks.
+  __device__ __forceinline__ void release(int stage) {
+    // [task release_pair: who fills this stage, and must know that it has been read?]
+    if (wgmma::elect_one()) {
+      for (unsigned rank = 0; rank < kPair; ++rank) {
+        auto* empty = static_cast<std::uint64_t*>(__cluster_map_shared_rank(&this->empty[stage], rank));
+        ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cluster, ptx::space_cluster, empty);
+      }
+    }
+    // [/task]
+    __syncwarp();
+  }
+};
+
+/// Pairs of tiles in the order of place_of(), one of each pair for each block. Of an odd number of rows of
+/// tiles the last pairs have a tile beyond C: TMA makes zeros of its A, and stores nothing of it.
+struct PairedOrder {
+  Tiling tiling;  ///< of C
+  int group;      ///< rows of tiles, see place_of()
+
+  /// The tiling by pairs.
+  __host__ __device__ constexpr Tiling pairs() const {
+    return {(tiling.along_m + kPair - 1) / kPair, tiling.along_n, tiling.along_k};
+  }
+  /// How many tiles there are, those beyond C included.
+  __host__ __device__ constexpr int tiles() const { return kPair * pairs().tiles(); }
+  /// Where the tile lies that is taken as number `index`. Both blocks of a pair take theirs at the same time.
+  __host__ __device__ constexpr TilePlace operator()(int index) const {
+    const TilePlace pair = place_of(index / kPair, pairs(), group / kPair);
+    return {pair.m * kPair + index % kPair, pair.n};
+  }
+};
+
+/// Called by one thread of each block: load_stage(), of B only the half of the block's rank, for both blocks.
+template <Major B, SixteenBit T, typename Tile>
+__device__ __forceinline__ void load_stage_of_pair(Stage<T, Tile>& stage, const CUtensorMap& a,
+                                                   const CUtensorMap& b, Corner from, int block,
+                                                   std::uint64_t* full) {
+  constexpr int kColumns = Tile::kN / kPair;
+  constexpr std::uint16_t kBoth = 0b11;
+  static_assert(kColumns % kSpan == 0);
+  const int rank = static_cast<int>(ptx::get_sreg_cluster_ctarank());
+  const int k = block * kSpan;
+  // [task load_pair: how many bytes come into this block, and which of them does it load?]
+  // The other block's half may come before this line: the phase still lacks this arrival then.
+  ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full, sizeof stage);
+  ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.a, &a, {k, from.row}, full);
+  const int column = from.column + rank * kColumns;
+  T* half = stage.b + rank * kColumns * kSpan;
+  if constexpr (B == Major::kK) {
+    ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, half, &b, {k, column}, full, kBoth);
+  } else {
+    for (int box = 0; box < kColumns / kSpan; ++box) {
+      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, half + box * kSpan * kSpan, &b,
+                                {column + box * kSpan, k}, full, kBoth);
+    }
+  }
+  // [/task]
+}
+
+/// C = A B; see ClusterMulticast.
+template <typename Store, SixteenBit T, typename Tile, Major B>
+__global__ __cluster_dims__(kPair, 1, 1)
+    __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
+                      1) void multiply_in_pairs(const __grid_constant__ CUtensorMap a,
+                                                const __grid_constant__ CUtensorMap b,
+                                                const __grid_constant__ CUtensorMap c_map, T* c, int m, int n,
+                                                PairedOrder order) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  auto& shared = *reinterpret_cast<SharedMemory<T, Tile, Store, PairRing<T, Tile>>*>(memory);
+  if (threadIdx.x == 0) shared.ring.init(kPair);
+  meet_pair();  // no block reaches the other one's mbarriers before they are there
+  const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
+  if (group == Tile::kGroups) {
+    wgmma::registers_down<kLoaderRegisters>();
+    if (threadIdx.x / 32 % 4 == 0 && wgmma::elect_one()) {
+      load_tiles(shared.ring, order, order.tiling.along_k,
+                 [&](Stage<T, Tile>& stage, TilePlace tile, int block, std::uint64_t* full) {
+                   load_stage_of_pair<B>(stage, a, b, tile.corner<Tile>(), block, full);
+                 });
+    }
+    __syncwarp();
+  } else {
+    wgmma::registers_up<kMultiplierRegisters>();
+    multiply_tiles<B>(shared.ring, order, order.tiling.along_k, group,
+                      [&](const Fragment<Tile::kN>& sum, TilePlace tile) {
+                        const Corner corner = tile.corner<Tile>();
+                        Store::template store<Tile>(sum, c, c_map, &shared.staging[group],
+                                                    corner.row + group * kGroupRows, corner.column, m, n);
+                      });
+    Store::finish();
+  }
+  meet_pair();  // no block ends while the other one may still arrive at its mbarriers
+}
+
+/// The sixth rung: pairs of blocks, each of which loads half of the columns of B for both. A cluster needs
+/// two multiprocessors of the same group of them (GPC) at the same time; the H100 and the H200 have 132, of
+/// which each group has an even number.
+template <typename Shape = Tile<128, 256, 4>>
+struct ClusterMulticast : StoredByTma<Shape> {
+  using Tile = Shape;                                        ///< of a block
+  static constexpr const char* kName = "cluster_multicast";  ///< of the variant
+
+  /// Blocks of the grid.
+  static int blocks(Tiling tiling, int multiprocessors) {
+    return std::min(PairedOrder{tiling, kPair}.tiles(), std::max(1, multiprocessors / kPair) * kPair);
+  }
+  /// The kernel.
+  template <SixteenBit T, Major B>
+  static constexpr auto kernel = multiply_in_pairs<TmaStore, T, Tile, B>;
+  /// Enqueues it.
+  template <Major B, SixteenBit T>
+  static void launch(int blocks, const T* a, const T* b, T* c, MatmulShape shape, cudaStream_t stream) {
+    const OperandMaps<T, Tile, B> maps(a, b, shape, kPair);
+    const CUtensorMap c_map = tensor_map(c, shape.m, shape.n, kGroupRows);
+    multiply_in_pairs<TmaStore, T, Tile, B>
+        <<<blocks, ClusterMulticast::kThreads, ClusterMulticast::template shared_bytes<T>(), stream>>>(
+            maps.a, maps.b, c_map, c, static_cast<int>(shape.m), static_cast<int>(shape.n),
+            PairedOrder{tiling_of<Tile>(shape), ClusterMulticast::kTileGroup});
+  }
+};
+
+}  // namespace overlap::tensor_core_gemm

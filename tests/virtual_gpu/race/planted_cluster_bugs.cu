@@ -1,0 +1,158 @@
+// Kernels of clusters of two blocks with one error each in how the blocks reach each other's shared memory,
+// and the same kernels without the error. Command line: planted.hpp. Marks as in planted_bugs.cu.
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cuda/ptx>
+#include <stdexcept>
+
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/stream.hpp"
+#include "phases.cuh"
+#include "planted.hpp"
+
+namespace {
+
+using overlap::DeviceBuffer;
+using overlap::Stream;
+using phases::await_phase;
+namespace ptx = cuda::ptx;
+using ptx::scope_cluster, ptx::sem_acquire, ptx::sem_release, ptx::space_cluster, ptx::space_global;
+
+constexpr int kItems = 128;  // of a tile, and threads that use it
+constexpr int kTiles = 6, kStages = 2, kCount = kTiles * kItems;
+constexpr std::uint32_t kTileBytes = kItems * sizeof(int);
+constexpr std::uint16_t kBoth = 0b11;
+
+using Kernel = void (*)(const CUtensorMap map, int* to, bool fixed);
+
+/// A tile for each row of the tensor; on two streams that have nothing to do with each other.
+void run(Kernel kernel, bool fixed) {
+  struct Setting {
+    DeviceBuffer<int> from{0, kCount}, to{0, 2 * kCount};
+    Stream stream{0};
+  } settings[2];
+  for (Setting& s : settings) {
+    cudaMemsetAsync(s.from.data(), 0, s.from.bytes(), s.stream);
+    const cuuint64_t sizes[] = {kItems, kTiles}, strides[] = {kTileBytes};
+    const cuuint32_t box[] = {kItems, 1}, steps[] = {1, 1};
+    CUtensorMap map;
+    CU_CHECK(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, s.from.data(), sizes, strides,
+                                    box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                    CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    kernel<<<2, kItems, 0, s.stream>>>(map, s.to.data(), fixed);
+  }
+  if (cudaDeviceSynchronize() != cudaSuccess) throw std::runtime_error("the kernels failed");
+}
+
+__device__ inline void meet() {
+  ptx::barrier_cluster_arrive(sem_release);
+  ptx::barrier_cluster_wait(sem_acquire);
+}
+
+/// The same mbarrier of the block of that rank.
+__device__ inline std::uint64_t* barrier_of(std::uint64_t* mine, unsigned rank) {
+  return static_cast<std::uint64_t*>(__cluster_map_shared_rank(mine, rank));
+}
+
+// ---- cluster_relaxed: the blocks meet, but the arrival does not release the initialisation ---------------
+__global__ void __cluster_dims__(2, 1, 1)
+    arrive_at_the_other(const __grid_constant__ CUtensorMap /*map*/, int* /*to*/, bool fixed) {
+  __shared__ std::uint64_t barrier;
+  if (threadIdx.x == 0) ptx::mbarrier_init(&barrier, 1);  // @cluster_relaxed
+  if (fixed)
+    ptx::barrier_cluster_arrive(sem_release);
+  else
+    ptx::barrier_cluster_arrive(ptx::sem_relaxed);
+  ptx::barrier_cluster_wait();
+  if (threadIdx.x == 0 && blockIdx.x == 1) {
+    std::uint64_t* theirs = barrier_of(&barrier, 0);
+    ptx::mbarrier_arrive(sem_release, scope_cluster, space_cluster, theirs);  // @cluster_relaxed
+  }
+  __syncthreads();
+  if (blockIdx.x == 0) await_phase(&barrier, 0);
+  meet();
+}
+void cluster_relaxed(bool fixed) { run(arrive_at_the_other, fixed); }
+
+/// Thread 0 of each block makes the barriers of all tiles, and announces their bytes.
+__device__ inline void start_tiles(std::uint64_t* full) {
+  if (threadIdx.x == 0) {
+    for (int tile = 0; tile < kTiles; ++tile) {
+      ptx::mbarrier_init(&full[tile], 1);
+      phases::expect_bytes(&full[tile], kTileBytes);
+    }
+  }
+  meet();
+}
+
+// ---- cluster_wait: the other block uses a tile before it has come there ----------------------------------
+__global__ void __cluster_dims__(2, 1, 1)
+    use_multicast(const __grid_constant__ CUtensorMap map, int* to, bool fixed) {
+  __shared__ std::uint64_t full[kTiles];
+  alignas(128) __shared__ int tile[kItems];
+  start_tiles(full);
+  if (threadIdx.x == 0 && blockIdx.x == 0) {
+    const std::int32_t at[] = {0, 0};
+    ptx::cp_async_bulk_tensor(space_cluster, space_global, tile, &map, at, full, kBoth);  // @cluster_wait
+  }
+  if (fixed || blockIdx.x == 0) await_phase(full, 0);
+  to[blockIdx.x * kItems + threadIdx.x] = tile[threadIdx.x];  // @cluster_wait
+  await_phase(full, 0);
+  meet();
+}
+void cluster_wait(bool fixed) { run(use_multicast, fixed); }
+
+// ---- cluster_stage: a block gives a stage back to itself, not to the block that fills it ----------------
+__global__ void __cluster_dims__(2, 1, 1)
+    share_stages(const __grid_constant__ CUtensorMap map, int* to, bool fixed) {
+  __shared__ std::uint64_t full[kTiles], empty[kStages];
+  alignas(128) __shared__ int stage[kStages][kItems];
+  if (threadIdx.x == 0) {
+    for (std::uint64_t& barrier : empty) ptx::mbarrier_init(&barrier, fixed ? 2 * kItems : kItems);
+  }
+  start_tiles(full);
+  for (int tile = 0; tile < kTiles; ++tile) {
+    const int s = tile % kStages;
+    if (threadIdx.x == 0 && blockIdx.x == 0) {
+      while (!ptx::mbarrier_try_wait_parity(sem_acquire, scope_cluster, &empty[s], tile / kStages + 1 & 1)) {
+      }
+      const std::int32_t at[] = {0, tile};
+      ptx::cp_async_bulk_tensor(space_cluster, space_global, stage[s], &map, at, &full[tile],
+                                kBoth);  // @cluster_stage
+    }
+    await_phase(&full[tile], 0);
+    to[blockIdx.x * kCount + tile * kItems + threadIdx.x] = stage[s][threadIdx.x];  // @cluster_stage
+    const unsigned filler = fixed ? 0 : blockIdx.x;
+    ptx::mbarrier_arrive(sem_release, scope_cluster, space_cluster, barrier_of(&empty[s], filler));
+  }
+  meet();
+}
+void cluster_stage(bool fixed) { run(share_stages, fixed); }
+
+// ---- cluster_exit: a block ends before the other one has arrived at its mbarrier -------------------------
+__global__ void __cluster_dims__(2, 1, 1)
+    end_early(const __grid_constant__ CUtensorMap /*map*/, int* /*to*/, bool fixed) {
+  __shared__ std::uint64_t barrier;
+  if (threadIdx.x == 0) ptx::mbarrier_init(&barrier, 1);
+  meet();
+  std::uint64_t* theirs = barrier_of(&barrier, blockIdx.x ^ 1);
+  if (threadIdx.x == 0) {
+    if (blockIdx.x == 0) await_phase(&barrier, 0);
+    ptx::mbarrier_arrive(sem_release, scope_cluster, space_cluster, theirs);  // @cluster_exit @cluster_exit
+  }
+  if (fixed) meet();
+}
+void cluster_exit(bool fixed) { run(end_early, fixed); }
+
+const planted::Cases kCases = {
+    {"cluster_relaxed", cluster_relaxed},
+    {"cluster_wait", cluster_wait},
+    {"cluster_stage", cluster_stage},
+    {"cluster_exit", cluster_exit},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return planted::run_case(argc, argv, kCases); }

@@ -1,0 +1,227 @@
+// Clusters: ranks, the barrier of a cluster, the shared memory of other blocks, arrivals there.
+#include "clusters.cuh"
+
+namespace semantics {
+namespace {
+
+using ClusterTest = HopperTest;
+constexpr int kThreads = 64;
+
+template <class T>
+__global__ void __cluster_dims__(2, 1, 1) tell_ranks(T* to) {
+  if (threadIdx.x != 0) return;
+  T* mine = to + 4 * blockIdx.x;
+  mine[0] = static_cast<T>(ptx::get_sreg_cluster_ctarank());
+  mine[1] = static_cast<T>(ptx::get_sreg_cluster_nctarank());
+  mine[2] = static_cast<T>(ptx::get_sreg_clusterid_x());
+  mine[3] = static_cast<T>(ptx::get_sreg_nclusterid_x());
+}
+
+TEST_F(ClusterTest, BlocksOfAClusterAreConsecutive) {
+  const DeviceArray<int> to(16, -1);
+  tell_ranks<int><<<4, 32>>>(to.data());
+  EXPECT_EQ(to.values(), (std::vector<int>{0, 2, 0, 2, 1, 2, 0, 2, 0, 2, 1, 2, 1, 2, 1, 2}));
+}
+
+template <class T>
+__global__ void tell_ranks_without_clusters(T* to) {
+  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_wait();
+  to[2 * blockIdx.x] = static_cast<T>(ptx::get_sreg_cluster_ctarank());
+  to[2 * blockIdx.x + 1] = static_cast<T>(ptx::get_sreg_cluster_nctarank());
+}
+
+TEST_F(ClusterTest, WithoutAnAttributeABlockIsAClusterOfItsOwn) {
+  const DeviceArray<int> to(6, -1);
+  tell_ranks_without_clusters<int><<<3, 1>>>(to.data());
+  EXPECT_EQ(to.values(), (std::vector<int>{0, 1, 0, 1, 0, 1}));
+}
+
+// Programming Guide, "Thread Block Clusters": the grid's size must be a multiple of the cluster's. It does
+// not say which error it is otherwise.
+TEST_F(ClusterTest, AGridThatIsNoMultipleOfTheClusterIsNotLaunched) {
+  const DeviceArray<int> to(12, -1);
+  tell_ranks<int><<<3, 32>>>(to.data());
+  EXPECT_NE(cudaGetLastError(), cudaSuccess);
+  EXPECT_EQ(to.values(), std::vector<int>(12, -1));
+}
+
+/// Every block writes its own memory and reads the other one's.
+template <class T>
+__global__ void __cluster_dims__(2, 1, 1) read_the_other_block(T* to) {
+  __shared__ T words[kThreads];
+  words[threadIdx.x] = static_cast<T>(100 * blockIdx.x + threadIdx.x);
+  meet_cluster();
+  const T* theirs = static_cast<const T*>(__cluster_map_shared_rank(words, cluster_partner()));
+  to[blockIdx.x * kThreads + threadIdx.x] = theirs[kThreads - 1 - threadIdx.x];
+  meet_cluster();  // no block ends while its memory is read
+}
+
+TEST_F(ClusterTest, ItsBarrierOrdersWhatBlocksDidBefore) {
+  const DeviceArray<int> to(4 * kThreads, -1);
+  read_the_other_block<int><<<4, kThreads>>>(to.data());
+  std::vector<int> expected;
+  for (int block : {1, 0, 3, 2}) {
+    for (int i = kThreads - 1; i >= 0; --i) expected.push_back(100 * block + i);
+  }
+  EXPECT_EQ(to.values(), expected);
+}
+
+/// Between arrival and wait a thread may do something else.
+template <class T>
+__global__ void __cluster_dims__(2, 1, 1) arrive_early(T* to) {
+  __shared__ T word;
+  T sum = 0;
+  for (T round = 0; round < 5; ++round) {
+    if (threadIdx.x == 0) word = static_cast<T>(10 * round + blockIdx.x);
+    ptx::barrier_cluster_arrive(ptx::sem_release);
+    sum += round;
+    ptx::barrier_cluster_wait(ptx::sem_acquire);
+    sum += *static_cast<const T*>(__cluster_map_shared_rank(&word, cluster_partner()));
+    meet_cluster();
+  }
+  if (threadIdx.x == 0) to[blockIdx.x] = sum;
+}
+
+TEST_F(ClusterTest, ArrivalAndWaitMayBeApart) {
+  const DeviceArray<int> to(2, -1);
+  arrive_early<int><<<2, kThreads>>>(to.data());
+  EXPECT_EQ(to.values(), (std::vector<int>{10 + 100 + 5, 10 + 100}));
+}
+
+/// Threads that have ended do not come any more.
+template <class T>
+__global__ void __cluster_dims__(2, 1, 1) meet_in_part(T* to) {
+  if (threadIdx.x >= 32 * (1 + blockIdx.x)) return;
+  meet_cluster();
+  if (threadIdx.x == 0) to[blockIdx.x] = 1;
+}
+
+TEST_F(ClusterTest, ItsBarrierDoesNotWaitForThreadsThatHaveEnded) {
+  const DeviceArray<int> to(2, -1);
+  meet_in_part<int><<<2, kThreads>>>(to.data());
+  EXPECT_EQ(to.values(), (std::vector<int>{1, 1}));
+}
+
+/// Two declarations, in another order in each block: an address stands for the same one in both.
+template <class T>
+__global__ void __cluster_dims__(2, 1, 1) name_addresses(T* to) {
+  extern __shared__ T dynamic[];
+  __shared__ T first, second;
+  if (threadIdx.x == 0) {
+    first = static_cast<T>(10 + blockIdx.x);
+    second = static_cast<T>(20 + blockIdx.x);
+    dynamic[3] = static_cast<T>(30 + blockIdx.x);
+  }
+  meet_cluster();
+  if (threadIdx.x == 0) {
+    const T* addresses[] = {&first, &second, &dynamic[3]};
+    for (int i = 0; i < 3; ++i) {
+      const void* there = __cluster_map_shared_rank(addresses[i], cluster_partner());
+      to[8 * blockIdx.x + 2 * i] = *static_cast<const T*>(there);
+      to[8 * blockIdx.x + 2 * i + 1] = static_cast<T>(ptx::getctarank(ptx::space_cluster, there));
+    }
+    to[8 * blockIdx.x + 6] = static_cast<T>(ptx::getctarank(ptx::space_cluster, &first));
+    to[8 * blockIdx.x + 7] = *static_cast<T*>(__cluster_map_shared_rank(&second, blockIdx.x));
+  }
+  meet_cluster();
+}
+
+TEST_F(ClusterTest, AnAddressIsMappedToTheSamePlaceOfAnotherBlock) {
+  const DeviceArray<int> to(16, -1);
+  name_addresses<int><<<2, 32, 64>>>(to.data());
+  EXPECT_EQ(to.values(), (std::vector<int>{11, 1, 21, 1, 31, 1, 0, 20, 10, 0, 20, 0, 30, 0, 1, 21}));
+}
+
+/// Both blocks' threads arrive at block 0's barrier, after they wrote what it then reads.
+template <class T>
+__global__ void __cluster_dims__(2, 1, 1) gather_at_rank_0(T* to) {
+  __shared__ std::uint64_t barrier;
+  __shared__ T words[2 * kThreads];
+  start_barrier(&barrier, 2 * kThreads);
+  meet_cluster();
+  T* theirs = static_cast<T*>(__cluster_map_shared_rank(words, 0));
+  theirs[blockIdx.x * kThreads + threadIdx.x] = static_cast<T>(1000 * blockIdx.x + threadIdx.x);
+  arrive_at(&barrier, 0);
+  if (blockIdx.x == 0) {
+    await_phase_of_cluster(&barrier, 0);
+    to[threadIdx.x] = words[kThreads - 1 - threadIdx.x];
+    to[kThreads + threadIdx.x] = words[2 * kThreads - 1 - threadIdx.x];
+  }
+}
+
+TEST_F(ClusterTest, AnArrivalInAnotherBlockOrdersWhatCameBeforeIt) {
+  const DeviceArray<int> to(2 * kThreads, -1);
+  gather_at_rank_0<int><<<2, kThreads>>>(to.data());
+  std::vector<int> expected;
+  for (int i = kThreads - 1; i >= 0; --i) expected.push_back(i);
+  for (int i = kThreads - 1; i >= 0; --i) expected.push_back(1000 + i);
+  EXPECT_EQ(to.values(), expected);
+}
+
+/// A word goes to and fro between two blocks.
+template <class T>
+__global__ void __cluster_dims__(2, 1, 1) ping_pong_of_blocks(T* to, int rounds) {
+  __shared__ std::uint64_t came;
+  __shared__ T word;
+  start_barrier(&came, 1);
+  if (threadIdx.x == 0) word = 0;
+  meet_cluster();
+  if (threadIdx.x == 0) {
+    const unsigned partner = cluster_partner();
+    T* theirs = static_cast<T*>(__cluster_map_shared_rank(&word, partner));
+    for (int i = 0; i < rounds; ++i) {
+      if (blockIdx.x == 1) await_phase_of_cluster(&came, i);
+      *theirs = static_cast<T>(2 * word + 1);
+      arrive_at(&came, partner);
+      if (blockIdx.x == 0) await_phase_of_cluster(&came, i);
+    }
+    to[blockIdx.x] = word;
+  }
+  meet_cluster();
+}
+
+TEST_F(ClusterTest, PhasesOfTwoBlocksAlternate) {
+  const DeviceArray<int> to(2, -1);
+  ping_pong_of_blocks<int><<<2, 32>>>(to.data(), 5);
+  EXPECT_EQ(to.values(), (std::vector<int>{1023, 511}));
+}
+
+/// An arrival may count several times, also in another block.
+template <class T>
+__global__ void __cluster_dims__(2, 1, 1) arrive_several_times(T* to) {
+  __shared__ std::uint64_t barrier;
+  start_barrier(&barrier, 5);
+  meet_cluster();
+  if (threadIdx.x == 0) {
+    auto* theirs = static_cast<std::uint64_t*>(__cluster_map_shared_rank(&barrier, cluster_partner()));
+    ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cluster, ptx::space_cluster, theirs, 3);
+    ptx::mbarrier_arrive(&barrier, 2);
+    await_phase_of_cluster(&barrier, 0);
+    to[blockIdx.x] = 1;
+  }
+  meet_cluster();
+}
+
+TEST_F(ClusterTest, AnArrivalInAnotherBlockMayCountSeveralTimes) {
+  const DeviceArray<int> to(2, -1);
+  arrive_several_times<int><<<2, 32>>>(to.data());
+  EXPECT_EQ(to.values(), (std::vector<int>{1, 1}));
+}
+
+/// More clusters than fit on a GPU at a time.
+TEST_F(ClusterTest, ManyClustersRunOneAfterTheOther) {
+  constexpr int kBlocks = 600;
+  const DeviceArray<int> to(kBlocks * kThreads, -1);
+  read_the_other_block<int><<<kBlocks, kThreads>>>(to.data());
+  const std::vector<int> values = to.values();
+  int wrong = 0;
+  for (int i = 0; i < kBlocks * kThreads; ++i) {
+    const int block = i / kThreads ^ 1;
+    wrong += values[i] != 100 * block + kThreads - 1 - i % kThreads;
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace semantics

@@ -1,0 +1,206 @@
+// Clusters beyond their documentation: where their blocks run, what they cost in the model, when a multicast
+// comes, and which errors stop the kernel.
+#include <cuda.h>
+
+#include <cuda/ptx>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "phases.cuh"
+#include "virtual_test.hpp"
+
+namespace virtual_only {
+namespace {
+
+namespace ptx = cuda::ptx;
+using phases::await_phase, phases::expect_bytes;
+using ClusterTest = VirtualTest;
+
+__device__ void meet() {
+  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_wait();
+}
+
+constexpr int kBox = 32;  // words
+
+CUtensorMap map_of(int* data) {
+  const cuuint64_t sizes[] = {kBox, 64}, strides[] = {kBox * sizeof(int)};
+  const cuuint32_t box[] = {kBox, 1}, steps[] = {1, 1};
+  CUtensorMap map;
+  if (cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, data, sizes, strides, box, steps,
+                             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                             CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
+    throw std::runtime_error("cuTensorMapEncodeTiled refuses the tensor");
+  return map;
+}
+
+/// One error, by number, and otherwise what is right.
+enum Error {
+  kNone,
+  kNoMeeting,    // an arrival before the other block has made its mbarrier
+  kEarlyEnd,     // an arrival after the other block has ended
+  kTwoArrivals,  // at the cluster's barrier
+  kWaitAlone,    // without an arrival
+  kRank,         // of a third block
+  kMask,         // with a third block
+  kEmptyMask,
+  kMulticastToEnd,  // to a block that has ended
+  kUnseen,          // a block ends without having waited for a multicast
+  kNotShared,
+};
+
+template <class T>
+__global__ void __cluster_dims__(2, 1, 1) err(const __grid_constant__ CUtensorMap map, T* to, int error) {
+  __shared__ std::uint64_t full;
+  alignas(128) __shared__ T box[kBox];
+  const unsigned rank = ptx::get_sreg_cluster_ctarank();
+  auto* theirs = static_cast<std::uint64_t*>(__cluster_map_shared_rank(&full, rank ^ 1));
+  const auto arrive = [](std::uint64_t* barrier) {
+    ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cluster, ptx::space_cluster, barrier);
+  };
+  const auto fetch = [&](std::uint16_t mask) {
+    const std::int32_t at[] = {0, 0};
+    ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, box, &map, at, &full, mask);
+  };
+  if (error == kNoMeeting) arrive(theirs);
+  ptx::mbarrier_init(&full, 1);
+  if (error == kWaitAlone) ptx::barrier_cluster_wait();
+  if (error == kTwoArrivals) ptx::barrier_cluster_arrive();
+  if (error == kRank) __cluster_map_shared_rank(&full, 2);
+  if (error == kNotShared) __cluster_map_shared_rank(to, 1);
+  meet();
+  if (error == kEarlyEnd || error == kMulticastToEnd) {  // rank 1 tells rank 0, and ends
+    if (rank == 1) return arrive(theirs);
+    await_phase(&full, 0);
+    if (error == kEarlyEnd) return arrive(theirs);
+    fetch(2);
+  }
+  if (rank == 0) fetch(error == kMask ? 7 : error == kEmptyMask ? 0 : 3);
+  if (error == kUnseen && rank == 1) return;
+  expect_bytes(&full, sizeof box);
+  await_phase(&full, 0);
+  to[rank] = box[1];
+  meet();
+}
+
+/// What the error's kernel says.
+std::string sentence_of(Error error) {
+  vgpu::reset();
+  int* memory = device_words(2 * kBox, 5);
+  err<<<2, 1>>>(map_of(memory), memory + kBox, error);
+  if (cudaDeviceSynchronize() == cudaSuccess) return "";
+  return vgpu::last_error_detail();
+}
+
+TEST_F(ClusterTest, ErrorsStopTheKernelWithASentence) {
+  const auto expect = [](Error error, const std::string& part) {
+    const std::string sentence = sentence_of(error);
+    EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
+  };
+  EXPECT_EQ(sentence_of(kNone), "");
+  expect(kNoMeeting, "uses an mbarrier of block (1,0,0) before mbarrier_init");
+  expect(kEarlyEnd, "at an mbarrier of block (1,0,0), which has ended");
+  expect(kTwoArrivals, "arrives at the cluster's barrier twice");
+  expect(kWaitAlone, "without having arrived there");
+  expect(kRank, "to rank 2 of a cluster of 2");
+  expect(kMask, "to rank 2 of a cluster of 2");
+  expect(kEmptyMask, "its mask is 0");
+  expect(kMulticastToEnd, "to block (1,0,0), which has ended");
+  expect(kUnseen, "block (1,0,0) ends although");
+  expect(kNotShared, "an address that is not in its shared memory");
+}
+
+TEST_F(ClusterTest, ABlockThatEndsUnderAMulticastIsReportedWithASeedToo) {
+  std::set<std::string> found;
+  for (unsigned int seed = 1; seed <= 40; ++seed) {
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    int* memory = device_words(2 * kBox, 5);
+    err<<<2, 1>>>(map_of(memory), memory + kBox, kUnseen);
+    EXPECT_NE(cudaDeviceSynchronize(), cudaSuccess) << seed;
+    const std::string sentence = vgpu::last_error_detail();
+    for (const char* part :
+         {"under way into its shared memory", "nobody has waited for a bulk copy", "which has ended"}) {
+      if (sentence.find(part) != std::string::npos) found.insert(part);
+    }
+  }
+  EXPECT_EQ(found.size(), 3u) << "before, while and after the multicast is under way";
+}
+
+template <class T>
+__global__ void __cluster_dims__(2, 1, 1) never_meet(T* to) {
+  if (blockIdx.x == 0) meet();
+  __shared__ std::uint64_t barrier;
+  ptx::mbarrier_init(&barrier, 1);
+  await_phase(&barrier, 0);
+  *to = 1;
+}
+
+TEST_F(ClusterTest, ADeadlockNamesWhatEachBlockWaitsFor) {
+  int* memory = device_words(1, 0);
+  never_meet<<<2, 1>>>(memory);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
+  expect_parts(testing::internal::GetCapturedStderr(),
+               {"block (0,0,0): 1 in barrier_cluster_wait", "block (1,0,0): 1 waiting for the mbarrier"});
+}
+
+template <class T>
+__global__ void __cluster_dims__(2, 1, 1) meet_and_tell(T* to) {
+  meet();
+  to[blockIdx.x] = 1;
+}
+template <class T>
+__global__ void __cluster_dims__(3, 1, 1) meet_by_three(T* to) {
+  meet();
+  to[blockIdx.x] = 1;
+}
+template <class T>
+__global__ void __cluster_dims__(9, 1, 1) meet_by_nine(T* to) {
+  to[blockIdx.x] = 1;
+}
+template <class T>
+__global__ void __cluster_dims__(1, 2, 1) meet_along_y(T* to) {
+  to[blockIdx.x] = 1;
+}
+
+TEST_F(ClusterTest, WhatCannotBeLaunchedIsRefused) {
+  int* memory = device_words(9, 0);
+  meet_and_tell<<<3, 1>>>(memory);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidClusterSize);
+  EXPECT_NE(vgpu::last_error_detail().find("no multiple of the cluster"), std::string::npos);
+  meet_by_nine<<<9, 1>>>(memory);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidClusterSize);
+  meet_along_y<<<dim3(2, 2), 1>>>(memory);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidClusterSize);
+}
+
+TEST_F(ClusterTest, ThreeBlocksMeetToo) {
+  for (unsigned int seed = 0; seed < 5; ++seed) {
+    vgpu::reset();
+    if (seed > 0) vgpu::use_schedule(seed);
+    int* memory = device_words(12, 0);
+    meet_by_three<<<12, 1>>>(memory);
+    CUDA_OK(cudaDeviceSynchronize());
+    for (int i = 0; i < 12; ++i) EXPECT_EQ(word(memory + i), 1);
+  }
+}
+
+/// Half of a cluster alone would never end: it needs both places at the same time.
+TEST_F(ClusterTest, AClusterStartsWhenThereIsRoomForAllOfIt) {
+  for (unsigned int seed = 0; seed < 10; ++seed) {
+    vgpu::reset();
+    if (seed > 0) vgpu::use_schedule(seed);
+    int* memory = device_words(64, 0);
+    cudaStream_t first = new_stream(), second = new_stream();
+    meet_and_tell<<<64, 1024, 0, first>>>(memory);
+    meet_and_tell<<<64, 1024, 0, second>>>(memory);
+    CUDA_OK(cudaDeviceSynchronize());
+    EXPECT_EQ(word(memory + 63), 1);
+  }
+}
+
+}  // namespace
+}  // namespace virtual_only
