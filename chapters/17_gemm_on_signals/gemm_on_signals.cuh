@@ -169,7 +169,8 @@ class GemmOnSignals {
     const TimelineScope name("multiply shards as they come");
     const int own_rows = shards_.end(rank_.id()) - shards_.begin(rank_.id());
     using tensor_core_gemm::tensor_map;
-    const tensor_core_gemm::OperandMaps<T, Shape, B> maps(gathered(rank_.id(), a), b, share_);
+    const tensor_core_gemm::OperandMaps<T, Shape, B> maps(rank_.size() == 1 ? a : gathered(rank_.id()), b,
+                                                          share_);
     // A map of no rows cannot be: without a shard, no tile reads it.
     const CUtensorMap own = own_rows > 0 ? tensor_map(a, own_rows, share_.k, Shape::kM) : maps.a;
     const CUtensorMap to_c = tensor_map(c, share_.m, share_.n, tensor_core_gemm::kGroupRows);
@@ -204,7 +205,7 @@ class GemmOnSignals {
   /// Rows of the own shard to where they lie in A on that rank.
   void copy(int receiver, Range rows, const T* a, cudaStream_t stream) {
     if (rows.empty()) return;
-    CUDA_CHECK(cudaMemcpyAsync(gathered_.on(receiver, 0, arrived_.epoch()) + rows.begin * share_.k,
+    CUDA_CHECK(cudaMemcpyAsync(gathered(receiver) + rows.begin * share_.k,
                                a + (rows.begin - shards_.begin(rank_.id())) * share_.k,
                                rows.size() * share_.k * sizeof(T), cudaMemcpyDefault, stream));
   }
@@ -248,9 +249,8 @@ class GemmOnSignals {
   static std::int64_t slot_elements(MatmulShape whole, int ranks) {
     return ranks == 1 ? 0 : whole.m * whole.k;
   }
-  const T* gathered(int rank, const T* alone) const {
-    return rank_.size() == 1 ? alone : gathered_.on(rank, 0, arrived_.epoch());
-  }
+  /// A on that rank, as far as it has come in this call.
+  T* gathered(int rank) const { return gathered_.on(rank, 0, arrived_.epoch()); }
   cudaStream_t transfer() { return rank_.transfer_stream(); }  // of high priority: copies go before products
 
   Rank& rank_;

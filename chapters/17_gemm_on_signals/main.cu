@@ -14,7 +14,7 @@ const ChapterInfo kChapter = {
         "All-gather, then product, in one kernel: it waits for each shard of A that copy engines push.",
     .variants = {"kernel_only", "gather_then_multiply", "ring_two_streams", "gemm_on_signals",
                  "communication_only"},
-    .on_virtual_gpus = {.shape = {0, 0, 256}, .per_gpu = {256, 512, 0}, .gpus = 4, .iterations = 1},
+    .on_virtual_gpus = {.shape = {0, 0, 128}, .per_gpu = {256, 1024, 0}, .gpus = 4, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 8, .iterations = 30, .warmup = 5},
     .on_race_build = {{.shape = {0, 0, 128}, .per_gpu = {70, 64, 0}, .gpus = 2, .iterations = 1}},
