@@ -124,6 +124,7 @@ TEST_F(ScopesTest, WhatTheOwnGpuWritesMayBeReadAtAnyScope) {
   const auto write = [&](cudaStream_t stream) {
     store_word<<<1, 1, 0, stream>>>(word_);
     require(cudaStreamSynchronize(stream));
+    require(cudaSetDevice(0));
     store_word<<<1, 1, 0, own>>>(word_);
     require(cudaStreamSynchronize(own));
   };
