@@ -3,7 +3,8 @@
 
 The unchanged program must exit with 0: otherwise the mutant's failure would prove nothing. Then the mutant's exit
 status is its verdict: 0 not noticed, 1 wrong result, 3 race or deadlock (the report says which). A kernel that leaves
-its arrays ends in a failed call, status 2, and is an illegal access only if CUDA's error says so. The test passes only
+its arrays ends in a failed call, status 2, and is an illegal access only if CUDA's error says so; one that reads with too
+small a scope what another GPU has written ends likewise, and the sentence says that. The test passes only
 if the verdict is the one that the mutant file names, and, for a race, if the report names the line that the mutant file
 says; any other exit status, a signal or a time-out fails.
 """
@@ -45,6 +46,8 @@ def verdict_of(status: int, output: str) -> str:
         return "wrong result"
     if status == 2 and "cudaErrorIllegalAddress" in output:
         return "illegal access"
+    if status == 2 and "what another GPU writes is read at system scope" in output:
+        return "scope"
     if status == 2 and "cudaErrorLaunchFailure" in output:
         return "failed kernel"
     if status == 3:

@@ -138,8 +138,8 @@ class MutateTest(TemporaryFolder):
             "no change": (GOOD.replace("rank + 2", "rank + 1"), "the same text"),
             "empty original": (GOOD.replace("  int next = rank + 1;\n", ""), "original is empty"),
             "race without report": (GOOD.replace("wrong result", "race"), "no line 'report"),
-            "report without race": ("report: a\n" + GOOD, "verdict race only"),
-            "its file without race": ("report_file: a\n" + GOOD, "verdict race only"),
+            "report without race": ("report: a\n" + GOOD, "verdicts race and scope only"),
+            "its file without race": ("report_file: a\n" + GOOD, "verdicts race and scope only"),
             "two programs": ("test: a\nprogram: 01_b\n" + GOOD, "only one of them runs"),
             "no such file": (GOOD.replace("sample.cuh", "other.cuh"), "does not exist"),
         }
@@ -187,6 +187,7 @@ class JudgeTest(TemporaryFolder):
     def test_each_verdict_is_accepted(self) -> None:
         for verdict, script in {"wrong result": "echo row 3; exit 1",
                                 "illegal access": "echo 'call: cudaErrorIllegalAddress (...)' >&2; exit 2",
+                                "scope": "echo 'GPU 1: what another GPU writes is read at system scope' >&2; exit 2",
                                 "race": "echo 'virtual GPUs: data race in ...' >&2; exit 3",
                                 "failed kernel": "echo 'call: cudaErrorLaunchFailure (...)' >&2; exit 2",
                                 "deadlock": "echo 'Deadlock: all streams wait' >&2; exit 3"}.items():

@@ -16,7 +16,7 @@ A mutant file says what is changed, and what the tests must say about it:
 `file` is a path inside chapters/. The original text, which may be part of a line, must occur in it exactly once, so
 that a mutant cannot get lost when the chapter changes. If no text takes its place, a line of which nothing is left is
 left out, too. The program is the chapter whose name the mutant file's folder has. Verdicts: see judge.py. A mutant with
-the verdict `race` has one more line, which names a line of the changed file by a text that occurs in it once: the
+the verdict `race` or `scope` has one more line, which names a line of the changed file by a text that occurs in it once: the
 report must name that line too.
 
     report: cudaMemcpyAsync(c,
@@ -39,7 +39,8 @@ import shutil
 import sys
 from typing import List
 
-VERDICTS = ("wrong result", "illegal access", "race", "deadlock")
+VERDICTS = ("wrong result", "illegal access", "scope", "race", "deadlock")
+_REPORTED = ("race", "scope")  # whose report names a line
 _KEYS = ("why", "file", "verdict", "arguments")  # all of them must be there
 _KEYS_OF_A_RACE = _KEYS + ("report",)
 _ALL_KEYS = _KEYS_OF_A_RACE + ("report_file", "test", "program")
@@ -83,13 +84,12 @@ def read_mutant(path: pathlib.Path) -> Mutant:
         if not colon or key not in _ALL_KEYS or key in fields or not value.strip():
             raise MutantError(f"{path}: '{line}' is not one of the lines {', '.join(_KEYS)}, each with a value, once")
         fields[key] = value.strip()
-    is_race = fields.get("verdict") == "race"
     for key in ("report", "report_file"):
-        if key in fields and not is_race:
-            raise MutantError(f"{path}: a line '{key}' belongs to the verdict race only")
+        if key in fields and fields.get("verdict") not in _REPORTED:
+            raise MutantError(f"{path}: a line '{key}' belongs to the verdicts {' and '.join(_REPORTED)} only")
     if "test" in fields and "program" in fields:
         raise MutantError(f"{path}: a line 'test' and a line 'program': only one of them runs")
-    missing = [key for key in (_KEYS_OF_A_RACE if is_race else _KEYS) if key not in fields]
+    missing = [key for key in (_KEYS_OF_A_RACE if fields.get("verdict") in _REPORTED else _KEYS) if key not in fields]
     if missing:
         raise MutantError(f"{path}: no line '{missing[0]}: ...'")
     if fields["verdict"] not in VERDICTS:

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdio>
+#include <cuda/atomic>
 #include <functional>
 
 #include "overlap/gpu/peer_buffer.hpp"
@@ -112,6 +113,28 @@ void stale_epoch(Rank& rank, bool fixed) {
   pair.finish();
 }
 
+// ---- scope: a kernel looks no further than its own GPU for a word that another one's stream writes
+// -----------
+template <cuda::thread_scope Scope, typename T>
+__global__ void await_word(T* word, T value) {
+  while (cuda::atomic_ref<T, Scope>(*word).load(cuda::memory_order_acquire) < value) {  // @scope @scope
+  }
+}
+
+void scope(Rank& rank, bool fixed) {
+  Pair pair(rank);
+  if (rank.id() == 0) {
+    cudaMemcpyAsync(pair.to, pair.from, kBytes, cudaMemcpyDefault, pair.stream);
+    pair.signals.raise(1, 0, pair.stream);
+  } else {
+    const auto await = fixed ? await_word<cuda::thread_scope_system, unsigned>
+                             : await_word<cuda::thread_scope_device, unsigned>;
+    await<<<1, 1, 0, pair.stream>>>(pair.signals.word(1, 0), pair.signals.epoch());
+    add<<<1, kCount, 0, pair.stream>>>(pair.to, pair.own.local());
+  }
+  pair.finish();
+}
+
 // ---- host_barrier_only: the hosts have met, their GPUs have not ------------------------------
 void host_barrier_only(Rank& rank, bool fixed) {
   Pair pair(rank);
@@ -145,6 +168,7 @@ const planted::Cases kCases = {
     {"raised_on_another_stream", on_two_ranks(raised_on_another_stream)},
     {"slot_filled_too_early", on_two_ranks(slot_filled_too_early)},
     {"stale_epoch", on_two_ranks(stale_epoch)},
+    {"scope", on_two_ranks(scope)},
     {"host_barrier_only", on_two_ranks(host_barrier_only)},
     {"hosts_without_a_barrier", on_two_ranks(hosts_without_a_barrier)},
 };

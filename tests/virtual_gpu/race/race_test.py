@@ -137,6 +137,10 @@ class PlantedTest(RaceTest):
                     self.assertEqual(result.returncode, 2, result.stderr)
                     self.assertIn("issues a wgmma", result.stderr)
                     self.assert_refused(result)
+                elif self.case == "scope":
+                    self.assertEqual(result.returncode, 2, result.stderr)
+                    self.assertIn("at device scope", result.stderr)
+                    self.assert_refused(result)
                 elif self.case.endswith("_swizzle"):
                     self.assertEqual(result.returncode, 2, result.stderr)
                     self.assertRegex(result.stderr, r"^wrong result: element \d+")

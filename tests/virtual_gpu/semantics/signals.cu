@@ -128,6 +128,34 @@ TEST(Signals, KernelMayWaitForAWrittenWord) {
   EXPECT_EQ(data.value(), 2);
 }
 
+/// Passes the turn to the other kernel, and waits for its own, so many times.
+template <class T>
+__global__ void take_turns(T* own, T* others, int* data, T rounds, bool begins) {
+  const cuda::atomic_ref<T, cuda::thread_scope_system> mine(*own), yours(*others);
+  for (T round = 1; round <= rounds; ++round) {
+    if (!begins || round > 1) {
+      const T awaited = begins ? round - 1 : round;
+      while (mine.load(cuda::memory_order_acquire) < awaited) {
+      }
+    }
+    *data += 1;
+    yours.store(round, cuda::memory_order_release);
+  }
+}
+
+// Programming Guide, "Memory synchronization operations": release and acquire on one word order what the two
+// kernels do beside it. Both must be on the GPU at the same time.
+TEST(Signals, TwoKernelsMayWaitForEachOther) {
+  const DeviceArray<unsigned> first(1, 0u), second(1, 0u);
+  const DeviceArray<int> data(1, 0);
+  const Stream ping, pong;
+  take_turns<<<1, 1, 0, ping>>>(first.data(), second.data(), data.data(), 20u, true);
+  take_turns<<<1, 1, 0, pong>>>(second.data(), first.data(), data.data(), 20u, false);
+  CUDA_OK(cudaStreamSynchronize(ping));
+  CUDA_OK(cudaStreamSynchronize(pong));
+  EXPECT_EQ(data.value(), 40);
+}
+
 TEST(Signals, EpochsGrowOverManyCalls) {
   const DeviceArray<unsigned> there(1, 0u), back(1, 0u);
   const DeviceArray<int> data(1, 0);

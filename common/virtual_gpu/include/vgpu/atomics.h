@@ -13,6 +13,11 @@ void note_progress();
 /// The running CUDA thread has looked at the word at `address` and seen `bits`. Seeing the same many times in
 /// a row is a spin-wait: it lets others run.
 void note_load(const void* address, std::uint64_t bits);
+/// The running CUDA thread has changed the word at `address`.
+void note_store(const void* address);
+/// The running CUDA thread reads the word at `address` with a scope below system, in that line: stops the
+/// kernel if another GPU has written the word.
+void require_own_word(const void* address, const char* scope, const char* file, int line);
 
 template <class T, class Change>
 T atomic_update(T* address, Change change) {

@@ -70,6 +70,26 @@ void note_load(const void* address, std::uint64_t bits) {
   if (Block* block = current_block()) block->look(address, bits);  // else it is host code
 }
 
+void note_store(const void* address) {
+  runtime().scheduler().note_progress();
+  Block* block = current_block();
+  if (block == nullptr) return;
+  const Block::RuntimeTurn turn(*block, block->current());
+  runtime().foreign_words().wrote(runtime().memory(), address, block->launch().stream->device());
+}
+
+void require_own_word(const void* address, const char* scope, const char* file, int line) {
+  Block* block = current_block();
+  if (block == nullptr) return;
+  const int writer = runtime().foreign_words().writer(address);
+  if (writer == kHost || writer == block->launch().stream->device()) return;
+  const Block::RuntimeTurn turn(*block, block->current());
+  const std::string path = file;
+  block->fault(block->who() + "reads a word at " + scope + " scope at " + path.substr(path.rfind('/') + 1) +
+               ":" + std::to_string(line) + ", and GPU " + std::to_string(writer) + " has written it (" +
+               runtime().memory().locate(address) + "): what another GPU writes is read at system scope");
+}
+
 // Host code has no hardware that copies.
 void copy_async(void* to, const void* from, std::size_t bytes, std::size_t zeros) {
   Block* block = current_block();

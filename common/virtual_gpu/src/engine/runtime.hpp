@@ -8,6 +8,7 @@
 #include "engine/capture.hpp"
 #include "engine/device.hpp"
 #include "engine/errors.hpp"
+#include "engine/foreign_words.hpp"
 #include "engine/graph.hpp"
 #include "engine/handle_table.hpp"
 #include "engine/host_threads.hpp"
@@ -36,6 +37,7 @@ class Runtime {
   Device& device(int id) { return *devices_[id]; }
   Memory& memory() { return memory_; }
   Signals& signals() { return signals_; }
+  ForeignWords& foreign_words() { return foreign_words_; }
   /// The host's memory, which serves one of the host's threads after the other.
   Port& host_memory() { return host_memory_; }
   ///@}
@@ -101,6 +103,7 @@ class Runtime {
   HandleTable<GraphExec> graph_execs_;
   int next_graph_exec_ = 1;
   Signals signals_;
+  ForeignWords foreign_words_;
   TrafficCounts traffic_;
   Timeline timeline_;
   Port host_memory_;

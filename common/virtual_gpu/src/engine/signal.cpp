@@ -42,6 +42,7 @@ void WriteValue::begin(double now) {
   if (!still_there(runtime_, *this, word_)) return;
   hb::store_atomic(stream->contexts().own(), site, word_, value_);
   runtime_.signals().written(word_, value_, done);
+  runtime_.foreign_words().wrote(runtime_.memory(), word_, stream->device());
   finish(now);
 }
 

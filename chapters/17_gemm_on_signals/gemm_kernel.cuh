@@ -1,0 +1,107 @@
+// Chapter 17: the kernel. Chapter 16's pipeline, whose loading thread waits for the rows of A that its tile
+// needs before it loads the first of them.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <cuda/atomic>
+#include <cuda/ptx>
+
+#include "16_tensor_core_gemm/specialised.cuh"
+#include "17_gemm_on_signals/arrival_order.cuh"
+
+namespace overlap::gemm_on_signals {
+
+namespace ptx = cuda::ptx;
+using tensor_core_gemm::Corner;
+using tensor_core_gemm::Fragment;
+using tensor_core_gemm::Major;
+using tensor_core_gemm::SharedMemory;
+using tensor_core_gemm::Stage;
+using tensor_core_gemm::TmaStore;
+
+/// What the kernel needs to know of shards that are still on their way.
+struct Arrivals {
+  Shards shards;         ///< whose rows come when
+  int rank;              ///< its own rows are here already
+  std::uint32_t* words;  ///< this rank's signals
+  std::uint32_t epoch;   ///< what they become in this call
+  unsigned* stop;        ///< Rank::stop_word()
+
+  // ---- A kernel waits for a signal ------------------------------------------------------------------------
+  // overlap/gpu/kernel_signals.hpp has these lines for all later chapters.
+  /// Called by one thread: returns once the signal is raised. What its raiser wrote before is then there for
+  /// this thread's ordinary loads. Also returns when the run is stopped: nobody looks at the result then.
+  __device__ __forceinline__ void await(int signal) const {
+    // The word is another GPU's to write: with a scope below system this GPU need not look beyond itself.
+    const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system> word(words[signal]);
+    const cuda::atomic_ref<unsigned, cuda::thread_scope_system> stopped(*stop);
+    // [task await: when has the signal of this call been raised, and what must the load order?]
+    // Words grow, and may overflow: they are compared by their distance. ">= epoch", never "==": the rank
+    // that raises it may be a call ahead.
+    for (unsigned looks = 1; static_cast<std::int32_t>(word.load(cuda::memory_order_acquire) - epoch) < 0;
+         ++looks) {
+      // The stop lies in the host's memory, about a microsecond away: looked at now and then.
+      if (looks % 256 == 0 && stopped.load(cuda::memory_order_acquire) != 0) return;
+    }
+    // [/task]
+  }
+
+  /// The same for all rows from `first` to `last`, and for TMA.
+  __device__ __forceinline__ void await_rows(int first, int last) const {
+    // [task await_rows: which signals tell that all of these rows are here, and for whose reads?]
+    for (int row = first; row < last;) {
+      const Piece piece = shards.piece_of(row);
+      if (piece.signal / shards.pieces != rank) await(piece.signal);
+      row = piece.end;
+    }
+    // The acquire orders this thread's ordinary loads. TMA reads by another proxy: the fence is between.
+    ptx::fence_proxy_async(ptx::space_global);
+    // [/task]
+  }
+};
+
+/// C = A B, where only the own rows of A are here when the kernel begins; see GemmOnSignals.
+template <SixteenBit T, typename Tile, Major B>
+__global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void multiply_on_signals(
+    const __grid_constant__ CUtensorMap own_a, const __grid_constant__ CUtensorMap gathered_a,
+    const __grid_constant__ CUtensorMap b, const __grid_constant__ CUtensorMap c,
+    const __grid_constant__ ArrivalOrder order, const __grid_constant__ Arrivals arrivals) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  auto& shared = *reinterpret_cast<SharedMemory<T, Tile, TmaStore>*>(memory);
+  if (threadIdx.x == 0) shared.ring.init();
+  __syncthreads();
+  const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
+  if (group == Tile::kGroups) {
+    wgmma::registers_down<tensor_core_gemm::kLoaderRegisters>();
+    if (threadIdx.x / 32 % 4 == 0 && wgmma::elect_one()) {
+      const Shards& shards = arrivals.shards;
+      const auto load = [&](Stage<T, Tile>& stage, TilePlace tile, int block, std::uint64_t* full) {
+        const Corner corner = tile.corner<Tile>();
+        const int end = min(corner.row + Tile::kM, shards.rows);
+        // [task load: from which of the two maps does this tile read, and what must have come before?]
+        if (shards.hold(arrivals.rank, corner.row, end)) {
+          const Corner own{corner.row - shards.begin(arrivals.rank), corner.column};
+          load_stage<B>(stage, own_a, b, own, block, full);
+        } else {
+          if (block == 0) arrivals.await_rows(corner.row, end);
+          load_stage<B>(stage, gathered_a, b, corner, block, full);
+        }
+        // [/task]
+      };
+      load_tiles(shared.ring, order, order.tiling.along_k, load);
+    }
+  } else {
+    wgmma::registers_up<tensor_core_gemm::kMultiplierRegisters>();
+    const auto store = [&](const Fragment<Tile::kN>& sum, TilePlace tile) {
+      const Corner corner = tile.corner<Tile>();
+      TmaStore::store<Tile, T>(sum, nullptr, c, &shared.staging[group],
+                               corner.row + group * tensor_core_gemm::kGroupRows, corner.column, 0, 0);
+    };
+    multiply_tiles<B>(shared.ring, order, order.tiling.along_k, group, store);
+    TmaStore::finish();
+  }
+}
+
+}  // namespace overlap::gemm_on_signals

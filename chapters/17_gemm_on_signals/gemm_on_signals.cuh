@@ -1,0 +1,267 @@
+// Chapter 17: C = A B, where rank r has rows of A and columns of B, by copy engines and one kernel. Copy
+// engines push every shard of A to all other ranks and raise a signal behind each; the kernel computes all
+// tiles of the rank's columns of C, each as soon as the rows of A are there that it needs:
+//
+//   transfers of rank d:  push A_d to d-1, raise | push A_d to d-2, raise | ...
+//   kernel of rank d:     tiles of A_d | tiles of A_(d+1), once it has come | tiles of A_(d+2) ...
+//
+// Source: "Overlapping AllGather GEMM" (Triton-distributed), within one node; where this differs from it, the
+// page beside this file says why.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "16_tensor_core_gemm/tensor_core_gemm.cuh"
+#include "17_gemm_on_signals/gemm_kernel.cuh"
+#include "overlap/gpu/kernel_signals.hpp"
+#include "overlap/gpu/signals.hpp"
+#include "overlap/gpu/slots.hpp"
+#include "overlap/gpu/stream.hpp"
+#include "overlap/gpu/timeline.hpp"
+
+namespace overlap::gemm_on_signals {
+
+/// C = A B in T with sums in f32. Rank r has A_r[m_r, k] and B_r[k, n_r], or B_r[n_r, k] with Major::kK, and
+/// gets C_r[m, n_r], row-major, with m_r and n_r by balanced_share(); some may be 0. `Shape` is a block's
+/// tile.
+template <SixteenBit T, Major B = Major::kMN, typename Shape = tensor_core_gemm::Tile<128, 256, 4>>
+class GemmOnSignals {
+ public:
+  /// Collective. Allocates all that run() needs, and makes each of its copies once. A shard is sent in up to
+  /// `pieces` pieces. Throws as PeerBuffer, Signals, require_sizes() and require_resident() do, Skip unless
+  /// the GPU has compute capability 9.0, UsageError for too many pieces.
+  GemmOnSignals(Rank& rank, MatmulShape whole, int pieces = 1)
+      : rank_(rank),
+        ring_(rank),
+        share_(tensor_core_gemm::share_of(whole, rank.size(), rank.id())),
+        shards_(shards_of(whole, rank.size(), pieces)),
+        gathered_(rank, 1, slot_elements(whole, rank.size())),
+        arrived_(rank, rank.size() * pieces),
+        ready_(rank.device(), cudaEventDisableTiming),
+        done_(rank.device(), cudaEventDisableTiming) {
+    tensor_core_gemm::require_sizes(share_);
+    const Tiling tiling = tensor_core_gemm::tiling_of<Shape>(share_);
+    order_ = arrival_order(shards_, tiling, Shape::kM, rank.id());
+    prepare_kernel(tiling);
+    warm_up();
+  }
+
+  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` gets past it. All ranks make the
+  /// same calls in the same order. Calls may follow each other at once, on streams that are ordered. The
+  /// pointers are aligned to 16 bytes.
+  void run(const T* a, const T* b, T* c, cudaStream_t stream) {
+    arrived_.begin_call();
+    // Transfers first: a kernel that waits for what the host has yet to enqueue may wait for ever.
+    push(a, stream);
+    copy_edges(a, stream);
+    multiply(a, b, c, stream);
+    close(stream);
+  }
+
+  /// The transfers alone: a call in which nobody multiplies. `stream` gets past it when all shards are here.
+  void gather(const T* a, cudaStream_t stream) {
+    arrived_.begin_call();
+    push(a, stream);
+    for (int step = 1; step < rank_.size(); ++step) {
+      const int owner = ring_.shard(step);
+      arrived_.await(last_signal(owner), stream);
+    }
+    join(stream);
+  }
+
+  /// What `rank` of `ranks` moves and keeps in one call. A message is a piece of its shard and the signal
+  /// behind it, or the signal alone if it has no rows. The page's cost card and the tests both come from
+  /// here.
+  static Cost cost(MatmulShape whole, int ranks, int rank, int pieces = 1) {
+    const std::int64_t row = whole.k * std::int64_t{sizeof(T)};
+    const Shards shards = shards_of(whole, ranks, pieces);
+    const std::int64_t own = shards.end(rank) - shards.begin(rank);
+    return {.messages = (ranks - 1) * messages_of(shards, rank),
+            .bytes_out = (ranks - 1) * own * row,
+            .bytes_in = (whole.m - own) * row,
+            .launches = balanced_share(whole.n, ranks, rank).empty() ? 0 : 1,
+            .memory = Slots<T>::bytes(1, slot_elements(whole, ranks))};
+  }
+  /// Bytes that a call copies on the rank's own GPU: the own rows of tiles that other ranks have rows of,
+  /// too.
+  static std::int64_t bytes_of_edges(MatmulShape whole, int ranks, int rank) {
+    if (balanced_share(whole.n, ranks, rank).empty()) return 0;
+    const Edges edges = edges_of(shards_of(whole, ranks, 1), rank);
+    return (edges.head.size() + edges.tail.size()) * whole.k * std::int64_t{sizeof(T)};
+  }
+
+ private:
+  using Memory = SharedMemory<T, Shape, TmaStore>;
+  static constexpr int kThreads = (Shape::kGroups + 1) * wgmma::kThreads;
+  static constexpr auto kKernel = multiply_on_signals<T, Shape, B>;
+
+  /// Own rows at the shard's ends, in tiles that reach beyond it.
+  struct Edges {
+    Range head, tail;
+  };
+
+  // ---- Own shard to all others, the nearest left neighbour first ------------------------------------------
+  // Receiver d takes the shards d + 1, d + 2, ...; so in step i rank d sends to d - i. As long as all keep
+  // step, each rank sends to one other and receives from one other.
+  void push(const T* a, cudaStream_t stream) {
+    if (rank_.size() == 1) return;
+    CUDA_CHECK(cudaEventRecord(ready_, stream));
+    CUDA_CHECK(cudaStreamWaitEvent(transfer(), ready_));
+    for (int step = 1; step < rank_.size(); ++step) {
+      // [task push: who gets the shard in this step?]
+      // [blank] const int receiver = ring_.at(step);
+      const int receiver = ring_.at(-step);
+      // [/task]
+      const TimelineScope name("step ", step, ": push shard ", rank_.id(), " to rank ", receiver);
+      push_to(receiver, a);
+    }
+    CUDA_CHECK(cudaEventRecord(done_, transfer()));
+  }
+
+  /// The shard, piece after piece, to where it lies in A.
+  void push_to(int receiver, const T* a) {
+    const int begin = shards_.begin(rank_.id()), end = shards_.end(rank_.id());
+    for (int row = begin; row < end;) {
+      const Piece piece = shards_.piece_of(row);
+      // [task push_to: in which order do the piece and its signal go?]
+      copy(receiver, {piece.begin, piece.end}, a, transfer());
+      arrived_.raise(receiver, piece.signal, transfer());
+      // [/task]
+      row = piece.end;
+    }
+    // Without rows, too: the signal also tells that this rank has finished its last call, see close().
+    if (begin == end) arrived_.raise(receiver, last_signal(rank_.id()), transfer());
+  }
+
+  // ---- The own shard's edges ------------------------------------------------------------------------------
+  // The kernel reads the own shard where it lies. But a tile comes by one map: of one with rows of several
+  // ranks, the own ones go to the others' in the gathered A. On the caller's stream, and so before the
+  // kernel: a copy within a GPU is made by multiprocessors, and those of a kernel that waits have no room for
+  // it.
+  void copy_edges(const T* a, cudaStream_t stream) {
+    if (share_.n == 0) return;
+    const Edges edges = edges_of(shards_, rank_.id());
+    const TimelineScope name("copy edges of shard ", rank_.id());
+    copy(rank_.id(), edges.head, a, stream);
+    copy(rank_.id(), edges.tail, a, stream);
+  }
+
+  static Edges edges_of(const Shards& shards, int rank) {
+    const auto begin = static_cast<std::int64_t>(shards.begin(rank)), end = std::int64_t{shards.end(rank)};
+    // [task edges: which own rows lie in tiles that other ranks have rows of, too?]
+    const std::int64_t first_whole = (begin + Shape::kM - 1) / Shape::kM * Shape::kM;
+    const std::int64_t head = std::min(first_whole, end);
+    const std::int64_t last_whole = end == shards.rows ? end : end / Shape::kM * Shape::kM;
+    return {{begin, head}, {std::max(head, last_whole), end}};
+    // [/task]
+  }
+
+  // ---- One kernel for all of the rank's columns -----------------------------------------------------------
+  void multiply(const T* a, const T* b, T* c, cudaStream_t stream) {
+    if (blocks_ == 0) return;
+    if (share_.k == 0) {  // no stage, and no sum
+      CUDA_CHECK(cudaMemsetAsync(c, 0, share_.m * share_.n * sizeof(T), stream));
+      return;
+    }
+    const TimelineScope name("multiply shards as they come");
+    const int own_rows = shards_.end(rank_.id()) - shards_.begin(rank_.id());
+    using tensor_core_gemm::tensor_map;
+    const tensor_core_gemm::OperandMaps<T, Shape, B> maps(rank_.size() == 1 ? a : gathered(rank_.id()), b,
+                                                          share_);
+    // A map of no rows cannot be: without a shard, no tile reads it.
+    const CUtensorMap own = own_rows > 0 ? tensor_map(a, own_rows, share_.k, Shape::kM) : maps.a;
+    const CUtensorMap to_c = tensor_map(c, share_.m, share_.n, tensor_core_gemm::kGroupRows);
+    const Arrivals arrivals{shards_, rank_.id(), arrived_.word(rank_.id(), 0), arrived_.epoch(),
+                            rank_.stop_word()};
+    multiply_on_signals<T, Shape, B>
+        <<<blocks_, kThreads, sizeof(Memory), stream>>>(own, maps.a, maps.b, to_c, order_, arrivals);
+    CUDA_CHECK(cudaGetLastError());
+  }
+
+  // ---- The end, and what lets the next call begin at once -------------------------------------------------
+  // Calls alternate between two halves of the gathered A. Rank d pushes into a half of rank r again two calls
+  // later; r must have finished reading by then. It has: d has ended the call in between, for which it has
+  // seen r's signal; and r raised that after the call before, with all its reads. So each call must see a
+  // signal of every rank, also of those for which the kernel did not wait.
+  void close(cudaStream_t stream) {
+    for (int step = 1; step < rank_.size(); ++step) {
+      const int owner = ring_.shard(step);
+      // [task close: of whom has the kernel seen no signal?]
+      const bool no_rows = shards_.begin(owner) == shards_.end(owner);
+      if (blocks_ == 0 || no_rows) arrived_.await(last_signal(owner), stream);
+      // [/task]
+    }
+    join(stream);
+  }
+
+  /// The caller's stream waits for the transfers: `a` is the caller's again.
+  void join(cudaStream_t stream) {
+    if (rank_.size() > 1) CUDA_CHECK(cudaStreamWaitEvent(stream, done_));
+  }
+
+  /// Rows of the own shard to where they lie in A on that rank.
+  void copy(int receiver, Range rows, const T* a, cudaStream_t stream) {
+    if (rows.empty()) return;
+    CUDA_CHECK(cudaMemcpyAsync(gathered(receiver) + rows.begin * share_.k,
+                               a + (rows.begin - shards_.begin(rank_.id())) * share_.k,
+                               rows.size() * share_.k * sizeof(T), cudaMemcpyDefault, stream));
+  }
+
+  /// As many blocks as find room at the same time.
+  void prepare_kernel(Tiling tiling) {
+    const int multiprocessors = tensor_core_gemm::multiprocessors_with_wgmma(rank_);
+    if (tiling.tiles() == 0) return;
+    // Ranks that share a GPU have equal parts of it, and leave a multiprocessor to copies within it.
+    const int room = rank_.shares_gpu() ? std::max(1, (multiprocessors - 1) / rank_.size()) : multiprocessors;
+    blocks_ = std::min(tiling.tiles(), room);
+    CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Memory)));
+    require_resident(rank_, kKernel, kThreads, sizeof(Memory), blocks_);  // loads it, too
+  }
+
+  /// Each copy once: the first one may load a kernel, which must not happen while anything waits. From half
+  /// to half of the gathered A, where nobody reads what is written.
+  void warm_up() {
+    const int begin = shards_.begin(rank_.id()), end = shards_.end(rank_.id());
+    if (rank_.size() == 1 || begin == end) return rank_.barrier();
+    const T* from = gathered_.on(rank_.id(), 0, 1) + begin * share_.k;
+    CUDA_CHECK(cudaMemsetAsync(gathered_.on(rank_.id(), 0, 1) + begin * share_.k, 0,
+                               (end - begin) * share_.k * sizeof(T), transfer()));
+    for (int step = 0; step < rank_.size(); ++step) copy(ring_.at(-step), {begin, end}, from, transfer());
+    rank_.synchronize(transfer());
+    rank_.barrier();
+  }
+
+  static Shards shards_of(MatmulShape whole, int ranks, int pieces) {
+    return {static_cast<int>(whole.m), ranks, pieces};
+  }
+  static std::int64_t messages_of(const Shards& shards, int rank) {
+    const int rows = shards.end(rank) - shards.begin(rank), height = shards.piece_rows();
+    return std::max(1, (rows + height - 1) / height);
+  }
+  /// The signal of a rank's last piece; its first one if it has no rows.
+  int last_signal(int owner) const {
+    return owner * shards_.pieces + static_cast<int>(messages_of(shards_, owner)) - 1;
+  }
+  /// All of A on every rank; a rank alone has it already.
+  static std::int64_t slot_elements(MatmulShape whole, int ranks) {
+    return ranks == 1 ? 0 : whole.m * whole.k;
+  }
+  /// A on that rank, as far as it has come in this call.
+  T* gathered(int rank) const { return gathered_.on(rank, 0, arrived_.epoch()); }
+  cudaStream_t transfer() { return rank_.transfer_stream(); }  // of high priority: copies go before products
+
+  Rank& rank_;
+  Ring ring_;
+  MatmulShape share_;  // of the product: all rows, own columns
+  Shards shards_;
+  Slots<T> gathered_;   // A[m, k], twice
+  Signals arrived_;     // [owner][piece]
+  Event ready_, done_;  // order the transfer stream after the caller's, and the other way round
+  ArrivalOrder order_{};
+  int blocks_ = 0;
+};
+
+}  // namespace overlap::gemm_on_signals

@@ -1,0 +1,332 @@
+// Chapter 17 on any GPUs of compute capability 9.0: right on every element for every number of ranks, for
+// tiles that reach over the borders of shards, call after call; a run that is stopped ends.
+#include "17_gemm_on_signals/gemm_on_signals.cuh"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "dense_run.hpp"
+#include "overlap/data/verify.hpp"
+#include "ownership.hpp"
+
+namespace overlap::gemm_on_signals {
+namespace {
+
+using tensor_core_gemm::Tile;
+using SmallTile = Tile<64, 64, 2>;
+template <typename T>
+using Large = GemmOnSignals<T>;
+template <typename T>
+using Small = GemmOnSignals<T, Major::kMN, SmallTile>;
+
+/// Each rank's share of n is a multiple of 8, and so is k. Fewer rows than ranks, rows of all ranks in one
+/// tile, tiles that reach over borders, shards that end with a tile, more tiles than blocks.
+std::vector<MatmulShape> shapes_of(int ranks) {
+  const std::int64_t n = 8 * ranks;
+  return {{1, n, 8},        {ranks, n, 16},       {3 * ranks + 1, 2 * n, 72},
+          {130, 9 * n, 64}, {64 * ranks, n, 136}, {257, 33 * n, 24}};
+}
+
+/// `count` random ones with up to `most` rows.
+std::vector<MatmulShape> random_sizes(int ranks, int count, int most, unsigned seed) {
+  std::mt19937 random(seed);
+  const auto up_to = [&](int largest) {
+    return static_cast<std::int64_t>(1 + random() % static_cast<unsigned>(largest));
+  };
+  std::vector<MatmulShape> shapes;
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t m = up_to(most), n = 8 * ranks * up_to(std::max(1, 20 / ranks)), k = 8 * up_to(20);
+    shapes.push_back({m, n, k});
+  }
+  return shapes;
+}
+
+class OnRanks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(GemmOnSignals, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
+TEST_P(OnRanks, AreRightInBothTypes) {
+  expect_all_right<Large<__half>, GatherProblem<__half>>(GetParam(), shapes_of(GetParam()));
+  expect_all_right<Small<__half>, GatherProblem<__half>>(GetParam(), shapes_of(GetParam()));
+  expect_all_right<Large<__nv_bfloat16>, GatherProblem<__nv_bfloat16>>(GetParam(), shapes_of(GetParam()));
+}
+
+TEST_P(OnRanks, AreRightOnRandomSizes) {
+  // 250 sizes in all, over the five numbers of ranks, in one, two and five pieces a shard.
+  const unsigned seed = 17170 + static_cast<unsigned>(GetParam());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  const std::vector<MatmulShape> shapes = random_sizes(GetParam(), 40, 500, seed);
+  const int pieces[] = {1, 2, 5};
+  for (std::size_t i = 0; i < 3; ++i) {
+    expect_all_right<Small<__half>, GatherProblem<__half>>(GetParam(), every(3, i, shapes), seed, 1,
+                                                           pieces[i]);
+  }
+  expect_all_right<Large<__half>, GatherProblem<__half>>(GetParam(),
+                                                         random_sizes(GetParam(), 10, 700, seed + 1), seed);
+}
+
+TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {
+  const int ranks = GetParam(), calls = calls_at_once(12);
+  expect_right<Small<__half>, GatherProblem<__half>>(ranks, {150, 16 * ranks, 72}, 1, calls);
+  expect_right<Small<__half>, GatherProblem<__half>>(ranks, {150, 16 * ranks, 72}, 1, calls, 3);
+  // Ranks without rows: nobody waits for their shards.
+  expect_right<Small<__half>, GatherProblem<__half>>(ranks, {1, 16 * ranks, 72}, 1, calls);
+}
+
+TEST_P(OnRanks, TheCallerOwnsItsMatricesBehindTheCall) {
+  const int ranks = GetParam();
+  try {
+    run_ranks(ranks, [&](Rank& rank) {
+      for (const MatmulShape shape : {MatmulShape{150, 16 * ranks, 72}, MatmulShape{2, 8 * ranks, 8}})
+        expect_caller_owns_matrices_on<Small<__half>, GatherProblem<__half>>(rank, shape);
+    });
+  } catch (const Skip& skip) {
+    GTEST_SKIP() << skip.what();
+  }
+}
+
+// ---- B by columns ----------------------------------------------------------------------------------------
+TEST_P(OnRanks, AreRightWithColumnsOfB) {
+  const int ranks = GetParam();
+  const MatmulShape whole{150, 24 * ranks, 136};
+  std::vector<Verification> found(static_cast<std::size_t>(ranks));
+  try {
+    run_ranks(ranks, [&](Rank& rank) {
+      GatherProblem<__half> problem(rank, whole, 5);
+      problem.fill_exact();
+      problem.poison_result();
+      const std::int64_t n = problem.product().n, k = whole.k;
+      std::vector<__half> rows(static_cast<std::size_t>(n * k)), columns(rows.size());
+      CUDA_CHECK(cudaMemcpy(rows.data(), problem.b(), rows.size() * sizeof(__half), cudaMemcpyDeviceToHost));
+      for (std::int64_t i = 0; i < k; ++i) {
+        for (std::int64_t j = 0; j < n; ++j)
+          columns[static_cast<std::size_t>(j * k + i)] = rows[static_cast<std::size_t>(i * n + j)];
+      }
+      const DeviceBuffer<__half> b(rank.device(), columns.size());
+      CUDA_CHECK(cudaMemcpy(b.data(), columns.data(), b.bytes(), cudaMemcpyHostToDevice));
+      CUDA_CHECK(cudaDeviceSynchronize());
+      GemmOnSignals<__half, Major::kK> algorithm(rank, whole);
+      algorithm.run(problem.a(), b.data(), problem.c(), rank.stream());
+      rank.synchronize(rank.stream());
+      rank.barrier();
+      found[static_cast<std::size_t>(rank.id())] = problem.compare_exact(false);
+    });
+  } catch (const Skip& skip) {
+    GTEST_SKIP() << skip.what();
+  }
+  Verification all;
+  for (const Verification& own : found) all += own;
+  EXPECT_TRUE(all.ok()) << describe(all);
+  EXPECT_EQ(all.elements, whole.m * whole.n);
+}
+
+TEST_P(OnRanks, TransfersAloneEndWhenAllShardsAreHere) {
+  const int ranks = GetParam();
+  try {
+    run_ranks(ranks, [&](Rank& rank) {
+      const MatmulShape whole{ranks + 1, 8 * ranks, 64};
+      GatherProblem<__half> problem(rank, whole, 5);
+      problem.fill_exact();
+      problem.poison_result();
+      Small<__half> algorithm(rank, whole, 2);
+      rank.barrier();
+      for (int call = 0; call < 3; ++call) {  // between calls that multiply
+        algorithm.gather(problem.a(), rank.stream());
+        algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
+      }
+      rank.synchronize(rank.stream());
+      rank.barrier();
+      const Verification found = problem.compare_exact(false);
+      EXPECT_TRUE(found.ok()) << describe(found);
+    });
+  } catch (const Skip& skip) {
+    GTEST_SKIP() << skip.what();
+  }
+}
+
+TEST_P(OnRanks, NothingToMultiplyIsNoCall) {
+  try {
+    run_ranks(GetParam(), [](Rank& rank) {
+      for (const MatmulShape whole : {MatmulShape{40, 0, 8}, MatmulShape{0, 8 * rank.size(), 8}}) {
+        const DeviceBuffer<__half> any(rank.device(), 1024);
+        CUDA_CHECK(cudaMemset(any.data(), 0, any.bytes()));
+        CUDA_CHECK(cudaDeviceSynchronize());
+        Large<__half> algorithm(rank, whole);
+        rank.barrier();
+        for (int call = 0; call < 3; ++call)
+          algorithm.run(any.data(), any.data(), any.data() + 512, rank.stream());
+        rank.synchronize(rank.stream());
+        rank.barrier();
+      }
+    });
+  } catch (const Skip& skip) {
+    GTEST_SKIP() << skip.what();
+  }
+}
+
+// ---- A rank that throws ----------------------------------------------------------------------------------
+// Kernels of the others wait for a shard that never comes. run_ranks() ends the process if they are not home
+// five seconds later.
+TEST_P(OnRanks, ARankThatThrowsInTheMiddleEndsTheRun) {
+  const int ranks = GetParam();
+  if (ranks == 1) GTEST_SKIP() << "nobody waits";
+  try {
+    run_ranks(ranks, [&](Rank& rank) {
+      GatherProblem<__half> problem(rank, {130, 16 * ranks, 72}, 5);
+      problem.fill_exact();
+      Small<__half> algorithm(rank, problem.whole());
+      const auto call = [&] { algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream()); };
+      rank.barrier();
+      call();  // one that everybody makes
+      rank.synchronize(rank.stream());
+      rank.barrier();
+      if (rank.id() == ranks - 1) throw std::runtime_error("planted");
+      call();
+      EXPECT_THROW(rank.synchronize(rank.stream()), RunStopped);
+      throw RunStopped();
+    });
+    FAIL() << "the run was not stopped";
+  } catch (const Skip& skip) {
+    GTEST_SKIP() << skip.what();
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(std::string(error.what()), "rank " + std::to_string(ranks - 1) + ": planted");
+  }
+  expect_right<Small<__half>, GatherProblem<__half>>(ranks, {130, 16 * ranks, 72});  // none the worse
+}
+
+// ---- Shards and order ------------------------------------------------------------------------------------
+TEST(ShardsOfRows, AreBalancedShares) {
+  for (const int rows : {0, 1, 7, 64, 100, 513}) {
+    for (int ranks = 1; ranks <= 8; ++ranks) {
+      const Shards shards{rows, ranks, 3};
+      for (int rank = 0; rank < ranks; ++rank) {
+        EXPECT_EQ((Range{shards.begin(rank), shards.end(rank)}), balanced_share(rows, ranks, rank));
+        for (int row = shards.begin(rank); row < shards.end(rank); ++row) {
+          ASSERT_EQ(shards.owner(row), rank);
+          const Piece piece = shards.piece_of(row);
+          ASSERT_TRUE(piece.begin <= row && row < piece.end && shards.hold(rank, piece.begin, piece.end));
+          ASSERT_TRUE(rank * 3 <= piece.signal && piece.signal < rank * 3 + 3);
+          ASSERT_EQ(shards.piece_of(piece.begin).signal, piece.signal);
+          if (row > shards.begin(rank)) {  // a signal for each piece
+            ASSERT_EQ(piece.begin == row, piece.signal > shards.piece_of(row - 1).signal);
+          }
+        }
+      }
+    }
+  }
+}
+
+/// How many arrivals, of the own shard and of pieces in the order in which they come to `rank`, there have
+/// been when all rows of a tile are here.
+int arrivals_before(const Shards& shards, int rank, int first, int last) {
+  int latest = 0;
+  for (int row = first; row < last; ++row) {
+    const int owner = shards.owner(row);
+    if (owner == rank) continue;
+    const int step = (owner - rank + shards.ranks) % shards.ranks;
+    latest = std::max(latest, 1 + (step - 1) * shards.pieces + shards.piece_of(row).signal % shards.pieces);
+  }
+  return latest;
+}
+
+TEST(Order, TakesEachTileOnceAsRowsArrive) {
+  for (const int rows : {1, 5, 63, 64, 200, 513, 1000, 2048}) {
+    for (const int ranks : {1, 2, 3, 4, 8}) {
+      for (const int pieces : {1, 2, 5}) {
+        const Shards shards{rows, ranks, pieces};
+        const Tiling tiling{(rows + 63) / 64, 3, 1};
+        for (int rank = 0; rank < ranks; ++rank) {
+          SCOPED_TRACE(testing::Message()
+                       << rows << " rows, rank " << rank << " of " << ranks << ", " << pieces << " pieces");
+          const ArrivalOrder order = arrival_order(shards, tiling, 64, rank);
+          std::set<std::pair<int, int>> seen;
+          int last = 0;
+          for (int i = 0; i < order.tiles(); ++i) {
+            const TilePlace tile = order(i);
+            ASSERT_TRUE(tile.m >= 0 && tile.m < tiling.along_m && tile.n >= 0 && tile.n < tiling.along_n);
+            ASSERT_TRUE(seen.insert({tile.m, tile.n}).second) << i;
+            const int arrivals = arrivals_before(shards, rank, 64 * tile.m, std::min(64 * tile.m + 64, rows));
+            ASSERT_GE(arrivals, last) << "an earlier tile waits for what this one does not need";
+            last = arrivals;
+          }
+          ASSERT_EQ(static_cast<int>(seen.size()), tiling.tiles());
+        }
+      }
+    }
+  }
+}
+
+// The article's formulas, at sizes whose shards do not end with a tile: within one node a permutation that
+// begins with other ranks' rows; for several nodes no permutation.
+TEST(Order, OfTheArticleFitsShardsOfWholeTilesOnly) {
+  constexpr int kRanks = 8, kRowsOfRank = 100, kTileRows = 128;
+  constexpr int kAlongM = (kRanks * kRowsOfRank + kTileRows - 1) / kTileRows, kPerRank = 1;
+  const int rank = 7;
+  const int first_of_article = (0 + rank * kPerRank) % kAlongM;
+  EXPECT_EQ(first_of_article, 0);  // rows 0 to 127: those of ranks 0 and 1
+  const ArrivalOrder ours = arrival_order({800, kRanks, 1}, {kAlongM, 1, 1}, kTileRows, rank);
+  EXPECT_EQ(ours(0).m, 6);  // rows 768 to 799: its own
+  std::set<int> rows_of_tiles;
+  for (int pid_m = 0; pid_m < kAlongM; ++pid_m) {
+    const int m_rank = pid_m / kPerRank;
+    rows_of_tiles.insert((m_rank + 1) % kRanks * kPerRank + pid_m % kPerRank);  // as rank 1 has them
+  }
+  EXPECT_EQ(rows_of_tiles.count(0), 0U);        // never computed
+  EXPECT_EQ(rows_of_tiles.count(kAlongM), 1U);  // does not exist
+}
+
+// ---- What cannot be --------------------------------------------------------------------------------------
+void expect_refused(MatmulShape shape, int pieces, const std::string& sentence) {
+  try {
+    run_ranks(1, [&](Rank& rank) { Large<__half> algorithm(rank, shape, pieces); });
+    FAIL() << "not refused: " << sentence;
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos) << error.what();
+  } catch (const Skip& skip) {
+    GTEST_SKIP() << skip.what();
+  }
+}
+
+TEST(Refused, SizesThatTmaCannotStepOver) { expect_refused({64, 64, 60}, 1, "--k: rows of 60 elements"); }
+
+TEST(Refused, MorePiecesThanThereAreSignals) {
+  expect_refused({64, 64, 64}, 65, "65 pieces of each of 1 shards");
+  expect_refused({64, 64, 64}, 0, "0 pieces of each of 1 shards");
+}
+
+// ---- Cost ------------------------------------------------------------------------------------------------
+TEST(CostOf, IsThePagesCostCard) {
+  // 8 ranks with 1024 rows each, k = 4096, f16: shards of 8 MiB.
+  const MatmulShape whole{8192, 32768, 4096};
+  const Cost cost = Large<__half>::cost(whole, 8, 3);
+  EXPECT_EQ(cost.messages, 7);
+  EXPECT_EQ(cost.bytes_out, 58'720'256);
+  EXPECT_EQ(cost.bytes_in, 58'720'256);
+  EXPECT_EQ(cost.launches, 1);
+  EXPECT_EQ(cost.memory, 134'217'728);
+  EXPECT_EQ(Large<__half>::cost(whole, 8, 3, 4).messages, 28);
+  EXPECT_EQ(Large<__half>::bytes_of_edges(whole, 8, 3), 0);  // shards end with tiles
+}
+
+TEST(CostOf, CountsUnevenAndEmptyShares) {
+  // 4 rows on 3 ranks: 2, 1, 1; all in one tile.
+  EXPECT_EQ(Large<__half>::cost({4, 24, 8}, 3, 0),
+            (Cost{.messages = 2, .bytes_out = 64, .bytes_in = 32, .launches = 1, .memory = 512}));
+  EXPECT_EQ(Large<__half>::bytes_of_edges({4, 24, 8}, 3, 0), 32);
+  // 1 row on 3 ranks: the last two have none, and still raise a signal for each other rank.
+  EXPECT_EQ(Large<__half>::cost({1, 24, 8}, 3, 2),
+            (Cost{.messages = 2, .bytes_out = 0, .bytes_in = 16, .launches = 1, .memory = 512}));
+  // 3 ranks with 100 rows: rank 1 has 100 to 199, of which 100 to 127 and 128 to 199 lie in shared tiles.
+  EXPECT_EQ(Large<__half>::bytes_of_edges({300, 24, 8}, 3, 1), 100 * 16);
+  // With 200 rows it has 200 to 399: 200 to 255, and 384 to 399.
+  EXPECT_EQ(Large<__half>::bytes_of_edges({600, 24, 8}, 3, 1), (56 + 16) * 16);
+  EXPECT_EQ(Large<__half>::cost({300, 24, 8}, 1, 0), Cost{.launches = 1});
+}
+
+}  // namespace
+}  // namespace overlap::gemm_on_signals

@@ -1,0 +1,135 @@
+// Signals that kernels raise and await, the stop of a run while they wait, and room for all blocks that wait.
+// The same tests on real GPUs.
+#include "overlap/gpu/kernel_signals.hpp"
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/signals.hpp"
+#include "rank_programs.hpp"
+
+namespace overlap {
+namespace {
+
+TEST(HasReached, ComparesWordsThatOverflow) {
+  EXPECT_TRUE(has_reached(5, 5));
+  EXPECT_TRUE(has_reached(6, 5));
+  EXPECT_FALSE(has_reached(4, 5));
+  EXPECT_FALSE(has_reached(0, 1));
+  EXPECT_TRUE(has_reached(2, 0xfffffffe));   // four later
+  EXPECT_FALSE(has_reached(0xfffffffe, 2));  // four earlier
+  // What a stop adds opens every wait.
+  EXPECT_TRUE(has_reached(7 + (1U << 30), 7 + 100));
+}
+
+constexpr int kThreads = 64;
+
+/// Each rank's kernel hands values to its right neighbour and takes those of the left one: writes, raises,
+/// awaits, reads. Everything of one call in `round`.
+template <typename T>
+__global__ void exchange_values(T* to, const T* from, std::uint32_t* raised, std::uint32_t* awaited,
+                                unsigned* stop, T* sum, int rank, std::uint32_t round) {
+  to[threadIdx.x] = static_cast<T>(1000 * rank + static_cast<int>(round) + static_cast<int>(threadIdx.x));
+  __syncthreads();  // all threads' values, before one of them raises
+  if (threadIdx.x == 0) {
+    raise_signal(raised, round);
+    await_signal(awaited, round, stop);
+  }
+  __syncthreads();
+  sum[threadIdx.x] += from[threadIdx.x];
+}
+
+class KernelSignals : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, KernelSignals, testing::Values(1, 2, 3, 4, 8));
+
+TEST_P(KernelSignals, CarryWhatWasWrittenBefore) {
+  constexpr int kCalls = 10;
+  try {
+    run_ranks(GetParam(), [&](Rank& rank) {
+      const PeerBuffer<int> slots(rank, kCalls * kThreads);  // of each call its own
+      Signals arrived(rank, 1);
+      const DeviceBuffer<int> sum(rank.device(), kThreads);
+      CUDA_CHECK(cudaMemset(sum.data(), 0, sum.bytes()));
+      CUDA_CHECK(cudaDeviceSynchronize());
+      require_resident(rank, exchange_values<int>, kThreads, 0, 1);
+      rank.barrier();
+      for (int call = 0; call < kCalls; ++call) {
+        arrived.begin_call();
+        exchange_values<<<1, kThreads, 0, rank.stream()>>>(
+            slots.on(rank.next()) + call * kThreads, slots.local() + call * kThreads,
+            arrived.word(rank.next(), 0), arrived.word(rank.id(), 0), rank.stop_word(), sum.data(), rank.id(),
+            arrived.epoch());
+        CUDA_CHECK(cudaGetLastError());
+      }
+      rank.synchronize(rank.stream());
+      rank.barrier();
+      std::vector<int> found(kThreads);
+      CUDA_CHECK(cudaMemcpy(found.data(), sum.data(), sum.bytes(), cudaMemcpyDeviceToHost));
+      for (int i = 0; i < kThreads; ++i)
+        EXPECT_EQ(found[static_cast<std::size_t>(i)], kCalls * (1000 * rank.previous() + i) + 55) << i;
+    });
+  } catch (const Skip& skip) {
+    GTEST_SKIP() << skip.what();
+  }
+}
+
+template <typename T>
+__global__ void await_only(std::uint32_t* word, T value, unsigned* stop) {
+  await_signal(word, value, stop);
+}
+
+// The words open when a run stops. So does a wait for a word that nobody opens: it sees the stop.
+TEST_P(KernelSignals, AStopEndsTheWait) {
+  const int size = GetParam();
+  if (size == 1) GTEST_SKIP() << "nobody waits";
+  const std::string said = failure<std::runtime_error>(size, [&](Rank& rank) {
+    const DeviceBuffer<std::uint32_t> word(rank.device(), 1);  // no signal of the run
+    CUDA_CHECK(cudaMemset(word.data(), 0, word.bytes()));
+    CUDA_CHECK(cudaDeviceSynchronize());
+    await_only<<<1, 1, 0, rank.stream()>>>(word.data(), 0U,
+                                           rank.stop_word());  // loaded before anything waits
+    rank.synchronize(rank.stream());
+    rank.barrier();
+    if (rank.id() == 0) throw std::runtime_error("planted");
+    await_only<<<1, 1, 0, rank.stream()>>>(word.data(), 1U, rank.stop_word());
+    CUDA_CHECK(cudaGetLastError());
+    EXPECT_THROW(rank.synchronize(rank.stream()), RunStopped);
+    throw RunStopped();
+  });
+  EXPECT_EQ(said, "rank 0: planted");
+  run_ring(size, 3);  // and the next run is none the worse
+}
+
+TEST_P(KernelSignals, BlocksThatWaitMustAllFindRoom) {
+  try {
+    run_ranks(GetParam(), [](Rank& rank) {
+      int multiprocessors = 0, each = 0;
+      CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, rank.device()));
+      CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, exchange_values<int>, kThreads, 0));
+      const int room = multiprocessors * each / (rank.shares_gpu() ? rank.size() : 1);
+      EXPECT_NO_THROW(require_resident(rank, exchange_values<int>, kThreads, 0, room));
+      try {
+        require_resident(rank, exchange_values<int>, kThreads, 0, room + 1);
+        ADD_FAILURE() << "not refused";
+      } catch (const Skip& skip) {
+        const std::string text = skip.what();
+        EXPECT_NE(text.find("waits in " + std::to_string(room + 1) + " blocks"), std::string::npos) << text;
+        EXPECT_NE(text.find("has room for " + std::to_string(room)), std::string::npos) << text;
+      }
+    });
+  } catch (const Skip& skip) {
+    GTEST_SKIP() << skip.what();
+  }
+}
+
+}  // namespace
+}  // namespace overlap
