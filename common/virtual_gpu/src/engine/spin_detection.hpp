@@ -12,10 +12,13 @@ namespace vgpu {
 /// For the threads of one block.
 class SpinDetection {
  public:
-  /// Looks in a row of one thread at one word, which all saw the same.
+  /// Looks in a row of one thread at one word, which all saw the same; or at two in turns, as a wait does that
+  /// may also be broken off.
   struct Looks {
     const void* address = nullptr;
     std::uint64_t bits = 0;
+    const void* other = nullptr;  // the word before that one
+    std::uint64_t other_bits = 0;
     std::uint64_t unsuccessful = 0;  // all but the first one
     std::uint64_t work = 0;          // basic blocks between them, as far as they may be those of a wait
     std::uint64_t turn = 0;          // when the thread went on after the last one (`turns`)
@@ -31,8 +34,12 @@ class SpinDetection {
   /// The thread has looked at the word at `address` and seen `bits`. If it sees what it saw last time, the
   /// other threads of its block go first; after many such looks it waits.
   Next see(Looks& looks, const void* address, std::uint64_t bits) {
+    if (looks.address != address) {
+      std::swap(looks.address, looks.other);
+      std::swap(looks.bits, looks.other_bits);
+    }
     if (looks.address == address && looks.bits == bits) return see_nothing_new(looks);
-    looks = {address, bits};
+    looks = {address, bits, looks.other, looks.other_bits};
     return Next::kGoOn;
   }
   /// The thread goes on after a look.
