@@ -189,7 +189,8 @@ TEST(CostOf, IsThePagesCostCard) {
 }
 
 TEST(CostOf, CountsUnevenAndEmptyShares) {
-  // 2 rows on 3 ranks: shards of 1, 1, 0 rows of 16 elements. Rank 0 does not send on rank 2's, which has none.
+  // 2 rows on 3 ranks: shards of 1, 1, 0 rows of 16 elements. Rank 0 does not send on rank 2's, which has
+  // none.
   const MatmulShape whole{2, 24, 16};
   const Cost first = RingInKernel<__half>::cost(whole, 3, 0);
   EXPECT_EQ(first.bytes_out, 64);

@@ -2,6 +2,7 @@
 // fast, in the model, as the page says.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -25,15 +26,14 @@ TYPED_TEST_SUITE(Kernels, Both);
 
 TYPED_TEST(Kernels, BackToBackCallsAreRightInTwentySchedules) {
   for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
-    for (const int ranks : {2, 3, 8}) {
-      SCOPED_TRACE("schedule " + std::to_string(seed) + ", " + std::to_string(ranks) + " ranks");
-      vgpu::reset();
-      vgpu::use_schedule(seed);
-      expect_right<TypeParam, Problem>(ranks, {19, ranks * 16, 72}, seed, 5);
-    }
+    const int ranks = std::array{2, 3, 4, 8}[seed % 4];
+    SCOPED_TRACE("schedule " + std::to_string(seed) + ", " + std::to_string(ranks) + " ranks");
     vgpu::reset();
     vgpu::use_schedule(seed);
-    expect_right<TypeParam, Problem>(3, {400, 3 * 264, 72}, seed, 2);  // several tiles, each step
+    expect_right<TypeParam, Problem>(ranks, {19, ranks * 16, 72}, seed, 3);
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    expect_right<TypeParam, Problem>(2, {258, 2 * 264, 72}, seed, 2);  // four tiles in each step
   }
 }
 
@@ -44,8 +44,7 @@ TYPED_TEST(Kernels, ShardsWithoutRowsCloseTheRing) {
     SCOPED_TRACE("schedule " + std::to_string(seed));
     vgpu::reset();
     vgpu::use_schedule(seed);
-    expect_right<TypeParam, Problem>(4, {1, 32, 136}, seed, 12);
-    expect_right<TypeParam, Problem>(3, {2, 24, 200}, seed, 12);
+    expect_right<TypeParam, Problem>(3, {1 + seed % 2, 24, 136}, seed, 6);
   }
 }
 
@@ -55,7 +54,7 @@ TYPED_TEST(Kernels, SameSeedSameSchedule) {
 
 TYPED_TEST(Kernels, MoveTheBytesOfTheirCostCards) {
   for (const int ranks : {1, 2, 3, 8}) {
-    for (const std::int64_t m : {std::int64_t{3}, std::int64_t{64}, 130 * std::int64_t{ranks} + 1}) {
+    for (const std::int64_t m : {3, 64, 391}) {
       SCOPED_TRACE(std::to_string(m) + " rows on " + std::to_string(ranks) + " ranks");
       vgpu::reset();
       run_ranks(ranks, [&](Rank& rank) {
@@ -81,7 +80,8 @@ TYPED_TEST(Kernels, MoveTheBytesOfTheirCostCards) {
                               in_now = vgpu::traffic(other, rank.id());
           const bool sends = other == rank.previous(), gets = other == rank.next();
           EXPECT_EQ(out_now.bytes - out[i].bytes, sends ? cost.bytes_out : 0) << rank.id() << " to " << other;
-          EXPECT_EQ(out_now.copies - out[i].copies, sends ? cost.messages : 0) << rank.id() << " to " << other;
+          EXPECT_EQ(out_now.copies - out[i].copies, sends ? cost.messages : 0)
+              << rank.id() << " to " << other;
           EXPECT_EQ(in_now.bytes - in[i].bytes, gets ? cost.bytes_in : 0) << other << " to " << rank.id();
         }
       });
@@ -108,7 +108,7 @@ double modelled_ms(MatmulShape shape) {
 }
 
 TEST_F(OnVirtualGpus, TransfersAheadOfTheProductAreFasterThanThoseWithin) {
-  const MatmulShape shape{1024, 4096, 128};
+  const MatmulShape shape{512, 2048, 64};
   EXPECT_LT(modelled_ms<Ahead>(shape), modelled_ms<Form>(shape));
 }
 

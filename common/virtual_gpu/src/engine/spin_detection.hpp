@@ -12,8 +12,8 @@ namespace vgpu {
 /// For the threads of one block.
 class SpinDetection {
  public:
-  /// Looks in a row of one thread at one word, which all saw the same; or at two in turns, as a wait does that
-  /// may also be broken off.
+  /// Looks in a row of one thread at one word, which all saw the same; or at two in turns, as a wait does
+  /// that may also be broken off.
   struct Looks {
     const void* address = nullptr;
     std::uint64_t bits = 0;
