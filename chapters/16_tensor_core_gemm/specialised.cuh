@@ -32,10 +32,11 @@ __device__ __forceinline__ void for_each_tile(const Order& order, const Body& bo
 }
 
 /// What the loading thread does: fills whichever stage is empty, over the end of a tile into the next. Calls
-/// load(stage, place of the tile, number of the k-block, the stage's mbarrier).
-template <typename Stages, typename Order, typename Load>
-__device__ __forceinline__ void load_tiles(Stages& ring, const Order& order, int along_k, const Load& load) {
-  RingPlace<Stages::Tile::kStages> place;
+/// load(stage, place of the tile, number of the k-block, the stage's mbarrier). Begins at `place` of the
+/// ring, and returns where it has come to.
+template <typename Stages, typename Order, typename Load, typename Place = RingPlace<Stages::Tile::kStages>>
+__device__ __forceinline__ Place load_tiles(Stages& ring, const Order& order, int along_k, const Load& load,
+                                            Place place = {}) {
   for_each_tile(order, [&](TilePlace tile) {
     for (int block = 0; block < along_k; ++block) {
       // [task load_tiles: when may a stage be filled for the first time, and when again?]
@@ -46,23 +47,37 @@ __device__ __forceinline__ void load_tiles(Stages& ring, const Order& order, int
       place.advance();
     }
   });
+  return place;
 }
 
+/// What else a warpgroup does with a stage while it multiplies it: here nothing. Chapter 18 sends it on.
+struct NoOtherUse {
+  /// Called when the product of k-block `block` has begun: starts the other use.
+  template <typename Stage>
+  __device__ __forceinline__ void begin(const Stage&, TilePlace, int /*block*/) const {}
+  /// Called before a stage is released: at most the last `Pending` uses may still read theirs.
+  template <int Pending>
+  __device__ __forceinline__ void wait() const {}
+};
+
 /// What a multiplying warpgroup does: multiplies whichever stage is full. Calls store(its sums of the tile,
-/// place of the tile).
-template <Major B, typename Stages, typename Order, typename Store>
-__device__ __forceinline__ void multiply_tiles(Stages& ring, const Order& order, int along_k, int group,
-                                               const Store& store) {
+/// place of the tile). Begins at `place` of the ring, and returns where it has come to.
+template <Major B, typename Stages, typename Order, typename Store, typename OtherUse = NoOtherUse,
+          typename Place = RingPlace<Stages::Tile::kStages>>
+__device__ __forceinline__ Place multiply_tiles(Stages& ring, const Order& order, int along_k, int group,
+                                                const Store& store, Place place = {},
+                                                const OtherUse& other = {}) {
   using Tile = typename Stages::Tile;
-  RingPlace<Tile::kStages> place;
   for_each_tile(order, [&](TilePlace tile) {
     Fragment<Tile::kN> sum;
     int last = 0;
     for (int block = 0; block < along_k; ++block) {
       await_phase(&ring.full[place.stage], place.parity);
       multiply_stage<B>(sum, ring.stages[place.stage], group, block > 0);
+      other.begin(ring.stages[place.stage], tile, block);
       // [task release: which stage has been read by now?]
       if (block > 0) {
+        other.template wait<1>();
         wgmma::wait<1>(sum);  // the product before this one
         ring.release(last);
       }
@@ -70,10 +85,12 @@ __device__ __forceinline__ void multiply_tiles(Stages& ring, const Order& order,
       last = place.stage;
       place.advance();
     }
+    other.template wait<0>();
     wgmma::wait<0>(sum);
     ring.release(last);
     store(sum, tile);
   });
+  return place;
 }
 
 /// C = A B; see Specialised.

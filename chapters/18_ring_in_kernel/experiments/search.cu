@@ -1,0 +1,78 @@
+// Experiment of chapter 18: both kernels with other tiles, stages and orders of tiles.
+#include <string>
+
+#include "18_ring_in_kernel/ring_ahead.cuh"
+#include "18_ring_in_kernel/ring_in_kernel.cuh"
+#include "overlap/program/dense_chapter.hpp"
+
+namespace overlap::ring_in_kernel {
+namespace {
+
+/// One choice, and its name: kernel, rows x columns, stages, and minor side with the width of its strips.
+template <template <typename, typename> class Kernel, int M, int N, int Stages, Minor Side, int Width>
+struct Choice {
+  using Tile = tensor_core_gemm::Tile<M, N, Stages>;
+  static std::string name(const std::string& kernel) {
+    return kernel + "_" + std::to_string(M) + "x" + std::to_string(N) + "_" + std::to_string(Stages) +
+           (Side == Minor::kM ? "_m" : "_n") + std::to_string(Width);
+  }
+  template <SixteenBit T>
+  static void add(DenseBench& bench, GatherProblem<T>& problem, const std::string& kernel) {
+    bench.add_algorithm<Kernel<T, Tile>>(name(kernel), problem, Tuning{Side, Width});
+  }
+};
+
+/// All choices for one kernel.
+template <template <typename, typename> class Kernel, typename... Each>
+struct Choices {
+  static void append(std::vector<std::string>& names, const std::string& kernel) {
+    (names.push_back(Each::name(kernel)), ...);
+  }
+  template <SixteenBit T>
+  static void add(DenseBench& bench, GatherProblem<T>& problem, const std::string& kernel) {
+    (Each::add(bench, problem, kernel), ...);
+  }
+};
+
+template <template <typename, typename> class K, int Stages>
+using ForKernel =
+    Choices<K, Choice<K, 128, 256, Stages, Minor::kM, 8>, Choice<K, 128, 256, Stages, Minor::kN, 8>,
+            Choice<K, 128, 256, Stages, Minor::kM, 1>, Choice<K, 128, 128, 4, Minor::kM, 8>,
+            Choice<K, 64, 256, 4, Minor::kM, 8>>;
+using InKernel = ForKernel<RingInKernel, 4>;
+using AheadOfIt = ForKernel<RingAhead, 3>;
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  InKernel::append(all, "in");
+  AheadOfIt::append(all, "ahead");
+  return all;
+}
+
+const ChapterInfo kExperiment = {
+    .name = "18_ring_in_kernel/search",
+    .summary = "Both kernels with other tiles, numbers of stages and orders of tiles.",
+    .variants = names(),
+    .on_virtual_gpus = {.shape = {0, 0, 128}, .per_gpu = {256, 512, 0}, .gpus = 2, .iterations = 1},
+    .on_real_gpus =
+        {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 16, .iterations = 20, .warmup = 3},
+    .on_race_build = {{.shape = {0, 0, 72}, .per_gpu = {24, 32, 0}, .gpus = 2, .iterations = 1}},
+    .types = {ElementType::kF16},
+};
+
+void run(const Options& options, Report& report) {
+  require_all_sizes(options.shape, options.gpus);
+  run_dense_chapter<GatherProblem, __half>(options, report,
+                                           [](DenseBench& bench, GatherProblem<__half>& problem) {
+                                             InKernel::add(bench, problem, "in");
+                                             AheadOfIt::add(bench, problem, "ahead");
+                                           });
+}
+
+}  // namespace
+}  // namespace overlap::ring_in_kernel
+
+int main(int argc, char** argv) {
+  return overlap::chapter_main(argc, argv, overlap::ring_in_kernel::kExperiment,
+                               overlap::ring_in_kernel::run);
+}

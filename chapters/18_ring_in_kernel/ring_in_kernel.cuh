@@ -1,0 +1,166 @@
+// Chapter 18: C = A B, where rank r has rows of A and columns of B, by one kernel that also passes A on. It
+// is chapter 16's, which brings A's tiles into shared memory anyway: from there they go to the left
+// neighbour, too.
+//
+//   step   block b of rank d
+//   0      tiles of shard d, A read in place;              its tiles of A to slot 0 of d - 1; all there:
+//   count 1      await shard d + 1; its tiles, A from slot 0;    its tiles of A to slot 1 of d - 1; all
+//   there: count
+//   ...
+//   P - 1  await shard d - 1; its tiles, A from slot P - 2
+//
+// Source: "Collective matrix multiplication" (JAX Pallas), whose device_step() this is; the page beside this
+// file says where it differs.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "18_ring_in_kernel/shards.cuh"
+
+namespace overlap::ring_in_kernel {
+
+/// How a stage's tile of A goes to the left neighbour while it is multiplied (the article's send_lhs). One
+/// warp does it, the second of the first warpgroup: bulk copies belong to the thread that issues them, and
+/// the first warp's thread has those of C.
+struct PassOn {
+  const CUtensorMap& to;  ///< the left neighbour's slot
+  bool sends;             ///< not in the last step
+
+  /// Whether this warp sends.
+  __device__ __forceinline__ static bool sender() { return threadIdx.x / 32 == 1; }
+
+  /// Starts the copy of k-block `block`. A tile of A is used for each tile of C in its row, and sent with the
+  /// first one.
+  template <typename Stage>
+  __device__ __forceinline__ void begin(const Stage& stage, TilePlace tile, int block) const {
+    // [task send: which tiles are sent, and to which box of the slot?]
+    if (sends && tile.n == 0 && sender()) {
+      if (wgmma::elect_one()) {
+        constexpr int kRows = sizeof stage.a / sizeof stage.a[0] / kSpan;
+        ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &to, {block * kSpan, tile.m * kRows},
+                                  stage.a);
+        ptx::cp_async_bulk_commit_group();
+      }
+      __syncwarp();
+    }
+    // [/task]
+  }
+  /// The stage of the copy before may be given back once that copy has *read* it; it may still be on its way.
+  template <int Pending>
+  __device__ __forceinline__ void wait() const {
+    if (!sender()) return;
+    if (wgmma::elect_one()) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<Pending>{});
+    __syncwarp();
+  }
+};
+
+/// Called by all threads of the sending warp at the end of a step: its copies have *arrived*, and the left
+/// neighbour hears of it.
+__device__ __forceinline__ void end_step(const Arrivals& arrivals, int step) {
+  if (wgmma::elect_one()) {
+    // [task end_step: what must be over before the neighbour may be told?]
+    ptx::cp_async_bulk_wait_group(ptx::n32_t<0>{});
+    // A block without tiles in this step has waited for nothing: without this the end of a call would not
+    // mean that all ranks have begun it (see Shards).
+    if (step > 0) await_arrival(arrivals, step - 1, gridDim.x);
+    count_arrival(arrivals, step);
+    // [/task]
+  }
+  __syncwarp();
+}
+
+/// See RingInKernel.
+template <SixteenBit T, typename Tile>
+__global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
+                             1) void multiply_and_pass_on(const __grid_constant__ Steps steps,
+                                                          const __grid_constant__ CUtensorMap b,
+                                                          Tiling tiling, Tuning tuning, Arrivals arrivals) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  auto& shared = *reinterpret_cast<SharedMemory<T, Tile, TmaStore>*>(memory);
+  if (threadIdx.x == 0) shared.ring.init();
+  __syncthreads();
+  const auto order_of = [&](int step) {
+    return ShardOrder{{steps.along_m[step], tiling.along_n, tiling.along_k}, tuning};
+  };
+  RingPlace<Tile::kStages> place;  // goes on from step to step
+  const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
+  if (group == Tile::kGroups) {
+    wgmma::registers_down<kLoaderRegisters>();
+    if (threadIdx.x / 32 % 4 == 0 && wgmma::elect_one()) {
+      for (int step = 0; step < steps.count; ++step) {
+        // From here on: steps.from[step] holds A of shard rank + step, all of it.
+        if (step > 0) await_arrival(arrivals, step - 1, gridDim.x);
+        const auto load = [&](Stage<T, Tile>& stage, TilePlace tile, int block, std::uint64_t* full) {
+          load_stage<Major::kMN>(stage, steps.from[step], b, tile.corner<Tile>(), block, full);
+        };
+        place = load_tiles(shared.ring, order_of(step), tiling.along_k, load, place);
+      }
+    }
+  } else {
+    wgmma::registers_up<kMultiplierRegisters>();
+    for (int step = 0; step < steps.count; ++step) {
+      const auto store = [&](const Fragment<Tile::kN>& sum, TilePlace tile) {
+        const Corner corner = tile.corner<Tile>();
+        TmaStore::store<Tile, T>(sum, nullptr, steps.c[step], &shared.staging[group],
+                                 corner.row + group * kGroupRows, corner.column, 0, 0);
+      };
+      const PassOn pass_on{steps.to[step], steps.sends(step)};
+      place = multiply_tiles<Major::kMN>(shared.ring, order_of(step), tiling.along_k, group, store, place,
+                                         pass_on);
+      if (steps.sends(step) && PassOn::sender()) end_step(arrivals, step);
+    }
+    TmaStore::finish();
+  }
+}
+
+/// C = A B: rank r has A_r[m_r, k] and B_r[k, n_r], and gets C_r[m, n_r], row-major, with m_r and n_r by
+/// balanced_share(); some may be 0. k and n_r are multiples of 8. Sums are in f32.
+template <SixteenBit T, typename Tile = tensor_core_gemm::Tile<128, 256, 4>>
+class RingInKernel {
+ public:
+  /// Collective. Allocates all that run() needs, and loads the kernel. Throws UsageError as require_sizes()
+  /// does; Skip unless the GPU has compute capability 9.0 and room for all blocks at a time; else as
+  /// PeerBuffer and Signals do.
+  RingInKernel(Rank& rank, MatmulShape whole, Tuning tuning = {})
+      : shards_(rank, whole, 1),
+        blocks_(shards_.blocks_for(Shards<T, Tile>::largest_tiling(whole, rank.size()).tiles())),
+        tuning_(tuning) {
+    CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
+    // A block that waits for a neighbour keeps its multiprocessor. Were there more blocks than find room at a
+    // time, the last ones could not send what others wait for.
+    require_resident(rank, kKernel, kThreads, kSharedBytes, blocks_);
+    rank.barrier();  // nobody's kernel waits while another one is still loaded
+  }
+
+  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` gets past it. All ranks make the
+  /// same calls in the same order. Calls may follow each other at once, on streams that are ordered.
+  void run(const T* a, const T* b, T* c, cudaStream_t stream) {
+    if (shards_.nothing_to_do()) return shards_.zero(c, stream);
+    const Arrivals arrivals = shards_.begin_call();
+    multiply_and_pass_on<T, Tile><<<blocks_, kThreads, kSharedBytes, stream>>>(
+        shards_.maps(a, c), shards_.columns_of(b), shards_.tiling(), tuning_, arrivals);
+    CUDA_CHECK(cudaGetLastError());
+  }
+
+  /// What `rank` of `ranks` moves in a call. A message is a box of A: a tile's rows, kSpan values of k.
+  static Cost cost(MatmulShape whole, int ranks, int rank) {
+    Cost cost = Shards<T, Tile>::cost(whole, ranks, rank);
+    for (int step = 0; step < ranks - 1; ++step) {
+      const std::int64_t rows = balanced_share(whole.m, ranks, RankRing(rank, ranks).shard(step)).size();
+      const Tiling tiling = tiling_of<Tile>({rows, whole.n, whole.k});
+      if (whole.n > 0) cost.messages += tiling.along_m * tiling.along_k;
+    }
+    return cost;
+  }
+
+ private:
+  static constexpr auto kKernel = multiply_and_pass_on<T, Tile>;
+  static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;
+  static constexpr int kSharedBytes = sizeof(SharedMemory<T, Tile, TmaStore>);
+
+  Shards<T, Tile> shards_;
+  int blocks_;
+  Tuning tuning_;
+};
+
+}  // namespace overlap::ring_in_kernel

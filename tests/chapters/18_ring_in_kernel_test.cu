@@ -1,0 +1,210 @@
+// Chapter 18 on any GPUs of compute capability 9.0: both kernels are right for every number of ranks and any
+// rows, call after call; what the caller owns stays the caller's; a rank that throws ends the run.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "18_ring_in_kernel/ring_ahead.cuh"
+#include "18_ring_in_kernel/ring_in_kernel.cuh"
+#include "dense_run.hpp"
+#include "overlap/data/verify.hpp"
+#include "ownership.hpp"
+
+namespace overlap::ring_in_kernel {
+namespace {
+
+template <typename T>
+using Problem = GatherProblem<T>;
+
+/// So many ranks, each with `columns` columns: shares of n have to be multiples of 8.
+MatmulShape on(int ranks, std::int64_t m, std::int64_t columns, std::int64_t k) {
+  return {m, ranks * columns, k};
+}
+
+/// Fewer rows than ranks, around a tile, several tiles of which the last is partly filled, more tiles than
+/// multiprocessors, one block of k and more than there are stages.
+std::vector<MatmulShape> shapes_on(int ranks) {
+  return {on(ranks, 1, 8, 8),           on(ranks, 5, 16, 72),           on(ranks, 128 * ranks, 8, 64),
+          on(ranks, 33, 264, 136),      on(ranks, 129 * ranks, 40, 72), on(ranks, 130 * ranks - 1, 24, 328),
+          on(ranks, 200 * ranks, 8, 8), on(ranks, 2 * ranks, 520, 24)};
+}
+
+std::vector<MatmulShape> random_shapes_on(int ranks, int count, unsigned seed) {
+  std::mt19937 random(seed);
+  const auto up_to = [&random](unsigned most) { return static_cast<std::int64_t>(1 + random() % most); };
+  std::vector<MatmulShape> shapes;
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t m = up_to(300), columns = 8 * up_to(8), k = 8 * up_to(12);
+    shapes.push_back(on(ranks, m, columns, k));
+  }
+  return shapes;
+}
+
+class OnRanks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(RingInKernel, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
+TEST_P(OnRanks, AreRightInBothTypes) {
+  const std::vector<MatmulShape> shapes = shapes_on(GetParam());
+  expect_all_right<RingInKernel<__half>, Problem<__half>>(GetParam(), shapes);
+  expect_all_right<RingInKernel<__nv_bfloat16>, Problem<__nv_bfloat16>>(GetParam(), shapes);
+  expect_all_right<RingAhead<__half>, Problem<__half>>(GetParam(), shapes);
+  expect_all_right<RingAhead<__nv_bfloat16>, Problem<__nv_bfloat16>>(GetParam(), shapes);
+}
+
+TEST_P(OnRanks, AreRightOnRandomSizes) {
+  // 200 sizes in all, over the five numbers of ranks.
+  const unsigned seed = 20261218 + static_cast<unsigned>(GetParam());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  const std::vector<MatmulShape> shapes = random_shapes_on(GetParam(), 40, seed);
+  expect_all_right<RingInKernel<__half>, Problem<__half>>(GetParam(), shapes, seed);
+  expect_all_right<RingAhead<__half>, Problem<__half>>(GetParam(), shapes, seed);
+}
+
+TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {
+  for (const std::int64_t m : {1, 13, 150}) {
+    const MatmulShape shape = on(GetParam(), m, 8, 24);
+    expect_right<RingInKernel<__half>, Problem<__half>>(GetParam(), shape, 1, calls_at_once(20));
+    expect_right<RingAhead<__half>, Problem<__half>>(GetParam(), shape, 1, calls_at_once(20));
+  }
+}
+
+TEST_P(OnRanks, TheCallerOwnsAAndBAndCBehindTheCall) {
+  for (const std::uint64_t schedule : schedules_to_try()) {
+    SCOPED_TRACE("schedule " + std::to_string(schedule));
+    use_schedule(schedule);
+    run_ranks(GetParam(), [](Rank& rank) {
+      for (const std::int64_t m : {1, 19}) {
+        const MatmulShape shape = on(rank.size(), m, 16, 40);
+        expect_caller_owns_matrices_on<RingInKernel<__half>, Problem<__half>>(rank, shape);
+        expect_caller_owns_matrices_on<RingAhead<__half>, Problem<__half>>(rank, shape);
+      }
+    });
+  }
+}
+
+TEST(Tunings, AreAllRight) {
+  const std::vector<MatmulShape> shapes = {on(3, 300, 264, 72), on(3, 7, 520, 136)};
+  for (const Tuning tuning : {Tuning{Minor::kN, 8}, Tuning{Minor::kM, 1}, Tuning{Minor::kN, 1}}) {
+    expect_all_right<RingInKernel<__half>, Problem<__half>>(3, shapes, 1, 1, tuning);
+    expect_all_right<RingAhead<__half>, Problem<__half>>(3, shapes, 1, 1, tuning);
+  }
+  expect_all_right<RingInKernel<__half, tensor_core_gemm::Tile<64, 256, 4>>, Problem<__half>>(3, shapes);
+  expect_all_right<RingInKernel<__half, tensor_core_gemm::Tile<128, 128, 2>>, Problem<__half>>(3, shapes);
+  expect_all_right<RingAhead<__half, tensor_core_gemm::Tile<64, 128, 6>>, Problem<__half>>(3, shapes);
+}
+
+TEST(Tunings, TakeEachTileOnce) {
+  for (const Minor minor : {Minor::kM, Minor::kN}) {
+    for (const int width : {1, 2, 8}) {
+      const ShardOrder order{{5, 3, 1}, {minor, width}};
+      std::set<std::pair<int, int>> seen;
+      for (int i = 0; i < order.tiles(); ++i) {
+        const TilePlace tile = order(i);
+        EXPECT_TRUE(tile.m >= 0 && tile.m < 5 && tile.n >= 0 && tile.n < 3);
+        EXPECT_TRUE(seen.insert({tile.m, tile.n}).second) << i;
+      }
+    }
+  }
+  // Strips of two tiles: along m the second tile is below the first, along n beside it.
+  EXPECT_EQ((ShardOrder{{5, 3, 1}, {Minor::kM, 2}}(1).m), 1);
+  EXPECT_EQ((ShardOrder{{5, 3, 1}, {Minor::kN, 2}}(1).n), 1);
+}
+
+// ---- A rank that throws ----------------------------------------------------------------------------------
+/// The last rank makes no call: the others' kernels wait for what never comes, and have to be let go.
+template <typename Algorithm>
+void expect_the_run_to_end() {
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    run_ranks(3, [](Rank& rank) {
+      GatherProblem<__half> problem(rank, on(3, 300, 264, 72), 1);
+      problem.fill_exact();
+      Algorithm algorithm(rank, problem.whole());
+      rank.barrier();
+      if (rank.id() == 2) throw std::runtime_error("on purpose");
+      algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
+      rank.synchronize(rank.stream());
+      ADD_FAILURE() << "rank " << rank.id() << " has a result";
+    });
+    FAIL() << "nothing was thrown";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "rank 2: on purpose");
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+TEST(ARankThatThrows, EndsTheRun) {
+  expect_the_run_to_end<RingInKernel<__half>>();
+  expect_the_run_to_end<RingAhead<__half>>();
+}
+
+// ---- What cannot be --------------------------------------------------------------------------------------
+TEST(Refused, RowsThatTmaCannotStepOver) {
+  const auto refused = [](MatmulShape shape) {
+    EXPECT_THROW(run_ranks(2, [&](Rank& rank) { RingInKernel<__half> algorithm(rank, shape); }), UsageError);
+    EXPECT_THROW(run_ranks(2, [&](Rank& rank) { RingAhead<__half> algorithm(rank, shape); }), UsageError);
+  };
+  refused({8, 16, 12});
+  refused({8, 24, 16});
+}
+
+TEST(NothingToMove, IsNoKernelAndZerosWithoutDepth) {
+  run_ranks(2, [](Rank& rank) {
+    const DeviceBuffer<__half> nothing(rank.device(), 8), c(rank.device(), 5 * 8);
+    CUDA_CHECK(cudaMemset(c.data(), 0xff, c.bytes()));
+    CUDA_CHECK(cudaDeviceSynchronize());
+    RingInKernel<__half> none(rank, {0, 16, 8});
+    none.run(nothing.data(), nothing.data(), c.data(), rank.stream());
+    rank.synchronize(rank.stream());
+    std::vector<__half> found(40);
+    CUDA_CHECK(cudaMemcpy(found.data(), c.data(), c.bytes(), cudaMemcpyDeviceToHost));
+    for (const __half value : found) EXPECT_TRUE(is_nan(value));
+    RingAhead<__half> sums_of_nothing(rank, {5, 16, 0});
+    sums_of_nothing.run(nothing.data(), nothing.data(), c.data(), rank.stream());
+    rank.synchronize(rank.stream());
+    CUDA_CHECK(cudaMemcpy(found.data(), c.data(), c.bytes(), cudaMemcpyDeviceToHost));
+    for (const __half value : found) EXPECT_EQ(value_of(value), 0);
+  });
+}
+
+// ---- Cost ------------------------------------------------------------------------------------------------
+TEST(CostOf, IsThePagesCostCard) {
+  // 8 ranks with 1024 rows each, k = 4096, f16: shards of 8 MiB, 8 x 64 boxes of 128 x 64.
+  const MatmulShape whole{8192, 32768, 4096};
+  const Cost cost = RingInKernel<__half>::cost(whole, 8, 3);
+  EXPECT_EQ(cost.messages, 7 * 8 * 64);
+  EXPECT_EQ(cost.bytes_out, 58'720'256);
+  EXPECT_EQ(cost.bytes_in, 58'720'256);
+  EXPECT_EQ(cost.launches, 1);
+  EXPECT_EQ(cost.memory, 117'440'512);
+  // Pieces of 16 KiB: 512 a shard.
+  const Cost ahead = RingAhead<__half>::cost(whole, 8, 3);
+  EXPECT_EQ(ahead.messages, 7 * 512);
+  EXPECT_EQ(ahead.bytes_out, 58'720'256);
+  EXPECT_EQ(ahead.memory, 117'440'512);
+}
+
+TEST(CostOf, CountsUnevenAndEmptyShares) {
+  // 2 rows on 3 ranks: shards of 1, 1, 0 rows of 16 elements. Rank 0 does not send on rank 2's, which has
+  // none.
+  const MatmulShape whole{2, 24, 16};
+  const Cost first = RingInKernel<__half>::cost(whole, 3, 0);
+  EXPECT_EQ(first.bytes_out, 64);
+  EXPECT_EQ(first.bytes_in, 32);
+  EXPECT_EQ(first.messages, 2);
+  const Cost last = RingInKernel<__half>::cost(whole, 3, 2);
+  EXPECT_EQ(last.bytes_out, 32);
+  EXPECT_EQ(last.bytes_in, 64);
+  EXPECT_EQ(last.messages, 1);
+  EXPECT_EQ(RingAhead<__half>::cost(whole, 3, 0).messages, 2);
+  EXPECT_EQ(RingAhead<__half>::cost(whole, 3, 2).messages, 1);
+  EXPECT_EQ(RingInKernel<__half>::cost({0, 24, 16}, 3, 0), Cost{});
+  EXPECT_EQ(RingInKernel<__half>::cost({64, 8, 8}, 1, 0).bytes_out, 0);
+}
+
+}  // namespace
+}  // namespace overlap::ring_in_kernel
