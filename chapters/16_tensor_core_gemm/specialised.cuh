@@ -37,7 +37,7 @@ template <SixteenBit T, typename Tile, typename Order, typename Load>
 __device__ __forceinline__ void load_tiles(Ring<T, Tile>& ring, const Order& order, int along_k,
                                            const Load& load) {
   RingPlace<Tile::kStages> place;
-  for_each_tile(order, [&](TilePlace tile) {
+  for_each_tile(order, [&](const auto& tile) {
     for (int block = 0; block < along_k; ++block) {
       // [task load_tiles: when may a stage be filled for the first time, and when again?]
       // Of a barrier that was never used the phase before counts as complete: so the first stages are empty.
@@ -55,7 +55,7 @@ template <Major B, SixteenBit T, typename Tile, typename Order, typename Store>
 __device__ __forceinline__ void multiply_tiles(Ring<T, Tile>& ring, const Order& order, int along_k,
                                                int group, const Store& store) {
   RingPlace<Tile::kStages> place;
-  for_each_tile(order, [&](TilePlace tile) {
+  for_each_tile(order, [&](const auto& tile) {
     Fragment<Tile::kN> sum;
     int last = 0;
     for (int block = 0; block < along_k; ++block) {
