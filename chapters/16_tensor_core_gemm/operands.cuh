@@ -20,9 +20,10 @@ using wgmma::Major;
 using wgmma::Swizzle;
 
 /// A row-major matrix in global memory as a tensor, of which copies move boxes of `box_rows` rows and 128
-/// bytes of columns, kSpan of 16 bits; their 16-byte chunks change places within each row of 128 bytes (the swizzle), so that neither
-/// wgmma nor stores into a column of chunks meet the same bank. What a box has outside of the matrix comes as
-/// zeros, and is not written. Throws CudaError if `data` or a row is not aligned to 16 bytes.
+/// bytes of columns, kSpan of 16 bits; their 16-byte chunks change places within each row of 128 bytes (the
+/// swizzle), so that neither wgmma nor stores into a column of chunks meet the same bank. What a box has
+/// outside of the matrix comes as zeros, and is not written. Throws CudaError if `data` or a row is not
+/// aligned to 16 bytes.
 template <Floating T>
 CUtensorMap tensor_map(const T* data, std::int64_t rows, std::int64_t columns, int box_rows) {
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};

@@ -27,8 +27,7 @@ inline MatmulShape product_of(MatmulShape whole, int ranks, int rank) {
 /// Throws UsageError unless TMA can step over the rows of every rank's X, W and C; see require_sizes() of
 /// chapter 16. With P ranks k is a multiple of 8 P.
 inline void require_all_sizes(MatmulShape whole, int ranks) {
-  for (int rank = 0; rank < ranks; ++rank)
-    tensor_core_gemm::require_sizes(product_of(whole, ranks, rank));
+  for (int rank = 0; rank < ranks; ++rank) tensor_core_gemm::require_sizes(product_of(whole, ranks, rank));
 }
 
 /// Rows of C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Deterministic: equal in
@@ -37,8 +36,8 @@ inline void require_all_sizes(MatmulShape whole, int ranks) {
 template <SixteenBit T, typename Wire = SixteenBitWire, typename Shape = tensor_core_gemm::Tile<128, 256, 4>>
 class FusedReduceScatter {
  public:
-  using Tile = Shape;                            ///< of a block
-  using W = typename Wire::template Type<T>;     ///< of a partial sum on its way
+  using Tile = Shape;                         ///< of a block
+  using W = typename Wire::template Type<T>;  ///< of a partial sum on its way
 
   /// Allocates everything. Collective. Throws UsageError as require_all_sizes() does; CudaError; Skip if the
   /// GPU has not compute capability 9.0, if two GPUs have no access to each other's memory, or if ranks that
@@ -50,8 +49,7 @@ class FusedReduceScatter {
         slots_(rank, rank.size(), slot_elements(whole, rank.size())),
         arrived_(rank, rank.size() * owners_.tiling(0).tiles() * Tile::kGroups) {
     const int multiprocessors = tensor_core_gemm::multiprocessors_with_wgmma(rank);
-    blocks_ = std::min(owners_.tiles(),
-                       std::max(1, multiprocessors / (rank.shares_gpu() ? rank.size() : 1)));
+    blocks_ = std::min(owners_.tiles(), std::max(1, multiprocessors / (rank.shares_gpu() ? rank.size() : 1)));
     CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
     require_resident(rank, kKernel, kThreads, kSharedBytes, blocks_);
     for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
@@ -64,8 +62,8 @@ class FusedReduceScatter {
     rank.barrier();  // ranks may share a GPU: no kernel waits for a flag before all have loaded it
   }
 
-  /// Enqueues one call: x[m, k_r], w[k_r, n], c[m_r, n], all row-major, dense and aligned to 16 bytes, on this
-  /// rank's GPU. Every rank makes the same calls in the same order; they may follow each other without a
+  /// Enqueues one call: x[m, k_r], w[k_r, n], c[m_r, n], all row-major, dense and aligned to 16 bytes, on
+  /// this rank's GPU. Every rank makes the same calls in the same order; they may follow each other without a
   /// barrier.
   void run(const T* x, const T* w, T* c, cudaStream_t stream) {
     const std::int64_t own = owners_.rows(rank_.id()) * shape_.n;
@@ -137,8 +135,8 @@ class FusedReduceScatter {
   Rank& rank_;
   MatmulShape shape_;
   Owners owners_;
-  Slots<W> slots_;   // by source
-  Signals arrived_;  // by source, tile and warpgroup
+  Slots<W> slots_;                                                     // by source
+  Signals arrived_;                                                    // by source, tile and warpgroup
   std::array<std::array<CUtensorMap, kMostRanks>, 2> slot_maps_ = {};  // by set and owner
   int blocks_ = 0;
 };

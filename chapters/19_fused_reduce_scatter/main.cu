@@ -26,17 +26,16 @@ void add_algorithms(DenseBench& bench, ScatterProblem<T>& problem) {
   bench.add_algorithm<reduce_scatter::AllToAllSum<T>>("all_to_all", problem);
   bench.add_algorithm<FusedReduceScatter<T>>(SixteenBitWire::kName, problem);
   bench.add_algorithm<FusedReduceScatter<T, F32Wire>>(F32Wire::kName, problem);
-  bench.add_part<ProductAlone<T>>("own_product", Role::kPart, problem, [](auto& product, auto& data, auto stream) {
-    product.run(data.a(), data.b(), stream);
-  });
+  bench.add_part<ProductAlone<T>>(
+      "own_product", Role::kPart, problem,
+      [](auto& product, auto& data, auto stream) { product.run(data.a(), data.b(), stream); });
 }
 
 void run(const Options& options, Report& report) {
   require_all_sizes(options.shape, options.gpus);
   run_dense_chapter<ScatterProblem, __half, __nv_bfloat16>(
-      options, report, []<SixteenBit T>(DenseBench& bench, ScatterProblem<T>& problem) {
-        add_algorithms(bench, problem);
-      });
+      options, report,
+      []<SixteenBit T>(DenseBench& bench, ScatterProblem<T>& problem) { add_algorithms(bench, problem); });
 }
 
 }  // namespace

@@ -30,13 +30,13 @@ using wgmma::Major;
 /// Where partial tiles of this call go, and where those of the others come.
 template <typename W>
 struct Exchange {
-  CUtensorMap slot[kMostRanks];       ///< by owner: this rank's slot there
-  std::uint32_t* flags[kMostRanks];   ///< by owner: flag() of them
-  const W* slots;                     ///< here, by source: [rows, n] each
-  std::int64_t pitch;                 ///< elements from one to the next
-  int most_tiles;                     ///< of an owner
-  std::uint32_t epoch;                ///< of the call
-  unsigned* stop;                     ///< Rank::stop_word()
+  CUtensorMap slot[kMostRanks];      ///< by owner: this rank's slot there
+  std::uint32_t* flags[kMostRanks];  ///< by owner: flag() of them
+  const W* slots;                    ///< here, by source: [rows, n] each
+  std::int64_t pitch;                ///< elements from one to the next
+  int most_tiles;                    ///< of an owner
+  std::uint32_t epoch;               ///< of the call
+  unsigned* stop;                    ///< Rank::stop_word()
 
   /// Which of an owner's flags says that `source` has sent a warpgroup's rows of a tile. It has one writer,
   /// and one reader: the owner's warpgroup of that number, which adds those rows and no others.
@@ -75,31 +75,31 @@ __device__ __forceinline__ void await_partials(const Exchange<W>& exchange, int 
   // [/task]
 }
 
-/// sum = partial sum of rank 0 + of rank 1 + ..., in f32 and in this order, so that it does not depend on who
-/// came first; those of `rank` are `sum` itself, which nothing has rounded. `row` and `column`: where the
-/// warpgroup's part begins in [rows, n].
-template <int N, typename W>
-__device__ __forceinline__ void add_in_order(Fragment<N>& sum, const Exchange<W>& exchange, int ranks,
-                                             int rank, int rows, int n, int row, int column) {
-  constexpr int kAtOnce = 32;  // values: as many loads on their way as registers are left
-  const auto [top, left] = wgmma::place<N>(static_cast<int>(threadIdx.x) % wgmma::kThreads, 0);
-  const std::int64_t from = std::int64_t{row + top} * n + column + left;
-  const int columns = n - column;  // a multiple of 8, as is where each eight of them begin
-#pragma unroll
-  for (int first = 0; first < N / 2; first += kAtOnce) {
-    float total[kAtOnce] = {};
+/// Where the parts of an owner's tile are that a warpgroup adds.
+template <typename W>
+struct Summands {
+  const W* slots;      ///< of rank 0, at this thread's first element
+  std::int64_t pitch;  ///< from one rank's to the next
+  int ranks, rank;     ///< how many, and whose sums are in registers
+  int n;               ///< elements from one row to the next
+  int rows, columns;   ///< from this thread's first element to the end of the owner's; a multiple of 8
+
+  /// total = partial sum of rank 0 + of rank 1 + ..., in f32 and in this order, so that it does not depend on
+  /// who came first; those of `rank` are `own`, which nothing has rounded. For `Count` values from `first`
+  /// on.
+  template <int Count>
+  __device__ __forceinline__ void add(const float* own, int first, float (&total)[Count]) const {
     // [task add: whose sums are where, and what is the order?]
     for (int source = 0; source < ranks; ++source) {
-      const W* upper = exchange.slots + source * exchange.pitch + from;
+      const W* upper = slots + source * pitch;
       const W* lower = upper + 8 * std::int64_t{n};
 #pragma unroll
-      for (int i = 0; i < kAtOnce; i += 4) {  // two neighbours in one row, and two eight rows below
-        const int chunk = (first + i) / 4 * 8;
-        float2 one = {sum.value[first + i], sum.value[first + i + 1]};
-        float2 two = {sum.value[first + i + 2], sum.value[first + i + 3]};
+      for (int i = 0; i < Count; i += 4) {  // two neighbours in one row, and two eight rows below
+        const int column = (first + i) / 4 * 8;
+        float2 one = {own[i], own[i + 1]}, two = {own[i + 2], own[i + 3]};
         if (source != rank) {
-          one = row + top < rows && chunk < columns ? pair_at(upper + chunk) : float2{};
-          two = row + top + 8 < rows && chunk < columns ? pair_at(lower + chunk) : float2{};
+          one = 0 < rows && column < columns ? pair_at(upper + column) : float2{};
+          two = 8 < rows && column < columns ? pair_at(lower + column) : float2{};
         }
         total[i] += one.x;
         total[i + 1] += one.y;
@@ -108,9 +108,32 @@ __device__ __forceinline__ void add_in_order(Fragment<N>& sum, const Exchange<W>
       }
     }
     // [/task]
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) sum.value[first + i] = total[i];
   }
+};
+
+/// The rank's own part of a tile, from `row` and `column` on in its [rows, n]: summed up, to C.
+template <typename Tile, SixteenBit T, typename W>
+__device__ __forceinline__ void add_and_store(const Fragment<Tile::kN>& sum, const Exchange<W>& exchange,
+                                              int ranks, int rank, int rows, int n, int row, int column,
+                                              const CUtensorMap& c, TmaStore::Staging<T, Tile>& staging) {
+  const auto at = wgmma::place<Tile::kN>(static_cast<int>(threadIdx.x) % wgmma::kThreads, 0);
+  const Summands<W> summands{exchange.slots + std::int64_t{row + at.row} * n + column + at.column,
+                             exchange.pitch,
+                             ranks,
+                             rank,
+                             n,
+                             rows - row - at.row,
+                             n - column};
+  const auto write = [&](T* buffer, int part, int thread) {
+    constexpr int kValues = TmaStore::kPartValues;
+    float total[kValues] = {};
+    summands.add(sum.value + part * kValues, part * kValues, total);
+    TmaStore::write(total, buffer, thread);
+  };
+  const auto copy = [&](const T* buffer, int part) {
+    ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &c, {column + part * kSpan, row}, buffer);
+  };
+  TmaStore::store_parts<Tile::kN / kSpan>(staging, write, copy);
 }
 
 /// This rank's product, whose tiles go where they belong; its own ones, summed up, to C.
@@ -153,10 +176,11 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void scat
         if (tile.owner == order.rank) {
           await_partials<Tile>(exchange, owners.ranks, order.rank, number, group);
           if (rows == 0) return;
-          add_in_order(sum, exchange, owners.ranks, order.rank, rows, n, row, corner.column);
-          TmaStore::store<Tile, T>(sum, nullptr, c, &staging, row, corner.column, 0, 0);
+          add_and_store<Tile, T>(sum, exchange, owners.ranks, order.rank, rows, n, row, corner.column, c,
+                                 staging);
         } else {
-          if (rows > 0) Wire::template send<Tile, T>(sum, exchange.slot[tile.owner], staging, row, corner.column);
+          if (rows > 0)
+            Wire::template send<Tile, T>(sum, exchange.slot[tile.owner], staging, row, corner.column);
           pending.word = exchange.flags[tile.owner] + exchange.template flag<Tile>(order.rank, number, group);
         }
       });

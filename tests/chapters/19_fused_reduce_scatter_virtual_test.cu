@@ -2,9 +2,13 @@
 // there is no room for its blocks, refused.
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
+#include "overlap/bench/timing.hpp"
 
 namespace overlap::fused_reduce_scatter {
 namespace {
@@ -42,6 +46,88 @@ TEST_F(OnVirtualGpus, RanksMayShareAGpuUntilThereIsNoRoomForABlockOfEach) {
   EXPECT_NE(refused.skipped.find("waits in 1 blocks at the same time, and GPU 0 has room for 0"),
             std::string::npos)
       << refused.skipped;
+}
+
+/// Bytes that one call sends from each rank to each other one.
+template <typename Algorithm>
+std::vector<std::vector<std::uint64_t>> bytes_of_a_call(int ranks, MatmulShape whole) {
+  vgpu::reset();
+  std::vector<std::vector<std::uint64_t>> bytes(static_cast<std::size_t>(ranks));
+  run_ranks(ranks, [&](Rank& rank) {
+    Problem problem(rank, whole, 1);
+    Algorithm algorithm(rank, whole);
+    problem.fill_exact();
+    std::vector<std::uint64_t>& out = bytes[static_cast<std::size_t>(rank.id())];
+    const auto sent_to = [&](int to) { return to == rank.id() ? 0 : vgpu::traffic(rank.device(), to).bytes; };
+    for (int to = 0; to < ranks; ++to) out.push_back(sent_to(to));
+    rank.barrier();
+    algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
+    rank.synchronize(rank.stream());
+    rank.barrier();
+    for (int to = 0; to < ranks; ++to) {
+      std::uint64_t& link = out[static_cast<std::size_t>(to)];
+      link = sent_to(to) - link;
+    }
+    rank.barrier();
+  });
+  return bytes;
+}
+
+template <typename Algorithm>
+void expect_bytes_of_the_cost_card(int ranks, MatmulShape whole) {
+  const auto bytes = bytes_of_a_call<Algorithm>(ranks, whole);
+  for (int rank = 0; rank < ranks; ++rank) {
+    SCOPED_TRACE(std::to_string(rank) + " of " + std::to_string(ranks));
+    const Cost cost = Algorithm::cost(whole, ranks, rank);
+    std::uint64_t out = 0, in = 0;
+    for (int other = 0; other < ranks; ++other) {
+      out += bytes[static_cast<std::size_t>(rank)][static_cast<std::size_t>(other)];
+      in += bytes[static_cast<std::size_t>(other)][static_cast<std::size_t>(rank)];
+    }
+    EXPECT_EQ(out, static_cast<std::uint64_t>(cost.bytes_out));
+    EXPECT_EQ(in, static_cast<std::uint64_t>(cost.bytes_in));
+  }
+}
+
+TEST_F(OnVirtualGpus, MoveTheBytesOfTheCostCard) {
+  for (const int ranks : {1, 2, 3, 8}) {
+    for (const MatmulShape shape : {MatmulShape{150, 136, 8 * ranks}, MatmulShape{3, 8, 16 * ranks}}) {
+      expect_bytes_of_the_cost_card<WithSmallTiles<>>(ranks, shape);
+      expect_bytes_of_the_cost_card<WithSmallTiles<F32Wire>>(ranks, shape);
+      expect_bytes_of_the_cost_card<FusedReduceScatter<__half>>(ranks, shape);
+    }
+  }
+}
+
+/// Modelled time of one call on four ranks, ms.
+template <typename Algorithm>
+double time_of(MatmulShape whole) {
+  vgpu::reset();
+  double ms = 0;
+  run_ranks(4, [&](Rank& rank) {
+    Problem problem(rank, whole, 1);
+    problem.fill_exact();
+    Algorithm algorithm(rank, whole);
+    const auto call = [&](cudaStream_t stream) {
+      algorithm.run(problem.a(), problem.b(), problem.c(), stream);
+    };
+    const double median = time_variants(rank, {{"call", call}}, 1, 1).front().device_ms.median;
+    if (rank.id() == 0) ms = median;
+  });
+  return ms;
+}
+
+TEST_F(OnVirtualGpus, OneKernelIsFasterThanNcclBehindAProductInTheModel) {
+  const MatmulShape shape{512, 512, 512};
+  EXPECT_LT(1.5 * time_of<FusedReduceScatter<__half>>(shape),
+            time_of<reduce_scatter::MultiplyThenScatter<__half>>(shape));
+}
+
+TEST_F(OnVirtualGpus, WhereTheLinkIsTheLimitTwiceTheBytesTakeLongerInTheModel) {
+  const MatmulShape little_depth{1024, 512, 128};
+  const double narrow = time_of<FusedReduceScatter<__half>>(little_depth);
+  const double wide = time_of<FusedReduceScatter<__half, F32Wire>>(little_depth);
+  EXPECT_LT(1.2 * narrow, wide);
 }
 
 }  // namespace
