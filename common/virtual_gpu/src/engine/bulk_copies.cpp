@@ -50,7 +50,6 @@ void BulkCopies::issue(const BulkRequest& request, Mbarrier* barrier) {
   copy.barrier = barrier;
   copy.read_at = engine_free_;
   copy.done_at = engine_free_ + block_.grid().bulk_latency_ns;
-  take_link(copy);
   block_.launch().stream->contexts().use_proxies();
   block_.release(copy.issued);
   block_.scheduler().note_progress();
@@ -60,22 +59,6 @@ int BulkCopies::owner_of(const BulkRequest& request) const {
   const Allocation* memory = runtime().memory().find(request.tensor ? request.map.address : request.global);
   const bool here = memory == nullptr || memory->kind != MemoryKind::kDevice;
   return here ? block_.launch().stream->device() : memory->device;
-}
-
-// The link is taken while bytes move: out of one GPU, into the other. Until the last of them has left, a
-// store reads its source.
-void BulkCopies::take_link(Copy& copy) {
-  const int own = block_.launch().stream->device(), peer = owner_of(copy.request);
-  if (peer == own) return;
-  const bool store = copy.barrier == nullptr;
-  Port& out = runtime().device(store ? own : peer).egress();
-  Port& in = runtime().device(store ? peer : own).ingress();
-  const double end = std::max({engine_free_, out.free_at(), in.free_at()}) +
-                     static_cast<double>(bytes_moved(copy.request)) / runtime().machine().peer_copy_rate;
-  out.occupy_until(end);
-  in.occupy_until(end);
-  copy.read_at = end;
-  copy.done_at = end + block_.grid().bulk_latency_ns;
 }
 
 void BulkCopies::count(const Copy& copy) const {

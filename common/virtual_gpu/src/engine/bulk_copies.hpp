@@ -72,8 +72,6 @@ class BulkCopies {
   void issue(const BulkRequest& request, Mbarrier* barrier);
   /// Whose memory it touches: this GPU's, or a peer's.
   int owner_of(const BulkRequest& request) const;
-  /// A copy from or to a peer takes the link, too.
-  void take_link(Copy& copy);
   /// Counts its bytes as sent by one GPU to another.
   void count(const Copy& copy) const;
   bool awaited(const Waiter& waiter, const Copy& copy) const;
