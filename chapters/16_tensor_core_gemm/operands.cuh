@@ -19,17 +19,19 @@ using wgmma::Fragment;
 using wgmma::Major;
 using wgmma::Swizzle;
 
-/// A row-major matrix in global memory as a tensor, of which copies move boxes of `box_rows` rows and kSpan
-/// columns; their 16-byte chunks change places within each row of 128 bytes (the swizzle), so that neither
-/// wgmma nor stores into a column of chunks meet the same bank. What a box has outside of the matrix comes as
-/// zeros, and is not written. Throws CudaError if `data` or a row is not aligned to 16 bytes.
-template <SixteenBit T>
+/// A row-major matrix in global memory as a tensor, of which copies move boxes of `box_rows` rows and 128
+/// bytes of columns, kSpan of 16 bits; their 16-byte chunks change places within each row of 128 bytes (the
+/// swizzle), so that neither wgmma nor stores into a column of chunks meet the same bank. What a box has
+/// outside of the matrix comes as zeros, and is not written. Throws CudaError if `data` or a row is not
+/// aligned to 16 bytes.
+template <Floating T>
 CUtensorMap tensor_map(const T* data, std::int64_t rows, std::int64_t columns, int box_rows) {
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
   const cuuint64_t row_bytes[] = {sizes[0] * sizeof(T)};
-  const cuuint32_t box[] = {kSpan, static_cast<cuuint32_t>(box_rows)}, steps[] = {1, 1};
-  constexpr auto type =
-      std::same_as<T, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  const cuuint32_t box[] = {128 / sizeof(T), static_cast<cuuint32_t>(box_rows)}, steps[] = {1, 1};
+  constexpr auto type = std::same_as<T, float>    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+                        : std::same_as<T, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                                  : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   CUtensorMap map;
   CU_CHECK(cuTensorMapEncodeTiled(&map, type, 2, const_cast<T*>(data), sizes, row_bytes, box, steps,
                                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,

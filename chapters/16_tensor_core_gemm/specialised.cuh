@@ -37,7 +37,7 @@ __device__ __forceinline__ void for_each_tile(const Order& order, const Body& bo
 template <typename Stages, typename Order, typename Load, typename Place = RingPlace<Stages::Tile::kStages>>
 __device__ __forceinline__ Place load_tiles(Stages& ring, const Order& order, int along_k, const Load& load,
                                             Place place = {}) {
-  for_each_tile(order, [&](TilePlace tile) {
+  for_each_tile(order, [&](const auto& tile) {
     for (int block = 0; block < along_k; ++block) {
       // [task load_tiles: when may a stage be filled for the first time, and when again?]
       // Of a barrier that was never used the phase before counts as complete: so the first stages are empty.
@@ -53,8 +53,8 @@ __device__ __forceinline__ Place load_tiles(Stages& ring, const Order& order, in
 /// What else a warpgroup does with a stage while it multiplies it: here nothing. Chapter 18 sends it on.
 struct NoOtherUse {
   /// Called when the product of k-block `block` has begun: starts the other use.
-  template <typename Stage>
-  __device__ __forceinline__ void begin(const Stage&, TilePlace, int /*block*/) const {}
+  template <typename Stage, typename Tile>
+  __device__ __forceinline__ void begin(const Stage&, const Tile&, int /*block*/) const {}
   /// Called before a stage is released: at most the last `Pending` uses may still read theirs.
   template <int Pending>
   __device__ __forceinline__ void wait() const {}
@@ -68,7 +68,7 @@ __device__ __forceinline__ Place multiply_tiles(Stages& ring, const Order& order
                                                 const Store& store, Place place = {},
                                                 const OtherUse& other = {}) {
   using Tile = typename Stages::Tile;
-  for_each_tile(order, [&](TilePlace tile) {
+  for_each_tile(order, [&](const auto& tile) {
     Fragment<Tile::kN> sum;
     int last = 0;
     for (int block = 0; block < along_k; ++block) {

@@ -68,22 +68,35 @@ struct TmaStore {
   template <typename Tile, SixteenBit T>
   __device__ __forceinline__ static void store(const Fragment<Tile::kN>& sum, T*, const CUtensorMap& map,
                                                Staging<T, Tile>* staging, int row, int column, int, int) {
+    const auto write_part = [&](T* buffer, int part, int thread) {
+      write(sum.value + part * kPartValues, buffer, thread);
+    };
+    const auto copy_part = [&](const T* buffer, int part) {
+      ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &map, {column + part * kSpan, row},
+                                buffer);
+    };
+    store_parts<Tile::kN / kSpan>(*staging, write_part, copy_part);
+  }
+
+  /// The same by parts: calls write(buffer, number of the part, thread of the warpgroup) in all threads, then
+  /// copy(buffer, number of the part) in one, which starts copies out of the buffer.
+  template <int Parts, typename Staging, typename Write, typename Copy>
+  __device__ __forceinline__ static void store_parts(Staging& staging, const Write& write, const Copy& copy) {
     const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
     const int barrier = 1 + static_cast<int>(threadIdx.x) / wgmma::kThreads;  // 0 is __syncthreads()
-    constexpr int kBuffers = Staging<T, Tile>::kBuffers;
+    constexpr int kBuffers = Staging::kBuffers;
 #pragma unroll
-    for (int part = 0; part < Tile::kN / kSpan; ++part) {
-      T* buffer = staging->buffers[part % kBuffers];
+    for (int part = 0; part < Parts; ++part) {
+      auto* buffer = staging.buffers[part % kBuffers];
       // [task drain: what must be over before the buffer is written, and before it is copied?]
       if (thread == 0) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<kBuffers - 1>{});  // its last copy
       wgmma::named_barrier(barrier, wgmma::kThreads);
-      write(sum, buffer, part, thread);
+      write(buffer, part, thread);
       ptx::fence_proxy_async(ptx::space_shared);  // each thread's stores, before a copy reads them
       wgmma::named_barrier(barrier, wgmma::kThreads);
       // [/task]
       if (thread == 0) {
-        ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &map, {column + part * kSpan, row},
-                                  buffer);
+        copy(buffer, part);
         ptx::cp_async_bulk_commit_group();
       }
     }
@@ -94,23 +107,23 @@ struct TmaStore {
     if (threadIdx.x % wgmma::kThreads == 0) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
   }
 
- private:
-  /// Columns `part` * kSpan ... of the warp's 16 rows into the buffer, swizzled as the map says: chunk c of
-  /// row r lies at c XOR r mod 8.
-  template <int N, SixteenBit T>
-  __device__ __forceinline__ static void write(const Fragment<N>& sum, T* buffer, int part, int thread) {
+  /// A thread's values of a part, in the buffer's columns.
+  static constexpr int kPartValues = kSpan / 2;
+
+  /// A part, of which this thread has these values, into the buffer; swizzled as the map says: chunk c of row
+  /// r lies at c XOR r mod 8.
+  template <SixteenBit T>
+  __device__ __forceinline__ static void write(const float* values, T* buffer, int thread) {
     constexpr int kChunk = 16 / sizeof(T);  // elements
     const int lane = thread % 32;
     const int row = thread / 32 * 16 + lane % 16;
 #pragma unroll
     for (int columns = 0; columns < kSpan; columns += 2 * kChunk) {
       // Four 8 x 8 matrices: upper and lower rows of the first chunk, then of the second one. They are the
-      // eight values of value[] from there on, and lane 8 j + i says where row i of matrix j goes.
-      const int first = (part * kSpan + columns) / 2;
-      const std::uint32_t pairs[] = {pack<T>(sum.value[first], sum.value[first + 1]),
-                                     pack<T>(sum.value[first + 2], sum.value[first + 3]),
-                                     pack<T>(sum.value[first + 4], sum.value[first + 5]),
-                                     pack<T>(sum.value[first + 6], sum.value[first + 7])};
+      // eight values from there on, and lane 8 j + i says where row i of matrix j goes.
+      const float* eight = values + columns / 2;
+      const std::uint32_t pairs[] = {pack<T>(eight[0], eight[1]), pack<T>(eight[2], eight[3]),
+                                     pack<T>(eight[4], eight[5]), pack<T>(eight[6], eight[7])};
       const int chunk = columns / kChunk + lane / 16;
       wgmma::store_matrix(buffer + row * kSpan + (chunk ^ row % 8) * kChunk, pairs);
     }

@@ -1,0 +1,144 @@
+// Chapter 19: C = X W by one kernel on each rank. It multiplies, sends partial tiles to their owners while it
+// multiplies on, and adds what it has been sent: no second kernel, no barrier, no stream but the caller's.
+//
+// Source: ours. Chapter 06's all-to-all with one sum, moved into the epilogue of chapter 16's kernel. The
+// page beside this file says what others do.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "16_tensor_core_gemm/tensor_core_gemm.cuh"
+#include "19_fused_reduce_scatter/scatter_tiles.cuh"
+#include "overlap/gpu/signals.hpp"
+#include "overlap/gpu/slots.hpp"
+#include "overlap/gpu/timeline.hpp"
+
+namespace overlap::fused_reduce_scatter {
+
+/// The product of `rank` of `ranks`: its columns of X and rows of W.
+inline MatmulShape product_of(MatmulShape whole, int ranks, int rank) {
+  return {whole.m, whole.n, balanced_share(whole.k, ranks, rank).size()};
+}
+
+/// Throws UsageError unless TMA can step over the rows of every rank's X, W and C; see require_sizes() of
+/// chapter 16. With P ranks k is a multiple of 8 P.
+inline void require_all_sizes(MatmulShape whole, int ranks) {
+  for (int rank = 0; rank < ranks; ++rank) tensor_core_gemm::require_sizes(product_of(whole, ranks, rank));
+}
+
+/// Rows of C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Deterministic: equal in
+/// all bits on every run. Each partial sum is rounded to the wire's type once, that of the rank itself not at
+/// all, and the result once.
+template <SixteenBit T, typename Wire = SixteenBitWire, typename Shape = tensor_core_gemm::Tile<128, 256, 4>>
+class FusedReduceScatter {
+ public:
+  using Tile = Shape;                         ///< of a block
+  using W = typename Wire::template Type<T>;  ///< of a partial sum on its way
+
+  /// Allocates everything. Collective. Throws UsageError as require_all_sizes() does; CudaError; Skip if the
+  /// GPU has not compute capability 9.0, if two GPUs have no access to each other's memory, or if ranks that
+  /// share a GPU leave no room for a block of each.
+  FusedReduceScatter(Rank& rank, MatmulShape whole)
+      : rank_(rank),
+        shape_(product_of(whole, rank.size(), rank.id())),
+        owners_(owners_of(whole, rank.size())),
+        slots_(rank, rank.size(), slot_elements(whole, rank.size())),
+        arrived_(rank, rank.size() * owners_.tiling(0).tiles() * Tile::kGroups) {
+    const int multiprocessors = tensor_core_gemm::multiprocessors_with_wgmma(rank);
+    blocks_ = std::min(owners_.tiles(), std::max(1, multiprocessors / (rank.shares_gpu() ? rank.size() : 1)));
+    CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
+    require_resident(rank, kKernel, kThreads, kSharedBytes, blocks_);
+    for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+      for (int owner = 0; owner < owners_.ranks; ++owner) {
+        if (owner == rank.id() || owners_.rows(owner) == 0 || shape_.n == 0) continue;
+        slot_maps_[epoch][owner] = tensor_core_gemm::tensor_map(slots_.on(owner, rank.id(), epoch),
+                                                                owners_.rows(owner), shape_.n, kGroupRows);
+      }
+    }
+    rank.barrier();  // ranks may share a GPU: no kernel waits for a flag before all have loaded it
+  }
+
+  /// Enqueues one call: x[m, k_r], w[k_r, n], c[m_r, n], all row-major, dense and aligned to 16 bytes, on
+  /// this rank's GPU. Every rank makes the same calls in the same order; they may follow each other without a
+  /// barrier.
+  void run(const T* x, const T* w, T* c, cudaStream_t stream) {
+    const std::int64_t own = owners_.rows(rank_.id()) * shape_.n;
+    if (shape_.m == 0 || shape_.n == 0) return;
+    if (shape_.k == 0) {  // on all ranks, or TMA could not step over the others' rows
+      if (own > 0) CUDA_CHECK(cudaMemsetAsync(c, 0, own * sizeof(T), stream));
+      return;
+    }
+    arrived_.begin_call();
+    const tensor_core_gemm::OperandMaps<T, Tile, Major::kMN> operands(x, w, shape_);
+    const CUtensorMap result =
+        own > 0 ? tensor_core_gemm::tensor_map(c, owners_.rows(rank_.id()), shape_.n, kGroupRows)
+                : CUtensorMap{};
+    const TimelineScope name("multiply, send and add");
+    scatter_tiles<Wire, T, Tile><<<blocks_, kThreads, kSharedBytes, stream>>>(
+        operands.a, operands.b, result, exchange(), OwnedOrder{owners_, rank_.id(), kTileGroup},
+        static_cast<int>(shape_.n));
+    CUDA_CHECK(cudaGetLastError());
+  }
+
+  /// What `rank` of `ranks` moves and keeps in one call; a message is a warpgroup's part of a tile with its
+  /// flag. The page's cost card and the tests both come from here.
+  static Cost cost(MatmulShape whole, int ranks, int rank) {
+    const Owners owners = owners_of(whole, ranks);
+    const std::int64_t own = owners.rows(rank) * whole.n, element = sizeof(W);
+    return {.messages = std::int64_t{owners.tiles() - owners.tiling(rank).tiles()} * Tile::kGroups,
+            .bytes_out = (whole.m * whole.n - own) * element,
+            .bytes_in = (ranks - 1) * own * element,
+            .launches = 1,
+            .memory = Slots<W>::bytes(ranks, slot_elements(whole, ranks)) +
+                      ranks * owners.tiling(0).tiles() * Tile::kGroups *
+                          static_cast<std::int64_t>(sizeof(std::uint32_t))};
+  }
+
+ private:
+  static constexpr auto kKernel = scatter_tiles<Wire, T, Tile>;
+  static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;
+  static constexpr int kSharedBytes = sizeof(SharedMemory<T, Tile, TmaStore>);
+  static constexpr int kTileGroup = 8;  // see place_of()
+
+  static Owners owners_of(MatmulShape whole, int ranks) {
+    return Owners::of<Tile>(product_of(whole, ranks, 0), ranks);
+  }
+  static std::int64_t slot_elements(MatmulShape whole, int ranks) {
+    return balanced_share(whole.m, ranks, 0).size() * whole.n;
+  }
+
+  /// There are two sets of slots, for alternate calls: a rank may be a call ahead of an owner, which still
+  /// reads the set before. It is never two ahead, and so needs no word back that a slot is free: its kernel
+  /// of each call ends behind flags that every owner raises in its kernel of that call, and so behind the end
+  /// of all that the owner did in the call before.
+  Exchange<W> exchange() const {
+    Exchange<W> exchange{};
+    // [task slots: which set of slots is this call's, here and there?]
+    const std::uint32_t set = arrived_.epoch() % 2;
+    // [/task]
+    for (int owner = 0; owner < owners_.ranks; ++owner) {
+      exchange.slot[owner] = slot_maps_[set][owner];
+      exchange.flags[owner] = arrived_.word(owner, 0);
+    }
+    exchange.slots = slots_.on(rank_.id(), 0, set);
+    exchange.pitch = slots_.pitch();
+    exchange.most_tiles = owners_.tiling(0).tiles();
+    exchange.epoch = arrived_.epoch();
+    exchange.stop = rank_.stop_word();
+    return exchange;
+  }
+
+  Rank& rank_;
+  MatmulShape shape_;
+  Owners owners_;
+  Slots<W> slots_;                                                     // by source
+  Signals arrived_;                                                    // by source, tile and warpgroup
+  std::array<std::array<CUtensorMap, kMostRanks>, 2> slot_maps_ = {};  // by set and owner
+  int blocks_ = 0;
+};
+
+}  // namespace overlap::fused_reduce_scatter

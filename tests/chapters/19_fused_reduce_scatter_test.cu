@@ -1,0 +1,259 @@
+// Chapter 19 on any GPUs of compute capability 9.0: right for every number of ranks, any sizes that TMA can
+// step over, both types, call after call; equal to the last bit to sums in the order of the ranks.
+#include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
+
+#include "dense_run.hpp"
+#include "ownership.hpp"
+#include "partial_products.hpp"
+
+namespace overlap::fused_reduce_scatter {
+namespace {
+
+using tensor_core_gemm::Tile;
+
+/// Tiles so small that small products have many.
+using Small = Tile<64, 64, 2>;
+using Wide = Tile<128, 128, 2>;
+template <SixteenBit T, typename Wire = SixteenBitWire>
+using WithSmallTiles = FusedReduceScatter<T, Wire, Small>;
+
+class OnRanks : public testing::TestWithParam<int> {
+ protected:
+  /// A depth of which each rank gets `each`, in multiples of 8.
+  std::int64_t depth(int eights) const { return std::int64_t{8} * eights * GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(FusedReduceScatter, OnRanks, testing::Values(1, 2, 3, 4, 8));
+
+TEST_P(OnRanks, AreRightAroundTiles) {
+  // One row and fewer rows than ranks; no whole tile; several tiles of each owner; a long k.
+  const std::vector<MatmulShape> shapes = {{1, 8, depth(1)},    {5, 24, depth(2)},    {3, 136, depth(9)},
+                                           {130, 72, depth(3)}, {257, 136, depth(8)}, {300, 264, depth(1)}};
+  expect_all_right<FusedReduceScatter<__half>, ScatterProblem<__half>>(GetParam(), shapes);
+  expect_all_right<WithSmallTiles<__nv_bfloat16>, ScatterProblem<__nv_bfloat16>>(GetParam(), shapes);
+  expect_all_right<WithSmallTiles<__half, F32Wire>, ScatterProblem<__half>>(GetParam(), shapes);
+}
+
+TEST_P(OnRanks, OtherTilesAndTypesAreRight) {
+  const std::vector<MatmulShape> shapes = {{150, 200, depth(5)}, {7, 8, depth(1)}};
+  expect_all_right<FusedReduceScatter<__nv_bfloat16>, ScatterProblem<__nv_bfloat16>>(GetParam(), shapes);
+  expect_all_right<FusedReduceScatter<__nv_bfloat16, F32Wire>, ScatterProblem<__nv_bfloat16>>(GetParam(),
+                                                                                              shapes);
+  expect_all_right<FusedReduceScatter<__half, F32Wire>, ScatterProblem<__half>>(GetParam(), shapes);
+  expect_all_right<FusedReduceScatter<__half, SixteenBitWire, Wide>, ScatterProblem<__half>>(GetParam(),
+                                                                                             shapes);
+}
+
+TEST_P(OnRanks, AreRightOnRandomSizes) {
+  // 200 sizes in all, over the five numbers of ranks; each kind takes every third one.
+  const unsigned seed = 20261900 + static_cast<unsigned>(GetParam());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto up_to = [&random](int most) {
+    return 1 + static_cast<int>(random() % static_cast<unsigned>(most));
+  };
+  std::vector<MatmulShape> shapes;
+  for (int i = 0; i < 40; ++i) {
+    const std::int64_t m = up_to(200), n = 8 * up_to(20), k = depth(up_to(10));
+    shapes.push_back({m, n, k});
+  }
+  expect_all_right<WithSmallTiles<__half>, ScatterProblem<__half>>(GetParam(), every(3, 0, shapes), seed);
+  expect_all_right<WithSmallTiles<__nv_bfloat16>, ScatterProblem<__nv_bfloat16>>(GetParam(),
+                                                                                 every(3, 1, shapes), seed);
+  expect_all_right<WithSmallTiles<__half, F32Wire>, ScatterProblem<__half>>(GetParam(), every(3, 2, shapes),
+                                                                            seed);
+}
+
+TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
+  // With rows for all ranks, and with one row: who has none must not run ahead.
+  const std::vector<MatmulShape> shapes = {{150, 72, depth(2)}, {1, 8, depth(1)}};
+  const int calls = calls_at_once(6);
+  expect_all_right<WithSmallTiles<__half>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls);
+  expect_all_right<WithSmallTiles<__half, F32Wire>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls);
+}
+
+TEST_P(OnRanks, TheCallerOwnsItsMatricesBehindACall) {
+  run_ranks(GetParam(), [&](Rank& rank) {
+    for (const MatmulShape shape : {MatmulShape{70, 72, depth(2)}, MatmulShape{1, 8, depth(1)}})
+      expect_caller_owns_matrices_on<WithSmallTiles<__half>, ScatterProblem<__half>>(rank, shape);
+  });
+}
+
+TEST_P(OnRanks, MakeZerosOfNoSums) {
+  run_ranks(GetParam(), [](Rank& rank) {
+    const MatmulShape whole{5, 16, 0};
+    const std::int64_t own = balanced_share(whole.m, rank.size(), rank.id()).size() * whole.n;
+    const DeviceBuffer<__half> c(rank.device(), own);
+    if (own > 0) CUDA_CHECK(cudaMemset(c.data(), 0xff, c.bytes()));
+    CUDA_CHECK(cudaDeviceSynchronize());
+    FusedReduceScatter<__half> algorithm(rank, whole);
+    algorithm.run(nullptr, nullptr, c.data(), rank.stream());
+    rank.synchronize(rank.stream());
+    std::vector<__half> found(static_cast<std::size_t>(own));
+    if (own > 0) CUDA_CHECK(cudaMemcpy(found.data(), c.data(), c.bytes(), cudaMemcpyDeviceToHost));
+    for (const __half element : found) ASSERT_EQ(value_of(element), 0);
+  });
+}
+
+// ---- The same bits each time -----------------------------------------------------------------------------
+/// What a rank's rows of C are, of random normals: its own partial sums in f32 and the others' as the wire
+/// has them, added in f32 in the order of the ranks, rounded once.
+template <typename Algorithm, SixteenBit T>
+std::vector<std::uint16_t> expected_bits(Rank& rank, const ScatterProblem<T>& problem) {
+  const MatmulShape whole = problem.whole();
+  const Range rows = balanced_share(whole.m, rank.size(), rank.id());
+  const std::vector<float> own = partial_products<T, typename Algorithm::Tile>(
+      rank, product_of(whole, rank.size(), rank.id()), problem.a(), problem.b());
+  const float* const mine = own.data();
+  const std::vector<const float*> all = rank.exchange(mine);
+  std::vector<std::uint16_t> bits;
+  for (std::int64_t i = rows.begin * whole.n; i < rows.end * whole.n; ++i) {
+    float total = 0;
+    for (int source = 0; source < rank.size(); ++source) {
+      const float part = all[static_cast<std::size_t>(source)][i];
+      const bool stays = source == rank.id() || std::same_as<typename Algorithm::W, float>;
+      total += stays ? part : static_cast<float>(value_of(from_float<T>(part)));
+    }
+    bits.push_back(bits_of(from_float<T>(total)));
+  }
+  rank.barrier();  // the others have read `own`
+  return bits;
+}
+
+template <typename Algorithm, SixteenBit T>
+void expect_same_bits(int ranks, MatmulShape whole, int calls) {
+  run_ranks(ranks, [&](Rank& rank) {
+    ScatterProblem<T> problem(rank, whole, 5);
+    Algorithm algorithm(rank, whole);
+    problem.fill_normal();
+    const std::vector<std::uint16_t> expected = expected_bits<Algorithm, T>(rank, problem);
+    for (int call = 0; call < calls; ++call) {
+      problem.poison_result();
+      algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
+      rank.synchronize(rank.stream());
+      std::vector<std::uint16_t> found(expected.size());
+      if (!found.empty())
+        CUDA_CHECK(cudaMemcpy(found.data(), problem.c(), found.size() * 2, cudaMemcpyDeviceToHost));
+      ASSERT_EQ(found, expected) << "rank " << rank.id() << " of " << ranks << ", call " << call;
+    }
+    rank.barrier();
+  });
+}
+
+TEST_P(OnRanks, AddInTheOrderOfTheRanksInF32) {
+  for (const MatmulShape shape : {MatmulShape{140, 72, depth(9)}, MatmulShape{5, 8, depth(2)}}) {
+    expect_same_bits<WithSmallTiles<__half>, __half>(GetParam(), shape, 2);
+    expect_same_bits<WithSmallTiles<__nv_bfloat16>, __nv_bfloat16>(GetParam(), shape, 2);
+    expect_same_bits<WithSmallTiles<__half, F32Wire>, __half>(GetParam(), shape, 2);
+    expect_same_bits<FusedReduceScatter<__half>, __half>(GetParam(), shape, 1);
+  }
+}
+
+TEST(SameBits, InAHundredCalls) {
+  expect_same_bits<WithSmallTiles<__half>, __half>(3, {130, 72, 24 * 5}, 100);
+}
+
+// ---- What cannot be --------------------------------------------------------------------------------------
+TEST(Stopped, ByARankThatThrowsInsteadOfMakingItsCall) {
+  const MatmulShape whole{130, 72, 48};
+  try {
+    run_ranks(3, [&](Rank& rank) {
+      ScatterProblem<__half> problem(rank, whole, 1);
+      WithSmallTiles<__half> algorithm(rank, whole);
+      problem.fill_exact();
+      algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
+      rank.synchronize(rank.stream());
+      if (rank.id() == 1) throw std::runtime_error("on purpose");
+      // The others' kernels wait for flags that nobody will raise.
+      algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
+      rank.synchronize(rank.stream());
+      FAIL() << "rank " << rank.id() << " went on";
+    });
+    FAIL() << "the run was not stopped";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "rank 1: on purpose");
+  }
+}
+
+void expect_refused(int ranks, MatmulShape whole, const std::string& sentence) {
+  try {
+    run_ranks(ranks, [&](Rank& rank) {
+      require_all_sizes(whole, rank.size());
+      FusedReduceScatter<__half> algorithm(rank, whole);
+    });
+    FAIL() << "not refused: " << sentence;
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos) << error.what();
+  }
+}
+
+TEST(Refused, RowsThatTmaCannotStepOver) {
+  expect_refused(2, {64, 64, 24}, "--k: rows of 12 elements");
+  expect_refused(3, {64, 63, 24}, "--n: rows of 63 elements");
+  expect_refused(2, {1 << 16, 1 << 15, 16}, "2147483648 elements is too large");
+}
+
+// ---- Order and cost --------------------------------------------------------------------------------------
+TEST(Order, TakesEachTileOnceOwnerByOwnerTheOwnLast) {
+  for (const int ranks : {1, 2, 3, 8}) {
+    for (const std::int64_t m : {1, 5, 200, 1000}) {
+      const Owners owners = Owners::of<Tile<64, 128, 2>>({m, 300, 64}, ranks);
+      for (int rank = 0; rank < ranks; ++rank) {
+        const OwnedOrder order{owners, rank, 2};
+        std::set<std::tuple<int, int, int>> seen;
+        int last_step = 0;
+        for (int i = 0; i < order.tiles(); ++i) {
+          const OwnedTile tile = order(i);
+          const Tiling tiling = owners.tiling(tile.owner);
+          ASSERT_TRUE(tile.place.m >= 0 && tile.place.m < tiling.along_m);
+          ASSERT_TRUE(tile.place.n >= 0 && tile.place.n < 3);
+          EXPECT_TRUE(seen.insert({tile.owner, tile.place.m, tile.place.n}).second) << i;
+          const int step = (tile.owner - rank - 1 + 2 * ranks) % ranks;
+          EXPECT_GE(step, last_step);
+          last_step = step;
+        }
+        EXPECT_EQ(last_step, ranks - 1);
+        EXPECT_EQ(order(order.tiles() - 1).owner, rank);
+      }
+    }
+  }
+}
+
+TEST(OwnersOf, HaveTheirRowsAndAtLeastOneRowOfTiles) {
+  const Owners owners = Owners::of<Tile<64, 128, 2>>({131, 300, 64}, 2);
+  EXPECT_EQ(owners.rows(0), 66);
+  EXPECT_EQ(owners.rows(1), 65);
+  EXPECT_EQ(owners.tiling(0).along_m, 2);
+  EXPECT_EQ(owners.tiles(), 12);
+  const Owners few = Owners::of<Tile<64, 128, 2>>({1, 8, 64}, 3);
+  EXPECT_EQ(few.rows(2), 0);
+  EXPECT_EQ(few.tiling(2).along_m, 1);
+}
+
+TEST(CostOf, AFusedCallIsThePagesCostCard) {
+  // f16, [8192, 32768] times [32768, 4096] on 8 GPUs: 1024 rows of each are 8 x 16 tiles of 128 x 256.
+  const MatmulShape whole{8192, 4096, 32768};
+  const std::int64_t chunk = 8'388'608;  // 1024 x 4096 elements of 2 bytes
+  const Cost cost = FusedReduceScatter<__half>::cost(whole, 8, 3);
+  EXPECT_EQ(cost.messages, 7 * 128 * 2);
+  EXPECT_EQ(cost.bytes_out, 7 * chunk);
+  EXPECT_EQ(cost.bytes_in, 7 * chunk);
+  EXPECT_EQ(cost.launches, 1);
+  EXPECT_EQ(cost.products, 0);
+  EXPECT_EQ(cost.memory, 16 * chunk + 8 * 128 * 2 * 4);
+  EXPECT_EQ((FusedReduceScatter<__half, F32Wire>::cost(whole, 8, 3).bytes_out), 14 * chunk);
+  const Cost alone = FusedReduceScatter<__half>::cost(whole, 1, 0);
+  EXPECT_EQ(alone.messages, 0);
+  EXPECT_EQ(alone.bytes_out, 0);
+  EXPECT_EQ(alone.bytes_in, 0);
+}
+
+}  // namespace
+}  // namespace overlap::fused_reduce_scatter

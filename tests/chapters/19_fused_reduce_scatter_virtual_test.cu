@@ -1,0 +1,129 @@
+// Chapter 19 on virtual GPUs: right in any order of events, moving just the bytes of its cost card, and where
+// there is no room for its blocks, refused.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "06_reduce_scatter/multiply_then_scatter.cuh"
+#include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
+#include "dense_run.hpp"
+#include "on_virtual_gpus.hpp"
+#include "overlap/bench/timing.hpp"
+
+namespace overlap::fused_reduce_scatter {
+namespace {
+
+using Problem = ScatterProblem<__half>;
+using Small = tensor_core_gemm::Tile<64, 64, 2>;
+template <typename Wire = SixteenBitWire>
+using WithSmallTiles = FusedReduceScatter<__half, Wire, Small>;
+
+TEST_F(OnVirtualGpus, AreRightInTwentySchedules) {
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
+      SCOPED_TRACE("schedule " + std::to_string(seed) + " of " + std::to_string(ranks) + " ranks");
+      const MatmulShape shape = {seed % 3 == 0 ? 3 : 70, seed % 4 == 0 ? 72 : 8, 16 * ranks};
+      vgpu::reset();
+      vgpu::use_schedule(seed);
+      if (seed % 2 == 0) {
+        expect_right<WithSmallTiles<>, Problem>(ranks, shape, seed, 3);
+      } else {
+        expect_right<WithSmallTiles<F32Wire>, Problem>(ranks, shape, seed, 3);
+      }
+    }
+  }
+}
+
+TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
+  expect_same_seed_same_schedule([] { expect_right<WithSmallTiles<>, Problem>(3, {90, 72, 48}); });
+}
+
+TEST_F(OnVirtualGpus, RanksMayShareAGpuUntilThereIsNoRoomForABlockOfEach) {
+  vgpu::use_gpus(1);
+  expect_right<WithSmallTiles<>, Problem>(5, {150, 136, 40}, 1, 3);
+  vgpu::reset();
+  vgpu::use_gpus(1);
+  const DenseRun refused = run_dense<FusedReduceScatter<__half>, Problem>(16, {150, 136, 128}, 1);
+  EXPECT_NE(refused.skipped.find("waits in 1 blocks at the same time, and GPU 0 has room for 0"),
+            std::string::npos)
+      << refused.skipped;
+}
+
+/// Bytes that one call sends from each rank to each other one.
+template <typename Algorithm>
+std::vector<std::vector<std::uint64_t>> bytes_of_a_call(int ranks, MatmulShape whole) {
+  vgpu::reset();
+  std::vector<std::vector<std::uint64_t>> bytes(static_cast<std::size_t>(ranks));
+  run_ranks(ranks, [&](Rank& rank) {
+    Problem problem(rank, whole, 1);
+    Algorithm algorithm(rank, whole);
+    problem.fill_exact();
+    std::vector<std::uint64_t>& out = bytes[static_cast<std::size_t>(rank.id())];
+    const auto sent_to = [&](int to) { return to == rank.id() ? 0 : vgpu::traffic(rank.device(), to).bytes; };
+    for (int to = 0; to < ranks; ++to) out.push_back(sent_to(to));
+    rank.barrier();
+    algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
+    rank.synchronize(rank.stream());
+    rank.barrier();
+    for (int to = 0; to < ranks; ++to) {
+      std::uint64_t& link = out[static_cast<std::size_t>(to)];
+      link = sent_to(to) - link;
+    }
+    rank.barrier();
+  });
+  return bytes;
+}
+
+template <typename Algorithm>
+void expect_bytes_of_the_cost_card(int ranks, MatmulShape whole) {
+  const auto bytes = bytes_of_a_call<Algorithm>(ranks, whole);
+  for (int rank = 0; rank < ranks; ++rank) {
+    SCOPED_TRACE(std::to_string(rank) + " of " + std::to_string(ranks));
+    const Cost cost = Algorithm::cost(whole, ranks, rank);
+    std::uint64_t out = 0, in = 0;
+    for (int other = 0; other < ranks; ++other) {
+      out += bytes[static_cast<std::size_t>(rank)][static_cast<std::size_t>(other)];
+      in += bytes[static_cast<std::size_t>(other)][static_cast<std::size_t>(rank)];
+    }
+    EXPECT_EQ(out, static_cast<std::uint64_t>(cost.bytes_out));
+    EXPECT_EQ(in, static_cast<std::uint64_t>(cost.bytes_in));
+  }
+}
+
+TEST_F(OnVirtualGpus, MoveTheBytesOfTheCostCard) {
+  for (const int ranks : {1, 2, 3, 8}) {
+    for (const MatmulShape shape : {MatmulShape{150, 136, 8 * ranks}, MatmulShape{3, 8, 16 * ranks}}) {
+      expect_bytes_of_the_cost_card<WithSmallTiles<>>(ranks, shape);
+      expect_bytes_of_the_cost_card<WithSmallTiles<F32Wire>>(ranks, shape);
+      expect_bytes_of_the_cost_card<FusedReduceScatter<__half>>(ranks, shape);
+    }
+  }
+}
+
+/// Modelled time of one call on four ranks, ms.
+template <typename Algorithm>
+double time_of(MatmulShape whole) {
+  vgpu::reset();
+  double ms = 0;
+  run_ranks(4, [&](Rank& rank) {
+    Problem problem(rank, whole, 1);
+    problem.fill_exact();
+    Algorithm algorithm(rank, whole);
+    const auto call = [&](cudaStream_t stream) {
+      algorithm.run(problem.a(), problem.b(), problem.c(), stream);
+    };
+    const double median = time_variants(rank, {{"call", call}}, 1, 1).front().device_ms.median;
+    if (rank.id() == 0) ms = median;
+  });
+  return ms;
+}
+
+TEST_F(OnVirtualGpus, OneKernelIsFasterThanNcclBehindAProductInTheModel) {
+  const MatmulShape shape{512, 512, 512};
+  const double fused = time_of<FusedReduceScatter<__half>>(shape);
+  const double nccl = time_of<reduce_scatter::MultiplyThenScatter<__half>>(shape);
+  EXPECT_LT(1.2 * fused, nccl);
+}
+
+}  // namespace
+}  // namespace overlap::fused_reduce_scatter
