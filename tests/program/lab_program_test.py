@@ -297,7 +297,7 @@ class TableTest(ProgramTest):
         script = self.lab("completion").stdout
         cases = {"": [*self.NAMES, "--help", "--backend", "--yes"], "t": ["test"], "test 02": ["02_second"],
                  "run 0": ["01_first", "02_second", "02/copies"], "run 02/": ["02/copies"],
-                 "test --": ["--all", "--full", "--slow", "--backend", "--yes"],
+                 "test --": ["--all", "--full", "--slow", "--work", "--backend", "--yes"],
                  "bench --g": ["--gpus="], "docs 0": []}
         for typed, expected in cases.items():
             with self.subTest(typed):

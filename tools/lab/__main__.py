@@ -3,6 +3,7 @@
 Started by the script lab of the repository's root, as python3 -I tools/lab: nothing but the standard library.
 """
 import importlib
+import pathlib
 import sys
 from typing import List
 
@@ -35,13 +36,22 @@ class Parser:
                 self.call.arguments += rest
                 rest = []
             else:
-                self.take(word)
+                self.take(self.with_value(word, rest))
         return self.checked()
+
+    def with_value(self, word: str, rest: List[str]) -> str:
+        """--to FOLDER is --to=FOLDER, for options with a value of commands that pass nothing on."""
+        command = self.commands.get(self.call.command)
+        if command is None or command.takes("ARGS") or f"{word}=" not in command.options:
+            return word
+        if not rest:
+            raise Refusal(f"{word} needs a value")
+        return f"{word}={rest.pop(0)}"
 
     def take(self, word: str) -> None:
         """One word that is no option of all commands."""
         call, command = self.call, self.commands.get(self.call.command)
-        if command and word in command.options and (call.operand is None or not command.takes("ARGS") or word == "--test"):
+        if command and word in command.options and (call.operand is None or not command.takes("ARGS") or word in ("--test", "--work")):
             call.options.append(word)
         elif command and command.takes("ARGS") and call.operand is not None:
             call.arguments.append(word)
@@ -58,6 +68,8 @@ class Parser:
             call.command = word
         elif command and command.operand() and call.operand is None:
             call.operand = word
+        elif command and command.second() and call.second is None:
+            call.second = word
         else:
             raise Refusal(f"unexpected argument '{word}' (--help shows what is accepted)")
 
@@ -110,5 +122,6 @@ def main(words: List[str]) -> int:
 
 
 if __name__ == "__main__":
+    sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))  # for tools/teaching, which is not ./lab's alone
     process.end_programs_with_us()
     sys.exit(main(sys.argv[1:]))

@@ -1,8 +1,8 @@
 """The one table of commands, commands.txt: what --help prints, and the grammar of the command line.
 
 A line that begins with ./lab is a command: its name, then the words that it takes: PROGRAM, NN or NN_NAME, in brackets if
-it can be left out; ARGS... if all that follows goes on to a program. Its options stand there and in the indented lines
-below it; one with a value (--gpus=2,8) goes on to what the command calls.
+it can be left out; then TASK, MUTANT or FILE, a second word; ARGS... if all that follows goes on to a program. Its options stand there and in the indented lines
+below it; one with a value (--gpus=2,8, or --gpus 2,8) goes on to what the command calls.
 """
 import dataclasses
 import pathlib
@@ -29,6 +29,10 @@ class Command:
     def operand(self) -> bool:
         """Whether a word may follow its name."""
         return any(self.takes(word) for word in ("PROGRAM", "NN", "NN_NAME"))
+
+    def second(self) -> bool:
+        """Whether another word may follow that."""
+        return any(self.takes(word) for word in ("TASK", "MUTANT", "FILE"))
 
     def needs_operand(self) -> bool:
         """Whether a word must follow."""

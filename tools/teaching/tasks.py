@@ -22,7 +22,8 @@ N GPUs). Of the kinds:
 
   rebuild   file, regions, points, variation: the regions of that header are blank, and the header is the solution
   extend    file, points: what no chapter holds; the solution is code: a whole header, which takes the file's place
-  find      file, mutant, points: the planted error of tests/mutants/NN_name/MUTANT.mutant is to be found in the file
+  find      file, mutant, points: the planted error of tests/mutants/NN_name/MUTANT.mutant is to be found in the file;
+            it may have a line timeline, the arguments of a run whose timeline shows it
   exercise  exercise: its number on the page, whose exercises all have such a file, or none has
 
 Points are 5 to 100. A task has two or three hints, each of which says more than the one before.
@@ -45,6 +46,7 @@ VARIATIONS = ("none", "direction", "order", "ranks", "sizes")
 _COMMON = ("kind", "minutes", "difficulty", "needs")
 _KEYS = {"rebuild": ("file", "regions", "points", "variation"), "extend": ("file", "points"),
          "find": ("file", "mutant", "points"), "exercise": ("exercise",)}
+_MAY_HAVE = {"find": ("timeline",)}
 KINDS = tuple(_KEYS)
 _NEEDS = re.compile(r"nothing|1 GPU|[2-8] GPUs")
 _HEADER = re.compile(r"# (\S.*)\n((?:\s*\n|[a-z]+: .*\n)*)")
@@ -75,6 +77,7 @@ class Task:
     regions: Sequence[str] = ()
     variation: str = "none"
     mutant: str = ""
+    timeline: str = ""    # the arguments of a run that shows the error
     exercise: int = 0
 
     @property
@@ -101,7 +104,7 @@ def _values(lines: str) -> Dict[str, str]:
         raise TaskError(f"'kind' is '{values.get('kind', '')}', none of {', '.join(KINDS)}")
     known = _COMMON + _KEYS[values["kind"]]
     for key in values:
-        if key not in known:
+        if key not in known + _MAY_HAVE.get(values["kind"], ()):
             raise TaskError(f"'{key}' is no key of the kind {values['kind']} (its keys: {', '.join(known)})")
     for key in known:
         if not values.get(key):
@@ -146,6 +149,7 @@ def parse(name: str, text: str) -> Task:
         points=_number(values, "points", 5, 100) if "points" in values else 0, file=values.get("file", ""),
         regions=[region.strip() for region in values.get("regions", "").split(",") if region.strip()],
         variation=values.get("variation", "none"), mutant=values.get("mutant", ""),
+        timeline=values.get("timeline", ""),
         exercise=_number(values, "exercise", 1, 99) if "exercise" in values else 0)
     if kind == "rebuild" and not task.regions:
         raise TaskError("'regions' names no region")
