@@ -61,7 +61,7 @@ function(overlap_add_work kind folder)
   endif()
   # A header of one line for each of the student's, found before the chapter's own: it leads to the file that is edited, so
   # that this is what a compiler's message and a race report name.
-  set(forwards ${CMAKE_CURRENT_BINARY_DIR}/${kind}/headers)
+  set(forwards ${PROJECT_BINARY_DIR}/${kind}/headers)
   file(GLOB_RECURSE headers RELATIVE "${folder}" "${folder}/*.cuh")
   file(GLOB_RECURSE old RELATIVE ${forwards}/${chapter} ${forwards}/${chapter}/*.cuh)
   foreach(header IN LISTS headers)

@@ -1,0 +1,77 @@
+"""A chapter's page for a hand-out: without the code that is to be written, and with links that work from there."""
+import os
+import pathlib
+import re
+from typing import Dict, List
+
+from teaching import tasks, variation, work
+
+_CODE = re.compile(r"^<!-- code (\S+) (.*?) -->\n```cpp\n(.*?)^```\n<!-- /code -->$", re.DOTALL | re.MULTILINE)
+_BUG = re.compile(r"^<!-- bug (\d\d)\w* (\w+) -->\n.*?^<!-- /bug -->$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"(!?\[[^\]]*\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+_EXERCISES = re.compile(r"^## Exercises\n.*?(?=^## )", re.DOTALL | re.MULTILINE)
+
+
+def _code_lines(text: str) -> List[str]:
+    return [line.strip() for line in text.splitlines()]
+
+
+def withheld(chapter: str, blanks: Dict[str, str]) -> List[str]:
+    """The lines of code that the headers of a hand-out do not hold."""
+    lines: List[str] = []
+    for file, blank in blanks.items():
+        text = (work.REPOSITORY / "chapters" / chapter / file).read_text(encoding="utf-8").splitlines()
+        for region in tasks.blank.regions_of(text, file):
+            lines += [line.strip() for line in text[region.content:region.closing] if len(line.strip()) > 3]
+    return lines
+
+
+def _excerpt(text: str, start: str) -> str:
+    """As update_pages.excerpt(), of a text: from the comment above the line that contains `start` to its closing brace."""
+    lines = text.splitlines()
+    first = next(number for number, line in enumerate(lines) if start in line)
+    begin = first
+    while begin > 0 and lines[begin - 1].strip().startswith("//"):
+        begin -= 1
+    depth, last = 0, first
+    for last in range(first, len(lines)):
+        depth += lines[last].count("{") - lines[last].count("}")
+        if depth == 0 and re.search(r"[;}]\s*$", lines[last]):
+            break
+    indent = min(len(line) - len(line.lstrip()) for line in lines[begin:last + 1] if line.strip())
+    return "".join(line[indent:] + "\n" for line in lines[begin:last + 1])
+
+
+def without_answers(chapter: str, folder: pathlib.Path, blanks: Dict[str, str], way: variation.Variation) -> str:
+    """The page of a hand-out in `folder`, whose headers are `blanks`, in the words of the student's variation."""
+    source = work.REPOSITORY / "chapters" / chapter / "README.md"
+    text = source.read_text(encoding="utf-8")
+
+    def code(match: "re.Match[str]") -> str:
+        file = pathlib.Path(match.group(1))
+        if file.parent.name != chapter or file.name not in blanks:
+            return match.group()
+        hidden = set(withheld(chapter, {file.name: blanks[file.name]}))
+        if not hidden & set(_code_lines(match.group(3))):
+            return match.group()
+        try:
+            return f"```cpp\n{_excerpt(blanks[file.name], way.apply(match.group(2)))}```"
+        except StopIteration:
+            return f"*This is yours to write: see `{file.name}`.*"
+
+    text = _CODE.sub(code, text)
+    text = _BUG.sub(lambda match: f"`./lab break {match.group(1)}` plants errors to find.", text)
+    text = _EXERCISES.sub("", text)
+
+    def link(match: "re.Match[str]") -> str:
+        target = match.group(2)
+        if target in blanks:
+            return match.group()
+        path = os.path.relpath(source.parent / target, folder).replace(" ", "%20")
+        return f"{match.group(1)}{path}{match.group(3) or ''})"
+
+    text = _LINK.sub(link, text)
+    if way.pairs:
+        title, _, rest = text.partition("\n")
+        text = f"{title}\n\n*Your variation: {way.kind}, {way.name}. The pictures and outputs are the chapter's own.*\n{way.apply(rest)}"
+    return text
