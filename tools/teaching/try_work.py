@@ -25,7 +25,7 @@ from teaching import handout, planted, tasks, work  # noqa: E402
 
 GPUS = (1, 2, 3, 4)
 ONCE = ["--iterations", "1", "--warmup", "0"]
-_SENT = re.compile(r"ncclSend of \d+ bytes to rank (\d+)|copy of \d+ bytes from GPU \d+ to GPU (\d+)")
+_SENT = re.compile(r"ncclSend of \d+ bytes to rank (\d+)|copy \d+ B GPU \d+ -> GPU (\d+)")
 
 
 def sizes_of(record: Dict[str, object], gpus: int) -> List[str]:
