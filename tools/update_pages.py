@@ -14,6 +14,7 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
   <!-- ladder dense|sparse|kernels --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
   <!-- commands --> ... <!-- /commands -->        the commands of ./lab for readers
+  <!-- tasks --> ... <!-- /tasks -->              the tasks of all chapters, with minutes and points, see teaching/tasks.py
 and, inside a line:
   <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
 Excerpts leave out the markers of assignments (see blank.py).
@@ -47,9 +48,10 @@ from chapters import ManifestError, Plot, all_chapters, to_come
 from ladder import profile_table, results_table
 from readme_ladders import LADDERS, Step, ladder_table
 from results import load
+from teaching import tasks
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-KINDS = ("code", "output", "tests", "race", "bug", "results", "profile", "ladder", "commands", "calls")
+KINDS = ("code", "output", "tests", "race", "bug", "results", "profile", "ladder", "commands", "calls", "tasks")
 BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
@@ -201,6 +203,8 @@ def generate(kind: str, argument: str) -> str:
         return race(argument)
     if kind == "bug":
         return bugs.bug(argument, REPOSITORY)
+    if kind == "tasks":
+        return tasks.table()
     if kind == "calls":
         return call_table(REPOSITORY)
     if kind == "commands":
@@ -269,7 +273,7 @@ def main() -> int:
     for path, page in pages.items():
         try:
             new = updated(page, path, check, same, measured)
-        except (PageError, bugs.BugError) as error:
+        except (PageError, bugs.BugError, tasks.TaskError) as error:
             print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
             return 2
         if new != page:

@@ -35,18 +35,20 @@ class Parser:
             elif word == "--":
                 self.call.arguments += rest
                 rest = []
-            else:
-                self.take(self.with_value(word, rest))
+            elif not self.took_value(word, rest):
+                self.take(word)
         return self.checked()
 
-    def with_value(self, word: str, rest: List[str]) -> str:
-        """--to FOLDER is --to=FOLDER, for options with a value of commands that pass nothing on."""
+    def took_value(self, word: str, rest: List[str]) -> bool:
+        """--to FOLDER or --to=FOLDER, where the table writes it so: an option --to=FOLDER."""
         command = self.commands.get(self.call.command)
-        if command is None or command.takes("ARGS") or f"{word}=" not in command.options:
-            return word
-        if not rest:
-            raise Refusal(f"{word} needs a value")
-        return f"{word}={rest.pop(0)}"
+        name, equals, value = word.partition("=")
+        if command is None or name not in command.spaced:
+            return False
+        if not equals and not rest:
+            raise Refusal(f"{name} needs a value")
+        self.call.options.append(f"{name}={value if equals else rest.pop(0)}")
+        return True
 
     def take(self, word: str) -> None:
         """One word that is no option of all commands."""

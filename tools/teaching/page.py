@@ -16,14 +16,11 @@ def _code_lines(text: str) -> List[str]:
     return [line.strip() for line in text.splitlines()]
 
 
-def withheld(chapter: str, blanks: Dict[str, str]) -> List[str]:
-    """The lines of code that the headers of a hand-out do not hold."""
-    lines: List[str] = []
-    for file, blank in blanks.items():
-        text = (work.REPOSITORY / "chapters" / chapter / file).read_text(encoding="utf-8").splitlines()
-        for region in tasks.blank.regions_of(text, file):
-            lines += [line.strip() for line in text[region.content:region.closing] if len(line.strip()) > 3]
-    return lines
+def withheld(chapter: str, file: str, way: variation.Variation) -> List[str]:
+    """The lines of code that a header of a hand-out does not hold."""
+    text = way.apply((work.REPOSITORY / "chapters" / chapter / file).read_text(encoding="utf-8")).splitlines()
+    return [line.strip() for region in tasks.blank.regions_of(text, file) for line in text[region.content:region.closing]
+            if len(line.strip()) > 3]
 
 
 def _excerpt(text: str, start: str) -> str:
@@ -45,17 +42,16 @@ def _excerpt(text: str, start: str) -> str:
 def without_answers(chapter: str, folder: pathlib.Path, blanks: Dict[str, str], way: variation.Variation) -> str:
     """The page of a hand-out in `folder`, whose headers are `blanks`, in the words of the student's variation."""
     source = work.REPOSITORY / "chapters" / chapter / "README.md"
-    text = source.read_text(encoding="utf-8")
+    text = way.apply(source.read_text(encoding="utf-8"))
 
     def code(match: "re.Match[str]") -> str:
         file = pathlib.Path(match.group(1))
         if file.parent.name != chapter or file.name not in blanks:
             return match.group()
-        hidden = set(withheld(chapter, {file.name: blanks[file.name]}))
-        if not hidden & set(_code_lines(match.group(3))):
+        if not set(withheld(chapter, file.name, way)) & set(_code_lines(match.group(3))):
             return match.group()
         try:
-            return f"```cpp\n{_excerpt(blanks[file.name], way.apply(match.group(2)))}```"
+            return f"```cpp\n{_excerpt(blanks[file.name], match.group(2))}```"
         except StopIteration:
             return f"*This is yours to write: see `{file.name}`.*"
 
@@ -73,5 +69,5 @@ def without_answers(chapter: str, folder: pathlib.Path, blanks: Dict[str, str], 
     text = _LINK.sub(link, text)
     if way.pairs:
         title, _, rest = text.partition("\n")
-        text = f"{title}\n\n*Your variation: {way.kind}, {way.name}. The pictures and outputs are the chapter's own.*\n{way.apply(rest)}"
+        text = f"{title}\n\n*Your variation: {way.kind}, {way.name}. The pictures and outputs are the chapter's own.*\n{rest}"
     return text

@@ -241,6 +241,20 @@ def listing(tasks: Sequence[Task]) -> str:
     return columns(rows)
 
 
+def table(root: pathlib.Path = REPOSITORY) -> str:
+    """The tasks of all chapters as a table for a page: minutes and points of each."""
+    lines = ["| chapter | rebuild | extend | find the error | exercises | minutes | points |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    for chapter in chapters_with_tasks(root):
+        tasks = read_tasks(chapter).values()
+        cells = [", ".join(f"`{task.name}` {task.minutes} min, {task.points} p" for task in tasks if task.kind == kind)
+                 for kind in ("rebuild", "extend", "find")]
+        exercises = [task for task in tasks if task.kind == "exercise"]
+        graded = [task for task in tasks if task.kind != "exercise"]
+        lines.append(f"| {chapter.name[:2]} | {' | '.join(cells)} | {len(exercises) or ''} | {sum(task.minutes for task in graded)} | "
+                     f"{sum(task.points for task in graded)} |")
+    return "\n".join(re.sub(r" +\|", " |", line) for line in lines) + "\n"
+
+
 def main(words: Optional[Sequence[str]] = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

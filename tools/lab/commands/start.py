@@ -9,5 +9,5 @@ from chapters import ROOT
 
 def main(call: Call) -> int:
     """Leaves it to tools/teaching/handout.py."""
-    words = ["start", chapters.find(str(call.operand)), *call.arguments]
+    words = ["start", chapters.find(str(call.operand)), *call.options]
     process.become([sys.executable, str(ROOT / "tools" / "teaching" / "handout.py"), *words])
