@@ -238,6 +238,21 @@ class PlantedTest(WorkTest):
                     for line in range(first, last + 1):
                         self.assertRegex(shown, rf"(?m)^ *{line}  ")
 
+    def test_keeps_what_was_changed(self) -> None:
+        error = planted.choose(RING, "")
+        self.assertEqual(error.plant_again(), "")
+        self.assertEqual(error.plant_again(), "")
+        error.header.write_text("mine", encoding="utf-8")
+        kept = pathlib.Path(error.plant_again())
+        self.assertEqual((kept.name, kept.read_text(encoding="utf-8")), ("ring_all_gather.cuh.bak-1", "mine"))
+        self.assertEqual(error.header.read_text(encoding="utf-8"), error.broken)
+
+    def test_lines_of_a_report(self) -> None:
+        error = planted.choose(RING, "")
+        error.plant()
+        self.assertEqual(planted.quoted(error, "made at ring_all_gather.cuh:9, ring_all_gather.cuh:99999, other.cuh:3"),
+                         f"ring_all_gather.cuh:9  {error.broken.splitlines()[8].strip()}")
+
     def test_headers_without_markers(self) -> None:
         for path in REPOSITORY.glob("chapters/*/*.cuh"):
             text = path.read_text(encoding="utf-8")

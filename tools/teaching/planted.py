@@ -8,7 +8,6 @@ import difflib
 import json
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 from typing import Dict, List, Sequence, Tuple
@@ -68,6 +67,15 @@ class Planted:
         self.header.parent.mkdir(parents=True, exist_ok=True)
         self.header.write_text(self.broken, encoding="utf-8")
         return True
+
+    def plant_again(self) -> str:
+        """The same, over what is there; where that is kept, if somebody has changed it."""
+        kept = ""
+        if self.header.exists() and self.header.read_text(encoding="utf-8") != self.broken:
+            kept = shown(work.keep_backup(self.header))
+        self.header.unlink(missing_ok=True)
+        self.plant()
+        return kept
 
 
 def without_markers(text: str) -> str:
@@ -135,6 +143,13 @@ def said(command: Sequence[str], limit: float = 120) -> Tuple[int, str]:
     return run.returncode, "\n".join(lines if len(lines) <= LINES else [*lines[:LINES - 1], "..."])
 
 
+def quoted(error: Planted, report: str) -> str:
+    """The lines of the broken header that a report names."""
+    lines = error.header.read_text(encoding="utf-8").splitlines()
+    named = sorted({int(number) for number in re.findall(rf"\b{re.escape(error.header.name)}:(\d+)", report)})
+    return "\n".join(f"{error.header.name}:{number}  {lines[number - 1].strip()}" for number in named if number <= len(lines))
+
+
 def timeline_arguments(error: Planted) -> List[str]:
     """The run whose timeline is drawn."""
     if error.task.timeline:
@@ -189,8 +204,3 @@ def numbered(error: Planted, text: str) -> str:
     begin = max(1, first - AROUND + shift // 2)
     end = min(len(lines), last + AROUND - shift // 2)
     return "\n".join(f"{number:4d}  {lines[number - 1]}" for number in range(begin, end + 1))
-
-
-def forget(error: Planted) -> None:
-    """Takes the planted copy away."""
-    shutil.rmtree(error.folder.parent, ignore_errors=True)

@@ -1,6 +1,6 @@
 """./lab break: a chapter with one planted error, and the check of its cure."""
 import sys
-from typing import List
+from typing import List, Tuple
 
 import chapters
 from build import Build, Skip, set_up
@@ -26,22 +26,25 @@ def main(call: Call) -> int:
 
 def _show(error: planted.Planted, plain: Build) -> int:
     """What the error does; the exit status is 0 if it was noticed."""
-    planted.forget(error)
-    error.plant()
+    kept = error.plant_again()
+    if kept:
+        say(f"what you had changed is kept in {kept}")
     number, name = error.chapter[:2], error.task.name
     find(error.chapter).build(plain)
     wrong = of_work(error.folder, "planted")
     wrong.build(plain)
     print(f"{error.chapter}, planted error {name}: {error.task.title}\n")
-    status, text = _said(1, plain.command(wrong.path) + error.mutant.arguments, f"run {number}", error)
+    status, _ = _said(1, plain.command(wrong.path) + error.mutant.arguments, f"run {number}", error)
     noticed = status != 0
     race = plain.race()
     try:
         wrong.build(race)
         race.need_gpus()
-        status, _ = _said(2, race.command(wrong.path) + error.mutant.arguments, f"race {number}", error)
+        status, text = _said(2, race.command(wrong.path) + error.mutant.arguments, f"race {number}", error)
         noticed = noticed or status == 3
-        if status == 0:
+        if planted.quoted(error, text):
+            print(f"The lines that it names:\n{planted.quoted(error, text)}\n")
+        if status in (0, 1):
             print("The race detector finds nothing: the order is right, what is computed is not.\n")
     except Skip as skip:
         print(f"2. The race report: not run, {skip}\n")
@@ -55,7 +58,7 @@ def _show(error: planted.Planted, plain: Build) -> int:
     return 0 if noticed else 1
 
 
-def _said(step: int, command: List[str], words: str, error: planted.Planted) -> "tuple[int, str]":
+def _said(step: int, command: List[str], words: str, error: planted.Planted) -> Tuple[int, str]:
     """Runs a program of the error and prints what it says."""
     status, text = planted.said(command)
     title = {1: "What it says", 2: "What the race detector says"}[step]
