@@ -4,10 +4,12 @@
   extensions_test.py NN_name
 """
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
+from typing import Tuple
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tools"))
@@ -28,8 +30,19 @@ class ExtensionsTest(unittest.TestCase):
                 for name in handout.headers(CHAPTER, tasks.read_tasks(REPOSITORY / "chapters" / CHAPTER), own):
                     (folder / name).write_text(handout.solved(CHAPTER, name, own), encoding="utf-8")
                 (folder / task.file).write_text(task.code, encoding="utf-8")
-                run = subprocess.run([str(folder / "try")], capture_output=True, text=True, timeout=LIMIT_S, check=False)
-                self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+                self.assertEqual(self.run_try(folder), (0, ""))
+                header = folder / task.file
+                wait = re.compile(r"^.*cudaStreamWaitEvent\(transfers_, multiplied_.*\n", re.MULTILINE)
+                if wait.search(task.code):  # what makes two slots enough: without it ./try must see a race
+                    header.write_text(wait.sub("", task.code), encoding="utf-8")
+                    status, race = self.run_try(folder)
+                    self.assertEqual(status, 1)
+                    self.assertIn("data race", race)
+
+    def run_try(self, folder: pathlib.Path) -> Tuple[int, str]:
+        """The exit status of ./try, and the whole report if anything is wrong."""
+        run = subprocess.run([str(folder / "try")], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        return run.returncode, "" if run.returncode == 0 else run.stdout + run.stderr
 
 
 if __name__ == "__main__":
