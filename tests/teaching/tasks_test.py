@@ -150,6 +150,20 @@ class OurTasksTest(unittest.TestCase):
                 self.assertIn(kinds.count("rebuild"), range(2, 7))
                 self.assertGreaterEqual(kinds.count("find"), 3)
 
+    def test_the_teaching_guide_lists_them(self) -> None:
+        page = (REPOSITORY / "docs" / "teaching.md").read_text(encoding="utf-8")
+        self.assertIn(f"<!-- tasks -->\n{tasks.table()}<!-- /tasks -->", page)
+
+    def test_the_teaching_guide_names_what_there_is(self) -> None:
+        """In its courses and its table of misconceptions: NN: `name`."""
+        page = (REPOSITORY / "docs" / "teaching.md").read_text(encoding="utf-8").split("<!-- /tasks -->")[1]
+        found = {chapter.name[:2]: set(tasks.read_tasks(chapter)) for chapter in tasks.chapters_with_tasks()}
+        named = [(number, name) for number, names in re.findall(r"\b(\d\d): ((?:`\w+`(?:, | and )?)+)", page)
+                 for name in re.findall(r"`(\w+)`", names)]
+        self.assertGreater(len(named), 30)
+        for number, name in named:
+            self.assertIn(name, found[number])
+
     def test_they_can_be_read(self) -> None:
         for chapter in tasks.chapters_with_tasks():
             for task in tasks.read_tasks(chapter).values():
