@@ -45,6 +45,7 @@ import plot_results
 from blank import TaskError, without_markers
 from call_index import call_table
 from chapters import ManifestError, Plot, all_chapters, to_come
+from excerpts import excerpt_of
 from ladder import profile_table, results_table
 from readme_ladders import LADDERS, Step, ladder_table
 from results import load
@@ -103,17 +104,7 @@ def excerpt(path: str, start: str) -> str:
         lines = without_markers(read(path), path).splitlines()
     except TaskError as error:
         raise PageError(str(error)) from None
-    first = last = only_line(lines, path, start)
-    while first > 0 and lines[first - 1].strip().startswith("//"):
-        first -= 1
-    depth = 0
-    for last in range(last, len(lines)):
-        depth += lines[last].count("{") - lines[last].count("}")
-        if depth == 0 and re.search(r"[;}]\s*$", lines[last]):
-            break
-    chosen = lines[first:last + 1]
-    indent = min(len(line) - len(line.lstrip()) for line in chosen if line.strip())
-    return "```cpp\n" + "\n".join(line[indent:] for line in chosen) + "\n```\n"
+    return excerpt_of(lines, only_line(lines, path, start))
 
 
 def lab(*arguments: str) -> str:

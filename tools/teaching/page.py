@@ -4,6 +4,7 @@ import pathlib
 import re
 from typing import Dict, List
 
+from excerpts import excerpt_of
 from teaching import tasks, variation, work
 
 _CODE = re.compile(r"^<!-- code (\S+) (.*?) -->\n```cpp\n(.*?)^```\n<!-- /code -->$", re.DOTALL | re.MULTILINE)
@@ -23,22 +24,6 @@ def withheld(chapter: str, file: str, way: variation.Variation) -> List[str]:
             if len(line.strip()) > 3]
 
 
-def _excerpt(text: str, start: str) -> str:
-    """As update_pages.excerpt(), of a text: from the comment above the line that contains `start` to its closing brace."""
-    lines = text.splitlines()
-    first = next(number for number, line in enumerate(lines) if start in line)
-    begin = first
-    while begin > 0 and lines[begin - 1].strip().startswith("//"):
-        begin -= 1
-    depth, last = 0, first
-    for last in range(first, len(lines)):
-        depth += lines[last].count("{") - lines[last].count("}")
-        if depth == 0 and re.search(r"[;}]\s*$", lines[last]):
-            break
-    indent = min(len(line) - len(line.lstrip()) for line in lines[begin:last + 1] if line.strip())
-    return "".join(line[indent:] + "\n" for line in lines[begin:last + 1])
-
-
 def without_answers(chapter: str, folder: pathlib.Path, blanks: Dict[str, str], way: variation.Variation) -> str:
     """The page of a hand-out in `folder`, whose headers are `blanks`, in the words of the student's variation."""
     source = work.REPOSITORY / "chapters" / chapter / "README.md"
@@ -50,10 +35,9 @@ def without_answers(chapter: str, folder: pathlib.Path, blanks: Dict[str, str], 
             return match.group()
         if not set(withheld(chapter, file.name, way)) & set(_code_lines(match.group(3))):
             return match.group()
-        try:
-            return f"```cpp\n{_excerpt(blanks[file.name], match.group(2))}```"
-        except StopIteration:
-            return f"*This is yours to write: see `{file.name}`.*"
+        lines = blanks[file.name].splitlines()
+        found = [number for number, line in enumerate(lines) if match.group(2) in line]
+        return excerpt_of(lines, found[0]).rstrip() if found else f"*This is yours to write: see `{file.name}`.*"
 
     text = _CODE.sub(code, text)
     text = _BUG.sub(lambda match: f"`./lab break {match.group(1)}` plants errors to find.", text)
