@@ -53,7 +53,8 @@ class Parser:
     def take(self, word: str) -> None:
         """One word that is no option of all commands."""
         call, command = self.call, self.commands.get(self.call.command)
-        if command and word in command.options and (call.operand is None or not command.takes("ARGS") or word in ("--test", "--work")):
+        first = call.operand is None or command is not None and not command.takes("ARGS")  # nothing goes to a program yet
+        if command and word in command.options and (first or word in ("--test", "--work")):
             call.options.append(word)
         elif command and command.takes("ARGS") and call.operand is not None:
             call.arguments.append(word)

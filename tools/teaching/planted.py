@@ -18,6 +18,7 @@ sys.path.append(str(work.REPOSITORY / "tests" / "mutants"))
 import mutate  # noqa: E402
 
 LINES = 22   # at most, of what a program says
+GPUS = (1, 2, 3, 4)
 AROUND = 14  # lines that --fix shows before and after the error
 SIZES = {"speed_up": "--m 33 --n 37 --k 19", "dense": "--m 33 --n 37 --k 19",
          "sparse": "--rows 97 --features 5 --entries 23 --duplicates 4"}
@@ -122,14 +123,19 @@ def manifest(chapter: str) -> Dict:
     return found
 
 
+def runs(chapter: str, sizes: str = "") -> List[List[str]]:
+    """The command lines of uneven sizes on 1, 2, 3 and 4 GPUs: the chapter's own for blanks, if its manifest has any (then
+    perhaps on one GPU only), else these sizes."""
+    values = manifest(chapter)
+    own = str(values.get("tests", {}).get("blank", ""))
+    words = re.sub(r"--gpus \d+", "", own or sizes or SIZES[values["kind"]]).split()
+    gpus = (1,) if re.search(r"--gpus 1\b", own) else GPUS
+    return [["--gpus", str(number), *words, "--iterations", "1", "--warmup", "0"] for number in gpus]
+
+
 def cases(error: Planted) -> List[List[str]]:
-    """The command lines that a cure has to pass: the error's own, and uneven sizes on 1, 2, 3 and 4 GPUs."""
-    values = manifest(error.chapter)
-    sizes = values.get("tests", {}).get("blank") or SIZES[values["kind"]]
-    sizes = re.sub(r"--gpus \d+", "", sizes).split()
-    short = ["--iterations", "1", "--warmup", "0"]
-    gpus = (1,) if values["needs"]["gpus"] == 1 and "gpus" in str(values.get("tests", {}).get("blank", "")) else (1, 2, 3, 4)
-    return [error.mutant.arguments, *(["--gpus", str(number), *sizes, *short] for number in gpus)]
+    """The command lines that a cure has to pass: the error's own, and uneven sizes."""
+    return [error.mutant.arguments, *runs(error.chapter)]
 
 
 def said(command: Sequence[str], limit: float = 120) -> Tuple[int, str]:

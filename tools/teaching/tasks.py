@@ -219,7 +219,8 @@ def _check_regions(chapter: pathlib.Path, tasks: Dict[str, Task], markers: Dict[
             owners[region] = task.name
     for region in markers:
         if region not in owners:
-            raise TaskError(f"{_named(chapter / markers[region])}: no task of {chapter.name}/assignment has the region {region}")
+            file = _named(chapter / markers[region])
+            raise TaskError(f"{file}: no task of {chapter.name}/assignment has the region {region}")
 
 
 def chapters_with_tasks(root: pathlib.Path = REPOSITORY) -> List[pathlib.Path]:

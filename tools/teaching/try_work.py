@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The public report of a hand-out: what is right so far. The hand-out's ./try calls it.
 
-  try_work.py FOLDER           builds, runs uneven sizes on 1, 2, 3 and 4 GPUs, looks for races; exit status 1 if anything is wrong
+  try_work.py FOLDER           builds, runs uneven sizes on 1, 2, 3 and 4 GPUs, looks for races; exit status 1 if anything is
+                               wrong
   try_work.py FOLDER --pack    writes the one file to hand in: the header, or a ZIP of several
 
 It is for practice: the sizes are the student's, and known. What counts is what the teacher's grader says.
@@ -23,26 +24,23 @@ import process  # noqa: E402
 import program  # noqa: E402
 from teaching import handout, planted, tasks, work  # noqa: E402
 
-GPUS = (1, 2, 3, 4)
+RING = 3  # GPUs of the run whose links are looked at: on fewer, both neighbours are the same
 ONCE = ["--iterations", "1", "--warmup", "0"]
 _SENT = re.compile(r"ncclSend of \d+ bytes to rank (\d+)|copy \d+ B GPU \d+ -> GPU (\d+)")
 
 
-def sizes_of(record: Dict[str, object], gpus: int) -> List[str]:
-    """The arguments of a run: the chapter's own for blanks, if it has any, else the student's sizes."""
-    own = planted.manifest(str(record["chapter"])).get("tests", {}).get("blank")
-    if own:
-        return re.sub(r"--gpus \d+", f"--gpus {gpus}" if "--gpus 1 " not in f"{own} " else "--gpus 1", str(own)).split()
+def sizes_of(record: Dict[str, object]) -> List[List[str]]:
+    """The arguments of the runs: the student's sizes, unless the chapter has its own."""
     sizes = record["sizes"]
     assert isinstance(sizes, dict)
-    return ["--gpus", str(gpus), *(word for name, value in sizes.items() for word in (f"--{name}", str(value)))]
+    return planted.runs(str(record["chapter"]), " ".join(f"--{name} {value}" for name, value in sizes.items()))
 
 
 def tiny(record: Dict[str, object]) -> List[List[str]]:
-    """Fewer rows than ranks, where the chapter has ranks' shares of rows."""
-    if planted.manifest(str(record["chapter"]))["kind"] != "dense" or planted.manifest(str(record["chapter"])).get("tests", {}).get("blank"):
-        return []
-    return [["--gpus", "4", "--m", "3", "--n", "5", "--k", "7"]]
+    """Fewer rows than ranks, where a chapter takes any sizes and divides rows."""
+    values = planted.manifest(str(record["chapter"]))
+    own = values.get("tests", {}).get("blank")
+    return [] if own or values["kind"] != "dense" else [["--gpus", "4", "--m", "3", "--n", "5", "--k", "7", *ONCE]]
 
 
 def links_of(trace: Dict[str, object]) -> Set[Tuple[int, int]]:
@@ -92,9 +90,9 @@ def report(folder: pathlib.Path, record: Dict[str, object]) -> int:
     plain = builds.set_up("run", "virtual", False)
     work_program.build(plain)
     out.line("builds", "yes")
-    for arguments in [*(sizes_of(record, gpus) for gpus in GPUS), *tiny(record)]:
-        status, text = planted.said([*plain.command(work_program.path), *arguments, *ONCE])
-        out.line(" ".join(arguments), "right" if status == 0 else "WRONG", "" if status == 0 else text)
+    for arguments in [*sizes_of(record), *tiny(record)]:
+        status, text = planted.said([*plain.command(work_program.path), *arguments])
+        out.line(" ".join(arguments[:-len(ONCE)]), "right" if status == 0 else "WRONG", "" if status == 0 else text)
     if not out.wrong:
         _links(out, plain, work_program, folder, record)
     race = plain.race()
@@ -110,8 +108,8 @@ def report(folder: pathlib.Path, record: Dict[str, object]) -> int:
 
 def _races(out: Report, command: List[str], record: Dict[str, object]) -> None:
     """Whether the race detector reports nothing, on every number of GPUs: some errors show from four on."""
-    for gpus in GPUS:
-        status, text = planted.said([*command, *sizes_of(record, gpus), *ONCE])
+    for arguments in sizes_of(record):
+        status, text = planted.said([*command, *arguments])
         if status == 3:
             out.line("free of races and deadlocks", "NO", text)
             return
@@ -129,12 +127,12 @@ def _links(out: Report, plain: "builds.Build", work_program: "program.Program", 
         return
     with tempfile.TemporaryDirectory() as scratch:
         trace = pathlib.Path(scratch, "trace.json")
-        command = [*plain.command(work_program.path), *sizes_of(record, 3), *ONCE, "--timeline", str(trace)]
+        command = [*plain.command(work_program.path), *sizes_of(record)[RING - 1], "--timeline", str(trace)]
         status, text = planted.said(command)
         if status != 0 or not trace.is_file():
             out.line("the data's way", "WRONG", text)
             return
-        reason = wrong_links(links_of(json.loads(trace.read_text(encoding="utf-8"))), wanted, 3)
+        reason = wrong_links(links_of(json.loads(trace.read_text(encoding="utf-8"))), wanted, RING)
     out.line("the data's way", "WRONG" if reason else "right", reason)
 
 

@@ -49,7 +49,8 @@ def _show(error: planted.Planted, plain: Build) -> int:
     except Skip as skip:
         print(f"2. The race report: not run, {skip}\n")
     picture = planted.draw(error, plain.command(f"bin/{error.chapter}"), plain.command(wrong.path))
-    print(f"3. The timelines, as in the chapter and with the error: {picture}\n   ({' '.join(planted.timeline_arguments(error))})\n")
+    arguments = " ".join(planted.timeline_arguments(error))
+    print(f"3. The timelines, as in the chapter and with the error: {picture}\n   ({arguments})\n")
     print(f"4. The question\n\n{error.task.text}\n")
     print(f"Mend {planted.shown(error.header)}, then: ./lab break {number} {name} --fix")
     print(f"A hint: ./lab hint {number} {name}")
@@ -62,7 +63,8 @@ def _said(step: int, command: List[str], words: str, error: planted.Planted) -> 
     """Runs a program of the error and prints what it says."""
     status, text = planted.said(command)
     title = {1: "What it says", 2: "What the race detector says"}[step]
-    print(f"{step}. {title}\n\n$ ./lab {words} {' '.join(error.mutant.arguments)}    (with the error)\n{text}\n(exit status {status})\n")
+    arguments = " ".join(error.mutant.arguments)
+    print(f"{step}. {title}\n\n$ ./lab {words} {arguments}    (with the error)\n{text}\n(exit status {status})\n")
     return status, text
 
 
