@@ -47,3 +47,37 @@ function(overlap_add_lab_programs)
       EXCLUDE_FROM_ALL ON)
   endforeach()
 endfunction()
+
+# A student's copies of headers, without an edit of any CMake file: OVERLAP_WORK is the folder of a hand-out (./lab start NN),
+# OVERLAP_PLANTED that of a planted error (./lab break NN). Such a folder has the chapter's name and holds some of its headers;
+# all else comes from chapters/. Target work_NN_name, program work/NN_name (or planted_, planted/); a build of everything
+# leaves them out.
+set(OVERLAP_WORK "" CACHE PATH "Folder NN_name with a student's headers to build as work_NN_name")
+set(OVERLAP_PLANTED "" CACHE PATH "Folder NN_name with changed headers to build as planted_NN_name")
+function(overlap_add_work kind folder)
+  cmake_path(GET folder FILENAME chapter)
+  if("${chapter}" STREQUAL "" OR NOT EXISTS "${folder}" OR NOT EXISTS "${PROJECT_SOURCE_DIR}/chapters/${chapter}/main.cu")
+    return()
+  endif()
+  # A header of one line for each of the student's, found before the chapter's own: it leads to the file that is edited, so
+  # that this is what a compiler's message and a race report name.
+  set(forwards ${PROJECT_BINARY_DIR}/${kind}/headers)
+  file(GLOB_RECURSE headers RELATIVE "${folder}" "${folder}/*.cuh")
+  file(GLOB_RECURSE old RELATIVE ${forwards}/${chapter} ${forwards}/${chapter}/*.cuh)
+  foreach(header IN LISTS headers)
+    file(CONFIGURE OUTPUT ${forwards}/${chapter}/${header} CONTENT "#include \"${folder}/${header}\"\n" @ONLY)
+  endforeach()
+  list(REMOVE_ITEM old ${headers})
+  foreach(header IN LISTS old)
+    file(REMOVE ${forwards}/${chapter}/${header})
+  endforeach()
+  add_executable(${kind}_${chapter} chapters/${chapter}/main.cu)
+  overlap_gpu_sources(${kind}_${chapter})
+  overlap_for_chapter(${kind}_${chapter} ${chapter})
+  target_include_directories(${kind}_${chapter} PRIVATE ${forwards} ${PROJECT_SOURCE_DIR}/chapters)
+  target_link_libraries(${kind}_${chapter} PRIVATE overlap)
+  set_target_properties(${kind}_${chapter} PROPERTIES
+    OUTPUT_NAME ${chapter}
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${kind}
+    EXCLUDE_FROM_ALL ON)
+endfunction()

@@ -14,6 +14,7 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
   <!-- ladder dense|sparse|kernels --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
   <!-- commands --> ... <!-- /commands -->        the commands of ./lab for readers
+  <!-- tasks --> ... <!-- /tasks -->              the tasks of all chapters, with minutes and points, see teaching/tasks.py
 and, inside a line:
   <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
 Excerpts leave out the markers of assignments (see blank.py).
@@ -44,12 +45,14 @@ import plot_results
 from blank import TaskError, without_markers
 from call_index import call_table
 from chapters import ManifestError, Plot, all_chapters, to_come
+from excerpts import excerpt_of
 from ladder import profile_table, results_table
 from readme_ladders import LADDERS, Step, ladder_table
 from results import load
+from teaching import tasks
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-KINDS = ("code", "output", "tests", "race", "bug", "results", "profile", "ladder", "commands", "calls")
+KINDS = ("code", "output", "tests", "race", "bug", "results", "profile", "ladder", "commands", "calls", "tasks")
 BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
@@ -101,17 +104,7 @@ def excerpt(path: str, start: str) -> str:
         lines = without_markers(read(path), path).splitlines()
     except TaskError as error:
         raise PageError(str(error)) from None
-    first = last = only_line(lines, path, start)
-    while first > 0 and lines[first - 1].strip().startswith("//"):
-        first -= 1
-    depth = 0
-    for last in range(last, len(lines)):
-        depth += lines[last].count("{") - lines[last].count("}")
-        if depth == 0 and re.search(r"[;}]\s*$", lines[last]):
-            break
-    chosen = lines[first:last + 1]
-    indent = min(len(line) - len(line.lstrip()) for line in chosen if line.strip())
-    return "```cpp\n" + "\n".join(line[indent:] for line in chosen) + "\n```\n"
+    return excerpt_of(lines, only_line(lines, path, start))
 
 
 def lab(*arguments: str) -> str:
@@ -201,6 +194,8 @@ def generate(kind: str, argument: str) -> str:
         return race(argument)
     if kind == "bug":
         return bugs.bug(argument, REPOSITORY)
+    if kind == "tasks":
+        return tasks.table()
     if kind == "calls":
         return call_table(REPOSITORY)
     if kind == "commands":
@@ -269,7 +264,7 @@ def main() -> int:
     for path, page in pages.items():
         try:
             new = updated(page, path, check, same, measured)
-        except (PageError, bugs.BugError) as error:
+        except (PageError, bugs.BugError, tasks.TaskError) as error:
             print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
             return 2
         if new != page:

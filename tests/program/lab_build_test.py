@@ -59,7 +59,8 @@ class BuildTest(unittest.TestCase):
                      "cmake/odd_paths.py", "cmake/Version.cmake"):
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(REPOSITORY / name, self.root / name)
-        shutil.copytree(REPOSITORY / "tools/lab", self.root / "tools/lab", ignore=shutil.ignore_patterns("__pycache__"))
+        for tools in ("tools/lab", "tools/teaching"):
+            shutil.copytree(REPOSITORY / tools, self.root / tools, ignore=shutil.ignore_patterns("__pycache__"))
         (self.root / "CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
         for chapter in ("01_first", "02_second"):
             (self.root / "chapters" / chapter).mkdir(parents=True)

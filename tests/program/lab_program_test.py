@@ -233,6 +233,55 @@ class WriterTest(ProgramTest):
         return said
 
 
+class WorkTest(ProgramTest):
+    """--work: the program with the header of a hand-out, and what the teaching commands are called with."""
+
+    def hand_out(self) -> pathlib.Path:
+        folder = self.root / "work" / "01_first"
+        folder.mkdir(parents=True)
+        (folder / ".handout.json").write_text('{"chapter": "01_first"}', encoding="utf-8")
+        self.script(self.root / "build/virtual/work/01_first", 'echo "work $*"')
+        self.script(self.root / "build/virtual/work/01_first_test", 'echo "tests $*"; exit $TESTS')
+        for target in ("work_01_first", "work_01_first_test"):
+            self.program(target, "exit 1")
+        return folder
+
+    def test_run(self) -> None:
+        folder = self.hand_out()
+        for words in (("run", "01", "--work", "--n", "2"), ("run", "--work", "1", "--n", "2")):
+            result = self.lab(*words)
+            self.assertEqual((result.returncode, result.stdout), (0, "work --n 2\n"), result.stderr)
+            configure, build = self.calls("cmake")[-2:]
+            self.assertTrue(configure.endswith(f"-DOVERLAP_WORK={folder}"), configure)
+            self.assertIn("--target work_01_first", build)
+
+    def test_test(self) -> None:
+        self.hand_out()
+        for status in (0, 1):
+            result = self.lab("test", "01", "--work", TESTS=str(status))
+            self.assertEqual((result.returncode, result.stdout), (status, "tests --gtest_brief=1\n"), result.stderr)
+        self.assertEqual(self.calls("ctest"), [])
+
+    def test_refusals(self) -> None:
+        for words, sentence in ((("run", "01", "--work"), r"no hand-out in work/01_first: \./lab start 01 makes it$"),
+                                (("run", "--work"), "run --work needs a chapter"), (("test", "--work"), "test --work needs a chapter"),
+                                (("race", "--work"), "race --work needs a chapter"), (("start",), "start needs one more word"),
+                                (("start", "01", "--to"), "--to needs a value"), (("hint", "01", "a", "b"), "unexpected argument 'b'"),
+                                (("start", "01", "a"), "unexpected argument 'a'")):
+            with self.subTest(words):
+                self.assert_refused(self.lab(*words), sentence)
+        self.assertEqual(self.calls("cmake"), [])
+
+    def test_words_of_the_teaching_commands(self) -> None:
+        for tool in ("handout.py", "hints.py", "changes.py"):
+            (self.root / "tools/teaching" / tool).write_text("import sys\nprint(sys.argv[1:])\n", encoding="utf-8")
+        for words, expected in ((("start", "1", "--to", "a b", "--student=x"), ["start", "01_first", "--to=a b", "--student=x"]),
+                                (("reset", "01"), ["reset", "01_first"]), (("diff", "2"), ["02_second"]),
+                                (("hint", "01"), ["01_first"]), (("hint", "01", "t", "--solution"), ["01_first", "t", "--solution"])):
+            with self.subTest(words):
+                self.assertEqual(self.lab(*words).stdout, f"{expected}\n")
+
+
 class TableTest(ProgramTest):
     TEXT = (REPOSITORY / "tools/lab/commands.txt").read_text(encoding="utf-8")
     NAMES = re.findall(r"^\./lab (\w+)", TEXT, re.MULTILINE)
@@ -297,7 +346,7 @@ class TableTest(ProgramTest):
         script = self.lab("completion").stdout
         cases = {"": [*self.NAMES, "--help", "--backend", "--yes"], "t": ["test"], "test 02": ["02_second"],
                  "run 0": ["01_first", "02_second", "02/copies"], "run 02/": ["02/copies"],
-                 "test --": ["--all", "--full", "--slow", "--backend", "--yes"],
+                 "test --": ["--all", "--full", "--slow", "--work", "--backend", "--yes"],
                  "bench --g": ["--gpus="], "docs 0": []}
         for typed, expected in cases.items():
             with self.subTest(typed):

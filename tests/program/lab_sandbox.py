@@ -78,8 +78,9 @@ class Sandbox(unittest.TestCase):
         shutil.copy(REPOSITORY / "lab", self.root)
         for tool in ("setup.sh", "doctor.sh", "race_run"):
             shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
-        shutil.copytree(REPOSITORY / "tools" / "lab", self.root / "tools" / "lab",
-                        ignore=shutil.ignore_patterns("__pycache__"))
+        for folder_of_tools in ("lab", "teaching"):
+            shutil.copytree(REPOSITORY / "tools" / folder_of_tools, self.root / "tools" / folder_of_tools,
+                            ignore=shutil.ignore_patterns("__pycache__"))
         for tool in BARE:
             # A copy and no link: a test may write a stand-in over it, and must not reach the true one.
             shutil.copy(shutil.which(tool) or self.fail(f"{tool} is not here"), self.bin)

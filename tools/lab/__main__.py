@@ -3,6 +3,7 @@
 Started by the script lab of the repository's root, as python3 -I tools/lab: nothing but the standard library.
 """
 import importlib
+import pathlib
 import sys
 from typing import List
 
@@ -34,14 +35,26 @@ class Parser:
             elif word == "--":
                 self.call.arguments += rest
                 rest = []
-            else:
+            elif not self.took_value(word, rest):
                 self.take(word)
         return self.checked()
+
+    def took_value(self, word: str, rest: List[str]) -> bool:
+        """--to FOLDER or --to=FOLDER, where the table writes it so: an option --to=FOLDER."""
+        command = self.commands.get(self.call.command)
+        name, equals, value = word.partition("=")
+        if command is None or name not in command.spaced:
+            return False
+        if not equals and not rest:
+            raise Refusal(f"{name} needs a value")
+        self.call.options.append(f"{name}={value if equals else rest.pop(0)}")
+        return True
 
     def take(self, word: str) -> None:
         """One word that is no option of all commands."""
         call, command = self.call, self.commands.get(self.call.command)
-        if command and word in command.options and (call.operand is None or not command.takes("ARGS") or word == "--test"):
+        first = call.operand is None or command is not None and not command.takes("ARGS")  # nothing goes to a program yet
+        if command and word in command.options and (first or word in ("--test", "--work")):
             call.options.append(word)
         elif command and command.takes("ARGS") and call.operand is not None:
             call.arguments.append(word)
@@ -58,6 +71,8 @@ class Parser:
             call.command = word
         elif command and command.operand() and call.operand is None:
             call.operand = word
+        elif command and command.second() and call.second is None:
+            call.second = word
         else:
             raise Refusal(f"unexpected argument '{word}' (--help shows what is accepted)")
 
@@ -110,5 +125,6 @@ def main(words: List[str]) -> int:
 
 
 if __name__ == "__main__":
+    sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))  # for tools/teaching, which is not ./lab's alone
     process.end_programs_with_us()
     sys.exit(main(sys.argv[1:]))

@@ -82,8 +82,10 @@ class Build:
             raise Skip(problem)
 
     def _configure(self, settings: Sequence[str], log: IO[bytes]) -> bool:
-        """Once with the same settings: later on ninja notices what has changed."""
-        if self._configured != list(settings):
+        """Once with the same settings: later on ninja notices what has changed. But the folder of a hand-out stands in
+        CMake's cache, where another ./lab may have put another one meanwhile."""
+        of_a_folder = any(setting.startswith(("-DOVERLAP_WORK=", "-DOVERLAP_PLANTED=")) for setting in settings)
+        if of_a_folder or self._configured != list(settings):
             self._configured = None
             if not self._cmake(["-S", str(ROOT), "--preset", self.backend, *settings], log):
                 return False

@@ -9,7 +9,8 @@ class Call:
 
     command: str = ""
     operand: Optional[str] = None  # PROGRAM, NN or NN_NAME
-    options: List[str] = dataclasses.field(default_factory=list)  # the command's own
+    second: Optional[str] = None  # TASK, MUTANT or FILE
+    options: List[str] = dataclasses.field(default_factory=list)  # the command's own, with their values: --to=FOLDER
     arguments: List[str] = dataclasses.field(default_factory=list)  # for the program
     backend: str = ""  # virtual, cuda, or empty: what is here decides
     yes: bool = False

@@ -2,11 +2,13 @@
 import dataclasses
 import pathlib
 import re
-from typing import List
+from typing import List, Optional
 
 import chapters
 from build import Build
+from call import Call
 from process import Refusal
+from teaching import work
 
 
 @dataclasses.dataclass
@@ -21,6 +23,32 @@ class Program:
     def build(self, build: Build) -> None:
         """Builds it."""
         build.build(self.target, *self.settings)
+
+
+def asked_for(call: Call) -> Optional[Program]:
+    """The program of a command line: with --work that of the hand-out; none if no program is named."""
+    if "--work" not in call.options:
+        return None if call.operand is None else find(call.operand)
+    if call.operand is None:
+        raise Refusal(f"{call.command} --work needs a chapter: ./lab {call.command} NN --work")
+    return of_work(work_on(call.operand))
+
+
+def work_on(operand: str) -> pathlib.Path:
+    """The folder of a chapter's hand-out; Refusal if there is none."""
+    try:
+        return work.started(chapters.find(operand))
+    except work.WorkError as error:
+        raise Refusal(str(error)) from None
+
+
+def of_work(folder: pathlib.Path, kind: str = "work") -> Program:
+    """The chapter's program with the headers of a folder that has the chapter's name (cmake/Program.cmake)."""
+    try:
+        setting = f"-DOVERLAP_{kind.upper()}={work.cmake_path(folder)}"
+    except work.WorkError as error:
+        raise Refusal(str(error)) from None
+    return Program(f"{kind}_{folder.name}", f"{kind}/{folder.name}", [setting])
 
 
 def find(operand: str) -> Program:

@@ -1,8 +1,9 @@
 """The one table of commands, commands.txt: what --help prints, and the grammar of the command line.
 
 A line that begins with ./lab is a command: its name, then the words that it takes: PROGRAM, NN or NN_NAME, in brackets if
-it can be left out; ARGS... if all that follows goes on to a program. Its options stand there and in the indented lines
-below it; one with a value (--gpus=2,8) goes on to what the command calls.
+it can be left out; then TASK, MUTANT or FILE, a second word; ARGS... if all that follows goes on to a program. Its options stand there and in the indented lines
+below it; one with a value (--gpus=2,8) goes on to what the command calls; one that is written --to FOLDER is the
+command's own.
 """
 import dataclasses
 import pathlib
@@ -11,7 +12,7 @@ from typing import Dict, List
 
 PATH = pathlib.Path(__file__).resolve().parent / "commands.txt"
 COMMAND = re.compile(r"\./lab (\w+)((?: \S+)*)  ")
-OPTION = re.compile(r"--[a-z]+=?")
+OPTION = re.compile(r"--[a-z]+(?:=| (?=[A-Z]))?")
 
 
 @dataclasses.dataclass
@@ -21,6 +22,12 @@ class Command:
     name: str
     words: str  # what it takes, as the table writes it
     options: List[str]  # --all; --gpus= if it has a value
+    spaced: List[str]  # those of the command itself that have a value, which may be a word of its own
+
+    def add_options(self, text: str) -> None:
+        """Takes in the options of a piece of the table."""
+        for option in OPTION.findall(text):
+            (self.spaced if option.endswith(" ") else self.options).append(option.strip())
 
     def takes(self, word: str) -> bool:
         """Whether PROGRAM, NN, NN_NAME or ARGS is among its words."""
@@ -29,6 +36,10 @@ class Command:
     def operand(self) -> bool:
         """Whether a word may follow its name."""
         return any(self.takes(word) for word in ("PROGRAM", "NN", "NN_NAME"))
+
+    def second(self) -> bool:
+        """Whether another word may follow that."""
+        return any(self.takes(word) for word in ("TASK", "MUTANT", "FILE"))
 
     def needs_operand(self) -> bool:
         """Whether a word must follow."""
@@ -51,9 +62,10 @@ def commands() -> Dict[str, Command]:
     for line in text().splitlines():
         match = COMMAND.match(line)
         if match:
-            last = found[match.group(1)] = Command(match.group(1), match.group(2).strip(), OPTION.findall(match.group(2)))
+            last = found[match.group(1)] = Command(match.group(1), match.group(2).strip(), [], [])
+            last.add_options(match.group(2))
         elif last is not None and line.startswith("     "):
-            last.options += OPTION.findall(line)
+            last.add_options(line)
         else:
             last = None
     return found

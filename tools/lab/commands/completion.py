@@ -27,7 +27,7 @@ def main(_call: Call) -> int:
     commands = table.commands()
     cases = []
     for command in commands.values():
-        words = " ".join(command.options)
+        words = " ".join([*command.options, *command.spaced])
         if command.takes("PROGRAM"):
             words += ' $(_overlap_lab_programs "$root" "$word")'
         elif command.takes("NN"):

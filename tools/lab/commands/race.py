@@ -4,14 +4,14 @@ from build import set_up
 from call import Call
 from commands import test
 from process import run, say
-from program import find
+from program import asked_for
 
 
 def main(call: Call) -> int:
     """Runs or tests what was asked for."""
     if "--test" in call.options:
         return test.of_the_race_build(call)
-    program = None if call.operand is None else find(call.operand)
+    program = asked_for(call)
     build = set_up("run", "virtual", call.yes).race()
     if program is None:
         return tour.run(build, call.arguments)

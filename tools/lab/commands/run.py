@@ -3,12 +3,12 @@ import tour
 from build import Build, set_up
 from call import Call
 from process import become, run, say
-from program import Program, find
+from program import Program, asked_for
 
 
 def main(call: Call) -> int:
     """Runs what was asked for."""
-    program = None if call.operand is None else find(call.operand)
+    program = asked_for(call)
     build = set_up("run", call.backend, call.yes)
     return run_here(build, program, call) if program else tour.run(build, call.arguments)
 

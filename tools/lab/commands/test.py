@@ -5,11 +5,14 @@ import chapters
 from build import Build, jobs, set_up
 from call import Call
 from chapters import ROOT
-from process import run
+from process import Refusal, run
+from program import of_work, work_on
 
 
 def main(call: Call) -> int:
     """Builds and tests."""
+    if "--work" in call.options:
+        return _of_work(call)
     labels = _labels(call)
     scope = call.options[-1] if call.options else "--quick"
     if scope == "--quick":
@@ -28,6 +31,17 @@ def of_the_race_build(call: Call) -> int:
     for name in [*chapters.names(), "planted_programs"]:
         plain.build(name, "-DBUILD_TESTING=ON")
     return _test(plain.race(), labels, ["-DOVERLAP_MUTANTS=ON", f"-DOVERLAP_PLAIN_BUILD={plain.folder}"])
+
+
+def _of_work(call: Call) -> int:
+    """The chapter's tests with the reader's header."""
+    if call.operand is None:
+        raise Refusal("test --work needs a chapter: ./lab test NN --work")
+    folder = work_on(call.operand)
+    build = set_up("test", call.backend or "virtual", call.yes)
+    build.build(f"work_{folder.name}_test", "-DBUILD_TESTING=ON", *of_work(folder).settings)
+    build.need_gpus()
+    return 1 if run(build.command(f"work/{folder.name}_test") + ["--gtest_brief=1"]) else 0
 
 
 def _labels(call: Call) -> List[str]:

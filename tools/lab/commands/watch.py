@@ -7,7 +7,7 @@ import process
 from build import Build, set_up
 from call import Call
 from chapters import ROOT
-from program import Program, find
+from program import Program, asked_for, work_on
 
 LOOK_EVERY_S = 0.3
 SOURCES = (".cu", ".cuh", ".cpp", ".hpp", ".h", ".cmake", ".txt", ".json")
@@ -15,9 +15,12 @@ SOURCES = (".cu", ".cuh", ".cpp", ".hpp", ".h", ".cmake", ".txt", ".json")
 
 def main(call: Call) -> int:
     """Goes on until a signal ends it."""
-    program = find(str(call.operand))
+    program = asked_for(call)
+    assert program is not None  # the table says that it takes one
     build = set_up("run", call.backend, call.yes)
     own = [pathlib.Path(str(call.operand)).resolve()] if str(call.operand).endswith(".cu") else []
+    if "--work" in call.options:
+        own = sorted(work_on(str(call.operand)).rglob("*.cuh"))
     while True:
         seen = _saved(own)
         _build_and_run(build, program, call)

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Builds and runs ./lab break 03: what it shows, what it asks, what it takes for a cure and what not."""
+import pathlib
+import re
+import shutil
+import subprocess
+import unittest
+from typing import Tuple
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+PLANTED = REPOSITORY / "work" / "planted" / "too_early"
+HEADER = PLANTED / "03_ring_all_gather" / "ring_all_gather.cuh"
+LIMIT_S = 800
+
+
+class BreakTest(unittest.TestCase):
+    kept = None  # what a reader has in this folder
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        if PLANTED.exists():
+            cls.kept = PLANTED.with_name("too_early.kept_by_test")
+            PLANTED.rename(cls.kept)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        shutil.rmtree(PLANTED, ignore_errors=True)
+        if cls.kept:
+            cls.kept.rename(PLANTED)
+
+    def lab(self, *words: str) -> Tuple[int, str]:
+        """Exit status, and output with errors."""
+        run = subprocess.run([str(REPOSITORY / "lab"), "break", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False)
+        return run.returncode, run.stdout
+
+    def test_from_error_to_cure(self) -> None:
+        status, text = self.lab("03")
+        self.assertEqual(status, 0, text)
+        self.assertRegex(text, r"wrong result: rank \d: ring: \d+ of \d+ elements are wrong")
+        places = re.findall(r"enqueued at ring_all_gather\.cuh:(\d+)", text)
+        self.assertEqual(len(places), 2, text)
+        lines = HEADER.read_text(encoding="utf-8").splitlines()
+        calls = " ".join(lines[int(place) - 1] + lines[int(place)] for place in places)
+        self.assertIn("ncclRecv", calls)
+        self.assertIn("matmul_row_major", calls)
+        picture = (PLANTED / "timelines.svg").read_text(encoding="utf-8")
+        self.assertIn("as in the chapter", picture)
+        self.assertIn("with the error", picture)
+        self.assertRegex(text, "4. The question\n\nOne line of the ring")
+
+        status, text = self.lab("03", "--fix")
+        self.assertEqual(status, 1, text)
+        self.assertRegex(text, "still has its error.*\n\n +\\d+  ")
+
+        broken = HEADER.read_text(encoding="utf-8")
+        self.mend(broken, "if (step > 3) await_shard(step, stream);")
+        status, text = self.lab("03", "--fix")
+        self.assertEqual(status, 1, text)
+        self.assertRegex(text, "not right yet, with --gpus 3")
+
+        self.mend(broken, "if (step > 1) await_shard(step, stream);")  # right in the order of the model's times
+        status, text = self.lab("03", "--fix")
+        self.assertEqual(status, 1, text)
+        self.assertRegex(text, "right: in all 5 runs\n(.*\n)?not free of races yet, with --gpus 3")
+
+        self.mend(broken, "if (step > 0) await_shard(step, stream);")
+        status, text = self.lab("03", "--fix")
+        self.assertEqual(status, 0, text)
+        self.assertIn("right: in all 5 runs\n", text)
+        self.assertIn("free of races: in all 5 runs\n", text)
+        self.assertIn("Cured.", text)
+
+    def mend(self, broken: str, line: str) -> None:
+        """Puts a line where the missing one was."""
+        before = "      const int shard = shard_in_step("
+        self.assertEqual(broken.count(before), 1)
+        HEADER.write_text(broken.replace(before, f"      {line}\n{before}"), encoding="utf-8")
+
+    def test_refusals(self) -> None:
+        for words, sentence in ((("03", "nothing"), "lab: 03_ring_all_gather has no planted error 'nothing'; its errors are: "),
+                                (("99",), "lab: there is no chapter '99'"), ((), "lab: break needs one more word")):
+            status, text = self.lab(*words)
+            self.assertEqual((status, len(text.splitlines())), (2, 1), text)
+            self.assertIn(sentence, text)
+
+    def test_list(self) -> None:
+        status, text = self.lab("03", "--list")
+        self.assertEqual((status, [line.split()[0] for line in text.splitlines()]), (0, ["too_early", "odd_sizes", "silence"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Builds and runs the worked solutions of a chapter's extend tasks, as a student would hand them in.
+
+  extensions_test.py NN_name
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from typing import Tuple
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "tools"))
+from teaching import handout, tasks, variation, work  # noqa: E402
+
+CHAPTER = ""  # of the command line
+LIMIT_S = 600
+
+
+class ExtensionsTest(unittest.TestCase):
+    def test_each_is_right(self) -> None:
+        found = [task for task in tasks.read_tasks(REPOSITORY / "chapters" / CHAPTER).values() if task.kind == "extend"]
+        self.assertTrue(found)
+        own = variation.ways(CHAPTER)[0]
+        for task in found:
+            with self.subTest(task.name), tempfile.TemporaryDirectory() as scratch:
+                folder = handout.start(CHAPTER, "", "", scratch)
+                for name in handout.headers(CHAPTER, tasks.read_tasks(REPOSITORY / "chapters" / CHAPTER), own):
+                    (folder / name).write_text(handout.solved(CHAPTER, name, own), encoding="utf-8")
+                (folder / task.file).write_text(task.code, encoding="utf-8")
+                self.assertEqual(self.run_try(folder), (0, ""))
+                header = folder / task.file
+                wait = re.compile(r"^.*cudaStreamWaitEvent\(transfers_, multiplied_.*\n", re.MULTILINE)
+                if wait.search(task.code):  # what makes two slots enough: without it ./try must see a race
+                    header.write_text(wait.sub("", task.code), encoding="utf-8")
+                    status, race = self.run_try(folder)
+                    self.assertEqual(status, 1)
+                    self.assertIn("data race", race)
+
+    def run_try(self, folder: pathlib.Path) -> Tuple[int, str]:
+        """The exit status of ./try, and the whole report if anything is wrong."""
+        run = subprocess.run([str(folder / "try")], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        return run.returncode, "" if run.returncode == 0 else run.stdout + run.stderr
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or not (work.REPOSITORY / "chapters" / sys.argv[1] / "main.cu").is_file():
+        sys.exit("usage: extensions_test.py NN_name")
+    CHAPTER = sys.argv.pop(1)
+    unittest.main()

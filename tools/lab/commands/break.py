@@ -1,0 +1,107 @@
+"""./lab break: a chapter with one planted error, and the check of its cure."""
+import sys
+from typing import List, Tuple
+
+import chapters
+from build import Build, Skip, set_up
+from call import Call
+from process import Refusal, say
+from program import find, of_work
+from teaching import planted, tasks, work
+
+
+def main(call: Call) -> int:
+    """Shows an error, lists all, or checks a cure."""
+    chapter = chapters.find(str(call.operand))
+    try:
+        if "--list" in call.options:
+            print(tasks.listing([error.task for error in planted.errors_of(chapter).values()]))
+            return 0
+        error = planted.choose(chapter, call.second or "")
+        plain = set_up("run", "virtual", call.yes)
+        return _fix(error, plain) if "--fix" in call.options else _show(error, plain)
+    except work.WorkError as problem:
+        raise Refusal(str(problem)) from None
+
+
+def _show(error: planted.Planted, plain: Build) -> int:
+    """What the error does; the exit status is 0 if it was noticed."""
+    kept = error.plant_again()
+    if kept:
+        say(f"what you had changed is kept in {kept}")
+    number, name = error.chapter[:2], error.task.name
+    find(error.chapter).build(plain)
+    wrong = of_work(error.folder, "planted")
+    wrong.build(plain)
+    print(f"{error.chapter}, planted error {name}: {error.task.title}\n")
+    status, _ = _said(1, plain.command(wrong.path) + error.mutant.arguments, f"run {number}", error)
+    noticed = status != 0
+    race = plain.race()
+    try:
+        wrong.build(race)
+        race.need_gpus()
+        status, text = _said(2, race.command(wrong.path) + error.mutant.arguments, f"race {number}", error)
+        noticed = noticed or status == 3
+        if planted.quoted(error, text):
+            print(f"The lines that it names:\n{planted.quoted(error, text)}\n")
+        if status in (0, 1):
+            print("The race detector finds nothing: the order is right, what is computed is not.\n")
+    except Skip as skip:
+        print(f"2. The race report: not run, {skip}\n")
+    picture = planted.draw(error, plain.command(f"bin/{error.chapter}"), plain.command(wrong.path))
+    arguments = " ".join(planted.timeline_arguments(error))
+    print(f"3. The timelines, as in the chapter and with the error: {picture}\n   ({arguments})\n")
+    print(f"4. The question\n\n{error.task.text}\n")
+    print(f"Mend {planted.shown(error.header)}, then: ./lab break {number} {name} --fix")
+    print(f"A hint: ./lab hint {number} {name}")
+    if not noticed:
+        say(f"nothing notices the error '{error.task.mutant}' here")
+    return 0 if noticed else 1
+
+
+def _said(step: int, command: List[str], words: str, error: planted.Planted) -> Tuple[int, str]:
+    """Runs a program of the error and prints what it says."""
+    status, text = planted.said(command)
+    title = {1: "What it says", 2: "What the race detector says"}[step]
+    arguments = " ".join(error.mutant.arguments)
+    print(f"{step}. {title}\n\n$ ./lab {words} {arguments}    (with the error)\n{text}\n(exit status {status})\n")
+    return status, text
+
+
+def _fix(error: planted.Planted, plain: Build) -> int:
+    """Checks the cure: right on all sizes, and free of races."""
+    number, name = error.chapter[:2], error.task.name
+    if error.plant():
+        say(f"{planted.shown(error.header)} is new: ./lab break {number} {name} shows what is wrong with it")
+    if error.header.read_text(encoding="utf-8") == error.broken:
+        return _ask(error)
+    program = of_work(error.folder, "planted")
+    for build, what in ((plain, "right"), (plain.race(), "free of races")):
+        program.build(build)
+        try:
+            build.need_gpus()
+        except Skip as skip:
+            print(f"{what}: not judged, {skip}")
+            continue
+        for arguments in planted.cases(error):
+            status, text = planted.said(build.command(program.path) + arguments)
+            if status != 0:
+                print(f"not {what} yet, with {' '.join(arguments)}:\n{text}\n(exit status {status})")
+                return 1
+        print(f"{what}: in all {len(planted.cases(error))} runs")
+    print(f"\nCured. What the chapter says of it:\n\n{error.task.solution}")
+    return 0
+
+
+def _ask(error: planted.Planted) -> int:
+    """Shows the lines among which the error is, and asks where."""
+    print(f"{planted.shown(error.header)} still has its error. It is among these lines, or one is missing between them:\n")
+    print(planted.numbered(error, error.broken))
+    print(f"\nMend the file in an editor, and call ./lab break {error.chapter[:2]} {error.task.name} --fix again.")
+    if not sys.stdin.isatty():
+        return 1
+    answer = input("Which line is wrong, or stands beside what is missing? ").strip()
+    first, last = error.lines()
+    right = answer.isdigit() and first <= int(answer) <= last
+    print("Yes. Now mend it." if right else f"No, not there. A hint: ./lab hint {error.chapter[:2]} {error.task.name}")
+    return 1

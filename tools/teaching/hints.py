@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Prints the next hint of a task; ./lab hint calls it.
+
+  tools/teaching/hints.py NN_name                   the tasks and the page's exercises
+  tools/teaching/hints.py NN_name TASK              the next hint, after those that were shown before
+  tools/teaching/hints.py NN_name TASK --solution   the solution
+
+An exercise is also found by its number on the page: exercise_3, or 3. How many hints were shown is kept in
+work/hints/NN_name.json; where nothing can be written, each call shows all that there are so far: the first one.
+"""
+import argparse
+import json
+import pathlib
+import signal
+import sys
+from typing import Dict, Optional, Sequence
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from teaching import tasks, work  # noqa: E402
+
+
+def find(all_tasks: Dict[str, tasks.Task], wanted: str, chapter: str) -> tasks.Task:
+    """The task with this name, or the exercise with this number. Throws WorkError."""
+    number = wanted.removeprefix("exercise_")
+    for task in all_tasks.values():
+        if task.name == wanted or task.exercise and str(task.exercise) == number:
+            return task
+    raise work.WorkError(f"{chapter} has no task '{wanted}'; its tasks are: {', '.join(all_tasks)}")
+
+
+def _seen(path: pathlib.Path) -> Dict[str, int]:
+    try:
+        seen = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {name: count for name, count in seen.items() if isinstance(count, int)} if isinstance(seen, dict) else {}
+
+
+def next_hint(chapter: str, task: tasks.Task) -> str:
+    """The hint after those that were shown; the last one says so, and is shown again."""
+    path = work.FOLDER / "hints" / f"{chapter}.json"
+    seen = _seen(path)
+    number = min(max(seen.get(task.name, 0), 0) + 1, len(task.hints))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({**seen, task.name: number}, indent=2) + "\n", encoding="utf-8")
+    except OSError:
+        pass  # a read-only clone: hints are shown all the same
+    rest = len(task.hints) - number
+    more = f"{rest} more: call it again" if rest else f"that was the last one; ./lab hint {chapter[:2]} {task.name} --solution"
+    return f"{task.title}\n\nHint {number} of {len(task.hints)}\n\n{task.hints[number - 1]}\n\n({more})"
+
+
+def solution(chapter: str, task: tasks.Task) -> str:
+    """What the solution says; where the code of a rebuild task stands."""
+    where = f"\n\n(The code: chapters/{chapter}/{task.file})" if task.kind == "rebuild" else ""
+    return f"{task.title}\n\nSolution\n\n{task.solution}{where}"
+
+
+def main(words: Optional[Sequence[str]] = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("chapter")
+    parser.add_argument("task", nargs="?")
+    parser.add_argument("--solution", action="store_true")
+    chosen = parser.parse_args(words)
+    try:
+        all_tasks = tasks.read_tasks(work.REPOSITORY / "chapters" / chosen.chapter)
+        if not all_tasks:
+            raise work.WorkError(f"{chosen.chapter} has no tasks yet")
+        if chosen.task is None:
+            if chosen.solution:
+                raise work.WorkError(f"the solution of which task? They are: {', '.join(all_tasks)}")
+            print(tasks.listing(list(all_tasks.values())))
+            return 0
+        task = find(all_tasks, chosen.task, chosen.chapter)
+        print(solution(chosen.chapter, task) if chosen.solution else next_hint(chosen.chapter, task))
+    except (tasks.TaskError, work.WorkError, OSError, ValueError) as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a closed pipe ends it without a word
+    sys.exit(main())
