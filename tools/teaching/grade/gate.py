@@ -31,7 +31,7 @@ TOKEN = re.compile(r"""
     (?P<text>(?:u8|u|U|L)?"(?:[^"\\\n]|\\.)*"|(?:u8|u|U|L)?'(?:[^'\\\n]|\\.)+') |
     (?P<name>[A-Za-z_$\u0080-\U0010ffff][\w$]*) |
     (?P<number>\.?\d(?:[eEpP][+-]|'?[\w.])*) |
-    (?P<newline>\n) | (?P<space>[^\S\n]+) | (?P<mark>::|<<<|>>>|.)
+    (?P<newline>\n) | (?P<space>[^\S\n]+) | (?P<mark>::|<<<|>>>|<%|%>|<:(?!:)|:>|.)
 """, re.VERBOSE | re.MULTILINE)
 
 
@@ -158,6 +158,8 @@ def check_tokens(tokens: List[Token], rules: Rules) -> None:
             raise refuse(token.line, ".incbin reads files")
     for index, token in enumerate(tokens):
         if token.kind != "name":
+            if token.text in ("<%", "%>", "<:", ":>"):
+                raise refuse(token.line, f"{token.text} is another way to write a bracket")
             if token.text == "[" and tokens[index + 1:index + 2] and tokens[index + 1].text == "[":
                 attribute = tokens[index + 2].text if index + 2 < len(tokens) else ""
                 if attribute not in KNOWN_ATTRIBUTES:
@@ -181,7 +183,8 @@ def _check_namespaces(tokens: List[Token], rules: Rules) -> None:
             while index + 1 < len(tokens) and tokens[index + 1].text not in ("{", "=", ";"):
                 index += 1
                 name += tokens[index].text
-            if name not in rules.namespaces or tokens[index + 1:index + 2] and tokens[index + 1].text != "{":
+            own = name in rules.namespaces or name.startswith(tuple(f"{each}::" for each in rules.namespaces))
+            if not own or tokens[index + 1:index + 2] and tokens[index + 1].text != "{":
                 raise refuse(token.line, f"namespace {name or '(without a name)'}; all of the file belongs into {names}")
         elif depth == 0 and token.text not in ("{", "}", ";"):
             raise refuse(token.line, f"'{token.text}' stands outside of {names}")

@@ -6,18 +6,17 @@ import dataclasses
 import json
 import pathlib
 import re
-import subprocess
 from typing import Any, Dict, List, Optional, Protocol
 
 import cases
 from cases import Case
-from sandbox import Limits, Sandbox
+from sandbox import Limits, Sandbox, trusted
 from task import Task
 from unit import Kit
 
 MEGABYTE = 1024 * 1024
-PLAIN = Limits(seconds=10, memory=1024 * MEGABYTE)
-RACE = Limits(seconds=20, memory=3072 * MEGABYTE)
+PLAIN = Limits(seconds=15, memory=1024 * MEGABYTE)
+RACE = Limits(seconds=30, memory=3072 * MEGABYTE)
 REPORTED = "reported by the submission"
 LINES_OF_A_RACE = 30
 
@@ -52,7 +51,7 @@ class FramedJudge:
         """One process of the submission between two of the judge."""
         kind = "race" if case.criterion == "race" else "plain"
         words = [*case.words(self.kit.machine), f"seed={cases.number_of(self.secret, self.owner, case.criterion, case.name)}"]
-        inputs = subprocess.run([self.judge, "inputs", *words], stdout=subprocess.PIPE, check=True).stdout
+        inputs = trusted([str(self.judge), "inputs", *words])
         outcome = self.sandbox.run(self.program[kind], RACE if kind == "race" else PLAIN, inputs, frame=True)
         verdict = Verdict(case)
         if outcome.ended:
@@ -62,7 +61,7 @@ class FramedJudge:
             verdict.race = report_of(outcome.output, self.kit.task)
         elif outcome.status == 66 and "ThreadSanitizer" in outcome.output:
             verdict.race = report_of(outcome.output, self.kit.task)
-        answer = subprocess.run([self.judge, "check", *words], input=outcome.frame, stdout=subprocess.PIPE, check=True).stdout
+        answer = trusted([str(self.judge), "check", *words], outcome.frame)
         self._compare(json.loads(answer), verdict, outcome.status, outcome.output)
         return verdict
 

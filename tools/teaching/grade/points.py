@@ -68,7 +68,7 @@ def _result(name: str, verdicts: Sequence[Verdict]) -> Mark:
     right = len(verdicts) - len(wrong)
     points = 0 if name == "exact" else round(most * right / len(verdicts))
     return Mark(name, points, most, f"{wrong[0].case.name}: {wrong[0].why}",
-                "\n".join(f"{each.case.name}: {each.why}" for each in wrong[1:]))
+                "\n".join(f"{each.case.name}: {each.why}" for each in wrong[1:4]))
 
 
 def _race(verdicts: Sequence[Verdict], why_not: str, any_right: bool) -> Mark:

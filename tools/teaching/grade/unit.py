@@ -23,7 +23,7 @@ COMPILING = Limits(seconds=40, memory=2048 * 1024 * 1024)
 MOST_OBJECT = 64 * 1024 * 1024
 # What any chapter may call: the language's own, strings and containers, prints, copies, events and streams.
 ALWAYS = re.compile(r"""_GLOBAL_OFFSET_TABLE_|_Unwind_Resume|__gxx_personality_v0|__sanitizer_cov_trace_pc|__stack_chk_fail|
-    __cxa_(allocate_exception|free_exception|throw|rethrow|begin_catch|end_catch|get_exception_ptr|guard_\w+|pure_virtual|bad_\w+)|
+    __cxa_(allocate_exception|free_exception|throw|rethrow|begin_catch|end_catch|get_exception_ptr|guard_\w+|pure_virtual|bad_\w+|throw_bad_\w+)|
     __tsan_(read|write|func|unaligned|vptr|init|atomic|volatile|mem)\w*|
     mem(cpy|move|set|cmp|chr)|str(len|cmp|ncmp|chr)|printf|puts|putchar|fputs|fputc|fwrite|fprintf|vfprintf|snprintf|vsnprintf|fflush|
     stdout|stderr|(sqrt|exp|exp2|log|log2|tanh|pow|fma|floor|ceil|round|fmod|ldexp|fmax|fmin|lround|llround|nearbyint)f?|
