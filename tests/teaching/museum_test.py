@@ -25,6 +25,7 @@ import task  # noqa: E402
 from points import Grade  # noqa: E402
 
 MUSEUM = pathlib.Path(__file__).resolve().parent / "museum"
+SECONDS = 60.0  # for each
 CANARY = pathlib.Path("/var/tmp/overlap-museum-canary")
 
 
@@ -90,7 +91,7 @@ def main() -> int:
     chosen = task.tasks_of("03_ring_all_gather")[0]
     honest = chosen.solution.read_text(encoding="utf-8")
     cheats = [read(path, honest) for path in sorted(MUSEUM.glob("*.cheat")) if not names or path.stem in names]
-    settings = grader.default_settings()
+    settings = grader.default_settings(seconds=SECONDS)
     if "race" not in settings.builds or grader.why_no_race():
         print("skipped: no race build, or the race detector cannot start")
         return 77

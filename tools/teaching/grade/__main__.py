@@ -37,9 +37,10 @@ def _parse(words: List[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--gradescope", type=pathlib.Path, metavar="results.json", help="write what Gradescope reads")
     parser.add_argument("--full-marks", action="store_true", help="exit status 1 unless all points are there")
+    parser.add_argument("--seconds", type=float, default=60, help="for a submission; more where the machine is busy (default: 60)")
     parser.add_argument("--isolation", default="", choices=["root", "bubblewrap", "none"], help="default: the best that works here")
     parser.add_argument("--unsafe", action="store_true", help="grade a folder where strangers' code cannot be isolated")
-    return parser.parse_args(words)
+    return parser.parse_intermixed_args(words)
 
 
 def _one(engine: grader.Grader, file: pathlib.Path) -> Grade:
@@ -97,7 +98,7 @@ def _main(arguments: argparse.Namespace) -> int:
         raise task.TaskError(f"--submissions wants a folder, and no FILE: {arguments.submissions}")
     if arguments.file and not os.path.lexists(arguments.file):
         raise task.TaskError(f"there is no file {arguments.file}")
-    with grader.Grader(chosen, grader.default_settings(arguments.isolation)) as engine:
+    with grader.Grader(chosen, grader.default_settings(arguments.isolation, arguments.seconds)) as engine:
         _say(f"{chosen.path}; isolation: {engine.describe()}")
         if arguments.submissions:
             if not engine.isolated and not arguments.unsafe:

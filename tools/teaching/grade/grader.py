@@ -8,7 +8,7 @@ import pathlib
 import stat
 import subprocess
 import time
-from typing import Dict, List, Optional
+from typing import Dict, List
 
 import cases
 import gate
@@ -19,8 +19,6 @@ from cases import Case
 from judge import REPORTED, FramedJudge, Verdict
 from points import Grade
 from task import ROOT, Task
-
-SECONDS = 60  # for one submission
 
 
 class Unreadable(Exception):
@@ -34,10 +32,11 @@ def read_file(path: pathlib.Path) -> bytes:
     except OSError as error:
         link = path.is_symlink()
         raise Unreadable("a symbolic link is not graded" if link else f"cannot be read: {error.strerror}") from None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise Unreadable("a FIFO, a device or a folder is not graded")
     with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise Unreadable("a FIFO, a device or a folder is not graded")
         if status.st_size > gate.MOST_BYTES:
             raise Unreadable(f"it is larger than {gate.MOST_BYTES // 1024} KiB")
         return file.read()
@@ -56,6 +55,7 @@ class Settings:
     builds: Dict[str, pathlib.Path]  # plain and, if there is one, race
     secret: bytes
     level: str = ""  # of the sandbox; the best one if empty
+    seconds: float = 60  # for one submission; the limits of each run grow and shrink with it
     gate: bool = True  # the tests leave it out to see what stands behind it
 
 
@@ -123,7 +123,7 @@ class Grader:
         def judged(kind: str) -> List[Verdict]:
             wanted = [case for case in every if (case.criterion == "race") == (kind == "race")]
             judge = self._judge(places[kind], {kind: self._command(kind)}, owner)
-            return points.judge_all(judge, wanted, lambda: time.monotonic() - started > SECONDS - 15)
+            return points.judge_all(judge, wanted, lambda: time.monotonic() - started > 0.75 * self.settings.seconds)
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             verdicts = [verdict for found in pool.map(judged, list(places)) for verdict in found]
@@ -157,12 +157,13 @@ class Grader:
 
     def _judge(self, place: sandbox.Sandbox, program: Dict[str, List[str]], owner: str) -> FramedJudge:
         path = self.settings.builds["plain"] / "bin" / "teaching_judge"
-        return FramedJudge(self.kit, place, program, path, self.settings.secret, owner)
+        return FramedJudge(self.kit, place, program, path, self.settings.secret, owner, self.settings.seconds / 60)
 
 
-def default_settings(level: str = "", secret: Optional[pathlib.Path] = None) -> Settings:
+def default_settings(level: str = "", seconds: float = 60) -> Settings:
     """With the builds that are there."""
     builds = {kind: ROOT / "build" / folder for kind, folder in (("plain", "virtual"), ("race", "race"))
               if (ROOT / "build" / folder / "teaching" / "toolchain.json").is_file()}
-    key = secret or ROOT / "build" / "virtual" / "teaching" / "secret"
-    return Settings(builds, cases.secret_of(key), level)
+    if "plain" not in builds:
+        raise RuntimeError("build/virtual/teaching is not there: ./lab grade builds it")
+    return Settings(builds, cases.secret_of(ROOT / "build" / "virtual" / "teaching" / "secret"), level, seconds)

@@ -15,8 +15,8 @@ from task import Task
 from unit import Kit
 
 MEGABYTE = 1024 * 1024
-PLAIN = Limits(seconds=15, memory=1024 * MEGABYTE)
-RACE = Limits(seconds=30, memory=3072 * MEGABYTE)
+PLAIN = Limits(seconds=12, memory=1024 * MEGABYTE)
+RACE = Limits(seconds=20, memory=3072 * MEGABYTE)
 REPORTED = "reported by the submission"
 LINES_OF_A_RACE = 30
 
@@ -44,15 +44,19 @@ class Judge(Protocol):
 class FramedJudge:
     """Inputs by pipe, one framed message back; a fresh process for each case."""
 
-    def __init__(self, kit: Kit, sandbox: Sandbox, program: Dict[str, List[str]], judge: pathlib.Path, secret: bytes, owner: str) -> None:
+    def __init__(self, kit: Kit, sandbox: Sandbox, program: Dict[str, List[str]], judge: pathlib.Path, secret: bytes, owner: str,
+                 patience: float) -> None:
         self.kit, self.sandbox, self.program, self.judge, self.secret, self.owner = kit, sandbox, program, judge, secret, owner
+        self.patience = patience  # the limits' seconds times this
 
     def run(self, case: Case) -> Verdict:
         """One process of the submission between two of the judge."""
         kind = "race" if case.criterion == "race" else "plain"
         words = [*case.words(self.kit.machine), f"seed={cases.number_of(self.secret, self.owner, case.criterion, case.name)}"]
         inputs = trusted([str(self.judge), "inputs", *words])
-        outcome = self.sandbox.run(self.program[kind], RACE if kind == "race" else PLAIN, inputs, frame=True)
+        limits = RACE if kind == "race" else PLAIN
+        limits = dataclasses.replace(limits, seconds=limits.seconds * self.patience)
+        outcome = self.sandbox.run(self.program[kind], limits, inputs, frame=True)
         verdict = Verdict(case)
         if outcome.ended:
             verdict.why, verdict.ended = outcome.ended, True
