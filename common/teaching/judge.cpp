@@ -1,5 +1,5 @@
-// The judge: makes the inputs of a case from a secret seed, and compares an answer with a reference of its own. It holds
-// no student's code.
+// The judge: makes the inputs of a case from a secret seed, and compares an answer with a reference of its
+// own. It holds no student's code.
 //
 //   judge inputs KEY=VALUE... seed=N          writes the case and its inputs, for the runner
 //   judge check KEY=VALUE... seed=N < ANSWER  prints a verdict as JSON
@@ -25,7 +25,10 @@ json of_links(const Answer& answer, int ranks) {
   const auto side = static_cast<std::size_t>(ranks + 1);
   for (std::size_t i = 0; i < answer.links.size(); ++i) {
     if (answer.links[i] == Link{}) continue;
-    links.push_back({{"from", i / side}, {"to", i % side}, {"bytes", answer.links[i].bytes}, {"copies", answer.links[i].copies}});
+    links.push_back({{"from", i / side},
+                     {"to", i % side},
+                     {"bytes", answer.links[i].bytes},
+                     {"copies", answer.links[i].copies}});
   }
   return links;
 }

@@ -15,7 +15,9 @@
 namespace overlap::teaching {
 namespace {
 
-std::uint64_t seed_of_call(std::uint64_t seed, int call) { return seed + 2 * static_cast<std::uint64_t>(call); }
+std::uint64_t seed_of_call(std::uint64_t seed, int call) {
+  return seed + 2 * static_cast<std::uint64_t>(call);
+}
 
 template <typename T>
 std::vector<std::byte> bytes_of(const std::vector<T>& values) {
@@ -32,10 +34,12 @@ std::vector<T> values_of(const std::byte* bytes, std::size_t count) {
 
 /// "call 2, rank 1 of 3: "
 std::string who(int call, int rank, int ranks) {
-  return "call " + std::to_string(call + 1) + ", rank " + std::to_string(rank) + " of " + std::to_string(ranks) + ": ";
+  return "call " + std::to_string(call + 1) + ", rank " + std::to_string(rank) + " of " +
+         std::to_string(ranks) + ": ";
 }
 
-// ---- Products: exact data, of which sums in any order are exact ---------------------------------------------------
+// ---- Products: exact data, of which sums in any order are exact
+// ---------------------------------------------------
 
 /// Which part of A, B and C a rank has.
 struct Shards {
@@ -72,7 +76,8 @@ Input dense_input(const Case& which, int rank, std::uint64_t seed) {
 template <typename T>
 std::string dense_difference(const Case& which, std::uint64_t seed, int call, const Answer& answer) {
   const auto [m, n, k] = which.sizes;
-  const std::vector<T> a = factor<T>(whole_matrix(m, k), true, seed), b = factor<T>(whole_matrix(k, n), false, seed);
+  const std::vector<T> a = factor<T>(whole_matrix(m, k), true, seed),
+                       b = factor<T>(whole_matrix(k, n), false, seed);
   std::vector<T> c(static_cast<std::size_t>(m * n));
   reference_matmul<T>(which.sizes, a, b, c);
   for (int rank = 0; rank < which.ranks; ++rank) {
@@ -84,7 +89,8 @@ std::string dense_difference(const Case& which, std::uint64_t seed, int call, co
     }
     const auto& bytes = answer.results[static_cast<std::size_t>(call * which.ranks + rank)];
     const std::vector<T> found = values_of<T>(bytes.data(), expected.size());
-    const Verification result = compare_matrices(std::span<const T>(expected), std::span<const T>(found), shard);
+    const Verification result =
+        compare_matrices(std::span<const T>(expected), std::span<const T>(found), shard);
     if (result.ok()) continue;
     const Mismatch& first = result.first.front();
     std::ostringstream text;
@@ -97,14 +103,15 @@ std::string dense_difference(const Case& which, std::uint64_t seed, int call, co
   return "";
 }
 
-// ---- Sparse gradients ---------------------------------------------------------------------------------------------
+// ---- Sparse gradients
+// ---------------------------------------------------------------------------------------------
 
 SparseShape sparse_shape(const Case& which) { return {which.sizes.m, which.sizes.n, which.sizes.k}; }
 
 SparseData sparse_data(const Case& which, std::uint64_t seed) {
   const std::int64_t duplicates = which.sizes.k / 3;
-  return SparseData(sparse_shape(which), which.ranks, seed % 2 == 0 ? RowPattern::kUneven : RowPattern::kZipf, duplicates,
-                    seed);
+  return SparseData(sparse_shape(which), which.ranks, seed % 2 == 0 ? RowPattern::kUneven : RowPattern::kZipf,
+                    duplicates, seed);
 }
 
 std::size_t room(const Case& which) {
@@ -134,7 +141,8 @@ std::string sparse_difference(const Case& which, const SparseData& data, int cal
     }
     const auto rows = static_cast<std::size_t>(count);
     const auto indices = values_of<std::int32_t>(bytes + 8, rows);
-    const auto values = values_of<T>(bytes + 8 + room(which) * 4, rows * static_cast<std::size_t>(which.sizes.n));
+    const auto values =
+        values_of<T>(bytes + 8 + room(which) * 4, rows * static_cast<std::size_t>(which.sizes.n));
     const std::string wrong = data.difference<std::int32_t, T>(
         SparseValues::kExact, std::span<const std::int32_t>(indices), std::span<const T>(values));
     if (!wrong.empty()) return who(call, rank, which.ranks) + wrong;
@@ -142,7 +150,8 @@ std::string sparse_difference(const Case& which, const SparseData& data, int cal
   return "";
 }
 
-// ---- Both ---------------------------------------------------------------------------------------------------------
+// ---- Both
+// ---------------------------------------------------------------------------------------------------------
 
 template <typename T>
 void add_inputs(const Case& which, std::uint64_t seed, std::vector<Input>& inputs) {
@@ -166,7 +175,8 @@ std::vector<Input> inputs_of(const Case& which, std::uint64_t seed) {
   std::vector<Input> inputs;
   for (int call = 0; call < which.calls; ++call) {
     const std::uint64_t own = seed_of_call(seed, call);
-    visit_type<__half, float>(which.type, [&](auto tag) { add_inputs<typename decltype(tag)::type>(which, own, inputs); });
+    visit_type<__half, float>(
+        which.type, [&](auto tag) { add_inputs<typename decltype(tag)::type>(which, own, inputs); });
   }
   return inputs;
 }
@@ -175,8 +185,9 @@ std::string first_difference(const Case& which, std::uint64_t seed, const Answer
   std::string found;
   for (int call = 0; call < which.calls && found.empty(); ++call) {
     const std::uint64_t own = seed_of_call(seed, call);
-    visit_type<__half, float>(which.type,
-                              [&](auto tag) { found = difference<typename decltype(tag)::type>(which, own, call, answer); });
+    visit_type<__half, float>(which.type, [&](auto tag) {
+      found = difference<typename decltype(tag)::type>(which, own, call, answer);
+    });
   }
   return found;
 }

@@ -1,6 +1,7 @@
-// Runs a submission: reads a case on standard input, makes the student's algorithm on virtual GPUs, calls it, and
-// writes all results as one message to the file descriptor that the first argument names. What this process says is
-// not believed: the judge, a program without the student's code, compares the results with its own reference.
+// Runs a submission: reads a case on standard input, makes the student's algorithm on virtual GPUs, calls it,
+// and writes all results as one message to the file descriptor that the first argument names. What this
+// process says is not believed: the judge, a program without the student's code, compares the results with
+// its own reference.
 //
 // Exit status as of a chapter's program: 0, 2 for a failed call, 3 for a race or a deadlock.
 #include <cuda_runtime.h>

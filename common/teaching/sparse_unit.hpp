@@ -11,9 +11,9 @@
 
 namespace overlap::teaching {
 
-/// An Algorithm(rank, shape) whose run(indices, values, count, stream) returns the rows of the sum. They are copied to
-/// where the result belongs: their number (8 bytes), then room for all row numbers, then the values. Rows beyond the
-/// room are left out; their number tells.
+/// An Algorithm(rank, shape) whose run(indices, values, count, stream) returns the rows of the sum. They are
+/// copied to where the result belongs: their number (8 bytes), then room for all row numbers, then the
+/// values. Rows beyond the room are left out; their number tells.
 template <typename Algorithm, typename T>
 class SparseSubmission final : public Submission {
  public:

@@ -1,8 +1,8 @@
 // What a student's unit and the judge's runner have in common: the whole interface between the two.
 //
-// A submission is a header that takes the place of a chapter's. It is compiled as a unit of its own: first this and
-// the repository's headers, then the student's, then one line that defines overlap_submission(). Of that unit only
-// this symbol stays visible, so that nothing in it can take the place of anything else.
+// A submission is a header that takes the place of a chapter's. It is compiled as a unit of its own: first
+// this and the repository's headers, then the student's, then one line that defines overlap_submission(). Of
+// that unit only this symbol stays visible, so that nothing in it can take the place of anything else.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -34,8 +34,8 @@ class Submission {
 
 }  // namespace overlap::teaching
 
-/// Makes the algorithm of one rank; collective. `sizes` are m, n and k of a product, or rows, features and entries of a
-/// sparse gradient. The caller deletes it.
+/// Makes the algorithm of one rank; collective. `sizes` are m, n and k of a product, or rows, features and
+/// entries of a sparse gradient. The caller deletes it.
 extern "C" overlap::teaching::Submission* overlap_submission(overlap::Rank& rank,
                                                              const overlap::MatmulShape& sizes,
                                                              overlap::ElementType type);

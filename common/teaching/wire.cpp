@@ -59,7 +59,8 @@ std::string read_line(int fd) {
 }
 
 template <typename Number>
-Number number(const std::map<std::string, std::string>& words, const std::string& key, Number least, Number most) {
+Number number(const std::map<std::string, std::string>& words, const std::string& key, Number least,
+              Number most) {
   const auto found = words.find(key);
   if (found == words.end()) throw std::invalid_argument("the case lacks " + key);
   Number value{};
@@ -102,7 +103,8 @@ Case Case::from(const std::map<std::string, std::string>& words) {
 
 std::string Case::text() const {
   std::string lines = "problem=" + problem + "\nranks=" + std::to_string(ranks);
-  lines += "\nm=" + std::to_string(sizes.m) + "\nn=" + std::to_string(sizes.n) + "\nk=" + std::to_string(sizes.k);
+  lines +=
+      "\nm=" + std::to_string(sizes.m) + "\nn=" + std::to_string(sizes.n) + "\nk=" + std::to_string(sizes.k);
   lines += std::string("\ntype=") + (type == ElementType::kF16 ? "f16" : "f32");
   lines += "\ncalls=" + std::to_string(calls);
   if (schedule) lines += "\nschedule=" + std::to_string(*schedule);

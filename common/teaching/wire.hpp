@@ -1,5 +1,5 @@
-// What goes from the judge to the runner and back. A case is a few lines, an empty one, and the inputs; the answer is
-// one message of exactly the length that the case implies.
+// What goes from the judge to the runner and back. A case is a few lines, an empty one, and the inputs; the
+// answer is one message of exactly the length that the case implies.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,8 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
-/// The answer: every result, by call and rank; then the links, from * (ranks + 1) + to, where `ranks` is the host.
+/// The answer: every result, by call and rank; then the links, from * (ranks + 1) + to, where `ranks` is the
+/// host.
 struct Answer {
   std::vector<std::vector<std::byte>> results;  ///< by call * ranks + rank
   std::vector<Link> links;                      ///< what the runner has counted
@@ -64,7 +65,8 @@ void write_case(int fd, const Case& which, const std::vector<Input>& inputs);
 Case read_case(int fd, std::vector<Input>& inputs);
 /// Writes an answer. Throws std::runtime_error.
 void write_answer(int fd, const Answer& answer);
-/// Takes an answer apart; empty `results` unless it is of exactly the right length. `sizes` are those of the results.
+/// Takes an answer apart; empty `results` unless it is of exactly the right length. `sizes` are those of the
+/// results.
 Answer parse_answer(const std::vector<std::byte>& message, const std::vector<std::uint64_t>& sizes,
                     int ranks);
 /// All that can be read, at most `most` bytes and one more. Throws std::runtime_error.

@@ -23,6 +23,7 @@ import report  # noqa: E402
 import sandbox  # noqa: E402
 import task  # noqa: E402
 from points import Grade  # noqa: E402
+from processes import processes  # noqa: E402
 
 MUSEUM = pathlib.Path(__file__).resolve().parent / "museum"
 SECONDS = 60.0  # for each
@@ -81,7 +82,7 @@ def noted_users() -> Set[int]:
 
 def left_over(users: Set[int]) -> List[int]:
     """Processes of these users, but for the kit's own sandbox, which runs nothing between two submissions."""
-    return [pid for pid, (_parent, uid) in sandbox._processes().items() if uid in users]  # pylint: disable=protected-access
+    return [pid for pid, (_parent, uid) in processes().items() if uid in users]
 
 
 def main() -> int:

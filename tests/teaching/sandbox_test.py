@@ -12,6 +12,7 @@ from typing import List
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "teaching" / "grade"))
 import sandbox  # noqa: E402
+from processes import processes  # noqa: E402
 from sandbox import Limits, Outcome  # noqa: E402
 
 SHORT = Limits(seconds=2, memory=200 * 1024 * 1024)
@@ -136,7 +137,7 @@ class RootTest(AnyLevel, unittest.TestCase):
         started = time.monotonic()
         self.run_shell(f"f() {{ sleep {SLEEP} & f | f & }}; f; sleep 5", SHORT)
         self.assertLess(time.monotonic() - started, 30)
-        living = [uid for _parent, uid in sandbox._processes().values() if uid == self.place.uid]  # pylint: disable=protected-access
+        living = [uid for _parent, uid in processes().values() if uid == self.place.uid]
         self.assertEqual(living, [])
 
     def test_sees_no_repository(self) -> None:

@@ -20,6 +20,7 @@ import grader  # noqa: E402
 import judge  # noqa: E402
 import points  # noqa: E402
 import report  # noqa: E402
+import similarity  # noqa: E402
 import submissions  # noqa: E402
 import task  # noqa: E402
 from cases import Case  # noqa: E402
@@ -264,6 +265,19 @@ class TaskTest(unittest.TestCase):
         self.assertLess(source.index("overlap/gpu/ranks.hpp"), source.index(RING.path))
         self.assertLess(source.index(RING.path), source.index("make_dense"))
         self.assertIn("RingAllGatherMatmul<__half>, overlap::ring_all_gather::RingAllGatherMatmul<float>", source)
+
+
+@unittest.skipUnless(similarity.available(), "sim_c++ (similarity-tester) is not installed")
+class SimilarityTest(unittest.TestCase):
+    """Pairs that share much."""
+
+    def test_renamed_copies_are_found(self) -> None:
+        honest = RING.solution.read_bytes()
+        other = (ROOT / "chapters/04_copy_engine/ring_push.cuh").read_bytes()
+        renamed = honest.replace(b"slot", b"place").replace(b"// ", b"//  other ")
+        found = similarity.pairs([("a b", honest + b"int x;"), ("c", renamed), ("d", other), ("e", honest)], honest)
+        self.assertEqual([names for _percent, *names in found], [["a b", "c"]])
+        self.assertGreater(found[0][0], similarity.LEAST)
 
 
 class ReadFileTest(unittest.TestCase):

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import pathlib
+import signal
 import sys
 from typing import List, Tuple
 
@@ -121,6 +122,8 @@ def _main(arguments: argparse.Namespace) -> int:
 
 def main() -> int:
     """Exit status."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # what runs in a sandbox ends with us, and its folder goes
+        signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     try:
         return _main(_parse(sys.argv[1:]))
     except (task.TaskError, sandbox.Unavailable, RuntimeError, OSError) as error:

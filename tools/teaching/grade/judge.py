@@ -10,7 +10,8 @@ from typing import Any, Dict, List, Optional, Protocol
 
 import cases
 from cases import Case
-from sandbox import Limits, Sandbox, trusted
+from processes import trusted
+from sandbox import Limits, Sandbox
 from task import Task
 from unit import Kit
 

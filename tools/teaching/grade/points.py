@@ -114,7 +114,7 @@ def judge_all(judge: Judge, cases: Sequence[Case], over: Callable[[], bool]) -> 
     ended = 0
     for case in cases:
         if ended >= 2 or over():
-            verdicts.append(Verdict(case, why="not run: " + ("two runs were ended by a limit" if ended >= 2 else "its time is over")))
+            verdicts.append(Verdict(case, why="not run: " + ("two runs were ended by a limit" if ended >= 2 else "its time is over (--seconds, where the machine is busy)")))
             continue
         verdicts.append(judge.run(case))
         ended += verdicts[-1].ended

@@ -20,9 +20,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
 import time
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Set
+from typing import Iterator, List, Optional, Sequence, Set
+
+from processes import forget, orphans, processes, quiet, resident, start, tree
 
 OUTPUT = 64 * 1024
 FRAME = 4 * 1024 * 1024
@@ -53,76 +54,8 @@ class Outcome:
     memory: int  # the most that was seen
 
 
-_started: Set[int] = set()  # the commands of ours that run now
-_starting = threading.Lock()
-
-
 class Unavailable(Exception):
     """This level does not work here."""
-
-
-def _start(command: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
-    """A process that nobody takes for one that has lost its parent."""
-    with _starting:
-        child = subprocess.Popen(command, **options)  # pylint: disable=consider-using-with
-        _started.add(child.pid)
-        return child
-
-
-def trusted(command: Sequence[str], data: bytes = b"") -> bytes:
-    """What a program of ours prints, which runs outside of any sandbox. Throws RuntimeError if it fails."""
-    with _start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        try:
-            printed, _ = child.communicate(data)
-        finally:
-            _started.discard(child.pid)
-    if child.returncode != 0:
-        raise RuntimeError(f"{os.path.basename(command[0])} ends with status {child.returncode}")
-    return printed
-
-
-def _quiet(command: Sequence[str]) -> bool:
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                              timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
-
-
-def _tree(root: int) -> Set[int]:
-    """A process and all that descend from it."""
-    children: Dict[int, List[int]] = {}
-    for pid, (parent, _uid) in _processes().items():
-        children.setdefault(parent, []).append(pid)
-    found, rest = set(), [root]
-    while rest:
-        pid = rest.pop()
-        found.add(pid)
-        rest += [child for child in children.get(pid, []) if child not in found]
-    return found
-
-
-def _processes() -> Dict[int, "tuple[int, int]"]:
-    """Parent and user of each process that lives."""
-    found = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                state, parent = file.read().rpartition(")")[2].split()[:2]
-            if state != "Z":
-                found[int(name)] = (int(parent), os.stat(f"/proc/{name}").st_uid)
-    return found
-
-
-def _resident(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 class Sandbox:
@@ -161,14 +94,12 @@ class Sandbox:
 
     def mine(self, child: int) -> Set[int]:
         """The processes of a command that was started as `child`, and those that have lost their parent: they come to us."""
-        with _starting:
-            orphans = {pid for pid, (parent, _uid) in _processes().items() if parent == os.getpid()} - _started
-        return set().union(_tree(child), *map(_tree, orphans))
+        return set().union(tree(child), *map(tree, orphans()))
 
     def end_all(self, child: Optional[int] = None) -> None:
         """Ends every process of the submission."""
         for _ in range(50):
-            living = set() if child is None else self.mine(child) & set(_processes())
+            living = set() if child is None else self.mine(child) & set(processes())
             for pid in living:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
@@ -191,7 +122,7 @@ class Sandbox:
                      *([f"--nproc={PROCESSES}"] if self.level != "none" else []), "--", *command]
             started = time.monotonic()
             try:
-                child = _start(
+                child = start(
                     self.command(bound), cwd=self.work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                     pass_fds=extra, start_new_session=True,
                     env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TMPDIR": str(self.work), "OPENBLAS_NUM_THREADS": "1"})
@@ -206,7 +137,7 @@ class Sandbox:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child.pid, signal.SIGKILL)
                 child.wait()
-                _started.discard(child.pid)
+                forget(child)
                 for stream in (child.stdin, child.stdout):
                     assert stream is not None
                     with contextlib.suppress(BrokenPipeError):
@@ -281,7 +212,7 @@ class _Watch:
 
     def _look(self) -> None:
         pids = self.sandbox.mine(self.child.pid)
-        used = sum(map(_resident, pids))
+        used = sum(map(resident, pids))
         self.memory = max(self.memory, used)
         if used > self.limits.memory:
             self.ended = f"it used more than {self.limits.memory // MEGABYTE} MB of memory"
@@ -345,7 +276,7 @@ class RootSandbox(Sandbox):
         return self.wrapped or not self._reads_the_repository()
 
     def _reads_the_repository(self) -> bool:
-        return _quiet([*self._as_user(), "test", "-r", str(pathlib.Path(__file__).resolve().parents[3] / "chapters")])
+        return quiet([*self._as_user(), "test", "-r", str(pathlib.Path(__file__).resolve().parents[3] / "chapters")])
 
     def _as_user(self) -> List[str]:
         return ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--no-new-privs",
@@ -356,14 +287,14 @@ class RootSandbox(Sandbox):
         return [*before, *self._as_user(), "--", *command]
 
     def mine(self, child: int) -> Set[int]:
-        return {pid for pid, (_parent, uid) in _processes().items() if uid == self.uid} | _tree(child)
+        return {pid for pid, (_parent, uid) in processes().items() if uid == self.uid} | tree(child)
 
     def end_all(self, child: Optional[int] = None) -> None:
         # To end "all" is one system call, which nobody can outrun by forking; it reaches those of this user only.
         for _ in range(100):
-            if not any(uid == self.uid for _parent, uid in _processes().values()):
+            if not any(uid == self.uid for _parent, uid in processes().values()):
                 break
-            _quiet([*self._as_user(), "--", "sh", "-c", "kill -9 -1"])
+            quiet([*self._as_user(), "--", "sh", "-c", "kill -9 -1"])
         super().end_all(child)
 
 
@@ -372,7 +303,7 @@ def _unused_uid() -> int:
     with open("/proc/self/uid_map", encoding="ascii") as file:
         most = sum(int(line.split()[2]) for line in file)
     low, high = (1_000_000, 2_000_000) if most > 2_000_000 else (20_000, min(most, 60_000))
-    used = {uid for _parent, uid in _processes().values()} | {entry.pw_uid for entry in pwd.getpwall()}
+    used = {uid for _parent, uid in processes().values()} | {entry.pw_uid for entry in pwd.getpwall()}
     while True:
         uid = random.SystemRandom().randrange(low, high)
         if uid not in used:
@@ -381,13 +312,13 @@ def _unused_uid() -> int:
 
 @functools.lru_cache(maxsize=None)
 def _wraps() -> bool:
-    return shutil.which("bwrap") is not None and _quiet([*_bubblewrap([], pathlib.Path("/usr")), "--", "true"])
+    return shutil.which("bwrap") is not None and quiet([*_bubblewrap([], pathlib.Path("/usr")), "--", "true"])
 
 
 @functools.lru_cache(maxsize=None)
 def best_level() -> str:
     """root, bubblewrap or none."""
-    if os.getuid() == 0 and _quiet(["setpriv", "--reuid=60999", "--regid=60999", "--clear-groups", "--no-new-privs", "true"]):
+    if os.getuid() == 0 and quiet(["setpriv", "--reuid=60999", "--regid=60999", "--clear-groups", "--no-new-privs", "true"]):
         return "root"
     return "bubblewrap" if _wraps() else "none"
 
