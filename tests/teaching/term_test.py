@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""A short term: a class's submissions of three chapters are graded, and the CSV compared cell by cell. Then again, after one has
+changed: that one alone is graded anew.
+
+Submissions are the chapters' own headers, their blanks (tools/blank.py) and mutants of them (tests/mutants): what must become of
+each is known.
+"""
+import csv
+import pathlib
+import subprocess
+import sys
+import tempfile
+from typing import Dict, List, Tuple
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "teaching" / "grade"), str(ROOT / "tests" / "mutants")]
+import blank  # noqa: E402
+import grader  # noqa: E402
+import mutate  # noqa: E402
+import task  # noqa: E402
+
+# Of each submission: build, exact, uneven, ranks, race, cost; * is anything. Which cells are lost is what a teacher looks at.
+TERM: Dict[str, List[Tuple[str, str, str]]] = {
+    "03": [("honest", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"),
+           ("race", "race_product_does_not_wait", "10 * * * 0 *"), ("uneven", "rows_of_equal_shards", "10 25 * * * *")],
+    "04": [("honest", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"), ("broken", "not C++", "0 0 0 0 0 0"),
+           ("refused", "#include <unistd.h>", "0 0 0 0 0 0")],
+    "06": [("honest", "", "10 25 15 15 20 15"), ("blank", "", "10 0 * * 0 0"), ("broken", "not C++", "0 0 0 0 0 0"),
+           ("refused", "#include <unistd.h>", "0 0 0 0 0 0")],
+}
+
+
+def text_of(chosen: task.Task, kind: str, detail: str) -> str:
+    """A submission's source."""
+    source = chosen.solution.read_text(encoding="utf-8")
+    if kind == "honest":
+        return source
+    if kind == "blank":
+        return blank.blanked(source, chosen.header)
+    if kind in ("broken", "refused"):
+        return source.replace("#pragma once\n", f"#pragma once\n{detail}\n")
+    mutant = mutate.read_mutant(ROOT / "tests" / "mutants" / chosen.chapter / f"{detail}.mutant")
+    return mutate.apply_mutant(mutant, source)
+
+
+def grade(number: str, folder: pathlib.Path, out: pathlib.Path, cache: pathlib.Path) -> Tuple[List[Dict[str, str]], str]:
+    """The CSV's rows, and what the command said."""
+    done = subprocess.run([sys.executable, "-I", str(ROOT / "tools" / "teaching" / "grade"), number, "--submissions", str(folder), "--csv",
+                           str(out), "--cache", str(cache), "--seconds", "300"], stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"status {done.returncode}: {done.stderr}")
+    with open(out, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file)), done.stderr
+
+
+def compared(row: Dict[str, str], wanted: str) -> str:
+    """What is wrong with a row."""
+    names = ["build", "exact", "uneven", "ranks", "race", "cost"]
+    found = [row[name] for name in names]
+    if any(cell not in (found[number], "*") for number, cell in enumerate(wanted.split())):
+        return f"{' '.join(found)}, not {wanted}: {row['reason']}"
+    if float(row["points"]) != sum(map(float, found)) or row["points judged"] != "100":
+        return f"points {row['points']} of {row['points judged']}"
+    return ""
+
+
+def main() -> int:
+    if grader.why_no_race() or len(grader.default_settings().builds) < 2:
+        print("skipped: no race build, or the race detector cannot start")
+        return 77
+    failed = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        cache = pathlib.Path(scratch, "cache")
+        for number, students in TERM.items():
+            chosen = task.tasks_of(task.chapter_of(number))[0]
+            folder = pathlib.Path(scratch, number)
+            for position, (kind, detail, _wanted) in enumerate(students):
+                place = folder / f"Student {kind}_{position}_assignsubmission_file_"
+                place.mkdir(parents=True)
+                (place / chosen.header).write_text(text_of(chosen, kind, detail), encoding="utf-8")
+            rows, _said = grade(number, folder, pathlib.Path(scratch, "out.csv"), cache)
+            by_name = {row["submission"]: row for row in rows}
+            for position, (kind, _detail, wanted) in enumerate(students):
+                wrong = compared(by_name[f"Student {kind} {position}"], wanted)
+                failed += bool(wrong)
+                print(f"{'FAILED' if wrong else 'ok':6} {number} {kind} {wrong}", flush=True)
+            if number == "03":
+                changed = next(folder.glob("Student blank*")) / chosen.header
+                changed.write_text(text_of(chosen, "broken", "not C++"), encoding="utf-8")
+                again, said = grade(number, folder, pathlib.Path(scratch, "again.csv"), cache)
+                kept = sum("(kept)" in line for line in said.splitlines())
+                same = [row for row in again if row in rows]
+                wrong = kept != len(students) - 1 or len(same) != len(students) - 1
+                failed += wrong
+                print(f"{'FAILED' if wrong else 'ok':6} 03 again: {kept} kept, {len(same)} rows alike", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

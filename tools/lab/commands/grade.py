@@ -1,0 +1,17 @@
+"""./lab grade: grades what students hand in. Builds the runner and the judge; tools/teaching/grade does the rest."""
+import sys
+
+import process
+from build import set_up
+from call import Call
+from chapters import ROOT
+
+
+def main(call: Call) -> int:
+    """Both builds are needed: results come from the plain one, races from the other."""
+    command = [sys.executable, "-I", str(ROOT / "tools" / "teaching" / "grade"), str(call.operand), *call.arguments]
+    if "--help" not in call.arguments and "-h" not in call.arguments:
+        plain = set_up("run", "virtual", call.yes)
+        plain.build("teaching")
+        plain.race().build("teaching")
+    process.become(command)

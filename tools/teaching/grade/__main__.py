@@ -1,0 +1,135 @@
+"""./lab grade: grades one header, or a folder of submissions, of a chapter's assignment.
+
+  ./lab grade 03 [FILE]                                       without FILE: the repository's own header
+  ./lab grade 03 --submissions FOLDER --csv FILE [--cache FOLDER]
+Exit status 0: graded, whatever the points; with --full-marks 1 unless all points that were judged are there; 2: nothing was graded.
+"""
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import sys
+from typing import List, Tuple
+
+import grader
+import report
+import sandbox
+import similarity
+import submissions
+import task
+from points import Grade, refused
+
+
+def _say(text: str) -> None:
+    print(f"grade: {text}", file=sys.stderr, flush=True)
+
+
+def _parse(words: List[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./lab grade", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("chapter", metavar="NN")
+    parser.add_argument("file", nargs="?", type=pathlib.Path, help="a header that takes the place of the chapter's")
+    parser.add_argument("--task", metavar="HEADER", help="which header it takes the place of, if its name does not say")
+    parser.add_argument("--submissions", type=pathlib.Path, metavar="FOLDER", help="grade all in it")
+    parser.add_argument("--csv", type=pathlib.Path, metavar="FILE", help="one line a submission")
+    parser.add_argument("--cache", type=pathlib.Path, metavar="FOLDER", help="keep grades: what has not changed is not graded again")
+    parser.add_argument("--reports", type=pathlib.Path, metavar="FOLDER", help="one report a submission")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--gradescope", type=pathlib.Path, metavar="results.json", help="write what Gradescope reads")
+    parser.add_argument("--full-marks", action="store_true", help="exit status 1 unless all points are there")
+    parser.add_argument("--seconds", type=float, default=60, help="for a submission; more where the machine is busy (default: 60)")
+    parser.add_argument("--isolation", default="", choices=["root", "bubblewrap", "none"], help="default: the best that works here")
+    parser.add_argument("--unsafe", action="store_true", help="grade a folder where strangers' code cannot be isolated")
+    return parser.parse_intermixed_args(words)
+
+
+def _one(engine: grader.Grader, file: pathlib.Path) -> Grade:
+    try:
+        return engine.grade(grader.read_file(file))
+    except grader.Unreadable as error:
+        return Grade(refused(f"refused: {error}"), engine.describe(), "nothing was run")
+
+
+def _key(engine: grader.Grader, data: bytes) -> str:
+    """Of all that a grade depends on: the submission, the course's secret, the grader and the chapter."""
+    digest = hashlib.sha256(hashlib.sha256(data).digest() + engine.settings.secret + engine.race.encode())
+    own = sorted(pathlib.Path(__file__).parent.glob("*.py"))
+    for path in [*own, *engine.task.visible().values(), engine.task.solution, engine.settings.builds["plain"] / "bin/teaching_judge"]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _all(engine: grader.Grader, arguments: argparse.Namespace) -> List[Tuple[str, Grade]]:
+    rows: List[Tuple[str, Grade]] = []
+    found = submissions.find(arguments.submissions, engine.task)
+    for number, each in enumerate(found, 1):
+        kept = arguments.cache / f"{_key(engine, each.data)}.json" if arguments.cache and not each.problem else None
+        if each.problem:
+            grade, how = Grade(refused(f"refused: {each.problem}"), engine.describe(), "nothing was run"), "not run"
+        elif kept and kept.is_file():
+            grade, how = report.from_values(json.loads(kept.read_text(encoding="utf-8"))), "kept"
+        else:
+            grade = engine.grade(each.data)
+            how = f"{grade.seconds:.1f} s"
+            if kept:
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                report.write_json(kept, report.values(grade))
+        rows.append((each.name, grade))
+        _say(f"{number} of {len(found)}: {each.name}: {grade.points:g} of {grade.judged} points ({how})")
+        if arguments.reports:
+            arguments.reports.mkdir(parents=True, exist_ok=True)
+            (arguments.reports / f"{number:03}.txt").write_text(report.text(each.name, grade), encoding="utf-8")
+    if similarity.available():
+        alike = similarity.pairs([(each.name, each.data) for each in found], engine.task.solution.read_bytes())
+        for percent, one, other in alike[:50]:
+            _say(f"alike: {percent} % of {one} and {other}")
+    else:
+        _say("similarity: not looked for, sim_c++ is not installed (Debian: similarity-tester)")
+    return rows
+
+
+def _main(arguments: argparse.Namespace) -> int:
+    tasks = task.tasks_of(task.chapter_of(arguments.chapter))
+    wanted = arguments.task or (arguments.file.name if arguments.file else "")
+    if arguments.task and arguments.task not in [each.header for each in tasks]:
+        raise task.TaskError(f"there is no header {arguments.task} to grade; there are: {', '.join(each.header for each in tasks)}")
+    chosen = task.chosen(tasks, wanted)
+    if arguments.submissions and (arguments.file or not arguments.submissions.is_dir()):
+        raise task.TaskError(f"--submissions wants a folder, and no FILE: {arguments.submissions}")
+    if arguments.file and not os.path.lexists(arguments.file):
+        raise task.TaskError(f"there is no file {arguments.file}")
+    with grader.Grader(chosen, grader.default_settings(arguments.isolation, arguments.seconds)) as engine:
+        _say(f"{chosen.path}; isolation: {engine.describe()}")
+        if arguments.submissions:
+            if not engine.isolated and not arguments.unsafe:
+                raise task.TaskError("submissions are not isolated here: run as root or install bubblewrap, or say --unsafe")
+            rows = _all(engine, arguments)
+        else:
+            file = arguments.file or chosen.solution
+            rows = [(str(file), _one(engine, file))]
+    if arguments.csv:
+        arguments.csv.write_text(report.table(rows), encoding="utf-8")
+    if arguments.gradescope:
+        report.write_json(arguments.gradescope, report.gradescope(rows[0][1]))
+    if arguments.json:
+        print(json.dumps({name: report.values(grade) for name, grade in rows}, indent=2))
+    elif not arguments.submissions:
+        print(report.text(*rows[0]), end="")
+    full = all(grade.points == grade.judged for _name, grade in rows)
+    return 1 if arguments.full_marks and not full else 0
+
+
+def main() -> int:
+    """Exit status."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # what runs in a sandbox ends with us, and its folder goes
+        signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    try:
+        return _main(_parse(sys.argv[1:]))
+    except (task.TaskError, sandbox.Unavailable, RuntimeError, OSError) as error:
+        _say(str(error))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

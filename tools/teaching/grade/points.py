@@ -1,0 +1,121 @@
+"""From verdicts to points, each with its reason."""
+import dataclasses
+from typing import Callable, Dict, List, Optional, Sequence
+
+from cases import Case
+from judge import Judge, Verdict
+
+CRITERIA = {"build": 10, "exact": 25, "uneven": 15, "ranks": 15, "race": 20, "cost": 15}
+TITLES = {"build": "builds", "exact": "exact result", "uneven": "uneven sizes", "ranks": "all P", "race": "race-free", "cost": "cost"}
+
+
+@dataclasses.dataclass
+class Mark:
+    """The points of one criterion; none if it was not judged."""
+
+    criterion: str
+    points: Optional[float]
+    most: int
+    reason: str
+    details: str = ""
+
+
+@dataclasses.dataclass
+class Grade:
+    """All of a submission."""
+
+    marks: List[Mark]
+    isolation: str
+    trust: str
+    seconds: float = 0
+
+    @property
+    def points(self) -> float:
+        """The sum of those that were judged."""
+        return sum(mark.points or 0 for mark in self.marks)
+
+    @property
+    def judged(self) -> int:
+        """The most that could be had."""
+        return sum(mark.most for mark in self.marks if mark.points is not None)
+
+
+def refused(reason: str, details: str = "") -> List[Mark]:
+    """The marks of a submission that was never run."""
+    return [Mark(name, 0, most, reason if name == "build" else "not run", details if name == "build" else "")
+            for name, most in CRITERIA.items()]
+
+
+def marks_of(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict], race: str) -> List[Mark]:
+    """Of a submission that builds. `race` says why races cannot be judged here, if they cannot."""
+    marks = [Mark("build", CRITERIA["build"], CRITERIA["build"], "it compiles, and its unit keeps to itself")]
+    by: Dict[str, List[Verdict]] = {name: [each for each in verdicts if each.case.criterion == name] for name in CRITERIA}
+    for name in ("exact", "uneven", "ranks"):
+        marks.append(_result(name, by[name]))
+    plain = [each for name in ("exact", "uneven", "ranks") for each in by[name]]
+    any_right = any(each.right for each in plain)
+    marks.append(_race(by["race"], race, any_right))
+    marks.append(_cost(plain, expected))
+    return marks
+
+
+def _result(name: str, verdicts: Sequence[Verdict]) -> Mark:
+    most = CRITERIA[name]
+    wrong = [each for each in verdicts if not each.right]
+    if not wrong:
+        calls = sum(each.case.calls for each in verdicts)
+        return Mark(name, most, most, f"all elements of {calls} calls in {len(verdicts)} runs are right")
+    right = len(verdicts) - len(wrong)
+    points = 0 if name == "exact" else round(most * right / len(verdicts))
+    return Mark(name, points, most, f"{wrong[0].case.name}: {wrong[0].why}",
+                "\n".join(f"{each.case.name}: {each.why}" for each in wrong[1:4]))
+
+
+def _race(verdicts: Sequence[Verdict], why_not: str, any_right: bool) -> Mark:
+    most = CRITERIA["race"]
+    if why_not:
+        return Mark("race", None, most, f"not judged: {why_not}")
+    raced = next((each for each in verdicts if each.race), None)
+    if raced is not None:
+        return Mark("race", 0, most, f"{raced.case.name}: {raced.race.splitlines()[0]}", raced.race)
+    failed = next((each for each in verdicts if not each.right), None)
+    if failed is not None:
+        return Mark("race", 0, most, f"{failed.case.name}: {failed.why}" if any_right else "nothing right was computed")
+    return Mark("race", most, most, f"no race and no deadlock in {len(verdicts)} runs with the race detector")
+
+
+def _cost(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict]) -> Mark:
+    most = CRITERIA["cost"]
+    counted = [each for each in verdicts if each.right]
+    if len(counted) < len(verdicts) / 2:
+        return Mark("cost", 0, most, "too few results are right")
+    for verdict in counted:
+        difference = _difference(verdict.links or {}, expected(verdict.case).links or {}, verdict.case)
+        if difference:
+            return Mark("cost", 0, most, difference)
+    if len(counted) < len(verdicts):
+        return Mark("cost", round(most * len(counted) / len(verdicts)), most, "right where the result is right")
+    return Mark("cost", most, most, f"bytes and messages of every link in {len(counted)} runs are those of the chapter")
+
+
+def _difference(found: Dict[str, List[int]], wanted: Dict[str, List[int]], case: Case) -> str:
+    """The first link that differs."""
+    for link in sorted({*found, *wanted}, key=lambda name: ("host" in name, name)):
+        (bytes_found, messages), (bytes_wanted, messages_wanted) = found.get(link, [0, 0]), wanted.get(link, [0, 0])
+        if (bytes_found, messages) != (bytes_wanted, messages_wanted):
+            return (f"{case.name}, {case.calls} calls: {link}: {bytes_found} bytes in {messages} messages counted; the chapter "
+                    f"moves {bytes_wanted} in {messages_wanted}")
+    return ""
+
+
+def judge_all(judge: Judge, cases: Sequence[Case], over: Callable[[], bool]) -> List[Verdict]:
+    """All cases; what a limit has ended twice, or what comes when the time is over, is not run again."""
+    verdicts: List[Verdict] = []
+    ended = 0
+    for case in cases:
+        if ended >= 2 or over():
+            verdicts.append(Verdict(case, why="not run: " + ("two runs were ended by a limit" if ended >= 2 else "its time is over (--seconds, where the machine is busy)")))
+            continue
+        verdicts.append(judge.run(case))
+        ended += verdicts[-1].ended
+    return verdicts

@@ -1,0 +1,86 @@
+"""Processes: those of ours, and who descends from whom."""
+import contextlib
+import os
+import subprocess
+import threading
+from typing import Any, Dict, List, Sequence, Set, Tuple
+
+_started: Set[int] = set()  # the commands of ours that run now
+_starting = threading.Lock()
+
+
+def start(command: Sequence[str], **options: Any) -> "subprocess.Popen[bytes]":
+    """A process that nobody takes for one that has lost its parent."""
+    with _starting:
+        child = subprocess.Popen(command, **options)  # pylint: disable=consider-using-with
+        _started.add(child.pid)
+        return child
+
+
+def trusted(command: Sequence[str], data: bytes = b"") -> bytes:
+    """What a program of ours prints, which runs outside of any sandbox. Throws RuntimeError if it fails."""
+    with start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        try:
+            printed, _ = child.communicate(data)
+        finally:
+            _started.discard(child.pid)
+    if child.returncode != 0:
+        raise RuntimeError(f"{os.path.basename(command[0])} ends with status {child.returncode}")
+    return printed
+
+
+def quiet(command: Sequence[str]) -> bool:
+    """Whether a command ends well, whatever it prints."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def tree(root: int) -> Set[int]:
+    """A process and all that descend from it."""
+    children: Dict[int, List[int]] = {}
+    for pid, (parent, _uid) in processes().items():
+        children.setdefault(parent, []).append(pid)
+    found, rest = set(), [root]
+    while rest:
+        pid = rest.pop()
+        found.add(pid)
+        rest += [child for child in children.get(pid, []) if child not in found]
+    return found
+
+
+def processes() -> Dict[int, Tuple[int, int]]:
+    """Parent and user of each process that lives."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                state, parent = file.read().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                found[int(name)] = (int(parent), os.stat(f"/proc/{name}").st_uid)
+    return found
+
+
+def resident(pid: int) -> int:
+    """Bytes of a process that lie in memory."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def orphans() -> Set[int]:
+    """Processes that have come to us because they have lost their parent (we are a subreaper)."""
+    with _starting:
+        return {pid for pid, (parent, _uid) in processes().items() if parent == os.getpid()} - _started
+
+
+def forget(child: "subprocess.Popen[bytes]") -> None:
+    """It has ended."""
+    _started.discard(child.pid)

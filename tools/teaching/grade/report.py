@@ -1,0 +1,64 @@
+"""What is printed and written of grades."""
+import csv
+import dataclasses
+import io
+import json
+import pathlib
+from typing import Any, Dict, List, Tuple
+
+from points import CRITERIA, TITLES, Grade
+
+COLUMNS = ["submission", *CRITERIA, "points", "points judged", "reason", "isolation", "seconds"]
+
+
+def text(name: str, grade: Grade) -> str:
+    """For a student to read."""
+    lines = [f"{name}: {grade.points:g} of {grade.judged} points", ""]
+    for mark in grade.marks:
+        points = "  -" if mark.points is None else f"{mark.points:3g}"
+        lines.append(f"  {points} / {mark.most:2}  {TITLES[mark.criterion]}: {mark.reason}")
+        details = mark.details.splitlines()
+        lines += [f"              {line}" for line in (details[1:] if details[:1] == [mark.reason] else details)]
+    lines += ["", f"isolation: {grade.isolation}", f"counts and races: {grade.trust}"]
+    return "\n".join(lines) + "\n"
+
+
+def values(grade: Grade) -> Dict[str, Any]:
+    """For JSON."""
+    return {"points": grade.points, "points_judged": grade.judged, "marks": [dataclasses.asdict(mark) for mark in grade.marks],
+            "isolation": grade.isolation, "trust": grade.trust, "seconds": round(grade.seconds, 1)}
+
+
+def gradescope(grade: Grade) -> Dict[str, Any]:
+    """results.json of Gradescope's autograder. What was not judged is left out: its points are none that could be had."""
+    tests = [{"name": TITLES[mark.criterion], "score": mark.points, "max_score": mark.most,
+              "output": mark.reason + (f"\n{mark.details}" if mark.details else ""), "visibility": "visible"}
+             for mark in grade.marks if mark.points is not None]
+    return {"score": grade.points, "execution_time": round(grade.seconds), "tests": tests,
+            "output": f"isolation: {grade.isolation}; counts and races: {grade.trust}"}
+
+
+def from_values(value: Dict[str, Any]) -> Grade:
+    """A grade that was kept."""
+    from points import Mark  # pylint: disable=import-outside-toplevel
+    return Grade([Mark(**mark) for mark in value["marks"]], value["isolation"], value["trust"], value["seconds"])
+
+
+def table(rows: List[Tuple[str, Grade]]) -> str:
+    """A CSV of all submissions. No cell begins as a formula of a spreadsheet does."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for name, grade in rows:
+        reason = next((mark.reason for mark in grade.marks if mark.points is not None and mark.points < mark.most), "")
+        cells = [name, *["not judged" if mark.points is None else f"{mark.points:g}" for mark in grade.marks], f"{grade.points:g}",
+                 str(grade.judged), reason.splitlines()[0] if reason else "", grade.isolation.split(" (")[0], f"{grade.seconds:.1f}"]
+        writer.writerow([f"'{cell}" if cell[:1] in "=+-@\t" and cell else cell for cell in cells])
+    return out.getvalue()
+
+
+def write_json(path: pathlib.Path, value: Any) -> None:
+    """In one piece, or not at all."""
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+    partial.replace(path)

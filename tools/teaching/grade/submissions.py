@@ -1,0 +1,110 @@
+"""Finds the submissions of a class in a folder, as they come: one file or one folder or one archive for each student.
+
+  Student Name_12345_assignsubmission_file_/ring_all_gather.cuh     Moodle
+  ID/ring_all_gather.cuh    ID.cuh    ID.zip
+"""
+import dataclasses
+import pathlib
+import re
+import stat
+import zipfile
+from typing import Dict, List
+
+import gate
+from grader import Unreadable, read_file
+from task import Task
+
+MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?.*")
+MOST_MEMBERS = 1000
+
+
+@dataclasses.dataclass
+class Submission:
+    """One of them; where it cannot be graded, `problem` says why."""
+
+    name: str
+    data: bytes = b""
+    problem: str = ""
+
+
+def find(folder: pathlib.Path, task: Task) -> List[Submission]:
+    """All of a folder, by name. Of two with one name neither is taken."""
+    found: Dict[str, Submission] = {}
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue
+        name = name_of(path.name)
+        if name in found:
+            found[name] = Submission(name, problem="two submissions have this name")
+            continue
+        try:
+            found[name] = Submission(name, _data(path, task))
+        except Unreadable as error:
+            found[name] = Submission(name, problem=str(error))
+    return list(found.values())
+
+
+def name_of(entry: str) -> str:
+    """Moodle's number and name of a student, else the file's name without its ending. Control characters are taken out."""
+    match = MOODLE.fullmatch(entry)
+    name = f"{match.group('name')} {match.group('id')}" if match else re.sub(r"\.(cuh|zip)$", "", entry)
+    return re.sub(r"[\x00-\x1f\x7f]", "?", name)
+
+
+def _data(path: pathlib.Path, task: Task) -> bytes:
+    mode = path.lstat().st_mode
+    if stat.S_ISDIR(mode):
+        return _of_folder(path, task)
+    if path.suffix == ".zip" and stat.S_ISREG(mode):
+        return _of_archive(path, task)
+    return read_file(path)
+
+
+def _chosen(names: List[str], task: Task) -> str:
+    """The header among the files' names."""
+    headers = [name for name in names if name.endswith(".cuh")]
+    right = [name for name in headers if pathlib.PurePosixPath(name).name == task.header]
+    candidates = right or headers
+    if not candidates:
+        raise Unreadable(f"there is no {task.header} in it")
+    if len(candidates) > 1:
+        raise Unreadable(f"there are {len(candidates)} headers in it: {', '.join(sorted(candidates)[:3])}")
+    return candidates[0]
+
+
+def _of_folder(folder: pathlib.Path, task: Task) -> bytes:
+    names = []
+    for path in sorted(folder.rglob("*")):
+        if "__MACOSX" not in path.parts and not path.is_dir() or path.is_symlink():
+            names.append(str(path.relative_to(folder)))
+        if len(names) > MOST_MEMBERS:
+            raise Unreadable(f"there are more than {MOST_MEMBERS} files in it")
+    archives = [name for name in names if name.endswith(".zip")]
+    if len(archives) == 1 and not any(name.endswith(".cuh") for name in names):
+        if (folder / archives[0]).is_symlink():
+            raise Unreadable("a symbolic link is not graded")
+        return _of_archive(folder / archives[0], task)
+    return read_file(folder / _chosen(names, task))
+
+
+def _of_archive(path: pathlib.Path, task: Task) -> bytes:
+    """Nothing is unpacked: one member is read, whatever its path says."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [info for info in archive.infolist() if not info.is_dir() and "__MACOSX" not in info.filename]
+            if len(members) > MOST_MEMBERS:
+                raise Unreadable(f"there are more than {MOST_MEMBERS} files in it")
+            for info in members:
+                parts = pathlib.PurePosixPath(info.filename.replace("\\", "/")).parts
+                if ".." in parts or info.filename.startswith(("/", "\\")):
+                    raise Unreadable(f"the archive reaches out of its folder: {info.filename[:80]}")
+            chosen = archive.getinfo(_chosen([info.filename for info in members], task))
+            if stat.S_ISLNK(chosen.external_attr >> 16):
+                raise Unreadable("a symbolic link is not graded")
+            with archive.open(chosen) as file:
+                data = file.read(gate.MOST_BYTES + 1)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+        raise Unreadable(f"the archive cannot be read: {error}") from None
+    if len(data) > gate.MOST_BYTES:
+        raise Unreadable(f"it is larger than {gate.MOST_BYTES // 1024} KiB")
+    return data

@@ -1,0 +1,112 @@
+"""What is graded of a chapter: chapters/NN_name/assignment/grade.json, {HEADER: {...}}, the first one if nothing else is said.
+
+  algorithm   the class that the judge makes of each rank; T stands for the type of the values
+  problem     gather, scatter or sparse: its inputs and results (common/teaching/problems.cpp)
+  unit        the header that defines the class, if that is another one of the chapter, which includes HEADER
+"""
+import dataclasses
+import json
+import pathlib
+import re
+from typing import Dict, List
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PROBLEMS = ("gather", "scatter", "sparse")
+INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
+
+
+class TaskError(Exception):
+    """There is nothing to grade, in one sentence."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One header of a chapter that a submission takes the place of."""
+
+    chapter: str  # 03_ring_all_gather
+    header: str  # ring_all_gather.cuh
+    algorithm: str
+    problem: str
+    unit: str
+
+    @property
+    def path(self) -> str:
+        """As other headers include it."""
+        return f"{self.chapter}/{self.header}"
+
+    @property
+    def solution(self) -> pathlib.Path:
+        """The repository's header."""
+        return ROOT / "chapters" / self.path
+
+    def visible(self) -> Dict[str, pathlib.Path]:
+        """The chapters' headers that its unit includes, but the one that is handed in: by the path that includes them."""
+        found: Dict[str, pathlib.Path] = {}
+        rest = [f"{self.chapter}/{self.unit}", self.path]
+        while rest:
+            path = rest.pop()
+            if path in found:
+                continue
+            found[path] = ROOT / "chapters" / path
+            rest += [name for name, _ in INCLUDE.findall(found[path].read_text(encoding="utf-8"))
+                     if (ROOT / "chapters" / name).is_file()]
+        del found[self.path]
+        return found
+
+    def repository_includes(self) -> List[str]:
+        """What stands before the student's header: all that it and the other headers include from elsewhere."""
+        texts = [path.read_text(encoding="utf-8") for path in [*self.visible().values(), self.solution]]
+        names = {quoted or angled for text in texts for quoted, angled in INCLUDE.findall(text)}
+        return sorted(name for name in names if not (ROOT / "chapters" / name).is_file())
+
+    def source(self) -> str:
+        """The unit: the repository's headers, the student's, and the factory."""
+        kind = "sparse" if self.problem == "sparse" else "dense"
+        lines = [f'#include "{kind}_unit.hpp"', *(f"#include <{name}>" for name in self.repository_includes()),
+                 f'#include "{self.path}"']
+        if self.unit != self.header:
+            lines.append(f'#include "{self.chapter}/{self.unit}"')
+        types = ", ".join(re.sub(r"\bT\b", name, self.algorithm) for name in ("__half", "float"))
+        lines += ['extern "C" overlap::teaching::Submission* overlap_submission(',
+                  "    overlap::Rank& rank, const overlap::MatmulShape& sizes, overlap::ElementType type) {",
+                  f"  return overlap::teaching::make_{kind}<{types}>(rank, sizes, type);", "}", ""]
+        return "\n".join(lines)
+
+
+def tasks_of(chapter: str) -> List[Task]:
+    """All of a chapter, the usual one first. Throws TaskError."""
+    path = ROOT / "chapters" / chapter / "assignment" / "grade.json"
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TaskError(f"{chapter} has nothing to grade: it has no assignment/grade.json") from None
+    except json.JSONDecodeError as error:
+        raise TaskError(f"chapters/{chapter}/assignment/grade.json: line {error.lineno}: {error.msg}") from None
+    found = []
+    for header, value in values.items():
+        task = Task(chapter, header, value.get("algorithm", ""), value.get("problem", ""), value.get("unit", header))
+        if set(value) - {"algorithm", "problem", "unit"} or not task.algorithm or task.problem not in PROBLEMS:
+            raise TaskError(f"chapters/{chapter}/assignment/grade.json: {header} needs an algorithm and a problem "
+                            f"({', '.join(PROBLEMS)}), and may have a unit")
+        for name in (header, task.unit):
+            if not (ROOT / "chapters" / chapter / name).is_file():
+                raise TaskError(f"chapters/{chapter}/assignment/grade.json: there is no {name}")
+        found.append(task)
+    if not found:
+        raise TaskError(f"chapters/{chapter}/assignment/grade.json is empty")
+    return found
+
+
+def chapter_of(word: str) -> str:
+    """3, 03 or 03_ring_all_gather -> 03_ring_all_gather"""
+    names = sorted(path.parent.name for path in ROOT.glob("chapters/[0-9][0-9]_*/main.cu"))
+    wanted = word.zfill(2) if word.isdigit() else word
+    for name in names:
+        if wanted in (name, name[:2]):
+            return name
+    raise TaskError(f"there is no chapter '{word}'; the chapters are: {', '.join(names)}")
+
+
+def chosen(tasks: List[Task], file_name: str) -> Task:
+    """The task of a file that is handed in: the one whose header has its name, else the usual one."""
+    return next((task for task in tasks if task.header == file_name), tasks[0])

@@ -1,0 +1,255 @@
+"""Makes a program of a submission: its header becomes a unit of its own, of which one symbol stays visible.
+
+The kit is a folder of all that this needs and that a submission may read: headers, the compiler's launcher, the runner. The
+chapter's header that is handed in is not in it, nor any program or test.
+"""
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from typing import Collection, Dict, FrozenSet, List, Optional, Set
+
+import gate
+from sandbox import Limits, Outcome, Sandbox
+from task import ROOT, Task
+
+FACTORY = "overlap_submission"
+COMPILING = Limits(seconds=40, memory=2048 * 1024 * 1024)
+MOST_OBJECT = 64 * 1024 * 1024
+# What any chapter may call: the language's own, strings and containers, prints, copies, events and streams.
+ALWAYS = re.compile(r"""_GLOBAL_OFFSET_TABLE_|_Unwind_Resume|__gxx_personality_v0|__sanitizer_cov_trace_pc|__stack_chk_fail|
+    __cxa_(allocate_exception|free_exception|throw|rethrow|begin_catch|end_catch|get_exception_ptr|guard_\w+|pure_virtual|bad_\w+|throw_bad_\w+)|
+    __tsan_(read|write|func|unaligned|vptr|init|atomic|volatile|mem)\w*|
+    mem(cpy|move|set|cmp|chr)|str(len|cmp|ncmp|chr)|printf|puts|putchar|fputs|fputc|fwrite|fprintf|vfprintf|snprintf|vsnprintf|fflush|
+    stdout|stderr|(sqrt|exp|exp2|log|log2|tanh|pow|fma|floor|ceil|round|fmod|ldexp|fmax|fmin|lround|llround|nearbyint)f?|
+    _Zn[wa]m\w*|_Zd[la]Pv\w*|_ZTVN10__cxxabiv1\w+|_ZT[VISv]+St\w+|_ZT[IV]N?S[toas]\w*|_ZSt\d+__throw_\w+|_ZSt9terminatev|
+    _ZNK?S[as]\w+|_ZNK?St7__cxx1112basic_string\w+|_ZNK?St\d+(\w+_error|exception|bad_\w+)(C|D|4what|aS)\w*|_ZNSt15__exception_ptr\w+|
+    _ZNK?St8__detail\w+|_ZSt\d+_Rb_tree\w+|_ZSt(17)?current_exceptionv|_ZSt17rethrow_exception\w+|_ZNSt8functionI\w+|
+    cuda(Memcpy(Peer)?Async|MemsetAsync|Event\w+|Stream(WaitEvent|Synchronize|Query|Create\w*|Destroy)|GetLastError|PeekAtLastError|
+    GetErrorString|GetErrorName|SetDevice|GetDevice|DeviceSynchronize|DeviceGetAttribute)\w*|
+    cuStream(Write|Wait)Value32\w*|ncclGroup(Start|End)\w*|_Z\d+(cuda|nccl|cublas)(GetErrorString|GetErrorName|GetLastError|EventRecord|
+    EventCreate|EventDestroy|EventQuery|EventSynchronize|StreamWaitEvent|StreamSynchronize|StreamQuery|MemcpyAsync|MemcpyPeerAsync|
+    MemsetAsync|GroupStart|GroupEnd|SetDevice|GetDevice|SetStream|GetStream|DeviceSynchronize)\w*|
+    _ZNK?7overlap(4Rank|6detail|7Signals|10PeerBuffer|13HostTimer|5Event|6Stream|4Ring|5Slots)\w+|
+    _ZN7overlap(14balanced_share|16throw_\w+|1\d+throw_\w+)\w*""", re.VERBOSE)
+
+
+class BuildFailed(Exception):
+    """The unit did not become a program: one sentence, perhaps with the compiler's lines below it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Toolchain:
+    """build/BACKEND/teaching/toolchain.json."""
+
+    compiler: str
+    flags: List[str]
+    runner: List[str]
+    libraries: List[str]
+    race: bool
+
+    @staticmethod
+    def of(build: pathlib.Path) -> "Toolchain":
+        """That of a build folder."""
+        return Toolchain(**json.loads((build / "teaching" / "toolchain.json").read_text(encoding="utf-8")))
+
+
+class Kit:
+    """The readable folder of one task, and what an honest unit of it is like."""
+
+    def __init__(self, task: Task, builds: Dict[str, pathlib.Path]) -> None:
+        self.task = task
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="overlap-kit-", dir="/var/tmp"))
+        self.tools = {name: self._copied(name, Toolchain.of(build)) for name, build in builds.items()}
+        include = self.folder / "include"
+        common = ROOT / "common"
+        shutil.copytree(common / "virtual_gpu" / "stand_in", include / "stand_in")
+        shutil.copytree(common / "include", include / "common")
+        shutil.copytree(common / "virtual_gpu" / "include", include / "virtual_gpu")
+        shutil.copytree(common / "virtual_gpu" / "tools", self.folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(common / "virtual_gpu" / "machines", self.folder / "machines")
+        for path, source in task.visible().items():
+            self._copy(source, include / "chapters" / path)
+        for name in ("submission.hpp", "dense_unit.hpp", "sparse_unit.hpp"):
+            self._copy(common / "teaching" / name, include / "teaching" / name)
+        (self.folder / "unit.cu").write_text(task.source(), encoding="utf-8")
+        self._readable()
+        self.rules: Optional[gate.Rules] = None
+        self.symbols: FrozenSet[str] = frozenset()
+
+    def close(self) -> None:
+        """Takes it away."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def machine(self) -> str:
+        """The file of the modelled machine."""
+        return str(self.folder / "machines" / "small.json")
+
+    def includes(self) -> List[str]:
+        """Where the compiler looks: first in the submission's folder."""
+        include = self.folder / "include"
+        return ["-I.", f"-I{include}/chapters", f"-I{include}/teaching", f"-I{include}/stand_in", f"-I{include}/common",
+                "-isystem", f"{include}/virtual_gpu"]
+
+    def learn(self, sandbox: Sandbox) -> None:
+        """From the repository's own header: the rules of the gate, and which symbols its unit needs."""
+        place(sandbox, self.task, self.task.solution.read_bytes())
+        text = preprocess(sandbox, self)
+        own = gate.tokens_of(text, f"./{self.task.path}")
+        macros = sandbox.run([*self._compiler("plain"), "-E", "-dM", str(self.folder / "unit.cu")], COMPILING)
+        names = gate.names_in(text) | gate.macros_in(macros.output)
+        allowed = [*self.task.repository_includes(), *self.task.visible(), *_common_headers()]
+        self.rules = gate.rules_from(allowed, gate.namespaces_of(own), names)
+        self.symbols = frozenset(undefined(sandbox, build_object(sandbox, self, "plain")))
+
+    def compile_command(self, kind: str) -> List[str]:
+        """unit.cu to unit.KIND.o, in `work`."""
+        return ["/usr/bin/python3", "-I", str(self.folder / "tools" / "compile.py"), *self._compiler(kind), "-c",
+                str(self.folder / "unit.cu"), "-o", f"{kind}.o"]
+
+    def link_command(self, kind: str) -> List[str]:
+        """The program KIND, in `work`."""
+        tools = self.tools[kind]
+        race = ["-fsanitize=thread"] if tools.race else []
+        return [tools.compiler, *race, "-Wl,--strip-debug" if not race else "-g1", *tools.runner, f"{kind}.unit.o", "-o", kind,
+                *tools.libraries, "-ldl"]
+
+    def _compiler(self, kind: str) -> List[str]:
+        return [self.tools[kind].compiler, *self.tools[kind].flags, *self.includes(), "-x", "c++"]
+
+    def _copied(self, kind: str, tools: Toolchain) -> Toolchain:
+        """With copies of its files in the kit."""
+        def copies(paths: List[str]) -> List[str]:
+            made = []
+            for path in paths:
+                inside = self.folder / kind / pathlib.Path(path).name
+                if path.startswith("/usr/"):
+                    made.append(path)
+                else:
+                    self._copy(pathlib.Path(path), inside)
+                    made.append(str(inside))
+            return made
+        return dataclasses.replace(tools, runner=copies(tools.runner), libraries=copies(tools.libraries))
+
+    def _copy(self, source: pathlib.Path, target: pathlib.Path) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+
+    def _readable(self) -> None:
+        for path in [self.folder, *self.folder.rglob("*")]:
+            os.chmod(path, 0o755 if path.is_dir() else 0o644)
+
+
+def _common_headers() -> List[str]:
+    """The helpers that a lesson may include."""
+    return [f"overlap/{room}/{path.name}" for room in ("gpu", "data") for path in (ROOT / "common/include/overlap" / room).glob("*.hpp")
+            if path.name not in ("backend.hpp", "verify.hpp", "freivalds.hpp", "data.hpp", "sparse_data.hpp")]
+
+
+def place(sandbox: Sandbox, task: Task, data: bytes) -> None:
+    """Puts a header where the unit includes it."""
+    folder = sandbox.work / task.chapter
+    folder.mkdir(exist_ok=True)
+    os.chmod(folder, 0o755)
+    (folder / task.header).write_bytes(data)
+    os.chmod(folder / task.header, 0o644)
+
+
+def _must(outcome: Outcome, what: str) -> Outcome:
+    if outcome.ended:
+        raise BuildFailed(f"{what}: {outcome.ended}")
+    if outcome.status != 0:
+        raise BuildFailed(f"{what} fails:\n{_shortened(outcome.output)}")
+    return outcome
+
+
+def _shortened(output: str, lines: int = 12) -> str:
+    """The compiler's first errors, without the folders of this machine."""
+    text = re.sub(r"(?:/var/tmp/overlap-\w+-\w+/(?:work|include/\w+)/|\./)", "", output)
+    errors = [line for line in text.splitlines() if re.search(r"\b(error|undefined)\b", line)] or text.splitlines()
+    return "\n".join(errors[:lines])
+
+
+def preprocess(sandbox: Sandbox, kit: Kit) -> str:
+    """The whole unit after preprocessing."""
+    command = [*kit._compiler("plain"), "-E", str(kit.folder / "unit.cu"), "-o", "unit.ii"]  # pylint: disable=protected-access
+    _must(sandbox.run(command, COMPILING), "preprocessing")
+    return _regular(sandbox.work / "unit.ii").decode(errors="replace")
+
+
+def _regular(path: pathlib.Path) -> bytes:
+    """What stands in a file that the sandbox wrote: not in a link or a pipe that lies there instead."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise BuildFailed(f"{path.name}: {error.strerror}") from None
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_OBJECT:
+            raise BuildFailed(f"{path.name} is no file of the compiler")
+        return file.read()
+
+
+def build_object(sandbox: Sandbox, kit: Kit, kind: str) -> str:
+    """Compiles; hides all symbols but the factory's; the object's name in `work`."""
+    _must(sandbox.run(kit.compile_command(kind), COMPILING), "compiling")
+    # Groups that several units may define alike become sections of this unit: else the linker could take another's.
+    _must(sandbox.run(["ld", "-r", "--force-group-allocation", f"{kind}.o", "-o", f"{kind}.one.o"], COMPILING), "linking")
+    _must(sandbox.run(["objcopy", f"--keep-global-symbol={FACTORY}", f"{kind}.one.o", f"{kind}.unit.o"], COMPILING), "hiding symbols")
+    return f"{kind}.unit.o"
+
+
+def undefined(sandbox: Sandbox, name: str) -> Set[str]:
+    """The symbols that an object wants from others."""
+    return {line.split()[-1] for line in _must(sandbox.run(["nm", "-u", name], Limits(output=1 << 20)), "nm").output.splitlines()}
+
+
+def visible_symbols(sandbox: Sandbox, name: str) -> Set[str]:
+    """The symbols that others see of it."""
+    output = _must(sandbox.run(["nm", "--defined-only", "-g", name], Limits(output=1 << 20)), "nm").output
+    return {line.split()[-1] for line in output.splitlines() if line.strip()}
+
+
+def initialisers(sandbox: Sandbox, name: str) -> int:
+    """How many functions an object has called before main()."""
+    output = _must(sandbox.run(["readelf", "-SW", name], Limits(output=1 << 20)), "readelf").output
+    sizes = re.findall(r"\] \.(?:preinit_array|init_array|ctors|fini_array|dtors)\S*\s+\S+\s+[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+)", output)
+    return sum(int(size, 16) for size in sizes) // 8
+
+
+def check_object(sandbox: Sandbox, kit: Kit, name: str, kind: str) -> None:
+    """Throws BuildFailed if the unit reaches further than it may."""
+    extra = initialisers(sandbox, name) - (1 if kit.tools[kind].race else 0)  # the race detector's own
+    if extra > 0:
+        raise BuildFailed("refused: a static object runs code before main() (.init_array)")
+    seen = visible_symbols(sandbox, name) - {FACTORY}
+    if seen:
+        raise BuildFailed(f"refused: it defines {demangled(seen)} for other units")
+    bad = sorted(symbol for symbol in undefined(sandbox, name) - kit.symbols if not ALWAYS.fullmatch(symbol))
+    if bad:
+        raise BuildFailed(f"refused: it calls {demangled(bad)}, which is not on this chapter's list")
+
+
+def demangled(symbols: Collection[str]) -> str:
+    """Names that a student knows; three at most."""
+    shown = sorted(symbols)[:3]
+    done = subprocess.run(["c++filt", "-p", *shown], stdout=subprocess.PIPE, text=True, check=False)
+    return ", ".join(done.stdout.split("\n")[:len(shown)]) + (" ..." if len(symbols) > 3 else "")
+
+
+def link(sandbox: Sandbox, kit: Kit, kind: str) -> None:
+    """The program of an object that is built."""
+    _must(sandbox.run(kit.link_command(kind), COMPILING), "linking")
+
+
+def build(sandbox: Sandbox, kit: Kit, kind: str) -> None:
+    """The program of a submission that lies in the sandbox. Throws BuildFailed."""
+    name = build_object(sandbox, kit, kind)
+    check_object(sandbox, kit, name, kind)
+    link(sandbox, kit, kind)
