@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::array kForms = {
     LogForm{LogCall::kDevice, "device", "i"},
-    LogForm{LogCall::kPeer, "peer", "i"},
     LogForm{LogCall::kMalloc, "malloc", "i"},
     LogForm{LogCall::kMallocHost, "malloc_host", "i"},
     LogForm{LogCall::kFree, "free", "p"},
@@ -168,7 +167,7 @@ void read_head(std::string_view& text, const LogCase& known) {
 }  // namespace
 
 std::string shown(std::string_view text) {
-  std::string plain(text.substr(0, 60));
+  std::string plain(text.substr(0, 200));
   std::ranges::replace_if(
       plain, [](char c) { return c < ' ' || c > '~'; }, '?');
   return plain;

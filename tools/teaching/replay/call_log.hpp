@@ -51,7 +51,7 @@ class LogError : public std::runtime_error {
 
 /// The calls of a log.
 enum class LogCall {
-  kDevice, kPeer, kMalloc, kMallocHost, kFree, kStream, kStreamDestroy, kEvent, kEventDestroy, kRecord,
+  kDevice, kMalloc, kMallocHost, kFree, kStream, kStreamDestroy, kEvent, kEventDestroy, kRecord,
   kWait, kSyncStream, kSyncEvent, kSyncDevice, kBarrier, kCopySync, kCopy, kCopyPeer, kFillSync, kFill,
   kRaise, kAwait, kBlas, kBlasDestroy, kBlasStream, kGemm, kComm, kCommDestroy, kGroupStart, kGroupEnd,
   kAllGather, kReduceScatter, kAllReduce, kBroadcast, kReduce, kSend, kReceive, kLaunch, kCall, kEnd,

@@ -116,7 +116,6 @@ class Checker {
     const auto n = [&](std::size_t i) { return values[i].number; };
     switch (line.call) {
       case LogCall::kDevice:
-      case LogCall::kPeer:
         at_most(n(0), static_cast<std::uint64_t>(known_.ranks) - 1, "the GPU");
         break;
       case LogCall::kMalloc:

@@ -8,7 +8,7 @@
 
 namespace overlap::teaching {
 
-/// Text of the log as a sentence may show it: at most 60 characters, without what is not printable.
+/// Text of the log as a sentence may show it: at most 200 characters, without what is not printable.
 std::string shown(std::string_view text);
 
 /// Fills log.memory and log.stopped. Throws LogError unless every line names only objects that its rank has

@@ -13,6 +13,7 @@
 #include "operands.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
+#include "overlap/gpu/peer_access.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 #include "recorder.hpp"
@@ -40,6 +41,7 @@ Operands operands_of(int rank, int call, const OperandBytes& bytes, Recorder& re
 
 void run(const ReplayCase& wanted, Recorder& recorder) {
   const LogCase known = wanted.known();
+  require_peer_access(wanted.gpus);  // before the log: the proof copies from and to ordinary memory
   run_ranks(wanted.gpus, [&](Rank& rank) {
     std::vector<Operands> operands;
     for (int call = 0; call < wanted.calls; ++call)

@@ -133,9 +133,6 @@ void RankReplay::make(const LogLine& line) {
     case LogCall::kDevice:
       CUDA_CHECK(cudaSetDevice(static_cast<int>(number(0))));
       break;
-    case LogCall::kPeer:
-      CUDA_CHECK(cudaDeviceEnablePeerAccess(static_cast<int>(number(0)), 0));
-      break;
     case LogCall::kMalloc:
       CUDA_CHECK(cudaMalloc(&made, number(0)));
       pinned_.push_back(false);

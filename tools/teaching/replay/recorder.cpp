@@ -20,7 +20,6 @@ constexpr int kDereferenced = 100;
 const std::vector<Translation>& translations() {
   static const std::vector<Translation> known = {
       {"cudaSetDevice", LogCall::kDevice, {0}},
-      {"cudaDeviceEnablePeerAccess", LogCall::kPeer, {0}},
       {"cudaEventRecord", LogCall::kRecord, {0, 1}},
       {"cudaStreamWaitEvent", LogCall::kWait, {0, 1}},
       {"cudaStreamSynchronize", LogCall::kSyncStream, {0}},
@@ -212,7 +211,7 @@ std::optional<std::string> Recorder::line_of(int rank, const vgpu::Call& call) {
     if (api.starts_with("cudaMemset") && which == 1) value &= 0xff;  // CUDA takes an int, and uses a byte
     const vgpu::CallArgument bits(value, false);
     const std::string text = argument(rank, form.arguments[i], is_address ? address : bits);
-    if (text.empty()) return "unknown " + std::string(api) + " with memory or an object that CUDA has not made here";
+    if (text.empty()) return "unknown " + std::string(api) + " with memory of the host, or with an object of another rank";
     line += " " + text;
   }
   return line;

@@ -5,6 +5,7 @@
 #include <vgpu/control.hpp>
 
 #include "overlap/gpu/check.hpp"
+#include "overlap/gpu/peer_access.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "rank_replay.hpp"
 
@@ -38,6 +39,7 @@ Replayed replay(const CallLog& log, const ReplayCase& wanted, bool counts) {
   try {
     vgpu::use_gpus(wanted.gpus);
     if (wanted.schedule && !counts) vgpu::use_schedule(*wanted.schedule);
+    require_peer_access(wanted.gpus);  // as before the log
     ReplayShared shared(log, known);
     for (int call = 0; call < wanted.calls; ++call)
       shared.values.push_back(call_values(wanted.entry().sharing, wanted.shape, wanted.gpus, wanted.type,

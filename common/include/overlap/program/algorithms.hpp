@@ -38,11 +38,9 @@ struct AlgorithmEntry {
   Sharing sharing;   ///< of its operands and its result
   /// Makes it for a rank: collective, as the algorithm's constructor.
   std::function<std::unique_ptr<AnyAlgorithm>(Rank&, MatmulShape, ElementType)> make;
-  /// The cost card of a rank of so many: Cost of (shape, ranks, rank, type).
+  /// The cost card of (shape, ranks, rank, type); of the bytes only those that copies and NCCL move, where
+  /// kernels store others over the links.
   std::function<Cost(MatmulShape, int, int, ElementType)> cost;
-  /// The bytes of `bytes_out` that copies and NCCL move, where kernels store the rest into peers' memory;
-  /// empty: all of them.
-  std::function<std::int64_t(MatmulShape, int, int, ElementType)> bytes_by_copy = {};
 };
 
 /// What a kernel's launch is made with.

@@ -67,11 +67,14 @@ using PointerArguments = std::initializer_list<PointerArgument>;
 /// floating one as the bits of a double; not known if it is an object.
 struct KernelArgument {
   template <class T>
+  KernelArgument(T* argument) {
+    known = !std::is_function_v<T>;
+    if constexpr (!std::is_function_v<T>) value = reinterpret_cast<std::uintptr_t>(argument);
+    is_pointer = true;
+  }
+  template <class T>
   KernelArgument(const T& argument) {
-    if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>) {
-      value = reinterpret_cast<std::uintptr_t>(argument);
-      is_pointer = true;
-    } else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
+    if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
       value = static_cast<std::uint64_t>(argument);
     } else if constexpr (std::is_floating_point_v<T>) {
       value = std::bit_cast<std::uint64_t>(static_cast<double>(argument));
