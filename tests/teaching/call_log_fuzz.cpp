@@ -25,7 +25,8 @@ const std::string kRight =
     "0 reduce_scatter m0.0 m0.0 4 7 0 n0.0 s0.0\n0 all_reduce m0.0 m0.0 4 7 0 n0.0 s0.0\n"
     "0 broadcast m0.0 m0.0 4 7 1 n0.0 s0.0\n0 reduce m0.0 m0.0 4 9 0 1 n0.0 s0.0\n"
     "0 call 0 s0.0\n0 gemm h0.0 0 1 2 3 4 1065353216 b0.0 2 2 a0.0 2 3 0 c0.0 2 2 68 18446744073709551615\n"
-    "0 raise m1.0 1 s0.0\n0 await m0.0+4 1 0 s0.0\n0 copy_peer m1.0 a0.0 64 s0.0\n0 copy m1.0+64 a0.0+32 32 s0.0\n"
+    "0 raise m1.0 1 s0.0\n0 await m0.0+4 1 0 s0.0\n0 copy_peer m1.0 a0.0 64 s0.0\n0 copy m1.0+64 a0.0+32 32 "
+    "s0.0\n"
     "0 launch 1 1 1 32 1 1 0 s0.0 m0.0 null 7 \"a kernel [with T = int]\"\n0 end 0\n"
     "0 sync_stream s0.0\n0 sync_event e0.0\n0 sync_device\n0 comm_destroy n0.0\n0 blas_destroy h0.0\n"
     "0 event_destroy e0.0\n0 stream_destroy s0.0\n0 free m0.0\n"
@@ -94,7 +95,8 @@ std::vector<std::pair<std::string, std::string>> bad_logs() {
           {with("0 end 0\n", ""), "ends before all calls"},
           {with("0 end 0", "0 end 1"), "has not begun"},
           {with("0 call 0 s0.0", "0 call 1 s0.0"), "not the turn"},
-          {with("1 stopped host barrier\n", "1 stopped host barrier\n1 barrier\n"), "behind the call that failed"},
+          {with("1 stopped host barrier\n", "1 stopped host barrier\n1 barrier\n"),
+           "behind the call that failed"},
           {many, "lines"},
           {std::string(kMostLogBytes + 1, '\n'), "bytes"}};
 }
@@ -113,8 +115,10 @@ int check() {
   const unsigned seed = std::random_device()();
   std::mt19937 random(seed);
   const auto below = [&](std::size_t limit) { return static_cast<std::size_t>(random() % limit); };
-  constexpr std::string_view kBytes = "0123456789 .+-mabcsehnd\n\"@\0\xff", kWords[] = {
-      "18446744073709551615", "-1", "4294967296", "m1.0+4095", "null", "default", "2147483648", "\n", ""};
+  constexpr std::string_view
+      kBytes = "0123456789 .+-mabcsehnd\n\"@\0\xff",
+      kWords[] = {
+          "18446744073709551615", "-1", "4294967296", "m1.0+4095", "null", "default", "2147483648", "\n", ""};
   std::size_t read = 0;
   constexpr int kLogs = 60000;
   for (int i = 0; i < kLogs; ++i) {

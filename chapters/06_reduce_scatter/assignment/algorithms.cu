@@ -56,7 +56,8 @@ std::string type_name() {
 void check_packs(std::uint64_t elements, std::uint64_t packs, std::uint64_t width,
                  std::initializer_list<std::uint64_t> offsets) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
-  if (elements > kMost || packs > elements / width) throw std::invalid_argument("it has more packs than elements");
+  if (elements > kMost || packs > elements / width)
+    throw std::invalid_argument("it has more packs than elements");
   for (const std::uint64_t offset : offsets) {
     if (packs > 0 && offset % 16 != 0) throw std::invalid_argument("its packs are not aligned to 16 bytes");
   }
@@ -70,15 +71,17 @@ KernelEntry add_entry() {
           .memory =
               [](const std::vector<std::uint64_t>& a) {
                 check_packs(a[3], a[4], kPackWidth<Sum>, {a[0], a[1], a[2]});
-                return std::vector<KernelMemory>{
-                    {0, a[3] * sizeof(Accumulator)}, {1, a[3] * sizeof(Accumulator)}, {2, a[3] * sizeof(Sum)}};
+                return std::vector<KernelMemory>{{0, a[3] * sizeof(Accumulator)},
+                                                 {1, a[3] * sizeof(Accumulator)},
+                                                 {2, a[3] * sizeof(Sum)}};
               },
           .launch =
               [](const KernelCall& call) {
                 const auto& a = call.arguments;
                 add<<<call.grid, call.block, 0, call.stream>>>(
                     reinterpret_cast<const Accumulator*>(a[0]), reinterpret_cast<const Accumulator*>(a[1]),
-                    reinterpret_cast<Sum*>(a[2]), static_cast<std::int64_t>(a[3]), static_cast<std::int64_t>(a[4]));
+                    reinterpret_cast<Sum*>(a[2]), static_cast<std::int64_t>(a[3]),
+                    static_cast<std::int64_t>(a[4]));
               }};
 }
 
@@ -90,7 +93,8 @@ KernelEntry sum_entry() {
               [](const std::vector<std::uint64_t>& a) {
                 check_packs(a[4], a[5], kPackWidth<T>, {a[0], a[3], a[1] * sizeof(T)});
                 constexpr std::uint64_t kMostSlots = 16, kMostPlace = std::uint64_t{1} << 40;
-                if (a[2] > kMostSlots || a[1] > kMostPlace) throw std::invalid_argument("it has more than 16 slots");
+                if (a[2] > kMostSlots || a[1] > kMostPlace)
+                  throw std::invalid_argument("it has more than 16 slots");
                 const std::uint64_t last = a[2] == 0 ? 0 : (a[2] - 1) * a[1] + a[4];
                 return std::vector<KernelMemory>{{0, last * sizeof(T)}, {3, a[4] * sizeof(T)}};
               },
@@ -99,7 +103,8 @@ KernelEntry sum_entry() {
                 const auto& a = call.arguments;
                 sum_slots<<<call.grid, call.block, 0, call.stream>>>(
                     reinterpret_cast<const T*>(a[0]), static_cast<std::int64_t>(a[1]), static_cast<int>(a[2]),
-                    reinterpret_cast<T*>(a[3]), static_cast<std::int64_t>(a[4]), static_cast<std::int64_t>(a[5]));
+                    reinterpret_cast<T*>(a[3]), static_cast<std::int64_t>(a[4]),
+                    static_cast<std::int64_t>(a[5]));
               }};
 }
 
@@ -114,8 +119,8 @@ const overlap::ChapterAlgorithms& overlap::chapter_algorithms() {
                      rotating_entry<RotatingF32>("rotating_f32", Start::kFirstPartial),
                      rotating_entry<Rotating>("rotating_zero_filled", Start::kZeros),
                      algorithm_entry<AllToAllSum>("all_to_all", Sharing::kScatter)},
-      .kernels = {add_entry<__half, __half>(), add_entry<__nv_bfloat16, __nv_bfloat16>(), add_entry<float, float>(),
-                  add_entry<float, __half>(), add_entry<float, __nv_bfloat16>(), sum_entry<__half>(),
-                  sum_entry<__nv_bfloat16>(), sum_entry<float>()}};
+      .kernels = {add_entry<__half, __half>(), add_entry<__nv_bfloat16, __nv_bfloat16>(),
+                  add_entry<float, float>(), add_entry<float, __half>(), add_entry<float, __nv_bfloat16>(),
+                  sum_entry<__half>(), sum_entry<__nv_bfloat16>(), sum_entry<float>()}};
   return known;
 }

@@ -157,9 +157,9 @@ std::string_view next_line(std::string_view& text) {
 }
 
 void read_head(std::string_view& text, const LogCase& known) {
-  if (next_line(text) != kFirstLine) throw LogError("the first line is not '" + std::string(kFirstLine) + "'");
-  const std::string wanted =
-      "ranks " + std::to_string(known.ranks) + " calls " + std::to_string(known.calls);
+  if (next_line(text) != kFirstLine)
+    throw LogError("the first line is not '" + std::string(kFirstLine) + "'");
+  const std::string wanted = "ranks " + std::to_string(known.ranks) + " calls " + std::to_string(known.calls);
   if (const std::string_view head = next_line(text); head != wanted)
     throw LogError("the log is of another case: '" + shown(head) + "' is not '" + wanted + "'");
 }

@@ -6,9 +6,9 @@
 //   0 malloc 4096                                     @ ring_all_gather.cuh:68
 //   0 copy m1.0+512 a0.0 512 s0.0                     @ ring_all_gather.cuh:91
 //
-// A line has the rank whose host made the call, the call, its arguments and, behind " @ ", the program's line.
-// The order of lines counts within a rank alone: what else comes before what, the calls say. Objects are
-// named by a letter, the rank that made them and how many of their kind that rank had made before:
+// A line has the rank whose host made the call, the call, its arguments and, behind " @ ", the program's
+// line. The order of lines counts within a rank alone: what else comes before what, the calls say. Objects
+// are named by a letter, the rank that made them and how many of their kind that rank had made before:
 //
 //   m1.0+512   byte 512 of the first memory of rank 1 (malloc, malloc_host)      null: no memory
 //   a0.1+64    byte 64 of what rank 0 gets as A in call 1; likewise b and c
@@ -37,10 +37,10 @@ namespace overlap::teaching {
 inline constexpr std::size_t kMostLogBytes = 16 << 20;
 inline constexpr std::size_t kMostLogLines = 200000;
 inline constexpr std::size_t kMostLineBytes = 1000;
-inline constexpr std::size_t kMostObjects = 4096;                ///< of a kind, of a rank
+inline constexpr std::size_t kMostObjects = 4096;                     ///< of a kind, of a rank
 inline constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 30;  ///< bytes of all memory of a log
-inline constexpr double kMostMultiplyAdds = 1e11;                ///< of all products of a log
-inline constexpr std::uint64_t kMostThreads = 50'000'000;        ///< of all kernels of a log
+inline constexpr double kMostMultiplyAdds = 1e11;                     ///< of all products of a log
+inline constexpr std::uint64_t kMostThreads = 50'000'000;             ///< of all kernels of a log
 ///@}
 
 /// What cannot be read or replayed, and why: one sentence.
@@ -51,11 +51,47 @@ class LogError : public std::runtime_error {
 
 /// The calls of a log.
 enum class LogCall {
-  kDevice, kMalloc, kMallocHost, kFree, kStream, kStreamDestroy, kEvent, kEventDestroy, kRecord,
-  kWait, kSyncStream, kSyncEvent, kSyncDevice, kBarrier, kCopySync, kCopy, kCopyPeer, kFillSync, kFill,
-  kRaise, kAwait, kBlas, kBlasDestroy, kBlasStream, kGemm, kComm, kCommDestroy, kGroupStart, kGroupEnd,
-  kAllGather, kReduceScatter, kAllReduce, kBroadcast, kReduce, kSend, kReceive, kLaunch, kCall, kEnd,
-  kStopped, kUnknown,
+  kDevice,
+  kMalloc,
+  kMallocHost,
+  kFree,
+  kStream,
+  kStreamDestroy,
+  kEvent,
+  kEventDestroy,
+  kRecord,
+  kWait,
+  kSyncStream,
+  kSyncEvent,
+  kSyncDevice,
+  kBarrier,
+  kCopySync,
+  kCopy,
+  kCopyPeer,
+  kFillSync,
+  kFill,
+  kRaise,
+  kAwait,
+  kBlas,
+  kBlasDestroy,
+  kBlasStream,
+  kGemm,
+  kComm,
+  kCommDestroy,
+  kGroupStart,
+  kGroupEnd,
+  kAllGather,
+  kReduceScatter,
+  kAllReduce,
+  kBroadcast,
+  kReduce,
+  kSend,
+  kReceive,
+  kLaunch,
+  kCall,
+  kEnd,
+  kStopped,
+  kUnknown,
 };
 
 /// The word of a call in a log, and its arguments, a letter each: p memory, s e h n objects, i a number, f a
@@ -98,9 +134,9 @@ struct LogCase {
 
 /// A log that has been checked.
 struct CallLog {
-  std::vector<std::vector<LogLine>> ranks;            ///< the calls of each, in order
-  std::vector<std::vector<std::uint64_t>> memory;     ///< bytes of each rank's memories, by index
-  std::vector<bool> stopped;                          ///< by rank: its calls end with one that failed
+  std::vector<std::vector<LogLine>> ranks;         ///< the calls of each, in order
+  std::vector<std::vector<std::uint64_t>> memory;  ///< bytes of each rank's memories, by index
+  std::vector<bool> stopped;                       ///< by rank: its calls end with one that failed
   /// Bytes from there to the end of that memory.
   std::uint64_t room(const LogValue& address, const LogCase& known) const;
 };

@@ -101,7 +101,8 @@ json find_verdict(const ReplayCase& wanted) {
   if (judged.deadlock) return verdict("deadlock", judged.failure);
   if (!judged.failure.empty()) return verdict("failed call", judged.failure);
   if (any_stopped(log))
-    return verdict("failed call", "a call of the submission failed, and what it made before does not show why");
+    return verdict("failed call",
+                   "a call of the submission failed, and what it made before does not show why");
   json result = judged.found.ok() ? verdict("right", describe(judged.found))
                                   : verdict("wrong result", describe(judged.found));
   add_result(result, judged.found);
@@ -178,7 +179,8 @@ bool read_all(const Pipe& answer, const Pipe& report, int seconds, std::string& 
 
 /// What the process's end says, where it has not answered itself.
 json verdict_of_end(int status, bool in_time, const ReplayCase& wanted) {
-  if (!in_time) return verdict("timeout", "the replay takes more than " + std::to_string(wanted.seconds) + " s");
+  if (!in_time)
+    return verdict("timeout", "the replay takes more than " + std::to_string(wanted.seconds) + " s");
   if (WIFEXITED(status) && WEXITSTATUS(status) == kExitRace)
     return verdict("race", "nothing orders two accesses to the same memory");
   if (WIFSIGNALED(status))

@@ -13,24 +13,26 @@ constexpr std::uint64_t kMostInt = std::numeric_limits<int>::max();
 /// a * b; throws LogError if it is more than any memory has.
 std::uint64_t product(std::uint64_t a, std::uint64_t b) {
   std::uint64_t result;
-  if (__builtin_mul_overflow(a, b, &result)) throw LogError("it is about more bytes than there are addresses");
+  if (__builtin_mul_overflow(a, b, &result))
+    throw LogError("it is about more bytes than there are addresses");
   return result;
 }
 
 std::uint64_t at_most(std::uint64_t number, std::uint64_t limit, const char* what) {
   if (number > limit)
-    throw LogError(std::string(what) + " is " + std::to_string(number) + ", more than " + std::to_string(limit));
+    throw LogError(std::string(what) + " is " + std::to_string(number) + ", more than " +
+                   std::to_string(limit));
   return number;
 }
 
 /// Bytes of an element of CUDA's and of NCCL's types, as far as the chapters use them: f16, bf16, f32.
 std::uint64_t gemm_type(std::uint64_t type) {
-  if (type == 0) return 4;             // CUDA_R_32F
+  if (type == 0) return 4;                // CUDA_R_32F
   if (type == 2 || type == 14) return 2;  // CUDA_R_16F, CUDA_R_16BF
   throw LogError("a product of matrices of type " + std::to_string(type));
 }
 std::uint64_t nccl_type(std::uint64_t type) {
-  if (type == 7) return 4;             // ncclFloat32
+  if (type == 7) return 4;               // ncclFloat32
   if (type == 6 || type == 9) return 2;  // ncclFloat16, ncclBfloat16
   throw LogError("NCCL is given type " + std::to_string(type));
 }
@@ -104,7 +106,8 @@ class Checker {
     if (bytes > room)
       throw LogError("it uses " + std::to_string(bytes) + " bytes where there are " + std::to_string(room));
     if (address.kind != 'm' || address.rank != rank_) return;
-    if (static_cast<std::size_t>(address.index) >= made_['m']) throw LogError("it uses memory before it is made");
+    if (static_cast<std::size_t>(address.index) >= made_['m'])
+      throw LogError("it uses memory before it is made");
     if (gone_.contains({'m', address.index})) throw LogError("it uses memory that has been freed");
   }
 
@@ -210,8 +213,10 @@ class Checker {
   void check_gemm(const std::vector<LogValue>& values) {
     const auto n = [&](std::size_t i) { return values[i].number; };
     std::array<std::uint64_t, 3> sizes{};  // m, n, k
-    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = at_most(n(3 + i), kMostInt, "a size of a product");
-    multiply_adds_ += static_cast<double>(sizes[0]) * static_cast<double>(sizes[1]) * static_cast<double>(sizes[2]);
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      sizes[i] = at_most(n(3 + i), kMostInt, "a size of a product");
+    multiply_adds_ +=
+        static_cast<double>(sizes[0]) * static_cast<double>(sizes[1]) * static_cast<double>(sizes[2]);
     if (multiply_adds_ > kMostMultiplyAdds) throw LogError("the log's products are too large in all");
     at_most(n(1), 1, "transa");
     at_most(n(2), 1, "transb");
@@ -239,7 +244,8 @@ class Checker {
         product(at_most(values[2].number, kMostMemory, "the count"), nccl_type(values[3].number));
     check_memory(values[0], product(bytes, sent));
     check_memory(values[1], product(bytes, received));
-    for (std::size_t i = 4; values[i].kind == 'i'; ++i) at_most(values[i].number, 15, "NCCL's operation or root");
+    for (std::size_t i = 4; values[i].kind == 'i'; ++i)
+      at_most(values[i].number, 15, "NCCL's operation or root");
   }
 
   void check_launch(const std::vector<LogValue>& values) {
@@ -261,7 +267,7 @@ class Checker {
   int rank_ = 0;
   std::uint64_t total_memory_ = 0, threads_ = 0;
   double multiply_adds_ = 0;
-  std::map<char, std::size_t> made_;             // of the rank, by kind
+  std::map<char, std::size_t> made_;           // of the rank, by kind
   std::map<std::pair<char, int>, bool> gone_;  // destroyed or freed
   int next_call_ = 0;
   bool inside_ = false;

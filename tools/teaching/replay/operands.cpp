@@ -29,7 +29,8 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
 }
 
 template <Floating T>
-Verification compare(const Shard& of_c, std::int64_t k, std::uint64_t seed, std::span<const std::byte> bytes) {
+Verification compare(const Shard& of_c, std::int64_t k, std::uint64_t seed,
+                     std::span<const std::byte> bytes) {
   std::vector<T> c(bytes.size() / sizeof(T)), expected(c.size());
   if (!c.empty()) std::memcpy(c.data(), bytes.data(), bytes.size());
   // Of the factors, all that this part of C depends on.
@@ -55,9 +56,10 @@ CallValues call_values(Sharing sharing, MatmulShape shape, int ranks, ElementTyp
     const auto shards = [=](int rank) { return shards_of(sharing, shape, ranks, rank); };
     return {.a = [=](int rank) { return bytes_of(values_of_a<T>(shards(rank).a, seed)); },
             .b = [=](int rank) { return bytes_of(values_of_b<T>(shards(rank).b, seed)); },
-            .compare = [=](int rank, std::span<const std::byte> c) {
-              return compare<T>(shards(rank).c, shape.k, seed, c);
-            }};
+            .compare =
+                [=](int rank, std::span<const std::byte> c) {
+                  return compare<T>(shards(rank).c, shape.k, seed, c);
+                }};
   });
 }
 

@@ -52,7 +52,8 @@ ReplayShared::ReplayShared(const CallLog& of, const LogCase& with) : log(of), kn
   operands.resize(log.ranks.size());
   found.resize(log.ranks.size());
   std::ptrdiff_t most = 0;
-  for (const auto& lines : log.ranks) most = std::max(most, std::ranges::count(lines, LogCall::kComm, &LogLine::call));
+  for (const auto& lines : log.ranks)
+    most = std::max(most, std::ranges::count(lines, LogCall::kComm, &LogLine::call));
   communicators.resize(static_cast<std::size_t>(most));
   for (ncclUniqueId& id : communicators) NCCL_CHECK(ncclGetUniqueId(&id));
 }
@@ -68,8 +69,9 @@ RankReplay::RankReplay(Rank& rank, ReplayShared& shared)
   };
   for (int call = 0; call < shared.known.calls; ++call) {
     shared.operands[id_].push_back({allocate(bytes.a), allocate(bytes.b), allocate(bytes.c)});
-    HostData& host = host_.emplace_back(HostData{PinnedBuffer<std::byte>(bytes.a), PinnedBuffer<std::byte>(bytes.b),
-                                                 PinnedBuffer<std::byte>(bytes.c)});
+    HostData& host =
+        host_.emplace_back(HostData{PinnedBuffer<std::byte>(bytes.a), PinnedBuffer<std::byte>(bytes.b),
+                                    PinnedBuffer<std::byte>(bytes.c)});
     const CallValues& values = shared.values[static_cast<std::size_t>(call)];
     std::ranges::copy(values.a(rank.id()), host.a.begin());
     std::ranges::copy(values.b(rank.id()), host.b.begin());
@@ -190,7 +192,8 @@ void RankReplay::make(const LogLine& line) {
       CUDA_CHECK(cudaMemset(memory(values[0]), static_cast<int>(number(1)), number(2)));
       break;
     case LogCall::kFill:
-      CUDA_CHECK(cudaMemsetAsync(memory(values[0]), static_cast<int>(number(1)), number(2), stream(values[3])));
+      CUDA_CHECK(
+          cudaMemsetAsync(memory(values[0]), static_cast<int>(number(1)), number(2), stream(values[3])));
       break;
     case LogCall::kRaise:
       CU_CHECK(cuStreamWriteValue32(stream(values[2]), reinterpret_cast<CUdeviceptr>(memory(values[0])),
@@ -220,7 +223,9 @@ void RankReplay::make_library_call(const LogLine& line) {
   const auto type = [&](std::size_t i) { return static_cast<ncclDataType_t>(values[i].number); };
   const auto small = [&](std::size_t i) { return static_cast<int>(values[i].number); };
   const auto operation = [&](std::size_t i) { return static_cast<ncclRedOp_t>(values[i].number); };
-  const auto communicator = [&](std::size_t i) { return communicators_[static_cast<std::size_t>(values[i].index)]; };
+  const auto communicator = [&](std::size_t i) {
+    return communicators_[static_cast<std::size_t>(values[i].index)];
+  };
   const auto blas = [&] { return blas_[static_cast<std::size_t>(values[0].index)]; };
   switch (line.call) {
     case LogCall::kBlas:
@@ -262,18 +267,20 @@ void RankReplay::make_library_call(const LogLine& line) {
                                communicator(5), stream(values[6])));
       break;
     case LogCall::kBroadcast:
-      NCCL_CHECK(ncclBroadcast(memory(values[0]), memory(values[1]), number(2), type(3), small(4), communicator(5),
-                               stream(values[6])));
+      NCCL_CHECK(ncclBroadcast(memory(values[0]), memory(values[1]), number(2), type(3), small(4),
+                               communicator(5), stream(values[6])));
       break;
     case LogCall::kReduce:
       NCCL_CHECK(ncclReduce(memory(values[0]), memory(values[1]), number(2), type(3), operation(4), small(5),
                             communicator(6), stream(values[7])));
       break;
     case LogCall::kSend:
-      NCCL_CHECK(ncclSend(memory(values[0]), number(1), type(2), small(3), communicator(4), stream(values[5])));
+      NCCL_CHECK(
+          ncclSend(memory(values[0]), number(1), type(2), small(3), communicator(4), stream(values[5])));
       break;
     case LogCall::kReceive:
-      NCCL_CHECK(ncclRecv(memory(values[0]), number(1), type(2), small(3), communicator(4), stream(values[5])));
+      NCCL_CHECK(
+          ncclRecv(memory(values[0]), number(1), type(2), small(3), communicator(4), stream(values[5])));
       break;
     default:  // kStopped: the rank's last line
       break;
@@ -282,14 +289,16 @@ void RankReplay::make_library_call(const LogLine& line) {
 
 void RankReplay::gemm(const std::vector<LogValue>& values) {
   const auto number = [&](std::size_t i) { return static_cast<int>(values[i].number); };
-  const auto factor = [&](std::size_t i) { return std::bit_cast<float>(static_cast<std::uint32_t>(values[i].number)); };
+  const auto factor = [&](std::size_t i) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(values[i].number));
+  };
   const auto operation = [&](std::size_t i) { return static_cast<cublasOperation_t>(number(i)); };
   const auto type = [&](std::size_t i) { return static_cast<cudaDataType>(number(i)); };
   const float alpha = factor(6), beta = factor(13);
-  CUBLAS_CHECK(cublasGemmEx(blas_[static_cast<std::size_t>(values[0].index)], operation(1), operation(2), number(3),
-                            number(4), number(5), &alpha, memory(values[7]), type(8), number(9), memory(values[10]),
-                            type(11), number(12), &beta, memory(values[14]), type(15), number(16),
-                            static_cast<cublasComputeType_t>(number(17)),
+  CUBLAS_CHECK(cublasGemmEx(blas_[static_cast<std::size_t>(values[0].index)], operation(1), operation(2),
+                            number(3), number(4), number(5), &alpha, memory(values[7]), type(8), number(9),
+                            memory(values[10]), type(11), number(12), &beta, memory(values[14]), type(15),
+                            number(16), static_cast<cublasComputeType_t>(number(17)),
                             static_cast<cublasGemmAlgo_t>(number(18))));
 }
 

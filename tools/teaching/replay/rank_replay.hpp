@@ -74,12 +74,12 @@ class RankReplay {
   Rank& rank_;
   ReplayShared& shared_;
   std::size_t id_;
-  std::vector<HostData> host_;          // by call
-  std::vector<cudaStream_t> streams_;   // by number, likewise below
+  std::vector<HostData> host_;         // by call
+  std::vector<cudaStream_t> streams_;  // by number, likewise below
   std::vector<cudaEvent_t> events_;
   std::vector<cublasHandle_t> blas_;
   std::vector<ncclComm_t> communicators_;
-  std::vector<bool> pinned_;            // by number of memory
+  std::vector<bool> pinned_;  // by number of memory
   std::size_t made_memory_ = 0;
   std::vector<cudaStream_t> call_streams_;
 };

@@ -54,11 +54,25 @@ const std::vector<Translation>& translations() {
 bool is_of_no_matter(std::string_view api) {
   static const std::set<std::string_view> known = {
       "kernel launch",  // "launch" says it
-      "cudaGetDeviceCount", "cudaGetDeviceProperties", "cudaDeviceGetAttribute", "cudaDeviceCanAccessPeer",
-      "cudaMemGetInfo", "cudaPointerGetAttributes", "cudaDeviceGetStreamPriorityRange", "cudaStreamIsCapturing",
-      "cudaFuncSetAttribute", "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cublasGetStream",
-      "cublasGetVersion", "cublasGetMathMode", "cublasGetPointerMode", "ncclGetVersion", "ncclGetUniqueId",
-      "ncclCommCount", "ncclCommUserRank", "ncclCommCuDevice",
+      "cudaGetDeviceCount",
+      "cudaGetDeviceProperties",
+      "cudaDeviceGetAttribute",
+      "cudaDeviceCanAccessPeer",
+      "cudaMemGetInfo",
+      "cudaPointerGetAttributes",
+      "cudaDeviceGetStreamPriorityRange",
+      "cudaStreamIsCapturing",
+      "cudaFuncSetAttribute",
+      "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+      "cublasGetStream",
+      "cublasGetVersion",
+      "cublasGetMathMode",
+      "cublasGetPointerMode",
+      "ncclGetVersion",
+      "ncclGetUniqueId",
+      "ncclCommCount",
+      "ncclCommUserRank",
+      "ncclCommCuDevice",
   };
   return known.contains(api);
 }
@@ -69,7 +83,9 @@ bool waits(std::string_view api) {
          api == "host barrier";
 }
 
-const void* pointer(const vgpu::CallArgument& argument) { return reinterpret_cast<const void*>(argument.value); }
+const void* pointer(const vgpu::CallArgument& argument) {
+  return reinterpret_cast<const void*>(argument.value);
+}
 
 /// What the API call has stored where this argument points to.
 const void* result(const vgpu::CallArgument& argument) {
@@ -211,7 +227,8 @@ std::optional<std::string> Recorder::line_of(int rank, const vgpu::Call& call) {
     if (api.starts_with("cudaMemset") && which == 1) value &= 0xff;  // CUDA takes an int, and uses a byte
     const vgpu::CallArgument bits(value, false);
     const std::string text = argument(rank, form.arguments[i], is_address ? address : bits);
-    if (text.empty()) return "unknown " + std::string(api) + " with memory of the host, or with an object of another rank";
+    if (text.empty())
+      return "unknown " + std::string(api) + " with memory of the host, or with an object of another rank";
     line += " " + text;
   }
   return line;

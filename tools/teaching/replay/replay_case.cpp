@@ -32,7 +32,9 @@ LogCase ReplayCase::known() const {
   const auto element = static_cast<std::uint64_t>(size_of(type));
   for (int rank = 0; rank < gpus; ++rank) {
     const OperandShards shards = shards_of(entry().sharing, shape, gpus, rank);
-    const auto bytes = [&](const Shard& shard) { return static_cast<std::uint64_t>(shard.elements()) * element; };
+    const auto bytes = [&](const Shard& shard) {
+      return static_cast<std::uint64_t>(shard.elements()) * element;
+    };
     known.operands.push_back({bytes(shards.a), bytes(shards.b), bytes(shards.c)});
   }
   return known;
@@ -57,7 +59,8 @@ std::optional<ReplayCase> read_case(int argc, const char* const* argv, bool judg
   if (judges) {
     app.add_option("--seed", wanted.seed, "of A and B, which the log's writer does not know");
     app.add_option("--schedule", wanted.schedule, "a random order of all operations, from this seed");
-    app.add_option("--seconds", wanted.seconds, "the longest that the replay may take")->check(CLI::Range(1, 3600));
+    app.add_option("--seconds", wanted.seconds, "the longest that the replay may take")
+        ->check(CLI::Range(1, 3600));
     app.add_flag("--json", wanted.json, "the verdict as JSON");
   }
   try {

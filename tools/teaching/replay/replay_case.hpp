@@ -21,9 +21,9 @@ struct ReplayCase {
   int calls = 1;
   std::string log = {};  ///< the file
 
-  std::uint64_t seed = 1;                  ///< of A and B; the judge's alone
+  std::uint64_t seed = 1;                      ///< of A and B; the judge's alone
   std::optional<std::uint64_t> schedule = {};  ///< of a random order; none: in the order of time
-  int seconds = 60;                        ///< that a replay may take
+  int seconds = 60;                            ///< that a replay may take
   bool json = false;
 
   /// Throws UsageError if the chapter has no such algorithm.

@@ -20,7 +20,7 @@ struct LinkCount {
 
 /// What a rank did in all calls of the algorithm, as far as it can be counted.
 struct RankCount {
-  std::int64_t bytes_out, bytes_in;               ///< by copies and NCCL
+  std::int64_t bytes_out, bytes_in;             ///< by copies and NCCL
   std::int64_t products, launches, host_waits;  ///< in the log
   /// Equal in all.
   bool operator==(const RankCount&) const = default;
@@ -28,14 +28,15 @@ struct RankCount {
 
 /// What a replay has shown.
 struct Replayed {
-  Verification found = {};  ///< all elements of all calls on all ranks; none if the log was stopped
-  std::string failure = {};  ///< the first call that failed; empty: none
-  bool deadlock = false;     ///< ... since nothing could happen any more
+  Verification found = {};            ///< all elements of all calls on all ranks; none if the log was stopped
+  std::string failure = {};           ///< the first call that failed; empty: none
+  bool deadlock = false;              ///< ... since nothing could happen any more
   std::vector<LinkCount> links = {};  ///< links that something went over; only if it was to count
 };
 
 /// Makes the log's calls again. `counts`: each rank waits for its GPU and for all ranks before the first
-/// call, so that what the constructor moves is not counted; that also orders, so such a replay does not judge.
+/// call, so that what the constructor moves is not counted; that also orders, so such a replay does not
+/// judge.
 Replayed replay(const CallLog& log, const ReplayCase& wanted, bool counts);
 
 /// What the log and the links say of each rank.

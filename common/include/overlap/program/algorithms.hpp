@@ -45,9 +45,9 @@ struct AlgorithmEntry {
 
 /// What a kernel's launch is made with.
 struct KernelCall {
-  dim3 grid;                              ///< in blocks
-  dim3 block;                             ///< in threads
-  cudaStream_t stream;                    ///< that it goes to
+  dim3 grid;                             ///< in blocks
+  dim3 block;                            ///< in threads
+  cudaStream_t stream;                   ///< that it goes to
   std::vector<std::uint64_t> arguments;  ///< one for each parameter: a pointer's address, a number
 };
 
@@ -69,8 +69,8 @@ struct KernelEntry {
 
 /// What chapters/NN_name/assignment/algorithms.cu says of its chapter.
 struct ChapterAlgorithms {
-  std::vector<AlgorithmEntry> algorithms;     ///< those that only enqueue
-  std::vector<KernelEntry> kernels = {};  ///< the chapter's own that these launch
+  std::vector<AlgorithmEntry> algorithms;  ///< those that only enqueue
+  std::vector<KernelEntry> kernels = {};   ///< the chapter's own that these launch
 };
 
 /// Defined once in a program: by the unit of its chapter.

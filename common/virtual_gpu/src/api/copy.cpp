@@ -186,14 +186,16 @@ cudaError_t cudaMemcpyPeer(void* destination, int destination_device, const void
 
 cudaError_t cudaMemcpyPeerAsync(void* destination, int destination_device, const void* source,
                                 int source_device, std::size_t bytes, cudaStream_t stream) {
-  return api_call("cudaMemcpyPeerAsync", {destination, destination_device, source, source_device, bytes, stream}, [&](Runtime& runtime) {
-    const Stream& into = runtime.stream(stream);
-    if (into.captures()) {  // seen with CUDA 13.0; the documentation is silent
-      runtime.captures().refuse(
-          into, "cudaMemcpyPeerAsync cannot be captured: cudaMemcpyAsync can, also between GPUs");
-    }
-    copy_peer(runtime, destination, destination_device, source, source_device, bytes, stream, false);
-  });
+  return api_call(
+      "cudaMemcpyPeerAsync", {destination, destination_device, source, source_device, bytes, stream},
+      [&](Runtime& runtime) {
+        const Stream& into = runtime.stream(stream);
+        if (into.captures()) {  // seen with CUDA 13.0; the documentation is silent
+          runtime.captures().refuse(
+              into, "cudaMemcpyPeerAsync cannot be captured: cudaMemcpyAsync can, also between GPUs");
+        }
+        copy_peer(runtime, destination, destination_device, source, source_device, bytes, stream, false);
+      });
 }
 
 cudaError_t cudaMemcpy2D(void* destination, std::size_t destination_pitch, const void* source,

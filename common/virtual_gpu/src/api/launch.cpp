@@ -113,10 +113,9 @@ void tell_observer(Runtime& runtime, const HostThread::LaunchConfiguration& laun
   if (observer == nullptr) return;
   const std::string name = short_name(info.signature);
   const bool known = std::ranges::all_of(arguments, &KernelArgument::known);
-  std::vector<CallArgument> all = {name.c_str(),        launch.grid.x,  launch.grid.y,
-                                   launch.grid.z,       launch.block.x, launch.block.y,
-                                   launch.block.z,      launch.shared_bytes, launch.stream,
-                                   known};
+  std::vector<CallArgument> all = {name.c_str(),   launch.grid.x,  launch.grid.y,  launch.grid.z,
+                                   launch.block.x, launch.block.y, launch.block.z, launch.shared_bytes,
+                                   launch.stream,  known};
   for (const KernelArgument& argument : arguments) all.emplace_back(argument.value, argument.is_pointer);
   observer->called({"launch", all, false, runtime.host().number()});
 }

@@ -91,7 +91,8 @@ cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned int flags)
 }
 
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) {
-  return api_call("cudaMallocHost", {pointer, bytes}, [&](Runtime& runtime) { *pointer = allocate_pinned(runtime, bytes); });
+  return api_call("cudaMallocHost", {pointer, bytes},
+                  [&](Runtime& runtime) { *pointer = allocate_pinned(runtime, bytes); });
 }
 
 cudaError_t cudaFreeHost(void* pointer) {

@@ -109,7 +109,8 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
-  return api_call("cudaEventCreateWithFlags", {event, flags}, [&](Runtime& runtime) { create_event(runtime, event, flags); });
+  return api_call("cudaEventCreateWithFlags", {event, flags},
+                  [&](Runtime& runtime) { create_event(runtime, event, flags); });
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {

@@ -33,7 +33,7 @@ struct CallSite {
   int size = 0;
   bool through_kernel =
       false;  // a launch: the innermost program line is the kernel's own, which calls the runtime
-  const char* call = nullptr;  // the function that was called, if the frames may not tell: a template
+  const char* call = nullptr;   // the function that was called, if the frames may not tell: a template
   const char* place = nullptr;  // where it counts as called, whatever the frames say
 };
 

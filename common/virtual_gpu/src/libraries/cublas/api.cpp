@@ -20,10 +20,10 @@ CublasHandle& find(Runtime& runtime, cublasHandle_t handle) {
 std::string gpu(int device) { return "GPU " + std::to_string(device); }
 
 cublasStatus_t multiply(const char* name, cublasHandle_t handle, const Request& r) {
-  const CallArguments arguments = {handle,   r.transpose_a, r.transpose_b, r.m,       r.n,       r.k,
-                                   r.alpha,  r.a.data,      r.a.type,      r.a.ld,    r.b.data,  r.b.type,
-                                   r.b.ld,   r.beta,        r.c.data,      r.c.type,  r.c.ld,    r.compute,
-                                   r.algorithm};
+  const CallArguments arguments = {handle,   r.transpose_a, r.transpose_b, r.m,        r.n,
+                                   r.k,      r.alpha,       r.a.data,      r.a.type,   r.a.ld,
+                                   r.b.data, r.b.type,      r.b.ld,        r.beta,     r.c.data,
+                                   r.c.type, r.c.ld,        r.compute,     r.algorithm};
   return cublas_call(name, arguments, [&](Runtime& runtime) {
     const CublasHandle& found = find(runtime, handle);
     enqueue(runtime, found.device, found.stream, r);
