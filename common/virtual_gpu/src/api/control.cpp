@@ -5,6 +5,7 @@
 
 #include "engine/runtime.hpp"
 #include "engine/settings.hpp"
+#include "vgpu/calls.hpp"
 
 namespace vgpu {
 namespace {
@@ -36,6 +37,10 @@ void use_gpus(int count) {
                                 std::to_string(kMostGpus));
   settings().choose_gpus(count);
 }
+
+void observe_calls(CallObserver* observer) { settings().tell_calls_to(observer); }
+
+void called_from(const char* place) { runtime().host().call_from(place); }
 
 void print_errors() { settings().print_errors(); }
 

@@ -71,6 +71,12 @@ class HostThread {
   }
   ///@}
 
+  /// Where its calls count as called; nullptr: where they are.
+  ///@{
+  const char* called_from() const { return called_from_; }
+  void call_from(const char* place) { called_from_ = place; }
+  ///@}
+
   /// What libraries keep for each host thread.
   LibraryStates& libraries() { return libraries_; }
 
@@ -107,6 +113,7 @@ class HostThread {
   cudaStreamCaptureMode capture_mode_ = cudaStreamCaptureModeGlobal;
   std::vector<LaunchConfiguration> pending_launches_;
   std::vector<std::string> labels_;
+  const char* called_from_ = nullptr;
   LibraryStates libraries_;
 
   int number_ = -1;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/machine.hpp"
+#include "vgpu/calls.hpp"
 
 namespace vgpu {
 
@@ -16,6 +17,7 @@ class Settings {
   void choose_gpus(int count) { gpus_ = count; }
   void print_errors() { prints_errors_ = true; }
   void record_timeline() { records_timeline_ = true; }
+  void tell_calls_to(CallObserver* observer) { observer_ = observer; }
 
   /// Of the random schedule; none: the order of the modelled clock.
   std::optional<std::uint64_t> seed() const { return seed_; }
@@ -23,6 +25,7 @@ class Settings {
   Machine load() const;
   bool prints_errors() const { return prints_errors_; }
   bool records_timeline() const { return records_timeline_; }
+  CallObserver* observer() const { return observer_; }
 
  private:
   std::optional<std::uint64_t> seed_;
@@ -30,6 +33,7 @@ class Settings {
   int gpus_ = 0;  // 0: as many as the machine has
   bool records_timeline_ = false;
   bool prints_errors_ = false;
+  CallObserver* observer_ = nullptr;
 };
 
 /// The process's own.
