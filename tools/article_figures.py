@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from ladder import stamp, table
 from results import field_text, newest
 
+UP = "../.."  # from a companion page to the repository
 _FACTORS = {"us": 1000.0}  # of fields in milliseconds
 
 
@@ -40,7 +41,7 @@ def figures_table(name: str, root: pathlib.Path, reports: List[Dict[str, Any]]) 
     for figure in found[0]["figures"]:
         ours = _run_and_result(figure, reports)
         chapter = figure["run"]["chapter"]
-        number = f"[{chapter[:2]}](../../chapters/{chapter.partition('/')[0]}/README.md#measured)"
+        number = f"[{chapter[:2]}]({UP}/chapters/{chapter.partition('/')[0]}/README.md#measured)"
         if ours is None:
             rows.append([figure["what"], figure["article"], "not measured", number])
             continue

@@ -3,7 +3,8 @@
 
 Doxygen makes pages and sources (docs/Doxyfile, through tools/site_filter.py). This script then leads each link of a
 page to its place in the site: to another page, to Doxygen's view of a source, to a copy of a picture or, for files and
-folders that Doxygen does not show, to a plain page that it writes itself. Headings of the concept pages are added to the search
+folders that Doxygen does not show, to a plain page that it writes itself. Timelines get a script (docs/timeline.js) by which
+time can be stretched, and all of Doxygen's pages docs/site.js. Headings of the concept pages are added to the search
 (site_search.py). At the end all links of the site are checked.
 """
 import html
@@ -22,6 +23,9 @@ from site_filter import HOST, heading_id, page_name
 from site_search import add_to_search, entries
 
 PICTURES = (".svg", ".png", ".jpg")
+SCRIPT = "site.js"
+TIMELINE = re.compile(r"docs/pictures/.*_(?:timeline|openings)\.svg")
+_IMAGE = re.compile(r'<img src="(files/[^"]+)" alt="([^"]*)"[^>]*>')
 _LINK = re.compile(rf'(href|src)="{re.escape(HOST)}([^"]*)"')
 
 # Doxygen offers this link also where all nested types are private, and then writes no such section.
@@ -72,7 +76,12 @@ class Site:
     def _copy_of(self, path: pathlib.PurePosixPath) -> str:
         copy = self.html / "files" / path
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(REPOSITORY / path, copy)
+        if TIMELINE.fullmatch(str(path)):
+            picture = (REPOSITORY / path).read_text(encoding="utf-8")
+            script = (REPOSITORY / "docs" / "timeline.js").read_text(encoding="utf-8")
+            copy.write_text(picture.replace("</svg>", f"<script><![CDATA[\n{script}]]></script>\n</svg>"), encoding="utf-8")
+        else:
+            shutil.copyfile(REPOSITORY / path, copy)
         return f"files/{path}"
 
     def _plain_page(self, path: pathlib.PurePosixPath, is_folder: bool) -> str:
@@ -103,7 +112,8 @@ class Site:
         for page in sorted(self.html.rglob("*.html")):
             if page not in self.written:
                 text = page.read_text(encoding="utf-8")
-                new = _LINK.sub(self._led, text)
+                new = _IMAGE.sub(_as_object, _LINK.sub(self._led, text))
+                new = new.replace("</head>", f'<script src="{SCRIPT}"></script>\n</head>', 1)
                 if 'name="nested-classes"' not in text:
                     new = _NESTED.sub("", new)
                 if new != text:
@@ -114,6 +124,14 @@ class Site:
         if not (REPOSITORY / path).exists():
             raise SiteError(f"a page links to {path}, which does not exist")
         return f'{link.group(1)}="{html.escape(self.place_of(pathlib.PurePosixPath(path), fragment))}"'
+
+
+def _as_object(image: re.Match) -> str:
+    """A timeline as a document of its own, so that its script runs; any other picture stays."""
+    place, words = image.groups()
+    if not TIMELINE.fullmatch(place.partition("/")[2]):
+        return image.group(0)
+    return f'<object type="image/svg+xml" data="{place}" role="img" aria-label="{words}" class="timeline">{image.group(0)}</object>'
 
 
 def _numbered(data: bytes) -> str:
@@ -136,6 +154,7 @@ def build(folder: pathlib.Path) -> pathlib.Path:
         warnings = run.stdout.replace(f"{REPOSITORY}/", "").strip().splitlines()
         raise SiteError("\n".join(warnings + [f"doxygen's exit status is {run.returncode}"]))
     site = Site(folder)
+    shutil.copyfile(REPOSITORY / "docs" / SCRIPT, site.html / SCRIPT)
     site.lead_links()
     add_to_search(site.html, entries(REPOSITORY))
     bad = list(bad_html_links(site.html))
