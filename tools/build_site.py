@@ -7,7 +7,9 @@ folders that Doxygen does not show, to a plain page that it writes itself. Timel
 time can be stretched, and all of Doxygen's pages docs/site.js. Headings of the concept pages are added to the search
 (site_search.py). At the end all links of the site are checked.
 """
+import base64
 import html
+import json
 import os
 import pathlib
 import re
@@ -65,7 +67,9 @@ class Site:
         """Where a path of the repository is found in the site, as a link from its root."""
         is_folder = (REPOSITORY / path).is_dir()
         page = path / "README.md" if is_folder else path
-        if page.suffix == ".md" and page_name(page) in self.pages:
+        if page.suffix == ".ipynb" and fragment.startswith("picture-"):
+            return self._picture_of(page, int(fragment.rpartition("-")[2]))
+        if page.suffix in (".md", ".ipynb") and page_name(page) in self.pages:
             return self.pages[page_name(page)] + (f"#{heading_id(page, fragment)}" if fragment else "")
         if path.as_posix() in self.sources:
             return self.sources[path.as_posix()] + (f"#l{int(fragment[1:]):05}" if fragment else "")
@@ -83,6 +87,16 @@ class Site:
         else:
             shutil.copyfile(REPOSITORY / path, copy)
         return f"files/{path}"
+
+    def _picture_of(self, notebook: pathlib.PurePosixPath, number: int) -> str:
+        """Writes a picture that a notebook holds."""
+        cells = json.loads((REPOSITORY / notebook).read_text(encoding="utf-8"))["cells"]
+        pictures = [output["data"]["image/png"] for cell in cells for output in cell.get("outputs", [])
+                    if "image/png" in output.get("data", {})]
+        place = f"files/{notebook.with_suffix('')}_{number}.png"
+        (self.html / place).parent.mkdir(parents=True, exist_ok=True)
+        (self.html / place).write_bytes(base64.b64decode(pictures[number]))
+        return place
 
     def _plain_page(self, path: pathlib.PurePosixPath, is_folder: bool) -> str:
         """Writes the page of a file or of a folder, and of all that it lists."""
@@ -113,7 +127,8 @@ class Site:
             if page not in self.written:
                 text = page.read_text(encoding="utf-8")
                 new = _IMAGE.sub(_as_object, _LINK.sub(self._led, text))
-                new = new.replace("</head>", f'<script src="{SCRIPT}"></script>\n</head>', 1)
+                if page.parent == self.html:  # those below are the windows of the search
+                    new = new.replace("</head>", f'<script src="{SCRIPT}"></script>\n</head>', 1)
                 if 'name="nested-classes"' not in text:
                     new = _NESTED.sub("", new)
                 if new != text:
