@@ -3,10 +3,13 @@
 
 Doxygen makes pages and sources (docs/Doxyfile, through tools/site_filter.py). This script then leads each link of a
 page to its place in the site: to another page, to Doxygen's view of a source, to a copy of a picture or, for files and
-folders that Doxygen does not show, to a plain page that it writes itself. Headings of the concept pages are added to the search
+folders that Doxygen does not show, to a plain page that it writes itself. Timelines get a script (docs/timeline.js) by which
+time can be stretched, and all of Doxygen's pages docs/site.js. Headings of the concept pages are added to the search
 (site_search.py). At the end all links of the site are checked.
 """
+import base64
 import html
+import json
 import os
 import pathlib
 import re
@@ -22,6 +25,9 @@ from site_filter import HOST, heading_id, page_name
 from site_search import add_to_search, entries
 
 PICTURES = (".svg", ".png", ".jpg")
+SCRIPT = "site.js"
+TIMELINE = re.compile(r"docs/pictures/.*_(?:timeline|openings)\.svg")
+_IMAGE = re.compile(r'<img src="(files/[^"]+)" alt="([^"]*)"[^>]*>')
 _LINK = re.compile(rf'(href|src)="{re.escape(HOST)}([^"]*)"')
 
 # Doxygen offers this link also where all nested types are private, and then writes no such section.
@@ -61,7 +67,9 @@ class Site:
         """Where a path of the repository is found in the site, as a link from its root."""
         is_folder = (REPOSITORY / path).is_dir()
         page = path / "README.md" if is_folder else path
-        if page.suffix == ".md" and page_name(page) in self.pages:
+        if page.suffix == ".ipynb" and fragment.startswith("picture-"):
+            return self._picture_of(page, int(fragment.rpartition("-")[2]))
+        if page.suffix in (".md", ".ipynb") and page_name(page) in self.pages:
             return self.pages[page_name(page)] + (f"#{heading_id(page, fragment)}" if fragment else "")
         if path.as_posix() in self.sources:
             return self.sources[path.as_posix()] + (f"#l{int(fragment[1:]):05}" if fragment else "")
@@ -72,8 +80,23 @@ class Site:
     def _copy_of(self, path: pathlib.PurePosixPath) -> str:
         copy = self.html / "files" / path
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(REPOSITORY / path, copy)
+        if TIMELINE.fullmatch(str(path)):
+            picture = (REPOSITORY / path).read_text(encoding="utf-8")
+            script = (REPOSITORY / "docs" / "timeline.js").read_text(encoding="utf-8")
+            copy.write_text(picture.replace("</svg>", f"<script><![CDATA[\n{script}]]></script>\n</svg>"), encoding="utf-8")
+        else:
+            shutil.copyfile(REPOSITORY / path, copy)
         return f"files/{path}"
+
+    def _picture_of(self, notebook: pathlib.PurePosixPath, number: int) -> str:
+        """Writes a picture that a notebook holds."""
+        cells = json.loads((REPOSITORY / notebook).read_text(encoding="utf-8"))["cells"]
+        pictures = [output["data"]["image/png"] for cell in cells for output in cell.get("outputs", [])
+                    if "image/png" in output.get("data", {})]
+        place = f"files/{notebook.with_suffix('')}_{number}.png"
+        (self.html / place).parent.mkdir(parents=True, exist_ok=True)
+        (self.html / place).write_bytes(base64.b64decode(pictures[number]))
+        return place
 
     def _plain_page(self, path: pathlib.PurePosixPath, is_folder: bool) -> str:
         """Writes the page of a file or of a folder, and of all that it lists."""
@@ -103,7 +126,9 @@ class Site:
         for page in sorted(self.html.rglob("*.html")):
             if page not in self.written:
                 text = page.read_text(encoding="utf-8")
-                new = _LINK.sub(self._led, text)
+                new = _IMAGE.sub(_as_object, _LINK.sub(self._led, text))
+                if page.parent == self.html:  # those below are the windows of the search
+                    new = new.replace("</head>", f'<script src="{SCRIPT}"></script>\n</head>', 1)
                 if 'name="nested-classes"' not in text:
                     new = _NESTED.sub("", new)
                 if new != text:
@@ -114,6 +139,14 @@ class Site:
         if not (REPOSITORY / path).exists():
             raise SiteError(f"a page links to {path}, which does not exist")
         return f'{link.group(1)}="{html.escape(self.place_of(pathlib.PurePosixPath(path), fragment))}"'
+
+
+def _as_object(image: re.Match) -> str:
+    """A timeline as a document of its own, so that its script runs; any other picture stays."""
+    place, words = image.groups()
+    if not TIMELINE.fullmatch(place.partition("/")[2]):
+        return image.group(0)
+    return f'<object type="image/svg+xml" data="{place}" role="img" aria-label="{words}" class="timeline">{image.group(0)}</object>'
 
 
 def _numbered(data: bytes) -> str:
@@ -136,6 +169,7 @@ def build(folder: pathlib.Path) -> pathlib.Path:
         warnings = run.stdout.replace(f"{REPOSITORY}/", "").strip().splitlines()
         raise SiteError("\n".join(warnings + [f"doxygen's exit status is {run.returncode}"]))
     site = Site(folder)
+    shutil.copyfile(REPOSITORY / "docs" / SCRIPT, site.html / SCRIPT)
     site.lead_links()
     add_to_search(site.html, entries(REPOSITORY))
     bad = list(bad_html_links(site.html))

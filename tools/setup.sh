@@ -33,7 +33,18 @@ has_file() {  # PATTERNS below such a folder
 }
 has_cmake_package() { has_file "*/cmake/$1*/$1*onfig.cmake" "lib/*/cmake/$1*/$1*onfig.cmake"; }
 
-missing_packages() {  # run|test|docs -> Debian names, one a line
+# The system's Python has Debian's packages, whichever comes first in PATH.
+has_python_module() { /usr/bin/python3 -I -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$1') is None)" 2>/dev/null; }
+
+missing_notebook_packages() {  # notebooks (to run them) | notebook (to open them)
+  has_python_module nbconvert || echo jupyter-nbconvert
+  has_python_module ipykernel || echo python3-ipykernel
+  has_python_module pandas || echo python3-pandas
+  has_python_module matplotlib || echo python3-matplotlib
+  [[ $1 == notebooks ]] || has_python_module notebook || echo jupyter-notebook
+}
+
+missing_packages() {  # run|test|docs|notebook|notebooks -> Debian names, one a line
   [[ $1 == docs ]] || command -v "${CXX:-g++}" >/dev/null || echo g++
   command -v cmake >/dev/null || echo cmake
   command -v ninja >/dev/null || echo ninja-build
@@ -41,7 +52,8 @@ missing_packages() {  # run|test|docs -> Debian names, one a line
   [[ $1 != docs ]] || { command -v doxygen >/dev/null || echo doxygen; return; }
   has_cmake_package CLI11 || echo libcli11-dev
   has_cmake_package nlohmann_json || echo nlohmann-json3-dev
-  [[ $1 == run ]] || has_cmake_package GTest || echo libgtest-dev
+  [[ $1 != test ]] || has_cmake_package GTest || echo libgtest-dev
+  [[ $1 != notebook* ]] || missing_notebook_packages "$1"
 }
 # What is installed along with a missing package, but never needed: without OpenBLAS virtual cuBLAS is slow.
 optional_packages() { has_file "lib*/libopenblas.so" "lib/*/libopenblas.so" || echo libopenblas-dev; }
@@ -102,8 +114,9 @@ unpack_packages() {  # without root: into .deps, which CMake searches
   rm -r "$download"
 }
 
-install_packages() {  # run|test|docs YES PACKAGES...
+install_packages() {  # run|test|docs|notebook|notebooks YES PACKAGES...
   local purpose="$1 the chapters" yes=$2 package command answer listed=true sudo=() update install optional=()
+  [[ $1 != notebook* ]] || purpose='run the notebooks'
   if [[ $1 == docs ]]; then
     purpose='build the documentation'
   else
@@ -136,7 +149,7 @@ install_packages() {  # run|test|docs YES PACKAGES...
   die "the installation failed (is there a network?): $(tail -n 1 "$log_of_setup") (all of it: $log_of_setup)"
 }
 
-# set_up run|test|docs BACKEND YES: everything that the build needs is here afterwards, or one sentence says what is not.
+# set_up run|test|docs|notebook|notebooks BACKEND YES: everything that the build needs is here afterwards, or one sentence says what is not.
 # Prints the backend (virtual or cuda; real GPUs if BACKEND is empty and they answer) and nvcc's path.
 set_up() {
   local missing problem backend=$2

@@ -5,8 +5,10 @@ Every line keeps its number. In a page
 - each link becomes one to a stand-in host, with a path from the repository's root; tools/build_site.py turns it into a
   link inside the site when all its pages are there,
 - each heading gets an id of its own, so that links can lead to it.
+A notebook becomes such a page: code, text outputs and pictures in order (tools/build_site.py takes a picture out of the file).
 In a source the comment at its top becomes the description of the file.
 """
+import json
 import pathlib
 import re
 import sys
@@ -48,6 +50,22 @@ def filtered_page(text: str, page: pathlib.Path, root: pathlib.Path = REPOSITORY
     return text
 
 
+def notebook_page(text: str, path: pathlib.PurePosixPath) -> str:
+    """A notebook as Markdown."""
+    parts, pictures = [], 0
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```py\n{source}\n```")
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/png" in data:
+                parts.append(f'<img src="{HOST}{path}#picture-{pictures}" alt="plot {pictures + 1} of this notebook"/>')
+                pictures += 1
+            else:
+                parts.append("```\n" + "".join(output.get("text", data.get("text/plain", ""))).rstrip() + "\n```")
+    return "\n\n".join(parts) + "\n"
+
+
 def filtered_source(text: str) -> str:
     """A header or a program for Doxygen: `@header` is an alias in the Doxyfile that describes the file."""
     lines = text.split("\n")
@@ -61,7 +79,9 @@ def filtered_source(text: str) -> str:
 def main() -> int:
     path = pathlib.Path(sys.argv[1]).resolve()
     text = path.read_text(encoding="utf-8")
-    sys.stdout.write(filtered_page(text, path) if path.suffix == ".md" else filtered_source(text))
+    if path.suffix == ".ipynb":
+        text = notebook_page(text, pathlib.PurePosixPath(path.relative_to(REPOSITORY)))
+    sys.stdout.write(filtered_page(text, path) if path.suffix in (".md", ".ipynb") else filtered_source(text))
     return 0
 
 

@@ -12,6 +12,7 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- results CHAPTER --> ... <!-- /results -->  the chapter's measured table, from docs/results/*.json
   <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION
   <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
+  <!-- figures ARTICLE --> ... <!-- /figures -->  an article's figures beside ours, see article_figures.py
   <!-- ladder dense|sparse|kernels --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
   <!-- commands --> ... <!-- /commands -->        the commands of ./lab for readers
   <!-- tasks --> ... <!-- /tasks -->              the tasks of all chapters, with minutes and points, see teaching/tasks.py
@@ -42,6 +43,7 @@ from typing import Callable, Dict, List, Tuple
 
 import bugs
 import plot_results
+from article_figures import ArticleError, figures_table
 from blank import TaskError, without_markers
 from call_index import call_table
 from chapters import ManifestError, Plot, all_chapters, to_come
@@ -52,7 +54,7 @@ from results import load
 from teaching import tasks
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-KINDS = ("code", "output", "tests", "race", "bug", "results", "profile", "ladder", "commands", "calls", "tasks")
+KINDS = ("code", "output", "tests", "race", "bug", "results", "profile", "ladder", "figures", "commands", "calls", "tasks")
 BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
@@ -178,7 +180,7 @@ def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]]) -> No
 
 
 # What comes from docs/results, and so needs no build.
-MEASURED = ("results", "profile", "ladder")
+MEASURED = ("results", "profile", "ladder", "figures")
 
 
 def generate(kind: str, argument: str) -> str:
@@ -205,6 +207,8 @@ def generate(kind: str, argument: str) -> str:
         return results_table(argument, reports)
     if kind == "profile":
         return profile_table(argument, reports)
+    if kind == "figures":
+        return figures_table(argument, REPOSITORY, reports)
     if argument not in LADDERS:
         raise PageError(f"there is no ladder '{argument}'; the ladders are: {', '.join(LADDERS)}")
     steps = {chapter.name: Step(chapter.part, chapter.idea, chapter.operation) for chapter in all_chapters().values()}
@@ -264,7 +268,7 @@ def main() -> int:
     for path, page in pages.items():
         try:
             new = updated(page, path, check, same, measured)
-        except (PageError, bugs.BugError, tasks.TaskError) as error:
+        except (PageError, bugs.BugError, tasks.TaskError, ArticleError) as error:
             print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
             return 2
         if new != page:

@@ -1,0 +1,55 @@
+"""What the notebooks share: runs of chapters, results that were measured, and the words that tell which is which.
+
+Nothing is computed here: a chapter's program runs by `./lab run ... --json`, and measured results lie in docs/results.
+"""
+import json
+import pathlib
+import subprocess
+import tempfile
+from typing import Any, Dict, List
+
+import pandas
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+Report = Dict[str, Any]
+
+
+def run(program: str, *arguments: str) -> Report:
+    """The report of a chapter (05) or an experiment (05/sweep) on virtual GPUs: its times are modelled."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "report.json")
+        command = [str(ROOT / "lab"), "--backend=virtual", "run", program, *arguments, "--json", str(path)]
+        done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"./lab run {program} {' '.join(arguments)}: exit status {done.returncode}\n{done.stderr}")
+        return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _reports(kind: str) -> List[Report]:
+    files = sorted((ROOT / "docs" / "results").glob("*.json"))
+    return [report for path in files for report in json.loads(path.read_text(encoding="utf-8"))[kind]]
+
+
+def measured(program: str, **options: Any) -> List[Report]:
+    """The reports of a chapter or an experiment on real GPUs, of those sizes; no quick ones."""
+    found = [report for report in _reports("runs") if report["chapter"] == program and not report["modelled"]
+             and not report.get("bench", {}).get("quick")]
+    return [report for report in found if all(report["options"].get(name) == value for name, value in options.items())]
+
+
+def peers(operation: str) -> List[Report]:
+    """The reports of other systems on real GPUs."""
+    return [report for report in _reports("peers") if report["options"]["operation"] == operation]
+
+
+def table(report: Report, section: str = "") -> pandas.DataFrame:
+    """A report's results, one a row: those of its variants, or of a section."""
+    return pandas.DataFrame([result for result in report["results"] if result.get("section", "") == section])
+
+
+def stamp(report: Report) -> str:
+    """Where the times come from; a plot has it in its title."""
+    hardware = report["hardware"]
+    if report["modelled"]:
+        return f"modelled: {hardware['gpu']}, not measured"
+    return f"measured: {hardware['gpus']} x {hardware['gpu']}, driver {hardware['driver']}, {report['date'][:10]}"
