@@ -19,7 +19,7 @@ import urllib.parse
 from typing import Dict, Iterator, List, Set, Tuple
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-NOT_OURS = {".git", ".deps", "build", "__pycache__"}
+NOT_OURS = {".git", ".deps", "build", "__pycache__", "work"}
 
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+).*?^ {0,3}\1[`~]*[ \t]*$", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)

@@ -9,7 +9,7 @@ import unittest
 from typing import Iterator, List, Sequence, Tuple
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-NOT_OURS = {".git", ".deps", "build", "__pycache__"}
+NOT_OURS = {".git", ".deps", "build", "__pycache__", "work"}
 
 # Chapters compile unchanged for virtual and for real GPUs, so they must not look at which of the two it is.
 CONDITIONAL = re.compile(r"^\s*#\s*(?:if|ifdef|ifndef|elif|else)\b")

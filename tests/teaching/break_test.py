@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Builds and runs ./lab break 03: what it shows, what it asks, what it takes for a cure and what not."""
+import json
 import pathlib
 import re
 import shutil
 import subprocess
 import unittest
-from typing import Tuple
+from typing import List, Tuple
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 PLANTED = REPOSITORY / "work" / "planted" / "too_early"
@@ -47,6 +48,10 @@ class BreakTest(unittest.TestCase):
         picture = (PLANTED / "timelines.svg").read_text(encoding="utf-8")
         self.assertIn("as in the chapter", picture)
         self.assertIn("with the error", picture)
+        begins = [self.products(PLANTED / f"{name}.json") for name in ("as_in_the_chapter", "with_the_error")]
+        self.assertEqual(len(begins[0]), len(begins[1]))
+        self.assertTrue(all(wrong <= right for right, wrong in zip(*begins)))
+        self.assertLess(begins[1][-1], begins[0][-1])  # products begin before their shards have come
         self.assertRegex(text, "4. The question\n\nOne line of the ring")
 
         status, text = self.lab("03", "--fix")
@@ -70,6 +75,14 @@ class BreakTest(unittest.TestCase):
         self.assertIn("right: in all 5 runs\n", text)
         self.assertIn("free of races: in all 5 runs\n", text)
         self.assertIn("Cured.", text)
+
+    @staticmethod
+    def products(trace: pathlib.Path) -> List[float]:
+        """When the products of the ring begin on GPU 0."""
+        events = json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]
+        first = min(event["pid"] for event in events)
+        return sorted(event["ts"] for event in events
+                      if event["ph"] == "X" and event["pid"] == first and event["cat"] == "kernel")
 
     def mend(self, broken: str, line: str) -> None:
         """Puts a line where the missing one was."""
