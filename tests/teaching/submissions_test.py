@@ -157,7 +157,8 @@ class PointsTest(unittest.TestCase):
         found = self.all_right()
         found[3].race = "data race\n  x.cuh:12"
         mark = self.marks(found)["race"]
-        self.assertEqual((mark.points, mark.details), (0, "data race\n  x.cuh:12"))
+        self.assertIn("data race", mark.reason)
+        self.assertEqual((mark.points, mark.details), (0, "  x.cuh:12"))
 
     def test_races_that_cannot_be_judged(self) -> None:
         marks = list(self.marks(self.all_right()[:3], "no detector").values())
@@ -196,7 +197,7 @@ class ReportTest(unittest.TestCase):
 
     def grade(self, reason: str = "=1+1") -> points.Grade:
         """One that was refused."""
-        return points.Grade(points.refused(reason, reason + "\nmore"), "root (own user)", "z", 1.25)
+        return points.Grade(points.refused(reason, "more"), "root (own user)", "z", 1.25)
 
     def test_no_cell_is_a_formula(self) -> None:
         rows = list(csv.reader(io.StringIO(report.table([("=cmd()", self.grade()), ('a"b,c', self.grade())]))))

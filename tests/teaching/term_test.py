@@ -4,6 +4,8 @@ changed: that one alone is graded anew.
 
 Submissions are the chapters' own headers, their blanks (tools/blank.py) and mutants of them (tests/mutants): what must become of
 each is known.
+
+  term_test.py [NN ...]     all chapters, or these
 """
 import csv
 import pathlib
@@ -71,7 +73,7 @@ def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as scratch:
         cache = pathlib.Path(scratch, "cache")
-        for number, students in TERM.items():
+        for number, students in ((number, TERM[number]) for number in sys.argv[1:] or TERM):
             chosen = task.tasks_of(task.chapter_of(number))[0]
             folder = pathlib.Path(scratch, number)
             for position, (kind, detail, _wanted) in enumerate(students):

@@ -140,7 +140,7 @@ class Grader:
             unit.place(place, self.task, text.encode())
         preprocessed = unit.preprocess(places["plain"], self.kit)
         if self.settings.gate:
-            gate.check_tokens(gate.tokens_of(preprocessed, f"./{self.task.path}"), rules)
+            gate.check_tokens(gate.tokens_of(preprocessed, unit.file_in(places["plain"], self.task)), rules)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for _ in pool.map(self._build, places.values(), places):
                 pass

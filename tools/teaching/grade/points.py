@@ -77,7 +77,7 @@ def _race(verdicts: Sequence[Verdict], why_not: str, any_right: bool) -> Mark:
         return Mark("race", None, most, f"not judged: {why_not}")
     raced = next((each for each in verdicts if each.race), None)
     if raced is not None:
-        return Mark("race", 0, most, f"{raced.case.name}: {raced.race.splitlines()[0]}", raced.race)
+        return Mark("race", 0, most, f"{raced.case.name}: {raced.race.splitlines()[0]}", raced.race.partition("\n")[2])
     failed = next((each for each in verdicts if not each.right), None)
     if failed is not None:
         return Mark("race", 0, most, f"{failed.case.name}: {failed.why}" if any_right else "nothing right was computed")

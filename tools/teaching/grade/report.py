@@ -17,8 +17,7 @@ def text(name: str, grade: Grade) -> str:
     for mark in grade.marks:
         points = "  -" if mark.points is None else f"{mark.points:3g}"
         lines.append(f"  {points} / {mark.most:2}  {TITLES[mark.criterion]}: {mark.reason}")
-        details = mark.details.splitlines()
-        lines += [f"              {line}" for line in (details[1:] if details[:1] == [mark.reason] else details)]
+        lines += [f"              {line}" for line in mark.details.splitlines()]
     lines += ["", f"isolation: {grade.isolation}", f"counts and races: {grade.trust}"]
     return "\n".join(lines) + "\n"
 

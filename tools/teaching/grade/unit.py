@@ -91,26 +91,28 @@ class Kit:
         """The file of the modelled machine."""
         return str(self.folder / "machines" / "small.json")
 
-    def includes(self) -> List[str]:
-        """Where the compiler looks: first in the submission's folder."""
+    def includes(self, sandbox: Sandbox) -> List[str]:
+        """Where the compiler looks: first in the submission's folder. Race reports leave out lines of relative paths: those of
+        helpers, so that a student reads of the chapter's."""
         include = self.folder / "include"
-        return ["-I.", f"-I{include}/chapters", f"-I{include}/teaching", f"-I{include}/stand_in", f"-I{include}/common",
+        helpers = [f"-ffile-prefix-map={include}/{name}=." for name in ("common", "teaching", "stand_in", "virtual_gpu")]
+        return [*helpers, f"-I{sandbox.work}", f"-I{include}/chapters", f"-I{include}/teaching", f"-I{include}/stand_in", f"-I{include}/common",
                 "-isystem", f"{include}/virtual_gpu"]
 
     def learn(self, sandbox: Sandbox) -> None:
         """From the repository's own header: the rules of the gate, and which symbols its unit needs."""
         place(sandbox, self.task, self.task.solution.read_bytes())
         text = preprocess(sandbox, self)
-        own = gate.tokens_of(text, f"./{self.task.path}")
-        macros = sandbox.run([*self._compiler("plain"), "-E", "-dM", str(self.folder / "unit.cu")], COMPILING)
+        own = gate.tokens_of(text, file_in(sandbox, self.task))
+        macros = sandbox.run([*self.compiler("plain", sandbox), "-E", "-dM", str(self.folder / "unit.cu")], COMPILING)
         names = gate.names_in(text) | gate.macros_in(macros.output)
         allowed = [*self.task.repository_includes(), *self.task.visible(), *_common_headers()]
         self.rules = gate.rules_from(allowed, gate.namespaces_of(own), names)
         self.symbols = frozenset(undefined(sandbox, build_object(sandbox, self, "plain")))
 
-    def compile_command(self, kind: str) -> List[str]:
+    def compile_command(self, kind: str, sandbox: Sandbox) -> List[str]:
         """unit.cu to unit.KIND.o, in `work`."""
-        return ["/usr/bin/python3", "-I", str(self.folder / "tools" / "compile.py"), *self._compiler(kind), "-c",
+        return ["/usr/bin/python3", "-I", str(self.folder / "tools" / "compile.py"), *self.compiler(kind, sandbox), "-c",
                 str(self.folder / "unit.cu"), "-o", f"{kind}.o"]
 
     def link_command(self, kind: str) -> List[str]:
@@ -120,8 +122,9 @@ class Kit:
         return [tools.compiler, *race, "-Wl,--strip-debug" if not race else "-g1", *tools.runner, f"{kind}.unit.o", "-o", kind,
                 *tools.libraries, "-ldl"]
 
-    def _compiler(self, kind: str) -> List[str]:
-        return [self.tools[kind].compiler, *self.tools[kind].flags, *self.includes(), "-x", "c++"]
+    def compiler(self, kind: str, sandbox: Sandbox) -> List[str]:
+        """How it is called there."""
+        return [self.tools[kind].compiler, *self.tools[kind].flags, *self.includes(sandbox), "-x", "c++"]
 
     def _copied(self, kind: str, tools: Toolchain) -> Toolchain:
         """With copies of its files in the kit."""
@@ -161,6 +164,11 @@ def place(sandbox: Sandbox, task: Task, data: bytes) -> None:
     os.chmod(folder / task.header, 0o644)
 
 
+def file_in(sandbox: Sandbox, task: Task) -> str:
+    """Where place() has put it."""
+    return f"{sandbox.work}/{task.path}"
+
+
 def _must(outcome: Outcome, what: str) -> Outcome:
     if outcome.ended:
         raise BuildFailed(f"{what}: {outcome.ended}")
@@ -178,7 +186,7 @@ def _shortened(output: str, lines: int = 12) -> str:
 
 def preprocess(sandbox: Sandbox, kit: Kit) -> str:
     """The whole unit after preprocessing."""
-    command = [*kit._compiler("plain"), "-E", str(kit.folder / "unit.cu"), "-o", "unit.ii"]  # pylint: disable=protected-access
+    command = [*kit.compiler("plain", sandbox), "-E", str(kit.folder / "unit.cu"), "-o", "unit.ii"]
     _must(sandbox.run(command, COMPILING), "preprocessing")
     return _regular(sandbox.work / "unit.ii").decode(errors="replace")
 
@@ -198,7 +206,7 @@ def _regular(path: pathlib.Path) -> bytes:
 
 def build_object(sandbox: Sandbox, kit: Kit, kind: str) -> str:
     """Compiles; hides all symbols but the factory's; the object's name in `work`."""
-    _must(sandbox.run(kit.compile_command(kind), COMPILING), "compiling")
+    _must(sandbox.run(kit.compile_command(kind, sandbox), COMPILING), "compiling")
     # Groups that several units may define alike become sections of this unit: else the linker could take another's.
     _must(sandbox.run(["ld", "-r", "--force-group-allocation", f"{kind}.o", "-o", f"{kind}.one.o"], COMPILING), "linking")
     _must(sandbox.run(["objcopy", f"--keep-global-symbol={FACTORY}", f"{kind}.one.o", f"{kind}.unit.o"], COMPILING), "hiding symbols")
