@@ -16,7 +16,9 @@
 namespace overlap::teaching {
 namespace {
 
-constexpr const char* kJudge = "the judge's own work around the call";
+// The judge's own calls, in reports.
+constexpr const char* kBefore = "[judge: A and B come, before the call]";
+constexpr const char* kBehind = "[judge: C is fetched, A and B change, behind the call]";
 
 }  // namespace
 
@@ -60,7 +62,7 @@ ReplayShared::ReplayShared(const CallLog& of, const LogCase& with) : log(of), kn
 
 RankReplay::RankReplay(Rank& rank, ReplayShared& shared)
     : rank_(rank), shared_(shared), id_(static_cast<std::size_t>(rank.id())) {
-  vgpu::called_from(kJudge);
+  vgpu::called_from(kBefore);
   const OperandBytes& bytes = shared.known.operands[id_];
   const auto allocate = [&](std::uint64_t size) {
     std::byte* memory = nullptr;
@@ -91,7 +93,7 @@ void RankReplay::run(const std::function<void()>& before_first) {
                                (named ? " at " + line.place : "") + ": " + error.what());
     }
   }
-  vgpu::called_from(kJudge);
+  vgpu::called_from(kBehind);
 }
 
 void RankReplay::finish() {
@@ -315,7 +317,7 @@ void RankReplay::launch(const LogLine& line) {
 }
 
 void RankReplay::begin_call(int call, cudaStream_t stream) {
-  vgpu::called_from(kJudge);
+  vgpu::called_from(kBefore);
   const auto index = static_cast<std::size_t>(call);
   const ReplayShared::Operands& own = shared_.operands[id_][index];
   const HostData& host = host_[index];
@@ -329,7 +331,7 @@ void RankReplay::begin_call(int call, cudaStream_t stream) {
 }
 
 void RankReplay::end_call(int call) {
-  vgpu::called_from(kJudge);
+  vgpu::called_from(kBehind);
   const auto index = static_cast<std::size_t>(call);
   const ReplayShared::Operands& own = shared_.operands[id_][index];
   HostData& host = host_[index];
