@@ -17,5 +17,5 @@ class TensorCoreProgram(dense_program.DenseProgram):
     def refused_by_all(self) -> Dict[Sequence[str], str]:
         return {**super().refused_by_all(),
                 ("--type", "f32"): f"--type: 'f32' is not a type of this chapter .known: {', '.join(self.types)}.",
-                ("--m", "8", "--n", "8", "--k", "9"): f"{self.program.name[:2]}\\S+: --k: rows of 9 elements of 16 bits are no multiple of 16 bytes",
-                ("--m", "8", "--n", "12", "--k", "8"): f"{self.program.name[:2]}\\S+: --n: rows of 12 elements of 16 bits are no multiple of 16 bytes"}
+                ("--gpus", "1", "--m", "8", "--n", "8", "--k", "9"): f"{self.program.name[:2]}\\S+: --k: rows of 9 elements of 16 bits are no multiple of 16 bytes",
+                ("--gpus", "1", "--m", "8", "--n", "12", "--k", "8"): f"{self.program.name[:2]}\\S+: --n: rows of 12 elements of 16 bits are no multiple of 16 bytes"}
