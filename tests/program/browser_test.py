@@ -119,6 +119,7 @@ class BrowserTest(unittest.TestCase):
 
     def inspect(self, page: str, narrow: bool) -> Dict[str, Any]:
         self.load(page)
+        self.until("return Array.from(document.images).every(image => image.complete)")  # scripts add some behind the page's own
         self.assertEqual(self.errors(), [], page)
         return self.browser.execute_script(INSPECT, narrow)
 
