@@ -138,6 +138,28 @@ class SiteTest(TemporaryRepository):
         self.assertEqual(self.led("chapters/01_first/p.svg"), "files/chapters/01_first/p.svg")
         self.assertEqual((self.html / "files" / "chapters" / "01_first" / "p.svg").read_text(), "<svg/>")
 
+    def test_timelines_get_their_script_and_other_pictures_none(self) -> None:
+        (self.root / "docs" / "pictures").mkdir(parents=True)
+        (self.root / "docs" / "timeline.js").write_text("zoom();")
+        for name in ("chapter_01_timeline.svg", "primer.svg"):
+            (self.root / "docs" / "pictures" / name).write_text("<svg></svg>")
+        page = self.html / "index.html"
+        page.write_text("<head></head>" + "".join(f'<img src="{site_filter.HOST}docs/pictures/{name}" alt="a" class="b">'
+                                                  for name in ("chapter_01_timeline.svg", "primer.svg")))
+        self.site.lead_links()
+        text = page.read_text()
+        self.assertIn('<object type="image/svg+xml" data="files/docs/pictures/chapter_01_timeline.svg"', text)
+        self.assertEqual((text.count("<object"), text.count("<img"), text.count("site.js")), (1, 2, 1))
+        copies = self.html / "files" / "docs" / "pictures"
+        self.assertIn("zoom();", (copies / "chapter_01_timeline.svg").read_text())
+        self.assertEqual((copies / "primer.svg").read_text(), "<svg></svg>")
+
+    def test_pictures_of_notebooks(self) -> None:
+        (self.root / "notebooks").mkdir()
+        (self.root / "notebooks" / "1_a.ipynb").write_text('{"cells": [{"outputs": [{}, {"data": {"image/png": "YWI="}}]}, {}]}')
+        self.assertEqual(self.led("notebooks/1_a.ipynb#picture-0"), "files/notebooks/1_a_0.png")
+        self.assertEqual((self.html / "files" / "notebooks" / "1_a_0.png").read_bytes(), b"ab")
+
     def test_other_files(self) -> None:
         self.assertEqual(self.led("tools/run#L2"), "files/tools/run.html#L2")
         text = (self.html / "files" / "tools" / "run.html").read_text()
