@@ -75,17 +75,6 @@ TEST_F(OnVirtualGpus, ATileMoreThanThereAreMultiprocessorsIsAWaveMore) {
   EXPECT_LT(nine, 2.2 * eight);
 }
 
-TEST_F(OnVirtualGpus, AMulticastTakesTheMemorysRateOnce) {
-  // Deep tiles on a machine whose memory is what limits it: 32 KB of each stage instead of 48.
-  const MatmulShape shape{2048, 2048, 4096};
-  const char* machine = "h100-nvlink";
-  const double alone = time_of<StoredByTma<>>(shape, machine),
-               pairs = time_of<ClusterMulticast<>>(shape, machine);
-  RecordProperty("alone", std::to_string(alone));
-  RecordProperty("pairs", std::to_string(pairs));
-  EXPECT_LT(1.2 * pairs, alone);
-}
-
 TEST(SharedMemoryOfABlock, IsThatOfTheCostCard) {
   EXPECT_EQ(OneStage::shared_bytes<__half>(), 32'776);
   EXPECT_EQ(RingOfStages::shared_bytes<__half>(), 131'136);

@@ -116,7 +116,7 @@ __global__ void __cluster_dims__(2, 1, 1)
   for (int tile = 0; tile < kTiles; ++tile) {
     const int s = tile % kStages;
     if (threadIdx.x == 0 && blockIdx.x == 0) {
-      while (!ptx::mbarrier_try_wait_parity(sem_acquire, scope_cluster, &empty[s], tile / kStages + 1 & 1)) {
+      while (!ptx::mbarrier_try_wait_parity(sem_acquire, scope_cluster, &empty[s], (tile / kStages + 1) & 1)) {
       }
       const std::int32_t at[] = {0, tile};
       ptx::cp_async_bulk_tensor(space_cluster, space_global, stage[s], &map, at, &full[tile],

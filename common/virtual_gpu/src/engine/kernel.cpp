@@ -33,7 +33,7 @@ KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid,
 }
 
 void KernelLaunch::begin(double now) {
-  stream->contexts().begin_kernel();
+  stream->contexts().begin_kernel(grid_.cluster);
   start_ = end_ = now + runtime_.machine().kernel_start_ns(graph != nullptr);
   if (total_ == 0) {  // see run_blocks()
     stream->contexts().end_kernel();

@@ -110,9 +110,11 @@ class StreamContexts {
     if constexpr (hb::kEnabled) hb::acquire(context(index(block, thread)), point);
   }
 
-  /// Orders all threads of a kernel that begins after what the stream has done.
-  void begin_kernel() {
+  /// Orders all threads of a kernel that begins after what the stream has done. Blocks of a cluster of so many
+  /// share no contexts: what one of them has seen the other one has not.
+  void begin_kernel(std::size_t cluster) {
     if constexpr (!hb::kEnabled) return;
+    cluster_ = cluster;
     hb::release(own(), this);
     hb::release(own(), &kernel_begin_);
     for (std::size_t i = 1; i < kContexts; ++i) hb::acquire(context(i), this);
@@ -134,7 +136,10 @@ class StreamContexts {
   // CUDA threads rarely hold much on their stacks; the memory is only reserved.
   static constexpr std::size_t kThreadStack = 128 * 1024;
 
-  static std::size_t index(std::size_t block, std::size_t thread) { return (thread + 5 * block) % kContexts; }
+  std::size_t index(std::size_t block, std::size_t thread) const {
+    const std::size_t of_block = kContexts / cluster_;
+    return block % cluster_ * of_block + (thread + 5 * (block / cluster_)) % of_block;
+  }
   /// Made when it is first needed: each costs about a millisecond with g++ 12.
   hb::Context context(std::size_t i) {
     if constexpr (!hb::kEnabled) return nullptr;
@@ -148,6 +153,7 @@ class StreamContexts {
   }
 
   std::string name_;
+  std::size_t cluster_ = 1;
   std::array<hb::Context, kContexts> contexts_{}, copying_{};
   ProxyContexts proxies_;
   // Addresses to synchronise on: what the stream had done when a kernel began; each context's fences.
