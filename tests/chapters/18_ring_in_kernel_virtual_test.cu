@@ -44,7 +44,8 @@ TYPED_TEST(Kernels, ShardsWithoutRowsCloseTheRing) {
     SCOPED_TRACE("schedule " + std::to_string(seed));
     vgpu::reset();
     vgpu::use_schedule(seed);
-    expect_right<TypeParam, Problem>(3, {1 + seed % 2, 24, 136}, seed, 6);
+    const std::int64_t rows = seed % 2 == 0 ? 1 : 2;
+    expect_right<TypeParam, Problem>(3, {rows, 24, 136}, seed, 6);
   }
 }
 
@@ -127,7 +128,7 @@ TEST_F(OnVirtualGpus, RanksThatShareAGpuShareItsMultiprocessors) {
 
 TEST(SharedMemoryOfABlock, IsThatOfTheCostCard) {
   EXPECT_EQ((sizeof(SharedMemory<__half, tensor_core_gemm::Tile<128, 256, 4>, TmaStore>)), 230'400u);
-  EXPECT_EQ((sizeof(SharedMemoryAhead<__half, tensor_core_gemm::Tile<128, 256, 3>>)), 197'760u);
+  EXPECT_EQ((sizeof(SharedMemoryAhead<__half, tensor_core_gemm::Tile<128, 256, 3>>)), 198'656u);
 }
 
 }  // namespace
