@@ -11,6 +11,7 @@
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
 #include "overlap/bench/timing.hpp"
+#include "ownership.hpp"
 
 namespace overlap::ring_in_kernel {
 namespace {
@@ -46,6 +47,17 @@ TYPED_TEST(Kernels, ShardsWithoutRowsCloseTheRing) {
     vgpu::use_schedule(seed);
     const std::int64_t rows = seed % 2 == 0 ? 1 : 2;
     expect_right<TypeParam, Problem>(3, {rows, 24, 136}, seed, 6);
+  }
+}
+
+TYPED_TEST(Kernels, TheCallerOwnsAAndBAndCBehindTheCallInAnySchedule) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    SCOPED_TRACE("schedule " + std::to_string(seed));
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    run_ranks(3, [](Rank& rank) {
+      expect_caller_owns_matrices_on<TypeParam, Problem>(rank, {19, 48, 40});
+    });
   }
 }
 
