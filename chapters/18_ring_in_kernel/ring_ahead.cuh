@@ -181,8 +181,10 @@ class RingAhead {
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     if (shards_.nothing_to_do()) return shards_.zero(c, stream);
     const Arrivals arrivals = shards_.begin_call();
+    const Steps steps = shards_.maps(a, c);
+    const CUtensorMap b_map = shards_.columns_of(b);
     multiply_behind_transfers<T, Tile><<<blocks_, kThreads, kSharedBytes, stream>>>(
-        shards_.maps(a, c), shards_.columns_of(b), transfers(a), largest_, tuning_, arrivals);
+        steps, b_map, transfers(a), largest_, tuning_, arrivals);
     CUDA_CHECK(cudaGetLastError());
   }
 

@@ -137,8 +137,10 @@ class RingInKernel {
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     if (shards_.nothing_to_do()) return shards_.zero(c, stream);
     const Arrivals arrivals = shards_.begin_call();
+    const Steps steps = shards_.maps(a, c);
+    const CUtensorMap b_map = shards_.columns_of(b);
     multiply_and_pass_on<T, Tile><<<blocks_, kThreads, kSharedBytes, stream>>>(
-        shards_.maps(a, c), shards_.columns_of(b), shards_.tiling(), tuning_, arrivals);
+        steps, b_map, shards_.tiling(), tuning_, arrivals);
     CUDA_CHECK(cudaGetLastError());
   }
 

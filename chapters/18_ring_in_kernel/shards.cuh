@@ -150,9 +150,13 @@ class Shards {
       const Range rows = rows_of(i);
       steps.along_m[i] = tiling_of<Tile>({rows.size(), share_.n, share_.k}).along_m;
       if (rows.empty()) continue;  // no map without rows, and nobody asks for it
-      steps.from[i] = tensor_map(source(i, a), rows.size(), whole_.k, Tile::kM);
-      if (i < steps.count - 1) steps.to[i] = tensor_map(destination(i), rows.size(), whole_.k, Tile::kM);
-      steps.c[i] = tensor_map(c + rows.begin * share_.n, rows.size(), share_.n, kGroupRows);
+      const CUtensorMap from = tensor_map(source(i, a), rows.size(), whole_.k, Tile::kM);
+      const CUtensorMap c_rows = tensor_map(c + rows.begin * share_.n, rows.size(), share_.n, kGroupRows);
+      steps.from[i] = from;
+      steps.c[i] = c_rows;
+      if (i == steps.count - 1) continue;
+      const CUtensorMap to = tensor_map(destination(i), rows.size(), whole_.k, Tile::kM);
+      steps.to[i] = to;
       // [/task]
     }
     return steps;

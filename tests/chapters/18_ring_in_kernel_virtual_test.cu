@@ -11,6 +11,7 @@
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
 #include "overlap/bench/timing.hpp"
+#include "ownership.hpp"
 
 namespace overlap::ring_in_kernel {
 namespace {
@@ -44,7 +45,19 @@ TYPED_TEST(Kernels, ShardsWithoutRowsCloseTheRing) {
     SCOPED_TRACE("schedule " + std::to_string(seed));
     vgpu::reset();
     vgpu::use_schedule(seed);
-    expect_right<TypeParam, Problem>(3, {1 + seed % 2, 24, 136}, seed, 6);
+    const std::int64_t rows = seed % 2 == 0 ? 1 : 2;
+    expect_right<TypeParam, Problem>(3, {rows, 24, 136}, seed, 6);
+  }
+}
+
+TYPED_TEST(Kernels, TheCallerOwnsAAndBAndCBehindTheCallInAnySchedule) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    SCOPED_TRACE("schedule " + std::to_string(seed));
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    run_ranks(3, [](Rank& rank) {
+      expect_caller_owns_matrices_on<TypeParam, Problem>(rank, {19, 48, 40});
+    });
   }
 }
 
@@ -127,7 +140,7 @@ TEST_F(OnVirtualGpus, RanksThatShareAGpuShareItsMultiprocessors) {
 
 TEST(SharedMemoryOfABlock, IsThatOfTheCostCard) {
   EXPECT_EQ((sizeof(SharedMemory<__half, tensor_core_gemm::Tile<128, 256, 4>, TmaStore>)), 230'400u);
-  EXPECT_EQ((sizeof(SharedMemoryAhead<__half, tensor_core_gemm::Tile<128, 256, 3>>)), 197'760u);
+  EXPECT_EQ((sizeof(SharedMemoryAhead<__half, tensor_core_gemm::Tile<128, 256, 3>>)), 198'656u);
 }
 
 }  // namespace

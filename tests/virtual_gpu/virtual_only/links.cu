@@ -1,5 +1,6 @@
 // The links between GPUs: each has one way out and one way in, which copies share.
 #include <algorithm>
+#include <cuda/ptx>
 #include <vector>
 
 #include "virtual_test.hpp"
@@ -81,6 +82,47 @@ TEST_F(LinksTest, AllToAllWithoutTurnsCollides) {
     }
   }
   EXPECT_GT(time_of(collide), 1.2 * time_of(in_turn));
+}
+
+/// Each block stores `rounds` times its shared memory, as a kernel reaches a peer by TMA.
+template <class T>
+__global__ void store_in_bulk(T* to, int rounds) {
+  namespace ptx = cuda::ptx;
+  constexpr int kElements = 4096;
+  alignas(128) __shared__ T row[kElements];
+  for (int i = 0; i < kElements; ++i) row[i] = 1;
+  ptx::fence_proxy_async(ptx::space_shared);
+  for (int round = 0; round < rounds; ++round) {
+    ptx::cp_async_bulk(ptx::space_global, ptx::space_shared,
+                       to + (static_cast<int>(blockIdx.x) * rounds + round) * kElements, row, sizeof row);
+  }
+  ptx::cp_async_bulk_commit_group();
+  ptx::cp_async_bulk_wait_group(ptx::n32_t<0>{});
+}
+
+TEST_F(LinksTest, BulkCopiesOfKernelsTakeTheLinkAndAreCounted) {
+  constexpr int kBlocks = 4, kRounds = 16;  // of 16 KiB: kBytes
+  const auto ms_of_store_to = [&](int gpu) {
+    require(cudaSetDevice(0));
+    const cudaStream_t stream = new_stream();
+    const cudaEvent_t start = new_event(), stop = new_event();
+    require(cudaEventRecord(start, stream));
+    store_in_bulk<int><<<kBlocks, 1, 0, stream>>>(reinterpret_cast<int*>(memory_[gpu]), kRounds);
+    require(cudaEventRecord(stop, stream));
+    require(cudaEventSynchronize(stop));
+    float milliseconds = 0;
+    require(cudaEventElapsedTime(&milliseconds, start, stop));
+    return milliseconds;
+  };
+  const float here = ms_of_store_to(0);
+  EXPECT_EQ(vgpu::traffic(0, 0).bytes, 0u) << "not over a link";
+  const float there = ms_of_store_to(1);
+  EXPECT_EQ(vgpu::traffic(0, 1).bytes, kBytes);
+  EXPECT_EQ(vgpu::traffic(0, 1).copies, std::uint64_t{kBlocks} * kRounds);
+  EXPECT_EQ(vgpu::traffic(1, 0).bytes, 0u);
+  const float by_copy_engine = time_of({{0, 1}});
+  EXPECT_GT(there, 0.9f * by_copy_engine) << "no faster than the link";
+  EXPECT_LT(here, 0.5f * there);
 }
 
 }  // namespace
