@@ -117,9 +117,7 @@ class FusedReduceScatter {
   /// of all that the owner did in the call before.
   Exchange<W> exchange() const {
     Exchange<W> exchange{};
-    // [task slots: which set of slots is this call's, here and there?]
     const std::uint32_t set = arrived_.epoch() % 2;
-    // [/task]
     for (int owner = 0; owner < owners_.ranks; ++owner) {
       exchange.slot[owner] = slot_maps_[set][owner];
       exchange.flags[owner] = arrived_.word(owner, 0);

@@ -77,14 +77,15 @@ struct OwnedOrder {
   __host__ __device__ constexpr int tiles() const { return owners.tiles(); }
   /// The tile that is taken as number `index`.
   __host__ __device__ constexpr OwnedTile operator()(int index) const {
-    // [task owner: whose tile comes first, and whose last?]
-    // [blank] int owner = rank;
+    // [task owner: whose tiles come first, whose last, and where does one's end?]
+    // [blank] const int owner = rank;
+    // [blank] index %= owners.tiling(rank).tiles();
     int owner = (rank + 1) % owners.ranks;
-    // [/task]
     while (index >= owners.tiling(owner).tiles()) {
       index -= owners.tiling(owner).tiles();
       owner = (owner + 1) % owners.ranks;
     }
+    // [/task]
     return {owner, place_of(index, owners.tiling(owner), group)};
   }
 };

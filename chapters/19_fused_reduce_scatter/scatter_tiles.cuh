@@ -71,6 +71,7 @@ __device__ __forceinline__ void await_partials(const Exchange<W>& exchange, int 
   if (source < ranks && source != rank)
     await_signal(exchange.flags[rank] + exchange.template flag<Tile>(source, tile, group), exchange.epoch,
                  exchange.stop);
+  __syncwarp();  // the barrier wants whole warps
   wgmma::named_barrier(1 + group, wgmma::kThreads);
   // [/task]
 }
