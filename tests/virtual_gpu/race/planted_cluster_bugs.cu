@@ -56,26 +56,6 @@ __device__ inline std::uint64_t* barrier_of(std::uint64_t* mine, unsigned rank) 
   return static_cast<std::uint64_t*>(__cluster_map_shared_rank(mine, rank));
 }
 
-// ---- cluster_relaxed: the blocks meet, but the arrival does not release the initialisation ---------------
-__global__ void __cluster_dims__(2, 1, 1)
-    arrive_at_the_other(const __grid_constant__ CUtensorMap /*map*/, int* /*to*/, bool fixed) {
-  __shared__ std::uint64_t barrier;
-  if (threadIdx.x == 0) ptx::mbarrier_init(&barrier, 1);  // @cluster_relaxed
-  if (fixed)
-    ptx::barrier_cluster_arrive(sem_release);
-  else
-    ptx::barrier_cluster_arrive(ptx::sem_relaxed);
-  ptx::barrier_cluster_wait();
-  if (threadIdx.x == 0 && blockIdx.x == 1) {
-    std::uint64_t* theirs = barrier_of(&barrier, 0);
-    ptx::mbarrier_arrive(sem_release, scope_cluster, space_cluster, theirs);  // @cluster_relaxed
-  }
-  __syncthreads();
-  if (blockIdx.x == 0) await_phase(&barrier, 0);
-  meet();
-}
-void cluster_relaxed(bool fixed) { run(arrive_at_the_other, fixed); }
-
 /// Thread 0 of each block makes the barriers of all tiles, and announces their bytes.
 __device__ inline void start_tiles(std::uint64_t* full) {
   if (threadIdx.x == 0) {
@@ -116,11 +96,13 @@ __global__ void __cluster_dims__(2, 1, 1)
   for (int tile = 0; tile < kTiles; ++tile) {
     const int s = tile % kStages;
     if (threadIdx.x == 0 && blockIdx.x == 0) {
-      while (!ptx::mbarrier_try_wait_parity(sem_acquire, scope_cluster, &empty[s], (tile / kStages + 1) & 1)) {
+      const std::uint32_t parity = (tile / kStages + 1) & 1;
+      while (!ptx::mbarrier_try_wait_parity(sem_acquire, scope_cluster, &empty[s], parity)) {
       }
       const std::int32_t at[] = {0, tile};
-      ptx::cp_async_bulk_tensor(space_cluster, space_global, stage[s], &map, at, &full[tile],
-                                kBoth);  // @cluster_stage
+      std::uint64_t* came = &full[tile];
+      ptx::cp_async_bulk_tensor(space_cluster, space_global, stage[s], &map, at, came,  // @cluster_stage
+                                kBoth);
     }
     await_phase(&full[tile], 0);
     to[blockIdx.x * kCount + tile * kItems + threadIdx.x] = stage[s][threadIdx.x];  // @cluster_stage
@@ -147,7 +129,6 @@ __global__ void __cluster_dims__(2, 1, 1)
 void cluster_exit(bool fixed) { run(end_early, fixed); }
 
 const planted::Cases kCases = {
-    {"cluster_relaxed", cluster_relaxed},
     {"cluster_wait", cluster_wait},
     {"cluster_stage", cluster_stage},
     {"cluster_exit", cluster_exit},

@@ -110,8 +110,8 @@ class StreamContexts {
     if constexpr (hb::kEnabled) hb::acquire(context(index(block, thread)), point);
   }
 
-  /// Orders all threads of a kernel that begins after what the stream has done. Blocks of a cluster of so many
-  /// share no contexts: what one of them has seen the other one has not.
+  /// Orders all threads of a kernel that begins after what the stream has done. Blocks of a cluster of so
+  /// many share no contexts: what one of them has seen the other one has not.
   void begin_kernel(std::size_t cluster) {
     if constexpr (!hb::kEnabled) return;
     cluster_ = cluster;
