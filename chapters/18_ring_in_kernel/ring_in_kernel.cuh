@@ -139,8 +139,8 @@ class RingInKernel {
     const Arrivals arrivals = shards_.begin_call();
     const Steps steps = shards_.maps(a, c);
     const CUtensorMap b_map = shards_.columns_of(b);
-    multiply_and_pass_on<T, Tile><<<blocks_, kThreads, kSharedBytes, stream>>>(
-        steps, b_map, shards_.tiling(), tuning_, arrivals);
+    multiply_and_pass_on<T, Tile>
+        <<<blocks_, kThreads, kSharedBytes, stream>>>(steps, b_map, shards_.tiling(), tuning_, arrivals);
     CUDA_CHECK(cudaGetLastError());
   }
 

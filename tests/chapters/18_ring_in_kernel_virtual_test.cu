@@ -55,9 +55,7 @@ TYPED_TEST(Kernels, TheCallerOwnsAAndBAndCBehindTheCallInAnySchedule) {
     SCOPED_TRACE("schedule " + std::to_string(seed));
     vgpu::reset();
     vgpu::use_schedule(seed);
-    run_ranks(3, [](Rank& rank) {
-      expect_caller_owns_matrices_on<TypeParam, Problem>(rank, {19, 48, 40});
-    });
+    run_ranks(3, [](Rank& rank) { expect_caller_owns_matrices_on<TypeParam, Problem>(rank, {19, 48, 40}); });
   }
 }
 

@@ -72,10 +72,8 @@ void BulkCopies::take_link(Copy& copy) {
   const bool store = copy.targets.empty();
   Port& out = runtime().device(store ? own : peer).egress();
   Port& in = runtime().device(store ? peer : own).ingress();
-  const double end = std::max({engine_free_, out.free_at(), in.free_at()}) +
-                     static_cast<double>(bytes_moved(copy.request)) / runtime().machine().peer_copy_rate;
-  out.occupy_until(end);
-  in.occupy_until(end);
+  const double duration = static_cast<double>(bytes_moved(copy.request)) / runtime().machine().peer_copy_rate;
+  const double end = std::max(out.fill(engine_free_, duration), in.fill(engine_free_, duration));
   copy.read_at = end;
   copy.done_at = end + block_.grid().bulk_latency_ns;
 }

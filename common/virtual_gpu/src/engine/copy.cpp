@@ -80,8 +80,8 @@ void CopyOperation::begin(double now) {
     const double ready = begin + machine.peer_copy_latency_ns;
     end_ = std::max({ready, out.free_at(), in.free_at()}) + bytes / machine.peer_copy_rate;
     engines.occupy_until(end_);
-    out.occupy_until(end_);
-    in.occupy_until(end_);
+    out.occupy_until(end_, bytes / machine.peer_copy_rate);
+    in.occupy_until(end_, bytes / machine.peer_copy_rate);
     spans = {{from, "copies to GPUs", begin, end_}};
   } else {
     const double on_host = runtime_.device(from).to_host().book(now, by_host);

@@ -148,6 +148,49 @@ double CopyEngines::free_from(double ready) const {
   return std::max(ready, *std::min_element(free_at_.begin(), free_at_.end()));
 }
 
+void Port::occupy_until(double end, double duration) {
+  free_at_ = end;
+  add(end - duration, end);
+}
+
+double Port::book(double ready, double duration) {
+  occupy_until(std::max(free_at_, ready) + duration, duration);
+  return free_at_;
+}
+
+double Port::fill(double ready, double duration) {
+  double at = ready;
+  while (duration > 0) {
+    auto next = busy_.upper_bound(at);
+    if (next != busy_.begin() && std::prev(next)->second > at) {
+      at = std::prev(next)->second;
+      continue;
+    }
+    const double piece = next == busy_.end() ? duration : std::min(duration, next->first - at);
+    add(at, at + piece);
+    at += piece;
+    duration -= piece;
+  }
+  return at;
+}
+
+void Port::add(double begin, double end) {
+  if (begin >= end) return;
+  auto next = busy_.lower_bound(begin);
+  if (next != busy_.begin() && std::prev(next)->second >= begin) {
+    --next;
+    next->second = std::max(next->second, end);
+  } else {
+    next = busy_.emplace_hint(next, begin, end);
+  }
+  for (auto behind = std::next(next); behind != busy_.end() && behind->first <= next->second;) {
+    next->second = std::max(next->second, behind->second);
+    behind = busy_.erase(behind);
+  }
+  constexpr std::size_t kMost = 1024;  // what is long over is asked for no more
+  while (busy_.size() > kMost) busy_.erase(busy_.begin());
+}
+
 void CopyEngines::occupy_until(double end) { *std::min_element(free_at_.begin(), free_at_.end()) = end; }
 
 Device::Device(int id, const Machine& machine)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <compare>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -99,12 +100,19 @@ class CopyEngines {
 class Port {
  public:
   double free_at() const { return free_at_; }
-  void occupy_until(double end) { free_at_ = end; }
+  /// Takes it for `duration` ns until `end`, behind all copies that took it before.
+  void occupy_until(double end, double duration);
   /// Takes the port for `duration` ns, from `ready` on at the earliest. Returns the end.
-  double book(double ready, double duration) { return free_at_ = std::max(free_at_, ready) + duration; }
+  double book(double ready, double duration);
+  /// The same for what kernels move: blocks that run ahead of others ask for later times first, so this
+  /// takes the times that are free from `ready` on, in pieces if need be. Copies do not wait for it.
+  double fill(double ready, double duration);
 
  private:
+  void add(double begin, double end);
+
   double free_at_ = 0;
+  std::map<double, double> busy_;  // begin -> end, apart from each other
 };
 
 class Device {
