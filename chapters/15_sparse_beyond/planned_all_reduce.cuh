@@ -55,10 +55,10 @@ class PlannedAllReduce {
   /// UsageError if Index has no number for the table's last row, and as RowPlan and Way do.
   PlannedAllReduce(Rank& rank, SparseShape shape)
       : rank_(rank),
-        shape_(checked(shape)),
+        shape_(checked(rank, shape)),
+        way_(rank, shape, RowPlan<Index>::room(shape), rank.size() * RowPlan<Index>::room(shape)),
         coalesce_(rank, shape),
         plan_(rank, shape),
-        way_(rank, shape, plan_.most_local(), plan_.most_global()),
         clock_(rank.device()) {}
   PlannedAllReduce(const PlannedAllReduce&) = delete;
   PlannedAllReduce& operator=(const PlannedAllReduce&) = delete;
@@ -140,10 +140,12 @@ class PlannedAllReduce {
   }
 
  private:
-  static SparseShape checked(SparseShape shape) {
+  /// The shape, unless it cannot be. Throws before anything is made: so ranks that all throw go on together.
+  static SparseShape checked(Rank& rank, SparseShape shape) {
     if (shape.rows > std::numeric_limits<Index>::max())
       throw UsageError("a table of " + std::to_string(shape.rows) + " rows is too long for indices of " +
                        std::to_string(8 * sizeof(Index)) + " bits");
+    rank.nccl();
     return shape;
   }
 
@@ -165,9 +167,9 @@ class PlannedAllReduce {
 
   Rank& rank_;
   SparseShape shape_;
+  Way<Index, T> way_;  // first: it may be refused peer access, and then nothing else must have been made
   sparse_baselines::Coalesce<Index, T> coalesce_;
   RowPlan<Index> plan_;
-  Way<Index, T> way_;
   PhaseClock clock_;
   int host_waits_ = 0;
   bool just_planned_ = false;

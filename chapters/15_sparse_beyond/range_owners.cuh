@@ -91,9 +91,9 @@ class RangeOwners {
         ring_(rank),
         shape_(shape),
         pitch_(static_cast<std::int64_t>(shape.elements(most_local))),
-        local_(rank.device(), shape.elements(most_local)),
         slots_(rank, static_cast<std::size_t>(rank.size()) * shape.elements(most_local)),
         results_(rank, shape.elements(most_global)),
+        local_(rank.device(), shape.elements(most_local)),
         begins_(rank.device(), static_cast<std::size_t>(rank.size() * (rank.size() + 1))),
         begins_on_host_(begins_.size()),
         signals_(rank, 2 * rank.size()) {}
@@ -182,9 +182,9 @@ class RangeOwners {
   Ring ring_;
   SparseShape shape_;
   std::int64_t pitch_;                 // elements of a slot
-  DeviceBuffer<T> local_;              // [most_local, F]
   PeerBuffer<T> slots_;                // [P][most_local, F]: what each rank has sent
   PeerBuffer<T> results_;              // [most_global, F]
+  DeviceBuffer<T> local_;              // [most_local, F]
   DeviceBuffer<std::int64_t> begins_;  // [P][P + 1]
   PinnedBuffer<std::int64_t> begins_on_host_;
   Signals signals_;  // [kind][raising rank]

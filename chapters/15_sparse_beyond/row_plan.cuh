@@ -108,6 +108,8 @@ class RowPlan {
   /// Whether bits are exchanged, and not row numbers.
   bool uses_bitmaps() const { return sizes_.bitmaps; }
 
+  /// How many rows of a rank there is room for: what shape.entries says, 1 at least.
+  static std::int64_t room(SparseShape shape) { return std::max<std::int64_t>(shape.entries, 1); }
   /// Bytes of one rank's message.
   static std::int64_t message_bytes(SparseShape shape, int ranks) { return sizes(shape, ranks).message; }
 
@@ -120,7 +122,7 @@ class RowPlan {
   };
 
   static Sizes sizes(SparseShape shape, int ranks) {
-    const std::int64_t local = std::max<std::int64_t>(shape.entries, 1);
+    const std::int64_t local = room(shape);
     if (local > (std::int64_t{1} << 30) / ranks)
       throw UsageError("--entries: " + std::to_string(ranks) + " ranks with room for " +
                        std::to_string(local) + " rows each are more than 2^30 rows");

@@ -55,7 +55,7 @@ class BenchTest(Sandbox):
         super().setUp()
         self.install(*PACKAGES)
         for tool in ("bench.py", "bench_ladder.py", "bench_plans.py", "results.py", "result_files.py", "sparse_results.py",
-                     "ladder.py", "readme_ladders.py", "blank.py", "bugs.py", "call_index.py", "excerpts.py", "chapters.py",
+                     "ladder.py", "readme_ladders.py", "blank.py", "bugs.py", "call_index.py", "excerpts.py", "article_figures.py", "chapters.py",
                      "update_pages.py", "plot_results.py", "draw_timeline.py"):
             shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
         (self.root / "tests" / "mutants").mkdir(parents=True)
