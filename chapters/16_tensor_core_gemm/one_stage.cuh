@@ -31,12 +31,10 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_one_s
   for (int block = 0; block < tiling.along_k; ++block) {
     if (threadIdx.x == 0) load_stage<B>(stage, a, b, corner, block, full);
     __syncwarp();
-    // [task wait: for what does the product wait, and for what the next load?]
     await_phase(full, block % 2);
     multiply_stage<B>(sum, stage, group, block > 0);
     wgmma::wait<0>(sum);
     __syncthreads();  // nobody reads the stage any more
-    // [/task]
   }
   PlainStore::store<Tile, T>(sum, c, a, nullptr, corner.row + group * kGroupRows, corner.column, m, n);
 }
