@@ -121,7 +121,9 @@ class RootTest(AnyLevel, unittest.TestCase):
         self.assertEqual(lines[0], str(self.place.uid))
         self.assertEqual(lines[1], str(self.place.uid))
         self.assertEqual(lines[2:], ["CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1"])
-        self.assertTrue(self.place.isolated())
+        # Without bubblewrap it depends on the repository's own permissions; the level must say so.
+        reads = self.run_shell(f"test -r {ROOT / 'chapters'}").status == 0
+        self.assertNotEqual(self.place.isolated(), reads)
 
     def test_cannot_harm_others(self) -> None:
         """Files and processes that are not its own."""
