@@ -53,9 +53,9 @@ __global__ inline void find_ranges(const std::int32_t* places, const std::int64_
 /// begins[r].
 template <Floating T>
 struct RangeSlots {
-  const T* slots;
-  std::int64_t pitch;
-  int ranks;
+  const T* slots;           ///< of rank 0
+  std::int64_t pitch;       ///< elements from one rank's to the next
+  int ranks;                ///< how many
   std::int64_t begins[16];  ///< by rank
 };
 

@@ -17,7 +17,7 @@ const ChapterInfo kChapter = {
     .on_virtual_gpus = {.shape = {0, 0, 128}, .per_gpu = {256, 1024, 0}, .gpus = 4, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 8, .iterations = 30, .warmup = 5},
-    .on_race_build = {{.shape = {0, 0, 128}, .per_gpu = {70, 64, 0}, .gpus = 2, .iterations = 1}},
+    .on_race_build = {{.shape = {0, 0, 112}, .per_gpu = {70, 64, 0}, .gpus = 2, .iterations = 1}},
     .types = {ElementType::kF16, ElementType::kBf16},
 };
 

@@ -22,8 +22,9 @@
 namespace overlap::ring_in_kernel {
 
 using namespace tensor_core_gemm;  // NOLINT(google-build-using-namespace): this kernel is that one, and more
-// Both chapters have a ring: of stages in shared memory, and of ranks.
+/// Of ranks; chapter 16's Ring is of stages.
 using RankRing = overlap::Ring;
+/// Of stages in shared memory.
 template <SixteenBit T, typename Tile>
 using StageRing = tensor_core_gemm::Ring<T, Tile>;
 

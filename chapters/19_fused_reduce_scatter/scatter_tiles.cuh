@@ -81,9 +81,11 @@ template <typename W>
 struct Summands {
   const W* slots;      ///< of rank 0, at this thread's first element
   std::int64_t pitch;  ///< from one rank's to the next
-  int ranks, rank;     ///< how many, and whose sums are in registers
+  int ranks;           ///< how many
+  int rank;            ///< whose sums are in registers
   int n;               ///< elements from one row to the next
-  int rows, columns;   ///< from this thread's first element to the end of the owner's; a multiple of 8
+  int rows;            ///< from this thread's first element to the end of the owner's
+  int columns;         ///< the same; a multiple of 8
 
   /// total = partial sum of rank 0 + of rank 1 + ..., in f32 and in this order, so that it does not depend on
   /// who came first; those of `rank` are `own`, which nothing has rounded. For `Count` values from `first`

@@ -16,6 +16,7 @@
 
 extern "C" {
 void __sanitizer_symbolize_pc(void* pc, const char* format, char* buffer, std::size_t size);
+void __tsan_ignore_thread_begin();
 void* __tsan_get_current_report();
 int __tsan_get_report_data(void* report, const char** description, int* count, int* stacks, int* accesses,
                            int* locations, int* mutexes, int* threads, int* unique_tids, void** sleep_trace,
@@ -243,6 +244,9 @@ class ReportDesc;
 /// in the environment prints both.
 bool OnReport(const ReportDesc*, bool suppressed) {
   if (suppressed) return true;
+  // The report is made under ThreadSanitizer's locks. What it calls of std::string may be the program's own
+  // copy, which is instrumented: a second race found in there would wait for them for ever.
+  __tsan_ignore_thread_begin();
   vgpu::print_race(__tsan_get_current_report());
   if (std::getenv("VGPU_FULL_RACE_REPORT") != nullptr) return false;
   std::fflush(nullptr);
