@@ -96,8 +96,8 @@ class PlannedAllReduce {
     coalesce_.sum(values, entries_, way_.local_sums(), stream);
     clock_.next(stream, "all_reduce");
     way_.add(plan_, stream);
-    const PlanCounts counts = plan_.wait();
-    host_waits_ = 1;
+    waits_.reset();
+    const PlanCounts counts = plan_.wait(waits_);
     try {
       require_room(counts);
       const T* sums = way_.finish(plan_, counts, stream);
@@ -114,7 +114,7 @@ class PlannedAllReduce {
   /// Where the time of the last call went, on this rank. Only after the stream was waited for.
   std::vector<Phase> phases() const { return clock_.read(); }
   /// How often the last call made the host wait for the GPU.
-  int host_waits() const { return host_waits_; }
+  int host_waits() const { return waits_.count(); }
   /// How many of this rank's rows have no place in the last call's result: not 0 is an error of the plan.
   int lost_rows(cudaStream_t stream) {
     std::vector<std::int32_t> places(static_cast<std::size_t>(global_rows_));
@@ -171,7 +171,7 @@ class PlannedAllReduce {
   sparse_baselines::Coalesce<Index, T> coalesce_;
   RowPlan<Index> plan_;
   PhaseClock clock_;
-  int host_waits_ = 0;
+  sparse_nonzero::HostWaits waits_{rank_};
   bool just_planned_ = false;
   std::int64_t entries_ = 0, local_rows_ = 0, global_rows_ = 0;
 };

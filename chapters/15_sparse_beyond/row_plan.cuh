@@ -21,6 +21,7 @@
 
 #include "08_sparse_baselines/coalesce.cuh"
 #include "09_sparse_v1_nonzero/index_lists.cuh"
+#include "09_sparse_v1_nonzero/ranks_agree.cuh"
 #include "15_sparse_beyond/plan_kernels.cuh"
 #include "overlap/data/sparse.hpp"
 #include "overlap/gpu/check.hpp"
@@ -88,10 +89,10 @@ class RowPlan {
   }
 
   /// What publish() has copied. Does not wait for what the stream has got since.
-  PlanCounts wait() {
+  PlanCounts wait(sparse_nonzero::HostWaits& waits) {
     const cudaStream_t aside = rank_.transfer_stream();
     CUDA_CHECK(cudaStreamWaitEvent(aside, built_));
-    rank_.synchronize(aside);
+    waits.wait(aside);
     PlanCounts counts = {.global = counts_on_host_[0], .local = {}, .bad_index = {}};
     for (std::size_t r = 0; r < static_cast<std::size_t>(rank_.size()); ++r) {
       counts.local.push_back(counts_on_host_[1 + 2 * r]);
@@ -129,11 +130,13 @@ class RowPlan {
     const std::int64_t words = (shape.rows - 1) / kWordBits + 1;
     const std::int64_t bitmap = words * std::int64_t{sizeof(Word)};
     const std::int64_t list = local * std::int64_t{sizeof(Index)};
-    const std::int64_t payload = std::min(bitmap, list);
+    // The bits of all bitmaps are counted by one scan, whose length CUB has in 32 bits.
+    const bool bitmaps = bitmap <= list && (ranks + 1) * words <= INT32_MAX;
+    const std::int64_t payload = bitmaps ? bitmap : list;
     return {.most_local = local,
             .most_global = ranks * local,
             .words = words,
-            .bitmaps = bitmap <= list,
+            .bitmaps = bitmaps,
             .message = std::int64_t{sizeof(PlanHeader)} + (payload + 15) / 16 * 16};
   }
 

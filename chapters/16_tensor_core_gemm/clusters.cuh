@@ -133,8 +133,8 @@ __global__ __cluster_dims__(kPair, 1, 1)
 }
 
 /// The sixth rung: pairs of blocks, each of which loads half of the columns of B for both. A cluster needs
-/// two multiprocessors of the same group of them (GPC) at the same time; the H100 and the H200 have 132, of
-/// which each group has an even number.
+/// two multiprocessors of the same group of them (GPC) at the same time; a pair that finds none begins when
+/// another one has ended.
 template <typename Shape = Tile<128, 256, 4>>
 struct ClusterMulticast : StoredByTma<Shape> {
   using Tile = Shape;                                        ///< of a block

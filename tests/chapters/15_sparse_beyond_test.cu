@@ -93,7 +93,8 @@ TEST_P(OnRanks, PlansByBitsAndByListsAreTheSame) {
         CUDA_CHECK(cudaDeviceSynchronize());
         plan.build(own.empty() ? nullptr : rows.data(), found.data(), rank.stream());
         plan.publish(rank.stream());
-        const PlanCounts counts = plan.wait();
+        sparse_nonzero::HostWaits waits(rank);
+        const PlanCounts counts = plan.wait(waits);
         rank.synchronize(rank.stream());
         EXPECT_EQ(on_host(plan.rows(), counts.global), list_of<std::int32_t>(data.global_rows()));
         for (int of = 0; of < ranks; ++of) {
@@ -137,6 +138,13 @@ TEST_P(OnRanks, TheHostWaitsOnce) {
     expect_sum<std::int32_t, float>(rank, algorithm, data, "one call");
     EXPECT_EQ(algorithm.host_waits(), 1);
   });
+}
+
+// 8 ranks with bitmaps of 2^28 words: one scan over 9 times as many would be too long for CUB.
+TEST(RowPlan, TakesListsWhereTheScanOfAllBitmapsWouldBeTooLong) {
+  const std::int64_t words = (std::int64_t{1} << 28) - 32, entries = std::int64_t{1} << 27;
+  EXPECT_EQ(RowPlan<std::int64_t>::message_bytes({32 * words, 1, entries}, 8), 16 + 8 * entries);
+  EXPECT_EQ(RowPlan<std::int64_t>::message_bytes({32 * words, 1, entries}, 6), 16 + 4 * words);
 }
 
 TEST(RowPlan, RefusesMoreThanTwoToTheThirtyRows) {
