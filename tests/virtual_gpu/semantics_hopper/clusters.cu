@@ -1,5 +1,6 @@
 // Clusters: ranks, the barrier of a cluster, the shared memory of other blocks, arrivals there.
 #include "clusters.cuh"
+#include "overlap/gpu/wgmma.hpp"
 
 namespace semantics {
 namespace {
@@ -206,6 +207,26 @@ __global__ void __cluster_dims__(2, 1, 1) arrive_several_times(T* to) {
 TEST_F(ClusterTest, AnArrivalInAnotherBlockMayCountSeveralTimes) {
   const DeviceArray<int> to(2, -1);
   arrive_several_times<int><<<2, 32>>>(to.data());
+  EXPECT_EQ(to.values(), (std::vector<int>{1, 1}));
+}
+
+/// The arrival of overlap/gpu/wgmma.hpp: at the same mbarrier of each block of the cluster.
+template <class T>
+__global__ void __cluster_dims__(2, 1, 1) arrive_in_both_blocks(T* to) {
+  __shared__ std::uint64_t barrier;
+  start_barrier(&barrier, 2);
+  meet_cluster();
+  if (threadIdx.x == 0) {
+    for (unsigned rank = 0; rank < 2; ++rank) overlap::wgmma::arrive_in_block(&barrier, rank);
+    await_phase(&barrier, 0);
+    to[blockIdx.x] = 1;
+  }
+  meet_cluster();
+}
+
+TEST_F(ClusterTest, AnArrivalInABlockIsAtItsOwnMbarrier) {
+  const DeviceArray<int> to(2, -1);
+  arrive_in_both_blocks<int><<<2, 32>>>(to.data());
   EXPECT_EQ(to.values(), (std::vector<int>{1, 1}));
 }
 

@@ -19,6 +19,9 @@ class LinksTest : public VirtualTest {
  protected:
   void SetUp() override {
     VirtualTest::SetUp();
+    open_links();
+  }
+  void open_links() {
     for (int gpu = 0; gpu < kGpus; ++gpu) {
       require(cudaSetDevice(gpu));
       for (int peer = 0; peer < kGpus; ++peer) {
@@ -123,6 +126,39 @@ TEST_F(LinksTest, BulkCopiesOfKernelsTakeTheLinkAndAreCounted) {
   const float by_copy_engine = time_of({{0, 1}});
   EXPECT_GT(there, 0.9f * by_copy_engine) << "no faster than the link";
   EXPECT_LT(here, 0.5f * there);
+}
+
+// ---- Nodes -----------------------------------------------------------------------------------------------
+class NodesTest : public LinksTest {
+ protected:
+  void SetUp() override {
+    VirtualTest::SetUp();
+    vgpu::use_nodes(2, 2);
+    open_links();
+  }
+};
+
+TEST_F(NodesTest, LinksBetweenNodesAreSlower) {
+  const float inside = time_of({{0, 1}}), between = time_of({{0, 2}});
+  EXPECT_GT(between, 3 * inside);
+  EXPECT_NEAR(time_of({{1, 2}}), between, 0.05 * between) << "whichever GPUs";
+  EXPECT_NEAR(time_of({{2, 3}}), inside, 0.05 * inside) << "the second node, too";
+}
+
+TEST_F(NodesTest, EachGpuHasARailOfItsOwn) {
+  const float one = time_of({{0, 2}});
+  EXPECT_NEAR(time_of({{0, 2}, {1, 3}, {2, 0}, {3, 1}}), one, 0.05 * one);
+  EXPECT_GT(time_of({{0, 2}, {0, 3}}), 1.8 * one) << "two copies out of one GPU";
+  EXPECT_GT(time_of({{0, 2}, {1, 2}}), 1.8 * one) << "two copies into one GPU";
+  EXPECT_NEAR(time_of({{0, 2}, {0, 1}, {1, 0}}), one, 0.05 * one) << "links inside a node are others";
+}
+
+TEST_F(NodesTest, OneNodeHasFastLinksOnly) {
+  const float between = time_of({{0, 2}});
+  TearDown();
+  vgpu::use_nodes(1, 4);
+  open_links();
+  EXPECT_LT(time_of({{0, 2}}), between / 3);
 }
 
 }  // namespace

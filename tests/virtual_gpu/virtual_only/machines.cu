@@ -46,7 +46,7 @@ TEST_F(MachinesTest, SmallIsTheDefault) {
 }
 
 TEST_F(MachinesTest, ShippedMachinesAreNamedAsTheirFiles) {
-  for (const char* name : {"small", "h100-nvlink", "h100-pcie"}) {
+  for (const char* name : {"small", "h100-nvlink", "h100-pcie", "h200-nodes"}) {
     ASSERT_EQ(complaint(name), "");
     EXPECT_EQ(vgpu::machine_name(), name);
     vgpu::reset();
@@ -80,6 +80,23 @@ TEST_F(MachinesTest, FileSetsTheMachine) {
                  {"'mine'", "no peer access"});
 }
 
+TEST_F(MachinesTest, NodesAreGroupsOfItsGpus) {
+  vgpu::use_nodes(3, 4);
+  int count = 0;
+  require(cudaGetDeviceCount(&count));
+  EXPECT_EQ(count, 12);
+  EXPECT_THROW(vgpu::use_nodes(1, 1), std::logic_error) << "too late";
+}
+
+TEST_F(MachinesTest, NodesThatCannotBeAreRefused) {
+  EXPECT_THROW(vgpu::use_nodes(0, 4), std::invalid_argument);
+  EXPECT_THROW(vgpu::use_nodes(9, 8), std::invalid_argument) << "72 GPUs";
+  machine.erase("nodes");
+  ASSERT_EQ(complaint(write(machine.dump())), "");
+  EXPECT_THROW(vgpu::use_nodes(2, 4), std::runtime_error) << "nothing is said of what is between them";
+  EXPECT_NO_THROW(vgpu::use_nodes(1, 4));
+}
+
 struct WrongMachine {
   const char* name;
   std::function<void(json&)> spoil;
@@ -108,6 +125,10 @@ INSTANTIATE_TEST_SUITE_P(
         WrongMachine{"missing_in_product", [](json& m) { m["gpu"]["product"].erase("tile_rows"); },
                      "'product' lacks 'tile_rows'"},
         WrongMachine{"no_channel", [](json& m) { m["nccl"]["channels"] = 0; }, "'channels' must be between"},
+        WrongMachine{"no_rail", [](json& m) { m["nodes"].erase("rail_gb_per_s"); },
+                     "'nodes' lacks 'rail_gb_per_s'"},
+        WrongMachine{"empty_nodes", [](json& m) { m["nodes"]["gpus_per_node"] = 0; },
+                     "'gpus_per_node' must be between"},
         WrongMachine{"missing_section", [](json& m) { m.erase("gpu"); }, "lacks 'gpu'"},
         WrongMachine{"section_is_no_object", [](json& m) { m["gpu"] = 3; }, "'gpu' must be an object"},
         WrongMachine{"no_object", [](json& m) { m = json::array(); }, "must be an object"},
@@ -116,8 +137,8 @@ INSTANTIATE_TEST_SUITE_P(
         WrongMachine{"flag_is_number", [](json& m) { m["peer"]["access"] = 1; },
                      "'access' must be true or false"},
         WrongMachine{"not_whole", [](json& m) { m["gpus"] = 2.5; }, "'gpus' must be a whole number"},
-        WrongMachine{"no_gpu", [](json& m) { m["gpus"] = 0; }, "'gpus' must be between 1 and 16"},
-        WrongMachine{"17_gpus", [](json& m) { m["gpus"] = 17; }, "'gpus' must be between 1 and 16"},
+        WrongMachine{"no_gpu", [](json& m) { m["gpus"] = 0; }, "'gpus' must be between 1 and 64"},
+        WrongMachine{"65_gpus", [](json& m) { m["gpus"] = 65; }, "'gpus' must be between 1 and 64"},
         WrongMachine{"negative", [](json& m) { m["gpu"]["launch_us"] = -1; }, "'launch_us' must be between"},
         WrongMachine{"no_rate", [](json& m) { m["host"]["copy_gb_per_s"] = 0; },
                      "'copy_gb_per_s' must be between"},

@@ -185,7 +185,7 @@ TEST_F(NcclMisuseTest, Configurations) {
   refused([](ncclConfig_t& c) { c = {}; }, ncclInvalidArgument, {"NCCL_CONFIG_INITIALIZER"});
   refused([](ncclConfig_t& c) { c.blocking = 0; }, ncclInvalidUsage,
           {"ncclCommInitRankConfig", "blocking = 1"});
-  refused([](ncclConfig_t& c) { c.maxCTAs = 4; }, ncclInvalidUsage, {"maxCTAs"});
+  refused([](ncclConfig_t& c) { c.maxCTAs = 0; }, ncclInvalidArgument, {"maxCTAs", "0"});
   refused([](ncclConfig_t& c) { c.commName = "a"; }, ncclInvalidUsage, {"commName"});
   NCCL_OK(ncclCommInitRankConfig(&communicator, 1, id, 0, nullptr));
 }

@@ -351,5 +351,74 @@ TEST_F(NcclModelTest, CopyEnginesAndNcclShareTheLink) {
   EXPECT_GT(beside, 1.3 * alone);
 }
 
+// ---- Nodes -----------------------------------------------------------------------------------------------
+TEST_F(NcclModelTest, PairsInTwoNodesHaveTheirRails) {
+  vgpu::use_nodes(2, 2);
+  make_ranks(4);
+  constexpr std::size_t kCount = kRoom / 2;
+  const auto pair = [&](int from, int to) {
+    return time_of([&](int rank) {
+      return rank == from ? send(rank, to, kCount) : rank == to ? receive(rank, from, kCount) : ncclSuccess;
+    });
+  };
+  const float inside = pair(0, 1), between = pair(0, 2);
+  EXPECT_GT(between, 2 * inside);
+  const float all_at_once = time_of([&](int rank) {
+    require(send(rank, (rank + 2) % 4, kCount));
+    return receive(rank, (rank + 2) % 4, kCount);
+  });
+  EXPECT_NEAR(all_at_once, between, 0.05 * between) << "each along its own rail, both ways";
+}
+
+// All rails together carry what the collective moves between nodes: more GPUs in a node, more rails.
+TEST_F(NcclModelTest, ACollectiveUsesTheRailsOfAllItsRanks) {
+  const auto gather_on = [&](int nodes, int per_node) {
+    vgpu::reset();
+    communicators.clear();
+    streams.clear();
+    data.clear();
+    vgpu::use_nodes(nodes, per_node);
+    make_ranks(8);
+    return time_of([&](int rank) { return all_gather(rank, kRoom / 8); });
+  };
+  const float one_node = gather_on(1, 8), two = gather_on(2, 4), eight = gather_on(8, 1);
+  EXPECT_LT(one_node, two);
+  EXPECT_LT(2 * two, eight) << "four rails in a node, and one";
+}
+
+// ---- maxCTAs ---------------------------------------------------------------------------------------------
+// Fewer channels move less at a time, and leave multiprocessors to others.
+TEST_F(NcclModelTest, ACommunicatorMayHaveFewerChannels) {
+  const auto gather_with = [&](int most) {
+    vgpu::reset();
+    communicators.assign(2, nullptr);
+    streams.clear();
+    data.assign(2, nullptr);
+    vgpu::use_machine("h100-nvlink");
+    ncclUniqueId id;
+    require(ncclGetUniqueId(&id));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.maxCTAs = most;
+    require(ncclGroupStart());
+    for (int rank = 0; rank < 2; ++rank) {
+      require(cudaSetDevice(rank));
+      require(ncclCommInitRankConfig(&communicators[rank], 2, id, rank, &config));
+    }
+    require(ncclGroupEnd());
+    constexpr std::size_t kCount = std::size_t{1} << 22;
+    for (int rank = 0; rank < 2; ++rank) {
+      require(cudaSetDevice(rank));
+      streams.push_back(new_stream());
+      require(cudaMalloc(&data[rank], 2 * kCount * sizeof(int)));
+      require(cudaMemset(data[rank], 0, 2 * kCount * sizeof(int)));
+      require(cudaDeviceSynchronize());
+    }
+    return time_of([&](int rank) { return all_gather(rank, kCount); });
+  };
+  const float all = gather_with(16), four = gather_with(4);
+  EXPECT_GT(four, 2 * all);
+  EXPECT_NEAR(gather_with(100), all, 0.01 * all) << "more than there are";
+}
+
 }  // namespace
 }  // namespace virtual_only

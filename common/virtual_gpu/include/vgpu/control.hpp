@@ -16,9 +16,14 @@ void use_schedule(std::uint64_t seed);
 /// Only before the first CUDA call; throws std::runtime_error with one sentence.
 void use_machine(const std::string& name_or_file);
 
-/// Models so many GPUs of the machine's kind, 1 to 16, whatever its file says. Only before the first CUDA
+/// Models so many GPUs of the machine's kind, 1 to 64, whatever its file says. Only before the first CUDA
 /// call; throws std::logic_error later, std::invalid_argument for another number.
 void use_gpus(int count);
+
+/// Models so many nodes of so many of the machine's GPUs each, 1 to 64 in all, whatever its file says. GPUs
+/// of different nodes reach each other by the slower links that the machine's "nodes" describe. Throws as
+/// use_gpus() does, std::runtime_error if the machine describes none.
+void use_nodes(int nodes, int gpus_per_node);
 
 /// From now on each call that returns an error says on standard error what last_error_detail() says of it.
 /// For programs that do not ask. (cudaErrorNotReady is an answer and no error.)

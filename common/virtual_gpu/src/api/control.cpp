@@ -38,6 +38,21 @@ void use_gpus(int count) {
   settings().choose_gpus(count);
 }
 
+void use_nodes(int nodes, int gpus_per_node) {
+  require_not_started("the nodes");
+  if (nodes < 1 || gpus_per_node < 1 || nodes > kMostGpus || nodes * gpus_per_node > kMostGpus)
+    throw std::invalid_argument(std::to_string(nodes) + " nodes of " + std::to_string(gpus_per_node) +
+                                " GPUs: a machine has 1 to " + std::to_string(kMostGpus) + " GPUs");
+  const Settings before = settings();
+  settings().choose_nodes(nodes, gpus_per_node);
+  try {
+    settings().load();  // complain now, in the caller's hands
+  } catch (...) {
+    settings() = before;
+    throw;
+  }
+}
+
 void observe_calls(CallObserver* observer) { settings().tell_calls_to(observer); }
 
 void called_from(const char* place) { runtime().host().call_from(place); }

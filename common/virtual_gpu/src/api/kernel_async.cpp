@@ -136,7 +136,13 @@ void tensor_multicast(void* shared, const void* map, const std::int32_t* at, int
 void tensor_store(const void* map, const std::int32_t* at, int rank, const void* shared) {
   const void* caller = __builtin_return_address(0);
   in_unit("cp_async_bulk_tensor", [&](Block& block, AsyncUnit& unit) {
-    unit.copies.store(box(block, shared, map, at, rank, caller));
+    const BulkRequest request = box(block, shared, map, at, rank, caller);
+    if (std::any_of(at, at + rank, [](std::int32_t index) { return index < 0; })) {
+      // Met on an H200. A load takes zeros from there.
+      block.fault(block.who() + "issues a bulk store of a box with a negative index",
+                  cudaErrorIllegalInstruction);
+    }
+    unit.copies.store(request);
   });
 }
 

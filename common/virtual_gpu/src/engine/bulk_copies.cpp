@@ -70,10 +70,9 @@ void BulkCopies::take_link(Copy& copy) {
   const int own = block_.launch().stream->device(), peer = owner_of(copy.request);
   if (peer == own) return;
   const bool store = copy.targets.empty();
-  Port& out = runtime().device(store ? own : peer).egress();
-  Port& in = runtime().device(store ? peer : own).ingress();
-  const double duration = static_cast<double>(bytes_moved(copy.request)) / runtime().machine().peer_copy_rate;
-  const double end = std::max(out.fill(engine_free_, duration), in.fill(engine_free_, duration));
+  const Link link = runtime().link(store ? own : peer, store ? peer : own);
+  const double duration = static_cast<double>(bytes_moved(copy.request)) / link.rate;
+  const double end = std::max(link.out.fill(engine_free_, duration), link.in.fill(engine_free_, duration));
   copy.read_at = end;
   copy.done_at = end + block_.grid().bulk_latency_ns;
 }

@@ -75,13 +75,13 @@ void CopyOperation::begin(double now) {
   } else if (direct(runtime_, from, to)) {
     // The engine is taken from the beginning, the link while bytes move: out of one GPU, into the other.
     CopyEngines& engines = runtime_.device(from).between_gpus();
-    Port &out = runtime_.device(from).egress(), &in = runtime_.device(to).ingress();
-    const double begin = engines.free_from(now);
-    const double ready = begin + machine.peer_copy_latency_ns;
-    end_ = std::max({ready, out.free_at(), in.free_at()}) + bytes / machine.peer_copy_rate;
+    const Link link = runtime_.link(from, to);
+    const double begin = engines.free_from(now), duration = bytes / link.rate;
+    const double ready = begin + link.copy_latency_ns;
+    end_ = std::max({ready, link.out.free_at(), link.in.free_at()}) + duration;
     engines.occupy_until(end_);
-    out.occupy_until(end_, bytes / machine.peer_copy_rate);
-    in.occupy_until(end_, bytes / machine.peer_copy_rate);
+    link.out.occupy_until(end_, duration);
+    link.in.occupy_until(end_, duration);
     spans = {{from, "copies to GPUs", begin, end_}};
   } else {
     const double on_host = runtime_.device(from).to_host().book(now, by_host);

@@ -157,6 +157,9 @@ class Device {
   CopyEngines& local() { return local_; }
   Port& egress() { return egress_; }
   Port& ingress() { return ingress_; }
+  /// The same of its rail, to GPUs of other nodes.
+  Port& rail_out() { return rail_out_; }
+  Port& rail_in() { return rail_in_; }
   /// The order of pulls from this GPU.
   PullQueue& pulls() { return pulls_; }
   ///@}
@@ -168,10 +171,17 @@ class Device {
   std::set<int> peers_;
   Multiprocessors multiprocessors_;
   CopyEngines from_host_, to_host_, between_gpus_, local_;
-  Port egress_, ingress_;
+  Port egress_, ingress_, rail_out_, rail_in_;
   std::size_t memory_used_ = 0;
   Token serialized_;
   PullQueue pulls_;
+};
+
+/// What bytes take from one GPU to another, out of the first and into the second.
+struct Link {
+  Port &out, &in;
+  double rate;             // bytes per nanosecond
+  double copy_latency_ns;  // of a copy engine
 };
 
 /// All GPUs of the machine, by number.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <new>
 
@@ -84,17 +85,54 @@ constexpr std::size_t kGuardPages = 16;
 std::size_t mapped_bytes(std::size_t stack_bytes) {
   return whole_pages(stack_bytes) + (kGuardPages + 1) * page_size();
 }
+constexpr std::size_t kStacksOfSlab = 256;
+constexpr std::size_t kMostGuarded = 24'000;
+std::size_t guarded_stacks = 0;  // of all pools
+constexpr std::uint64_t kCanary = 0x9e3779b97f4a7c15;
+std::size_t unguarded_bytes(std::size_t stack_bytes) { return whole_pages(stack_bytes) + page_size(); }
 }  // namespace
 
 FiberPool::~FiberPool() {
+  for (std::byte* slab : slabs_) munmap(slab, kStacksOfSlab * unguarded_bytes(stack_bytes_));
   const std::size_t mapped = mapped_bytes(stack_bytes_);
   for (const auto& fiber : all_) {
+    if (fiber->canary != nullptr) continue;
+    --guarded_stacks;
     const auto end = (reinterpret_cast<std::uintptr_t>(fiber->stack_top) / page_size() + 1) * page_size();
     munmap(reinterpret_cast<void*>(end - mapped), mapped);
   }
 }
 
+void FiberPool::place(Fiber& fiber, std::byte* end) const {
+  fiber.stack_top = end - (1 + all_.size() % kColours) * kCacheLine;
+}
+
+// The stacks of a slab lie side by side, and so do slabs: all of them are one map.
+std::unique_ptr<Fiber> FiberPool::make_unguarded() {
+  const std::size_t bytes = unguarded_bytes(stack_bytes_);
+  if (left_in_slab_ == 0) {
+    void* slab = mmap(nullptr, kStacksOfSlab * bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (slab == MAP_FAILED) throw std::bad_alloc();
+    slabs_.push_back(static_cast<std::byte*>(slab));
+    left_in_slab_ = kStacksOfSlab;
+  }
+  auto fiber = std::make_unique<Fiber>();
+  std::byte* base = slabs_.back() + --left_in_slab_ * bytes;
+  fiber->canary = reinterpret_cast<std::uint64_t*>(base);
+  *fiber->canary = kCanary;
+  place(*fiber, base + bytes);
+  return fiber;
+}
+
+void FiberPool::check(const Fiber& fiber) {
+  if (*fiber.canary == kCanary) return;
+  std::fputs("virtual GPUs: a CUDA thread's stack was too small for its local variables\n", stderr);
+  std::abort();  // others' stacks are overwritten
+}
+
 std::unique_ptr<Fiber> FiberPool::make() {
+  if (guarded_stacks >= kMostGuarded) return make_unguarded();
   // From below: guard pages, stack, one page that takes up the colour.
   const std::size_t mapped = mapped_bytes(stack_bytes_);
   void* base =
@@ -104,8 +142,8 @@ std::unique_ptr<Fiber> FiberPool::make() {
   auto fiber = std::make_unique<Fiber>();
   fiber->guard_begin = static_cast<std::byte*>(base);
   fiber->guard_end = fiber->guard_begin + kGuardPages * page_size();
-  const std::size_t colour = (1 + all_.size() % kColours) * kCacheLine;
-  fiber->stack_top = static_cast<std::byte*>(base) + mapped - colour;
+  place(*fiber, static_cast<std::byte*>(base) + mapped);
+  ++guarded_stacks;
   return fiber;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -25,7 +26,8 @@ struct Fiber {
 #endif
   std::byte* stack_top = nullptr;  // nullptr: the operating system's stack
   std::byte* guard_begin = nullptr;
-  std::byte* guard_end = nullptr;  // where the stack begins
+  std::byte* guard_end = nullptr;   // where the stack begins
+  std::uint64_t* canary = nullptr;  // the stack's last word, if there are no guard pages
 
   /// True if an access to `address` says that the stack was too small.
   bool overflows_at(const void* address) const { return guard_begin <= address && address < guard_end; }
@@ -35,7 +37,9 @@ struct Fiber {
 void switch_fiber(Fiber& from, Fiber& to);
 
 /// Makes fibers and keeps their stacks for the next one. Stacks are reserved, not touched; guard pages below
-/// each turn an overflow into a fault instead of a silent overwrite.
+/// each turn an overflow into a fault instead of a silent overwrite. Linux gives a process some 65,000 maps,
+/// and a stack with its guard takes two: the stacks of tens of thousands of fibers beyond those have none,
+/// and a canary instead, which is looked at when a fiber is given back.
 class FiberPool {
  public:
   /// `stack_bytes` is rounded up to whole pages.
@@ -49,13 +53,21 @@ class FiberPool {
   Fiber& get(void (*entry)());
   /// The fiber will not be continued any more. Its stack stays valid until the next get(), so the running
   /// fiber may give itself back before its last switch.
-  void put(Fiber& fiber) { idle_.push_back(&fiber); }
+  void put(Fiber& fiber) {
+    if (fiber.canary != nullptr) check(fiber);
+    idle_.push_back(&fiber);
+  }
 
  private:
   std::unique_ptr<Fiber> make();
+  std::unique_ptr<Fiber> make_unguarded();
+  void place(Fiber& fiber, std::byte* end) const;
+  static void check(const Fiber& fiber);
 
   std::size_t stack_bytes_;
   std::vector<std::unique_ptr<Fiber>> all_;
+  std::vector<std::byte*> slabs_;  // of stacks without guards
+  std::size_t left_in_slab_ = 0;   // stacks of the last one that are not taken
   std::vector<Fiber*> idle_;
 };
 

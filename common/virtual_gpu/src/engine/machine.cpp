@@ -12,11 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-std::filesystem::path find_file(const std::string& name_or_file) {
-  const auto shipped = std::filesystem::path(VGPU_MACHINES_DIR) / (name_or_file + ".json");
-  return std::filesystem::is_regular_file(shipped) ? shipped : std::filesystem::path(name_or_file);
-}
-
 /// Takes the fields out of one JSON object; what is left at the end is unknown, hence probably misspelt.
 class Section {
  public:
@@ -56,6 +51,7 @@ class Section {
     if (!value.is_string()) fail(std::string("'") + field + "' must be text");
     return value.get<std::string>();
   }
+  bool has(const char* field) const { return object_.contains(field); }
   bool flag(const char* field) {
     const json value = take(field);
     if (!value.is_boolean()) fail(std::string("'") + field + "' must be true or false");
@@ -67,6 +63,8 @@ class Section {
   }
   /// The object in that field.
   Section section(const char* field) { return {path_ + ": '" + field + "'", take(field)}; }
+  /// A field that somebody else reads, if it is there.
+  void leave_to_others(const char* field) { object_.erase(field); }
   void done() {
     object_.erase("about");
     if (!object_.empty()) fail("does not know '" + object_.begin().key() + "'");
@@ -119,8 +117,13 @@ void read_gpu(Section gpu, Machine& machine) {
 
 }  // namespace
 
+std::string machine_file(const std::string& name_or_file) {
+  const auto shipped = std::filesystem::path(VGPU_MACHINES_DIR) / (name_or_file + ".json");
+  return std::filesystem::is_regular_file(shipped) ? shipped.string() : name_or_file;
+}
+
 Machine load_machine(const std::string& name_or_file) {
-  const auto file = find_file(name_or_file);
+  const std::filesystem::path file = machine_file(name_or_file);
   std::ifstream stream(file);
   if (!stream || std::filesystem::is_directory(file)) {
     throw std::runtime_error("machine description: '" + name_or_file +
@@ -150,11 +153,20 @@ Machine load_machine(const std::string& name_or_file) {
   machine.signal_ns = peer.number("signal_us", 0, 1e6) * 1e3;
   peer.done();
 
+  if (root.has("nodes")) {
+    Section nodes = root.section("nodes");
+    machine.gpus_per_node = nodes.integer("gpus_per_node", 1, kMostGpus);
+    machine.rail_latency_ns = nodes.number("rail_latency_us", 0, 1e6) * 1e3;
+    machine.rail_rate = nodes.number("rail_gb_per_s", 1e-3, 1e6);
+    nodes.done();
+  }
+
   Section nccl = root.section("nccl");
   machine.nccl_channels = nccl.integer("channels", 1, 64);
   machine.nccl_latency_ns = nccl.number("latency_us", 0, 1e6) * 1e3;
   machine.nccl_rate = nccl.number("gb_per_s", 1e-3, 1e6);
   nccl.done();
+  root.leave_to_others("plan");  // what predicts times on machines that are not modelled
   root.done();
   return machine;
 }

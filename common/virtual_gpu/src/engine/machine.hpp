@@ -7,7 +7,7 @@
 namespace vgpu {
 
 /// The most GPUs of a machine.
-inline constexpr int kMostGpus = 16;
+inline constexpr int kMostGpus = 64;
 
 /// Times in nanoseconds, rates in bytes per nanosecond (= GB/s), sizes in bytes.
 struct Machine {
@@ -44,11 +44,21 @@ struct Machine {
   double peer_copy_latency_ns, peer_copy_rate;  // the rate of a link, too: each GPU has one out and one in
   double signal_ns;  // from a value written by one GPU's stream until another GPU's stream has seen it
 
+  // Nodes of so many GPUs each, by number; 0: all GPUs are one node, and a file need not say the rest. Inside
+  // a node the links are those above. Between nodes each GPU has a rail of its own: one way out and one in.
+  int gpus_per_node;
+  // Of a copy; NCCL takes the latency beside its own. Signals take as long as inside a node.
+  double rail_latency_ns, rail_rate;
+
   // A collective of NCCL: the multiprocessors that it takes on each GPU (one block a channel), its time for
   // no data, and the bytes that leave each GPU per nanosecond.
   int nccl_channels;
   double nccl_latency_ns, nccl_rate;
 
+  /// True if the two GPUs are in different nodes.
+  bool between_nodes(int a, int b) const {
+    return gpus_per_node > 0 && a / gpus_per_node != b / gpus_per_node;
+  }
   /// From a kernel's turn in its stream until its first block begins.
   double kernel_start_ns(bool in_graph) const { return in_graph ? graph_node_ns : launch_ns; }
 };
@@ -57,5 +67,8 @@ struct Machine {
 /// std::runtime_error with one sentence for a missing file, bad JSON, a missing field, an unknown field or a
 /// value out of range.
 Machine load_machine(const std::string& name_or_file);
+
+/// The file that load_machine() reads for that.
+std::string machine_file(const std::string& name_or_file);
 
 }  // namespace vgpu

@@ -48,6 +48,13 @@ Runtime::Runtime(Machine machine, std::optional<std::uint64_t> seed)
       captures_(hosts_),
       queues_(devices_, hosts_, scheduler_, waits_, captures_) {}
 
+Link Runtime::link(int from, int to) {
+  Device &out = device(from), &in = device(to);
+  if (machine_.between_nodes(from, to))
+    return {out.rail_out(), in.rail_in(), machine_.rail_rate, machine_.rail_latency_ns};
+  return {out.egress(), in.ingress(), machine_.peer_copy_rate, machine_.peer_copy_latency_ns};
+}
+
 Stream& Runtime::stream(cudaStream_t handle) {
   Stream& stream = find_stream(handle);
   if (stream.is_default()) captures_.check_default_stream(device(stream.device()));

@@ -35,6 +35,8 @@ class Runtime {
   const Machine& machine() const { return machine_; }
   const Devices& devices() const { return devices_; }
   Device& device(int id) { return *devices_[id]; }
+  /// Between two GPUs: the links inside a node, or their rails.
+  Link link(int from, int to);
   Memory& memory() { return memory_; }
   Signals& signals() { return signals_; }
   ForeignWords& foreign_words() { return foreign_words_; }

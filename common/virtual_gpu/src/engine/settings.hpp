@@ -15,13 +15,18 @@ class Settings {
   void choose_seed(std::uint64_t seed) { seed_ = seed; }
   void choose_machine(const std::string& name_or_file) { machine_ = name_or_file; }
   void choose_gpus(int count) { gpus_ = count; }
+  void choose_nodes(int nodes, int gpus_per_node) {
+    gpus_ = nodes * gpus_per_node;
+    gpus_per_node_ = gpus_per_node;
+  }
   void print_errors() { prints_errors_ = true; }
   void record_timeline() { records_timeline_ = true; }
   void tell_calls_to(CallObserver* observer) { observer_ = observer; }
 
   /// Of the random schedule; none: the order of the modelled clock.
   std::optional<std::uint64_t> seed() const { return seed_; }
-  /// The chosen machine, with so many GPUs as were chosen. Throws as load_machine() does.
+  /// The chosen machine, with so many GPUs as were chosen. Throws as load_machine() does, and if GPUs are to
+  /// be in several nodes and the machine's file does not say what is between those.
   Machine load() const;
   bool prints_errors() const { return prints_errors_; }
   bool records_timeline() const { return records_timeline_; }
@@ -30,7 +35,7 @@ class Settings {
  private:
   std::optional<std::uint64_t> seed_;
   std::string machine_ = "small";
-  int gpus_ = 0;  // 0: as many as the machine has
+  int gpus_ = 0, gpus_per_node_ = 0;  // 0: as many as the machine has
   bool records_timeline_ = false;
   bool prints_errors_ = false;
   CallObserver* observer_ = nullptr;

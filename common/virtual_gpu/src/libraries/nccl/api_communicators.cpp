@@ -21,8 +21,16 @@ std::string text_of(const ncclUniqueId& id) {
   return {id.internal, strnlen(id.internal, sizeof(id.internal))};
 }
 
+/// The channels of the machine's NCCL, or fewer if the program wants so.
+int most_channels(const Runtime& runtime, const ncclConfig_t* config) {
+  const int all = runtime.machine().nccl_channels;
+  if (config == nullptr || config->maxCTAs == NCCL_CONFIG_UNDEF_INT) return all;
+  return std::min(all, config->maxCTAs);
+}
+
 /// Notes the call in a group, makes it at once outside of one.
-void init_rank(Runtime& runtime, ncclComm_t* result, int ranks, const ncclUniqueId& id, int rank) {
+void init_rank(Runtime& runtime, ncclComm_t* result, int ranks, const ncclUniqueId& id, int rank,
+               const ncclConfig_t* config = nullptr) {
   result_of(result) = nullptr;
   if (ranks < 1 || rank < 0 || rank >= ranks) {
     throw Failure(ncclInvalidArgument,
@@ -38,7 +46,7 @@ void init_rank(Runtime& runtime, ncclComm_t* result, int ranks, const ncclUnique
     clique->refuse("of the same id, one rank asks for " + std::to_string(clique->ranks()) +
                    " ranks and rank " + std::to_string(rank) + " for " + std::to_string(ranks));
   }
-  const QueuedSetup setup{result, clique, rank, runtime.host().device()};
+  const QueuedSetup setup{result, clique, rank, runtime.host().device(), most_channels(runtime, config)};
   Group& mine = group(runtime);
   if (mine.depth == 0) {
     set_up(runtime, {setup});
@@ -62,7 +70,6 @@ void check(const ncclConfig_t& config) {
   };
   const std::pair<int, const char*> numbers[] = {{config.cgaClusterSize, "cgaClusterSize"},
                                                  {config.minCTAs, "minCTAs"},
-                                                 {config.maxCTAs, "maxCTAs"},
                                                  {config.splitShare, "splitShare"},
                                                  {config.trafficClass, "trafficClass"},
                                                  {config.collnetEnable, "collnetEnable"},
@@ -74,6 +81,8 @@ void check(const ncclConfig_t& config) {
   for (const auto& [value, name] : numbers) {
     if (value != NCCL_CONFIG_UNDEF_INT) refuse(name);
   }
+  if (config.maxCTAs != NCCL_CONFIG_UNDEF_INT && config.maxCTAs < 1)
+    throw Failure(ncclInvalidArgument, "maxCTAs: " + std::to_string(config.maxCTAs) + " is less than 1");
   if (config.netName != nullptr) refuse("netName");
   if (config.commName != nullptr) refuse("commName");
 }
@@ -88,7 +97,7 @@ void init_all(Runtime& runtime, ncclComm_t* results, int count, const int* devic
     if (device < 0 || device >= runtime.machine().gpus) {
       throw Failure(ncclInvalidArgument, "there is no GPU " + std::to_string(device));
     }
-    setups.push_back({results + rank, clique, rank, device});
+    setups.push_back({results + rank, clique, rank, device, most_channels(runtime, nullptr)});
   }
   set_up(runtime, setups);
 }
@@ -155,7 +164,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId c
                                     ncclConfig_t* config) {
   return nccl::api_call("ncclCommInitRankConfig", {comm, nranks, rank}, [&](Runtime& runtime) {
     if (config != nullptr) check(*config);
-    init_rank(runtime, comm, nranks, commId, rank);
+    init_rank(runtime, comm, nranks, commId, rank, config);
   });
 }
 

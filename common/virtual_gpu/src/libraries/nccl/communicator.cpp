@@ -96,8 +96,8 @@ void set_up(Runtime& runtime, const std::vector<QueuedSetup>& setups) {
     runtime.host().wait_until(clique.complete_at);
   }
   for (const QueuedSetup& setup : setups) {
-    auto made =
-        std::make_shared<Communicator>(Communicator{setup.clique, setup.rank, setup.device, false, {}, 0});
+    auto made = std::make_shared<Communicator>(
+        Communicator{setup.clique, setup.rank, setup.device, setup.most_channels, false, {}, 0});
     *setup.result = made->handle();
     state(runtime).communicators.emplace(made->handle(), std::move(made));
   }

@@ -169,12 +169,30 @@ double Exchange::book(int index) {
   // The latency counts from the launch of the kernel, which a single rank does without.
   if (side.call.ranks > 1) ready += std::max(0.0, machine.nccl_latency_ns - machine.launch_ns);
   // Without peer access, all passes through the host's memory: up and down, by all GPUs.
-  const double rate =
-      machine.peer_access ? machine.nccl_rate : std::min(machine.nccl_rate, machine.host_copy_rate / 2);
+  const double rate = machine.peer_access ? side.rate : std::min(side.rate, machine.host_copy_rate / 2);
+  const auto is_near = [&](int rank) { return !machine.between_nodes(side.device, devices_[rank]); };
+  // A pair in two nodes has their rails alone. A collective has as many rings as a node has ranks, each over
+  // the rails of one of them, so that every rail carries its part of what a ring moves.
+  const bool pair = side.call.is_pair(), near_pair = pair && is_near(side.call.peer);
+  int near = 0;
+  for (int rank = 0; rank < side.call.ranks; ++rank) near += is_near(rank) ? 1 : 0;
+  const bool rails = pair ? !near_pair : near < side.call.ranks;
+  if (rails) ready += machine.rail_latency_ns;
   Device& device = runtime_.device(side.device);
   double end = ready + 2.0 * static_cast<double>(moved.local) / machine.memory_rate;
-  if (moved.out > 0) end = std::max(end, device.egress().book(ready, static_cast<double>(moved.out) / rate));
-  if (moved.in > 0) end = std::max(end, device.ingress().book(ready, static_cast<double>(moved.in) / rate));
+  const auto book = [&](Port& port, std::size_t bytes, double port_rate) {
+    if (bytes > 0) end = std::max(end, port.book(ready, static_cast<double>(bytes) / port_rate));
+  };
+  if (!pair || near_pair) {
+    book(device.egress(), moved.out, rate);
+    book(device.ingress(), moved.in, rate);
+  }
+  if (rails) {
+    const double rail_rate = std::min(rate, machine.rail_rate);
+    const std::size_t parts = pair ? 1 : static_cast<std::size_t>(near);
+    book(device.rail_out(), moved.out / parts, rail_rate);
+    book(device.rail_in(), moved.in / parts, rail_rate);
+  }
   return end;
 }
 

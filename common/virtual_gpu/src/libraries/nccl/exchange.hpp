@@ -54,6 +54,7 @@ struct Side {
   Stream* stream = nullptr;  // of its operation
   State state = State::kQueued;
   double arrival = 0;         // when the rank's channels ran, ns
+  double rate = 0;            // bytes per nanosecond of those channels
   std::optional<double> end;  // when its part is over, ns; known once all that it waits for have arrived
   bool staged = false;
   std::vector<std::byte> data;  // what the rank sends, once it has been read

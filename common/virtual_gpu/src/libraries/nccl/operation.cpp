@@ -27,7 +27,7 @@ NcclOperation::NcclOperation(Runtime& runtime, std::shared_ptr<Communicator> com
       // NCCL's only rank copies, without a kernel of its own. And no machine has a channel without a place.
       channels_wanted_(communicator_->clique->ranks() == 1
                            ? 0
-                           : std::min(runtime.machine().nccl_channels, runtime.machine().multiprocessors)) {
+                           : std::min(communicator_->most_channels, runtime.machine().multiprocessors)) {
   communicator_->pending.insert(this);
 }
 
@@ -38,7 +38,10 @@ NcclOperation::~NcclOperation() {
 
 void NcclOperation::add(std::shared_ptr<Exchange> exchange, const Call& call, Stream& stream) {
   parts_.push_back({std::move(exchange), Exchange::index_of(call)});
-  parts_.back().side().stream = &stream;
+  Side& side = parts_.back().side();
+  side.stream = &stream;
+  const Machine& machine = runtime_.machine();
+  side.rate = machine.nccl_rate * communicator_->most_channels / machine.nccl_channels;
 }
 
 void NcclOperation::lose_parts() {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "vgpu/cluster.h"
 #include "vgpu/wgmma.h"
 
 namespace overlap::wgmma {
@@ -91,6 +92,10 @@ __forceinline__ void registers_down() {
 __forceinline__ bool elect_one() { return ::vgpu::elect_one(); }
 
 __forceinline__ void named_barrier(int id, int threads) { ::vgpu::named_barrier(id, threads); }
+
+__forceinline__ void arrive_in_block(std::uint64_t* barrier, std::uint32_t rank) {
+  ::vgpu::cluster_mbarrier_arrive(static_cast<std::uint64_t*>(::vgpu::cluster_map(barrier, rank)), 1);
+}
 
 __forceinline__ void store_matrix(void* shared, const std::uint32_t (&pairs)[4]) {
   ::vgpu::store_matrix(shared, pairs);
