@@ -30,21 +30,11 @@ __device__ __forceinline__ void meet_pair() {
 /// have read their own.
 template <SixteenBit T, typename Shape>
 struct PairRing : Ring<T, Shape> {
-  /// Returns once the warps of both blocks have read the stage.
-  __device__ __forceinline__ void await_empty(int stage, std::uint32_t parity) {
-    while (
-        !ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &this->empty[stage], parity)) {
-    }
-  }
-
   /// A warp has read the stage: one of its lanes says so to the loaders of both blocks.
   __device__ __forceinline__ void release(int stage) {
     // [task release_pair: who fills this stage, and must know that it has been read?]
     if (wgmma::elect_one()) {
-      for (unsigned rank = 0; rank < kPair; ++rank) {
-        auto* empty = static_cast<std::uint64_t*>(__cluster_map_shared_rank(&this->empty[stage], rank));
-        ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cluster, ptx::space_cluster, empty);
-      }
+      for (unsigned rank = 0; rank < kPair; ++rank) wgmma::arrive_in_block(&this->empty[stage], rank);
     }
     // [/task]
     __syncwarp();

@@ -22,11 +22,11 @@ struct Ring {
   std::uint64_t empty[Tile::kStages];    ///< mbarriers: an arrival of each warp that multiplies
 
   /// Called by one thread, before any other uses the ring. The warps of so many blocks multiply what is
-  /// there.
-  __device__ void init(int blocks = 1) {
+  /// there, and `others` read it besides.
+  __device__ void init(int blocks = 1, int others = 0) {
     for (int i = 0; i < Tile::kStages; ++i) {
       ptx::mbarrier_init(&full[i], 1);
-      ptx::mbarrier_init(&empty[i], blocks * Tile::kGroups * wgmma::kThreads / 32);
+      ptx::mbarrier_init(&empty[i], blocks * Tile::kGroups * wgmma::kThreads / 32 + others);
     }
     ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);  // TMA sees them, too
   }

@@ -175,6 +175,19 @@ __device__ __forceinline__ void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/// Arrives at the mbarrier that block `rank` of the cluster has at the same place of its shared memory. It
+/// orders this thread's accesses for its own block alone, which is enough for what it has only read. (The
+/// arrival in <cuda/ptx> releases at the scope of the cluster: it waits until what the thread wrote is
+/// visible to the whole GPU, MEMBAR.ALL.GPU in machine code.) Source: CUTLASS, ClusterBarrier::arrive().
+__device__ __forceinline__ void arrive_in_block(std::uint64_t* barrier, std::uint32_t rank) {
+  asm volatile(
+      "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(
+          static_cast<std::uint32_t>(__cvta_generic_to_shared(barrier))),
+      "r"(rank)
+      : "memory");
+}
+
 /// The warp stores four 8 x 8 matrices of 16-bit elements (stmatrix.x4). Lane 8 j + i gives the 16-byte row i
 /// of matrix j as `shared`; of matrix j, `pairs[j]` has the elements 2 (lane % 4) and + 1 of row lane / 4.
 __device__ __forceinline__ void store_matrix(void* shared, const std::uint32_t (&pairs)[4]) {
