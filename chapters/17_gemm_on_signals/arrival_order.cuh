@@ -5,9 +5,11 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "16_tensor_core_gemm/tile.cuh"
+#include "overlap/data/matrix.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/ring.hpp"
 
@@ -61,6 +63,23 @@ struct Shards {
     return begin(rank) <= first && last <= end(rank);
   }
 };
+
+/// Own rows at the shard's ends, in tiles that reach beyond it.
+struct Edges {
+  Range head;  ///< at its beginning
+  Range tail;  ///< at its end
+};
+
+/// Those of a rank, for tiles of `tile_rows` rows.
+inline Edges edges_of(const Shards& shards, int rank, int tile_rows) {
+  const std::int64_t begin = shards.begin(rank), end = shards.end(rank);
+  // [task edges: which own rows lie in tiles that other ranks have rows of, too?]
+  const std::int64_t first_whole = (begin + tile_rows - 1) / tile_rows * tile_rows;
+  const std::int64_t head = std::min(first_whole, end);
+  const std::int64_t last_whole = end == shards.rows ? end : end / tile_rows * tile_rows;
+  return {{begin, head}, {std::max(head, last_whole), end}};
+  // [/task]
+}
 
 /// The order of the tiles: rows of tiles as their last missing piece arrives at this rank. First those that
 /// need own rows only, then what also needs the first piece of the right neighbour, and so on round the ring;

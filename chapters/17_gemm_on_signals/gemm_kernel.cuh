@@ -62,12 +62,13 @@ struct Arrivals {
   }
 };
 
-/// C = A B, where only the own rows of A are here when the kernel begins; see GemmOnSignals.
-template <SixteenBit T, typename Tile, Major B>
+/// C = A B, where only the own rows of A are here when the kernel begins; see GemmOnSignals. `order` tells
+/// which tile is taken when, as ArrivalOrder does.
+template <SixteenBit T, typename Tile, Major B, typename Order = ArrivalOrder>
 __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void multiply_on_signals(
     const __grid_constant__ CUtensorMap own_a, const __grid_constant__ CUtensorMap gathered_a,
     const __grid_constant__ CUtensorMap b, const __grid_constant__ CUtensorMap c,
-    const __grid_constant__ ArrivalOrder order, const __grid_constant__ Arrivals arrivals) {
+    const __grid_constant__ Order order, const __grid_constant__ Arrivals arrivals) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<SharedMemory<T, Tile, TmaStore>*>(memory);
   if (threadIdx.x == 0) shared.ring.init();

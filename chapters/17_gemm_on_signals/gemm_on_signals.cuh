@@ -89,7 +89,7 @@ class GemmOnSignals {
   /// too.
   static std::int64_t bytes_of_edges(MatmulShape whole, int ranks, int rank) {
     if (balanced_share(whole.n, ranks, rank).empty()) return 0;
-    const Edges edges = edges_of(shards_of(whole, ranks, 1), rank);
+    const Edges edges = edges_of(shards_of(whole, ranks, 1), rank, Shape::kM);
     return (edges.head.size() + edges.tail.size()) * whole.k * std::int64_t{sizeof(T)};
   }
 
@@ -97,11 +97,6 @@ class GemmOnSignals {
   using Memory = SharedMemory<T, Shape, TmaStore>;
   static constexpr int kThreads = (Shape::kGroups + 1) * wgmma::kThreads;
   static constexpr auto kKernel = multiply_on_signals<T, Shape, B>;
-
-  /// Own rows at the shard's ends, in tiles that reach beyond it.
-  struct Edges {
-    Range head, tail;
-  };
 
   // ---- Own shard to all others, the nearest left neighbour first ------------------------------------------
   // Receiver d takes the shards d + 1, d + 2, ...; so in step i rank d sends to d - i. As long as all keep
@@ -143,20 +138,10 @@ class GemmOnSignals {
   // it.
   void copy_edges(const T* a, cudaStream_t stream) {
     if (share_.n == 0) return;
-    const Edges edges = edges_of(shards_, rank_.id());
+    const Edges edges = edges_of(shards_, rank_.id(), Shape::kM);
     const TimelineScope name("copy edges of shard ", rank_.id());
     copy(rank_.id(), edges.head, a, stream);
     copy(rank_.id(), edges.tail, a, stream);
-  }
-
-  static Edges edges_of(const Shards& shards, int rank) {
-    const auto begin = static_cast<std::int64_t>(shards.begin(rank)), end = std::int64_t{shards.end(rank)};
-    // [task edges: which own rows lie in tiles that other ranks have rows of, too?]
-    const std::int64_t first_whole = (begin + Shape::kM - 1) / Shape::kM * Shape::kM;
-    const std::int64_t head = std::min(first_whole, end);
-    const std::int64_t last_whole = end == shards.rows ? end : end / Shape::kM * Shape::kM;
-    return {{begin, head}, {std::max(head, last_whole), end}};
-    // [/task]
   }
 
   // ---- One kernel for all of the rank's columns -----------------------------------------------------------

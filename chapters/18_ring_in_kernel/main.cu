@@ -11,7 +11,7 @@ namespace {
 const ChapterInfo kChapter = {
     .name = "18_ring_in_kernel",
     .summary = "All-gather, then product, in one kernel that passes A's tiles on while it multiplies them.",
-    .variants = {"tma_store", "nccl", "ring_two_streams", "ring_in_kernel", "ring_ahead"},
+    .variants = {"tma_store", "nccl", "ring_two_streams", "ring_in_kernel", "ring_in_turns", "ring_ahead"},
     .on_virtual_gpus = {.shape = {0, 0, 128}, .per_gpu = {256, 1024, 0}, .gpus = 3, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 16, .iterations = 30, .warmup = 5},
@@ -27,6 +27,7 @@ void run(const Options& options, Report& report) {
         bench.add_algorithm<gather_then_multiply::GatherThenMultiply<T>>("nccl", problem);
         bench.add_algorithm<two_streams::RingTwoStreams<T>>("ring_two_streams", problem);
         bench.add_algorithm<RingInKernel<T>>("ring_in_kernel", problem);
+        bench.add_algorithm<RingInKernel<T>>("ring_in_turns", problem, Tuning{});
         bench.add_algorithm<RingAhead<T>>("ring_ahead", problem);
       });
 }

@@ -1,12 +1,14 @@
-// Chapter 18: the same ring, ahead of the product. In ring_in_kernel.cuh a tile of A leaves when its turn in
-// the product has come, and nobody may use a row of the shard before all of it is there. Here a warp of its
-// own sends A on in pieces, from the first moment, and a word for each row of tiles says when that is there:
+// Chapter 18: the same ring without an end to its steps. In ring_in_kernel.cuh nobody may use a row of a
+// shard before all of it is there, so each step ends with a hand-shake of all blocks. Here a word says so of
+// a piece of A, a quarter of a row of tiles; and a thread of its own sends, so that no product waits for a
+// copy:
 //
-//   transfer warp, every block   step 0: its pieces of A to slot 0 of d - 1, each counted when it is there
-//                                step i: await a row of tiles in slot i - 1; its pieces to slot i of d - 1
-//   loading warp                 tiles of all steps, one after the other; await the tile's rows
+//   loading thread       tiles of all steps, one after the other; await each piece of A before its first load
+//   multiplying groups   as in chapter 16
+//   sending thread       reads each stage, too: those of its turn go to the left neighbour; a count for each,
+//                        once it is there
 //
-// No step ends for anybody: a block goes on to the next shard's tiles while others still have this one's.
+// A block goes on to the next shard's tiles while others still have this one's.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,74 +17,60 @@
 
 namespace overlap::ring_in_kernel {
 
-/// What the transfer warps move: whole rows, which lie one behind the other, so no tensor map is needed.
-struct Transfers {
-  const std::byte* from[kMostRanks];  ///< A of the step's shard
-  std::byte* to[kMostRanks];          ///< the left neighbour's slot for it
-  std::int64_t bytes[kMostRanks];     ///< of the shard
-  std::int64_t band;                  ///< bytes of a row of tiles, in short a band
-  int bands;                          ///< of the largest shard, at least one: words of a step
+/// How a shard's A is cut into pieces, each of which has a word: rows of tiles, and quarters of k. While a
+/// quarter is multiplied the next one comes, so that only a late piece is waited for.
+struct Pieces {
+  static constexpr int kParts = 4;  ///< of k
 
-  /// Bytes that one copy moves, by way of shared memory.
-  static constexpr int kPiece = 16 * 1024;
+  int along_m;  ///< rows of tiles of the largest shard, at least one
+  int along_k;  ///< k-blocks
+  int depth;    ///< k-blocks of a piece; the last one may have fewer
 
-  /// Bytes of that band of the shard.
-  __host__ __device__ constexpr std::int64_t bytes_of(int step, int number) const {
-    const std::int64_t left = bytes[step] - number * band;
-    return left < band ? left : band;
+  /// Those of a shard's tiles.
+  static constexpr Pieces of(Tiling largest) {
+    return {std::max(1, largest.along_m), largest.along_k, (largest.along_k + kParts - 1) / kParts};
   }
-  /// Its pieces. A shard without rows has one, of no bytes: so the ring is closed all the same (see Shards).
-  __host__ __device__ constexpr int pieces_of(int step, int number) const {
-    const std::int64_t bytes_left = bytes_of(step, number);
-    return bytes_left <= 0 ? number == 0 : static_cast<int>((bytes_left + kPiece - 1) / kPiece);
+  /// Words of a step.
+  __host__ __device__ constexpr int words() const { return along_m * kParts; }
+  /// The word of a k-block in row `m` of tiles of the shard of `step`, at its receiver.
+  __host__ __device__ constexpr int word(int step, int m, int block) const {
+    return step * words() + m * kParts + block / depth;
   }
-  /// The word of that band.
-  __host__ __device__ constexpr int word(int step, int number) const { return step * bands + number; }
+  /// How often it is counted in a call: once for each of its k-blocks.
+  __host__ __device__ constexpr std::uint32_t counts(int block) const {
+    const int left = along_k - block / depth * depth;
+    return static_cast<std::uint32_t>(left < depth ? left : depth);
+  }
 };
 
-/// Called by one thread: that band has come for `step`, one of those after the first.
-__device__ inline void await_band(const Transfers& transfers, const Arrivals& arrivals, int step, int band) {
-  await_arrival(arrivals, transfers.word(step - 1, band),
-                static_cast<std::uint32_t>(transfers.pieces_of(step, band)));
+/// Called by one thread before it loads k-block `block` of row `m` of tiles of step `step`: it has come.
+__device__ inline void await_piece(const Pieces& pieces, const Arrivals& arrivals, int step, int m,
+                                   int block) {
+  // [task await_piece: which loads wait, and for whose word?]
+  if (step == 0 || block % pieces.depth != 0) return;
+  await_arrival(arrivals, pieces.word(step - 1, m, block), pieces.counts(block));
+  // [/task]
 }
 
-/// What the transferring thread does: brings each of its block's pieces here, and sends it on. The blocks
-/// take turns: neighbouring pieces belong to different blocks, so that a band is complete as early as can be.
-__device__ inline void send_pieces(const Transfers& transfers, const Arrivals& arrivals, int steps,
-                                   std::byte* piece, std::uint64_t* here) {
-  std::uint32_t parity = 0;
-  int turn = 0;  // whose piece it is
-  for (int step = 0; step < steps - 1; ++step) {
-    for (int band = 0; band < transfers.bands; ++band) {
-      const int pieces = transfers.pieces_of(step, band);
-      const int blocks = static_cast<int>(gridDim.x);
-      const int first = (static_cast<int>(blockIdx.x) - turn + blocks) % blocks;
-      turn = (turn + pieces) % blocks;
-      if (first < pieces && step > 0) await_band(transfers, arrivals, step, band);
-      for (int i = first; i < pieces; i += blocks) {
-        const std::int64_t begin = std::int64_t{i} * Transfers::kPiece;
-        const std::int64_t left = transfers.bytes_of(step, band) - begin;
-        const auto bytes = static_cast<std::uint32_t>(left < Transfers::kPiece ? left : Transfers::kPiece);
-        if (left > 0) {
-          // [task piece: in which order: load, wait, store, wait?]
-          const std::int64_t at = band * transfers.band + begin;
-          ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, here, bytes);
-          ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, piece, transfers.from[step] + at, bytes,
-                             here);
-          await_phase(here, parity);
-          parity ^= 1;
-          ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, transfers.to[step] + at, piece, bytes);
-          ptx::cp_async_bulk_commit_group();
-          ptx::cp_async_bulk_wait_group(ptx::n32_t<0>{});  // there; so the buffer is free, too
-          // [/task]
-        }
-        count_arrival(arrivals, transfers.word(step, band));
-      }
-    }
+/// Shards without rows have no tile with which they would go round the ring; yet the end of a call has to
+/// mean that all ranks have begun it (see Shards). Called by one thread of one block; it counts once for
+/// each.
+__device__ inline void pass_on_empty_shards(const Steps& steps, const Pieces& pieces,
+                                            const Arrivals& arrivals) {
+  for (int step = 0; step < steps.count; ++step) {
+    if (steps.along_m[step] > 0) continue;
+    if (step > 0) await_arrival(arrivals, pieces.word(step - 1, 0, 0), 1);
+    if (steps.sends(step)) count_arrival(arrivals, pieces.word(step, 0, 0));
   }
 }
 
-/// The tiles of all steps, one after the other: TilePlace::m counts on over the shards, `along_m` to each.
+/// A tile of C, by the shard of its rows.
+struct ShardTile {
+  int step;         ///< in which that shard is multiplied
+  TilePlace place;  ///< in the shard
+};
+
+/// The tiles of all steps, one after the other.
 struct AllShardsOrder {
   const Steps& steps;  ///< the shards
   Tiling tiling;       ///< of the largest one
@@ -94,40 +82,93 @@ struct AllShardsOrder {
     for (int step = 0; step < steps.count; ++step) rows += steps.along_m[step];
     return rows * tiling.along_n;
   }
-  /// Where the tile lies that is taken as number `index`.
-  __device__ TilePlace operator()(int index) const {
+  /// The tile that is taken as number `index`.
+  __device__ ShardTile operator()(int index) const {
     int step = 0;
     for (; index >= steps.along_m[step] * tiling.along_n; ++step)
       index -= steps.along_m[step] * tiling.along_n;
     const ShardOrder shard{{steps.along_m[step], tiling.along_n, tiling.along_k}, tuning};
-    const TilePlace tile = shard(index);
-    return {step * tiling.along_m + tile.m, tile.n};
+    return {step, shard(index)};
   }
-  /// Whose tile it is.
-  __device__ int step_of(TilePlace tile) const { return tile.m / tiling.along_m; }
-  /// Where it lies in its shard.
-  __device__ TilePlace within(TilePlace tile) const { return {tile.m % tiling.along_m, tile.n}; }
 };
 
-/// What the block holds in shared memory.
-template <SixteenBit T, typename Tile>
-struct SharedMemoryAhead {
-  SharedMemory<T, Tile, TmaStore> product;          ///< of the GEMM
-  alignas(128) std::byte piece[Transfers::kPiece];  ///< on its way
-  std::uint64_t here;                               ///< mbarrier: the piece is in shared memory
+/// A copy that has left a stage. It still has to be read from there, so that the stage can be given back, and
+/// to arrive, so that it can be counted. Both take a while; the sending thread comes back to it some k-blocks
+/// later, and need not wait then.
+struct Sent {
+  int word = -1;   ///< of its piece; -1: there is none
+  int stage = -1;  ///< that it was sent from; -1: given back
+  int age = 0;     ///< k-blocks since
+
+  /// The stage may be filled again.
+  template <typename Stages>
+  __device__ __forceinline__ void give_back(Stages& ring) {
+    if (stage < 0) return;
+    // [task give_back: what must be over before the stage is filled again?]
+    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
+    ptx::mbarrier_arrive(&ring.empty[stage]);
+    // [/task]
+    stage = -1;
+  }
+  /// The left neighbour hears of it.
+  template <typename Stages>
+  __device__ __forceinline__ void count(Stages& ring, const Arrivals& arrivals) {
+    give_back(ring);
+    if (word < 0) return;
+    // [task count: what must be over before the neighbour is told?]
+    ptx::cp_async_bulk_wait_group(ptx::n32_t<0>{});
+    count_arrival(arrivals, word);
+    // [/task]
+    word = -1;
+  }
 };
+
+/// What the sending thread does: of each stage it sends the tile of A on, if that is its turn.
+template <typename Stages>
+__device__ __forceinline__ void send_turns(Stages& ring, const AllShardsOrder& order, Turns turns,
+                                           const Pieces& pieces, const Arrivals& arrivals) {
+  using Tile = typename Stages::Tile;
+  static_assert(Tile::kStages >= 3, "a stage that is being sent is missing for a while");
+  constexpr int kReadBy = Tile::kStages - 2, kThereBy = 8;  // k-blocks
+  RingPlace<Tile::kStages> place;
+  Sent sent;
+  int step = 0;
+  for_each_tile(order, [&](ShardTile tile) {
+    // Before the loading thread may have to wait for the next shard: everybody might wait for everybody's
+    // last copies, which nobody would come back to.
+    if (tile.step != step) sent.count(ring, arrivals);
+    step = tile.step;
+    for (int block = 0; block < order.tiling.along_k; ++block) {
+      await_phase(&ring.full[place.stage], place.parity);
+      ++sent.age;
+      if (sent.age >= kReadBy) sent.give_back(ring);
+      if (sent.age >= kThereBy) sent.count(ring, arrivals);
+      // [task turn: which stages are sent, to where, and which are given back at once?]
+      if (order.steps.sends(step) && turns.sends(tile.place.n, block)) {
+        sent.count(ring, arrivals);  // of the turn before
+        ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &order.steps.to[step],
+                                  {block * kSpan, tile.place.m * Tile::kM}, ring.stages[place.stage].a);
+        ptx::cp_async_bulk_commit_group();
+        sent = {pieces.word(step, tile.place.m, block), place.stage};
+      } else {
+        ptx::mbarrier_arrive(&ring.empty[place.stage]);
+      }
+      // [/task]
+      place.advance();
+    }
+  });
+  sent.count(ring, arrivals);
+}
 
 /// See RingAhead.
 template <SixteenBit T, typename Tile>
-__global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void multiply_behind_transfers(
-    const __grid_constant__ Steps steps, const __grid_constant__ CUtensorMap b,
-    const __grid_constant__ Transfers transfers, Tiling tiling, Tuning tuning, Arrivals arrivals) {
+__global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
+                             1) void multiply_ahead(const __grid_constant__ Steps steps,
+                                                    const __grid_constant__ CUtensorMap b, Pieces pieces,
+                                                    Tiling tiling, Tuning tuning, Arrivals arrivals) {
   extern __shared__ __align__(1024) unsigned char memory[];
-  auto& shared = *reinterpret_cast<SharedMemoryAhead<T, Tile>*>(memory);
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.here, 1);
-    shared.product.ring.init();
-  }
+  auto& shared = *reinterpret_cast<SharedMemory<T, Tile, TmaStore>*>(memory);
+  if (threadIdx.x == 0) shared.ring.init(1, 1);  // the sending thread reads each stage, too
   __syncthreads();
   const AllShardsOrder order{steps, tiling, tuning};
   const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
@@ -135,41 +176,37 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void mult
   if (group == Tile::kGroups) {
     wgmma::registers_down<kLoaderRegisters>();
     if (warp == 0 && wgmma::elect_one()) {
-      load_tiles(shared.product.ring, order, tiling.along_k,
-                 [&](Stage<T, Tile>& stage, TilePlace tile, int block, std::uint64_t* full) {
-                   const int step = order.step_of(tile);
-                   const TilePlace place = order.within(tile);
-                   if (block == 0 && step > 0) await_band(transfers, arrivals, step, place.m);
-                   load_stage<Major::kMN>(stage, steps.from[step], b, place.corner<Tile>(), block, full);
+      load_tiles(shared.ring, order, tiling.along_k,
+                 [&](Stage<T, Tile>& stage, ShardTile tile, int block, std::uint64_t* full) {
+                   await_piece(pieces, arrivals, tile.step, tile.place.m, block);
+                   load_stage<Major::kMN>(stage, steps.from[tile.step], b, tile.place.corner<Tile>(), block,
+                                          full);
                  });
-      // A last shard without rows has no tile that would wait for it.
-      const int last = steps.count - 1;
-      if (last > 0 && steps.along_m[last] == 0) await_band(transfers, arrivals, last, 0);
     }
     if (warp == 1 && wgmma::elect_one())
-      send_pieces(transfers, arrivals, steps.count, shared.piece, &shared.here);
+      send_turns(shared.ring, order, {min(tuning.senders, tiling.along_n)}, pieces, arrivals);
+    if (warp == 2 && blockIdx.x == 0 && wgmma::elect_one()) pass_on_empty_shards(steps, pieces, arrivals);
   } else {
     wgmma::registers_up<kMultiplierRegisters>();
     multiply_tiles<Major::kMN>(
-        shared.product.ring, order, tiling.along_k, group,
-        [&](const Fragment<Tile::kN>& sum, TilePlace tile) {
-          const Corner corner = order.within(tile).template corner<Tile>();
-          TmaStore::store<Tile, T>(sum, nullptr, steps.c[order.step_of(tile)], &shared.product.staging[group],
+        shared.ring, order, tiling.along_k, group, [&](const Fragment<Tile::kN>& sum, ShardTile tile) {
+          const Corner corner = tile.place.corner<Tile>();
+          TmaStore::store<Tile, T>(sum, nullptr, steps.c[tile.step], &shared.staging[group],
                                    corner.row + group * kGroupRows, corner.column, 0, 0);
         });
     TmaStore::finish();
   }
 }
 
-/// The same product as RingInKernel, behind transfers that go ahead of it. Its tile has a stage less, to make
-/// room for a piece.
-template <SixteenBit T, typename Tile = tensor_core_gemm::Tile<128, 256, 3>>
+/// The same product as RingInKernel, by pieces.
+template <SixteenBit T, typename Tile = tensor_core_gemm::Tile<128, 256, 4>>
 class RingAhead {
  public:
   /// Collective. As RingInKernel's.
   RingAhead(Rank& rank, MatmulShape whole, Tuning tuning = {})
       : largest_(Shards<T, Tile>::largest_tiling(whole, rank.size())),
-        shards_(rank, whole, bands()),
+        pieces_(Pieces::of(largest_)),
+        shards_(rank, whole, pieces_.words()),
         blocks_(shards_.blocks_for(rank.size() * largest_.tiles())),
         tuning_(tuning) {
     CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
@@ -183,46 +220,23 @@ class RingAhead {
     const Arrivals arrivals = shards_.begin_call();
     const Steps steps = shards_.maps(a, c);
     const CUtensorMap b_map = shards_.columns_of(b);
-    multiply_behind_transfers<T, Tile><<<blocks_, kThreads, kSharedBytes, stream>>>(
-        steps, b_map, transfers(a), largest_, tuning_, arrivals);
+    multiply_ahead<T, Tile>
+        <<<blocks_, kThreads, kSharedBytes, stream>>>(steps, b_map, pieces_, largest_, tuning_, arrivals);
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What `rank` of `ranks` moves in a call. A message is a piece of up to 16 KiB.
+  /// What `rank` of `ranks` moves in a call: Shards::cost().
   static Cost cost(MatmulShape whole, int ranks, int rank) {
-    Cost cost = Shards<T, Tile>::cost(whole, ranks, rank);
-    if (cost.launches == 0) return cost;
-    for (int step = 0; step < ranks - 1; ++step) {
-      const Range rows = balanced_share(whole.m, ranks, RankRing(rank, ranks).shard(step));
-      for (std::int64_t row = 0; row < rows.size(); row += Tile::kM) {
-        const std::int64_t bytes =
-            std::min<std::int64_t>(Tile::kM, rows.size() - row) * whole.k * std::int64_t{sizeof(T)};
-        cost.messages += (bytes + Transfers::kPiece - 1) / Transfers::kPiece;
-      }
-    }
-    return cost;
+    return Shards<T, Tile>::cost(whole, ranks, rank);
   }
 
  private:
-  static constexpr auto kKernel = multiply_behind_transfers<T, Tile>;
+  static constexpr auto kKernel = multiply_ahead<T, Tile>;
   static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;
-  static constexpr int kSharedBytes = sizeof(SharedMemoryAhead<T, Tile>);
-
-  int bands() const { return std::max(1, largest_.along_m); }
-
-  Transfers transfers(const T* a) const {
-    Transfers transfers{};
-    transfers.bands = bands();
-    transfers.band = std::int64_t{Tile::kM} * shards_.depth() * std::int64_t{sizeof(T)};
-    for (int i = 0; i < shards_.steps(); ++i) {
-      transfers.from[i] = reinterpret_cast<const std::byte*>(shards_.source(i, a));
-      if (i < shards_.steps() - 1) transfers.to[i] = reinterpret_cast<std::byte*>(shards_.destination(i));
-      transfers.bytes[i] = shards_.rows_of(i).size() * shards_.depth() * std::int64_t{sizeof(T)};
-    }
-    return transfers;
-  }
+  static constexpr int kSharedBytes = sizeof(SharedMemory<T, Tile, TmaStore>);
 
   Tiling largest_;
+  Pieces pieces_;
   Shards<T, Tile> shards_;
   int blocks_;
   Tuning tuning_;

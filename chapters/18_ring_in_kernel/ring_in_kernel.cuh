@@ -25,24 +25,25 @@ namespace overlap::ring_in_kernel {
 struct PassOn {
   const CUtensorMap& to;  ///< the left neighbour's slot
   bool sends;             ///< not in the last step
+  Turns turns;            ///< of the tiles in a row
 
   /// Whether this warp sends.
   __device__ __forceinline__ static bool sender() { return threadIdx.x / 32 == 1; }
 
-  /// Starts the copy of k-block `block`. A tile of A is used for each tile of C in its row, and sent with the
-  /// first one.
+  /// Starts the copy of k-block `block`, if it is this tile's turn. Otherwise its group of copies is empty:
+  /// wait() counts groups.
   template <typename Stage>
   __device__ __forceinline__ void begin(const Stage& stage, TilePlace tile, int block) const {
     // [task send: which tiles are sent, and to which box of the slot?]
-    if (sends && tile.n == 0 && sender()) {
-      if (wgmma::elect_one()) {
-        constexpr int kRows = sizeof stage.a / sizeof stage.a[0] / kSpan;
+    if (!sends || !sender()) return;
+    if (wgmma::elect_one()) {
+      constexpr int kRows = sizeof stage.a / sizeof stage.a[0] / kSpan;
+      if (turns.sends(tile.n, block))
         ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &to, {block * kSpan, tile.m * kRows},
                                   stage.a);
-        ptx::cp_async_bulk_commit_group();
-      }
-      __syncwarp();
+      ptx::cp_async_bulk_commit_group();
     }
+    __syncwarp();
     // [/task]
   }
   /// The stage of the copy before may be given back once that copy has *read* it; it may still be on its way.
@@ -104,7 +105,7 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
         TmaStore::store<Tile, T>(sum, nullptr, steps.c[step], &shared.staging[group],
                                  corner.row + group * kGroupRows, corner.column, 0, 0);
       };
-      const PassOn pass_on{steps.to[step], steps.sends(step)};
+      const PassOn pass_on{steps.to[step], steps.sends(step), {min(tuning.senders, tiling.along_n)}};
       place = multiply_tiles<Major::kMN>(shared.ring, order_of(step), tiling.along_k, group, store, place,
                                          pass_on);
       if (steps.sends(step) && PassOn::sender()) end_step(arrivals, step);
@@ -112,6 +113,9 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
     TmaStore::finish();
   }
 }
+
+/// The article's choices: strips of eight rows of tiles, and A leaves with the first tile of each row.
+inline constexpr Tuning kArticle = {.senders = 1};
 
 /// C = A B: rank r has A_r[m_r, k] and B_r[k, n_r], and gets C_r[m, n_r], row-major, with m_r and n_r by
 /// balanced_share(); some may be 0. k and n_r are multiples of 8. Sums are in f32.
@@ -121,7 +125,7 @@ class RingInKernel {
   /// Collective. Allocates all that run() needs, and loads the kernel. Throws UsageError as require_sizes()
   /// does; Skip unless the GPU has compute capability 9.0 and room for all blocks at a time; else as
   /// PeerBuffer and Signals do.
-  RingInKernel(Rank& rank, MatmulShape whole, Tuning tuning = {})
+  RingInKernel(Rank& rank, MatmulShape whole, Tuning tuning = kArticle)
       : shards_(rank, whole, 1),
         blocks_(shards_.blocks_for(Shards<T, Tile>::largest_tiling(whole, rank.size()).tiles())),
         tuning_(tuning) {
@@ -144,15 +148,9 @@ class RingInKernel {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What `rank` of `ranks` moves in a call. A message is a box of A: a tile's rows, kSpan values of k.
+  /// What `rank` of `ranks` moves in a call: Shards::cost().
   static Cost cost(MatmulShape whole, int ranks, int rank) {
-    Cost cost = Shards<T, Tile>::cost(whole, ranks, rank);
-    for (int step = 0; step < ranks - 1; ++step) {
-      const std::int64_t rows = balanced_share(whole.m, ranks, RankRing(rank, ranks).shard(step)).size();
-      const Tiling tiling = tiling_of<Tile>({rows, whole.n, whole.k});
-      if (whole.n > 0) cost.messages += tiling.along_m * tiling.along_k;
-    }
-    return cost;
+    return Shards<T, Tile>::cost(whole, ranks, rank);
   }
 
  private:

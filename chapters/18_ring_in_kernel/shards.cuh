@@ -34,10 +34,21 @@ inline constexpr int kMostRanks = 16;
 /// Along which side of C tiles follow each other.
 enum class Minor { kM, kN };
 
-/// In which order a shard's tiles are taken (the article's grid_minor_dim and grid_tile_width).
+/// In which order a shard's tiles are taken (the article's grid_minor_dim and grid_tile_width), and which of
+/// them send.
 struct Tuning {
   Minor minor = Minor::kM;  ///< neighbours in the order are neighbours along this side,
   int width = 8;            ///< within a strip of so many tiles
+  int senders = 16;         ///< tiles of a row that share the sending of its A; 1: the article's form
+};
+
+/// A tile of A is loaded for each tile of C in its row, and sent on with one of them: the first `senders`
+/// tiles of the row take turns, k-block by k-block.
+struct Turns {
+  int senders;  ///< not more than there are columns of tiles
+
+  /// Whether the tile in column `n` sends this k-block.
+  __host__ __device__ constexpr bool sends(int n, int block) const { return block % senders == n; }
 };
 
 /// The tiles of one shard, in that order.
@@ -178,15 +189,22 @@ class Shards {
   /// Where it goes: for the left neighbour it is the shard of the next step.
   T* destination(int step) const { return slots_.on(rank_.previous(), step, arrived_.epoch()); }
 
-  /// What `rank` of `ranks` moves in a call, but for the messages, which are the kernel's own: all shards but
-  /// that of the left neighbour leave. The page's cost card and the tests both come from here.
+  /// What `rank` of `ranks` moves in a call: all shards but that of the left neighbour leave. A message is a
+  /// box of A: a tile's rows, kSpan values of k. The page's cost card and the tests both come from here.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     if (whole.m == 0 || whole.n == 0 || whole.k == 0) return {};
+    std::int64_t boxes = 0;
+    for (int step = 0; step < ranks - 1; ++step) {
+      const Tiling tiling = tiling_of<Tile>(
+          {balanced_share(whole.m, ranks, RankRing(rank, ranks).shard(step)).size(), whole.n, whole.k});
+      boxes += std::int64_t{tiling.along_m} * tiling.along_k;
+    }
     const auto bytes = [&](int of) {
       return balanced_share(whole.m, ranks, of).size() * whole.k * std::int64_t{sizeof(T)};
     };
     const std::int64_t all = whole.m * whole.k * std::int64_t{sizeof(T)};
-    return {.bytes_out = ranks == 1 ? 0 : all - bytes(RankRing(rank, ranks).at(-1)),
+    return {.messages = boxes,
+            .bytes_out = ranks == 1 ? 0 : all - bytes(RankRing(rank, ranks).at(-1)),
             .bytes_in = ranks == 1 ? 0 : all - bytes(rank),
             .launches = 1,
             .memory = Slots<T>::bytes(ranks - 1, largest_shard(whole, ranks) * whole.k)};

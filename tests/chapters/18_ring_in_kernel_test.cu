@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -84,13 +85,41 @@ TEST_P(OnRanks, TheCallerOwnsAAndBAndCBehindTheCall) {
 
 TEST(Tunings, AreAllRight) {
   const std::vector<MatmulShape> shapes = {on(3, 300, 264, 72), on(3, 7, 520, 136)};
-  for (const Tuning tuning : {Tuning{Minor::kN, 8}, Tuning{Minor::kM, 1}, Tuning{Minor::kN, 1}}) {
+  for (const Tuning tuning : {Tuning{Minor::kN, 8}, Tuning{Minor::kM, 1}, Tuning{Minor::kN, 1},
+                              Tuning{Minor::kM, 8, 1}, Tuning{Minor::kM, 8, 2}}) {
     expect_all_right<RingInKernel<__half>, Problem<__half>>(3, shapes, 1, 1, tuning);
     expect_all_right<RingAhead<__half>, Problem<__half>>(3, shapes, 1, 1, tuning);
   }
   expect_all_right<RingInKernel<__half, tensor_core_gemm::Tile<64, 256, 4>>, Problem<__half>>(3, shapes);
   expect_all_right<RingInKernel<__half, tensor_core_gemm::Tile<128, 128, 2>>, Problem<__half>>(3, shapes);
   expect_all_right<RingAhead<__half, tensor_core_gemm::Tile<64, 128, 6>>, Problem<__half>>(3, shapes);
+}
+
+TEST(Turns, EachBlockIsSentByOneTileOfTheRow) {
+  for (const int senders : {1, 2, 3, 16}) {
+    for (int block = 0; block < 40; ++block) {
+      int sent = 0;
+      for (int n = 0; n < 20; ++n) sent += Turns{senders}.sends(n, block);
+      EXPECT_EQ(sent, 1) << senders << " senders, k-block " << block;
+    }
+  }
+}
+
+TEST(Pieces, EachIsCountedAsOftenAsItHasBlocks) {
+  for (const int along_k : {1, 2, 3, 4, 5, 8, 63, 64}) {
+    const Pieces pieces = Pieces::of({3, 1, along_k});
+    std::map<int, std::uint32_t> counted;
+    for (int m = 0; m < 3; ++m) {
+      for (int block = 0; block < along_k; ++block) ++counted[pieces.word(2, m, block)];
+    }
+    for (int m = 0; m < 3; ++m) {
+      for (int block = 0; block < along_k; ++block)
+        EXPECT_EQ(counted[pieces.word(2, m, block)], pieces.counts(block))
+            << along_k << ", k-block " << block;
+    }
+    EXPECT_GE(counted.begin()->first, 2 * pieces.words());
+    EXPECT_LT(counted.rbegin()->first, 3 * pieces.words());
+  }
 }
 
 TEST(Tunings, TakeEachTileOnce) {
@@ -177,11 +206,7 @@ TEST(CostOf, IsThePagesCostCard) {
   EXPECT_EQ(cost.bytes_in, 58'720'256);
   EXPECT_EQ(cost.launches, 1);
   EXPECT_EQ(cost.memory, 117'440'512);
-  // Pieces of 16 KiB: 512 a shard.
-  const Cost ahead = RingAhead<__half>::cost(whole, 8, 3);
-  EXPECT_EQ(ahead.messages, 7 * 512);
-  EXPECT_EQ(ahead.bytes_out, 58'720'256);
-  EXPECT_EQ(ahead.memory, 117'440'512);
+  EXPECT_EQ(RingAhead<__half>::cost(whole, 8, 3), cost);
 }
 
 TEST(CostOf, CountsUnevenAndEmptyShares) {

@@ -138,7 +138,6 @@ TEST_F(OnVirtualGpus, RanksThatShareAGpuShareItsMultiprocessors) {
 
 TEST(SharedMemoryOfABlock, IsThatOfTheCostCard) {
   EXPECT_EQ((sizeof(SharedMemory<__half, tensor_core_gemm::Tile<128, 256, 4>, TmaStore>)), 230'400u);
-  EXPECT_EQ((sizeof(SharedMemoryAhead<__half, tensor_core_gemm::Tile<128, 256, 3>>)), 198'656u);
 }
 
 }  // namespace

@@ -8,17 +8,19 @@
 namespace overlap::ring_in_kernel {
 namespace {
 
-/// One choice, and its name: kernel, rows x columns, stages, and minor side with the width of its strips.
-template <template <typename, typename> class Kernel, int M, int N, int Stages, Minor Side, int Width>
+/// One choice, and its name: kernel, rows x columns, stages, minor side with the width of its strips,
+/// senders.
+template <template <typename, typename> class Kernel, int M, int N, int Stages, Minor Side, int Width,
+          int Senders>
 struct Choice {
   using Tile = tensor_core_gemm::Tile<M, N, Stages>;
   static std::string name(const std::string& kernel) {
     return kernel + "_" + std::to_string(M) + "x" + std::to_string(N) + "_" + std::to_string(Stages) +
-           (Side == Minor::kM ? "_m" : "_n") + std::to_string(Width);
+           (Side == Minor::kM ? "_m" : "_n") + std::to_string(Width) + "_by" + std::to_string(Senders);
   }
   template <SixteenBit T>
   static void add(DenseBench& bench, GatherProblem<T>& problem, const std::string& kernel) {
-    bench.add_algorithm<Kernel<T, Tile>>(name(kernel), problem, Tuning{Side, Width});
+    bench.add_algorithm<Kernel<T, Tile>>(name(kernel), problem, Tuning{Side, Width, Senders});
   }
 };
 
@@ -34,13 +36,14 @@ struct Choices {
   }
 };
 
-template <template <typename, typename> class K, int Stages>
+template <template <typename, typename> class K>
 using ForKernel =
-    Choices<K, Choice<K, 128, 256, Stages, Minor::kM, 8>, Choice<K, 128, 256, Stages, Minor::kN, 8>,
-            Choice<K, 128, 256, Stages, Minor::kM, 1>, Choice<K, 128, 128, 4, Minor::kM, 8>,
-            Choice<K, 64, 256, 4, Minor::kM, 8>>;
-using InKernel = ForKernel<RingInKernel, 4>;
-using AheadOfIt = ForKernel<RingAhead, 3>;
+    Choices<K, Choice<K, 128, 256, 4, Minor::kM, 8, 16>, Choice<K, 128, 256, 4, Minor::kM, 8, 4>,
+            Choice<K, 128, 256, 4, Minor::kM, 8, 1>, Choice<K, 128, 256, 4, Minor::kN, 8, 16>,
+            Choice<K, 128, 256, 4, Minor::kM, 1, 16>, Choice<K, 128, 256, 3, Minor::kM, 8, 16>,
+            Choice<K, 128, 128, 6, Minor::kM, 8, 16>, Choice<K, 64, 256, 5, Minor::kM, 8, 16>>;
+using InKernel = ForKernel<RingInKernel>;
+using AheadOfIt = ForKernel<RingAhead>;
 
 std::vector<std::string> names() {
   std::vector<std::string> all;
