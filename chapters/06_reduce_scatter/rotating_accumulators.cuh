@@ -70,14 +70,13 @@ enum class Pass {
 template <Floating T, Floating Accumulator = T>
 class RotatingAccumulators {
  public:
-  /// Allocates everything and runs each product and kernel once. `pass`: what an early version was faster
-  /// with, timed on 2, 4 and 8 H200, unless it is given. Collective. Throws CudaError, CublasError; Skip if
-  /// two GPUs have no access to each other's memory.
+  /// Allocates everything and runs each product and kernel once. `pass`: usual_pass(), unless it is given.
+  /// Collective. Throws CudaError, CublasError; Skip if two GPUs have no access to each other's memory.
   RotatingAccumulators(Rank& rank, MatmulShape whole, Start start = Start::kFirstPartial,
                        std::optional<Pass> pass = {})
       : rank_(rank),
         start_(start),
-        pass_(pass.value_or(rank.size() < 4 ? Pass::kCopy : Pass::kStore)),
+        pass_(pass.value_or(usual_pass(rank.size()))),
         products_(rank, whole),
         chunks_(products_.chunks()),
         most_blocks_(8 * multiprocessors(rank.device())),
@@ -144,6 +143,8 @@ class RotatingAccumulators {
     cost.launches = chunks.with_rows() - (!zeros && first > 0 ? 1 : 0);  // each adds where there are rows
     return cost;
   }
+  /// What an early version was faster with, timed on 2, 4 and 8 H200.
+  static Pass usual_pass(int ranks) { return ranks < 4 ? Pass::kCopy : Pass::kStore; }
   /// Of what it sends, the bytes that a copy engine copies; the rest a kernel stores. The accumulator that it
   /// begins is copied in any case.
   static std::int64_t bytes_by_copy(MatmulShape whole, int ranks, int rank, Start start, Pass pass) {

@@ -24,12 +24,14 @@
 namespace overlap::mlp_block {
 
 /// Y = X + act(norm(X) W1) W2, where rank r has X[t_r, h], W1[h, f_r] and W2[f_r, h], and gets Y[t_r, h].
-/// `whole` is {t, f, h}.
-template <Floating T>
+/// `whole` is {t, f, h}. `Gather` brings the tokens to the first product, `Scatter` takes the second one's
+/// rows away: any classes with such a constructor and run(a, b, c, stream).
+template <Floating T, typename Gather = two_streams::RingTwoStreams<T>,
+          typename Scatter = reduce_scatter::AllToAllSum<T>>
 class OverlappedBlock {
  public:
   /// Collective. Allocates all that run() needs and runs each product, copy and kernel once. Throws Skip if
-  /// two GPUs have no access to each other's memory, CudaError, CublasError.
+  /// two GPUs have no access to each other's memory, CudaError, CublasError; and as both halves do.
   OverlappedBlock(Rank& rank, MatmulShape whole)
       : h_(whole.k),
         t_(whole.m),
@@ -70,13 +72,13 @@ class OverlappedBlock {
     const std::int64_t size = sizeof(T);
     const std::int64_t own_t = balanced_share(whole.m, ranks, rank).size();
     const std::int64_t own_f = balanced_share(whole.n, ranks, rank).size();
-    const Cost gather = two_streams::RingTwoStreams<T>::cost(whole, ranks, rank);
-    const Cost scatter = reduce_scatter::AllToAllSum<T>::cost({whole.m, whole.k, whole.n}, ranks, rank);
+    const Cost gather = Gather::cost(whole, ranks, rank);
+    const Cost scatter = Scatter::cost({whole.m, whole.k, whole.n}, ranks, rank);
     return {.messages = gather.messages + scatter.messages,
             .bytes_out = gather.bytes_out + scatter.bytes_out,
             .bytes_in = gather.bytes_in + scatter.bytes_in,
             .products = gather.products + scatter.products,
-            .launches = (own_t > 0 ? 2 : 0) + (own_f > 0 ? 1 : 0) + scatter.launches,
+            .launches = (own_t > 0 ? 2 : 0) + (own_f > 0 ? 1 : 0) + gather.launches + scatter.launches,
             .memory = (own_t * whole.k + whole.m * own_f) * size + gather.memory + scatter.memory};
   }
   /// Bytes of X, norm(X) and Y, what normalisation and residual read and write. A network has them once for
@@ -87,8 +89,8 @@ class OverlappedBlock {
 
  private:
   std::int64_t h_, t_, own_t_, own_f_;
-  two_streams::RingTwoStreams<T> gather_;   // X[t, h] W1[h, f]
-  reduce_scatter::AllToAllSum<T> scatter_;  // H[t, f] W2[f, h]
+  Gather gather_;    // X[t, h] W1[h, f]
+  Scatter scatter_;  // H[t, f] W2[f, h]
   DeviceBuffer<T> normed_, hidden_, sum_;
 };
 

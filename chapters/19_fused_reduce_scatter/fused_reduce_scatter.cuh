@@ -33,7 +33,7 @@ inline void require_all_sizes(MatmulShape whole, int ranks) {
 /// Rows of C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Deterministic: equal in
 /// all bits on every run. Each partial sum is rounded to the wire's type once, that of the rank itself not at
 /// all, and the result once.
-template <SixteenBit T, typename Wire = SixteenBitWire, typename Shape = tensor_core_gemm::Tile<128, 256, 4>>
+template <SixteenBit T, typename Wire = SixteenBitWire, typename Shape = tensor_core_gemm::Tile<128, 256, 3>>
 class FusedReduceScatter {
  public:
   using Tile = Shape;                         ///< of a block
@@ -47,16 +47,16 @@ class FusedReduceScatter {
         shape_(product_of(whole, rank.size(), rank.id())),
         owners_(owners_of(whole, rank.size())),
         slots_(rank, rank.size(), slot_elements(whole, rank.size())),
-        arrived_(rank, rank.size() * owners_.tiling(0).tiles() * Tile::kGroups) {
+        arrived_(rank, rank.size() * owners_.tiling(0).tiles()) {
     const int multiprocessors = tensor_core_gemm::multiprocessors_with_wgmma(rank);
     blocks_ = std::min(owners_.tiles(), std::max(1, multiprocessors / (rank.shares_gpu() ? rank.size() : 1)));
     CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
     require_resident(rank, kKernel, kThreads, kSharedBytes, blocks_);
     for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
-      for (int owner = 0; owner < owners_.ranks; ++owner) {
-        if (owner == rank.id() || owners_.rows(owner) == 0 || shape_.n == 0) continue;
-        slot_maps_[epoch][owner] = tensor_core_gemm::tensor_map(slots_.on(owner, rank.id(), epoch),
-                                                                owners_.rows(owner), shape_.n, kGroupRows);
+      for (int other = 0; other < owners_.ranks; ++other) {
+        if (other == rank.id()) continue;
+        to_[epoch][other] = slot_map(other, rank.id(), epoch);
+        from_[epoch][other] = slot_map(rank.id(), other, epoch);
       }
     }
     rank.barrier();  // ranks may share a GPU: no kernel waits for a flag before all have loaded it
@@ -79,31 +79,35 @@ class FusedReduceScatter {
                 : CUtensorMap{};
     const TimelineScope name("multiply, send and add");
     scatter_tiles<Wire, T, Tile><<<blocks_, kThreads, kSharedBytes, stream>>>(
-        operands.a, operands.b, result, exchange(), OwnedOrder{owners_, rank_.id(), kTileGroup},
-        static_cast<int>(shape_.n));
+        operands.a, operands.b, result, exchange(), OwnedOrder{owners_, rank_.id(), kTileGroup});
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What `rank` of `ranks` moves and keeps in one call; a message is a warpgroup's part of a tile with its
-  /// flag. The page's cost card and the tests both come from here.
+  /// What `rank` of `ranks` moves and keeps in one call; a message is a tile with its flag. The page's cost
+  /// card and the tests both come from here.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     const Owners owners = owners_of(whole, ranks);
     const std::int64_t own = owners.rows(rank) * whole.n, element = sizeof(W);
-    return {.messages = std::int64_t{owners.tiles() - owners.tiling(rank).tiles()} * Tile::kGroups,
+    return {.messages = owners.tiles() - owners.tiling(rank).tiles(),
             .bytes_out = (whole.m * whole.n - own) * element,
             .bytes_in = (ranks - 1) * own * element,
             .launches = 1,
             .memory = Slots<W>::bytes(ranks, slot_elements(whole, ranks)) +
-                      ranks * owners.tiling(0).tiles() * Tile::kGroups *
-                          static_cast<std::int64_t>(sizeof(std::uint32_t))};
+                      ranks * owners.tiling(0).tiles() * static_cast<std::int64_t>(sizeof(std::uint32_t))};
   }
 
  private:
   static constexpr auto kKernel = scatter_tiles<Wire, T, Tile>;
   static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;
-  static constexpr int kSharedBytes = sizeof(SharedMemory<T, Tile, TmaStore>);
+  static constexpr int kSharedBytes = sizeof(SharedMemory<T, Tile>);
   static constexpr int kTileGroup = 8;  // see place_of()
 
+  /// Of the slot on `owner` for what `source` sends it; none without elements.
+  CUtensorMap slot_map(int owner, int source, std::uint32_t epoch) const {
+    if (owners_.rows(owner) == 0 || shape_.n == 0) return {};
+    return tensor_core_gemm::tensor_map(slots_.on(owner, source, epoch), owners_.rows(owner), shape_.n,
+                                        kGroupRows);
+  }
   static Owners owners_of(MatmulShape whole, int ranks) {
     return Owners::of<Tile>(product_of(whole, ranks, 0), ranks);
   }
@@ -115,15 +119,14 @@ class FusedReduceScatter {
   /// reads the set before. It is never two ahead, and so needs no word back that a slot is free: its kernel
   /// of each call ends behind flags that every owner raises in its kernel of that call, and so behind the end
   /// of all that the owner did in the call before.
-  Exchange<W> exchange() const {
-    Exchange<W> exchange{};
+  Exchange exchange() const {
+    Exchange exchange{};
     const std::uint32_t set = arrived_.epoch() % 2;
-    for (int owner = 0; owner < owners_.ranks; ++owner) {
-      exchange.slot[owner] = slot_maps_[set][owner];
-      exchange.flags[owner] = arrived_.word(owner, 0);
+    for (int other = 0; other < owners_.ranks; ++other) {
+      exchange.to[other] = to_[set][other];
+      exchange.from[other] = from_[set][other];
+      exchange.flags[other] = arrived_.word(other, 0);
     }
-    exchange.slots = slots_.on(rank_.id(), 0, set);
-    exchange.pitch = slots_.pitch();
     exchange.most_tiles = owners_.tiling(0).tiles();
     exchange.epoch = arrived_.epoch();
     exchange.stop = rank_.stop_word();
@@ -133,9 +136,9 @@ class FusedReduceScatter {
   Rank& rank_;
   MatmulShape shape_;
   Owners owners_;
-  Slots<W> slots_;                                                     // by source
-  Signals arrived_;                                                    // by source, tile and warpgroup
-  std::array<std::array<CUtensorMap, kMostRanks>, 2> slot_maps_ = {};  // by set and owner
+  Slots<W> slots_;                                                          // by source
+  Signals arrived_;                                                         // by source and tile
+  std::array<std::array<CUtensorMap, kMostRanks>, 2> to_ = {}, from_ = {};  // by set and rank
   int blocks_ = 0;
 };
 

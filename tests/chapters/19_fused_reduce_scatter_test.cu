@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "19_block_run.hpp"
 #include "dense_run.hpp"
 #include "ownership.hpp"
 #include "partial_products.hpp"
@@ -160,6 +161,77 @@ TEST(SameBits, InAHundredCalls) {
   expect_same_bits<WithSmallTiles<__half>, __half>(3, {130, 72, 24 * 5}, 100);
 }
 
+// ---- Chapter 07's block with chapter 17's kernel and this one ---------------------------------------------
+TEST_P(OnRanks, BlocksAreRight) {
+  expect_right_blocks<SmallBlock<__half>>(GetParam(), block_shapes(GetParam()));
+  expect_right_blocks<FusedBlock<__half>>(GetParam(), block_shapes(GetParam()));
+  expect_right_blocks<SmallBlock<__nv_bfloat16>>(GetParam(), block_shapes(GetParam()));
+}
+
+TEST_P(OnRanks, BlocksAreRightOnRandomSizes) {
+  const unsigned seed = 20261907 + static_cast<unsigned>(GetParam());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  expect_right_blocks<SmallBlock<__half>>(GetParam(), random_block_shapes(GetParam(), 20, seed), seed);
+}
+
+TEST_P(OnRanks, BlocksMayFollowEachOtherAtOnce) {
+  // One token: ranks without any must not run ahead in either half.
+  const std::int64_t f = 8 * GetParam();
+  const int calls = calls_at_once(5);
+  expect_right_blocks<SmallBlock<__half>>(GetParam(), {{70, 3 * f, 72}, {1, f, 8}}, 5, calls);
+}
+
+TEST_P(OnRanks, TheCallerOwnsItsMatricesBehindABlock) {
+  run_ranks(GetParam(), [&](Rank& rank) {
+    for (const MatmulShape shape : {MatmulShape{70, 16 * GetParam(), 72}, MatmulShape{1, 8 * GetParam(), 8}})
+      expect_caller_owns_matrices_on<SmallBlock<__half>, MlpProblem<__half>>(rank, shape);
+  });
+}
+
+TEST_P(OnRanks, BlocksAreRightOnRandomNormals) {
+  for (const Activation activation : {Activation::kGeluTanh, Activation::kGeluErf}) {
+    const int ranks = GetParam();
+    std::vector<Verification> found(static_cast<std::size_t>(ranks));
+    run_ranks(ranks, [&](Rank& rank) {
+      MlpProblem<__half> problem(rank, {40, 48 * ranks, 64}, 3, activation);
+      SmallBlock<__half> block(rank, problem.whole());
+      problem.fill_normal();
+      problem.poison_result();
+      rank.barrier();
+      block.run(problem.a(), problem.b(), problem.c(), rank.stream());
+      rank.synchronize(rank.stream());
+      found[static_cast<std::size_t>(rank.id())] = problem.compare_normal(false);
+    });
+    Verification all;
+    for (const Verification& own : found) all += own;
+    EXPECT_TRUE(all.ok()) << describe(all);
+    EXPECT_EQ(all.elements, 40 * 64);
+  }
+}
+
+TEST(Block, IsSkippedWhereTmaCannotStepOverItsRows) {
+  const auto reason_of = [](MatmulShape shape) {
+    return run_dense<FusedBlock<__half>, MlpProblem<__half>>(2, shape, 1).skipped;
+  };
+  EXPECT_EQ(reason_of({33, 48, 16}), "");
+  EXPECT_NE(reason_of({33, 48, 20}).find("--k: rows of 20 elements of 16 bits"), std::string::npos);
+  EXPECT_NE(reason_of({33, 40, 16}).find("--n: rows of 20 elements of 16 bits"), std::string::npos);
+  EXPECT_NE(reason_of({1 << 16, 16, 1 << 15}).find("2147483648 elements is too large"), std::string::npos);
+}
+
+TEST(CostOf, ABlockIsThePagesCostCard) {
+  // A rank's 1024 of 8192 tokens are a shard on the way in, and 8 x 32 tiles of 128 x 256 on the way back.
+  const Cost cost = FusedBlock<__half>::cost({8192, 28672, 8192}, 8, 3);
+  const std::int64_t shard = 1024 * 8192 * 2, hidden = 8192 * 3584 * 2;
+  EXPECT_EQ(cost.messages, 7 + 7 * 256);
+  EXPECT_EQ(cost.bytes_out, 234'881'024);  // 2 * 7 shards: those of chapter 07's other forms
+  EXPECT_EQ(cost.bytes_in, 234'881'024);
+  EXPECT_EQ(cost.launches, 5);
+  EXPECT_EQ(cost.products, 0);
+  EXPECT_EQ(cost.memory, shard + hidden + 2 * 8 * shard + 2 * 8 * shard + 8 * 256 * 4);
+  EXPECT_EQ(cost.memory, 612'376'576);
+}
+
 // ---- What cannot be --------------------------------------------------------------------------------------
 TEST(Stopped, ByARankThatThrowsInsteadOfMakingItsCall) {
   const MatmulShape whole{130, 72, 48};
@@ -242,12 +314,12 @@ TEST(CostOf, AFusedCallIsThePagesCostCard) {
   const MatmulShape whole{8192, 4096, 32768};
   const std::int64_t chunk = 8'388'608;  // 1024 x 4096 elements of 2 bytes
   const Cost cost = FusedReduceScatter<__half>::cost(whole, 8, 3);
-  EXPECT_EQ(cost.messages, 7 * 128 * 2);
+  EXPECT_EQ(cost.messages, 7 * 128);
   EXPECT_EQ(cost.bytes_out, 7 * chunk);
   EXPECT_EQ(cost.bytes_in, 7 * chunk);
   EXPECT_EQ(cost.launches, 1);
   EXPECT_EQ(cost.products, 0);
-  EXPECT_EQ(cost.memory, 16 * chunk + 8 * 128 * 2 * 4);
+  EXPECT_EQ(cost.memory, 16 * chunk + 8 * 128 * 4);
   EXPECT_EQ((FusedReduceScatter<__half, F32Wire>::cost(whole, 8, 3).bytes_out), 14 * chunk);
   const Cost alone = FusedReduceScatter<__half>::cost(whole, 1, 0);
   EXPECT_EQ(alone.messages, 0);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
+#include "19_block_run.hpp"
 #include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
@@ -34,6 +35,22 @@ TEST_F(OnVirtualGpus, AreRightInTwentySchedules) {
   }
 }
 
+TEST_F(OnVirtualGpus, BlocksAreRightInTwentySchedulesBackToBack) {
+  for (const int ranks : {2, 3, 8}) {
+    for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
+      SCOPED_TRACE("schedule " + std::to_string(seed) + " of " + std::to_string(ranks) + " ranks");
+      vgpu::reset();
+      vgpu::use_schedule(seed);
+      expect_right_block<SmallBlock<__half>>(ranks, {seed % 2 == 0 ? 3 : 70, 8 * ranks, 72}, seed, 2);
+    }
+  }
+}
+
+TEST_F(OnVirtualGpus, BlocksOfRanksMayShareAGpu) {
+  vgpu::use_gpus(1);
+  expect_right_block<SmallBlock<__half>>(5, {70, 80, 72}, 1, 3);
+}
+
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
   expect_same_seed_same_schedule([] { expect_right<WithSmallTiles<>, Problem>(3, {90, 72, 48}); });
 }
@@ -50,12 +67,12 @@ TEST_F(OnVirtualGpus, RanksMayShareAGpuUntilThereIsNoRoomForABlockOfEach) {
 }
 
 /// Bytes that one call sends from each rank to each other one.
-template <typename Algorithm>
+template <typename Algorithm, typename Data = Problem>
 std::vector<std::vector<std::uint64_t>> bytes_of_a_call(int ranks, MatmulShape whole) {
   vgpu::reset();
   std::vector<std::vector<std::uint64_t>> bytes(static_cast<std::size_t>(ranks));
   run_ranks(ranks, [&](Rank& rank) {
-    Problem problem(rank, whole, 1);
+    Data problem(rank, whole, 1);
     Algorithm algorithm(rank, whole);
     problem.fill_exact();
     std::vector<std::uint64_t>& out = bytes[static_cast<std::size_t>(rank.id())];
@@ -74,9 +91,9 @@ std::vector<std::vector<std::uint64_t>> bytes_of_a_call(int ranks, MatmulShape w
   return bytes;
 }
 
-template <typename Algorithm>
+template <typename Algorithm, typename Data = Problem>
 void expect_bytes_of_the_cost_card(int ranks, MatmulShape whole) {
-  const auto bytes = bytes_of_a_call<Algorithm>(ranks, whole);
+  const auto bytes = bytes_of_a_call<Algorithm, Data>(ranks, whole);
   for (int rank = 0; rank < ranks; ++rank) {
     SCOPED_TRACE(std::to_string(rank) + " of " + std::to_string(ranks));
     const Cost cost = Algorithm::cost(whole, ranks, rank);
@@ -97,6 +114,8 @@ TEST_F(OnVirtualGpus, MoveTheBytesOfTheCostCard) {
       expect_bytes_of_the_cost_card<WithSmallTiles<F32Wire>>(ranks, shape);
       expect_bytes_of_the_cost_card<FusedReduceScatter<__half>>(ranks, shape);
     }
+    for (const MatmulShape shape : {MatmulShape{150, 8 * ranks, 136}, MatmulShape{3, 16 * ranks, 8}})
+      expect_bytes_of_the_cost_card<SmallBlock<__half>, MlpProblem<__half>>(ranks, shape);
   }
 }
 

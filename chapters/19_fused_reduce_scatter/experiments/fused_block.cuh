@@ -1,0 +1,42 @@
+// Experiment of chapter 19: chapter 07's block, whose two products each have their collective in the kernel.
+//
+//   stream       normalise | one kernel | activate | one kernel                                | add X
+//   transfer               | shards     |          |
+//
+// The first kernel (chapter 17) waits for shards of tokens that copy engines push; the second one sends its
+// tiles, and adds. What stands between them and beside them is chapter 07's, line by line.
+#pragma once
+
+#include "07_mlp_block/overlapped_block.cuh"
+#include "17_gemm_on_signals/gemm_on_signals.cuh"
+#include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
+#include "overlap/gpu/error.hpp"
+
+namespace overlap::fused_reduce_scatter {
+
+/// `whole`, which is {t, f, h} of a block, if TMA can step over the rows of both products' matrices on every
+/// rank: h is a multiple of 8, and f one of 8 P. Throws Skip if not: a block has other ways to be computed.
+inline MatmulShape block_for_tma(MatmulShape whole, int ranks) {
+  try {
+    tensor_core_gemm::require_all_sizes(whole, ranks);
+    require_all_sizes({whole.m, whole.k, whole.n}, ranks);
+  } catch (const UsageError& error) {
+    throw Skip(error.what());
+  }
+  return whole;
+}
+
+/// Chapter 07's overlapped block with chapter 17's kernel for the way in and this chapter's for the way back;
+/// `In` and `Out` are their tiles.
+template <SixteenBit T, typename In = tensor_core_gemm::Tile<128, 256, 4>,
+          typename Out = tensor_core_gemm::Tile<128, 256, 3>>
+class FusedBlock : public mlp_block::OverlappedBlock<T, gemm_on_signals::GemmOnSignals<T, Major::kMN, In>,
+                                                     FusedReduceScatter<T, SixteenBitWire, Out>> {
+ public:
+  /// Collective. Throws Skip as block_for_tma() does, and unless the GPU has compute capability 9.0; and as
+  /// OverlappedBlock does.
+  FusedBlock(Rank& rank, MatmulShape whole)
+      : FusedBlock::OverlappedBlock(rank, block_for_tma(whole, rank.size())) {}
+};
+
+}  // namespace overlap::fused_reduce_scatter
