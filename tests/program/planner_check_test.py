@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Tests of tools/planner.py: predictions beside measured rows, against rows worked out by hand."""
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+from typing import Any, Dict
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import planner
+
+# Stands in for bin/plan: says the same to everybody, and writes down what it was asked.
+STAND_IN = """#!/usr/bin/env python3
+import json, pathlib, sys
+with open(pathlib.Path(__file__).parent / "asked", "a") as file:
+    file.write(" ".join(sys.argv[1:]) + "\\n")
+if "13" in sys.argv:
+    sys.exit("plan: 13 is too many")
+print(json.dumps({"operations": [{"operation": "x", "gemm_only_us": 90.0, "winner": "05_two_streams ring_two_streams", "variants": [
+    {"chapter": "04_copy_engine", "variant": "copy_engine_ring", "predicted_us": 120.0},
+    {"chapter": "05_two_streams", "variant": "ring_two_streams", "predicted_us": 110.0},
+    {"chapter": "14_sparse_v6_tiled", "variant": "v6_ordered", "predicted_us": 2200.0},
+    {"chapter": "18_ring_in_kernel", "variant": "ring_ahead", "why_not": "no"}]}]}))
+"""
+
+
+def run_of(chapter: str, results: list, **options: Any) -> Dict[str, Any]:
+    """A report."""
+    return {"chapter": chapter, "modelled": False, "status": "ok", "date": "2026-01-01", "hardware": {"gpu": "NVIDIA H200"},
+            "options": {"m": 10, "n": 20, "k": 30, "type": "f16", "gpus": 2, "variants": [], **options}, "results": results}
+
+
+def result(variant: str, device_ms: float, role: str = "algorithm") -> Dict[str, Any]:
+    """A variant of a dense run."""
+    return {"variant": variant, "role": role, "device_ms": device_ms}
+
+
+DENSE = run_of("05_two_streams", [result("gemm_only", 0.1, "gemm_only"), result("copy_engine_ring", 0.100),
+                                  result("ring_two_streams", 0.125), result("unknown", 0.001),
+                                  result("ring_ahead", 0.001), result("split_only", 0.1, "product")])
+
+
+class PlannerCheckTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.program = self.folder / "plan"
+        self.program.write_text(STAND_IN)
+        self.program.chmod(0o755)
+
+    def rows(self, *runs: Dict[str, Any]) -> Dict[str, float]:
+        """The errors of all rows, by the variant's name."""
+        return {row.variant: row.error for row in planner.rows_of(runs, self.program)}
+
+    def test_errors_by_hand(self) -> None:
+        errors = self.rows(DENSE)
+        self.assertEqual(set(errors), {"gemm_only", "copy_engine_ring", "ring_two_streams"})
+        self.assertAlmostEqual(errors["gemm_only"], -0.10)  # 90 for 100 us
+        self.assertAlmostEqual(errors["copy_engine_ring"], 0.20)  # 120 for 100
+        self.assertAlmostEqual(errors["ring_two_streams"], -0.12)  # 110 for 125
+        self.assertAlmostEqual(planner.median_error(planner.rows_of([DENSE], self.program)), 0.12)
+
+    def test_asked_for_what_was_measured(self) -> None:
+        self.rows(DENSE)
+        self.assertEqual((self.folder / "asked").read_text().strip(),
+                         "--machine h200-nvlink --gpus 2 --operation all_gather_matmul --m 10 --n 20 --k 30 --json -")
+
+    def test_a_wrong_winner_and_what_it_costs(self) -> None:
+        winner, = planner.winners_of(planner.rows_of([DENSE], self.program))
+        self.assertEqual((winner.measured, winner.predicted, winner.right), ("copy_engine_ring", "ring_two_streams", False))
+        self.assertAlmostEqual(winner.cost, 0.25)  # 125 for 100
+
+    def test_report(self) -> None:
+        lines = planner.report(planner.rows_of([DENSE], self.program)).splitlines()
+        self.assertRegex(lines[1], r"copy_engine_ring +measured +100\.0 us +predicted +120\.0 us +error +\+20\.0 %")
+        self.assertIn("predicted winner ring_two_streams, measured copy_engine_ring: 25.0 % slower", lines[3])
+        self.assertEqual(lines[4], "3 rows, median error 12.0 %; winner right in 0 of 1")
+        self.assertEqual(planner.report([]), "nothing that was measured is predicted")
+
+    def test_one_algorithm_has_no_winner(self) -> None:
+        alone = run_of("04_copy_engine", [result("gemm_only", 0.01, "gemm_only"), result("copy_engine_ring", 0.1)])
+        self.assertEqual(planner.winners_of(planner.rows_of([alone], self.program)), [])
+
+    def test_rows_of_the_sweep(self) -> None:
+        sweep = run_of("05_two_streams/sweep", [{"section": "sweep", "gpus": 2, "m": 1, "n": 2, "k": 3, "gemm_only_ms": 0.18,
+                                                 "ring_one_stream_ms": 0.24, "ring_two_streams_ms": 0.11}])
+        errors = self.rows(sweep)
+        self.assertAlmostEqual(errors["gemm_only"], -0.5)
+        self.assertAlmostEqual(errors["copy_engine_ring"], -0.5)
+        self.assertAlmostEqual(errors["ring_two_streams"], 0)
+        self.assertIn("--m 1 --n 2 --k 3", (self.folder / "asked").read_text())
+
+    def test_sparse_rows(self) -> None:
+        sparse = run_of("14_sparse_v6_tiled", [{"variant": "v6_ordered", "role": "algorithm", "host_ms": 2.0, "global_rows": 99,
+                                                "rows_of_ranks": 100}], rows=1000, features=8, entries=60, duplicates=0,
+                        pattern="uniform", index="int32")
+        self.assertAlmostEqual(self.rows(sparse)["v6_ordered"], 0.1)
+        self.assertIn("--rows 1000 --features 8 --entries 50 --global 99", (self.folder / "asked").read_text())
+
+    def test_what_is_not_compared(self) -> None:
+        for change in ({"modelled": True}, {"status": "failed"}, {"hardware": {"gpu": "another"}}, {"chapter": "01_column_split"}):
+            self.assertEqual(self.rows({**DENSE, **change}), {}, change)
+
+    def test_a_refusal_is_passed_on(self) -> None:
+        with self.assertRaisesRegex(planner.PlanError, "13 is too many"):
+            self.rows(run_of("05_two_streams", DENSE["results"], k=13))
+
+
+if __name__ == "__main__":
+    unittest.main()
