@@ -56,12 +56,13 @@ TEST(OptionsTest, Defaults) {
 TEST(OptionsTest, SizesGrowWithTheGpusUnlessTheyAreGiven) {
   const ChapterDefaults defaults = {.shape = {0, 7, 100}, .per_gpu = {10, 2, 0}};
   EXPECT_EQ(defaults.shape_on(3), (MatmulShape{30, 13, 100}));
+  const ChapterInfo grows = {.on_virtual_gpus = defaults, .on_real_gpus = defaults};
   Options options;
-  options.use_gpus(2, defaults);
+  options.use_gpus(2, grows);
   EXPECT_EQ(options.gpus, 2);
   EXPECT_EQ(options.shape, (MatmulShape{20, 11, 100}));
   options.given_shape = {5, 0, 6};
-  options.use_gpus(4, defaults);
+  options.use_gpus(4, grows);
   EXPECT_EQ(options.shape, (MatmulShape{5, 15, 6}));
 }
 

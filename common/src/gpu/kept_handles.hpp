@@ -5,8 +5,10 @@
 #include <cuda_runtime.h>
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gpu/backend/handle_pool.hpp"
@@ -47,6 +49,8 @@ class RankHandles {
 
   /// Communicators of all ranks: a plain one and one for copy engines. The run owns them.
   std::array<ncclComm*, 2> nccl = {};
+  /// Those of its rails, by GPUs of a node and most blocks.
+  std::map<std::pair<int, int>, ncclComm*> rails;
 
  private:
   using Streams = std::array<std::optional<Stream>, 2>;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "gpu/kept_handles.hpp"
 #include "gpu/nccl_config.hpp"
@@ -17,7 +18,7 @@
 namespace overlap {
 namespace {
 
-constexpr int kMaxRanks = 16;
+constexpr int kMaxRanks = 64;
 
 /// Throws the error again, its text preceded by the rank. Its type stays: it decides the exit status.
 [[noreturn]] void rethrow(const std::exception_ptr& error, int rank) {
@@ -55,19 +56,24 @@ Rank::Rank(Team& team, int id, int size, int device, bool shares_gpu)
 
 Rank::~Rank() {
   detail::before_release();
-  if (team_.keep(id_, handles_)) return;
+  const auto rails = std::exchange(handles_->rails, {});
+  const bool kept = team_.keep(id_, handles_);  // of a run that is stopped: behind what aborts communicators
+  for (const auto& [kind, communicator] : rails) destroy(communicator);
+  if (kept) return;
   handles_->destroy_cublas();
-  for (const ncclComm_t communicator : handles_->nccl) {
-    if (communicator == nullptr || !team_.remove(communicator)) continue;  // aborted, if the run was stopped
-    ncclCommDestroy(communicator);
-  }
+  for (const ncclComm_t communicator : handles_->nccl) destroy(communicator);
+}
+
+void Rank::destroy(ncclComm_t communicator) {
+  if (communicator == nullptr || !team_.remove(communicator)) return;  // aborted, if the run was stopped
+  ncclCommDestroy(communicator);
 }
 
 ncclComm_t Rank::nccl(NcclMode mode) {
   const bool copy_engines = mode == NcclMode::kCopyEngine;
   ncclComm_t& communicator = handles_->nccl[copy_engines];
   if (communicator != nullptr) return communicator;
-  if (shares_gpu_) throw Skip("NCCL wants a GPU for each rank, and all ranks share one here");
+  require_own_gpu();
   if (const std::string reason = why_not(mode); !reason.empty()) throw Skip(reason);
   ncclUniqueId id{};
   if (id_ == 0) {
@@ -85,6 +91,27 @@ ncclComm_t Rank::nccl(NcclMode mode) {
     team_.add(own);
   }
   communicator = own;
+  return communicator;
+}
+
+void Rank::require_own_gpu() const {
+  if (shares_gpu_) throw Skip("NCCL wants a GPU for each rank, and all ranks share one here");
+}
+
+ncclComm_t Rank::rail(int gpus_per_node, int most_blocks) {
+  ncclComm_t& communicator = handles_->rails[{gpus_per_node, most_blocks}];
+  if (communicator != nullptr) return communicator;
+  require_own_gpu();
+  const int node = id_ / gpus_per_node, number = id_ % gpus_per_node;
+  ncclUniqueId id{};
+  if (node == 0) NCCL_CHECK(ncclGetUniqueId(&id));
+  id = exchange(id)[static_cast<std::size_t>(number)];
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.maxCTAs = most_blocks;
+  team_.waits_for(id_, "the other ranks of its rail, in ncclCommInitRankConfig");
+  NCCL_CHECK(ncclCommInitRankConfig(&communicator, size_ / gpus_per_node, id, node, &config));
+  team_.waits_for(id_, "");
+  team_.add(communicator);
   return communicator;
 }
 
@@ -127,7 +154,7 @@ void Rank::exchange_bytes(const void* value, std::size_t bytes, void* all) {
 
 void run_ranks(int ranks, const std::function<void(Rank&)>& program) {
   if (ranks < 1 || ranks > kMaxRanks)
-    throw std::invalid_argument("run_ranks: " + std::to_string(ranks) + " ranks; 1 to 16 are possible");
+    throw std::invalid_argument("run_ranks: " + std::to_string(ranks) + " ranks; 1 to 64 are possible");
   int gpus = 0;
   CUDA_CHECK(cudaGetDeviceCount(&gpus));
   // All on one GPU, not some on each: with 3 and with 8 ranks on 2 GPUs, ranks that shared a GPU waited for

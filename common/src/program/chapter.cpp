@@ -121,7 +121,7 @@ int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
   const int ended = run_and_report(
       chapter.name,
       [&] {
-        options->use_gpus(usable_gpus(*options, chapter), chapter.defaults());
+        options->use_gpus(usable_gpus(*options, chapter), chapter);
         if (!options->timeline.empty()) backend::record_timeline();
         program(*options);
         const std::string context = backend::failure_context();  // a success is told with its schedule, too

@@ -227,12 +227,19 @@ class CommandLine {
 
   void add_common() {
     add(kCommon, "--gpus", "COUNT",
-        "GPUs that share the work, 1 to 16 (default " + std::to_string(options_.gpus) +
-            ", or as many as there are if that is less)",
+        "GPUs that share the work, 1 to " + std::to_string(chapter_.most_gpus()) + " (default " +
+            std::to_string(options_.gpus) + ", or as many as there are if that is less)",
         [this](const std::string& option, const std::string& text) {
-          options_.gpus = number<int>(option, text, 1, 16);
+          options_.gpus = number<int>(option, text, 1, chapter_.most_gpus());
           options_.gpus_given = true;
         });
+    if (chapter_.has_nodes) {
+      add(kCommon, "--gpus-per-node", "COUNT",
+          "GPUs of each node (default: those of two nodes, or of more if there is no half of them)",
+          [this](const std::string& option, const std::string& text) {
+            options_.given_gpus_per_node = number<int>(option, text, 1, chapter_.most_gpus());
+          });
+    }
     if (chapter_.sparse()) {
       add_sparse_size(kCommon, "--rows", "rows of the table", 1, options_.sparse.shape.rows);
       add_sparse_size(kCommon, "--features", "elements of a row", 1, options_.sparse.shape.features);
@@ -331,14 +338,32 @@ void check_matrix(const char* name, const char* sizes, std::int64_t rows, std::i
   }
 }
 
+/// At most eight, as in most machines, and two nodes if that can be.
+int usual_gpus_per_node(int gpus) {
+  int most = 1;
+  for (int size = 1; size <= 8 && size < gpus; ++size) {
+    if (gpus % size == 0) most = size;
+  }
+  return most;
+}
+
 }  // namespace
 
-void Options::use_gpus(int number, const ChapterDefaults& defaults) {
-  const MatmulShape usual = defaults.shape_on(number);
+void Options::use_gpus(int number, const ChapterInfo& chapter) {
+  const MatmulShape usual = chapter.defaults().shape_on(number);
   const auto size = [&](std::int64_t MatmulShape::*member) {
     return given_shape.*member > 0 ? given_shape.*member : usual.*member;
   };
   gpus = number;
+  if (chapter.has_nodes) {
+    gpus_per_node = given_gpus_per_node > 0 ? given_gpus_per_node : usual_gpus_per_node(number);
+    if (number % gpus_per_node != 0) {
+      throw UsageError("--gpus-per-node: " + std::to_string(gpus_per_node) + " does not divide the " +
+                       std::to_string(number) + " of --gpus");
+    }
+    backend.gpus_per_node = gpus_per_node;
+    backend.nodes = number / gpus_per_node;
+  }
   shape = {size(&MatmulShape::m), size(&MatmulShape::n), size(&MatmulShape::k)};
 }
 
@@ -362,7 +387,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Ch
     return std::nullopt;
   }
   if (options.nccl) keep_nccl_mode(*options.nccl, chapter, options.variants);
-  options.use_gpus(options.gpus, defaults);
+  options.use_gpus(options.gpus, chapter);
   if (!options.timeline.empty() && options.timeline == options.json)
     throw UsageError("--timeline: '" + options.timeline + "' is the file of --json");
   if (chapter.sparse()) {

@@ -14,6 +14,7 @@ using Json = nlohmann::ordered_json;
 
 Json options_json(const Options& options) {
   Json json = {{"gpus", options.gpus}};
+  if (options.gpus_per_node > 0) json["gpus_per_node"] = options.gpus_per_node;
   if (const SparseOptions& sparse = options.sparse; sparse.shape.rows > 0) {
     json["rows"] = sparse.shape.rows;
     json["features"] = sparse.shape.features;

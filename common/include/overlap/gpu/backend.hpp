@@ -12,11 +12,13 @@
 
 namespace overlap {
 
-/// What only virtual GPUs can be asked for.
+/// What only virtual GPUs can be asked for. Real ones take the nodes as they are.
 struct BackendOptions {
   std::optional<std::uint64_t>
       schedule;              ///< seed of a random order of all operations; none: in the order of time
   std::string machine = {};  ///< a machine's name or description file; empty: the default machine
+  int nodes = 0;             ///< machines, between which links are slower; 0: as the description says
+  int gpus_per_node = 0;     ///< GPUs of each of them
 };
 
 /// The part of C that one thread block computes.

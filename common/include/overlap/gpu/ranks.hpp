@@ -64,6 +64,11 @@ class Rank {
   /// Its communicator of all ranks, made (or taken) at the first call, which is collective; one for copy
   /// engines and one for all other modes. Throws Skip if ranks share a GPU, or where the mode cannot be had.
   ncclComm* nccl(NcclMode mode = NcclMode::kPlain);
+  /// Its communicator of the ranks that have its number in their nodes, where a node is `gpus_per_node` ranks
+  /// that follow each other: the number of its node is its rank in it. An operation takes at most
+  /// `most_blocks` multiprocessors. Made at the first call, which is collective, and kept until the run ends.
+  /// Throws Skip if ranks share a GPU.
+  ncclComm* rail(int gpus_per_node, int most_blocks);
   /// Its cuBLAS handles 0 and 1, made (or taken) at the first call, with the settings that cublasCreate()
   /// gives. The stream is the caller's to set. Products that may run at the same time on two streams take two
   /// handles: with one for both, cuBLAS does not promise the same bits in each run ("Results
@@ -93,6 +98,8 @@ class Rank {
   Team& team() { return team_; }  ///< for the helpers in common: what the ranks share
 
  private:
+  void require_own_gpu() const;
+  void destroy(ncclComm* communicator);
   void exchange_bytes(const void* value, std::size_t bytes, void* all);
 
   Team& team_;
@@ -108,7 +115,7 @@ class Rank {
 /// N: ". On real GPUs, if the ranks are not home 5 s later (a call hangs), or the error is one after which a
 /// GPU can do nothing more, that error and who waits for what are printed and the process ends with status 2.
 /// A rank that means to go on after an exception has to catch it before it passes an owner of CUDA objects,
-/// which stops the run; else std::logic_error says so. Throws std::invalid_argument unless 1 <= ranks <= 16.
+/// which stops the run; else std::logic_error says so. Throws std::invalid_argument unless 1 <= ranks <= 64.
 ///
 /// On real GPUs the ranks' streams, cuBLAS handles and communicators outlive the run: each rank waits for its
 /// GPU at its end (for its streams, if it shares the GPU), and a later run takes streams and cuBLAS handles

@@ -40,10 +40,14 @@ struct ChapterInfo {
   std::optional<ChapterDefaults> on_race_build = {};
   std::vector<ElementType> types = {};  ///< those it can do, of which --type is the first one; empty: int32
   bool without_ranks = false;           ///< it needs as many GPUs as --gpus says: ranks could all share one
+  /// Its ranks are in nodes: --gpus-per-node says how many in each. Virtual GPUs may be up to 64.
+  bool has_nodes = false;
   bool has_nccl_modes = false;  ///< its variants are those of nccl_modes() and others; --nccl keeps one mode
 
   /// Those it can do: at least one.
   std::vector<ElementType> element_types() const;
+  /// The most GPUs that it runs on.
+  int most_gpus() const;
   /// True of a chapter on sparse gradients: it has --rows and its like instead of --m, --n, --k.
   bool sparse() const { return on_virtual_gpus.sparse.rows > 0; }
   /// The defaults on the GPUs that this program was built for.

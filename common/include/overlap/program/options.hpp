@@ -29,6 +29,8 @@ struct SparseOptions {
 struct Options : BenchSettings {
   int gpus = 1;                       ///< ranks, or GPUs of a program without ranks
   bool gpus_given = false;            ///< if not, chapter_main() takes at most as many GPUs as there are
+  int given_gpus_per_node = 0;        ///< what the user gave, 0 if nothing
+  int gpus_per_node = 0;              ///< of a chapter whose ranks are in nodes, else 0
   MatmulShape shape = {};             ///< of the whole problem, whatever the number of GPUs
   MatmulShape given_shape = {};       ///< the sizes that the user gave, 0 where there is none
   SparseOptions sparse = {};          ///< of a chapter on sparse gradients, which has no `shape`
@@ -38,8 +40,9 @@ struct Options : BenchSettings {
   std::optional<NcclMode> nccl = {};  ///< the only mode of NCCL to run; empty: all of nccl_modes()
   BackendOptions backend = {};        ///< --schedule and --machine
 
-  /// Takes so many GPUs, and the chapter's sizes for them where the user gave none.
-  void use_gpus(int number, const ChapterDefaults& defaults);
+  /// Takes so many GPUs, and the chapter's sizes for them where the user gave none. Throws UsageError if
+  /// nodes of the given size cannot hold them.
+  void use_gpus(int number, const ChapterInfo& chapter);
 };
 
 /// Reads the command line. --help and --list are answered on `out`; the result is then empty. Throws

@@ -43,12 +43,11 @@ GpuPlace place_of(int) { return {"unknown", "unknown"}; }
 std::optional<GpuState> gpu_state(int) { return std::nullopt; }
 
 void configure(const BackendOptions& options) {
-  if (!options.machine.empty()) {
-    try {
-      vgpu::use_machine(options.machine);
-    } catch (const std::runtime_error& error) {
-      throw UsageError(std::string("--machine: ") + error.what());
-    }
+  try {
+    if (!options.machine.empty()) vgpu::use_machine(options.machine);
+    if (options.nodes > 0) vgpu::use_nodes(options.nodes, options.gpus_per_node);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(std::string("--machine: ") + error.what());
   }
   if (options.schedule) vgpu::use_schedule(*options.schedule);
   chosen_schedule = options.schedule;

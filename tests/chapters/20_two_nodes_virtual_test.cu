@@ -1,0 +1,191 @@
+// Chapter 20 on virtual GPUs: right in any order of events and on 64 GPUs, moving just the bytes of its cost
+// card over each link, and faster than the flat gather where the links between nodes are slow.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "02_gather_then_multiply/gather_then_multiply.cuh"
+#include "20_two_nodes/two_level_gemm.cuh"
+#include "dense_run.hpp"
+#include "on_virtual_gpus.hpp"
+#include "overlap/bench/timing.hpp"
+#include "ownership.hpp"
+
+namespace overlap::two_nodes {
+namespace {
+
+using tensor_core_gemm::Tile;
+using Gemm = TwoLevelGemm<__half, Major::kMN, Tile<64, 64, 2>>;
+using Problem = GatherProblem<__half>;
+
+struct Grid {
+  int nodes, per_node;
+  int ranks() const { return nodes * per_node; }
+};
+constexpr Grid kGrids[] = {{2, 1}, {2, 2}, {3, 2}, {2, 4}, {4, 2}};
+
+TEST_F(OnVirtualGpus, CallsAtOnceAreRightInTwentySchedules) {
+  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
+    SCOPED_TRACE("schedule " + std::to_string(seed));
+    const Grid grid = kGrids[seed % std::size(kGrids)];
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    expect_right<Gemm, Problem>(grid.ranks(), {150, 8 * grid.ranks(), 72}, seed, 4, grid.per_node);
+  }
+}
+
+TEST_F(OnVirtualGpus, TheCallerOwnsItsMatricesInManySchedules) {
+  for (std::uint64_t seed = 1; seed <= schedules() / 2; ++seed) {
+    SCOPED_TRACE("schedule " + std::to_string(seed));
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    run_ranks(4, [](Rank& rank) { expect_caller_owns_matrices_on<Gemm, Problem>(rank, {100, 32, 72}, 2); });
+  }
+}
+
+TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
+  expect_same_seed_same_schedule([] { expect_right<Gemm, Problem>(4, {100, 32, 8}, 1, 2, 2); });
+}
+
+TEST_F(OnVirtualGpus, SixtyFourGpusInEightNodesAreRight) {
+  vgpu::use_nodes(8, 8);
+  expect_right<Gemm, Problem>(64, {200, 8 * 64, 16}, 1, 2, 8);
+}
+
+/// What went from each rank's GPU to each other's in one call.
+template <typename Algorithm, typename... More>
+std::vector<std::vector<vgpu::Traffic>> traffic_of_a_call(Grid grid, MatmulShape shape, More... more) {
+  const int ranks = grid.ranks();
+  std::vector<std::vector<vgpu::Traffic>> moved(static_cast<std::size_t>(ranks));
+  const auto now = [&](Rank& rank) {
+    std::vector<vgpu::Traffic> out;
+    for (int other = 0; other < ranks; ++other) out.push_back(vgpu::traffic(rank.id(), other));
+    return out;
+  };
+  vgpu::reset();
+  vgpu::use_nodes(grid.nodes, grid.per_node);
+  run_ranks(ranks, [&](Rank& rank) {
+    Problem problem(rank, shape, 1);
+    Algorithm algorithm(rank, shape, more...);
+    problem.fill_exact();
+    rank.barrier();
+    const auto before = now(rank);
+    rank.barrier();
+    algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
+    rank.synchronize(rank.stream());
+    rank.barrier();
+    auto& own = moved[static_cast<std::size_t>(rank.id())] = now(rank);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      own[i].bytes -= before[i].bytes;
+      own[i].copies -= before[i].copies;
+    }
+  });
+  return moved;
+}
+
+/// What of that a rank moved along its rail, and inside its node.
+struct Moved {
+  std::uint64_t in = 0, out = 0, copies = 0;
+  void expect(const Cost& cost) const {
+    EXPECT_EQ(in, static_cast<std::uint64_t>(cost.bytes_in));
+    EXPECT_EQ(out, static_cast<std::uint64_t>(cost.bytes_out));
+  }
+};
+
+TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCardOverEachLink) {
+  for (const std::int64_t rows : {1, 3, 150, 256, 401}) {
+    for (const Grid grid : {Grid{1, 1}, Grid{1, 4}, Grid{2, 1}, Grid{2, 2}, Grid{4, 2}, Grid{3, 2}}) {
+      SCOPED_TRACE(std::to_string(rows) + " rows on " + std::to_string(grid.nodes) + " x " +
+                   std::to_string(grid.per_node));
+      const int ranks = grid.ranks();
+      const MatmulShape shape{rows, 8 * ranks, 16};
+      const auto moved = traffic_of_a_call<Gemm>(grid, shape, grid.per_node);
+      for (int rank = 0; rank < ranks; ++rank) {
+        const Nodes nodes{rank, ranks, grid.per_node};
+        const auto bytes_of = [&](int owner) {
+          return static_cast<std::uint64_t>(balanced_share(rows, ranks, owner).size() * shape.k * 2);
+        };
+        Moved rail, node;
+        for (int other = 0; other < ranks; ++other) {
+          if (other == rank) continue;
+          Moved& way = nodes.is_near(other) ? node : rail;
+          way.in += moved[other][rank].bytes;
+          way.out += moved[rank][other].bytes;
+          way.copies += moved[rank][other].copies;
+          std::uint64_t expected = 0;  // over this very link
+          if (nodes.is_near(other)) {
+            for (int step = 0; step < nodes.count(); ++step) expected += bytes_of(nodes.at(step, 0));
+          } else if (other % grid.per_node == nodes.local()) {
+            expected = bytes_of(rank);
+          }
+          EXPECT_EQ(moved[rank][other].bytes, expected) << "from rank " << rank << " to rank " << other;
+        }
+        rail.expect(Gemm::rail_cost(shape, ranks, rank, grid.per_node));
+        EXPECT_EQ(rail.copies,
+                  static_cast<std::uint64_t>(Gemm::rail_cost(shape, ranks, rank, grid.per_node).messages));
+        node.expect(Gemm::node_cost(shape, ranks, rank, grid.per_node));
+        if (rows >= ranks) {  // else some of its messages are signals alone
+          EXPECT_EQ(node.copies,
+                    static_cast<std::uint64_t>(Gemm::node_cost(shape, ranks, rank, grid.per_node).messages));
+        }
+        using Flat = gemm_on_signals::GemmOnSignals<__half, Major::kMN, Tile<64, 64, 2>>;
+        EXPECT_EQ(moved[rank][rank].bytes,
+                  static_cast<std::uint64_t>(Flat::bytes_of_edges(shape, ranks, rank)));
+      }
+    }
+  }
+}
+
+// The flat gather sends every shard to each rank of the other nodes, the two-level one once to each node.
+TEST_F(OnVirtualGpus, BetweenNodesMoveAsManyTimesFewerBytesAsANodeHasRanks) {
+  const Grid grid{2, 4};
+  const MatmulShape shape{256, 64, 16};
+  const auto between = [&](const std::vector<std::vector<vgpu::Traffic>>& moved) {
+    std::uint64_t bytes = 0;
+    for (int from = 0; from < 8; ++from) {
+      for (int to = 0; to < 8; ++to) bytes += from / 4 != to / 4 ? moved[from][to].bytes : 0;
+    }
+    return bytes;
+  };
+  using Flat = gemm_on_signals::GemmOnSignals<__half, Major::kMN, Tile<64, 64, 2>>;
+  const std::uint64_t two_level = between(traffic_of_a_call<Gemm>(grid, shape, grid.per_node));
+  EXPECT_EQ(two_level, 8U * 32 * 32);
+  EXPECT_EQ(between(traffic_of_a_call<Flat>(grid, shape)), 4 * two_level);
+}
+
+/// Modelled time of one call, ms.
+template <typename Algorithm, typename... More>
+double time_of(Grid grid, MatmulShape shape, More... more) {
+  vgpu::reset();
+  vgpu::use_nodes(grid.nodes, grid.per_node);
+  double ms = 0;
+  run_ranks(grid.ranks(), [&](Rank& rank) {
+    Problem problem(rank, shape, 1);
+    problem.fill_exact();
+    Algorithm algorithm(rank, shape, more...);
+    const auto call = [&](cudaStream_t stream) {
+      algorithm.run(problem.a(), problem.b(), problem.c(), stream);
+    };
+    const double found = time_variants(rank, {{"call", call}}, 1, 1).front().device_ms.median;
+    if (rank.id() == 0) ms = found;
+  });
+  return ms;
+}
+
+TEST_F(OnVirtualGpus, IsFasterThanTheFlatGatherAndThanGatheringFirst) {
+  constexpr Grid kGrid{2, 2};
+  constexpr MatmulShape kShape{4 * 256, 4 * 1024, 128};
+  const double two_level = time_of<TwoLevelGemm<__half>>(kGrid, kShape, kGrid.per_node);
+  EXPECT_LT(two_level, 0.95 * time_of<gemm_on_signals::GemmOnSignals<__half>>(kGrid, kShape));
+  EXPECT_LT(two_level, 0.95 * time_of<gather_then_multiply::GatherThenMultiply<__half>>(kGrid, kShape));
+}
+
+TEST_F(OnVirtualGpus, RanksThatShareAGpuHaveNoRails) {
+  vgpu::use_gpus(1);
+  EXPECT_THROW(run_ranks(4, [](Rank& rank) { Gemm algorithm(rank, {150, 32, 72}, 2); }), Skip);
+  expect_right<Gemm, Problem>(3, {150, 24 * 8, 72}, 1, 3, 3);  // one node needs none
+}
+
+}  // namespace
+}  // namespace overlap::two_nodes
