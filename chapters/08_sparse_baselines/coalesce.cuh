@@ -105,6 +105,10 @@ class Coalesce {
   std::int32_t* found() const { return found_.data(); }
   /// Device memory, after find(): the rows, ascending. Null before the first call with entries.
   const Index* found_rows() const { return rows_.data(); }
+  /// For a sum of one's own, after find() of at least one entry: what sum_entries() takes.
+  const std::int32_t* sorted_entries() const { return sorted_.data(); }
+  const std::int32_t* begins() const { return begins_.data(); }    ///< see sorted_entries()
+  const std::int32_t* lengths() const { return lengths_.data(); }  ///< see sorted_entries()
 
   /// True if an index of the last call was below 0, or not below the table's rows.
   bool bad_index() const { return bad_index_; }

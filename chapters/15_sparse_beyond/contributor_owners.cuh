@@ -7,17 +7,20 @@
 
 #include <cuda_runtime.h>
 
+#include <concepts>
 #include <cstdint>
+#include <type_traits>
 
+#include "15_sparse_beyond/meetings.cuh"
 #include "15_sparse_beyond/planned_all_reduce.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/data/sparse.hpp"
 #include "overlap/gpu/check.hpp"
+#include "overlap/gpu/element.hpp"
 #include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
-#include "overlap/gpu/ring.hpp"
-#include "overlap/gpu/signals.hpp"
+#include "overlap/gpu/stream.hpp"
 
 namespace overlap::sparse_beyond {
 
@@ -56,45 +59,107 @@ struct PeerRows {
   int ranks;                  ///< how many
 };
 
+/// That of two peer buffers.
+template <Floating T>
+PeerRows<T> peer_rows(const PeerBuffer<T>& sums, const PeerBuffer<T>& results, int ranks) {
+  PeerRows<T> peers = {};
+  peers.ranks = ranks;
+  for (int rank = 0; rank < ranks; ++rank) {
+    peers.sums[rank] = sums.on(rank);
+    peers.results[rank] = results.on(rank);
+  }
+  return peers;
+}
+
+/// Calls `launch` with the number of elements that one access moves, as a constant: 16 bytes of them, or one
+/// where a row is no multiple of that. Then looks whether the launch has failed.
+template <Floating T, typename Launch>
+void by_width(std::int64_t features, const Launch& launch) {
+  constexpr int kWide = 16 / sizeof(T);
+  if (features % kWide == 0) {
+    launch(std::integral_constant<int, kWide>{});
+  } else {
+    launch(std::integral_constant<int, 1>{});
+  }
+  CUDA_CHECK(cudaGetLastError());
+}
+
 /// As many elements as one access moves.
 template <Floating T, int kWidth>
 struct alignas(kWidth * sizeof(T)) Pack {
   T element[kWidth];  ///< neighbours in a row
 };
 
+/// Which ranks have row g: bit r is set if rank r has it. No bit, if g is none of the rows of all.
+__device__ inline std::uint32_t contributors_of(const std::int32_t* places, std::int64_t most, std::int64_t g,
+                                                int ranks) {
+  std::uint32_t contributors = 0;
+  for (int rank = 0; rank < ranks; ++rank)
+    contributors |= std::uint32_t{places[rank * most + g] >= 0} << rank;
+  return contributors;
+}
+
+/// sum[i] = element i of a pack of row g, added up over the ranks that have the row, in their order, in f32.
+/// Each contribution is read where it lies, on its rank's GPU.
+template <int kWidth, Floating Wire>
+__device__ void add_in_order(const PeerRows<Wire>& peers, std::uint32_t contributors,
+                             const std::int32_t* places, std::int64_t most, std::int64_t g, std::int64_t pack,
+                             std::int64_t packs, float (&sum)[kWidth]) {
+  using Elements = Pack<Wire, kWidth>;
+  bool any = false;
+  // [task add: whose rows, and in which order?]
+  // [blank] (void)peers, (void)contributors, (void)places, (void)most, (void)g, (void)pack, (void)packs;
+  // [blank] (void)any, (void)sum;
+  for (int rank = 0; rank < peers.ranks; ++rank) {
+    if ((contributors >> rank & 1) == 0) continue;
+    const std::int64_t place = places[rank * most + g];
+    const Elements theirs = reinterpret_cast<const Elements*>(peers.sums[rank])[place * packs + pack];
+    for (int i = 0; i < kWidth; ++i) {
+      const float value = static_cast<float>(theirs.element[i]);
+      sum[i] = any ? sum[i] + value : value;  // so that a single -0 stays one
+    }
+    any = true;
+  }
+  // [/task]
+}
+
 /// For each row that this rank owns: adds up the contributions, in the order of the ranks, in f32, rounds
-/// once, and writes the sum to all ranks. A block takes a row after the other, a thread kWidth neighbouring
-/// features.
-template <int kWidth, SparseIndex Index, Floating T>
-__global__ void add_owned_rows(PeerRows<T> peers, int own, const Index* rows, const std::int64_t* count,
-                               const std::int32_t* places, std::int64_t most, std::int64_t features) {
-  using Elements = Pack<T, kWidth>;
+/// once to the type in which rows travel, and writes the sum to all ranks: to the others as it travels, to
+/// own_results as T. A block takes a row after the other, a thread kWidth neighbouring features.
+template <int kWidth, SparseIndex Index, Floating Wire, Floating T>
+__global__ void add_owned_rows(PeerRows<Wire> peers, T* own_results, int own, const Index* rows,
+                               const std::int64_t* count, const std::int32_t* places, std::int64_t most,
+                               std::int64_t features) {
+  using Elements = Pack<Wire, kWidth>;
   const std::int64_t packs = features / kWidth;
   for (std::int64_t g = blockIdx.x; g < *count; g += gridDim.x) {
-    std::uint32_t contributors = 0;
-    for (int rank = 0; rank < peers.ranks; ++rank)
-      contributors |= std::uint32_t{places[rank * most + g] >= 0} << rank;
+    const std::uint32_t contributors = contributors_of(places, most, g, peers.ranks);
     if (contributors == 0 || owner_of(contributors, rows[g]) != own) continue;
     for (std::int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
       float sum[kWidth] = {};
-      bool any = false;
-      // [task add: whose rows, in which order, and where does the sum go?]
-      for (int rank = 0; rank < peers.ranks; ++rank) {
-        if ((contributors >> rank & 1) == 0) continue;
-        const std::int64_t place = places[rank * most + g];
-        const Elements theirs = reinterpret_cast<const Elements*>(peers.sums[rank])[place * packs + pack];
-        for (int i = 0; i < kWidth; ++i) {
-          const float value = static_cast<float>(theirs.element[i]);
-          sum[i] = any ? sum[i] + value : value;
-        }
-        any = true;
+      add_in_order(peers, contributors, places, most, g, pack, packs, sum);
+      Elements sent;
+      Pack<T, kWidth> kept;  // the same number: all ranks have the same bits
+      for (int i = 0; i < kWidth; ++i) {
+        sent.element[i] = static_cast<Wire>(sum[i]);
+        kept.element[i] = static_cast<T>(static_cast<float>(sent.element[i]));
       }
-      Elements result;
-      for (int i = 0; i < kWidth; ++i) result.element[i] = static_cast<T>(sum[i]);
-      for (int rank = 0; rank < peers.ranks; ++rank)
-        reinterpret_cast<Elements*>(peers.results[rank])[g * packs + pack] = result;
-      // [/task]
+      for (int rank = 0; rank < peers.ranks; ++rank) {
+        if (rank != own) reinterpret_cast<Elements*>(peers.results[rank])[g * packs + pack] = sent;
+      }
+      reinterpret_cast<Pack<T, kWidth>*>(own_results)[g * packs + pack] = kept;
     }
+  }
+}
+
+/// results[g] = arrived[g], for all rows that other ranks have added up: in a wider type.
+template <SparseIndex Index, Floating Wire, Floating T>
+__global__ void widen_rows(const Wire* arrived, int ranks, int own, const Index* rows, std::int64_t count,
+                           const std::int32_t* places, std::int64_t most, std::int64_t features, T* results) {
+  for (std::int64_t g = blockIdx.x; g < count; g += gridDim.x) {
+    if (owner_of(contributors_of(places, most, g, ranks), rows[g]) == own) continue;
+    for (std::int64_t feature = threadIdx.x; feature < features; feature += blockDim.x)
+      results[g * features + feature] = static_cast<T>(static_cast<float>(arrived[g * features + feature]));
   }
 }
 
@@ -105,77 +170,89 @@ struct OwnedRows {
   std::int64_t given = 0;   ///< rows of its own that others read
 };
 
-/// Each row added up by one of the ranks that have it.
-template <SparseIndex Index, Floating T>
-class ContributorOwners {
+/// Each row added up by one of the ranks that have it. Rows travel as `Wire`: T itself, or a narrower type.
+template <SparseIndex Index, Floating T, Floating Wire>
+class OwnersAmongContributors {
  public:
+  /// The relative error of a rounding to Wire; 0 if rows travel as they are.
+  static constexpr double kWireRoundoff =
+      std::same_as<Wire, T> ? 0 : 1 / static_cast<double>(largest_integer<Wire>());
+
   /// See WayToAdd. Throws as PeerBuffer and Signals do.
-  ContributorOwners(Rank& rank, SparseShape shape, std::int64_t most_local, std::int64_t most_global)
+  OwnersAmongContributors(Rank& rank, SparseShape shape, std::int64_t most_local, std::int64_t most_global)
       : rank_(rank),
-        ring_(rank),
         features_(shape.features),
         sums_(rank, shape.elements(most_local)),
         results_(rank, shape.elements(most_global)),
-        signals_(rank, 2 * rank.size()) {}
+        meetings_(rank, kMeetings),
+        widened_(rank.device(), kNarrow ? shape.elements(most_global) : 0) {}
 
-  T* local_sums() const { return sums_.local(); }  ///< see WayToAdd
+  Wire* local_sums() const { return sums_.local(); }  ///< see WayToAdd
 
   /// See WayToAdd.
   void add(RowPlan<Index>& plan, cudaStream_t stream) {
-    signals_.begin_call();
+    meetings_.begin_call();
     // [task order: what must be there before the first row is read, and what before the result is used?]
-    meet(kSummed, stream);
-    constexpr int kWide = 16 / sizeof(T);
-    if (features_ % kWide == 0) {
-      launch<kWide>(plan, stream);
-    } else {
-      launch<1>(plan, stream);
-    }
+    meetings_.meet(kSummed, stream);
+    by_width<Wire>(features_, [&](auto width) {
+      add_owned_rows<width(), Index, Wire, T>
+          <<<blocks_for_rows(plan.most_global()), kBlockThreads, 0, stream>>>(
+              peers(), own_results(), rank_.id(), plan.rows(), plan.global(), plan.places(),
+              plan.most_global(), features_);
+    });
     // Nobody reads this rank's rows any more, either: the next call may write them.
-    meet(kAdded, stream);
+    meetings_.meet(kAdded, stream);
     // [/task]
   }
   /// See WayToAdd.
-  const T* finish(RowPlan<Index>&, const PlanCounts&, cudaStream_t) const { return results_.local(); }
+  SparseRows<Index, T> finish(RowPlan<Index>& plan, const PlanCounts& counts, cudaStream_t stream) {
+    if constexpr (kNarrow) {
+      if (counts.global > 0) {
+        widen_rows<<<blocks_for_rows(counts.global), kBlockThreads, 0, stream>>>(
+            results_.local(), rank_.size(), rank_.id(), plan.rows(), counts.global, plan.places(),
+            plan.most_global(), features_, widened_.data());
+        CUDA_CHECK(cudaGetLastError());
+      }
+    }
+    return {plan.rows(), own_results(), counts.global};
+  }
 
   /// What the sums of a call cost.
   static Cost cost(const SparseCall& call, OwnedRows rows = {}) {
-    const std::int64_t row = call.features * std::int64_t{sizeof(T)};
+    const std::int64_t row = call.features * std::int64_t{sizeof(Wire)};
     return {.bytes_out = row * (rows.given + (call.ranks - 1) * rows.owned),
             .bytes_in = row * (rows.pulled + call.global - rows.owned),
-            .launches = 1};
+            .launches = kNarrow ? 2 : 1};
   }
 
  private:
-  /// What all ranks' streams have done before comes before what any of them does after.
-  void meet(int barrier, cudaStream_t stream) {
-    for (int i = 1; i < rank_.size(); ++i)
-      signals_.raise(ring_.at(i), barrier * rank_.size() + rank_.id(), stream);
-    for (int i = 1; i < rank_.size(); ++i) signals_.await(barrier * rank_.size() + ring_.at(i), stream);
-  }
+  static constexpr bool kNarrow = !std::same_as<Wire, T>;
 
-  template <int kWidth>
-  void launch(RowPlan<Index>& plan, cudaStream_t stream) {
-    PeerRows<T> peers = {};
-    peers.ranks = rank_.size();
-    for (int rank = 0; rank < rank_.size(); ++rank) {
-      peers.sums[rank] = sums_.on(rank);
-      peers.results[rank] = results_.on(rank);
+  /// Where this rank's own sums go: its result.
+  T* own_results() const {
+    if constexpr (kNarrow) {
+      return widened_.data();
+    } else {
+      return results_.local();
     }
-    add_owned_rows<kWidth, Index, T><<<blocks_for_rows(plan.most_global()), kBlockThreads, 0, stream>>>(
-        peers, rank_.id(), plan.rows(), plan.global(), plan.places(), plan.most_global(), features_);
-    CUDA_CHECK(cudaGetLastError());
   }
 
-  static constexpr int kSummed = 0, kAdded = 1;  // the barriers: signals 0 to P - 1, and P to 2 P - 1
+  /// The memory of all ranks.
+  PeerRows<Wire> peers() const { return peer_rows(sums_, results_, rank_.size()); }
+
+  static constexpr int kSummed = 0, kAdded = 1, kMeetings = 2;
 
   Rank& rank_;
-  Ring ring_;
   std::int64_t features_;
-  PeerBuffer<T> sums_;     // [most_local, F]
-  PeerBuffer<T> results_;  // [most_global, F]
-  Signals signals_;        // [barrier][raising rank]
+  PeerBuffer<Wire> sums_;     // [most_local, F]
+  PeerBuffer<Wire> results_;  // [most_global, F]
+  Meetings meetings_;
+  DeviceBuffer<T> widened_;  // [most_global, F] if Wire is narrower
 };
+
+/// Rows travel as they are.
+template <SparseIndex Index, Floating T>
+using ContributorOwners = OwnersAmongContributors<Index, T, T>;
 
 /// Planned by every rank, added up by contributors.
 template <SparseIndex Index, Floating T>

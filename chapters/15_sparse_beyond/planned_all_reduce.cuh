@@ -11,12 +11,14 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "08_sparse_baselines/agreement.cuh"
 #include "08_sparse_baselines/coalesce.cuh"
 #include "09_sparse_v1_nonzero/ranks_agree.cuh"
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
+#include "15_sparse_beyond/narrow_sums.cuh"
 #include "15_sparse_beyond/row_plan.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/data/sparse.hpp"
@@ -32,17 +34,23 @@ namespace overlap::sparse_beyond {
 /// What decides the cost of a call on a plan, for one rank.
 using sparse_nonzero::SparseCall;
 
+/// What device memory for rows is made of.
+template <typename T>
+concept RowElement = Floating<std::remove_cvref_t<T>>;
+
 /// A way to add up: it is made for a rank, a shape and room for that many rows of a rank and of all.
-///  - local_sums(): device memory for the rank's own rows, [room of a rank][F].
+///  - local_sums(): device memory for the rank's own rows, [room of a rank][F], of T or of a narrower type.
 ///  - plan_more(plan, stream), if it has one: enqueues what it wants to know beside the plan's counts, and
 ///    copies it to the host.
 ///  - add(plan, stream): enqueues all that can be before the host knows the counts.
-///  - finish(plan, counts, stream): enqueues the rest. Returns the result's values [G, F].
+///  - finish(plan, counts, stream): enqueues the rest. Returns the result.
+///  - fetch(plan, stream), if it has one: enqueues what comes behind the sums, and is timed by itself.
+///  - keeps(row) or kOwnRowsOnly, if a rank's result has not all rows: see SparsePromise.
 template <typename Way, typename Index, typename T>
 concept WayToAdd = requires(Way way, RowPlan<Index>& plan, const PlanCounts& counts, cudaStream_t stream) {
-  { way.local_sums() } -> std::same_as<T*>;
+  { *way.local_sums() } -> RowElement;
   way.add(plan, stream);
-  { way.finish(plan, counts, stream) } -> std::same_as<const T*>;
+  { way.finish(plan, counts, stream) } -> std::same_as<SparseRows<Index, T>>;
 };
 
 /// The sum over all ranks of a row-sparse gradient, on every rank, without the rows that no rank has.
@@ -51,6 +59,18 @@ class PlannedAllReduce {
   static_assert(WayToAdd<Way<Index, T>, Index, T>);
 
  public:
+  /// The relative error of a rounding to the type in which the way's rows travel; 0: they travel as they are.
+  static constexpr double kWireRoundoff = [] {
+    if constexpr (requires { Way<Index, T>::kWireRoundoff; }) {
+      return Way<Index, T>::kWireRoundoff;
+    } else {
+      return 0.0;
+    }
+  }();
+
+  /// Whether a rank's result has only the rows that it has given.
+  static constexpr bool kOwnRowsOnly = requires { requires Way<Index, T>::kOwnRowsOnly; };
+
   /// For tables of that shape, with room for shape.entries different rows on each rank. Collective. Throws
   /// UsageError if Index has no number for the table's last row, and as RowPlan and Way do.
   PlannedAllReduce(Rank& rank, SparseShape shape)
@@ -93,23 +113,31 @@ class PlannedAllReduce {
       clock_.start(stream, "sum");  // another gradient on the same plan
     }
     just_planned_ = false;
-    coalesce_.sum(values, entries_, way_.local_sums(), stream);
+    sum_own_rows(values, stream);
     clock_.next(stream, "all_reduce");
     way_.add(plan_, stream);
     waits_.reset();
     const PlanCounts counts = plan_.wait(waits_);
     try {
       require_room(counts);
-      const T* sums = way_.finish(plan_, counts, stream);
+      const SparseRows<Index, T> result = way_.finish(plan_, counts, stream);
+      if constexpr (requires { way_.fetch(plan_, stream); }) {
+        clock_.next(stream, "fetch");
+        way_.fetch(plan_, stream);
+      }
       clock_.stop(stream);
       local_rows_ = counts.local[static_cast<std::size_t>(rank_.id())];
       global_rows_ = counts.global;
-      return {plan_.rows(), sums, counts.global};
+      return result;
     } catch (const SparseInputError&) {
       clock_.stop(stream);
       throw;
     }
   }
+
+  /// Which rows a rank's result has, if not all.
+  bool keeps(std::int64_t row) const requires requires(const Way<Index, T>& way) { way.keeps(row); }
+  { return way_.keeps(row); }
 
   /// Where the time of the last call went, on this rank. Only after the stream was waited for.
   std::vector<Phase> phases() const { return clock_.read(); }
@@ -147,6 +175,15 @@ class PlannedAllReduce {
                        std::to_string(8 * sizeof(Index)) + " bits");
     rank.nccl();
     return shape;
+  }
+
+  void sum_own_rows(const T* values, cudaStream_t stream) {
+    auto* const sums = way_.local_sums();
+    if constexpr (std::same_as<decltype(sums), T* const>) {
+      coalesce_.sum(values, entries_, sums, stream);
+    } else {
+      sum_narrow(coalesce_, values, entries_, shape_.features, sums, stream);
+    }
   }
 
   /// All ranks look at the same counts, and so throw alike.
@@ -204,15 +241,15 @@ class NcclSum {
   T* local_sums() const { return local_.data(); }   ///< see WayToAdd
   void add(RowPlan<Index>&, cudaStream_t) const {}  ///< nothing: the all-reduce's size is not known yet
   /// See WayToAdd.
-  const T* finish(RowPlan<Index>& plan, const PlanCounts& counts, cudaStream_t stream) {
-    if (counts.global == 0) return nullptr;
+  SparseRows<Index, T> finish(RowPlan<Index>& plan, const PlanCounts& counts, cudaStream_t stream) {
+    if (counts.global == 0) return {plan.rows(), nullptr, 0};
     T* sums = sums_.at_least(shape_.elements(counts.global), stream);
     fill_rows<<<blocks_for_rows(counts.global), kBlockThreads, 0, stream>>>(
         local_.data(), plan.places() + rank_.id() * plan.most_global(), counts.global, shape_.features, sums);
     CUDA_CHECK(cudaGetLastError());
     NCCL_CHECK(
         ncclAllReduce(sums, sums, shape_.elements(counts.global), nccl_type<T>(), ncclSum, nccl_, stream));
-    return sums;
+    return {plan.rows(), sums, counts.global};
   }
 
   /// A ring's bytes, as in chapter 09.

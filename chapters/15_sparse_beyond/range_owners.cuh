@@ -112,7 +112,7 @@ class RangeOwners {
   void add(RowPlan<Index>&, cudaStream_t) const {}  ///< nothing: no copy's size is known yet
 
   /// See WayToAdd.
-  const T* finish(RowPlan<Index>& plan, const PlanCounts& counts, cudaStream_t stream) {
+  SparseRows<Index, T> finish(RowPlan<Index>& plan, const PlanCounts& counts, cudaStream_t stream) {
     signals_.begin_call();
     // ---- This rank's rows to their owners, its right neighbour first: each is sent to by one at a time ----
     for (int i = 0; i < rank_.size(); ++i) {
@@ -125,8 +125,7 @@ class RangeOwners {
       if (owner != rank_.id()) signals_.raise(owner, kSent * rank_.size() + rank_.id(), stream);
     }
     await(kSent, stream);
-    // ---- Sums of its range, and these to all others
-    // --------------------------------------------------------
+    // ---- Sums of its range, and these to all others -------------------------------------------------------
     const std::int64_t begin = range_begin(counts.global, rank_.size(), rank_.id());
     const std::int64_t end = range_begin(counts.global, rank_.size(), rank_.id() + 1);
     if (begin < end) {
@@ -142,7 +141,7 @@ class RangeOwners {
       signals_.raise(ring_.at(i), kAdded * rank_.size() + rank_.id(), stream);
     }
     await(kAdded, stream);
-    return results_.local();
+    return {plan.rows(), results_.local(), counts.global};
   }
 
   /// What the sums of a call cost: `rows` [P][P] are how many rows of each rank each owner adds up.

@@ -8,7 +8,9 @@
 
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "15_sparse_beyond/contributor_owners.cuh"
+#include "15_sparse_beyond/fixed_owners.cuh"
 #include "15_sparse_beyond/look_up.cuh"
+#include "15_sparse_beyond/narrow_owners.cuh"
 #include "15_sparse_beyond/planned_all_reduce.cuh"
 #include "15_sparse_beyond/range_owners.cuh"
 
@@ -29,6 +31,14 @@ TEST_F(OnVirtualGpus, ContributorOwnersAreRightInTwentySchedules) {
 TEST_F(OnVirtualGpus, RangeOwnersAreRightInTwentySchedules) {
   expect_right_in_schedules<RangeOwnersAllReduce>(20);
 }
+
+TEST_F(OnVirtualGpus, NarrowOwnersAreRightInTwentySchedules) {
+  expect_right_in_schedules<Bf16OwnersAllReduce>(20);
+}
+
+TEST_F(OnVirtualGpus, ReduceScatterIsRightInTwentySchedules) { expect_right_in_schedules<ReduceScatter>(20); }
+
+TEST_F(OnVirtualGpus, FetchIsRightInTwentySchedules) { expect_right_in_schedules<ReduceScatterFetch>(20); }
 
 TEST_F(OnVirtualGpus, LookUpsTakeLessTimeThanTheSearchInTheModel) {
   // So many rows that two launches are less than what the search compares.

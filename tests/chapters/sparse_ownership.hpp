@@ -71,10 +71,11 @@ void expect_caller_owns_gradients_on(Rank& rank, const std::vector<SparseData>& 
   using Index = std::int32_t;
   using T = float;
   Algorithm<Index, T> algorithm(rank, calls.front().shape(), more...);
+  constexpr SparseValues exact = exact_values<Algorithm<Index, T>>();
   std::vector<std::unique_ptr<DeviceGradient<Index, T>>> gradients;
   std::vector<TakenRows<Index, T>> taken;
   for (const SparseData& data : calls) {
-    gradients.push_back(std::make_unique<DeviceGradient<Index, T>>(rank, data, SparseValues::kExact));
+    gradients.push_back(std::make_unique<DeviceGradient<Index, T>>(rank, data, exact));
     taken.emplace_back(rank, data);
   }
   const cudaStream_t stream = rank.stream();
@@ -92,9 +93,9 @@ void expect_caller_owns_gradients_on(Rank& rank, const std::vector<SparseData>& 
   }
   rank.synchronize(stream);
   rank.barrier();
-  const ZeroRows zero_rows = DropsZeroRows<Algorithm<Index, T>> ? ZeroRows::kDropped : ZeroRows::kKept;
   for (std::size_t call = 0; call < calls.size(); ++call) {
-    EXPECT_EQ(difference(calls[call], SparseValues::kExact, taken[call].rows(), zero_rows), "")
+    EXPECT_EQ(
+        difference(calls[call], exact, taken[call].rows(), promise_of(algorithm, calls[call], rank.id())), "")
         << "call " << call << ", rank " << rank.id() << " of " << rank.size();
   }
   rank.barrier();

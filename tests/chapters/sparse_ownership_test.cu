@@ -14,7 +14,9 @@
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
 #include "15_sparse_beyond/contributor_owners.cuh"
+#include "15_sparse_beyond/fixed_owners.cuh"
 #include "15_sparse_beyond/look_up.cuh"
+#include "15_sparse_beyond/narrow_owners.cuh"
 #include "15_sparse_beyond/planned_all_reduce.cuh"
 #include "15_sparse_beyond/range_owners.cuh"
 
@@ -66,6 +68,13 @@ TEST_P(Chapter15, RangeOwners) {
 }
 TEST_P(Chapter15, ContributorOwners) {
   expect_caller_owns_gradients<sparse_beyond::ContributorOwnersAllReduce>(GetParam());
+}
+TEST_P(Chapter15, NarrowOwners) {
+  expect_caller_owns_gradients<sparse_beyond::Bf16OwnersAllReduce>(GetParam());
+}
+TEST_P(Chapter15, ReduceScatter) { expect_caller_owns_gradients<sparse_beyond::ReduceScatter>(GetParam()); }
+TEST_P(Chapter15, ReduceScatterFetch) {
+  expect_caller_owns_gradients<sparse_beyond::ReduceScatterFetch>(GetParam());
 }
 
 }  // namespace

@@ -45,10 +45,11 @@ bool same_bits(const std::vector<T>& left, const std::vector<T>& right) {
          (left.empty() || std::memcmp(left.data(), right.data(), left.size() * sizeof(T)) == 0);
 }
 
-/// One call with these gradients; rank 0's result. All ranks must have the same bits.
+/// One call with these gradients, of at most so many rows each; rank 0's result. All ranks must have the same
+/// bits.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
 HostResult<Index, T> result_of(std::int64_t table_rows, std::int64_t features,
-                               const std::vector<GivenGradient>& gradients) {
+                               const std::vector<GivenGradient>& gradients, std::int64_t most_entries = 8) {
   std::vector<HostResult<Index, T>> results(gradients.size());
   run_ranks(static_cast<int>(gradients.size()), [&](Rank& rank) {
     const GivenGradient& own = gradients[static_cast<std::size_t>(rank.id())];
@@ -62,7 +63,7 @@ HostResult<Index, T> result_of(std::int64_t table_rows, std::int64_t features,
       CUDA_CHECK(cudaMemcpy(values.data(), numbers.data(), values.bytes(), cudaMemcpyHostToDevice));
     }
     const auto count = static_cast<std::int64_t>(rows.size());
-    Algorithm<Index, T> algorithm(rank, {table_rows, features, 8});
+    Algorithm<Index, T> algorithm(rank, {table_rows, features, most_entries});
     const SparseRows<Index, T> result = algorithm.run(indices.data(), values.data(), count, rank.stream());
     rank.synchronize(rank.stream());
     EXPECT_EQ(algorithm.lost_rows(rank.stream()), 0);

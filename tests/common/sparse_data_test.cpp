@@ -108,7 +108,7 @@ struct Result {
   std::string difference(const SparseData& data, SparseValues kind,
                          ZeroRows zero_rows = ZeroRows::kKept) const {
     return data.difference<std::int32_t, T>(kind, std::span<const std::int32_t>(indices),
-                                            std::span<const T>(values), zero_rows);
+                                            std::span<const T>(values), {.zero_rows = zero_rows});
   }
 
   /// Without row i of the result.

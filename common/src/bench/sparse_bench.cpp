@@ -54,6 +54,12 @@ void SparseBenchBase::require_no_lost_rows(const std::string& name, int lost_row
     throw WrongResult(name + ": " + std::to_string(lost_rows) + " rows found no place in the result");
 }
 
+void SparseBenchBase::require_exact_sums_in_16_bits() const {
+  const std::int64_t most = data_.most_entries_of_a_row();
+  if (!settings().check || most <= largest_integer<__nv_bfloat16>()) return;
+  throw Skip(std::to_string(most) + " entries have the same row, and a sum of so many is not exact in bf16");
+}
+
 std::string SparseBenchBase::all_right(const std::string& names) const {
   return "all " + std::to_string(data_.global_rows().size()) + " rows of " +
          std::to_string(data_.shape().features) + " elements are right: " + names;
@@ -111,23 +117,27 @@ SparseBench<Index, T>::SparseBench(Rank& rank, const SparseData& data, const Ben
 
 template <SparseIndex Index, Floating T>
 void SparseBench<Index, T>::fill(Data data) {
+  fill_values(data == Data::kExact ? SparseValues::kExact : SparseValues::kReal);
+}
+
+template <SparseIndex Index, Floating T>
+void SparseBench<Index, T>::fill_values(SparseValues kind) {
   std::vector<T> values(values_.size());
-  data_.fill<T>(rank().id(), data == Data::kExact ? SparseValues::kExact : SparseValues::kReal, values);
+  data_.fill<T>(rank().id(), kind, values);
   if (!values.empty())
     CUDA_CHECK(cudaMemcpy(values_.data(), values.data(), values_.bytes(), cudaMemcpyHostToDevice));
   rank().barrier();
 }
 
 template <SparseIndex Index, Floating T>
-void SparseBench<Index, T>::compare(const std::string& name, const SparseRows<Index, T>& result, Data data,
-                                    ZeroRows zero_rows) const {
+void SparseBench<Index, T>::compare(const std::string& name, const SparseRows<Index, T>& result,
+                                    SparseValues kind, const SparsePromise& promise) const {
   const auto count = static_cast<std::size_t>(result.count);
   const std::vector<Index> indices = to_host(result.indices, count);
   std::vector<T> values = to_host(result.values, count * static_cast<std::size_t>(data_.shape().features));
   if (settings().corrupt) corrupt_one_element(std::span<T>(values));
   const std::string wrong =
-      data_.difference<Index, T>(data == Data::kExact ? SparseValues::kExact : SparseValues::kReal,
-                                 std::span<const Index>(indices), std::span<const T>(values), zero_rows);
+      data_.difference<Index, T>(kind, std::span<const Index>(indices), std::span<const T>(values), promise);
   if (!wrong.empty()) throw WrongResult(name + ": " + wrong);
 }
 

@@ -173,7 +173,7 @@ double SparseData::value(const Entry& entry, std::int64_t column, SparseValues k
   const std::uint64_t word =
       bits.at(static_cast<std::uint64_t>(entry.number) * static_cast<std::uint64_t>(shape_.features) +
               static_cast<std::uint64_t>(column));
-  if (kind == SparseValues::kExact) {
+  if (kind != SparseValues::kReal) {
     // Never 0, so that a row that is left out is noticed.
     const auto magnitude = static_cast<double>(1 + below(static_cast<std::uint64_t>(limit), word));
     return (word & 1) != 0 ? magnitude : -magnitude;
@@ -182,9 +182,14 @@ double SparseData::value(const Entry& entry, std::int64_t column, SparseValues k
 }
 
 template <Floating T>
-std::int64_t SparseData::limit() const {
+std::int64_t SparseData::limit(SparseValues kind) const {
+  if (kind == SparseValues::kReal) return 0;
+  const std::int64_t largest =
+      kind == SparseValues::kExact
+          ? largest_integer<T>()
+          : std::min({largest_integer<T>(), largest_integer<__half>(), largest_integer<__nv_bfloat16>()});
   const std::int64_t limit =
-      std::min<std::int64_t>(127, largest_integer<T>() / std::max<std::int64_t>(1, most_entries_of_a_row_));
+      std::min<std::int64_t>(127, largest / std::max<std::int64_t>(1, most_entries_of_a_row_));
   if (limit < 1)
     throw std::invalid_argument("SparseData: so many entries have one row that its sum is not exact");
   return limit;
@@ -195,7 +200,7 @@ void SparseData::fill(int rank, SparseValues values, std::span<T> out) const {
   const auto count = static_cast<std::int64_t>(entries(rank).size());
   if (static_cast<std::int64_t>(out.size()) != count * shape_.features)
     throw std::invalid_argument("SparseData::fill: wrong size");
-  const std::int64_t most = values == SparseValues::kExact ? limit<T>() : 0;
+  const std::int64_t most = limit<T>(values);
   parallel_shares(count, [&](Range share) {
     for (std::int64_t entry = share.begin; entry < share.end; ++entry) {
       T* row = out.data() + entry * shape_.features;
@@ -207,7 +212,7 @@ void SparseData::fill(int rank, SparseValues values, std::span<T> out) const {
 
 template <SparseIndex Index, Floating T>
 std::string SparseData::difference_from(const Sums& sums, SparseValues kind, std::span<const Index> indices,
-                                        std::span<const T> values) const {
+                                        std::span<const T> values, double wire_roundoff) const {
   const auto rows = static_cast<std::int64_t>(sums.rows.size());
   if (static_cast<std::int64_t>(indices.size()) != rows) {
     return std::to_string(indices.size()) + " rows came out, " + std::to_string(rows) + " are expected";
@@ -224,11 +229,11 @@ std::string SparseData::difference_from(const Sums& sums, SparseValues kind, std
     return std::to_string(values.size()) + " values came out, " + std::to_string(rows * shape_.features) +
            " are expected";
 
-  const std::int64_t most = kind == SparseValues::kExact ? limit<T>() : 0;
+  const std::int64_t most = limit<T>(kind);
   std::vector<std::int64_t> wrong(static_cast<std::size_t>(rows), 0),
       first(static_cast<std::size_t>(rows), 0);
   const auto expected = [&](std::int64_t g, std::int64_t column) {
-    return sum_of<T>(sums, static_cast<std::size_t>(g), column, kind, most);
+    return sum_of<T>(sums, static_cast<std::size_t>(g), column, kind, most, wire_roundoff);
   };
   const auto actual_of = [&](std::int64_t g, std::int64_t column) {
     return value_of(values[static_cast<std::size_t>(g * shape_.features + column)]);
@@ -255,7 +260,7 @@ std::string SparseData::difference_from(const Sums& sums, SparseValues kind, std
 
 template <Floating T>
 SparseData::Sum SparseData::sum_of(const Sums& sums, std::size_t row, std::int64_t column, SparseValues kind,
-                                   std::int64_t limit) const {
+                                   std::int64_t limit, double wire_roundoff) const {
   double sum = 0, magnitude = 0;
   const std::int64_t begin = sums.begins[row], end = sums.begins[row + 1];
   for (std::int64_t e = begin; e < end; ++e) {
@@ -267,22 +272,28 @@ SparseData::Sum SparseData::sum_of(const Sums& sums, std::size_t row, std::int64
   }
   // gamma(n, u), with n roundings at most for each summand.
   const double roundings = static_cast<double>(end - begin + ranks()) * unit_roundoff<T>();
-  return {sum, kind == SparseValues::kExact ? 0 : roundings / (1 - roundings) * magnitude};
+  // (1 + gamma) (1 + u)^2 - 1: each contribution is rounded once on its way, and so is their sum.
+  const double gamma = roundings / (1 - roundings), wire = wire_roundoff * (2 + wire_roundoff);
+  return {sum, kind != SparseValues::kReal ? 0 : (gamma + wire + gamma * wire) * magnitude};
 }
 
 template <SparseIndex Index, Floating T>
-SparseData::Sums SparseData::without_zero_rows(SparseValues kind, std::span<const Index> indices) const {
-  const std::int64_t most = kind == SparseValues::kExact ? limit<T>() : 0;
+bool SparseData::may_be_missing(std::size_t row, SparseValues kind, std::span<const Index> indices) const {
+  // Exact sums say who has to be there. Real ones may round to 0 or not, so the result decides.
+  const bool there = std::binary_search(indices.begin(), indices.end(), sums_.rows[row]);
+  bool zero = kind != SparseValues::kReal || !there;
+  for (std::int64_t column = 0; zero && column < shape_.features; ++column) {
+    const Sum sum = sum_of<T>(sums_, row, column, kind, limit<T>(kind));
+    zero = std::abs(sum.value) <= sum.bound;
+  }
+  return zero;
+}
+
+template <typename Wanted>
+SparseData::Sums SparseData::sums_where(const Wanted& wanted) const {
   Sums kept;
   for (std::size_t row = 0; row < sums_.rows.size(); ++row) {
-    const bool there = std::binary_search(indices.begin(), indices.end(), sums_.rows[row]);
-    // Exact sums say who has to be there. Real ones may round to 0 or not, so the result decides.
-    bool zero = kind == SparseValues::kExact || !there;
-    for (std::int64_t column = 0; zero && column < shape_.features; ++column) {
-      const Sum sum = sum_of<T>(sums_, row, column, kind, most);
-      zero = std::abs(sum.value) <= sum.bound;
-    }
-    if (zero) continue;
+    if (!wanted(sums_.rows[row], row)) continue;
     kept.rows.push_back(sums_.rows[row]);
     kept.begins.push_back(static_cast<std::int64_t>(kept.entries.size()));
     kept.entries.insert(kept.entries.end(), sums_.entries.begin() + sums_.begins[row],
@@ -294,9 +305,15 @@ SparseData::Sums SparseData::without_zero_rows(SparseValues kind, std::span<cons
 
 template <SparseIndex Index, Floating T>
 std::string SparseData::difference(SparseValues kind, std::span<const Index> indices,
-                                   std::span<const T> values, ZeroRows zero_rows) const {
-  if (zero_rows == ZeroRows::kKept) return difference_from<Index, T>(sums_, kind, indices, values);
-  return difference_from<Index, T>(without_zero_rows<Index, T>(kind, indices), kind, indices, values);
+                                   std::span<const T> values, const SparsePromise& promise) const {
+  const bool dropped = promise.zero_rows == ZeroRows::kDropped;
+  if (!dropped && !promise.keeps)
+    return difference_from<Index, T>(sums_, kind, indices, values, promise.wire_roundoff);
+  const Sums expected = sums_where([&](std::int64_t row, std::size_t place) {
+    return (!promise.keeps || promise.keeps(row)) &&
+           !(dropped && may_be_missing<Index, T>(place, kind, indices));
+  });
+  return difference_from<Index, T>(expected, kind, indices, values, promise.wire_roundoff);
 }
 
 template <SparseIndex Index, Floating T>
@@ -306,27 +323,27 @@ std::string SparseData::local_difference(int rank, SparseValues kind, std::span<
 }
 
 template std::string SparseData::difference(SparseValues, std::span<const std::int32_t>,
-                                            std::span<const float>, ZeroRows) const;
+                                            std::span<const float>, const SparsePromise&) const;
 template std::string SparseData::local_difference(int, SparseValues, std::span<const std::int32_t>,
                                                   std::span<const float>) const;
 template std::string SparseData::difference(SparseValues, std::span<const std::int32_t>,
-                                            std::span<const __half>, ZeroRows) const;
+                                            std::span<const __half>, const SparsePromise&) const;
 template std::string SparseData::local_difference(int, SparseValues, std::span<const std::int32_t>,
                                                   std::span<const __half>) const;
 template std::string SparseData::difference(SparseValues, std::span<const std::int32_t>,
-                                            std::span<const __nv_bfloat16>, ZeroRows) const;
+                                            std::span<const __nv_bfloat16>, const SparsePromise&) const;
 template std::string SparseData::local_difference(int, SparseValues, std::span<const std::int32_t>,
                                                   std::span<const __nv_bfloat16>) const;
 template std::string SparseData::difference(SparseValues, std::span<const std::int64_t>,
-                                            std::span<const float>, ZeroRows) const;
+                                            std::span<const float>, const SparsePromise&) const;
 template std::string SparseData::local_difference(int, SparseValues, std::span<const std::int64_t>,
                                                   std::span<const float>) const;
 template std::string SparseData::difference(SparseValues, std::span<const std::int64_t>,
-                                            std::span<const __half>, ZeroRows) const;
+                                            std::span<const __half>, const SparsePromise&) const;
 template std::string SparseData::local_difference(int, SparseValues, std::span<const std::int64_t>,
                                                   std::span<const __half>) const;
 template std::string SparseData::difference(SparseValues, std::span<const std::int64_t>,
-                                            std::span<const __nv_bfloat16>, ZeroRows) const;
+                                            std::span<const __nv_bfloat16>, const SparsePromise&) const;
 template std::string SparseData::local_difference(int, SparseValues, std::span<const std::int64_t>,
                                                   std::span<const __nv_bfloat16>) const;
 template void SparseData::fill(int, SparseValues, std::span<float>) const;

@@ -36,6 +36,8 @@ class SparseBenchBase : public Bench {
 
   /// Throws WrongResult if there are any.
   static void require_no_lost_rows(const std::string& name, int lost_rows);
+  /// Throws Skip if so many entries have one row that no exact sum of them is left in bf16.
+  void require_exact_sums_in_16_bits() const;
 
   const SparseData& data_;  ///< the gradients of all ranks
   std::int64_t entries_;    ///< of this rank
@@ -64,6 +66,8 @@ class SparseBench final : public SparseBenchBase {
   template <typename Make>
   void add(const std::string& name, const Make& make) {
     add_variant(name, [&] {
+      using Algorithm = typename decltype(make())::element_type;
+      if constexpr (RoundsOnTheWire<Algorithm>) require_exact_sums_in_16_bits();
       std::shared_ptr algorithm = make();
       auto result = std::make_shared<SparseRows<Index, T>>();  // of the last call
       Variant variant;
@@ -72,11 +76,15 @@ class SparseBench final : public SparseBenchBase {
         *result = algorithm->run(indices_.data(), values_.data(), entries_, stream);
       };
       variant.phases = [algorithm] { return algorithm->phases(); };
-      variant.poison = [this, result](Data) { poison(*result); };
+      variant.poison = [this, result](Data data) {
+        poison(*result);
+        if (RoundsOnTheWire<Algorithm> && data == Data::kExact) fill_values(exact_values<Algorithm>());
+      };
       variant.compare = [this, name, algorithm, result](Data data) {
-        using Algorithm = typename decltype(algorithm)::element_type;
-        compare(name, *result, data, DropsZeroRows<Algorithm> ? ZeroRows::kDropped : ZeroRows::kKept);
+        compare(name, *result, data == Data::kExact ? exact_values<Algorithm>() : SparseValues::kReal,
+                promise_of(*algorithm, data_, rank().id()));
         require_no_lost_rows(name, algorithm->lost_rows(rank().stream()));
+        if (RoundsOnTheWire<Algorithm> && data == Data::kExact) fill(data);  // for the next variant
       };
       return variant;
     });
@@ -91,8 +99,9 @@ class SparseBench final : public SparseBenchBase {
  private:
   void fill(Data data) override;
   void poison(const SparseRows<Index, T>& result) const;
-  void compare(const std::string& name, const SparseRows<Index, T>& result, Data data,
-               ZeroRows zero_rows) const;
+  void fill_values(SparseValues values);
+  void compare(const std::string& name, const SparseRows<Index, T>& result, SparseValues values,
+               const SparsePromise& promise) const;
 
   DeviceBuffer<Index> indices_;
   DeviceBuffer<T> values_;

@@ -1,0 +1,272 @@
+// Chapter 15, without the way back: each row of the table has one owner for ever, where the optimiser's state
+// of it lives. Owners add up what all ranks have of their rows, and keep the sums: a reduce-scatter. Of N
+// rows of all ranks a rank gets about (N - n_r) / P, and nothing goes back. What the next step needs of the
+// table is fetched from the owners when its row numbers are known: n_r (P - 1) / P rows.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cub/device/device_scan.cuh>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "08_sparse_baselines/coalesce.cuh"
+#include "15_sparse_beyond/contributor_owners.cuh"
+#include "15_sparse_beyond/meetings.cuh"
+#include "15_sparse_beyond/planned_all_reduce.cuh"
+#include "overlap/data/cost.hpp"
+#include "overlap/data/sparse.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/growing_buffer.hpp"
+#include "overlap/gpu/launch.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
+
+namespace overlap::sparse_beyond {
+
+/// The rank where a row lives: in each call the same, whoever has the row. A hash, so that neither rows next
+/// to each other nor every 32nd row are all on one rank.
+__host__ __device__ constexpr int home_of(std::int64_t row, int ranks) {
+  return static_cast<int>(mix(static_cast<std::uint64_t>(row)) % static_cast<std::uint64_t>(ranks));
+}
+
+// ---- The plan's second part: which place each row has among its owner's -----------------------------------
+
+/// flags[owner * most + g] = 1 if the g-th row of all lives on that rank, else 0; and one 0 behind them all.
+template <SparseIndex Index>
+__global__ void flag_homes(const Index* rows, const std::int64_t* count, std::int64_t most, int ranks,
+                           std::int32_t* flags) {
+  const std::int64_t i = thread_of_grid();
+  if (i > ranks * most) return;
+  const std::int64_t g = i % most;
+  flags[i] = i < ranks * most && g < *count && home_of(rows[g], ranks) == i / most;
+}
+
+/// What a rank knows of the rows that live on it, and of where others live.
+template <SparseIndex Index>
+struct Homes {
+  std::int32_t* at_home;  ///< [most]: the place of the g-th row of all among those of its owner
+  std::int32_t* owned;    ///< [most]: g of each row that lives here, ascending
+  Index* rows;            ///< [most]: the numbers of these rows
+  std::int64_t* count;    ///< how many they are
+};
+
+/// Writes all that from the scanned flags: below[i] is the sum of all flags before i.
+template <SparseIndex Index>
+__global__ void list_homes(const Index* rows, const std::int64_t* count, const std::int32_t* below,
+                           std::int64_t most, int ranks, int own, Homes<Index> homes) {
+  const std::int64_t g = thread_of_grid();
+  if (g == 0) *homes.count = below[(own + 1) * most] - below[own * most];
+  if (g >= *count) return;
+  const int home = home_of(rows[g], ranks);
+  const std::int32_t place = below[home * most + g] - below[home * most];
+  homes.at_home[g] = place;
+  if (home != own) return;
+  homes.owned[place] = static_cast<std::int32_t>(g);
+  homes.rows[place] = rows[g];
+}
+
+// ---- The sums, and the fetch ------------------------------------------------------------------------------
+
+/// results[i] = the i-th row that lives here, added up over the ranks that have it: see add_in_order(). A
+/// block takes a row after the other.
+template <int kWidth, SparseIndex Index, Floating T>
+__global__ void add_rows_at_home(PeerRows<T> peers, Homes<Index> homes, const std::int32_t* places,
+                                 std::int64_t most, std::int64_t features, T* results) {
+  const std::int64_t packs = features / kWidth;
+  for (std::int64_t i = blockIdx.x; i < *homes.count; i += gridDim.x) {
+    const std::int64_t g = homes.owned[i];
+    const std::uint32_t contributors = contributors_of(places, most, g, peers.ranks);
+    for (std::int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
+      float sum[kWidth] = {};
+      add_in_order(peers, contributors, places, most, g, pack, packs, sum);
+      Pack<T, kWidth> result;
+      for (int e = 0; e < kWidth; ++e) result.element[e] = static_cast<T>(sum[e]);
+      reinterpret_cast<Pack<T, kWidth>*>(results)[i * packs + pack] = result;
+    }
+  }
+}
+
+/// fetched[j] = row j of this rank's rows, read where it lives; fetched_rows[j] = its number. peers.results
+/// are the rows that live on each rank; own_places is where this rank has the g-th row of all, or -1.
+template <int kWidth, SparseIndex Index, Floating T>
+__global__ void fetch_rows(PeerRows<T> peers, const Index* rows, const std::int64_t* count,
+                           const std::int32_t* at_home, const std::int32_t* own_places, std::int64_t features,
+                           Index* fetched_rows, T* fetched) {
+  using Elements = Pack<T, kWidth>;
+  const std::int64_t packs = features / kWidth;
+  for (std::int64_t g = blockIdx.x; g < *count; g += gridDim.x) {
+    const std::int64_t place = own_places[g];
+    if (place < 0) continue;
+    if (threadIdx.x == 0) fetched_rows[place] = rows[g];
+    // [task fetch: on which rank is the row, and where there?]
+    // [blank] (void)at_home, (void)fetched, (void)packs;
+    const Elements* there =
+        reinterpret_cast<const Elements*>(peers.results[home_of(rows[g], peers.ranks)]) + at_home[g] * packs;
+    for (std::int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x)
+      reinterpret_cast<Elements*>(fetched)[place * packs + pack] = there[pack];
+    // [/task]
+  }
+}
+
+/// Each row added up where it lives, and left there.
+template <SparseIndex Index, Floating T>
+class FixedOwners {
+ public:
+  /// See WayToAdd. Memory is for the worst case: all rows live on one rank. Throws as PeerBuffer and Signals
+  /// do, and UsageError if P times the rows of all could be more than 2^31.
+  FixedOwners(Rank& rank, SparseShape shape, std::int64_t most_local, std::int64_t most_global)
+      : rank_(rank),
+        features_(shape.features),
+        most_(most_global),
+        below_(rank.device(), flags(rank.size(), most_global)),
+        at_home_(rank.device(), static_cast<std::size_t>(most_global)),
+        owned_(rank.device(), static_cast<std::size_t>(most_global)),
+        rows_(rank.device(), static_cast<std::size_t>(most_global)),
+        count_(rank.device(), 1),
+        count_on_host_(1),
+        sums_(rank, shape.elements(most_local)),
+        results_(rank, shape.elements(most_global)),
+        meetings_(rank, kMeetings) {}
+
+  T* local_sums() const { return sums_.local(); }  ///< see WayToAdd
+  /// Whether a row lives on this rank: then its sum is among the result.
+  bool keeps(std::int64_t row) const { return home_of(row, rank_.size()) == rank_.id(); }
+
+  /// See WayToAdd.
+  void plan_more(RowPlan<Index>& plan, cudaStream_t stream) {
+    const auto all = static_cast<std::int64_t>(below_.size());
+    flag_homes<<<blocks_for(all), kBlockThreads, 0, stream>>>(plan.rows(), plan.global(), most_, rank_.size(),
+                                                              below_.data());
+    CUDA_CHECK(cudaGetLastError());
+    sparse_baselines::with_temporary(temporary_, stream, [&](void* temporary, std::size_t& bytes) {
+      return cub::DeviceScan::ExclusiveSum(temporary, bytes, below_.data(), below_.data(),
+                                           static_cast<int>(all), stream);
+    });
+    list_homes<<<blocks_for(most_), kBlockThreads, 0, stream>>>(plan.rows(), plan.global(), below_.data(),
+                                                                most_, rank_.size(), rank_.id(), homes());
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cudaMemcpyAsync(count_on_host_.data(), count_.data(), count_.bytes(), cudaMemcpyDeviceToHost,
+                               stream));
+  }
+  /// See WayToAdd.
+  void add(RowPlan<Index>& plan, cudaStream_t stream) {
+    meetings_.begin_call();
+    meetings_.meet(kSummed, stream);  // and whoever has fetched in the call before is done with it
+    by_width<T>(features_, [&](auto width) {
+      add_rows_at_home<width()><<<blocks_for_rows(most_), kBlockThreads, 0, stream>>>(
+          peers(), homes(), plan.places(), most_, features_, results_.local());
+    });
+    meetings_.meet(kAdded, stream);
+  }
+  /// See WayToAdd. The result: the rows that live on this rank.
+  SparseRows<Index, T> finish(RowPlan<Index>&, const PlanCounts&, cudaStream_t) const {
+    return {rows_.data(), results_.local(), count_on_host_[0]};
+  }
+  /// Enqueues the fetch of this rank's rows from where they live, to `rows` [n_r] and `values` [n_r, F].
+  void fetch(RowPlan<Index>& plan, Index* rows, T* values, cudaStream_t stream) {
+    by_width<T>(features_, [&](auto width) {
+      fetch_rows<width()><<<blocks_for_rows(most_), kBlockThreads, 0, stream>>>(
+          peers(), plan.rows(), plan.global(), at_home_.data(), plan.places() + rank_.id() * most_, features_,
+          rows, values);
+    });
+  }
+
+  /// What the sums of a call cost. What a rank pulls others give.
+  static Cost cost(const SparseCall& call, OwnedRows rows = {}) {
+    const std::int64_t row = call.features * std::int64_t{sizeof(T)};
+    return {.bytes_out = row * rows.given, .bytes_in = row * rows.pulled, .launches = 1};
+  }
+  /// What the fetch costs: the same rows go the other way.
+  static Cost fetch_cost(const SparseCall& call, OwnedRows rows) {
+    const std::int64_t row = call.features * std::int64_t{sizeof(T)};
+    return {.bytes_out = row * rows.pulled, .bytes_in = row * rows.given, .launches = 1};
+  }
+
+ private:
+  /// One flag for each rank and row, and one more.
+  static std::size_t flags(int ranks, std::int64_t most_global) {
+    if (most_global > (std::numeric_limits<std::int32_t>::max() - 1) / ranks) {
+      throw UsageError("--entries: " + std::to_string(ranks) + " ranks with " + std::to_string(most_global) +
+                       " rows in all are too many for one scan");
+    }
+    return static_cast<std::size_t>(ranks * most_global) + 1;
+  }
+
+  Homes<Index> homes() const { return {at_home_.data(), owned_.data(), rows_.data(), count_.data()}; }
+  PeerRows<T> peers() const { return peer_rows(sums_, results_, rank_.size()); }
+
+  static constexpr int kSummed = 0, kAdded = 1, kMeetings = 2;
+
+  Rank& rank_;
+  std::int64_t features_, most_;
+  DeviceBuffer<std::int32_t> below_;            // [P][most] and one more: flags, then how many are set before
+  DeviceBuffer<std::int32_t> at_home_, owned_;  // [most]
+  DeviceBuffer<Index> rows_;                    // [most]
+  DeviceBuffer<std::int64_t> count_;
+  PinnedBuffer<std::int64_t> count_on_host_;
+  PeerBuffer<T> sums_;     // [most_local, F]
+  PeerBuffer<T> results_;  // [most_global, F]: the rows that live here
+  Meetings meetings_;
+  GrowingBuffer<std::byte> temporary_{rank_};
+};
+
+/// The same, and then each rank fetches the rows of the next step: here those of this one, and the sums stand
+/// for the rows that an optimiser would have made of them. So all of it can be compared.
+template <SparseIndex Index, Floating T>
+class FixedOwnersFetch {
+ public:
+  /// The result has the rank's own rows only.
+  static constexpr bool kOwnRowsOnly = true;
+
+  /// See FixedOwners.
+  FixedOwnersFetch(Rank& rank, SparseShape shape, std::int64_t most_local, std::int64_t most_global)
+      : own_(rank.id()),
+        owners_(rank, shape, most_local, most_global),
+        rows_(rank.device(), static_cast<std::size_t>(most_local)),
+        fetched_(rank.device(), shape.elements(most_local)) {}
+
+  T* local_sums() const { return owners_.local_sums(); }  ///< see WayToAdd
+  void plan_more(RowPlan<Index>& plan, cudaStream_t stream) {
+    owners_.plan_more(plan, stream);
+  }                                                                                   ///< see there
+  void add(RowPlan<Index>& plan, cudaStream_t stream) { owners_.add(plan, stream); }  ///< see there
+  /// See WayToAdd.
+  SparseRows<Index, T> finish(RowPlan<Index>&, const PlanCounts& counts, cudaStream_t) const {
+    return {rows_.data(), fetched_.data(), counts.local[static_cast<std::size_t>(own_)]};
+  }
+  /// Enqueues the fetch, behind the sums.
+  void fetch(RowPlan<Index>& plan, cudaStream_t stream) {
+    owners_.fetch(plan, rows_.data(), fetched_.data(), stream);
+  }
+
+  /// What the sums and the fetch of a call cost.
+  static Cost cost(const SparseCall& call, OwnedRows rows = {}) {
+    Cost cost = FixedOwners<Index, T>::cost(call, rows);
+    const Cost fetch = FixedOwners<Index, T>::fetch_cost(call, rows);
+    cost.bytes_out += fetch.bytes_out;
+    cost.bytes_in += fetch.bytes_in;
+    cost.launches += fetch.launches;
+    return cost;
+  }
+
+ private:
+  int own_;
+  FixedOwners<Index, T> owners_;
+  DeviceBuffer<Index> rows_;  // [most_local]
+  DeviceBuffer<T> fetched_;   // [most_local, F]
+};
+
+/// Planned by every rank, added up and kept where rows live.
+template <SparseIndex Index, Floating T>
+using ReduceScatter = PlannedAllReduce<Index, T, FixedOwners>;
+/// The same, and the rows of the next step fetched.
+template <SparseIndex Index, Floating T>
+using ReduceScatterFetch = PlannedAllReduce<Index, T, FixedOwnersFetch>;
+
+}  // namespace overlap::sparse_beyond
