@@ -5,6 +5,7 @@
 //   judge check KEY=VALUE... seed=N < ANSWER  prints a verdict as JSON
 //
 // Exit status 0, also for a wrong answer; 2 if it was called wrongly.
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <map>
@@ -51,13 +52,7 @@ json check(const Case& which, std::uint64_t seed) {
 
 int judge(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
-  std::map<std::string, std::string> words;
-  for (int i = 2; i < argc; ++i) {
-    const std::string word = argv[i];
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos) throw std::invalid_argument("'" + word + "' is not KEY=VALUE");
-    words[word.substr(0, equals)] = word.substr(equals + 1);
-  }
+  std::map<std::string, std::string> words = words_of(argv + std::min(argc, 2), std::max(argc - 2, 0));
   const Case which = Case::from(words);
   const std::uint64_t seed = std::stoull(words["seed"]);
   if (what == "inputs") {

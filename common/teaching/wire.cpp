@@ -78,6 +78,17 @@ struct Lengths {
 
 }  // namespace
 
+std::map<std::string, std::string> words_of(const char* const* from, int count) {
+  std::map<std::string, std::string> words;
+  for (int i = 0; i < count; ++i) {
+    const std::string word = from[i];
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos) throw std::invalid_argument("'" + word + "' is not KEY=VALUE");
+    words[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  return words;
+}
+
 Case Case::from(const std::map<std::string, std::string>& words) {
   const auto text = [&](const std::string& key) {
     const auto found = words.find(key);
@@ -111,9 +122,10 @@ std::string Case::text() const {
   return lines + "\nmachine=" + machine + "\n\n";
 }
 
+void write_bytes(int fd, std::string_view bytes) { write_bytes(fd, bytes.data(), bytes.size()); }
+
 void write_case(int fd, const Case& which, const std::vector<Input>& inputs) {
-  const std::string text = which.text();
-  write_bytes(fd, text.data(), text.size());
+  write_bytes(fd, which.text());
   for (const Input& input : inputs) {
     const Lengths lengths{input.a.size(), input.b.size(), input.c_bytes, input.count};
     write_bytes(fd, &lengths, sizeof lengths);

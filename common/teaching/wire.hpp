@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "overlap/gpu/element.hpp"
@@ -29,6 +30,9 @@ struct Case {
   /// Its lines, as the runner reads them.
   std::string text() const;
 };
+
+/// "key=value" words, such as programs are started with. Throws std::invalid_argument with a sentence.
+std::map<std::string, std::string> words_of(const char* const* from, int count);
 
 /// The inputs of one rank in one call.
 struct Input {
@@ -59,6 +63,8 @@ constexpr std::size_t links_of(int ranks) {
   return static_cast<std::size_t>(ranks + 1) * static_cast<std::size_t>(ranks + 1);
 }
 
+/// Writes all of it. Throws std::runtime_error.
+void write_bytes(int fd, std::string_view bytes);
 /// Writes a case and its inputs, by call and rank. Throws std::runtime_error.
 void write_case(int fd, const Case& which, const std::vector<Input>& inputs);
 /// Reads them. Throws std::runtime_error with a sentence.

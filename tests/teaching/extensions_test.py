@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Builds and runs the worked solutions of a chapter's extend tasks, as a student would hand them in.
+"""Builds and runs the worked solutions of a chapter's extend tasks, as a student would hand them in, and grades them: a solution
+has all points, the chapter's own header has not (target `teaching` of build/virtual and build/race is built).
 
   extensions_test.py NN_name
 """
+import json
 import pathlib
 import re
 import subprocess
@@ -38,6 +40,24 @@ class ExtensionsTest(unittest.TestCase):
                     status, race = self.run_try(folder)
                     self.assertEqual(status, 1)
                     self.assertIn("data race", race)
+
+    def test_graded(self) -> None:
+        for task in tasks.read_tasks(REPOSITORY / "chapters" / CHAPTER).values():
+            if task.kind != "extend":
+                continue
+            with self.subTest(task.name):
+                self.assertEqual(self.points(task.name), 100)
+                self.assertLess(self.points(task.name, str(REPOSITORY / "chapters" / CHAPTER / task.file)), 100)
+
+    def points(self, extension: str, *file: str) -> float:
+        """The grade of a file, or of the extension's worked solution."""
+        command = [sys.executable, "-I", str(REPOSITORY / "tools" / "teaching" / "grade"), CHAPTER, *file, "--extension", extension,
+                   "--json", "--seconds", "300"]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        (grade,) = json.loads(run.stdout).values()
+        self.assertEqual(grade["points_judged"], 100)
+        return float(grade["points"])
 
     def run_try(self, folder: pathlib.Path) -> Tuple[int, str]:
         """The exit status of ./try, and the whole report if anything is wrong."""

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A mutant of a chapter, judged by its log alone: the replay must say what the mutant's own run says (tests/mutants). Of a race
 it must name the line that the mutant file names, or an access of the chapter against the judge's own work around the call,
-which may meet first. Takes the mutant, the program that writes its log, the plain build and the
-race build ("": then races are judged nowhere, and this says so with status 77)."""
+which may meet first. Takes the mutant, the program that writes its log, the plain build and the race build. Without a judge
+there (target `teaching`) races are judged nowhere, and this says so with status 77."""
 import argparse
 import pathlib
 import re
@@ -75,8 +75,8 @@ def main() -> int:
     parser.add_argument("race")
     arguments = parser.parse_args()
     mutant = mutate.read_mutant(arguments.mutant)
-    if mutant.verdict == "race" and not arguments.race:
-        print("not run: no build with the race detector is named (-DOVERLAP_RACE_BUILD=FOLDER)")
+    if mutant.verdict == "race" and not pathlib.Path(arguments.race, "bin", f"replay_{mutant.chapter}").is_file():
+        print(f"not run: no replay_{mutant.chapter} in {arguments.race or 'a race build'} (-DOVERLAP_RACE_BUILD=FOLDER)")
         return 77
     faults = check(mutant, arguments.program, arguments.plain, arguments.race)
     for fault in faults:

@@ -11,6 +11,7 @@ import os
 import pathlib
 import signal
 import sys
+import tempfile
 from typing import List, Tuple
 
 import grader
@@ -31,6 +32,7 @@ def _parse(words: List[str]) -> argparse.Namespace:
     parser.add_argument("chapter", metavar="NN")
     parser.add_argument("file", nargs="?", type=pathlib.Path, help="a header that takes the place of the chapter's")
     parser.add_argument("--task", metavar="HEADER", help="which header it takes the place of, if its name does not say")
+    parser.add_argument("--extension", metavar="TASK", help="grade this task of the kind extend: cost and memory as of its solution")
     parser.add_argument("--submissions", type=pathlib.Path, metavar="FOLDER", help="grade all in it")
     parser.add_argument("--csv", type=pathlib.Path, metavar="FILE", help="one line a submission")
     parser.add_argument("--cache", type=pathlib.Path, metavar="FOLDER", help="keep grades: what has not changed is not graded again")
@@ -55,7 +57,8 @@ def _key(engine: grader.Grader, data: bytes) -> str:
     """Of all that a grade depends on: the submission, the course's secret, the grader and the chapter."""
     digest = hashlib.sha256(hashlib.sha256(data).digest() + engine.settings.secret + engine.race.encode())
     own = sorted(pathlib.Path(__file__).parent.glob("*.py"))
-    for path in [*own, *engine.task.visible().values(), engine.task.solution, engine.settings.builds["plain"] / "bin/teaching_judge"]:
+    judges = [build / "bin" / name for build in engine.settings.builds.values() for name in ("teaching_judge", f"replay_{engine.task.chapter}")]
+    for path in [*own, *engine.task.visible().values(), engine.task.solution, *filter(pathlib.Path.is_file, judges)]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -89,12 +92,12 @@ def _all(engine: grader.Grader, arguments: argparse.Namespace) -> List[Tuple[str
     return rows
 
 
-def _main(arguments: argparse.Namespace) -> int:
+def _main(arguments: argparse.Namespace, scratch: pathlib.Path) -> int:
     tasks = task.tasks_of(task.chapter_of(arguments.chapter))
     wanted = arguments.task or (arguments.file.name if arguments.file else "")
     if arguments.task and arguments.task not in [each.header for each in tasks]:
         raise task.TaskError(f"there is no header {arguments.task} to grade; there are: {', '.join(each.header for each in tasks)}")
-    chosen = task.chosen(tasks, wanted)
+    chosen = task.extended(tasks, arguments.extension, scratch) if arguments.extension else task.chosen(tasks, wanted)
     if arguments.submissions and (arguments.file or not arguments.submissions.is_dir()):
         raise task.TaskError(f"--submissions wants a folder, and no FILE: {arguments.submissions}")
     if arguments.file and not os.path.lexists(arguments.file):
@@ -125,7 +128,8 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):  # what runs in a sandbox ends with us, and its folder goes
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     try:
-        return _main(_parse(sys.argv[1:]))
+        with tempfile.TemporaryDirectory() as scratch:
+            return _main(_parse(sys.argv[1:]), pathlib.Path(scratch))
     except (task.TaskError, sandbox.Unavailable, RuntimeError, OSError) as error:
         _say(str(error))
     return 2

@@ -8,7 +8,7 @@ import pathlib
 import stat
 import subprocess
 import time
-from typing import Dict, List
+from typing import Dict, List, Optional
 
 import cases
 import gate
@@ -16,8 +16,9 @@ import points
 import sandbox
 import unit
 from cases import Case
-from judge import REPORTED, FramedJudge, Verdict
+from judge import REPORTED, FramedJudge, Judge, Verdict
 from points import Grade
+from replay_judge import KERNELS, REPLAYED, KernelsJudge, ReplayJudge
 from task import ROOT, Task
 
 
@@ -57,6 +58,7 @@ class Settings:
     level: str = ""  # of the sandbox; the best one if empty
     seconds: float = 60  # for one submission; the limits of each run grow and shrink with it
     gate: bool = True  # the tests leave it out to see what stands behind it
+    framed: bool = False  # whatever the task says: the tests try both judges on the same cheats
 
 
 class Grader:
@@ -64,6 +66,8 @@ class Grader:
 
     def __init__(self, task: Task, settings: Settings) -> None:
         self.task, self.settings = task, settings
+        self.replays = bool(task.replay) and not settings.framed
+        self.frames = not self.replays or task.kernels
         self.race = "" if "race" in settings.builds else "the race build is not there"
         self.race = self.race or why_no_race()
         self._expected: Dict[str, Verdict] = {}
@@ -75,11 +79,16 @@ class Grader:
         self._stack.callback(self.kit.close)
         self._honest = self._stack.enter_context(sandbox.make([self.kit.folder], self.settings.level))
         self.kit.learn(self._honest)
-        unit.build(self._honest, self.kit, "plain")
+        self._build(self._honest, "plain")
         return self
 
     def __exit__(self, *_error: object) -> None:
         self._stack.close()
+
+    @property
+    def trust(self) -> str:
+        """Who says what is counted, and that nothing raced."""
+        return REPORTED if not self.replays else KERNELS if self.frames else REPLAYED
 
     @property
     def isolated(self) -> bool:
@@ -94,8 +103,7 @@ class Grader:
         """What the repository's header moves in a case."""
         key = case.name + (owner if case.problem == "sparse" else "") + str(case.calls)
         if key not in self._expected:
-            program = {"plain": self._command("plain")}
-            self._expected[key] = self._judge(self._honest, program, owner).run(case)
+            self._expected[key] = self._judge({"plain": self._honest}, "plain", owner).run(case)
             if not self._expected[key].right:
                 raise RuntimeError(f"the repository's own header fails: {case.name}: {self._expected[key].why}")
         return self._expected[key]
@@ -104,10 +112,12 @@ class Grader:
         """A submission's points."""
         started = time.monotonic()
         with contextlib.ExitStack() as stack:
-            # The two builds have places and users of their own: one's end is not the other's, and each has one of two cores.
-            places = {kind: stack.enter_context(sandbox.make([self.kit.folder], self.settings.level)) for kind in self.kit.tools}
+            # The two builds have places and users of their own: one's end is not the other's, and each has one of two cores. Of
+            # what is replayed the race build needs no program: its judge reads the same logs.
+            kinds = list(self.kit.tools) if self.frames else ["plain"]
+            places = {kind: stack.enter_context(sandbox.make([self.kit.folder], self.settings.level)) for kind in kinds}
             marks = self._marks(places, data, started)
-            return Grade(marks, places["plain"].describe(), REPORTED, time.monotonic() - started)
+            return Grade(marks, places["plain"].describe(), self.trust, time.monotonic() - started)
 
     def _marks(self, places: Dict[str, sandbox.Sandbox], data: bytes, started: float) -> List[points.Mark]:
         try:
@@ -120,14 +130,16 @@ class Grader:
         owner = hashlib.sha256(data).hexdigest()
         every = cases.cases_of(self.task.problem, self.task.path, self.settings.secret)
 
+        logs = self._replay_judge(places["plain"], owner) if self.replays else None
+
         def judged(kind: str) -> List[Verdict]:
             wanted = [case for case in every if (case.criterion == "race") == (kind == "race")]
-            judge = self._judge(places[kind], {kind: self._command(kind)}, owner)
+            judge = self._judge(places, kind, owner, logs)
             return points.judge_all(judge, wanted, lambda: time.monotonic() - started > 0.75 * self.settings.seconds)
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            verdicts = [verdict for found in pool.map(judged, list(places)) for verdict in found]
-        return points.marks_of(verdicts, lambda case: self.expected(case, owner), self.race)
+            verdicts = [verdict for found in pool.map(judged, list(self.kit.tools)) for verdict in found]
+        return points.marks_of(verdicts, lambda case: self.expected(case, owner), self.race, bool(self.task.extension))
 
     def _pass_gate(self, places: Dict[str, sandbox.Sandbox], data: bytes) -> None:
         """What a submission is before it runs. Throws gate.Refused, unit.BuildFailed."""
@@ -146,18 +158,29 @@ class Grader:
                 pass
 
     def _build(self, place: sandbox.Sandbox, kind: str) -> None:
+        """The programs of a submission that lies there. Throws unit.BuildFailed."""
         name = unit.build_object(place, self.kit, kind)
         if self.settings.gate:
             unit.check_object(place, self.kit, name, kind)
-        unit.link(place, self.kit, kind)
+        for program in [*([kind] if self.frames else []), *(["log"] if self.replays and kind == "plain" else [])]:
+            unit.link(place, self.kit, program)
 
     def _command(self, kind: str) -> List[str]:
         """How a program of a submission starts, in its folder."""
         return [f"./{kind}"] if kind == "plain" else ["setarch", os.uname().machine, "-R", f"./{kind}"]
 
-    def _judge(self, place: sandbox.Sandbox, program: Dict[str, List[str]], owner: str) -> FramedJudge:
+    def _replay_judge(self, place: sandbox.Sandbox, owner: str) -> ReplayJudge:
+        return ReplayJudge(self.kit, place, self.settings.builds, self.settings.secret, owner, self.settings.seconds / 60)
+
+    def _judge(self, places: Dict[str, sandbox.Sandbox], kind: str, owner: str, logs: Optional[ReplayJudge] = None) -> Judge:
+        """Of the cases of a build; `logs` is the one that has the submission's logs, if there is one."""
+        replay = (logs or self._replay_judge(places["plain"], owner)) if self.replays else None
+        if replay is not None and not self.frames:
+            return replay
         path = self.settings.builds["plain"] / "bin" / "teaching_judge"
-        return FramedJudge(self.kit, place, program, path, self.settings.secret, owner, self.settings.seconds / 60)
+        framed = FramedJudge(self.kit, places[kind], {kind: self._command(kind)}, path, self.settings.secret, owner,
+                             self.settings.seconds / 60)
+        return framed if replay is None else KernelsJudge(framed, replay)
 
 
 def default_settings(level: str = "", seconds: float = 60) -> Settings:

@@ -1,6 +1,5 @@
 """Judges one case. The grader knows Judge.run() alone: FramedJudge runs the submission on secret data and compares its framed
-answer; a judge that replays a log of calls takes its place for tasks that only enqueue, and has no word of the process to
-believe at all.
+answer; for tasks that only enqueue, ReplayJudge (replay_judge.py) takes its place, which believes no word of the process.
 """
 import dataclasses
 import json
@@ -32,6 +31,8 @@ class Verdict:
     race: str = ""  # a report of a race or a deadlock
     links: Optional[Dict[str, List[int]]] = None  # "0 to 1": bytes, copies
     ended: bool = False  # by a limit
+    host_waits: Optional[int] = None  # waits of all hosts for their GPUs, where they are counted
+    memory: Optional[List[int]] = None  # that each rank allocates on GPUs, where it is counted
     trust: str = REPORTED  # of races and counts
 
 
@@ -81,10 +82,11 @@ class FramedJudge:
                 verdict.why = verdict.race.splitlines()[0]
             return
         verdict.right, verdict.why = answer["right"], answer["wrong"]
-        verdict.links = {_name(link, verdict.case.ranks): [link["bytes"], link["copies"]] for link in answer["links"]}
+        verdict.links = {link_name(link, verdict.case.ranks): [link["bytes"], link["copies"]] for link in answer["links"]}
 
 
-def _name(link: Dict[str, int], ranks: int) -> str:
+def link_name(link: Dict[str, int], ranks: int) -> str:
+    """For reports; the host has the number behind the last rank's."""
     ends = ["the host" if link[end] == ranks else f"rank {link[end]}" for end in ("from", "to")]
     return f"{ends[0]} to {ends[1]}"
 

@@ -46,8 +46,8 @@ def refused(reason: str, details: str = "") -> List[Mark]:
             for name, most in CRITERIA.items()]
 
 
-def marks_of(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict], race: str) -> List[Mark]:
-    """Of a submission that builds. `race` says why races cannot be judged here, if they cannot."""
+def marks_of(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict], race: str, memory: bool = False) -> List[Mark]:
+    """Of a submission that builds. `race` says why races cannot be judged here, if they cannot; `memory`: it is part of the cost."""
     marks = [Mark("build", CRITERIA["build"], CRITERIA["build"], "it compiles, and its unit keeps to itself")]
     by: Dict[str, List[Verdict]] = {name: [each for each in verdicts if each.case.criterion == name] for name in CRITERIA}
     for name in ("exact", "uneven", "ranks"):
@@ -55,7 +55,7 @@ def marks_of(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict], r
     plain = [each for name in ("exact", "uneven", "ranks") for each in by[name]]
     any_right = any(each.right for each in plain)
     marks.append(_race(by["race"], race, any_right))
-    marks.append(_cost(plain, expected))
+    marks.append(_cost(plain, expected, memory))
     return marks
 
 
@@ -84,27 +84,39 @@ def _race(verdicts: Sequence[Verdict], why_not: str, any_right: bool) -> Mark:
     return Mark("race", most, most, f"no race and no deadlock in {len(verdicts)} runs with the race detector")
 
 
-def _cost(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict]) -> Mark:
+def _cost(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict], memory: bool) -> Mark:
     most = CRITERIA["cost"]
     counted = [each for each in verdicts if each.right]
     if len(counted) < len(verdicts) / 2:
         return Mark("cost", 0, most, "too few results are right")
     for verdict in counted:
-        difference = _difference(verdict.links or {}, expected(verdict.case).links or {}, verdict.case)
+        card = expected(verdict.case)
+        difference = _difference(verdict, card) or (_more_memory(verdict, card) if memory else "")
         if difference:
             return Mark("cost", 0, most, difference)
     if len(counted) < len(verdicts):
         return Mark("cost", round(most * len(counted) / len(verdicts)), most, "right where the result is right")
-    return Mark("cost", most, most, f"bytes and messages of every link in {len(counted)} runs are those of the chapter")
+    return Mark("cost", most, most, f"bytes and messages of every link in {len(counted)} runs are those of the {'worked solution, and so is the memory' if memory else 'chapter'}")
 
 
-def _difference(found: Dict[str, List[int]], wanted: Dict[str, List[int]], case: Case) -> str:
-    """The first link that differs."""
+def _difference(verdict: Verdict, card: Verdict) -> str:
+    """The first link that differs; or waits of the hosts that the chapter does without."""
+    found, wanted, case = verdict.links or {}, card.links or {}, verdict.case
     for link in sorted({*found, *wanted}, key=lambda name: ("host" in name, name)):
         (bytes_found, messages), (bytes_wanted, messages_wanted) = found.get(link, [0, 0]), wanted.get(link, [0, 0])
         if (bytes_found, messages) != (bytes_wanted, messages_wanted):
             return (f"{case.name}, {case.calls} calls: {link}: {bytes_found} bytes in {messages} messages counted; the chapter "
                     f"moves {bytes_wanted} in {messages_wanted}")
+    if verdict.host_waits is not None and card.host_waits is not None and verdict.host_waits > card.host_waits:
+        return f"{case.name}, {case.calls} calls: hosts wait {verdict.host_waits} times for their GPUs; with the chapter {card.host_waits} times"
+    return ""
+
+
+def _more_memory(verdict: Verdict, card: Verdict) -> str:
+    """The first rank that allocates more."""
+    for rank, (found, wanted) in enumerate(zip(verdict.memory or [], card.memory or [])):
+        if found > wanted:
+            return f"{verdict.case.name}: rank {rank} allocates {found} bytes; {wanted} are enough"
     return ""
 
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Tuple
 
 from points import CRITERIA, TITLES, Grade
 
-COLUMNS = ["submission", *CRITERIA, "points", "points judged", "reason", "isolation", "seconds"]
+COLUMNS = ["submission", *CRITERIA, "points", "points judged", "reason", "isolation", "counts and races", "seconds"]
 
 
 def text(name: str, grade: Grade) -> str:
@@ -51,7 +51,7 @@ def table(rows: List[Tuple[str, Grade]]) -> str:
     for name, grade in rows:
         reason = next((mark.reason for mark in grade.marks if mark.points is not None and mark.points < mark.most), "")
         cells = [name, *["not judged" if mark.points is None else f"{mark.points:g}" for mark in grade.marks], f"{grade.points:g}",
-                 str(grade.judged), reason.splitlines()[0] if reason else "", grade.isolation.split(" (")[0], f"{grade.seconds:.1f}"]
+                 str(grade.judged), reason.splitlines()[0] if reason else "", grade.isolation.split(" (")[0], grade.trust, f"{grade.seconds:.1f}"]
         writer.writerow([f"'{cell}" if cell[:1] in "=+-@\t" and cell else cell for cell in cells])
     return out.getvalue()
 

@@ -20,6 +20,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from typing import Iterator, List, Optional, Sequence, Set
 
@@ -40,6 +41,7 @@ class Limits:
     seconds: float = 10
     memory: int = 1024 * MEGABYTE  # resident, of all its processes
     output: int = OUTPUT
+    frame: int = FRAME
 
 
 @dataclasses.dataclass
@@ -66,6 +68,7 @@ class Sandbox:
     def __init__(self, readable: Sequence[pathlib.Path]) -> None:
         self.readable = [pathlib.Path(path) for path in readable]
         self.uid = os.getuid()
+        self._one_at_a_time = threading.Lock()  # what ends a command ends all of the submission
         # Not below TMPDIR: another user has to get there.
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="overlap-grade-", dir="/var/tmp"))
         self.work = self.home / "work"
@@ -112,6 +115,7 @@ class Sandbox:
     def run(self, command: Sequence[str], limits: Limits, data: bytes = b"", frame: bool = False) -> Outcome:
         """Runs a command in `work`. With `frame`, the number of a descriptor of its own is its last argument."""
         with contextlib.ExitStack() as open_files:
+            open_files.enter_context(self._one_at_a_time)
             read_end = write_end = -1
             extra: List[int] = []
             if frame:
@@ -207,7 +211,7 @@ class _Watch:
         if len(self.output) > self.limits.output:
             del self.output[self.limits.output:]
             self.ended = f"it wrote more than {self.limits.output // 1024} KiB of output"
-        elif len(self.frame) > FRAME:
+        elif len(self.frame) > self.limits.frame:
             self.ended = "its answer is far too long"
 
     def _look(self) -> None:

@@ -3,14 +3,20 @@
   algorithm   the class that the judge makes of each rank; T stands for the type of the values
   problem     gather, scatter or sparse: its inputs and results (common/teaching/problems.cpp)
   unit        the header that defines the class, if that is another one of the chapter, which includes HEADER
+  replay      the algorithm's name in assignment/algorithms.cu: it only enqueues, so that a log of its calls is judged
+  kernels     true: HEADER has kernels of its own, so that results are judged by a framed answer, too
 """
 import dataclasses
 import json
 import pathlib
 import re
+import sys
 from typing import Dict, List
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.append(str(ROOT / "tools"))
+from teaching import tasks as teaching_tasks  # noqa: E402
+
 PROBLEMS = ("gather", "scatter", "sparse")
 INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 
@@ -28,6 +34,10 @@ class Task:
     algorithm: str
     problem: str
     unit: str
+    replay: str = ""
+    kernels: bool = False
+    extension: str = ""  # the task of the kind extend that is graded in the place of the chapter's own header
+    extended: pathlib.Path = pathlib.Path()  # its worked solution
 
     @property
     def path(self) -> str:
@@ -37,7 +47,7 @@ class Task:
     @property
     def solution(self) -> pathlib.Path:
         """The repository's header."""
-        return ROOT / "chapters" / self.path
+        return self.extended if self.extension else ROOT / "chapters" / self.path
 
     def visible(self) -> Dict[str, pathlib.Path]:
         """The chapters' headers that its unit includes, but the one that is handed in: by the path that includes them."""
@@ -84,10 +94,13 @@ def tasks_of(chapter: str) -> List[Task]:
         raise TaskError(f"chapters/{chapter}/assignment/grade.json: line {error.lineno}: {error.msg}") from None
     found = []
     for header, value in values.items():
-        task = Task(chapter, header, value.get("algorithm", ""), value.get("problem", ""), value.get("unit", header))
-        if set(value) - {"algorithm", "problem", "unit"} or not task.algorithm or task.problem not in PROBLEMS:
+        task = Task(chapter, header, value.get("algorithm", ""), value.get("problem", ""), value.get("unit", header),
+                    value.get("replay", ""), value.get("kernels", False))
+        if set(value) - {"algorithm", "problem", "unit", "replay", "kernels"} or not task.algorithm or task.problem not in PROBLEMS:
             raise TaskError(f"chapters/{chapter}/assignment/grade.json: {header} needs an algorithm and a problem "
-                            f"({', '.join(PROBLEMS)}), and may have a unit")
+                            f"({', '.join(PROBLEMS)}), and may have unit, replay and kernels")
+        if task.replay and not (ROOT / "chapters" / chapter / "assignment" / "algorithms.cu").is_file():
+            raise TaskError(f"chapters/{chapter}/assignment/grade.json: replay needs assignment/algorithms.cu")
         for name in (header, task.unit):
             if not (ROOT / "chapters" / chapter / name).is_file():
                 raise TaskError(f"chapters/{chapter}/assignment/grade.json: there is no {name}")
@@ -105,6 +118,20 @@ def chapter_of(word: str) -> str:
         if wanted in (name, name[:2]):
             return name
     raise TaskError(f"there is no chapter '{word}'; the chapters are: {', '.join(names)}")
+
+
+def extended(tasks: List[Task], name: str, folder: pathlib.Path) -> Task:
+    """A task of the kind extend: its worked solution, written to `folder`, says which cost is asked for. Throws TaskError."""
+    chapter = ROOT / "chapters" / tasks[0].chapter
+    found = {each.name: each for each in teaching_tasks.read_tasks(chapter).values() if each.kind == "extend"}
+    if name not in found:
+        raise TaskError(f"{chapter.name} has no extension '{name}'; it has: {', '.join(found) or 'none'}")
+    task = next((each for each in tasks if each.header == found[name].file), None)
+    if task is None:
+        raise TaskError(f"{name} cannot be graded: {found[name].file} is not in assignment/grade.json")
+    path = folder / found[name].file
+    path.write_text(found[name].code, encoding="utf-8")
+    return dataclasses.replace(task, extension=name, extended=path)
 
 
 def chosen(tasks: List[Task], file_name: str) -> Task:

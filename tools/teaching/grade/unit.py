@@ -50,6 +50,8 @@ class Toolchain:
     compiler: str
     flags: List[str]
     runner: List[str]
+    log_writer: List[str]
+    log_libraries: List[str]
     libraries: List[str]
     race: bool
 
@@ -115,12 +117,13 @@ class Kit:
         return ["/usr/bin/python3", "-I", str(self.folder / "tools" / "compile.py"), *self.compiler(kind, sandbox), "-c",
                 str(self.folder / "unit.cu"), "-o", f"{kind}.o"]
 
-    def link_command(self, kind: str) -> List[str]:
-        """The program KIND, in `work`."""
-        tools = self.tools[kind]
-        race = ["-fsanitize=thread"] if tools.race else []
-        return [tools.compiler, *race, "-Wl,--strip-debug" if not race else "-g1", *tools.runner, f"{kind}.unit.o", "-o", kind,
-                *tools.libraries, "-ldl"]
+    def link_command(self, program: str) -> List[str]:
+        """PROGRAM in `work`: plain or race, the runner of that build; or log, which keeps its lines for the judge's reports."""
+        tools = self.tools["plain" if program == "log" else program]
+        unit_of = f"{'race' if tools.race else 'plain'}.unit.o"
+        first = ["-fsanitize=thread", "-g1"] if tools.race else [] if program == "log" else ["-Wl,--strip-debug"]
+        main, libraries = (tools.log_writer, tools.log_libraries) if program == "log" else (tools.runner, [])
+        return [tools.compiler, *first, *main, unit_of, "-o", program, *libraries, *tools.libraries, "-ldl"]
 
     def compiler(self, kind: str, sandbox: Sandbox) -> List[str]:
         """How it is called there."""
@@ -138,7 +141,8 @@ class Kit:
                     self._copy(pathlib.Path(path), inside)
                     made.append(str(inside))
             return made
-        return dataclasses.replace(tools, runner=copies(tools.runner), libraries=copies(tools.libraries))
+        return dataclasses.replace(tools, runner=copies(tools.runner), log_writer=copies(tools.log_writer),
+                                   log_libraries=copies(tools.log_libraries), libraries=copies(tools.libraries))
 
     def _copy(self, source: pathlib.Path, target: pathlib.Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -251,13 +255,6 @@ def demangled(symbols: Collection[str]) -> str:
     return ", ".join(done.stdout.split("\n")[:len(shown)]) + (" ..." if len(symbols) > 3 else "")
 
 
-def link(sandbox: Sandbox, kit: Kit, kind: str) -> None:
-    """The program of an object that is built."""
-    _must(sandbox.run(kit.link_command(kind), COMPILING), "linking")
-
-
-def build(sandbox: Sandbox, kit: Kit, kind: str) -> None:
-    """The program of a submission that lies in the sandbox. Throws BuildFailed."""
-    name = build_object(sandbox, kit, kind)
-    check_object(sandbox, kit, name, kind)
-    link(sandbox, kit, kind)
+def link(sandbox: Sandbox, kit: Kit, program: str) -> None:
+    """A program of an object that is built."""
+    _must(sandbox.run(kit.link_command(program), COMPILING), "linking")

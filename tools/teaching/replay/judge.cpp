@@ -49,6 +49,7 @@ json as_json(const RankCount& count) {
 void add_costs(json& verdict, const CallLog& log, const ReplayCase& wanted, const Replayed& replayed) {
   const std::vector<RankCount> found = counted(log, replayed.links), card = expected(wanted);
   verdict["cost_as_expected"] = found == card;
+  verdict["memory"] = memory_held(log);
   for (std::size_t rank = 0; rank < found.size(); ++rank)
     verdict["cost"].push_back(
         {{"rank", rank}, {"counted", as_json(found[rank])}, {"expected", as_json(card[rank])}});

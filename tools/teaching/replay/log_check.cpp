@@ -66,8 +66,10 @@ class Checker {
         action(line);
       } catch (const LogError& error) {
         const std::string place = line.place.empty() ? "" : " (" + line.place + ")";
-        throw LogError("rank " + std::to_string(rank_) + ", '" + std::string(form_of(line.call).word) + "'" +
-                       place + ": " + error.what());
+        const std::string word = line.call == LogCall::kUnknown
+                                     ? std::string()
+                                     : ", '" + std::string(form_of(line.call).word) + "'";
+        throw LogError("rank " + std::to_string(rank_) + word + place + ": " + error.what());
       }
     }
   }

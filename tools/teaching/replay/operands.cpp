@@ -50,6 +50,19 @@ OperandShards shards_of(Sharing sharing, MatmulShape shape, int ranks, int rank)
   return {column_shard(m, k, ranks, rank), row_shard(k, n, ranks, rank), row_shard(m, n, ranks, rank)};
 }
 
+LogCase log_case(Sharing sharing, MatmulShape shape, int ranks, int calls, ElementType type) {
+  LogCase known{.ranks = ranks, .calls = calls, .operands = {}};
+  const auto element = static_cast<std::uint64_t>(size_of(type));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const OperandShards shards = shards_of(sharing, shape, ranks, rank);
+    const auto bytes = [&](const Shard& shard) {
+      return static_cast<std::uint64_t>(shard.elements()) * element;
+    };
+    known.operands.push_back({bytes(shards.a), bytes(shards.b), bytes(shards.c)});
+  }
+  return known;
+}
+
 CallValues call_values(Sharing sharing, MatmulShape shape, int ranks, ElementType type, std::uint64_t seed) {
   return visit_type<__half, __nv_bfloat16, float>(type, [=](auto tag) -> CallValues {
     using T = typename decltype(tag)::type;

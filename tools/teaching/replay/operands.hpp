@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "call_log.hpp"
 #include "overlap/data/matrix.hpp"
 #include "overlap/data/verify.hpp"
 #include "overlap/gpu/element_type.hpp"
@@ -19,6 +20,9 @@ struct OperandShards {
   Shard a, b, c;
 };
 OperandShards shards_of(Sharing sharing, MatmulShape shape, int ranks, int rank);
+
+/// What a log of these sizes has no say in.
+LogCase log_case(Sharing sharing, MatmulShape shape, int ranks, int calls, ElementType type);
 
 /// One call's values, as bytes: exact data (overlap/data/data.hpp), and what C has to be.
 struct CallValues {

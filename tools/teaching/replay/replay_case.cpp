@@ -27,18 +27,7 @@ const AlgorithmEntry& ReplayCase::entry() const {
   throw UsageError("--only: there is no algorithm '" + algorithm + "'; there are " + names);
 }
 
-LogCase ReplayCase::known() const {
-  LogCase known{.ranks = gpus, .calls = calls, .operands = {}};
-  const auto element = static_cast<std::uint64_t>(size_of(type));
-  for (int rank = 0; rank < gpus; ++rank) {
-    const OperandShards shards = shards_of(entry().sharing, shape, gpus, rank);
-    const auto bytes = [&](const Shard& shard) {
-      return static_cast<std::uint64_t>(shard.elements()) * element;
-    };
-    known.operands.push_back({bytes(shards.a), bytes(shards.b), bytes(shards.c)});
-  }
-  return known;
-}
+LogCase ReplayCase::known() const { return log_case(entry().sharing, shape, gpus, calls, type); }
 
 std::optional<ReplayCase> read_case(int argc, const char* const* argv, bool judges) {
   ReplayCase wanted;

@@ -94,6 +94,26 @@ std::vector<RankCount> counted(const CallLog& log, const std::vector<LinkCount>&
   return ranks;
 }
 
+std::vector<std::int64_t> memory_held(const CallLog& log) {
+  std::vector<std::int64_t> most;
+  for (const auto& lines : log.ranks) {
+    std::vector<std::int64_t> bytes;  // by number of memory; 0 of a host's
+    std::int64_t held = 0, peak = 0;
+    bool called = false;
+    for (const LogLine& line : lines) {
+      called = called || line.call == LogCall::kCall;
+      if (line.call == LogCall::kMalloc || line.call == LogCall::kMallocHost) {
+        const bool on_gpu = line.call == LogCall::kMalloc;
+        held += bytes.emplace_back(on_gpu ? static_cast<std::int64_t>(line.values[0].number) : 0);
+      }
+      if (line.call == LogCall::kFree) held -= bytes[static_cast<std::size_t>(line.values[0].index)];
+      if (called) peak = std::max(peak, held);
+    }
+    most.push_back(peak);
+  }
+  return most;
+}
+
 std::vector<RankCount> expected(const ReplayCase& wanted) {
   const AlgorithmEntry& entry = wanted.entry();
   std::vector<RankCount> ranks;

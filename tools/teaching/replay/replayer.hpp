@@ -41,6 +41,8 @@ Replayed replay(const CallLog& log, const ReplayCase& wanted, bool counts);
 
 /// What the log and the links say of each rank.
 std::vector<RankCount> counted(const CallLog& log, const std::vector<LinkCount>& links);
+/// The most bytes that each rank has allocated on GPUs at a time, from its first call of the algorithm on.
+std::vector<std::int64_t> memory_held(const CallLog& log);
 /// What the cost card says of each rank, for all calls.
 std::vector<RankCount> expected(const ReplayCase& wanted);
 
