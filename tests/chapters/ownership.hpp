@@ -185,22 +185,27 @@ void expect_caller_owns_matrices_on(Rank& rank, MatmulShape whole, More... more)
   }
 }
 
-/// The same on so many ranks, in the order of time and in random ones: with rows for all of them, with fewer
-/// rows, columns and depth than ranks, and with one row.
+/// The same on so many ranks, for each of these shapes, in the order of time and in random ones.
 template <typename Algorithm, typename Problem, typename... More>
-void expect_caller_owns_matrices(int ranks, More... more) {
+void expect_caller_owns_all_matrices(int ranks, const std::vector<MatmulShape>& shapes, More... more) {
   for (const std::uint64_t schedule : schedules_to_try()) {
     SCOPED_TRACE("schedule " + std::to_string(schedule));
     use_schedule(schedule);
     try {
       run_ranks(ranks, [&](Rank& rank) {
-        for (const MatmulShape shape : {MatmulShape{19, 17, 11}, MatmulShape{2, 5, 3}, MatmulShape{1, 9, 7}})
+        for (const MatmulShape shape : shapes)
           expect_caller_owns_matrices_on<Algorithm, Problem>(rank, shape, more...);
       });
     } catch (const Skip& skip) {
       GTEST_SKIP() << skip.what();
     }
   }
+}
+
+/// The same with rows for all ranks, with fewer rows, columns and depth than ranks, and with one row.
+template <typename Algorithm, typename Problem, typename... More>
+void expect_caller_owns_matrices(int ranks, More... more) {
+  expect_caller_owns_all_matrices<Algorithm, Problem>(ranks, {{19, 17, 11}, {2, 5, 3}, {1, 9, 7}}, more...);
 }
 
 }  // namespace overlap
