@@ -18,7 +18,8 @@ A manifest holds
                        for each of lines, {TITLE: FIELD}, a time in milliseconds against the field x (plot_results.py)
   tests                blank: the arguments of the tests of its blanks; blank_stops: a blank may also end in a deadlock or a
                        failed kernel, which the report explains; race, program, sanitize: see below
-  experiments          [{name, idea, measure, pictures}]: the programs of experiments/NAME.cu, NN_NAME when they are built
+  experiments          [{name, idea, builds_on, measure, pictures}]: the programs of experiments/NAME.cu, NN_NAME when they are
+                       built; builds_on: what they may include besides what the chapter may
 It does not hold what stands elsewhere: number and name (the folder), variants, types and default sizes (the program), tasks
 (their markers), mutants, results and prose.
 
@@ -140,7 +141,8 @@ _TESTS = _record({}, {
     "sanitize": _record({}, {"arguments": _text, "nccl": _flag, "racecheck_test": _text,
                              **{tool: _count(0) for tool in ("memcheck", "racecheck", "synccheck")}})})
 _PLOT = _record({"section": _text, "x": _text, "lines": _named(_text)})
-_EXPERIMENT = _record({"name": _text, "idea": _text}, {"measure": _MEASURE, "pictures": _named(_text)})
+_EXPERIMENT = _record({"name": _text, "idea": _text},
+                      {"builds_on": _each(_text), "measure": _MEASURE, "pictures": _named(_text)})
 _MANIFEST = _record(
     {"title": _text, "idea": _text, "part": _one_of(*range(1, len(PARTS) + 1)), "kind": _one_of(*KINDS), "builds_on": _each(_text),
      "needs": _record({"gpus": _count(1), "compute_capability": _text}, {"cuda": _text, "memory_gb": _count(1)}), "minutes": _count(1)},
@@ -165,6 +167,7 @@ class Experiment:
     """A program of a chapter that measures more than the lesson."""
     program: str  # NN_name
     idea: str
+    builds_on: Sequence[str]
     measure: Measure
     pictures: Dict[str, str]
 
@@ -232,10 +235,13 @@ def _chapter(folder: pathlib.Path, names: Sequence[str]) -> Chapter:
     """The chapter of a folder; `names` are all. Throws _Wrong."""
     value = _read(folder / "chapter.json")
     _MANIFEST(value, "")
-    for number, other in enumerate(value["builds_on"]):
-        if other not in names or other >= folder.name:
-            raise _Wrong(f"'builds_on[{number}]' is {json.dumps(other)}, which is no chapter before this one")
     experiments = value.get("experiments", [])
+    others = {"builds_on": value["builds_on"],
+              **{f"experiments[{number}].builds_on": each.get("builds_on", []) for number, each in enumerate(experiments)}}
+    for key, builds_on in others.items():
+        for number, other in enumerate(builds_on):
+            if other not in names or other >= folder.name:
+                raise _Wrong(f"'{key}[{number}]' is {json.dumps(other)}, which is no chapter before this one")
     sources = {path.stem for path in folder.glob("experiments/*.cu")}
     for number, experiment in enumerate(experiments):
         if experiment["name"] not in sources:
@@ -248,8 +254,8 @@ def _chapter(folder: pathlib.Path, names: Sequence[str]) -> Chapter:
     return Chapter(**{
         "name": folder.name, "operation": "", "pictures": {}, "tests": {}, **value, "measure": _measure(value.get("measure", {})),
         "plots": {name: Plot(**each) for name, each in value.get("plots", {}).items()},
-        "experiments": [Experiment(f"{folder.name[:2]}_{each['name']}", each["idea"], _measure(each.get("measure", {})),
-                                   each.get("pictures", {}))
+        "experiments": [Experiment(f"{folder.name[:2]}_{each['name']}", each["idea"], each.get("builds_on", []),
+                                   _measure(each.get("measure", {})), each.get("pictures", {}))
                         for each in experiments]})
 
 

@@ -31,7 +31,9 @@ def column_split_rows(run: Dict) -> List[List[str]]:
 # What a profile's metrics are called in a page, and what one of them is divided by.
 METRICS = (("gpu__time_duration.sum", "kernel ms", 1e6), ("l1tex__t_sector_hit_rate.pct", "L1 hit rate, %", 1),
            ("lts__t_sector_hit_rate.pct", "L2 hit rate, %", 1), ("dram__bytes_read.sum", "read from memory, MB", 1e6),
-           ("dram__bytes_write.sum", "written to memory, MB", 1e6),
+           ("dram__bytes_write.sum", "written to memory, MB", 1e6), ("dram__bytes.sum", "memory, GB", 1e9),
+           ("lts__t_bytes.sum", "through the L2 cache, GB", 1e9),
+           ("sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active", "tensor cores active, %", 1),
            ("smsp__issue_active.avg.pct_of_peak_sustained_active", "cycles with an instruction issued, %", 1))
 
 

@@ -85,8 +85,8 @@ class SettingsTest(ExampleTest):
         self.assertEqual(self.call(machine="h100-pcie").returncode, 0)
 
     def test_what_cannot_be(self) -> None:
-        for settings, sentence in (({"gpus": "0"}, "0 GPUs: a machine has 1 to 16"),
-                                   ({"gpus": "17"}, "17 GPUs: a machine has 1 to 16"),
+        for settings, sentence in (({"gpus": "0"}, "0 GPUs: a machine has 1 to 64"),
+                                   ({"gpus": "65"}, "65 GPUs: a machine has 1 to 64"),
                                    ({"gpus": "two"}, "VGPU_GPUS='two' is not a number in range"),
                                    ({"gpus": ""}, "VGPU_GPUS='' is not a number in range"),
                                    ({"schedule": "-1"}, "VGPU_SCHEDULE='-1' is not a number in range"),

@@ -50,6 +50,11 @@ class ChapterProgram(ProgramTestCase):
     usual_sizes: str = ""  # of the kind
 
     @property
+    def most_gpus(self) -> int:
+        """What --gpus takes at most."""
+        return 16
+
+    @property
     def chapter(self) -> Chapter:
         """The manifest of the chapter, or of the one whose experiment this is."""
         chapter = all_chapters().get(self.program.name)
@@ -74,7 +79,7 @@ class ChapterProgram(ProgramTestCase):
 
     def refused_by_all(self) -> Dict[Sequence[str], str]:
         """What every program of the kind refuses."""
-        return {("--gpus", "17"): "--gpus: 17 is not between 1 and 16",
+        return {("--gpus", str(self.most_gpus + 1)): f"--gpus: {self.most_gpus + 1} is not between 1 and {self.most_gpus}",
                 ("--only", self.no_variant): f"--only: '{self.no_variant}'"}
 
     def test_help_and_list(self) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
-from typing import Any, Dict, Set
+from typing import Any, Dict, Sequence, Set
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(REPOSITORY / "tools"), str(REPOSITORY / "tests" / "peers")]
@@ -98,10 +98,13 @@ class ManifestTest(unittest.TestCase):
         folder = self.folder / "02_second" / "experiments"
         folder.mkdir(parents=True)
         (folder / "sizes.cu").touch()
-        self.write("02_second", {**RIGHT, "experiments": [
-            {"name": "sizes", "idea": "which sizes", "measure": {"usual": ["--m 1*P"]}}]})
+        sizes = {"name": "sizes", "idea": "which sizes", "measure": {"usual": ["--m 1*P"]}}
+        self.write("02_second", {**RIGHT, "experiments": [{**sizes, "builds_on": ["02_second"]}]})
+        with self.assertRaisesRegex(ManifestError, r"'experiments\[0\]\.builds_on\[0\]' is \"02_second\", which is no chapter before"):
+            read_chapters(self.folder)
+        self.write("02_second", {**RIGHT, "experiments": [{**sizes, "builds_on": ["01_first"]}]})
         experiment, = read_chapters(self.folder)["02_second"].experiments
-        self.assertEqual((experiment.program, experiment.measure.usual), ("02_sizes", ["--m 1*P"]))
+        self.assertEqual((experiment.program, experiment.measure.usual, experiment.builds_on), ("02_sizes", ["--m 1*P"], ["01_first"]))
         (folder / "more.cu").touch()
         with self.assertRaisesRegex(ManifestError, "'experiments' does not name experiments/more.cu"):
             read_chapters(self.folder)
@@ -178,11 +181,11 @@ class RepositoryTest(unittest.TestCase):
     """What stands in the manifests and elsewhere, too, is the same there."""
 
     @staticmethod
-    def read_before(chapter: Chapter) -> Set[str]:
-        """The chapters that its readers know: those that it builds on, and all that these build on."""
+    def read_before(builds_on: Sequence[str]) -> Set[str]:
+        """The chapters that a reader knows: these, and all that they build on."""
         known: Set[str] = set()
-        for name in chapter.builds_on:
-            known |= {name} | RepositoryTest.read_before(all_chapters()[name])
+        for name in builds_on:
+            known |= {name} | RepositoryTest.read_before(all_chapters()[name].builds_on)
         return known
 
     def test_all_folders_are_chapters(self) -> None:
@@ -203,7 +206,10 @@ class RepositoryTest(unittest.TestCase):
             folder = REPOSITORY / "chapters" / chapter.name
             for source in sorted(path for path in folder.rglob("*") if path.suffix in (".cu", ".cuh", ".hpp")):
                 included = set(re.findall(r'^#include "(\d\d_\w+)/', source.read_text(encoding="utf-8"), re.MULTILINE))
-                self.assertLessEqual(included, {chapter.name} | self.read_before(chapter), source)
+                builds_on = [*chapter.builds_on]
+                if source.parent.name == "experiments":
+                    builds_on += [name for experiment in chapter.experiments for name in experiment.builds_on]
+                self.assertLessEqual(included, {chapter.name} | self.read_before(builds_on), source)
 
     def test_pictures_are_there(self) -> None:
         for chapter in all_chapters().values():

@@ -25,7 +25,7 @@ class UsageTest(LabTest):
         self.assertEqual(self.calls(), [])
 
     def test_nothing_asked(self) -> None:
-        self.assert_refused(self.lab(), r"\./lab run", lines=21)
+        self.assert_refused(self.lab(), r"\./lab run", lines=22)
 
     def test_refusals(self) -> None:
         cases = {
@@ -35,7 +35,7 @@ class UsageTest(LabTest):
             ("bench", "--all"): "unknown option --all",
             ("docs", "01"): "unexpected argument '01'",
             ("docs", "--all"): "unknown option --all",
-            ("docs", "--", "x"): "only run, race, bench, grade and watch pass arguments on: x",
+            ("docs", "--", "x"): "only run, race, bench, plan, grade and watch pass arguments on: x",
             ("docs", "--backend", "virtual"): "docs takes no --backend",
             ("run", "21"): "no chapter '21'; the chapters are: 01_first, 02_second",
             ("run", "0x1"): "no chapter '0x1'",
@@ -47,14 +47,15 @@ class UsageTest(LabTest):
             ("run", "--all"): "unknown option --all",
             ("--all", "test"): "unknown option --all",
             ("test", "01", "02"): "unexpected argument '02'",
-            ("test", "--", "x"): "only run, race, bench, grade and watch pass arguments on: x",
-            ("race", "--test", "--", "x"): "only run, race, bench, grade and watch pass arguments on: x",
+            ("test", "--", "x"): "only run, race, bench, plan, grade and watch pass arguments on: x",
+            ("race", "--test", "--", "x"): "only run, race, bench, plan, grade and watch pass arguments on: x",
             ("race", "09"): "no chapter '09'",
             ("race", "--all"): "unknown option --all",
             ("race", "--backend", "cuda"): "the race detector works on virtual GPUs only",
             ("run", "--test"): "unknown option --test",
             ("doctor", "01"): "unexpected argument '01'",
             ("run", "--backend", "opencl"): "--backend is 'opencl'",
+            ("plan", "--backend", "cuda"): "plan takes no --backend cuda",
             ("run", "--backend"): "--backend is 'nothing'",
             ("run", "01", "--backend="): None,
         }
@@ -65,6 +66,19 @@ class UsageTest(LabTest):
                 else:
                     self.assert_refused(self.lab(*arguments), sentence)
                     self.assertEqual(self.calls(), [])
+
+
+class PlanTest(LabTest):
+    def test_built_for_virtual_gpus_and_told_everything(self) -> None:
+        self.program("plan", 'printf "[%s]" "$@"; exit 2')
+        self.add_gpu()
+        result = self.lab("plan", "--gpus", "4", "--json", "-")
+        self.assertEqual((result.returncode, result.stdout), (2, "[--gpus][4][--json][-]"))
+        calls = self.calls("cmake")
+        self.assertIn("--preset virtual", calls[0])
+        self.assertIn("--target plan", calls[1])
+        self.assertEqual(self.lab("plan", "--help").stdout, "[--help]")
+        self.assertEqual(self.lab("plan").stdout, "[]")
 
 
 class RunTest(LabTest):

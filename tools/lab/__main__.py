@@ -56,7 +56,7 @@ class Parser:
         first = call.operand is None or command is not None and not command.takes("ARGS")  # nothing goes to a program yet
         if command and word in command.options and (first or word in ("--test", "--work")):
             call.options.append(word)
-        elif command and command.takes("ARGS") and call.operand is not None:
+        elif command and command.takes("ARGS") and (call.operand is not None or not command.operand()):
             call.arguments.append(word)
         elif command and word.startswith("--") and "=" in word and command.passes_on() and not command.takes("ARGS"):
             call.arguments.append(word)
