@@ -32,6 +32,7 @@ its timeline with all numbers left out; everything else must be equal.
 """
 import argparse
 import concurrent.futures
+import difflib
 import functools
 import os
 import pathlib
@@ -254,7 +255,7 @@ def main() -> int:
     def same(kind: str, old: str, new: str) -> bool:
         return check and comparable(kind, old) == comparable(kind, new)
 
-    drifted = []
+    drifted, word = [], "drifted" if check else "updated"
     pages = {path: path.read_text() for path in [
         REPOSITORY / "README.md", REPOSITORY / "common" / "virtual_gpu" / "README.md", *REPOSITORY.glob("examples/README.md"),
         *sorted(REPOSITORY.glob("chapters/**/*.md")), *sorted(REPOSITORY.glob("docs/**/*.md"))]}
@@ -272,8 +273,10 @@ def main() -> int:
             print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
             return 2
         if new != page:
-            drifted.append(str(path.relative_to(REPOSITORY)))
-            if not check:
+            drifted.append(f"{word}: {path.relative_to(REPOSITORY)}")
+            if check:
+                drifted += difflib.unified_diff(page.splitlines(), new.splitlines(), "in the page", "made now", n=0, lineterm="")
+            else:
                 path.write_text(new)
     try:
         drawn = [(name, "plot", plot_results.picture(*plot, load(REPOSITORY / "docs" / "results"))) for name, plot in plots().items()]
@@ -285,12 +288,12 @@ def main() -> int:
         path = REPOSITORY / name
         old = path.read_text(encoding="utf-8") if path.exists() else ""
         if new != old and not same(kind, old, new):
-            drifted.append(name)
+            drifted.append(f"{word}: {name}")
             if not check:
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(new, encoding="utf-8")
     if drifted:
-        print("\n".join(f"{'drifted' if check else 'updated'}: {name}" for name in drifted))
+        print("\n".join(drifted))
     return 1 if check and drifted else 0
 
 
