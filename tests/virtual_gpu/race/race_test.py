@@ -48,7 +48,7 @@ class RaceTest(unittest.TestCase):
     arguments: List[str]
 
     def call(self, command: List[str]) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
 
     def race(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return self.call([self.race_run, str(self.program), *arguments])
