@@ -15,7 +15,8 @@ namespace {
 using nlohmann::ordered_json;
 
 PredictedVariant predict(const Machine& machine, int gpus, const Variant& variant) {
-  PredictedVariant result = {variant.chapter, variant.name, variant.cost, {}, 0, {}, Bound::kProduct};
+  PredictedVariant result = {variant.chapter, variant.name, variant.cost, {}, variant.differs, 0, {},
+                             Bound::kProduct};
   if (variant.most_ranks > 0 && gpus > variant.most_ranks) {
     result.why_not = "its kernel takes at most " + std::to_string(variant.most_ranks) + " ranks";
     return result;
@@ -57,7 +58,7 @@ void print(std::ostream& out, const PredictedOperation& operation) {
         << (operation.gemm_only_us ? fixed(variant.us / *operation.gemm_only_us, 3) : "") << "  " << std::left
         << std::setw(26) << name_of(variant.bound) << std::right;
     for (const Bound bound : all_bounds()) out << std::setw(kNumber) << fixed(variant.saved_us.at(bound), 1);
-    out << "\n";
+    out << (variant.differs.empty() ? "" : "  " + variant.differs) << "\n";
   }
   if (!operation.winner.empty()) out << "  predicted winner: " << operation.winner << "\n";
 }
@@ -75,6 +76,7 @@ ordered_json json_of(const PredictedVariant& variant) {
     json["why_not"] = variant.why_not;
     return json;
   }
+  if (!variant.differs.empty()) json["differs"] = variant.differs;
   json["predicted_us"] = variant.us;
   json["bound"] = name_of(variant.bound);
   for (const auto& [bound, us] : variant.saved_us) json["saved_us"][name_of(bound)] = us;
@@ -93,7 +95,8 @@ Prediction predict(const Machine& machine, int gpus, const std::string& type,
       result.variants.push_back(predict(machine, gpus, variant));
     const PredictedVariant* best = nullptr;
     for (const PredictedVariant& variant : result.variants) {
-      if (variant.why_not.empty() && (best == nullptr || variant.us < best->us)) best = &variant;
+      if (!variant.why_not.empty() || !variant.differs.empty()) continue;
+      if (best == nullptr || variant.us < best->us) best = &variant;
     }
     if (best != nullptr) result.winner = best->chapter + " " + best->name;
     prediction.operations.push_back(std::move(result));

@@ -82,6 +82,13 @@ class PlanTest(ProgramTestCase):
         refused = {variant["variant"]: variant["why_not"] for variant in operation["variants"] if "why_not" in variant}
         self.assertEqual(refused, dict.fromkeys(("ring_in_kernel", "ring_ahead"), "its kernel takes at most 16 ranks"))
 
+    def test_nodes_are_whole_or_one(self) -> None:
+        for gpus, per_node in (("3", "8"), ("16", "8"), ("9", "3")):
+            self.assertEqual(self.plan("--gpus", gpus, "--gpus-per-node", per_node)["gpus_per_node"], int(per_node))
+        operation, = self.plan(*ALL_GATHER, "--gpus", "128")["operations"]
+        refused = {variant["variant"]: variant.get("why_not") for variant in operation["variants"]}
+        self.assertEqual(refused["two_level"], "its kernel takes at most 64 ranks")
+
     def test_fast_enough_for_4096_gpus(self) -> None:
         start = time.monotonic()
         self.plan("--gpus", "4096")
@@ -95,6 +102,10 @@ class PlanTest(ProgramTestCase):
                 ("--m", "0"): "--m",
                 ("--m", "many"): "--m",
                 ("--m", "60000000", "--k", "60000000"): "a matrix of more elements than any machine holds",
+                ("--gpus", "many"): "--gpus",
+                ("--gpus-per-node", "0"): "--gpus-per-node",
+                ("--gpus", "12", "--gpus-per-node", "8"): "nodes of 8 GPUs cannot hold 12",
+                ("--gpus", "12", "--machine", "h200-nvlink"): "nodes of 8 GPUs cannot hold 12",
                 ("--type", "f32"): "f32",
                 ("--operation", "sort"): "sort",
                 ("--sparse", "--operation", "mlp_block"): "mlp_block is not sparse",
