@@ -36,15 +36,17 @@ PredictedVariant predict(const Machine& machine, int gpus, const Variant& varian
 }
 
 /// The width of a column, with the gap before it.
-constexpr int kName = 22, kChapter = 27, kNumber = 12;
+constexpr int kName = 22, kChapter = 27, kTime = 14, kNumber = 10;
 
 void print(std::ostream& out, const PredictedOperation& operation) {
   out << "\n" << operation.name << ": " << operation.formula << "\n";
   if (operation.gemm_only_us)
     out << "  GEMM only, the product alone: predicted " << fixed(*operation.gemm_only_us, 1) << " us\n";
+  constexpr int kBeforeSaved = 2 + kChapter + kName + kTime + 2 * kNumber;
+  out << std::string(kBeforeSaved, ' ') << "   us less without:\n";
   out << "  " << std::left << std::setw(kChapter) << "chapter" << std::setw(kName) << "variant" << std::right
-      << std::setw(kNumber + 3) << "predicted us" << std::setw(kNumber)
-      << (operation.gemm_only_us ? "x GEMM" : "") << "  bound by; us less without:";
+      << std::setw(kTime) << "predicted us" << std::setw(kNumber) << (operation.gemm_only_us ? "x GEMM" : "")
+      << std::setw(kNumber) << "bound by";
   for (const Bound bound : all_bounds()) out << std::setw(kNumber) << name_of(bound);
   out << "\n";
   for (const PredictedVariant& variant : operation.variants) {
@@ -54,9 +56,9 @@ void print(std::ostream& out, const PredictedOperation& operation) {
       out << "  not here: " << variant.why_not << "\n";
       continue;
     }
-    out << std::setw(kNumber + 3) << fixed(variant.us, 1) << std::setw(kNumber)
-        << (operation.gemm_only_us ? fixed(variant.us / *operation.gemm_only_us, 3) : "") << "  " << std::left
-        << std::setw(26) << name_of(variant.bound) << std::right;
+    out << std::setw(kTime) << fixed(variant.us, 1) << std::setw(kNumber)
+        << (operation.gemm_only_us ? fixed(variant.us / *operation.gemm_only_us, 3) : "")
+        << std::setw(kNumber) << name_of(variant.bound);
     for (const Bound bound : all_bounds()) out << std::setw(kNumber) << fixed(variant.saved_us.at(bound), 1);
     out << (variant.differs.empty() ? "" : "  " + variant.differs) << "\n";
   }
