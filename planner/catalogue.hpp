@@ -21,6 +21,7 @@ struct Variant {
   bool peers = false;                        ///< needs the memory of all other GPUs
   std::function<double(const Machine&)> us;  ///< a call, on a machine
   int most_ranks = 0;  ///< that the chapter's kernel takes; 0: any. With more there is neither cost nor time
+  std::string differs = {};  ///< how its result is another one than the others'; then it never wins
 };
 
 /// What several variants compute.
@@ -36,8 +37,9 @@ struct Operation {
 /// bytes, as in all dense operations. Its first rungs are not predicted: what slows them is not in their
 /// cost.
 Operation matmul(MatmulShape whole, int ranks);
-/// Chapters 02 to 05 and 17, 18: C[m, n] = A[m, k] B[k, n], A by rows, B by columns.
-Operation all_gather_matmul(MatmulShape whole, int ranks);
+/// Chapters 02 to 05, 17, 18 and 20: C[m, n] = A[m, k] B[k, n], A by rows, B by columns. More ranks than
+/// `gpus_per_node` make nodes of so many; 0: all are in one.
+Operation all_gather_matmul(MatmulShape whole, int ranks, int gpus_per_node = 0);
 /// Chapters 06 and 19: C[m, n] = X[m, k] W[k, n], X by columns, W and C by rows.
 Operation matmul_reduce_scatter(MatmulShape whole, int ranks);
 /// Chapter 07: m tokens, hidden size k, inner size n.
@@ -51,7 +53,7 @@ struct SparseProblem {
 };
 /// How many different rows all ranks have, if each has its own at random.
 std::int64_t expected_global(std::int64_t rows, std::int64_t of_a_rank, int ranks);
-/// Chapters 08 to 14. Row numbers and values of 4 bytes.
+/// Chapters 08 to 15. Row numbers and values of 4 bytes.
 Operation sparse_all_reduce(SparseProblem problem);
 
 }  // namespace overlap::planner

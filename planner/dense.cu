@@ -1,4 +1,4 @@
-// The chapters on dense products, 02 to 07, and those whose kernels multiply and move, 17 to 19.
+// The chapters on dense products, 02 to 07, and those whose kernels multiply and move, 16 to 20.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -18,6 +18,7 @@
 #include "18_ring_in_kernel/ring_ahead.cuh"
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
 #include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
+#include "20_two_nodes/two_level_gemm.cuh"
 #include "catalogue.hpp"
 #include "overlap/gpu/nccl_mode.hpp"
 #include "schedule.hpp"
@@ -57,14 +58,14 @@ Variant variant(const char* chapter, std::string name, const Cost& cost, bool pe
     const Machine warmed = warm(machine, products_us(machine, {product, 1}));
     return warmed.call_us + parts(warmed);
   };
-  return {chapter, std::move(name), cost, peers, us, 0};
+  return {chapter, std::move(name), cost, peers, us};
 }
 
 /// A variant whose kernel takes so many ranks at most. `make` is not asked for more: nor is the chapter's
 /// cost().
 template <typename Make>
 Variant up_to(int most_ranks, int ranks, const char* chapter, const char* name, Make make) {
-  Variant variant = {chapter, name, {}, true, {}, most_ranks};
+  Variant variant = {chapter, name, {}, true, {}, most_ranks, {}};
   if (ranks > most_ranks) return variant;
   variant = make();
   variant.most_ranks = most_ranks;
@@ -122,6 +123,23 @@ Variant fused(MatmulShape whole, MatmulShape product, int ranks) {
   });
 }
 
+/// Chapter 20. The peers that it needs are those of its node.
+Variant two_level(MatmulShape whole, MatmulShape product, int ranks, int gpus_per_node) {
+  constexpr const char *kChapter = "20_two_nodes", *kName = "two_level";
+  return up_to(two_nodes::kMostSignals, ranks, kChapter, kName, [=] {
+    using Algorithm = two_nodes::TwoLevelGemm<T>;
+    const int per_node = std::min(ranks, gpus_per_node);
+    const Cost rail = Algorithm::rail_cost(whole, ranks, kRank, per_node);
+    const Nodes nodes = {.count = ranks / per_node, .ranks = per_node};
+    const Cost cost = Algorithm::cost(whole, ranks, kRank, per_node);
+    return variant(kChapter, kName, cost, false, product, [=](const Machine& machine) {
+      const int aside = nodes.count > 1 ? two_nodes::rail_blocks(machine.multiprocessors) : 0;
+      return two_level_us(machine, {product, std::min<std::int64_t>(whole.m, ranks), kOurTile}, rail, cost,
+                          nodes, aside);
+    });
+  });
+}
+
 }  // namespace
 
 Operation matmul(MatmulShape whole, int ranks) {
@@ -137,7 +155,7 @@ Operation matmul(MatmulShape whole, int ranks) {
           })}};
 }
 
-Operation all_gather_matmul(MatmulShape whole, int ranks) {
+Operation all_gather_matmul(MatmulShape whole, int ranks, int gpus_per_node) {
   const MatmulShape product = {whole.m, share(whole.n, ranks), whole.k};
   const auto rows = std::min<std::int64_t>(whole.m, ranks);  // shards with rows
   Operation operation = {"all_gather_matmul",
@@ -171,10 +189,14 @@ Operation all_gather_matmul(MatmulShape whole, int ranks) {
   add("05_two_streams", "pull_two_streams", pull, true, [=](const Machine& machine) {
     return pulls_us(machine, {product, pull.products}, pull, published);
   });
-  const Cost signals = gemm_on_signals::GemmOnSignals<T>::cost(whole, ranks, kRank);
-  add("17_gemm_on_signals", "gemm_on_signals", signals, true, [=](const Machine& machine) {
-    return persistent_us(machine, {product, rows, kOurTile}, signals, ranks, false);
-  });
+  operation.variants.push_back(
+      up_to(gemm_on_signals::kMostSignals, ranks, "17_gemm_on_signals", "gemm_on_signals", [=] {
+        const Cost cost = gemm_on_signals::GemmOnSignals<T>::cost(whole, ranks, kRank);
+        const auto us = [=](const Machine& machine) {
+          return persistent_us(machine, {product, rows, kOurTile}, cost, ranks, false);
+        };
+        return variant("17_gemm_on_signals", "gemm_on_signals", cost, true, product, us);
+      }));
   const auto in_kernel = [&](const char* name, auto make) {
     operation.variants.push_back(up_to(ring_in_kernel::kMostRanks, ranks, "18_ring_in_kernel", name, make));
   };
@@ -190,6 +212,7 @@ Operation all_gather_matmul(MatmulShape whole, int ranks) {
       return persistent_us(machine, {product, rows, kOurTile}, cost, ranks, true);
     });
   });
+  operation.variants.push_back(two_level(whole, product, ranks, gpus_per_node > 0 ? gpus_per_node : ranks));
   return operation;
 }
 

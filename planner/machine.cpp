@@ -64,7 +64,7 @@ Machine machine_of(const vgpu::Machine& file, Plan plan) {
   constexpr double kLow = 1e-6;  // a rate of 0 is none
   Machine machine;
   machine.name = file.name;
-  machine.gpus_per_node = file.peer_access ? file.gpus : 1;
+  machine.gpus_per_node = !file.peer_access ? 1 : file.gpus_per_node > 0 ? file.gpus_per_node : file.gpus;
   machine.multiprocessors = file.multiprocessors;
   // The file's tile is that of a column-major C.
   machine.tile = {file.product_tile_columns, file.product_tile_rows};
@@ -88,8 +88,9 @@ Machine machine_of(const vgpu::Machine& file, Plan plan) {
   machine.collective_rate = kKilo * plan.take("nccl_gb_per_s", file.nccl_rate, kLow);
   machine.send_us = plan.take("nccl_send_us", machine.collective_us);
   machine.send_rate = kKilo * plan.take("nccl_send_gb_per_s", file.nccl_rate, kLow);
-  machine.network_us = plan.take("network_us", 5);
-  machine.network_rate = kKilo * plan.take("network_gb_per_s", 50, kLow);
+  const bool has_rails = file.gpus_per_node > 0;
+  machine.network_us = plan.take("network_us", has_rails ? file.rail_latency_ns / kKilo : 5);
+  machine.network_rate = kKilo * plan.take("network_gb_per_s", has_rails ? file.rail_rate : 50, kLow);
   machine.host_launch_us = plan.take("host_launch_us", file.launch_ns / kKilo);
   machine.host_wait_us = plan.take("host_wait_us", file.host_copy_latency_ns / kKilo);
   machine.graph_node_us = plan.take("graph_node_us", file.graph_node_ns / kKilo);

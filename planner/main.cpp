@@ -50,7 +50,7 @@ void define(CLI::App& app, Request& request) {
   app.add_option("--operation", request.operation, "only this one")
       ->check(CLI::IsMember(
           {"matmul", "all_gather_matmul", "matmul_reduce_scatter", "mlp_block", "sparse_all_reduce"}));
-  app.add_flag("--sparse", request.is_sparse, "the sums of row-sparse gradients, chapters 08 to 14");
+  app.add_flag("--sparse", request.is_sparse, "the sums of row-sparse gradients, chapters 08 to 15");
   size("--rows", request.sparse.rows, "sparse: rows of the table")->capture_default_str();
   size("--features", request.sparse.features, "sparse: elements of a row")->capture_default_str();
   size("--entries", request.sparse.entries, "sparse: different rows of each rank")->capture_default_str();
@@ -85,20 +85,20 @@ void complete(Request& request) {
   }
 }
 
-std::vector<Operation> operations(const Request& request) {
+std::vector<Operation> operations(const Request& request, const Machine& machine) {
   if (request.is_sparse) return {sparse_all_reduce({request.sparse, request.gpus, request.global})};
-  const std::pair<const char*, Operation (*)(MatmulShape, int)> dense[] = {
-      {"matmul", matmul},
-      {"all_gather_matmul", all_gather_matmul},
-      {"matmul_reduce_scatter", matmul_reduce_scatter},
-      {"mlp_block", mlp_block}};
-  const MatmulShape shape = request.shape, scattered = {shape.m, shape.k, shape.n};  // there k is shared out
+  const int gpus = request.gpus;
+  const MatmulShape shape = request.shape;
+  // Of sizes that are not given, the one that is shared out grows with the GPUs: there it is k.
+  const MatmulShape scattered = request.usual_sizes ? MatmulShape{shape.m, shape.k, shape.n} : shape;
   std::vector<Operation> chosen;
-  for (const auto& [name, operation] : dense) {
-    if (request.operation.empty() || request.operation == name)
-      chosen.push_back(operation(
-          request.usual_sizes && operation == matmul_reduce_scatter ? scattered : shape, request.gpus));
-  }
+  const auto choose = [&](const char* name, const auto& make) {
+    if (request.operation.empty() || request.operation == name) chosen.push_back(make());
+  };
+  choose("matmul", [&] { return matmul(shape, gpus); });
+  choose("all_gather_matmul", [&] { return all_gather_matmul(shape, gpus, machine.gpus_per_node); });
+  choose("matmul_reduce_scatter", [&] { return matmul_reduce_scatter(scattered, gpus); });
+  choose("mlp_block", [&] { return mlp_block(shape, gpus); });
   return chosen;
 }
 
@@ -114,7 +114,11 @@ int answer(int argc, char** argv) {
   }
   complete(request);
   const Machine machine = read_machine(request.machine, request.gpus_per_node);
-  const Prediction prediction = predict(machine, request.gpus, request.type, operations(request));
+  if (request.gpus > machine.gpus_per_node && request.gpus % machine.gpus_per_node != 0) {
+    throw UsageError("--gpus-per-node: nodes of " + std::to_string(machine.gpus_per_node) +
+                     " GPUs cannot hold " + std::to_string(request.gpus));
+  }
+  const Prediction prediction = predict(machine, request.gpus, request.type, operations(request, machine));
   if (request.json != "-") print(std::cout, prediction);
   if (!request.json.empty()) write_json(request.json, prediction);
   return kExitOk;

@@ -15,7 +15,8 @@ namespace {
 using nlohmann::ordered_json;
 
 PredictedVariant predict(const Machine& machine, int gpus, const Variant& variant) {
-  PredictedVariant result = {variant.chapter, variant.name, variant.cost, {}, 0, {}, Bound::kProduct};
+  PredictedVariant result = {variant.chapter, variant.name, variant.cost, {}, variant.differs, 0, {},
+                             Bound::kProduct};
   if (variant.most_ranks > 0 && gpus > variant.most_ranks) {
     result.why_not = "its kernel takes at most " + std::to_string(variant.most_ranks) + " ranks";
     return result;
@@ -35,15 +36,17 @@ PredictedVariant predict(const Machine& machine, int gpus, const Variant& varian
 }
 
 /// The width of a column, with the gap before it.
-constexpr int kName = 22, kChapter = 27, kNumber = 12;
+constexpr int kName = 22, kChapter = 27, kTime = 14, kNumber = 10;
 
 void print(std::ostream& out, const PredictedOperation& operation) {
   out << "\n" << operation.name << ": " << operation.formula << "\n";
   if (operation.gemm_only_us)
     out << "  GEMM only, the product alone: predicted " << fixed(*operation.gemm_only_us, 1) << " us\n";
+  constexpr int kBeforeSaved = 2 + kChapter + kName + kTime + 2 * kNumber;
+  out << std::string(kBeforeSaved, ' ') << "   us less without:\n";
   out << "  " << std::left << std::setw(kChapter) << "chapter" << std::setw(kName) << "variant" << std::right
-      << std::setw(kNumber + 3) << "predicted us" << std::setw(kNumber)
-      << (operation.gemm_only_us ? "x GEMM" : "") << "  bound by; us less without:";
+      << std::setw(kTime) << "predicted us" << std::setw(kNumber) << (operation.gemm_only_us ? "x GEMM" : "")
+      << std::setw(kNumber) << "bound by";
   for (const Bound bound : all_bounds()) out << std::setw(kNumber) << name_of(bound);
   out << "\n";
   for (const PredictedVariant& variant : operation.variants) {
@@ -53,11 +56,11 @@ void print(std::ostream& out, const PredictedOperation& operation) {
       out << "  not here: " << variant.why_not << "\n";
       continue;
     }
-    out << std::setw(kNumber + 3) << fixed(variant.us, 1) << std::setw(kNumber)
-        << (operation.gemm_only_us ? fixed(variant.us / *operation.gemm_only_us, 3) : "") << "  " << std::left
-        << std::setw(26) << name_of(variant.bound) << std::right;
+    out << std::setw(kTime) << fixed(variant.us, 1) << std::setw(kNumber)
+        << (operation.gemm_only_us ? fixed(variant.us / *operation.gemm_only_us, 3) : "")
+        << std::setw(kNumber) << name_of(variant.bound);
     for (const Bound bound : all_bounds()) out << std::setw(kNumber) << fixed(variant.saved_us.at(bound), 1);
-    out << "\n";
+    out << (variant.differs.empty() ? "" : "  " + variant.differs) << "\n";
   }
   if (!operation.winner.empty()) out << "  predicted winner: " << operation.winner << "\n";
 }
@@ -75,6 +78,7 @@ ordered_json json_of(const PredictedVariant& variant) {
     json["why_not"] = variant.why_not;
     return json;
   }
+  if (!variant.differs.empty()) json["differs"] = variant.differs;
   json["predicted_us"] = variant.us;
   json["bound"] = name_of(variant.bound);
   for (const auto& [bound, us] : variant.saved_us) json["saved_us"][name_of(bound)] = us;
@@ -93,7 +97,8 @@ Prediction predict(const Machine& machine, int gpus, const std::string& type,
       result.variants.push_back(predict(machine, gpus, variant));
     const PredictedVariant* best = nullptr;
     for (const PredictedVariant& variant : result.variants) {
-      if (variant.why_not.empty() && (best == nullptr || variant.us < best->us)) best = &variant;
+      if (!variant.why_not.empty() || !variant.differs.empty()) continue;
+      if (best == nullptr || variant.us < best->us) best = &variant;
     }
     if (best != nullptr) result.winner = best->chapter + " " + best->name;
     prediction.operations.push_back(std::move(result));

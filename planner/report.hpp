@@ -16,6 +16,7 @@ struct PredictedVariant {
   std::string chapter, name;
   Cost cost;
   std::string why_not;  ///< empty, or why it cannot be had on this machine; then there is no time
+  std::string differs;  ///< empty, or how its result is another one; then it never wins
   double us = 0;
   std::map<Bound, double> saved_us;  ///< by how much less it took if that were free
   Bound bound = Bound::kProduct;     ///< what saves most

@@ -244,6 +244,29 @@ double persistent_us(const Machine& machine, Cut cut, const Cost& cost, int rank
   return filled_us(machine, part_of(machine, cut), cut.parts, 0, here);
 }
 
+double two_level_us(const Machine& machine, Cut cut, const Cost& rail, const Cost& cost, Nodes nodes,
+                    int aside) {
+  const int others = nodes.ranks - 1;
+  // A rank pushes a shard of each node to all others of its own.
+  const double pushed = static_cast<double>(cost.bytes_out - rail.bytes_out) / machine.link_rate;
+  const double push = machine.push_us + (others > 0 ? pushed / (others * nodes.count) : 0);
+  const double hop = machine.send_us + machine.network_us +
+                     message(rail) / std::min(machine.send_rate, machine.network_rate);
+  std::vector<double> here = {0};  // by arrival: the own node's, then the one along the rail and its node's
+  double free = machine.event_us;  // from when on the copies of a node are done with what came before
+  for (int node = 0; node < nodes.count; ++node) {
+    const double along_the_rail = machine.event_us + node * hop + machine.signal_us;
+    if (node > 0) {
+      here.push_back(along_the_rail);
+      free = std::max(free, along_the_rail);
+    }
+    for (int i = 0; i < others; ++i) here.push_back((free += push) + machine.signal_us);
+  }
+  const Product part = part_of(machine, cut, machine.multiprocessors - aside);
+  return filled_us(machine, part, cut.parts, 0,
+                   [&](std::int64_t arrival) { return here[static_cast<std::size_t>(arrival)]; });
+}
+
 double stepwise_us(const Machine& machine, Cut cut, const Cost& cost, int ranks) {
   const Product part = part_of(machine, cut);
   const double shard = ranks > 1 ? static_cast<double>(cost.bytes_out) / (ranks - 1) / machine.link_rate : 0;

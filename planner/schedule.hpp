@@ -79,6 +79,16 @@ double rotation_us(const Machine& machine, Cut cut, const Cost& cost, Rotation r
 /// One persistent kernel that takes tiles as their shards come. `hops`: a shard is passed on from rank to
 /// rank; else its owner sends it to everybody.
 double persistent_us(const Machine& machine, Cut cut, const Cost& cost, int ranks, bool hops);
+/// Nodes of equally many ranks.
+struct Nodes {
+  int count = 1;  ///< of them
+  int ranks = 1;  ///< of each
+};
+/// One persistent kernel, whose tiles wait for shards that come along a rail from node to node (`rail` is
+/// what a rank sends there), and are pushed to all of a node. `cost`: both. `aside` multiprocessors are not
+/// its own.
+double two_level_us(const Machine& machine, Cut cut, const Cost& rail, const Cost& cost, Nodes nodes,
+                    int aside);
 /// One persistent kernel whose blocks all meet in each step, and which sends a shard while it multiplies it.
 double stepwise_us(const Machine& machine, Cut cut, const Cost& cost, int ranks);
 /// One persistent kernel that sends partial tiles from its epilogue, own tiles last; `added` bytes are added.

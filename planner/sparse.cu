@@ -1,8 +1,9 @@
 // The chapters on sparse sums, 08 to 14. What all of them do around the search is the host's to drive: it
-// waits for the GPU in between, so nothing overlaps.
+// waits for the GPU in between, so nothing overlaps. Chapter 15 is in sparse_beyond.cu.
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "08_sparse_baselines/dense_all_reduce.cuh"
 #include "09_sparse_v1_nonzero/nonzero.cuh"
@@ -11,8 +12,10 @@
 #include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
 #include "13_sparse_v5_kernel/tile_search.cuh"
 #include "14_sparse_v6_tiled/ordered_search.cuh"
+#include "15_sparse_beyond/look_up.cuh"
 #include "catalogue.hpp"
 #include "schedule.hpp"
+#include "sparse_beyond.hpp"
 
 namespace overlap::planner {
 namespace {
@@ -23,12 +26,6 @@ using sparse_nonzero::SparseCall;
 
 /// Rank 0 merges the lists: it waits once more than the others.
 constexpr int kRank = 0;
-constexpr double kRow = sizeof(T);
-
-/// Bytes of rows.
-double bytes_of(const SparseProblem& problem, std::int64_t rows) {
-  return kRow * static_cast<double>(rows) * static_cast<double>(problem.shape.features);
-}
 
 /// Steps 1, 2 and 4 of all versions: coalesce, the lists, the sum. Kernels read and write the rank's rows
 /// three times to coalesce and three times to bring them to their places (once more than they must: scattered
@@ -41,6 +38,12 @@ double frame_us(const Machine& machine, const SparseProblem& problem, const Cost
   return static_cast<double>(frame.host_waits) * machine.host_wait_us + kernels +
          kLists * collective_us(machine, problem.ranks, steps, 0) +
          collective_us(machine, problem.ranks, 2 * steps, static_cast<double>(frame.bytes_out));
+}
+
+/// Single numbers at scattered places of memory, which carries a sector for each.
+double scattered_us(const Machine& machine, std::int64_t accesses) {
+  constexpr double kSector = 32;
+  return kSector * static_cast<double>(accesses) / machine.memory_rate;
 }
 
 }  // namespace
@@ -117,6 +120,15 @@ Operation sparse_all_reduce(SparseProblem problem) {
   add("13_sparse_v5_kernel", "v5_kernel", v5, search_by_kernel(v5));
   const Cost v6 = sparse_tiled::OrderedSearch::cost(call);
   add("14_sparse_v6_tiled", "v6_ordered", v6, search_by_kernel(v6));
+  const Cost table = sparse_beyond::TableSearch::cost(call, shape.rows);
+  add("15_sparse_beyond", "v6_table", table, [=](const Machine& machine) {
+    return driven(machine, table) + scattered_us(machine, problem.global + 2 * shape.entries);
+  });
+  const Cost halves = sparse_beyond::BinarySearch::cost(call);
+  add("15_sparse_beyond", "v6_binary", halves, [=](const Machine& machine) {
+    return driven(machine, halves) + scattered_us(machine, halves.comparisons);
+  });
+  for (Variant& planned : planned_variants(problem, call)) operation.variants.push_back(std::move(planned));
   return operation;
 }
 

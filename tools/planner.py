@@ -2,24 +2,32 @@
 """What ./lab plan says against what was measured: tools/planner.py prints it, row by row, once bin/plan is built.
 
 A row is a variant of a run in docs/results that the planner predicts, under the same sizes and number of GPUs. The error is
-(predicted - measured) / measured. A problem is a set of rows that were measured in one run; its winner is the fastest.
+(predicted - measured) / measured. A problem is a set of rows that were measured in one run; its winner is the fastest. The
+constants of a machine file name the chapter whose runs they were taken from: rows of other chapters are no fit.
 """
 import dataclasses
 import json
 import pathlib
+import re
 import statistics
 import subprocess
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import sparse_results
-from results import Run, load, newest, plain_results
+from results import Result, Run, load, newest, plain_results
 
 MACHINES = {"NVIDIA H200": "h200-nvlink"}  # whose machine file has the constants of which GPU
 OPERATIONS = {**{number: "all_gather_matmul" for number in ("02", "03", "04", "05", "17", "18")},
-              **{number: "matmul_reduce_scatter" for number in ("06", "19")}, "07": "mlp_block"}
+              **{number: "matmul_reduce_scatter" for number in ("06", "19")}, "07": "mlp_block", "16": "matmul"}
 SWEEP = {"ring_one_stream_ms": "copy_engine_ring", "ring_two_streams_ms": "ring_two_streams", "gemm_only_ms": "gemm_only"}
 CHAPTERS_OF_NAMES = {"17": {"gather_then_multiply": "nccl"}}  # one algorithm, another name
 SIZES = ("m", "n", "k")
+INSIDE = "what makes it slower or faster is inside its kernel, and not in its cost"
+# Measured algorithms that are not predicted, and why.
+LEFT_OUT = {**dict.fromkeys(("one_stage", "ring_of_stages", "specialised", "persistent", "cluster_multicast", "ring_in_turns",
+                             "v6_prefetch", "v6_all_rows", "v6_skip"), INSIDE),
+            "host_gloo": "a machine file does not say how fast a host adds"}
+LEFT_OUT_CHAPTERS = {"20": "groups of one machine's GPUs are no nodes: what goes between them goes over the same links"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +38,8 @@ class Row:
     variant: str
     measured_us: float
     predicted_us: float
+    fitted: bool = False  # a constant of the machine was taken from a run of the same chapter
+    contends: bool = True  # it may win: it is a whole call, and its result is that of the others
 
     @property
     def error(self) -> float:
@@ -50,12 +60,22 @@ def plan(program: pathlib.Path, *arguments: str) -> Dict[str, Any]:
     return prediction
 
 
+def contenders(operation: Mapping[str, Any]) -> Set[str]:
+    """The names of the variants that may win."""
+    return {variant["variant"] for variant in operation["variants"] if "differs" not in variant}
+
+
 def predicted(operation: Mapping[str, Any]) -> Dict[str, float]:
     """Microseconds by the variant's name; of the variants that can be had."""
     times = {variant["variant"]: float(variant["predicted_us"]) for variant in operation["variants"] if "predicted_us" in variant}
     if "gemm_only_us" in operation:
         times["gemm_only"] = float(operation["gemm_only_us"])
     return times
+
+
+def is_algorithm(run: Run, result: Result) -> bool:
+    """True for whole calls, not for parts of them. What chapter 16 is about is a product."""
+    return result.get("role") == "algorithm" or run["chapter"][:2] == "16" and result.get("role") == "product"
 
 
 def measured_sets(run: Run) -> Iterator[Tuple[Dict[str, Any], Dict[str, float], str]]:
@@ -73,7 +93,7 @@ def measured_sets(run: Run) -> Iterator[Tuple[Dict[str, Any], Dict[str, float], 
         return
     names = CHAPTERS_OF_NAMES.get(number, {})
     times = {names.get(result["variant"], result["variant"]): 1e3 * result["device_ms"] for result in plain_results(run)
-             if result.get("role") in ("algorithm", "gemm_only") and "device_ms" in result}
+             if (is_algorithm(run, result) or result.get("role") == "gemm_only") and "device_ms" in result}
     if times:
         yield options, times, OPERATIONS[number]
     for result in run["results"]:
@@ -82,21 +102,45 @@ def measured_sets(run: Run) -> Iterator[Tuple[Dict[str, Any], Dict[str, float], 
                 variant: 1e3 * result[field] for field, variant in SWEEP.items() if field in result}, "all_gather_matmul"
 
 
+def fitted_chapters(prediction: Mapping[str, Any]) -> Set[str]:
+    """The numbers of the chapters that the machine's constants were taken from."""
+    return {number for constant in prediction.get("constants", ()) for number in re.findall(r"\b(\d\d)_\w+", constant["from"].partition(":")[0])}
+
+
+def predictable(runs: Iterable[Run]) -> List[Run]:
+    """The runs on real GPUs that count, on a kind of GPU whose constants are known."""
+    return [run for run in newest(run for run in runs if not run["modelled"])
+            if run["hardware"]["gpu"] in MACHINES and run.get("status") == "ok"]
+
+
 def rows_of(runs: Sequence[Run], program: pathlib.Path) -> List[Row]:
     """All rows that are both measured and predicted, run by run."""
     rows = []
-    for run in newest(run for run in runs if not run["modelled"]):
-        machine = MACHINES.get(run["hardware"]["gpu"])
-        if machine is None or run.get("status") != "ok":
-            continue
+    for run in predictable(runs):
+        machine = MACHINES[run["hardware"]["gpu"]]
         for sizes, times, operation in measured_sets(run):
             fields = ("rows", "features", "entries", "global") if operation == "sparse_all_reduce" else SIZES
             arguments = [word for name in fields for word in (f"--{name}", str(sizes[name]))]
             prediction = plan(program, "--machine", machine, "--gpus", str(sizes["gpus"]), "--operation", operation, *arguments)
-            expected = predicted(prediction["operations"][0])
+            expected, may_win = predicted(prediction["operations"][0]), contenders(prediction["operations"][0])
             problem = (run["chapter"], " x ".join(str(sizes[name]) for name in fields), str(sizes["gpus"]))
-            rows += [Row(problem, name, time, expected[name]) for name, time in times.items() if name in expected]
+            fitted = problem[0][:2] in fitted_chapters(prediction)
+            rows += [Row(problem, name, time, expected[name], fitted, name in may_win)
+                     for name, time in times.items() if name in expected]
     return rows
+
+
+def left_out(runs: Sequence[Run], rows: Sequence[Row]) -> List[Tuple[str, str, str]]:
+    """Chapter, variant and reason of each measured algorithm that is not predicted, "" if there is none."""
+    have = {(row.problem[0], row.variant) for row in rows}
+    missing = []
+    for run in predictable(runs):
+        names = CHAPTERS_OF_NAMES.get(run["chapter"][:2], {})
+        for result in plain_results(run):
+            if result.get("role") == "algorithm" and (run["chapter"], names.get(result["variant"], result["variant"])) not in have:
+                reason = LEFT_OUT.get(result["variant"]) or LEFT_OUT_CHAPTERS.get(run["chapter"][:2], "")
+                missing.append((run["chapter"], result["variant"], reason))
+    return list(dict.fromkeys(missing))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +162,7 @@ def winners_of(rows: Sequence[Row]) -> List[Winner]:
     """Of each problem."""
     problems: Dict[Tuple[str, ...], List[Row]] = {}
     for row in rows:
-        if row.variant != "gemm_only":
+        if row.contends:
             problems.setdefault(row.problem, []).append(row)
     found = []
     for problem, group in problems.items():
@@ -141,6 +185,9 @@ def report(rows: Sequence[Row]) -> str:
     median, winners = median_error(rows), winners_of(rows)
     if median is None:
         return "nothing that was measured is predicted"
+    others = [row for row in rows if not row.fitted]
+    if others:
+        lines.append(f"{len(others)} rows of chapters that no constant was taken from: median error {100 * median_error(others):.1f} %")
     lines += [f"{winner.problem[0]}, {winner.problem[1]}, {winner.problem[2]} GPUs: predicted winner {winner.predicted}, measured "
               f"{winner.measured}: {100 * winner.cost:.1f} % slower" for winner in winners if not winner.right]
     return "\n".join([*lines, f"{len(rows)} rows, median error {100 * median:.1f} %; winner right in "

@@ -47,7 +47,7 @@ def apart(wanted: Sequence[float]) -> List[float]:
     return places
 
 
-def drawing(lines: Dict[str, Points], x_name: str, source: str) -> str:
+def drawing(lines: Dict[str, Points], x_name: str, source: str, unit: str = "ms", what: str = "Measured time") -> str:
     """The picture. `source` says what was measured, and on what."""
     xs = sorted({x for points in lines.values() for x, _ in points})
     times = [y for points in lines.values() for _, y in points]
@@ -67,7 +67,7 @@ def drawing(lines: Dict[str, Points], x_name: str, source: str) -> str:
         return (f'<text class="{style}" x="{number(x)}" y="{number(y)}" font-size="{size}" text-anchor="{anchor}">'
                 f"{escape(words)}</text>")
 
-    parts = [text(16, 26, "time, ms", "strong", "start")]
+    parts = [text(16, 26, f"time, {unit}", "strong", "start")]
     for y in ticks(low, high, (1, 2, 5)):
         parts += [f'<path class="grid" d="M{LEFT} {number(down(y))} H{LEFT + width}"/>',
                   text(LEFT - 8, down(y) + 4, f"{y:g}", "note", "end", SMALL)]
@@ -79,10 +79,10 @@ def drawing(lines: Dict[str, Points], x_name: str, source: str) -> str:
         path = " L".join(f"{number(across(x))} {number(down(y))}" for x, y in points)
         parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [f'<circle cx="{number(across(x))}" cy="{number(down(y))}" r="3.5" fill="{colour}">'
-                  f"<title>{escape(name)}, {x:g}: {field_text(y)} ms</title></circle>" for x, y in points]
+                  f"<title>{escape(name)}, {x:g}: {field_text(y)} {escape(unit)}</title></circle>" for x, y in points]
         parts.append(f'<text x="{number(LEFT + width + 12)}" y="{number(y_of_name + 4)}" font-size="{FONT}" '
                      f'style="fill:{colour}">{escape(name)}</text>')
-    return svg(parts, HEIGHT, f"Measured time against {x_name.replace('_', ' ')}, of {', '.join(lines)}")
+    return svg(parts, HEIGHT, f"{what} against {x_name.replace('_', ' ')}, of {', '.join(lines)}")
 
 
 def svg(parts: Sequence[str], height: int, label: str) -> str:

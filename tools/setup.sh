@@ -33,8 +33,13 @@ has_file() {  # PATTERNS below such a folder
 }
 has_cmake_package() { has_file "*/cmake/$1*/$1*onfig.cmake" "lib/*/cmake/$1*/$1*onfig.cmake"; }
 
-# The system's Python has Debian's packages, whichever comes first in PATH.
-has_python_module() { /usr/bin/python3 -I -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$1') is None)" 2>/dev/null; }
+# For the notebooks. The system's Python has Debian's packages, whichever comes first in PATH.
+notebook_python() {
+  local python=$root/.deps/notebooks/bin/python
+  [[ -x $python ]] || python=/usr/bin/python3
+  printf '%s\n' "$python"
+}
+has_python_module() { "$(notebook_python)" -I -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$1') is None)" 2>/dev/null; }
 
 missing_notebook_packages() {  # notebooks (to run them) | notebook (to open them)
   has_python_module nbconvert || echo jupyter-nbconvert
@@ -55,6 +60,7 @@ missing_packages() {  # run|test|docs|notebook|notebooks -> Debian names, one a 
   [[ $1 != test ]] || has_cmake_package GTest || echo libgtest-dev
   [[ $1 != notebook* ]] || missing_notebook_packages "$1"
 }
+can_install() { command -v apt-get >/dev/null && { (($(id -u) == 0)) || command -v sudo >/dev/null; }; }
 # What is installed along with a missing package, but never needed: without OpenBLAS virtual cuBLAS is slow.
 optional_packages() { has_file "lib*/libopenblas.so" "lib/*/libopenblas.so" || echo libopenblas-dev; }
 
@@ -114,6 +120,18 @@ unpack_packages() {  # without root: into .deps, which CMake searches
   rm -r "$download"
 }
 
+make_notebook_environment() {  # without root: in .deps, of the wheels that tools/notebooks.txt names
+  local folder=$root/.deps/notebooks
+  say "putting Jupyter, pandas and matplotlib into .deps/notebooks, about 0.5 GB (no root needed)"
+  mkdir -p "$root/build" 2>/dev/null || die "$root/build cannot be made"
+  : 2>/dev/null >>"$log_of_setup" || die "$log_of_setup cannot be written"
+  if quietly python3 -m venv "$folder" && quietly "$folder/bin/pip" install --only-binary :all: -r "$root/tools/notebooks.txt"; then
+    return
+  fi
+  rm -rf "$folder"
+  die "the notebooks' Python cannot be made (is there a network, and python3-venv?): $(tail -n 1 "$log_of_setup")"
+}
+
 install_packages() {  # run|test|docs|notebook|notebooks YES PACKAGES...
   local purpose="$1 the chapters" yes=$2 package command answer listed=true sudo=() update install optional=()
   [[ $1 != notebook* ]] || purpose='run the notebooks'
@@ -153,6 +171,7 @@ install_packages() {  # run|test|docs|notebook|notebooks YES PACKAGES...
 # Prints the backend (virtual or cuda; real GPUs if BACKEND is empty and they answer) and nvcc's path.
 set_up() {
   local missing problem backend=$2
+  if [[ $1 == notebook* && -n $(missing_notebook_packages "$1") ]] && ! can_install; then make_notebook_environment; fi
   read -ra missing <<<"$(missing_packages "$1" | paste -sd ' ')"
   if ((${#missing[@]})); then
     install_packages "$1" "$3" "${missing[@]}"

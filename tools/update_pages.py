@@ -15,13 +15,14 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- figures ARTICLE --> ... <!-- /figures -->  an article's figures beside ours, see article_figures.py
   <!-- ladder dense|sparse|kernels --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
   <!-- commands --> ... <!-- /commands -->        the commands of ./lab for readers
+  <!-- planner WHAT --> ... <!-- /planner -->  what ./lab plan predicts, or its errors, see planner_page.py
   <!-- tasks --> ... <!-- /tasks -->              the tasks of all chapters, with minutes and points, see teaching/tasks.py
 and, inside a line:
   <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
 Excerpts leave out the markers of assignments (see blank.py).
 
 The pictures that the manifests name (chapters.py) are timelines of chapters on virtual GPUs, drawn by tools/draw_timeline.py,
-and plots of measured results, drawn by tools/plot_results.py.
+and plots of measured results, drawn by tools/plot_results.py. Those of predictions are planner_page.py's.
 
   tools/update_pages.py           rewrites the pages and the pictures
   tools/update_pages.py --measured  only what comes from docs/results: needs no build
@@ -43,6 +44,7 @@ import tempfile
 from typing import Callable, Dict, List, Tuple
 
 import bugs
+import planner_page
 import plot_results
 from article_figures import ArticleError, figures_table
 from blank import TaskError, without_markers
@@ -50,12 +52,13 @@ from call_index import call_table
 from chapters import ManifestError, Plot, all_chapters, to_come
 from excerpts import excerpt_of
 from ladder import profile_table, results_table
+from planner import PlanError
 from readme_ladders import LADDERS, Step, ladder_table
 from results import load
 from teaching import tasks
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-KINDS = ("code", "output", "tests", "race", "bug", "results", "profile", "ladder", "figures", "commands", "calls", "tasks")
+KINDS = ("code", "output", "tests", "race", "bug", "results", "profile", "ladder", "figures", "commands", "calls", "tasks", "planner")
 BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
@@ -180,8 +183,8 @@ def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]]) -> No
             run.result()  # throws what it threw
 
 
-# What comes from docs/results, and so needs no build.
-MEASURED = ("results", "profile", "ladder", "figures")
+# What comes from docs/results, and so needs no build; the planner's errors are brought up to date where it is built.
+MEASURED = ("results", "profile", "ladder", "figures", *(("planner",) if (REPOSITORY / planner_page.PROGRAM).exists() else ()))
 
 
 def generate(kind: str, argument: str) -> str:
@@ -208,6 +211,8 @@ def generate(kind: str, argument: str) -> str:
         return results_table(argument, reports)
     if kind == "profile":
         return profile_table(argument, reports)
+    if kind == "planner":
+        return planner_page.block(argument, REPOSITORY / planner_page.PROGRAM, reports)
     if kind == "figures":
         return figures_table(argument, REPOSITORY, reports)
     if argument not in LADDERS:
@@ -262,6 +267,7 @@ def main() -> int:
     if not measured:
         outputs = [block.group(2) for page in pages.values() for block in BLOCK.finditer(page) if block.group(1) == "output"]
         try:
+            lab("plan", "--help")  # builds it
             run_side_by_side(outputs, list(pictures().values()))
         except PageError as error:
             print(error, file=sys.stderr)
@@ -269,7 +275,7 @@ def main() -> int:
     for path, page in pages.items():
         try:
             new = updated(page, path, check, same, measured)
-        except (PageError, bugs.BugError, tasks.TaskError, ArticleError) as error:
+        except (PageError, bugs.BugError, tasks.TaskError, ArticleError, planner_page.PageError, PlanError) as error:
             print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
             return 2
         if new != page:
@@ -283,7 +289,9 @@ def main() -> int:
     except plot_results.PlotError as error:
         print(error, file=sys.stderr)
         return 2
-    drawn += [] if measured else [(name, "timeline", timeline(*chapter)) for name, chapter in pictures().items()]
+    if not measured:
+        drawn += [(name, "timeline", timeline(*chapter)) for name, chapter in pictures().items()]
+        drawn += [(name, "plot", planner_page.picture(name, REPOSITORY / planner_page.PROGRAM)) for name in planner_page.PICTURES]
     for name, kind, new in drawn:
         path = REPOSITORY / name
         old = path.read_text(encoding="utf-8") if path.exists() else ""

@@ -36,7 +36,7 @@ TEST(PlannerCatalogue, EveryChapterIsThere) {
   for (const Operation& operation : all_operations(kShapes[0], 4))
     for (const Variant& variant : operation.variants) numbers.insert(variant.chapter.substr(0, 2));
   EXPECT_EQ(numbers, (std::set<std::string>{"02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12",
-                                            "13", "14", "16", "17", "18", "19"}));
+                                            "13", "14", "15", "16", "17", "18", "19", "20"}));
 }
 
 TEST(PlannerCatalogue, OneGpuIsTheProductAlone) {
@@ -110,14 +110,59 @@ TEST(PlannerCatalogue, ExpectedRowsOfAllRanks) {
   EXPECT_EQ(expected_global(10, 10, 3), 10);
 }
 
+TEST(PlannerCatalogue, TwoLevelsInOneNodeAreOneLevel) {
+  const Machine machine = read_machine("h200-nvlink", 0);
+  for (const int ranks : {1, 2, 8}) {
+    for (const MatmulShape shape : kShapes) {
+      const Operation operation = all_gather_matmul(shape, ranks, 8);
+      const auto us = [&](const std::string& name) {
+        for (const Variant& variant : operation.variants)
+          if (variant.name == name) return variant.us(machine);
+        return -1.0;
+      };
+      EXPECT_DOUBLE_EQ(us("two_level"), us("gemm_on_signals")) << ranks;
+    }
+  }
+}
+
+TEST(PlannerCatalogue, OfSparseSumsTheCardsOfChapter15) {
+  // As the page of chapter 15 works them out: F = 2048, P = 2, N = 100,000, G = 99,500. Here with the plan's
+  // one message: 16 bytes and a list of 50,000.
+  const Operation operation = sparse_all_reduce({{5'000'000, 2048, 50'000}, 2, 99'500});
+  const auto bytes = [&](const std::string& name) {
+    for (const Variant& variant : operation.variants)
+      if (variant.name == name) return variant.cost.bytes_in - (16 + 4 * 50'000);
+    return std::int64_t{-1};
+  };
+  constexpr std::int64_t kRow = 2048 * 4;
+  EXPECT_EQ(bytes("bitmap_plan"), 99'500 * kRow);
+  EXPECT_EQ(bytes("range_owners"), (25'000 + 49'750) * kRow);
+  EXPECT_EQ(bytes("contributor_owners"), (250 + 49'750) * kRow);
+  EXPECT_EQ(bytes("owners_bf16"), (250 + 49'750) * kRow / 2);
+  EXPECT_EQ(bytes("reduce_scatter"), 25'000 * kRow);
+  EXPECT_EQ(bytes("scatter_fetch"), 50'000 * kRow);
+}
+
+TEST(PlannerReport, WhatGivesAnotherResultNeverWins) {
+  const Machine machine = read_machine("h200-nvlink", 0);
+  const Prediction prediction =
+      predict(machine, 4, "f32", {sparse_all_reduce({{5'000'000, 2048, 50'000}, 4, 197'000})});
+  const PredictedOperation& operation = prediction.operations[0];
+  EXPECT_EQ(operation.winner, "15_sparse_beyond contributor_owners");
+  std::set<std::string> faster;
+  for (const PredictedVariant& variant : operation.variants)
+    if (!variant.differs.empty()) faster.insert(variant.name);
+  EXPECT_EQ(faster, (std::set<std::string>{"owners_bf16", "owners_f16", "reduce_scatter", "scatter_fetch"}));
+}
+
 TEST(PlannerReport, WhatNeedsPeersEndsAtTheNode) {
   const Machine machine = read_machine("h200-nvlink", 4);
-  const Prediction prediction = predict(machine, 8, "f16", {all_gather_matmul({8192, 32768, 4096}, 8)});
+  const Prediction prediction = predict(machine, 8, "f16", {all_gather_matmul({8192, 32768, 4096}, 8, 4)});
   for (const PredictedVariant& variant : prediction.operations[0].variants) {
-    const bool by_nccl = variant.chapter < "04";
-    EXPECT_EQ(variant.why_not.empty(), by_nccl) << variant.name;
+    const bool leaves_the_node = variant.chapter < "04" || variant.chapter.starts_with("20");
+    EXPECT_EQ(variant.why_not.empty(), leaves_the_node) << variant.name;
   }
-  EXPECT_EQ(prediction.operations[0].winner.substr(0, 2), "02");
+  EXPECT_EQ(prediction.operations[0].winner, "20_two_nodes two_level");
 }
 
 TEST(PlannerReport, WhatBoundsIsWhatSavesMost) {

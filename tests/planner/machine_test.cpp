@@ -52,6 +52,13 @@ TEST(PlannerMachine, WithoutAPlanTheModelsConstants) {
   EXPECT_EQ(machine.sustained, 1);
 }
 
+TEST(PlannerMachine, NodesOfAFile) {
+  const Machine machine = read_machine("h200-nodes", 0);
+  EXPECT_EQ(machine.gpus_per_node, 8);  // of 64
+  EXPECT_DOUBLE_EQ(machine.network_rate, 47e3);
+  EXPECT_DOUBLE_EQ(machine.network_us, 10);
+}
+
 TEST(PlannerMachine, EveryShippedConstantSaysItsSource) {
   const Machine machine = read_machine("h200-nvlink", 0);
   EXPECT_GT(machine.sources.size(), 20u);

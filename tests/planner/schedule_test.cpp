@@ -93,6 +93,20 @@ TEST(PlannerSchedule, NcclTakesMultiprocessorsFromAProduct) {
                    50 + 10);  // by network
 }
 
+TEST(PlannerSchedule, ShardsComeAlongARailAndAreThenPassedOn) {
+  Machine machine = round_machine();  // a part is 50 tiles: half a wave, 5 us
+  const Cut cut = {tiles(200), 4};
+  const Cost rail = {.messages = 1, .bytes_out = 1000};             // 10 us by network, of 100 bytes in a us
+  const Cost cost = {.messages = 3, .bytes_out = 1000 + 2 * 1000};  // 1 us inside, of each of two shards
+  EXPECT_DOUBLE_EQ(two_level_us(machine, cut, rail, cost, {2, 2}, 0), 20);
+  machine.network_rate = 50;  // the third part comes after 20 us, the fourth after 21
+  EXPECT_DOUBLE_EQ(two_level_us(machine, cut, rail, cost, {2, 2}, 0), 30);
+  machine.link_rate = 100;  // the fourth after 30
+  EXPECT_DOUBLE_EQ(two_level_us(machine, cut, rail, cost, {2, 2}, 0), 35);
+  machine = round_machine();  // 2.5 waves on 80 multiprocessors
+  EXPECT_DOUBLE_EQ(two_level_us(machine, cut, rail, cost, {2, 2}, 20), 30);
+}
+
 TEST(PlannerSchedule, TheLastSendIsExposedIfItIsSlow) {
   Machine machine = round_machine();
   const Cost fast = {.messages = 3, .bytes_out = 3 * 9000, .launches = 1};

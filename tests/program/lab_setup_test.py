@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Tests of the set-up by ./lab: what it installs, when it asks, and that a complete toolchain is left alone."""
 import os
+import pathlib
+import sys
 import unittest
 
 from lab_sandbox import FOR_DOCS, FOR_RUN, OPTIONAL, PACKAGES, Sandbox
@@ -188,6 +190,71 @@ class UserTest(Sandbox):
         self.mark("offline")
         self.install("g++", "cmake", "ninja-build", "python3")
         self.assert_refused(self.lab("run", "01"), "apt-get download failed .*E: ", lines=2)
+
+
+class NotebookTest(Sandbox):
+    """./lab notebook, with stand-ins for Jupyter and for the Python that has it."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.install(*FOR_RUN)
+        (self.root / "notebooks").mkdir()
+        for name in ("1_first", "2_second"):
+            (self.root / "notebooks" / f"{name}.ipynb").touch()
+        # No Jupyter in the system's Python, whatever this machine has.
+        setup = self.root / "tools" / "setup.sh"
+        self.assertIn("|| python=/usr/bin/python3", setup.read_text())
+        setup.write_text(setup.read_text().replace("python=/usr/bin/python3", f"python={self.bin}/false"))
+        self.tool("false", "exit 1")
+
+    def add_environment(self) -> pathlib.Path:
+        """What python3 -m venv would make."""
+        python = self.root / ".deps" / "notebooks" / "bin" / "python"
+        self.script(python, 'case "$*" in *find_spec*) [ ! -e "$SANDBOX/empty" ];; *) echo "python $*" >> "$SANDBOX/calls";; esac')
+        return python
+
+    def test_opens_all_or_one(self) -> None:
+        self.add_environment()
+        for arguments, target in ((("notebook",), "notebooks"), (("notebook", "2"), "notebooks/2_second.ipynb")):
+            self.assertEqual(self.lab(*arguments).returncode, 0)
+            self.assertEqual(self.calls("python")[-1], f"python -m notebook {self.root}/{target}")
+
+    def test_runs_all_or_one(self) -> None:
+        self.add_environment()
+        folder, tool = self.root / "notebooks", self.root / "tools" / "notebooks.py"
+        self.assertEqual(self.lab("notebook", "--execute").returncode, 0)
+        self.assertEqual(self.lab("notebook", "1", "--update").returncode, 0)
+        self.assertEqual(self.calls("python"), [f"python {tool} {folder}/1_first.ipynb {folder}/2_second.ipynb",
+                                                f"python {tool} --update {folder}/1_first.ipynb"])
+
+    def test_no_such_notebook(self) -> None:
+        self.assert_refused(self.lab("notebook", "3"), "no notebook '3'; the notebooks are: 1, 2")
+
+    def test_without_root_wheels_go_to_a_folder(self) -> None:
+        self.be_user(1000)
+        self.add_apt()
+        prepared = self.add_environment().parent.rename(self.sandbox / "prepared")
+        self.script(prepared / "pip", 'echo "pip $*" >> "$SANDBOX/calls"; [ ! -e "$SANDBOX/offline" ] || { echo "no wheel"; exit 1; }')
+        self.tool("python3", f"""[ "$2" = venv ] && {{ mkdir -p "$3"; cp -r "$SANDBOX/prepared" "$3/bin"; exit; }}
+            exec "{sys.executable}" "$@\"""")
+        self.mark("offline")
+        self.assert_refused(self.lab("notebook", "1"), "the notebooks' Python cannot be made .*: no wheel", lines=2)
+        self.assertFalse((self.root / ".deps/notebooks").exists())
+        (self.sandbox / "offline").unlink()
+        result = self.lab("notebook", "1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("no root needed", result.stderr)
+        self.assertEqual(self.calls("apt-get"), [])
+        self.assertEqual(self.calls("pip")[-1], f"pip install --only-binary :all: -r {self.root}/tools/notebooks.txt")
+        self.assertEqual(self.lab("notebook", "1").returncode, 0)
+        self.assertEqual(len(self.calls("pip")), 2, "once it is there, nothing is installed")
+
+    def test_with_root_packages_are_installed(self) -> None:
+        self.add_apt()
+        result = self.lab("notebook", "--execute")
+        self.assertIn("missing: jupyter-nbconvert python3-ipykernel python3-pandas python3-matplotlib -> ", result.stderr)
+        self.assert_refused(result, "still missing after the installation", lines=3)
+        self.assertIn("jupyter-notebook", self.lab("notebook").stderr)
 
 
 if __name__ == "__main__":

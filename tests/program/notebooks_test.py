@@ -38,7 +38,7 @@ def sample() -> Dict[str, Any]:
 
 class KeptTest(unittest.TestCase):
     def test_all_are_here_and_listed(self) -> None:
-        self.assertEqual([path.name[0] for path in NOTEBOOKS], ["1", "2", "3", "4"])
+        self.assertEqual([path.name[0] for path in NOTEBOOKS], ["1", "2", "3", "4", "5"])
         page = (REPOSITORY / "notebooks" / "README.md").read_text(encoding="utf-8")
         for path in NOTEBOOKS:
             self.assertIn(f"({path.name})", page)
@@ -67,8 +67,9 @@ class KeptTest(unittest.TestCase):
                 if "plt.show()" in code:
                     with self.subTest(path.name, code=code):
                         self.assertRegex(code, r"title=stamp\(")
-                        self.assertRegex(code, r"label=\"[^\"]*\((modelled|measured)\)")
-                        self.assertFalse("(modelled)" in code and "(measured)" in code, "one plot mixes them")
+                        self.assertRegex(code, r"label=\"[^\"]*\((modelled|measured|predicted|predicted against measured)\)")
+                        self.assertEqual(sum(f"({kind})" in code for kind in ("modelled", "measured", "predicted")) +
+                                         ("(predicted against measured)" in code), 1, "one plot mixes them")
 
 
 class DriftTest(unittest.TestCase):

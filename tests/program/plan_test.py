@@ -2,11 +2,18 @@
 """Tests of bin/plan as its users call it: what it prints, what it refuses."""
 import json
 import pathlib
+import sys
 import time
 import unittest
 from typing import Any, Dict
 
-from program_test_case import MACHINES, ProgramTestCase, main
+from program_test_case import MACHINES, REPOSITORY, ProgramTestCase, main
+
+sys.path.append(str(REPOSITORY / "tools"))
+import planner  # noqa: E402
+import planner_page  # noqa: E402
+import update_pages  # noqa: E402
+from results import load  # noqa: E402
 
 ALL_GATHER = ("--operation", "all_gather_matmul")
 
@@ -82,6 +89,13 @@ class PlanTest(ProgramTestCase):
         refused = {variant["variant"]: variant["why_not"] for variant in operation["variants"] if "why_not" in variant}
         self.assertEqual(refused, dict.fromkeys(("ring_in_kernel", "ring_ahead"), "its kernel takes at most 16 ranks"))
 
+    def test_nodes_are_whole_or_one(self) -> None:
+        for gpus, per_node in (("3", "8"), ("16", "8"), ("9", "3")):
+            self.assertEqual(self.plan("--gpus", gpus, "--gpus-per-node", per_node)["gpus_per_node"], int(per_node))
+        operation, = self.plan(*ALL_GATHER, "--gpus", "128")["operations"]
+        refused = {variant["variant"]: variant.get("why_not") for variant in operation["variants"]}
+        self.assertEqual(refused["two_level"], "its kernel takes at most 64 ranks")
+
     def test_fast_enough_for_4096_gpus(self) -> None:
         start = time.monotonic()
         self.plan("--gpus", "4096")
@@ -95,6 +109,10 @@ class PlanTest(ProgramTestCase):
                 ("--m", "0"): "--m",
                 ("--m", "many"): "--m",
                 ("--m", "60000000", "--k", "60000000"): "a matrix of more elements than any machine holds",
+                ("--gpus", "many"): "--gpus",
+                ("--gpus-per-node", "0"): "--gpus-per-node",
+                ("--gpus", "12", "--gpus-per-node", "8"): "nodes of 8 GPUs cannot hold 12",
+                ("--gpus", "12", "--machine", "h200-nvlink"): "nodes of 8 GPUs cannot hold 12",
                 ("--type", "f32"): "f32",
                 ("--operation", "sort"): "sort",
                 ("--sparse", "--operation", "mlp_block"): "mlp_block is not sparse",
@@ -111,6 +129,45 @@ class PlanTest(ProgramTestCase):
                 self.assertEqual(result.returncode, 2)
                 self.assertIn(sentence, result.stderr)
                 self.assertEqual(len(result.stderr.splitlines()), 1)
+
+
+class MeasuredTest(ProgramTestCase):
+    """Against docs/results: what docs/planner.md shows."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.reports = load(REPOSITORY / "docs" / "results")
+        self.runs = [run for report in self.reports for run in report["runs"]]
+        self.rows = planner.rows_of(self.runs, pathlib.Path(self.program))
+
+    def test_errors(self) -> None:
+        others = [row for row in self.rows if not row.fitted]
+        self.assertGreater(len(self.rows), 100)
+        self.assertGreater(len(others), 40)
+        self.assertLess(planner.median_error(self.rows), 0.10)
+        self.assertLess(planner.median_error(others), 0.10)
+
+    def test_winners(self) -> None:
+        winners = planner.winners_of(self.rows)
+        self.assertGreaterEqual(len(winners), 20)
+        self.assertGreaterEqual(sum(winner.right for winner in winners), 0.9 * len(winners))
+
+    def test_the_page_has_not_drifted(self) -> None:
+        page = (REPOSITORY / "docs" / "planner.md").read_text(encoding="utf-8")
+        blocks = [block for block in update_pages.BLOCK.finditer(page) if block.group(1) == "planner"]
+        self.assertEqual(len(blocks), 7)
+        for block in blocks:
+            with self.subTest(block.group(2)):
+                self.assertEqual(block.group(3), planner_page.block(block.group(2), pathlib.Path(self.program), self.reports))
+        for name in planner_page.PICTURES:
+            with self.subTest(name):
+                self.assertEqual((REPOSITORY / name).read_text(encoding="utf-8"), planner_page.picture(name, pathlib.Path(self.program)))
+                self.assertIn(f"({pathlib.PurePath(name).relative_to('docs')})", page)
+
+    def test_what_is_left_out_has_a_reason(self) -> None:
+        missing = planner.left_out(self.runs, self.rows)
+        self.assertEqual([row for row in missing if not row[2]], [])
+        self.assertEqual(set(planner.LEFT_OUT) - {variant for _, variant, _ in missing}, set())
 
 
 if __name__ == "__main__":

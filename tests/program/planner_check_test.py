@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of tools/planner.py: predictions beside measured rows, against rows worked out by hand."""
+import dataclasses
 import json
 import pathlib
 import sys
@@ -9,6 +10,7 @@ from typing import Any, Dict
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import planner
+import planner_page
 
 # Stands in for bin/plan: says the same to everybody, and writes down what it was asked.
 STAND_IN = """#!/usr/bin/env python3
@@ -21,7 +23,9 @@ print(json.dumps({"operations": [{"operation": "x", "gemm_only_us": 90.0, "winne
     {"chapter": "04_copy_engine", "variant": "copy_engine_ring", "predicted_us": 120.0},
     {"chapter": "05_two_streams", "variant": "ring_two_streams", "predicted_us": 110.0},
     {"chapter": "14_sparse_v6_tiled", "variant": "v6_ordered", "predicted_us": 2200.0},
-    {"chapter": "18_ring_in_kernel", "variant": "ring_ahead", "why_not": "no"}]}]}))
+    {"chapter": "15_sparse_beyond", "variant": "owners_bf16", "predicted_us": 1100.0, "differs": "in 16 bits"},
+    {"chapter": "18_ring_in_kernel", "variant": "ring_ahead", "why_not": "no"}]}],
+    "constants": [{"name": "a", "is": 1, "from": "05_two_streams/sweep to 07_mlp_block: 09_sparse"}, {"name": "b", "is": 2, "from": "assumed: x"}]}))
 """
 
 
@@ -41,7 +45,9 @@ DENSE = run_of("05_two_streams", [result("gemm_only", 0.1, "gemm_only"), result(
                                   result("ring_ahead", 0.001), result("split_only", 0.1, "product")])
 
 
-class PlannerCheckTest(unittest.TestCase):
+class StandIn(unittest.TestCase):
+    """With the stand-in for bin/plan."""
+
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -54,6 +60,8 @@ class PlannerCheckTest(unittest.TestCase):
         """The errors of all rows, by the variant's name."""
         return {row.variant: row.error for row in planner.rows_of(runs, self.program)}
 
+
+class PlannerCheckTest(StandIn):
     def test_errors_by_hand(self) -> None:
         errors = self.rows(DENSE)
         self.assertEqual(set(errors), {"gemm_only", "copy_engine_ring", "ring_two_streams"})
@@ -67,16 +75,44 @@ class PlannerCheckTest(unittest.TestCase):
         self.assertEqual((self.folder / "asked").read_text().strip(),
                          "--machine h200-nvlink --gpus 2 --operation all_gather_matmul --m 10 --n 20 --k 30 --json -")
 
+    def test_which_rows_are_a_fit(self) -> None:
+        named, other = DENSE, run_of("03_ring_all_gather", DENSE["results"], k=31)
+        rows = planner.rows_of([named, other], self.program)
+        self.assertEqual({(row.problem[0], row.fitted) for row in rows}, {("05_two_streams", True), ("03_ring_all_gather", False)})
+        self.assertIn("3 rows of chapters that no constant was taken from: median error 12.0 %", planner.report(rows))
+
+    def test_another_result_never_wins(self) -> None:
+        results = [{"variant": name, "role": "algorithm", "host_ms": ms, "global_rows": 99, "rows_of_ranks": 100}
+                   for name, ms in (("v6_ordered", 2.0), ("owners_bf16", 1.0), ("copy_engine_ring", 3.0))]
+        sparse = run_of("15_sparse_beyond", results, rows=1000, features=8, entries=60, duplicates=0, pattern="uniform", index="int32")
+        winner, = planner.winners_of(planner.rows_of([sparse], self.program))
+        self.assertEqual((winner.measured, winner.predicted), ("v6_ordered", "copy_engine_ring"))
+
+    def test_products_of_chapter_16(self) -> None:
+        run = run_of("16_tensor_core_gemm/library", [result("copy_engine_ring", 0.1, "product"), result("ring_two_streams", 0.1, "part")])
+        self.assertEqual(set(self.rows(run)), {"copy_engine_ring"})
+
+    def test_what_is_left_out(self) -> None:
+        sixteen = run_of("16_tensor_core_gemm", [result("one_stage", 0.1), result("gemm_only", 0.1, "gemm_only")], gpus=1)
+        nodes = run_of("20_two_nodes", [result("flat", 0.1)])
+        runs = [DENSE, sixteen, nodes]
+        missing = planner.left_out(runs, planner.rows_of(runs, self.program))
+        self.assertEqual(missing, [("05_two_streams", "unknown", ""), ("05_two_streams", "ring_ahead", ""),
+                                   ("16_tensor_core_gemm", "one_stage", planner.INSIDE),
+                                   ("20_two_nodes", "flat", planner.LEFT_OUT_CHAPTERS["20"])])
+
     def test_a_wrong_winner_and_what_it_costs(self) -> None:
         winner, = planner.winners_of(planner.rows_of([DENSE], self.program))
         self.assertEqual((winner.measured, winner.predicted, winner.right), ("copy_engine_ring", "ring_two_streams", False))
         self.assertAlmostEqual(winner.cost, 0.25)  # 125 for 100
 
     def test_report(self) -> None:
-        lines = planner.report(planner.rows_of([DENSE], self.program)).splitlines()
+        rows = [dataclasses.replace(row, fitted=False) for row in planner.rows_of([DENSE], self.program)]
+        lines = planner.report(rows).splitlines()
         self.assertRegex(lines[1], r"copy_engine_ring +measured +100\.0 us +predicted +120\.0 us +error +\+20\.0 %")
-        self.assertIn("predicted winner ring_two_streams, measured copy_engine_ring: 25.0 % slower", lines[3])
-        self.assertEqual(lines[4], "3 rows, median error 12.0 %; winner right in 0 of 1")
+        self.assertEqual(lines[3], "3 rows of chapters that no constant was taken from: median error 12.0 %")
+        self.assertIn("predicted winner ring_two_streams, measured copy_engine_ring: 25.0 % slower", lines[4])
+        self.assertEqual(lines[5], "3 rows, median error 12.0 %; winner right in 0 of 1")
         self.assertEqual(planner.report([]), "nothing that was measured is predicted")
 
     def test_one_algorithm_has_no_winner(self) -> None:
@@ -106,6 +142,51 @@ class PlannerCheckTest(unittest.TestCase):
     def test_a_refusal_is_passed_on(self) -> None:
         with self.assertRaisesRegex(planner.PlanError, "13 is too many"):
             self.rows(run_of("05_two_streams", DENSE["results"], k=13))
+
+
+class PageTest(StandIn):
+    """The blocks of docs/planner.md, with the stand-in for bin/plan."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        planner_page.planned.cache_clear()
+
+    def block(self, argument: str, *runs: Dict[str, Any]) -> str:
+        for run in runs:
+            run["hardware"].update(gpus="2", driver="1.2", toolkit="13.0")
+        return planner_page.block(argument, self.program, [{"runs": list(runs)}])
+
+    def test_errors_of_chapters(self) -> None:
+        text = self.block("errors", run_of("03_ring_all_gather", DENSE["results"]), DENSE)
+        self.assertIn("/05_two_streams/README.md) * | 3 | 12.0 % | +20.0 %, `copy_engine_ring` of 10 x 20 x 30 |", text)
+        self.assertIn("/03_ring_all_gather/README.md) | 3 | 12.0 %", text)
+        self.assertIn("| those with * | 3 |", text)
+        self.assertIn("| the others | 3 |", text)
+        self.assertIn("| **all** | 6 | 12.0 %", text)
+        self.assertTrue(text.endswith("Measured: 2 x NVIDIA H200, driver 1.2, CUDA 13.0.\n"))
+
+    def test_rows_and_winners(self) -> None:
+        self.assertIn("| 05_two_streams | 10 x 20 x 30 | 2 | `copy_engine_ring` | 100.0 | 120.0 | +20.0 % |", self.block("rows", DENSE))
+        text = self.block("winners", DENSE)
+        self.assertIn("named in 0 of 1 problems", text)
+        self.assertIn("| `ring_two_streams` | `copy_engine_ring` | 25.0 % |", text)
+
+    def test_what_nobody_explains_is_an_error(self) -> None:
+        with self.assertRaisesRegex(planner_page.PageError, "neither predicted nor in LEFT_OUT .*: 05_two_streams unknown, 05_two_streams ring_ahead"):
+            self.block("left_out", DENSE)
+        explained = run_of("05_two_streams", [*DENSE["results"][:3], result("one_stage", 0.1)])
+        text = self.block("left_out", explained)
+        self.assertIn(f"| 05_two_streams | `one_stage` | {planner.INSIDE} |", text)
+        self.assertIn("not measured in a way that can be compared: 04_copy_engine, 14_sparse_v6_tiled, 15_sparse_beyond, 18_ring_in_kernel.", text)
+
+    def test_constants_and_output(self) -> None:
+        self.assertIn("| `b` | 2 | assumed: x |", self.block("constants"))
+        self.assertTrue(self.block("output --gpus 3").startswith("```\n$ ./lab plan --gpus 3\n{"))
+        for argument, sentence in (("output 13", "13 is too many"), ("guesses", "there is no block 'planner guesses'")):
+            with self.assertRaisesRegex(planner_page.PageError, sentence):
+                self.block(argument)
+        with self.assertRaisesRegex(planner_page.PageError, "nothing that was measured"):
+            self.block("errors")
 
 
 if __name__ == "__main__":

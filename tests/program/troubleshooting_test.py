@@ -32,8 +32,8 @@ class MessagesTest(unittest.TestCase):
             return list(messages.messages(pathlib.Path(folder)))
 
     def test_python(self) -> None:
-        text = 'raise Refusal(f"no chapter \'{name}\'; {a}{b} here")\nraise Refusal(str(error))\nsay("not this")\nraise Skip("no GPU here")\n'
-        self.assertEqual(self.found("tools/lab/a.py", text), ["no chapter '...'; ... here", "no GPU here"])
+        text = 'raise Refusal(f"no chapter \'{name}\'; {a}{b} here")\nraise Refusal(str(error))\nsay("not this")\nraise Skip("no GPU here")\nraise process.Refusal("not now")\n'
+        self.assertEqual(self.found("tools/lab/a.py", text), ["no chapter '...'; ... here", "no GPU here", "not now"])
 
     def test_shell(self) -> None:
         text = ('die "cannot be made: $(tail -n 1 "$log") and ${x[*]}"\ndie "$problem"\nrow x "not this one"\n'

@@ -1,12 +1,10 @@
 """./lab notebook: the notebooks, to read and change, or run as a test."""
 from typing import List
 
-from build import set_up
+from build import set_up, shell
 from call import Call
 from chapters import ROOT
 from process import Refusal, become
-
-PYTHON = "/usr/bin/python3"  # which has the packages that set_up installs
 
 
 def main(call: Call) -> int:
@@ -14,11 +12,12 @@ def main(call: Call) -> int:
     executes = [option for option in call.options if option in ("--execute", "--update")]
     notebooks = find(call.operand)
     set_up("notebooks" if executes else "notebook", "virtual", call.yes)
+    python = shell("notebook_python").strip()
     if executes:
         update = ["--update"] if "--update" in executes else []
-        become([PYTHON, str(ROOT / "tools" / "notebooks.py"), *update, *notebooks])
+        become([python, str(ROOT / "tools" / "notebooks.py"), *update, *notebooks])
     target = notebooks[0] if call.operand else str(ROOT / "notebooks")
-    become([PYTHON, "-m", "notebook", target])
+    become([python, "-m", "notebook", target])
 
 
 def find(operand: "str | None") -> List[str]:
