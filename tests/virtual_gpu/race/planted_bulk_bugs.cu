@@ -81,6 +81,7 @@ __global__ void refill(int* from, int* to, unsigned* /*flag*/, bool fixed) {
     if (threadIdx.x == 0 && tile + 1 < kTiles) fetch(tile + 1);
     await_phase(&full[tile], 0);
     to[tile * kItems + threadIdx.x] = stage[tile % kStages][threadIdx.x];  // @bulk_refill
+    ptx::fence_proxy_async(space_shared);
     ptx::mbarrier_arrive(&empty[tile % kStages]);
   }
 }
@@ -196,6 +197,25 @@ __global__ void load_behind_flag(int* from, int* to, unsigned* flag, bool fixed)
 }
 void bulk_fence_flag(bool fixed) { run(load_behind_flag, fixed, 2); }
 
+// ---- bulk_fence_read: no proxy fence between ordinary reads and the copy that overwrites what was read ----
+__global__ void refill_unfenced(int* from, int* to, unsigned* /*flag*/, bool fixed) {
+  __shared__ std::uint64_t full;
+  alignas(128) __shared__ int tile[kItems];
+  start(&full, 1);
+  for (int i = 0; i < 3; ++i) {
+    if (threadIdx.x == 0) {
+      expect(&full);
+      ptx::cp_async_bulk(space_cluster, space_global, tile, from, kTileBytes, &full);  // @bulk_fence_read
+    }
+    await_phase(&full, i);
+    to[i * kItems + threadIdx.x] = tile[threadIdx.x];  // @bulk_fence_read
+    if (fixed) ptx::fence_proxy_async(space_shared);
+    if (!fixed) ptx::fence_proxy_async(space_global);  // the wrong memory
+    __syncthreads();
+  }
+}
+void bulk_fence_read(bool fixed) { run(refill_unfenced, fixed); }
+
 // ---- bulk_elected: one thread arrives for all, without a barrier of theirs -------------------------------
 __global__ void elected(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full, empty;
@@ -210,6 +230,7 @@ __global__ void elected(int* from, int* to, unsigned* /*flag*/, bool fixed) {
     }
     await_phase(&full, i);
     to[i * kItems + threadIdx.x] = tile[threadIdx.x];  // @bulk_elected
+    ptx::fence_proxy_async(space_shared);
     if (fixed) __syncthreads();
     if (threadIdx.x == 0) ptx::mbarrier_arrive(&empty);
   }
@@ -261,6 +282,7 @@ const planted::Cases kCases = {
     {"bulk_signal", bulk_signal},
     {"bulk_fence_shared", bulk_fence_shared},
     {"bulk_fence_flag", bulk_fence_flag},
+    {"bulk_fence_read", bulk_fence_read},
     {"bulk_elected", bulk_elected},
     {"bulk_swizzle", bulk_swizzle},
 };

@@ -106,6 +106,7 @@ __global__ void __cluster_dims__(2, 1, 1)
     }
     await_phase(&full[tile], 0);
     to[blockIdx.x * kCount + tile * kItems + threadIdx.x] = stage[s][threadIdx.x];  // @cluster_stage
+    ptx::fence_proxy_async(ptx::space_shared);
     const unsigned filler = fixed ? 0 : blockIdx.x;
     ptx::mbarrier_arrive(sem_release, scope_cluster, space_cluster, barrier_of(&empty[s], filler));
   }

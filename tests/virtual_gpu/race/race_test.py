@@ -32,6 +32,9 @@ ONCE = SMALL[-4:]
 # What the report says is missing: between what is ordered a proxy fence, else the order.
 CURES = {"wgmma_proxy": "but no proxy fence is between them", "wgmma_store": "but no proxy fence is between them",
          "wgmma_wait": "may still write its Fragment", "wgmma_group": "may still write its Fragment",
+         **{f"bulk_fence_{bug}": f"fence_proxy_async() by the thread that {did}," for bug, did in
+            (("shared", "wrote"), ("flag", "wrote"), ("read", "read"))},
+         "bulk_refill": "Nothing orders ", "bulk_elected": "Nothing orders ", "cluster_stage": "Nothing orders ",
          **{f"wgmma_{bug}": "Nothing orders " for bug in ("refill", "overwrite", "load", "staging", "meeting")}}
 ACCESS = re.compile(r"^  (?:read|write) by (.*): .*$", re.MULTILINE)
 

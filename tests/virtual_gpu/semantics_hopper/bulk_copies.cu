@@ -150,6 +150,7 @@ __global__ void ring_of_stages(const T* from, T* to, int tiles) {
       const int s = tile % kStages;
       await_phase(&full[s], tile / kStages);
       sum += stage[s][kConsumers - 1 - threadIdx.x];
+      ptx::fence_proxy_async(ptx::space_shared);  // read, before a copy overwrites it
       ptx::mbarrier_arrive(&empty[s]);
     }
     to[threadIdx.x] = sum;

@@ -127,6 +127,7 @@ __global__ void __cluster_dims__(2, 1, 1)
       await_phase(&full[stage], i / kStages);
       for (int j = 0; j < 2 * kBox; j += 61)
         sum = static_cast<T>(3 * sum + stages[stage][j / kBox][j % kBox]);
+      ptx::fence_proxy_async(ptx::space_shared);  // read, before a copy overwrites it
       for (unsigned to_rank : {0u, 1u}) arrive_at(&empty[stage], to_rank);
     }
     to[blockIdx.x] = sum;

@@ -246,9 +246,10 @@ void BulkCopies::fetch(Copy& copy) {
   const BulkRequest& request = copy.request;
   auto& contexts = block_.launch().stream->contexts();
   hb::acquire(engine(copy), &copy.issued.generic);
-  for (const auto& [space, point] :
-       {std::pair{Space::kShared, &copy.issued.shared}, std::pair{Space::kGlobal, &copy.issued.global}})
-    hb::acquire(contexts.probe(space, block_.linear_index(), copy.thread, copy.number), point);
+  for (const auto& [view, point] : {std::pair{View::kShared, &copy.issued.shared},
+                                    std::pair{View::kGlobal, &copy.issued.global},
+                                    std::pair{View::kOverwriting, &copy.issued.overwriting}})
+    hb::acquire(contexts.probe(view, block_.linear_index(), copy.thread, copy.number), point);
   copy.box.assign(request.bytes, std::byte{0});
   if (copy.is_load()) {
     note_global(copy, false);
@@ -292,14 +293,25 @@ void BulkCopies::note_global(Copy& copy, bool write) {
   });
 }
 
-// First what nothing orders, then what no proxy fence orders; only then is memory written. The probe reads:
-// an asynchronous write needs no fence after ordinary reads.
+// First what nothing orders, then what no proxy fence orders; only then is memory written. Where the probe
+// writes, it has to come first, and what it finds is told last.
+// Global memory is probed by reading: that a copy to it needs a fence after ordinary reads was not seen yet.
 void BulkCopies::note(Copy& copy, Space space, const void* memory, std::size_t bytes, bool write) {
   if constexpr (!hb::kEnabled) return;
-  const hb::Context probe =
-      block_.launch().stream->contexts().probe(space, block_.linear_index(), copy.thread, copy.number);
+  const auto probe_of = [&](View view) {
+    return block_.launch().stream->contexts().probe(view, block_.linear_index(), copy.thread, copy.number);
+  };
   const hb::CallSite& site = block_.launch().site;
   const void* caller = copy.request.caller;
+  if (write && space == Space::kShared) {
+    const hb::Context probe = probe_of(View::kOverwriting);
+    const hb::LateReport missing_fence([&] { hb::write(probe, site, memory, bytes, caller); });
+    hb::release(probe, &copy.probed);
+    hb::acquire(engine(copy), &copy.probed);
+    hb::write(engine(copy), site, memory, bytes, caller);
+    return;
+  }
+  const hb::Context probe = probe_of(space == Space::kShared ? View::kShared : View::kGlobal);
   {
     const hb::ReadsForAWrite scope(write);
     hb::read(engine(copy), site, memory, bytes, caller);
@@ -311,7 +323,7 @@ void BulkCopies::note(Copy& copy, Space space, const void* memory, std::size_t b
 }
 
 void BulkCopies::finish_step(Copy& copy, OrderPoint& point) {
-  for (const char* address : {&point.generic, &point.shared, &point.global})
+  for (const char* address : {&point.generic, &point.shared, &point.global, &point.overwriting})
     hb::release(engine(copy), address);
 }
 

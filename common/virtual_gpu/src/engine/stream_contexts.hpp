@@ -60,16 +60,18 @@ class StreamContexts {
     const std::size_t i = index(block, thread);
     hb::release(context(i), &point.generic);
     if (!proxies_.made()) return;
-    hb::release(proxies_.shadow(Space::kShared, i), &point.shared);
-    hb::release(proxies_.shadow(Space::kGlobal, i), &point.global);
+    hb::release(proxies_.shadow(View::kShared, i), &point.shared);
+    hb::release(proxies_.shadow(View::kGlobal, i), &point.global);
+    hb::release(proxies_.shadow(View::kOverwriting, i), &point.overwriting);
   }
   void acquire(std::size_t block, std::size_t thread, const OrderPoint& point) {
     if constexpr (!hb::kEnabled) return;
     const std::size_t i = index(block, thread);
     hb::acquire(context(i), &point.generic);
     if (!proxies_.made()) return;
-    hb::acquire(proxies_.shadow(Space::kShared, i), &point.shared);
-    hb::acquire(proxies_.shadow(Space::kGlobal, i), &point.global);
+    hb::acquire(proxies_.shadow(View::kShared, i), &point.shared);
+    hb::acquire(proxies_.shadow(View::kGlobal, i), &point.global);
+    hb::acquire(proxies_.shadow(View::kOverwriting, i), &point.overwriting);
   }
   ///@}
   /// From now on threads have shadows (proxy_contexts.hpp).
@@ -82,15 +84,20 @@ class StreamContexts {
     const std::size_t i = index(block, thread);
     const char* order = &fences_[i];
     hb::release(context(i), order);
-    hb::acquire(proxies().shadow(space, i), order);
+    if (space == Space::kShared) {
+      hb::acquire(proxies().shadow(View::kShared, i), order);
+      hb::acquire(proxies().shadow(View::kOverwriting, i), order);
+    } else {
+      hb::acquire(proxies().shadow(View::kGlobal, i), order);
+    }
   }
   /// What does the `copy`-th bulk copy of that thread, and what looks whether it needs a fence.
   ///@{
   hb::Context engine(std::size_t block, std::size_t thread, std::size_t copy) {
     return hb::kEnabled ? proxies().engine(index(block, thread), copy) : nullptr;
   }
-  hb::Context probe(Space space, std::size_t block, std::size_t thread, std::size_t copy) {
-    return hb::kEnabled ? proxies().probe(space, index(block, thread), copy) : nullptr;
+  hb::Context probe(View view, std::size_t block, std::size_t thread, std::size_t copy) {
+    return hb::kEnabled ? proxies().probe(view, index(block, thread), copy) : nullptr;
   }
   ///@}
 
@@ -104,10 +111,13 @@ class StreamContexts {
     return hb::kEnabled ? proxies().tensor_probe(index(block, thread)) : nullptr;
   }
   ///@}
-  /// The thread comes after what was released at `point`; its shadows do not: what they show to the hardware
-  /// is only what a fence shows them.
+  /// The thread comes after the wgmma that were released at `point`, and so may what overwrites their
+  /// operands. Its other shadows see nothing: what they show to the hardware is only what a fence shows them.
   void see(std::size_t block, std::size_t thread, const void* point) {
-    if constexpr (hb::kEnabled) hb::acquire(context(index(block, thread)), point);
+    if constexpr (!hb::kEnabled) return;
+    const std::size_t i = index(block, thread);
+    hb::acquire(context(i), point);
+    if (proxies_.made()) hb::acquire(proxies_.shadow(View::kOverwriting, i), point);
   }
 
   /// Orders all threads of a kernel that begins after what the stream has done. Blocks of a cluster of so

@@ -77,6 +77,24 @@ class ReadsForAWrite {
   static inline bool active_ = false;
 };
 
+/// A race that `action` finds is told at the end of this object's life, if no other one was found until then.
+class LateReport {
+ public:
+  template <class Action>
+  explicit LateReport(Action action) {
+    holding_ = true;
+    action();
+    holding_ = false;
+  }
+  ~LateReport();
+  LateReport(const LateReport&) = delete;
+  LateReport& operator=(const LateReport&) = delete;
+  static bool holding() { return holding_; }
+
+ private:
+  static inline bool holding_ = false;
+};
+
 /// The same for one word, atomically: a store with release, a load without any order.
 void store_atomic(Context context, const CallSite& site, std::uint32_t* word, std::uint32_t value);
 std::uint32_t load_atomic(Context context, const CallSite& site, const std::uint32_t* word);
@@ -116,6 +134,11 @@ inline void write(Context, const CallSite&, const void*, std::size_t, const void
 class ReadsForAWrite {
  public:
   explicit ReadsForAWrite(bool) {}
+};
+class LateReport {
+ public:
+  template <class Action>
+  explicit LateReport(Action) {}
 };
 inline void store_atomic(Context, const CallSite&, std::uint32_t* word, std::uint32_t value) {
   __atomic_store_n(word, value, __ATOMIC_RELEASE);

@@ -17,6 +17,7 @@
 extern "C" {
 void __sanitizer_symbolize_pc(void* pc, const char* format, char* buffer, std::size_t size);
 void __tsan_ignore_thread_begin();
+void __tsan_ignore_thread_end();
 void* __tsan_get_current_report();
 int __tsan_get_report_data(void* report, const char** description, int* count, int* stacks, int* accesses,
                            int* locations, int* mutexes, int* threads, int* unique_tids, void** sleep_trace,
@@ -26,9 +27,11 @@ int __tsan_get_report_mop(void* report, unsigned long index, int* tid, void** ad
 int __tsan_get_report_thread(void* report, unsigned long index, int* tid, unsigned long* os_id, int* running,
                              const char** name, int* parent_tid, void** trace, unsigned long trace_size);
 
-// Read by ThreadSanitizer before main. One report is enough: what follows a race may be its consequence.
+// Read by ThreadSanitizer before main. One report is enough: what follows a race may be its consequence. But
+// a report that is held back must not hide the next one of the same place.
 const char* __tsan_default_options() {
-  return "halt_on_error=1 exitcode=3 atexit_sleep_ms=0 history_size=7 report_signal_unsafe=0";
+  return "halt_on_error=1 exitcode=3 atexit_sleep_ms=0 history_size=7 report_signal_unsafe=0 "
+         "suppress_equal_stacks=0 suppress_equal_addresses=0";
 }
 }
 
@@ -135,10 +138,10 @@ std::string what(const Access& access) {
 std::string bulk_cure(const Access& later, const Access& earlier) {
   // The probe comes behind the engine, which has found that the two are ordered.
   if (later.who.find(" (TMA, async proxy)") != std::string::npos) {
-    return "The bulk copy comes after that access, but no proxy fence is between them: fence_proxy_async() "
-           "by the "
-           "thread that wrote, before the barrier, or by the thread that issues the copy, after it saw the "
-           "flag.";
+    std::string text = "The bulk copy comes after that access, but no proxy fence is between them: ";
+    text += "fence_proxy_async() by the thread that ";
+    text += earlier.write ? "wrote" : "read";
+    return text += ", before the barrier, or by the thread that issues the copy, after it saw the flag.";
   }
   if (later.who.find(" (TMA") == std::string::npos && earlier.who.find(" (TMA") == std::string::npos)
     return {};
@@ -189,7 +192,10 @@ std::string cure(const Access& later, const Access& earlier) {
   return "No event or synchronisation orders " + later.who + " after " + earlier.who + ".";
 }
 
-void print_race(void* report) {
+std::string held_report;
+
+/// The whole text of a report.
+std::string text_of(void* report) {
   const char* description = nullptr;
   int count = 0, stacks = 0, accesses = 0, locations = 0, mutexes = 0, threads = 0, tids = 0;
   void* sleep_trace[1] = {};
@@ -207,15 +213,22 @@ void print_race(void* report) {
     read_stack(access, trace.data());
     found.push_back(std::move(access));
   }
-  std::fprintf(
-      stderr, "virtual GPUs: %s",
-      description == nullptr || std::strcmp(description, "data-race") == 0 ? "data race" : description);
+  std::string text = "virtual GPUs: ";
+  text += description == nullptr || std::strcmp(description, "data-race") == 0 ? "data race" : description;
   if (found.size() == 2) {
-    std::fprintf(stderr, " in %s\n  %s\n  %s\n  %s\n", describe_memory(found[0].address).c_str(),
-                 what(found[0]).c_str(), what(found[1]).c_str(), cure(found[0], found[1]).c_str());
+    text += " in " + describe_memory(found[0].address);
+    for (const std::string& line : {what(found[0]), what(found[1]), cure(found[0], found[1])})
+      text += "\n  " + line;
+    text += '\n';
   }
-  if (const std::string schedule = describe_schedule(); !schedule.empty())
-    std::fprintf(stderr, "  %s\n", schedule.c_str());
+  if (const std::string schedule = describe_schedule(); !schedule.empty()) text += "  " + schedule + '\n';
+  return text;
+}
+
+[[noreturn]] void tell(const std::string& report) {
+  std::fputs(report.c_str(), stderr);
+  std::fflush(nullptr);
+  _exit(kExitRace);
 }
 
 }  // namespace
@@ -236,6 +249,12 @@ std::vector<ProgramLine> program_lines(void* return_address) {
   return lines;
 }
 
+hb::LateReport::~LateReport() {
+  if (held_report.empty()) return;
+  enter(host_context());  // whose accesses are not ignored: ThreadSanitizer looks at that when a program ends
+  tell(held_report);
+}
+
 }  // namespace vgpu
 
 namespace __tsan {
@@ -247,10 +266,17 @@ bool OnReport(const ReportDesc*, bool suppressed) {
   // The report is made under ThreadSanitizer's locks. What it calls of std::string may be the program's own
   // copy, which is instrumented: a second race found in there would wait for them for ever.
   __tsan_ignore_thread_begin();
-  vgpu::print_race(__tsan_get_current_report());
-  if (std::getenv("VGPU_FULL_RACE_REPORT") != nullptr) return false;
-  std::fflush(nullptr);
-  _exit(vgpu::kExitRace);
+  std::string text;
+  if (!vgpu::hb::LateReport::holding() || vgpu::held_report.empty())
+    text = vgpu::text_of(__tsan_get_current_report());
+  if (std::getenv("VGPU_FULL_RACE_REPORT") != nullptr) {
+    std::fputs(text.c_str(), stderr);
+    return false;
+  }
+  if (!vgpu::hb::LateReport::holding()) vgpu::tell(text);
+  if (!text.empty()) vgpu::held_report = text;
+  __tsan_ignore_thread_end();
+  return true;
 }
 }  // namespace __tsan
 
