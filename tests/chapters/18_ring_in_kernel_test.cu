@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "16_tensor_core_gemm/fitting.cuh"
 #include "18_ring_in_kernel/ring_ahead.cuh"
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
 #include "dense_run.hpp"
@@ -54,6 +55,16 @@ TEST_P(OnRanks, AreRightInBothTypes) {
   expect_all_right<RingInKernel<__nv_bfloat16>, Problem<__nv_bfloat16>>(GetParam(), shapes);
   expect_all_right<RingAhead<__half>, Problem<__half>>(GetParam(), shapes);
   expect_all_right<RingAhead<__nv_bfloat16>, Problem<__nv_bfloat16>>(GetParam(), shapes);
+}
+
+TEST_P(OnRanks, AreRightWithTilesForFewRows) {
+  const int ranks = GetParam();
+  const std::vector<MatmulShape> shapes = {on(ranks, ranks - 1, 8, 72), on(ranks, 32 * ranks, 136, 72),
+                                           on(ranks, 64 * ranks, 8, 648), on(ranks, 65 * ranks + 1, 136, 24)};
+  expect_all_right<RingAhead<__half, SmallTile>, Problem<__half>>(ranks, shapes);
+  expect_all_right<RingAhead<__nv_bfloat16, MiddleTile>, Problem<__nv_bfloat16>>(ranks, shapes);
+  expect_all_right<Fitting<RingAhead<__half>>, Problem<__half>>(ranks, shapes);
+  expect_right<Fitting<RingAhead<__half>>, Problem<__half>>(ranks, shapes[1], 1, calls_at_once(12));
 }
 
 TEST_P(OnRanks, AreRightOnRandomSizes) {
