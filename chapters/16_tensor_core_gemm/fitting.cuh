@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <concepts>
-#include <utility>
-#include <variant>
+#include <memory>
+#include <tuple>
 
 #include "16_tensor_core_gemm/clusters.cuh"
 #include "16_tensor_core_gemm/specialised.cuh"
@@ -83,25 +83,29 @@ class Fitting {
  public:
   /// Collective. Takes what the algorithm's constructor takes, and throws what that throws.
   template <typename... More>
-  Fitting(Rank& rank, MatmulShape whole, const More&... more)
-      : algorithm_(with_fitting_tile(product_of_a_shard(whole, rank.size()),
-                                     multiprocessors_of_every_rank(rank), [&]<typename Tile>(Tile) {
-                                       return AnyTile(std::in_place_type<WithTile<Tile>>, rank, whole,
-                                                      more...);
-                                     })) {}
+  Fitting(Rank& rank, MatmulShape whole, const More&... more) {
+    const int multiprocessors = multiprocessors_of_every_rank(rank);
+    with_fitting_tile(product_of_a_shard(whole, rank.size()), multiprocessors, [&]<typename Tile>(Tile) {
+      std::get<With<Tile>>(algorithms_) = std::make_unique<WithTile<Tile>>(rank, whole, more...);
+    });
+  }
 
   /// The algorithm's run().
   template <typename... Arguments>
   void run(const Arguments&... arguments) {
-    std::visit([&](auto& algorithm) { algorithm.run(arguments...); }, algorithm_);
+    const auto run_one = [&](const auto& algorithm) {
+      if (algorithm != nullptr) algorithm->run(arguments...);
+    };
+    std::apply([&](const auto&... each) { (run_one(each), ...); }, algorithms_);
   }
 
  private:
   template <typename Tile>
   using WithTile = typename Algorithm::template WithTile<Tile>;
-  using AnyTile = std::variant<WithTile<LargeTile>, WithTile<MiddleTile>, WithTile<SmallTile>>;
+  template <typename Tile>
+  using With = std::unique_ptr<WithTile<Tile>>;
 
-  AnyTile algorithm_;
+  std::tuple<With<LargeTile>, With<MiddleTile>, With<SmallTile>> algorithms_;  // one of them
 };
 
 }  // namespace overlap::tensor_core_gemm

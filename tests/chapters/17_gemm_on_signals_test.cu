@@ -104,10 +104,10 @@ using Fitted = tensor_core_gemm::Fitting<GemmOnSignals<T>>;
 /// k-blocks than the smallest tile has stages.
 std::vector<MatmulShape> few_rows_of(int ranks) {
   const std::int64_t n = 8 * ranks;
-  return {{std::max(1, ranks - 1), n, 72},
+  return {{std::max(1, ranks - 1), n, 584},
           {7 * ranks, 2 * n, 136},
           {32 * ranks, 17 * n, 72},
-          {65 * ranks + 1, n, 648}};
+          {65 * ranks + 1, n, 72}};
 }
 
 TEST_P(OnRanks, AreRightWithTilesForFewRows) {
