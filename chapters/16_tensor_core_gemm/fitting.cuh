@@ -1,35 +1,111 @@
 // Chapter 16: which tile a product takes, as the chapters that build on this kernel choose it.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
+#include <memory>
+#include <tuple>
+
 #include "16_tensor_core_gemm/clusters.cuh"
 #include "16_tensor_core_gemm/specialised.cuh"
+#include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "16_tensor_core_gemm/tile.cuh"
+#include "overlap/data/matrix.hpp"
+#include "overlap/gpu/ranks.hpp"
 
 namespace overlap::tensor_core_gemm {
 
-/// The last rung but one with half of the rows, for products of few rows. A stage has 40 KB, so there is room
-/// for five.
-struct SmallTiles : StoredByTma<Tile<64, 256, 5>> {
-  static constexpr const char* kName = "small_tiles";  ///< of the variant
-};
+// Tiles for many rows, for fewer and for few, each with as many stages as find room.
+using LargeTile = Tile<128, 256, 4>;   ///< stages of 48 KB
+using MiddleTile = Tile<128, 128, 6>;  ///< of 32 KB
+using SmallTile = Tile<64, 128, 8>;    ///< of 24 KB
 
-/// True if the product takes SmallTiles: if the waves of half tiles take at most three quarters of the clocks
-/// of those of whole ones, since a multiprocessor needs 512 clocks for a stage of 64 x 256 and 1,024 for one
-/// of 128 x 256. Below that it does not pay: half tiles load 80 bytes in a clock instead of 48 (32 in pairs).
-/// So few rows, which leave multiprocessors without a large tile, are shared out in small ones.
-constexpr bool small_tiles_suit(MatmulShape shape, int multiprocessors) {
-  const auto waves = [multiprocessors](Tiling tiling) {
-    return (tiling.tiles() + multiprocessors - 1) / multiprocessors;
-  };
-  const int small = waves(tiling_of<SmallTiles::Tile>(shape));
-  const int large = 2 * waves(tiling_of<ClusterMulticast<>::Tile>(shape));
-  return 4 * small <= 3 * large;
+/// Clocks that a multiprocessor needs for a stage, at least: in each its tensor cores multiply 2,048 pairs,
+/// and 64 bytes come from the L2 cache. A large tile takes 1,024, a middle one 512, both bound by the tensor
+/// cores; a small one 384, bound by its loads. (64 x 256, as large as the middle one, would take 640.)
+template <typename Tile>
+constexpr int clocks_of_stage() {
+  constexpr int kPairs = Tile::kM * Tile::kN * kSpan, kBytes = 2 * (Tile::kM + Tile::kN) * kSpan;
+  return std::max(kPairs / 2048, kBytes / 64);
 }
 
-/// body(the rung for a product of this shape), which is ClusterMulticast<> or SmallTiles.
+/// Clocks that one k-block of a product takes in all waves of its tiles.
+template <typename Tile>
+constexpr int clocks_of(MatmulShape shape, int multiprocessors) {
+  const int waves = (tiling_of<Tile>(shape).tiles() + multiprocessors - 1) / multiprocessors;
+  return waves * clocks_of_stage<Tile>();
+}
+
+/// body(the tile for a product of this shape). Few rows leave multiprocessors without a large tile; smaller
+/// ones share the work out better. They load more bytes for it, so a smaller tile is taken only if it needs
+/// at most three quarters of the clocks.
+template <typename Body>
+constexpr auto with_fitting_tile(MatmulShape shape, int multiprocessors, const Body& body) {
+  const int large = clocks_of<LargeTile>(shape, multiprocessors);
+  const int middle = clocks_of<MiddleTile>(shape, multiprocessors);
+  const int small = clocks_of<SmallTile>(shape, multiprocessors);
+  if (4 * small <= 3 * std::min(middle, large)) return body(SmallTile{});
+  if (4 * middle <= 3 * large) return body(MiddleTile{});
+  return body(LargeTile{});
+}
+
+/// body(the rung for a product of this shape): pairs of blocks with large tiles, or single ones with others.
 template <typename Body>
 auto with_fitting_rung(MatmulShape shape, int multiprocessors, const Body& body) {
-  return small_tiles_suit(shape, multiprocessors) ? body(SmallTiles{}) : body(ClusterMulticast<>{});
+  return with_fitting_tile(shape, multiprocessors, [&]<typename Tile>(Tile) {
+    if constexpr (std::same_as<Tile, LargeTile>) {
+      return body(ClusterMulticast<>{});
+    } else {
+      return body(StoredByTma<Tile>{});
+    }
+  });
 }
+
+/// The largest product of one shard: its rows, and a rank's columns.
+inline MatmulShape product_of_a_shard(MatmulShape whole, int ranks) {
+  return {balanced_share(whole.m, ranks, 0).size(), share_of(whole, ranks, 0).n, whole.k};
+}
+
+/// Collective: multiprocessors that every rank has for itself, at least one. Throws Skip as
+/// multiprocessors_with_wgmma() does.
+inline int multiprocessors_of_every_rank(Rank& rank) {
+  const int own = multiprocessors_with_wgmma(rank) / (rank.shares_gpu() ? rank.size() : 1);
+  return std::max(1, std::ranges::min(rank.exchange(own)));
+}
+
+/// An algorithm of a later chapter with the tile that fits, the same on all ranks:
+/// Algorithm::WithTile<Tile> is the algorithm with that one.
+///
+/// Shards come one after the other, so the tile is that of one shard's product: it fills the waves that can
+/// be computed before the next shard is here.
+template <typename Algorithm>
+class Fitting {
+ public:
+  /// Collective. Takes what the algorithm's constructor takes, and throws what that throws.
+  template <typename... More>
+  Fitting(Rank& rank, MatmulShape whole, const More&... more) {
+    const int multiprocessors = multiprocessors_of_every_rank(rank);
+    with_fitting_tile(product_of_a_shard(whole, rank.size()), multiprocessors, [&]<typename Tile>(Tile) {
+      std::get<With<Tile>>(algorithms_) = std::make_unique<WithTile<Tile>>(rank, whole, more...);
+    });
+  }
+
+  /// The algorithm's run().
+  template <typename... Arguments>
+  void run(const Arguments&... arguments) {
+    const auto run_one = [&](const auto& algorithm) {
+      if (algorithm != nullptr) algorithm->run(arguments...);
+    };
+    std::apply([&](const auto&... each) { (run_one(each), ...); }, algorithms_);
+  }
+
+ private:
+  template <typename Tile>
+  using WithTile = typename Algorithm::template WithTile<Tile>;
+  template <typename Tile>
+  using With = std::unique_ptr<WithTile<Tile>>;
+
+  std::tuple<With<LargeTile>, With<MiddleTile>, With<SmallTile>> algorithms_;  // one of them
+};
 
 }  // namespace overlap::tensor_core_gemm

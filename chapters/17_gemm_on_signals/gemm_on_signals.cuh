@@ -30,6 +30,10 @@ namespace overlap::gemm_on_signals {
 template <SixteenBit T, Major B = Major::kMN, typename Shape = tensor_core_gemm::Tile<128, 256, 4>>
 class GemmOnSignals {
  public:
+  /// The same with another tile.
+  template <typename Other>
+  using WithTile = GemmOnSignals<T, B, Other>;
+
   /// Collective. Allocates all that run() needs, and makes each of its copies once. A shard is sent in up to
   /// `pieces` pieces. Throws as PeerBuffer, Signals, require_sizes() and require_resident() do, Skip unless
   /// the GPU has compute capability 9.0, UsageError for too many pieces.

@@ -2,6 +2,7 @@
 // the product, and beside the same kernel that waits for nothing.
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
+#include "16_tensor_core_gemm/fitting.cuh"
 #include "17_gemm_on_signals/gemm_on_signals.cuh"
 #include "overlap/program/dense_chapter.hpp"
 
@@ -21,13 +22,20 @@ const ChapterInfo kChapter = {
     .types = {ElementType::kF16, ElementType::kBf16},
 };
 
+/// The kernel of this chapter that waits for nothing is chapter 16's; see Fitting.
+template <SixteenBit T>
+struct KernelAlone {
+  template <typename Tile>
+  using WithTile = tensor_core_gemm::TensorCoreGemm<T, tensor_core_gemm::StoredByTma<Tile>>;
+};
+
 template <SixteenBit T>
 void add_variants(DenseBench& bench, GatherProblem<T>& problem) {
-  using tensor_core_gemm::TensorCoreGemm, tensor_core_gemm::StoredByTma;
-  bench.add_product<TensorCoreGemm<T, StoredByTma<>>>("kernel_only", problem);
+  using tensor_core_gemm::Fitting;
+  bench.add_product<Fitting<KernelAlone<T>>>("kernel_only", problem);
   bench.add_algorithm<gather_then_multiply::GatherThenMultiply<T>>("gather_then_multiply", problem);
   bench.add_algorithm<two_streams::RingTwoStreams<T>>("ring_two_streams", problem);
-  bench.add_algorithm<GemmOnSignals<T>>("gemm_on_signals", problem);
+  bench.add_algorithm<Fitting<GemmOnSignals<T>>>("gemm_on_signals", problem);
   const auto gather = [](auto& gemm, auto& data, cudaStream_t stream) { gemm.gather(data.a(), stream); };
   bench.add_part<GemmOnSignals<T>>("communication_only", Role::kCommunication, problem, gather);
 }

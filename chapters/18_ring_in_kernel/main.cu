@@ -1,6 +1,7 @@
 // Chapter 18: the ring inside of the GEMM kernel, beside the ring outside of it.
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
+#include "16_tensor_core_gemm/fitting.cuh"
 #include "18_ring_in_kernel/ring_ahead.cuh"
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
 #include "overlap/program/dense_chapter.hpp"
@@ -28,7 +29,7 @@ void run(const Options& options, Report& report) {
         bench.add_algorithm<two_streams::RingTwoStreams<T>>("ring_two_streams", problem);
         bench.add_algorithm<RingInKernel<T>>("ring_in_kernel", problem);
         bench.add_algorithm<RingInKernel<T>>("ring_in_turns", problem, Tuning{});
-        bench.add_algorithm<RingAhead<T>>("ring_ahead", problem);
+        bench.add_algorithm<Fitting<RingAhead<T>>>("ring_ahead", problem);
       });
 }
 

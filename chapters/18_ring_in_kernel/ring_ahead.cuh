@@ -202,6 +202,10 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
 template <SixteenBit T, typename Tile = tensor_core_gemm::Tile<128, 256, 4>>
 class RingAhead {
  public:
+  /// The same with another tile.
+  template <typename Other>
+  using WithTile = RingAhead<T, Other>;
+
   /// Collective. As RingInKernel's.
   RingAhead(Rank& rank, MatmulShape whole, Tuning tuning = {})
       : largest_(Shards<T, Tile>::largest_tiling(whole, rank.size())),

@@ -188,19 +188,54 @@ TEST(Tiles, OfOtherShapesAreRight) {
   expect_all_right<TensorCoreGemm<__half, Persistent<Tile<128, 128, 2>>>, GatherProblem<__half>>(1, shapes);
   expect_all_right<TensorCoreGemm<__half, ClusterMulticast<Tile<64, 128, 6>>>, GatherProblem<__half>>(1,
                                                                                                       shapes);
-  expect_all_right<TensorCoreGemm<__half, SmallTiles>, GatherProblem<__half>>(1, shapes);
+  expect_all_right<TensorCoreGemm<__half, StoredByTma<MiddleTile>>, GatherProblem<__half>>(1, shapes);
+  expect_all_right<TensorCoreGemm<__half, StoredByTma<SmallTile>>, GatherProblem<__half>>(1, shapes);
 }
 
-TEST(Tiles, AreSmallWhereLargeOnesAreTooFew) {
-  // 256 x 8192: 64 tiles of 128 x 256 for 132 multiprocessors, 128 of 64 x 256.
-  EXPECT_TRUE(small_tiles_suit({256, 8192, 8192}, 132));
-  EXPECT_TRUE(small_tiles_suit({64, 8192, 8192}, 132));    // half of a large tile would be beyond C
-  EXPECT_TRUE(small_tiles_suit({576, 8192, 8192}, 132));   // 160 tiles are two waves, 288 half ones are three
-  EXPECT_FALSE(small_tiles_suit({512, 8192, 8192}, 132));  // 128 large tiles are nearly a wave
-  EXPECT_FALSE(small_tiles_suit({8192, 8192, 8192}, 132));
-  const auto rows = [](auto rung) { return decltype(rung)::Tile::kM; };
-  EXPECT_EQ(with_fitting_rung({256, 8192, 8192}, 132, rows), 64);
-  EXPECT_EQ(with_fitting_rung({8192, 8192, 8192}, 132, rows), 128);
+/// Rows x columns of the tile that a product takes on so many multiprocessors.
+std::pair<int, int> fitting(MatmulShape shape, int multiprocessors = 132) {
+  return with_fitting_tile(shape, multiprocessors, []<typename Tile>(Tile) {
+    return std::pair{Tile::kM, Tile::kN};
+  });
+}
+
+TEST(Tiles, FitTheShape) {
+  const std::pair large{128, 256}, middle{128, 128}, small{64, 128};
+  EXPECT_EQ(clocks_of_stage<LargeTile>(), 1024);
+  EXPECT_EQ(clocks_of_stage<MiddleTile>(), 512);
+  EXPECT_EQ(clocks_of_stage<SmallTile>(), 384);
+  EXPECT_EQ((clocks_of_stage<Tile<64, 256, 5>>()), 640);
+  EXPECT_EQ(fitting({8192, 8192, 8192}), large);
+  EXPECT_EQ(fitting({512, 8192, 8192}), large);  // 128 tiles: nearly a wave
+  EXPECT_EQ(fitting({576, 8192, 8192}),
+            middle);  // 160 large ones would be two waves, 320 middle ones are three
+  EXPECT_EQ(fitting({256, 8192, 8192}), middle);  // 128 instead of 64
+  EXPECT_EQ(fitting({512, 3584, 8192}), middle);  // 112 instead of 56; small ones would be two waves
+  EXPECT_EQ(fitting({256, 3584, 8192}), small);   // 112 instead of 56 or 28
+  EXPECT_EQ(fitting({64, 8192, 8192}), small);    // half of a larger one would be beyond C
+  EXPECT_EQ(fitting({1, 8, 8}), small);
+  EXPECT_EQ(fitting({1, 8, 8}, 1), small);
+}
+
+TEST(Tiles, FitTheProductOfAShard) {
+  const auto of_shard = [](MatmulShape whole, int ranks) {
+    return fitting(product_of_a_shard(whole, ranks));
+  };
+  const std::pair large{128, 256}, middle{128, 128}, small{64, 128};
+  for (const int ranks : {2, 4, 8}) {
+    EXPECT_EQ(of_shard({256, 3584 * ranks, 8192}, ranks), small);
+    EXPECT_EQ(of_shard({512, 3584 * ranks, 8192}, ranks), small);
+    EXPECT_EQ(of_shard({1024 * ranks, 4096 * ranks, 4096}, ranks), large);
+    EXPECT_EQ(of_shard({8192, 3584 * ranks, 8192}, ranks), large);
+  }
+  EXPECT_EQ(of_shard({1024, 2 * 3584, 8192}, 2), middle);
+  EXPECT_EQ(product_of_a_shard({7, 24, 5}, 3), (MatmulShape{3, 8, 5}));  // of the largest one
+}
+
+TEST(Tiles, OfARungFitTheShape) {
+  const auto pairs = []<typename Rung>(Rung) { return std::same_as<Rung, ClusterMulticast<>>; };
+  EXPECT_TRUE(with_fitting_rung({8192, 8192, 8192}, 132, pairs));
+  EXPECT_FALSE(with_fitting_rung({256, 8192, 8192}, 132, pairs));
 }
 
 TEST(Ranks, HaveTheirOwnColumns) {

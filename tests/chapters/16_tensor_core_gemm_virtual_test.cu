@@ -81,7 +81,8 @@ TEST(SharedMemoryOfABlock, IsThatOfTheCostCard) {
   EXPECT_EQ(Specialised<>::shared_bytes<__half>(), 198'656);
   EXPECT_EQ(StoredByTma<>::shared_bytes<__half>(), 230'400);
   EXPECT_EQ(ClusterMulticast<>::shared_bytes<__half>(), 230'400);
-  EXPECT_EQ(SmallTiles::shared_bytes<__half>(), 222'208);
+  EXPECT_EQ(StoredByTma<MiddleTile>::shared_bytes<__half>(), 230'400);
+  EXPECT_EQ(StoredByTma<SmallTile>::shared_bytes<__half>(), 214'016);
 }
 
 }  // namespace

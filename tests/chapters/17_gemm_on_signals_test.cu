@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "16_tensor_core_gemm/fitting.cuh"
 #include "dense_run.hpp"
 #include "overlap/data/verify.hpp"
 #include "ownership.hpp"
@@ -88,6 +89,38 @@ TEST_P(OnRanks, TheCallerOwnsItsMatricesBehindTheCall) {
   } catch (const Skip& skip) {
     GTEST_SKIP() << skip.what();
   }
+}
+
+// ---- Few rows --------------------------------------------------------------------------------------------
+/// The tiles that few rows get, and the one that the shape chooses.
+template <typename T>
+using Middle = GemmOnSignals<T, Major::kMN, tensor_core_gemm::MiddleTile>;
+template <typename T>
+using Few = GemmOnSignals<T, Major::kMN, tensor_core_gemm::SmallTile>;
+template <typename T>
+using Fitted = tensor_core_gemm::Fitting<GemmOnSignals<T>>;
+
+/// One tile for all shards or for several, shards of one tile and of one and a bit, ranks without rows; more
+/// k-blocks than the smallest tile has stages.
+std::vector<MatmulShape> few_rows_of(int ranks) {
+  const std::int64_t n = 8 * ranks;
+  return {{std::max(1, ranks - 1), n, 584},
+          {7 * ranks, 2 * n, 136},
+          {32 * ranks, 17 * n, 72},
+          {65 * ranks + 1, n, 72}};
+}
+
+TEST_P(OnRanks, AreRightWithTilesForFewRows) {
+  const std::vector<MatmulShape> shapes = few_rows_of(GetParam());
+  expect_all_right<Few<__half>, GatherProblem<__half>>(GetParam(), shapes);
+  expect_all_right<Middle<__nv_bfloat16>, GatherProblem<__nv_bfloat16>>(GetParam(), shapes, 1, 1, 3);
+  expect_all_right<Fitted<__nv_bfloat16>, GatherProblem<__nv_bfloat16>>(GetParam(), shapes, 1, 1, 2);
+}
+
+TEST_P(OnRanks, CallsWithFewRowsFollowEachOtherAtOnce) {
+  const int ranks = GetParam(), calls = calls_at_once(12);
+  expect_right<Fitted<__half>, GatherProblem<__half>>(ranks, {32 * ranks, 16 * ranks, 72}, 1, calls);
+  expect_right<Fitted<__half>, GatherProblem<__half>>(ranks, {20 * ranks + 1, 16 * ranks, 72}, 1, calls, 3);
 }
 
 // ---- B by columns ----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
+#include "16_tensor_core_gemm/fitting.cuh"
 #include "17_gemm_on_signals/gemm_on_signals.cuh"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 using tensor_core_gemm::Tile;
 using Gemm = GemmOnSignals<__half, Major::kMN, Tile<64, 64, 2>>;
+using Fitted = tensor_core_gemm::Fitting<GemmOnSignals<__half>>;
 using Problem = GatherProblem<__half>;
 
 TEST_F(OnVirtualGpus, CallsAtOnceAreRightInTwentySchedules) {
@@ -138,21 +140,58 @@ TEST_F(OnVirtualGpus, TransfersAreHidden) {
   EXPECT_LT(fused, 0.95 * time_of<gather_then_multiply::GatherThenMultiply<__half>>(kWholeWaves));
 }
 
+// A shard of 64 rows and 1,024 columns: 8 small tiles, one for each multiprocessor, or 4 large ones.
+constexpr MatmulShape kFewRows{2 * 64, 2 * 1024, 128};
+
+TEST_F(OnVirtualGpus, FewRowsTakeLessTimeWithTheTileThatFits) {
+  using Small = GemmOnSignals<__half, Major::kMN, tensor_core_gemm::SmallTile>;
+  const double fitted = time_of<Fitted>(kFewRows);
+  EXPECT_EQ(fitted, time_of<Small>(kFewRows));
+  EXPECT_LT(fitted, 0.6 * time_of<GemmOnSignals<__half>>(kFewRows));
+}
+
+TEST_F(OnVirtualGpus, ManyRowsTakeLargeTiles) {
+  constexpr MatmulShape kOneWave{2 * 128, 2 * 2048, 64};  // a shard has 8 large tiles
+  EXPECT_EQ(time_of<Fitted>(kOneWave), time_of<GemmOnSignals<__half>>(kOneWave));
+}
+
+TEST_F(OnVirtualGpus, FewRowsAreRightInTwentySchedules) {
+  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
+    SCOPED_TRACE("schedule " + std::to_string(seed));
+    const int ranks[] = {2, 3, 4, 8};
+    const int number = ranks[seed % 4];
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    expect_right<Fitted, Problem>(number, {20 * number + 1, 8 * number, 72}, seed, 3,
+                                  static_cast<int>(seed % 3) + 1);
+  }
+}
+
 TEST_F(OnVirtualGpus, RanksMayShareAGpu) {
   vgpu::use_gpus(1);
   expect_right<Gemm, Problem>(3, {150, 24 * 8, 72}, 1, 3);
+  expect_right<Fitted, Problem>(3, {150, 24 * 8, 72}, 1, 3);
 }
 
-TEST_F(OnVirtualGpus, RanksWithoutRoomAreRefused) {
+template <typename Algorithm>
+void expect_no_room() {
+  vgpu::reset();
   vgpu::use_gpus(1);  // of 8 multiprocessors, each with room for one such block
   try {
-    run_ranks(9, [](Rank& rank) { GemmOnSignals<__half> algorithm(rank, {150, 72, 72}); });
+    run_ranks(9, [](Rank& rank) { Algorithm algorithm(rank, {150, 72, 72}); });
     FAIL() << "not refused";
   } catch (const Skip& skip) {
     EXPECT_NE(std::string(skip.what()).find("waits in 1 blocks at the same time, and GPU 0 has room for 0"),
               std::string::npos)
         << skip.what();
   }
+}
+
+TEST_F(OnVirtualGpus, RanksWithoutRoomAreRefused) {
+  expect_no_room<GemmOnSignals<__half>>();
+  expect_no_room<GemmOnSignals<__half, Major::kMN, tensor_core_gemm::MiddleTile>>();
+  expect_no_room<GemmOnSignals<__half, Major::kMN, tensor_core_gemm::SmallTile>>();
+  expect_no_room<Fitted>();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // rows, call after call; what the caller owns stays the caller's; a rank that throws ends the run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <set>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "16_tensor_core_gemm/fitting.cuh"
 #include "18_ring_in_kernel/ring_ahead.cuh"
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
 #include "dense_run.hpp"
@@ -54,6 +56,17 @@ TEST_P(OnRanks, AreRightInBothTypes) {
   expect_all_right<RingInKernel<__nv_bfloat16>, Problem<__nv_bfloat16>>(GetParam(), shapes);
   expect_all_right<RingAhead<__half>, Problem<__half>>(GetParam(), shapes);
   expect_all_right<RingAhead<__nv_bfloat16>, Problem<__nv_bfloat16>>(GetParam(), shapes);
+}
+
+TEST_P(OnRanks, AreRightWithTilesForFewRows) {
+  const int ranks = GetParam();
+  // A shard without rows and more k-blocks than stages, one of half a tile, one of a tile and a bit.
+  const std::vector<MatmulShape> shapes = {on(ranks, std::max(1, ranks - 1), 8, 584),
+                                           on(ranks, 32 * ranks, 136, 72), on(ranks, 65 * ranks + 1, 8, 72)};
+  expect_all_right<RingAhead<__half, SmallTile>, Problem<__half>>(ranks, shapes);
+  expect_all_right<RingAhead<__nv_bfloat16, MiddleTile>, Problem<__nv_bfloat16>>(ranks, shapes);
+  expect_all_right<Fitting<RingAhead<__half>>, Problem<__half>>(ranks, shapes);
+  expect_right<Fitting<RingAhead<__half>>, Problem<__half>>(ranks, shapes[1], 1, calls_at_once(12));
 }
 
 TEST_P(OnRanks, AreRightOnRandomSizes) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "16_tensor_core_gemm/fitting.cuh"
 #include "18_ring_in_kernel/ring_ahead.cuh"
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
 #include "dense_run.hpp"
@@ -18,12 +19,13 @@ namespace {
 
 using Form = RingInKernel<__half>;
 using Ahead = RingAhead<__half>;
+using AheadForFewRows = RingAhead<__half, SmallTile>;
 using Problem = GatherProblem<__half>;
 
 template <typename Algorithm>
 class Kernels : public OnVirtualGpus {};
-using Both = testing::Types<Form, Ahead>;
-TYPED_TEST_SUITE(Kernels, Both);
+using All = testing::Types<Form, Ahead, AheadForFewRows>;
+TYPED_TEST_SUITE(Kernels, All);
 
 TYPED_TEST(Kernels, BackToBackCallsAreRightInTwentySchedules) {
   for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
@@ -121,6 +123,12 @@ double modelled_ms(MatmulShape shape) {
 TEST_F(OnVirtualGpus, TransfersAheadOfTheProductAreFasterThanThoseWithin) {
   const MatmulShape shape{512, 2048, 64};
   EXPECT_LT(modelled_ms<Ahead>(shape), modelled_ms<Form>(shape));
+}
+
+TEST_F(OnVirtualGpus, FewRowsTakeLessTimeWithTheTileThatFits) {
+  // A shard of 32 rows and 1,024 columns: 8 small tiles, one for each multiprocessor, or 4 large ones.
+  const MatmulShape shape{4 * 32, 4 * 1024, 64};
+  EXPECT_LT(modelled_ms<Fitting<Ahead>>(shape), 0.8 * modelled_ms<Ahead>(shape));
 }
 
 // ---- Blocks that find no room ----------------------------------------------------------------------------
