@@ -78,18 +78,20 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void mult
     wgmma::registers_down<tensor_core_gemm::kLoaderRegisters>();
     if (threadIdx.x / 32 % 4 == 0 && wgmma::elect_one()) {
       const Shards& shards = arrivals.shards;
+      const CUtensorMap* a = &gathered_a;  // that the tile comes by, and where its rows begin there
+      Corner from{};
       const auto load = [&](Stage<T, Tile>& stage, TilePlace tile, int block, std::uint64_t* full) {
-        const Corner corner = tile.corner<Tile>();
-        const int end = min(corner.row + Tile::kM, shards.rows);
         // [task load: from which of the two maps does this tile read, and what must have come before?]
-        if (shards.hold(arrivals.rank, corner.row, end)) {
-          const Corner own{corner.row - shards.begin(arrivals.rank), corner.column};
-          load_stage<B>(stage, own_a, b, own, block, full);
-        } else {
-          if (block == 0) arrivals.await_rows(corner.row, end);
-          load_stage<B>(stage, gathered_a, b, corner, block, full);
+        if (block == 0) {  // once a tile: a k-block of a small one takes no longer than these divisions
+          from = tile.corner<Tile>();
+          const int end = min(from.row + Tile::kM, shards.rows);
+          const bool own = shards.hold(arrivals.rank, from.row, end);
+          a = own ? &own_a : &gathered_a;
+          if (!own) arrivals.await_rows(from.row, end);
+          if (own) from.row -= shards.begin(arrivals.rank);
         }
         // [/task]
+        load_stage<B>(stage, *a, b, from, block, full);
       };
       load_tiles(shared.ring, order, order.tiling.along_k, load);
     }
