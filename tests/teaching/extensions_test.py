@@ -26,6 +26,7 @@ WRONG: Dict[str, Tuple[str, str]] = {
     "back_pressure": (r"^.*cudaStreamWaitEvent\(transfers_, multiplied_.*\n", ""),
     "half_the_slots": (r"^.*free_\.await\(0, transfer\(\)\);\n", ""),
     "two_panels": (r"^.*cudaStreamWaitEvent\(transfers_, multiplied_.*\n", ""),
+    "two_partials": (r"^.*cudaStreamWaitEvent\(compute, read_.*\n", ""),
     "two_slots": (r"\(step - 1\) % 2 \*", "0 *"),
 }
 
