@@ -104,13 +104,10 @@ __global__ void fetch_rows(PeerRows<T> peers, const Index* rows, const std::int6
     const std::int64_t place = own_places[g];
     if (place < 0) continue;
     if (threadIdx.x == 0) fetched_rows[place] = rows[g];
-    // [task fetch: on which rank is the row, and where there?]
-    // [blank] (void)at_home, (void)fetched, (void)packs;
     const Elements* there =
         reinterpret_cast<const Elements*>(peers.results[home_of(rows[g], peers.ranks)]) + at_home[g] * packs;
     for (std::int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x)
       reinterpret_cast<Elements*>(fetched)[place * packs + pack] = there[pack];
-    // [/task]
   }
 }
 

@@ -25,9 +25,7 @@ __global__ void sum_entries_narrow(const T* values, const std::int32_t* sorted, 
       float sum = static_cast<float>(values[entries[0] * features + feature]);
       for (std::int32_t i = 1; i < lengths[row]; ++i)
         sum += static_cast<float>(values[entries[i] * features + feature]);
-      // [task narrow: how often is this number rounded until the owner adds it?]
       sums[row * features + feature] = static_cast<Wire>(sum);
-      // [/task]
     }
   }
 }

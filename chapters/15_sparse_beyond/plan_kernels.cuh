@@ -60,10 +60,10 @@ template <SparseIndex Index>
 __global__ void mark_rows(const Index* rows, const std::int32_t* found, std::int64_t words, Word* bitmap) {
   const std::int64_t j = thread_of_grid();
   if (j >= *found) return;
+  // [task mark: which bit of which word is a row's, and which rows have none?]
+  // [blank] (void)rows, (void)words, (void)bitmap;
   const std::int64_t row = rows[j];
   if (row < 0 || row / kWordBits >= words) return;  // the header says so
-  // [task mark: which bit of which word?]
-  // [blank] (void)bitmap;
   atomicOr(&bitmap[row / kWordBits], Word{1} << row % kWordBits);
   // [/task]
 }
@@ -114,7 +114,7 @@ __global__ void list_rows(Messages messages, std::int64_t words, const std::int3
     const int bit = __ffs(static_cast<int>(left)) - 1;
     rows[g] = static_cast<Index>(w * kWordBits + bit);
     // [task list: how many of a rank's rows come before this one?]
-    // [blank] for (int rank = 0; rank < messages.ranks; ++rank) places[rank * most + g] = -1;
+    // [blank] for (int rank = 0; rank < messages.ranks; ++rank) places[rank * most + g] = 0;
     for (int rank = 0; rank < messages.ranks; ++rank) {
       const Word word = messages.words(rank)[w], bits_below = (Word{1} << bit) - 1;
       places[rank * most + g] = (word >> bit & 1) != 0 ? set_before(rank) + __popc(word & bits_below) : -1;

@@ -221,12 +221,9 @@ template <Floating T>
 __global__ void fill_rows(const T* values, const std::int32_t* places, std::int64_t count,
                           std::int64_t features, T* values_out) {
   for (std::int64_t g = blockIdx.x; g < count; g += gridDim.x) {
-    // [task fill: where does row g come from, if this rank has it?]
-    // [blank] (void)values, (void)places, (void)features, (void)values_out;
     const std::int64_t place = places[g];
     for (std::int64_t feature = threadIdx.x; feature < features; feature += blockDim.x)
       values_out[g * features + feature] = place < 0 ? T{} : values[place * features + feature];
-    // [/task]
   }
 }
 

@@ -136,8 +136,10 @@ class RangeOwners {
       CUDA_CHECK(cudaGetLastError());
     }
     for (int i = 1; i < rank_.size(); ++i) {
+      // [task spread: which rows of the result has this rank added up, and where do the others want them?]
       const std::int64_t first = begin * shape_.features;
       copy(results_.on(ring_.at(i)) + first, results_.local() + first, end - begin, stream);
+      // [/task]
       signals_.raise(ring_.at(i), kAdded * rank_.size() + rank_.id(), stream);
     }
     await(kAdded, stream);

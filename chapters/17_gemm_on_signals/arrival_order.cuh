@@ -74,6 +74,7 @@ struct Edges {
 inline Edges edges_of(const Shards& shards, int rank, int tile_rows) {
   const std::int64_t begin = shards.begin(rank), end = shards.end(rank);
   // [task edges: which own rows lie in tiles that other ranks have rows of, too?]
+  // [blank] return (void)end, (void)tile_rows, Edges{{begin, begin}, {begin, begin}};
   const std::int64_t first_whole = (begin + tile_rows - 1) / tile_rows * tile_rows;
   const std::int64_t head = std::min(first_whole, end);
   const std::int64_t last_whole = end == shards.rows ? end : end / tile_rows * tile_rows;
@@ -101,7 +102,7 @@ struct ArrivalOrder {
   /// Where the tile lies that is taken as number `index`.
   __host__ __device__ constexpr TilePlace operator()(int index) const {
     // [task order: which arrival makes this tile ready, and where is the tile among those of that arrival?]
-    // [blank] return tensor_core_gemm::place_of(index, tiling, kGroup);
+    // [blank] return {0 * index, 0};
     int arrival = 0, before = 0;  // rows of tiles of the arrivals before this one
     while (index >= ready[arrival] * tiling.along_n) before = ready[arrival++];
     const Tiling batch{ready[arrival] - before, tiling.along_n, tiling.along_k};

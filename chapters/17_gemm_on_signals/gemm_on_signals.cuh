@@ -110,10 +110,7 @@ class GemmOnSignals {
     CUDA_CHECK(cudaEventRecord(ready_, stream));
     CUDA_CHECK(cudaStreamWaitEvent(transfer(), ready_));
     for (int step = 1; step < rank_.size(); ++step) {
-      // [task push: who gets the shard in this step?]
-      // [blank] const int receiver = ring_.at(step);
       const int receiver = ring_.at(-step);
-      // [/task]
       const TimelineScope name("step ", step, ": push shard ", rank_.id(), " to rank ", receiver);
       push_to(receiver, a);
     }
@@ -123,14 +120,14 @@ class GemmOnSignals {
   /// The shard, piece after piece, to where it lies in A.
   void push_to(int receiver, const T* a) {
     const int begin = shards_.begin(rank_.id()), end = shards_.end(rank_.id());
+    // [task push_to: which pieces has the shard, and in which order do a piece and its signal go?]
     for (int row = begin; row < end;) {
       const Piece piece = shards_.piece_of(row);
-      // [task push_to: in which order do the piece and its signal go?]
       copy(receiver, {piece.begin, piece.end}, a, transfer());
       arrived_.raise(receiver, piece.signal, transfer());
-      // [/task]
       row = piece.end;
     }
+    // [/task]
     // Without rows, too: the signal also tells that this rank has finished its last call, see close().
     if (begin == end) arrived_.raise(receiver, last_signal(rank_.id()), transfer());
   }
@@ -141,11 +138,14 @@ class GemmOnSignals {
   // kernel: a copy within a GPU is made by multiprocessors, and those of a kernel that waits have no room for
   // it.
   void copy_edges(const T* a, cudaStream_t stream) {
+    // [task copy_edges: which own rows does the kernel not read in place, and where does it look for them?]
+    // [blank] (void)a, (void)stream;
     if (share_.n == 0) return;
     const Edges edges = edges_of(shards_, rank_.id(), Shape::kM);
     const TimelineScope name("copy edges of shard ", rank_.id());
     copy(rank_.id(), edges.head, a, stream);
     copy(rank_.id(), edges.tail, a, stream);
+    // [/task]
   }
 
   // ---- One kernel for all of the rank's columns -----------------------------------------------------------
@@ -178,10 +178,8 @@ class GemmOnSignals {
   void close(cudaStream_t stream) {
     for (int step = 1; step < rank_.size(); ++step) {
       const int owner = ring_.shard(step);
-      // [task close: of whom has the kernel seen no signal?]
       const bool no_rows = shards_.begin(owner) == shards_.end(owner);
       if (blocks_ == 0 || no_rows) arrived_.await(last_signal(owner), stream);
-      // [/task]
     }
     join(stream);
   }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Builds and runs the worked solutions of a chapter's extend tasks, as a student would hand them in, and grades them: a solution
-has all points, the chapter's own header has not (target `teaching` of build/virtual and build/race is built).
+has all points, the chapter's own header has not, and a solution without what makes it right races (target `teaching` of
+build/virtual and build/race is built).
 
   extensions_test.py NN_name
 """
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
-from typing import Tuple
+from typing import Dict, Tuple
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tools"))
@@ -19,6 +20,15 @@ from teaching import handout, tasks, variation, work  # noqa: E402
 
 CHAPTER = ""  # of the command line
 LIMIT_S = 600
+
+# What makes a worked solution right, and what takes its place: ./try must then see a race.
+WRONG: Dict[str, Tuple[str, str]] = {
+    "back_pressure": (r"^.*cudaStreamWaitEvent\(transfers_, multiplied_.*\n", ""),
+    "half_the_slots": (r"^.*free_\.await\(0, transfer\(\)\);\n", ""),
+    "two_panels": (r"^.*cudaStreamWaitEvent\(transfers_, multiplied_.*\n", ""),
+    "two_partials": (r"^.*cudaStreamWaitEvent\(compute, read_.*\n", ""),
+    "two_slots": (r"\(step - 1\) % 2 \*", "0 *"),
+}
 
 
 class ExtensionsTest(unittest.TestCase):
@@ -33,13 +43,13 @@ class ExtensionsTest(unittest.TestCase):
                     (folder / name).write_text(handout.solved(CHAPTER, name, own), encoding="utf-8")
                 (folder / task.file).write_text(task.code, encoding="utf-8")
                 self.assertEqual(self.run_try(folder), (0, ""))
-                header = folder / task.file
-                wait = re.compile(r"^.*cudaStreamWaitEvent\(transfers_, multiplied_.*\n", re.MULTILINE)
-                if wait.search(task.code):  # what makes two slots enough: without it ./try must see a race
-                    header.write_text(wait.sub("", task.code), encoding="utf-8")
-                    status, race = self.run_try(folder)
-                    self.assertEqual(status, 1)
-                    self.assertIn("data race", race)
+                text, wrong = WRONG[task.name]
+                broken, count = re.subn(text, wrong, task.code, flags=re.MULTILINE)
+                self.assertEqual(count, 1)
+                (folder / task.file).write_text(broken, encoding="utf-8")
+                status, race = self.run_try(folder)
+                self.assertEqual(status, 1)
+                self.assertIn("data race", race)
 
     def test_graded(self) -> None:
         for task in tasks.read_tasks(REPOSITORY / "chapters" / CHAPTER).values():

@@ -17,7 +17,7 @@ from unittest import mock
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tools"))
-from teaching import changes, handout, hints, planted, tasks, variation, work  # noqa: E402
+from teaching import changes, handout, hints, planted, tasks, try_work, variation, work  # noqa: E402
 
 RING = "03_ring_all_gather"
 KEY = b"a key of a course, long enough"
@@ -206,6 +206,26 @@ class VariationTest(WorkTest):
             text = (folder / name).read_text(encoding="utf-8")
             self.assertIsNotNone(re.search(r"to\s+(///? )?the right", text), name)
             self.assertIsNone(re.search(r"one rank to the left|goes on to the left|to the left neighbour", text), name)
+
+    def test_whose_data_come_first(self) -> None:
+        def copy(time: float, what: str) -> dict:
+            return {"ph": "X", "name": "copy", "pid": 1, "ts": time, "args": {"what": what}}
+
+        events = [copy(0, "copy 576 B GPU 0 -> GPU 0"), copy(9, "copy 576 B GPU 2 -> GPU 0"), copy(3, "copy 1.2 KiB GPU 1 -> GPU 0"),
+                  copy(3, "copy 576 B GPU 2 -> GPU 1"), copy(3, "copy 576 B GPU 0 -> GPU 2"), copy(1, "gemm 4 x 5")]
+        found = try_work.first_sources({"traceEvents": events})
+        self.assertEqual(found, {0: 1, 1: 2, 2: 0})
+        self.assertEqual(try_work.wrong_sources(found, "next", 3), "")
+        self.assertRegex(try_work.wrong_sources(found, "previous", 3), "^rank 0 begins with rank 1; ")
+        self.assertRegex(try_work.wrong_sources({0: 1}, "next", 3), "^rank 1 takes nothing; ")
+
+    def test_to_whom_data_go(self) -> None:
+        events = [{"ph": "M", "name": "process_labels", "pid": gpu, "args": {"gpu": gpu}} for gpu in range(3)]
+        events += [{"ph": "X", "name": "copy", "pid": gpu, "args": {"what": f"copy 1.{gpu} KiB GPU {gpu} -> GPU {(gpu + 1) % 3}"}}
+                   for gpu in range(3)]
+        found = try_work.links_of({"traceEvents": events})
+        self.assertEqual(try_work.wrong_links(found, "next", 3), "")
+        self.assertRegex(try_work.wrong_links(found, "previous", 3), "^rank 0 sends to rank 1; ")
 
     def test_sizes_are_uneven(self) -> None:
         for number in range(30):

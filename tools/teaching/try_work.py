@@ -26,7 +26,8 @@ from teaching import handout, planted, tasks, work  # noqa: E402
 
 RING = 3  # GPUs of the run whose links are looked at: on fewer, both neighbours are the same
 ONCE = ["--iterations", "1", "--warmup", "0"]
-_SENT = re.compile(r"ncclSend of \d+ bytes to rank (\d+)|copy \d+ B GPU \d+ -> GPU (\d+)")
+_SENT = re.compile(r"ncclSend of \d+ bytes to rank (\d+)|copy \S+ \w+ GPU \d+ -> GPU (\d+)")
+_COPY = re.compile(r"copy \S+ \w+ GPU (\d+) -> GPU (\d+)")
 
 
 def sizes_of(record: Dict[str, object]) -> List[List[str]]:
@@ -56,6 +57,29 @@ def links_of(trace: Dict[str, object]) -> Set[Tuple[int, int]]:
             for match in _SENT.finditer(event["args"]["what"]):
                 found.add((gpus[event["pid"]], int(match.group(1) or match.group(2))))
     return found
+
+
+def first_sources(trace: Dict[str, object]) -> Dict[int, int]:
+    """From which other GPU the first copy to each GPU came in a recorded run."""
+    found: Dict[int, Tuple[float, int]] = {}
+    events = trace["traceEvents"]
+    assert isinstance(events, list)
+    for event in events:
+        match = _COPY.search(event["args"]["what"]) if event["ph"] == "X" else None
+        if match and match.group(1) != match.group(2):
+            source, target = int(match.group(1)), int(match.group(2))
+            found[target] = min(found.get(target, (event["ts"], source)), (event["ts"], source))
+    return {target: source for target, (_, source) in found.items()}
+
+
+def wrong_sources(found: Dict[int, int], wanted: str, gpus: int) -> str:
+    """What is wrong with where the data of each rank come from first; nothing if they come from the `wanted` neighbour."""
+    step = -1 if wanted == "previous" else 1
+    for rank in range(gpus):
+        if found.get(rank) != (rank + step) % gpus:
+            other = f"begins with rank {found[rank]}" if rank in found else "takes nothing"
+            return f"rank {rank} {other}; in your variation each rank begins with the {wanted} one"
+    return ""
 
 
 def wrong_links(found: Set[Tuple[int, int]], wanted: str, gpus: int) -> str:
@@ -127,12 +151,16 @@ def _links(out: Report, plain: "builds.Build", work_program: "program.Program", 
         return
     with tempfile.TemporaryDirectory() as scratch:
         trace = pathlib.Path(scratch, "trace.json")
-        command = [*plain.command(work_program.path), *sizes_of(record)[RING - 1], "--timeline", str(trace)]
+        arguments = [*sizes_of(record)[RING - 1], *handout.way_of(record).arguments.split()]
+        command = [*plain.command(work_program.path), *arguments, "--timeline", str(trace)]
         status, text = planted.said(command)
         if status != 0 or not trace.is_file():
             out.line("the data's way", "WRONG", text)
             return
-        reason = wrong_links(links_of(json.loads(trace.read_text(encoding="utf-8"))), wanted, RING)
+        recorded = json.loads(trace.read_text(encoding="utf-8"))
+    first = wanted.startswith("from ")
+    reason = (wrong_sources(first_sources(recorded), wanted.removeprefix("from "), RING) if first
+              else wrong_links(links_of(recorded), wanted, RING))
     out.line("the data's way", "WRONG" if reason else "right", reason)
 
 

@@ -8,6 +8,8 @@ For a kind of variation (tasks.py) the name of the chapter's own way, and the ot
 change places, at the borders of words, in the header, in the page and in the tasks: the header with all of them replaced is
 the solution. `links` says where a rank's data go (previous, next), which ./try counts in a recorded run. A pair's
 texts may begin with "regex:", then the second is put in the place of what the first matches, and nothing goes back.
+`links` may also say whose data a rank takes first (from previous, from next). Beside "own", `arguments` may choose what of the
+chapter's program the recorded run is of.
 
 The choice is HMAC-SHA256 of chapter and ID with the course's key: who knows no key cannot tell what another has. Lesson
 headers in chapters/ stay as they are.
@@ -33,6 +35,7 @@ class Variation:
     name: str = "as in the chapter"
     pairs: Sequence[Tuple[str, str]] = ()
     links: str = ""
+    arguments: str = ""
 
     def apply(self, text: str) -> str:
         """A text in the student's words."""
@@ -60,9 +63,10 @@ def ways(chapter: str, root: pathlib.Path = work.REPOSITORY) -> List[Variation]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         (kind, others), = found.items()
-        own = Variation(kind, others["own"], (), others.get("links", ""))
-        return [own, *(Variation(kind, name, [(first, second) for first, second in way["replace"]], way.get("links", ""))
-                       for name, way in others.items() if name not in ("own", "links"))]
+        arguments = others.get("arguments", "")
+        own = Variation(kind, others["own"], (), others.get("links", ""), arguments)
+        return [own, *(Variation(kind, name, [(first, second) for first, second in way["replace"]], way.get("links", ""), arguments)
+                       for name, way in others.items() if name not in ("own", "links", "arguments"))]
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise work.WorkError(f"chapters/{chapter}/assignment/variation.json cannot be read: {error}") from None
 
