@@ -35,7 +35,8 @@ void add_variants(DenseBench& bench, GatherProblem<T>& problem, int gpus_per_nod
 
 void run(const Options& options, Report& report) {
   tensor_core_gemm::require_all_sizes(options.shape, options.gpus);
-  std::printf("Nodes: %d, GPUs in each: %d\n", options.gpus / options.gpus_per_node, options.gpus_per_node);
+  if (options.tells())
+    std::printf("Nodes: %d, GPUs in each: %d\n", options.gpus / options.gpus_per_node, options.gpus_per_node);
   run_dense_chapter<GatherProblem, __half, __nv_bfloat16>(
       options, report, [&]<SixteenBit T>(DenseBench& bench, GatherProblem<T>& problem) {
         add_variants(bench, problem, options.gpus_per_node);
