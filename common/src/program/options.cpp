@@ -359,8 +359,10 @@ void Options::use_gpus(int number, const ChapterInfo& chapter) {
   gpus = number;
   if (processes != nullptr) {
     gpus_per_node = gpus_of_each(*processes, number, given_gpus_per_node);
-    backend.gpus_per_node = gpus_per_node;
-    backend.nodes = 1;  // of the virtual GPUs of this process
+    if (gpus_given) {  // else this process has those of its machine
+      backend.gpus_per_node = gpus_per_node;
+      backend.nodes = 1;
+    }
   } else if (chapter.has_nodes) {
     gpus_per_node = given_gpus_per_node > 0 ? given_gpus_per_node : usual_gpus_per_node(number);
     if (number % gpus_per_node != 0) {

@@ -126,11 +126,10 @@ class Processes::Connections {
     if (index_ != 0) links_[0]->send({kGive, own});
     std::unique_lock lock(mutex_);
     given_[static_cast<std::size_t>(index_)] = own;
-    changed_.wait(lock, [this] {
-      return failure_ || somebody_left() || (index_ == 0 ? all_given() : all_.has_value());
-    });
+    const auto complete = [this] { return index_ == 0 ? all_given() : all_.has_value(); };
+    changed_.wait(lock, [&] { return failure_ || complete() || somebody_left(); });
     if (failure_) throw *failure_;
-    if (somebody_left()) throw ProcessFailed(kExitFailed, "another process has ended before this one");
+    if (!complete()) throw ProcessFailed(kExitFailed, "another process has ended before this one");
     if (index_ != 0) {
       const std::vector<std::string> all = unpacked(*all_);
       all_.reset();
