@@ -24,9 +24,7 @@
 
 namespace overlap::two_nodes {
 
-using gemm_on_signals::Arrivals;
-using gemm_on_signals::Edges;
-using gemm_on_signals::multiply_on_signals;
+using gemm_on_signals::Arrivals, gemm_on_signals::Edges, gemm_on_signals::multiply_on_signals;
 using tensor_core_gemm::Major;
 
 /// Multiprocessors of a GPU that the product leaves to NCCL, of so many: enough blocks for a network card, on
