@@ -24,9 +24,7 @@
 
 namespace overlap::two_nodes {
 
-using gemm_on_signals::Arrivals;
-using gemm_on_signals::Edges;
-using gemm_on_signals::multiply_on_signals;
+using gemm_on_signals::Arrivals, gemm_on_signals::Edges, gemm_on_signals::multiply_on_signals;
 using tensor_core_gemm::Major;
 
 /// Multiprocessors of a GPU that the product leaves to NCCL, of so many: enough blocks for a network card, on
@@ -44,11 +42,13 @@ class TwoLevelGemm {
   /// unless the GPU has compute capability 9.0, UsageError for more than kMostSignals ranks.
   TwoLevelGemm(Rank& rank, MatmulShape whole, int gpus_per_node)
       : rank_(rank),
-        nodes_(nodes_of(rank.id(), rank.size(), gpus_per_node)),
+        nodes_(nodes_of(rank, gpus_per_node)),
         share_(tensor_core_gemm::share_of(whole, rank.size(), rank.id())),
         shards_(shards_of(whole, rank.size())),
-        gathered_(rank, 1, slot_elements(whole, rank.size())),
-        arrived_(rank, rank.size()),
+        multiprocessors_(tensor_core_gemm::multiprocessors_with_wgmma(rank)),
+        rail_(nodes_.count() > 1 ? rank.rail(gpus_per_node, rail_blocks(multiprocessors_)) : nullptr),
+        gathered_(rank, 1, slot_elements(whole, rank.size()), Reach::kProcess),
+        arrived_(rank, rank.size(), Reach::kProcess),
         ready_(rank.device(), cudaEventDisableTiming),
         done_(rank.device(), cudaEventDisableTiming) {
     tensor_core_gemm::require_sizes(share_);
@@ -232,12 +232,8 @@ class TwoLevelGemm {
   /// As many blocks as find room at the same time, beside those of NCCL. A block that waits keeps its
   /// multiprocessor: if all were taken, NCCL could never bring what the blocks wait for.
   void prepare(Tiling tiling) {
-    const int multiprocessors = tensor_core_gemm::multiprocessors_with_wgmma(rank_);
-    int room = multiprocessors;
-    if (nodes_.count() > 1) {
-      rail_ = rank_.rail(nodes_.per_node, rail_blocks(multiprocessors));
-      room -= rail_blocks(multiprocessors);
-    }
+    int room = multiprocessors_;
+    if (rail_ != nullptr) room -= rail_blocks(multiprocessors_);
     if (rank_.shares_gpu()) room = std::max(1, (room - 1) / rank_.size());  // and one for copies within it
     if (tiling.tiles() == 0) return;
     blocks_ = std::min(tiling.tiles(), room);
@@ -260,6 +256,11 @@ class TwoLevelGemm {
     rank_.barrier();
   }
 
+  /// A node is in one process: only there its ranks reach each other's memory.
+  static Nodes nodes_of(const Rank& rank, int per_node) {
+    require_nodes(rank.ranks_here(), per_node);
+    return nodes_of(rank.id(), rank.size(), per_node);
+  }
   static Nodes nodes_of(int rank, int ranks, int per_node) {
     require_nodes(ranks, per_node);
     return {rank, ranks, per_node};
@@ -286,10 +287,11 @@ class TwoLevelGemm {
   Nodes nodes_;
   MatmulShape share_;  // of the product: all rows, own columns
   Shards shards_;
-  Slots<T> gathered_;   // A[m, k], twice
-  Signals arrived_;     // [owner]
-  Event ready_, done_;  // order the two streams after the caller's, and the other way round
-  ncclComm_t rail_ = nullptr;
+  int multiprocessors_;  // of the GPU
+  ncclComm_t rail_;      // null on one node
+  Slots<T> gathered_;    // A[m, k], twice
+  Signals arrived_;      // [owner]
+  Event ready_, done_;   // order the two streams after the caller's, and the other way round
   NodeOrder order_{};
   int blocks_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
+#include "03_ring_all_gather/ring_all_gather.cuh"
 #include "20_two_nodes/two_level_gemm.cuh"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
@@ -152,6 +153,30 @@ TEST_F(OnVirtualGpus, BetweenNodesMoveAsManyTimesFewerBytesAsANodeHasRanks) {
   const std::uint64_t two_level = between(traffic_of_a_call<Gemm>(grid, shape, grid.per_node));
   EXPECT_EQ(two_level, 8U * 32 * 32);
   EXPECT_EQ(between(traffic_of_a_call<Flat>(grid, shape)), 4 * two_level);
+}
+
+// A ring is one path through all ranks: almost as few bytes leave a node as with two levels, but all of them
+// along the one rail of its first rank, whose left neighbour is elsewhere.
+TEST_F(OnVirtualGpus, AFlatRingSendsAllThatLeavesANodeAlongOneRail) {
+  for (const Grid grid : {Grid{2, 2}, Grid{2, 4}, Grid{3, 2}}) {
+    SCOPED_TRACE(std::to_string(grid.nodes) + " x " + std::to_string(grid.per_node));
+    const int ranks = grid.ranks();
+    const MatmulShape shape{32 * ranks, 8 * ranks, 16};
+    constexpr std::uint64_t kShard = 32 * 16 * sizeof(__half);
+    const auto moved = traffic_of_a_call<ring_all_gather::RingAllGatherMatmul<__half>>(grid, shape);
+    const auto two_level = traffic_of_a_call<Gemm>(grid, shape, grid.per_node);
+    for (int from = 0; from < ranks; ++from) {
+      std::uint64_t ring_out = 0, rail_out = 0;
+      for (int to = 0; to < ranks; ++to) {
+        if (from / grid.per_node == to / grid.per_node) continue;
+        ring_out += moved[from][to].bytes;
+        rail_out += two_level[from][to].bytes;
+      }
+      const std::uint64_t shards_left = from % grid.per_node == 0 ? ranks - 1 : 0;
+      EXPECT_EQ(ring_out, shards_left * kShard) << "rank " << from;
+      EXPECT_EQ(rail_out, (grid.nodes - 1) * kShard) << "rank " << from;
+    }
+  }
 }
 
 /// Modelled time of one call, ms.

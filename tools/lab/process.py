@@ -32,7 +32,7 @@ class _Child:
 
 def _handle(number: int, _frame: object) -> None:
     if not _Child.starting:
-        _end_by(number)
+        end_by(number)
     _Child.signal = number
     _forward()
 
@@ -47,7 +47,7 @@ def _forward() -> None:
             _Child.process.send_signal(_Child.signal)
 
 
-def _end_by(number: int) -> NoReturn:
+def end_by(number: int) -> NoReturn:
     """As the signal would have ended us, so that who called sees it."""
     sys.stdout.flush()
     signal.signal(number, signal.SIG_DFL)
@@ -78,7 +78,7 @@ def _started(command: List[str], alone: bool, **options: object) -> "Iterator[su
     finally:
         _Child.process, _Child.starting = None, False
     if _Child.signal is not None:
-        _end_by(_Child.signal)
+        end_by(_Child.signal)
 
 
 def _session(leader: int) -> List[int]:

@@ -8,11 +8,11 @@
 namespace overlap {
 
 Gate::Gate(Rank& rank) : rank_(rank) {
-  if (rank.id() == 0) {
+  if (rank.id() == rank.first_here()) {
     own_.emplace(1);
     *own_->data() = 0;
   }
-  word_ = rank.exchange(own_ ? own_->data() : nullptr).front();
+  word_ = rank.exchange_here(own_ ? own_->data() : nullptr).front();
   // Every rank enters the word, so that a report says who waits; opening it several times does no harm.
   rank.team().add({rank.id(), SignalWords::kPinned, word_, 1, "the gate's word", &awaited_});
 }
@@ -36,7 +36,7 @@ void Gate::close(cudaStream_t stream) {
 
 void Gate::open() {
   rank_.barrier();
-  if (rank_.id() == 0) __atomic_store_n(word_, round_, __ATOMIC_RELEASE);
+  if (own_) __atomic_store_n(word_, round_, __ATOMIC_RELEASE);
   ++round_;
 }
 

@@ -20,13 +20,7 @@ constexpr int kFewestIterations = 3;
 
 /// By index, the largest value of any rank. All ranks give equally many.
 std::vector<double> largest_of_all_ranks(Rank* rank, const std::vector<double>& own) {
-  std::vector<double> largest = own;
-  if (rank == nullptr) return largest;
-  for (const double* other : rank->exchange(own.data())) {
-    for (std::size_t i = 0; i < own.size(); ++i) largest[i] = std::max(largest[i], other[i]);
-  }
-  rank->barrier();  // `own` stays until everybody has read it
-  return largest;
+  return rank == nullptr ? own : rank->largest_of_all(own);
 }
 
 struct Samples {
@@ -123,8 +117,8 @@ VariantTimes times_of_all_ranks(Rank* rank, const TimedVariant& variant, const S
     detail::summarise_phases({&samples.phases}, times);
     return times;
   }
-  // Ranks of one process can read each other's samples.
-  detail::summarise_phases(rank->exchange(&samples.phases), times);
+  // Ranks of one process can read each other's samples; of several, each tells of its own.
+  detail::summarise_phases(rank->exchange_here(&samples.phases), times);
   rank->barrier();  // they stay until everybody has read them
   return times;
 }

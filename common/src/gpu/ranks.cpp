@@ -2,6 +2,7 @@
 
 #include <nccl.h>
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -10,9 +11,11 @@
 #include "gpu/kept_handles.hpp"
 #include "gpu/nccl_config.hpp"
 #include "gpu/team.hpp"
+#include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/error.hpp"
+#include "overlap/gpu/processes.hpp"
 #include "overlap/gpu/stream.hpp"
 
 namespace overlap {
@@ -25,6 +28,8 @@ constexpr int kMaxRanks = 64;
   const std::string who = "rank " + std::to_string(rank) + ": ";
   try {
     std::rethrow_exception(error);
+  } catch (const ProcessFailed&) {
+    throw;
   } catch (const Skip& skip) {
     throw Skip(who + skip.what());
   } catch (const WrongResult& wrong) {
@@ -44,6 +49,22 @@ constexpr int kMaxRanks = 64;
   }
 }
 
+/// Tells the other processes at once, before this one has ended: its own ranks may take their time to stop.
+void stop_others(Processes& processes, const std::exception_ptr& error, int rank) {
+  int status = backend::failure_exit_code();
+  try {
+    std::rethrow_exception(error);
+  } catch (const ProcessFailed&) {
+    return;  // they know
+  } catch (const Skip&) {
+    return;  // all processes skip it for the same reason, and each says so at its end
+  } catch (const WrongResult&) {
+    status = kExitWrongResult;
+  } catch (...) {
+  }
+  processes.stop(status, "rank " + std::to_string(rank) + ": " + sentence_of(error));
+}
+
 }  // namespace
 
 Rank::Rank(Team& team, int id, int size, int device, bool shares_gpu)
@@ -51,13 +72,16 @@ Rank::Rank(Team& team, int id, int size, int device, bool shares_gpu)
       id_(id),
       size_(size),
       device_(device),
+      first_here_(team.first),
+      ranks_here_(static_cast<int>(team.slots.size())),
       shares_gpu_(shares_gpu),
       handles_(std::make_unique<RankHandles>(device)) {}
 
 Rank::~Rank() {
   detail::before_release();
   const auto rails = std::exchange(handles_->rails, {});
-  const bool kept = team_.keep(id_, handles_);  // of a run that is stopped: behind what aborts communicators
+  const bool kept =
+      team_.keep(number_here(), handles_);  // of a run that is stopped: behind what aborts communicators
   for (const auto& [kind, communicator] : rails) destroy(communicator);
   if (kept) return;
   handles_->destroy_cublas();
@@ -73,44 +97,44 @@ ncclComm_t Rank::nccl(NcclMode mode) {
   const bool copy_engines = mode == NcclMode::kCopyEngine;
   ncclComm_t& communicator = handles_->nccl[copy_engines];
   if (communicator != nullptr) return communicator;
-  require_own_gpu();
+  require_nccl();
   if (const std::string reason = why_not(mode); !reason.empty()) throw Skip(reason);
   ncclUniqueId id{};
-  if (id_ == 0) {
-    team_.take_communicators(copy_engines);
-    if (team_.communicators[copy_engines][0] == nullptr) NCCL_CHECK(ncclGetUniqueId(&id));
-  }
+  if (number_here() == 0) team_.take_communicators(copy_engines);
+  if (id_ == 0 && team_.communicators[copy_engines][0] == nullptr) NCCL_CHECK(ncclGetUniqueId(&id));
   id = exchange(id).front();
-  ncclComm_t& own = team_.communicators[copy_engines][static_cast<std::size_t>(id_)];
+  ncclComm_t& own = team_.communicators[copy_engines][static_cast<std::size_t>(number_here())];
   if (own == nullptr) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     if (copy_engines) detail::use_copy_engines(config);
-    team_.waits_for(id_, "the other ranks, in ncclCommInitRankConfig");
+    team_.waits_for(number_here(), "the other ranks, in ncclCommInitRankConfig");
     NCCL_CHECK(ncclCommInitRankConfig(&own, size_, id, id_, &config));
-    team_.waits_for(id_, "");
+    team_.waits_for(number_here(), "");
     team_.add(own);
   }
   communicator = own;
   return communicator;
 }
 
-void Rank::require_own_gpu() const {
+void Rank::require_nccl() const {
   if (shares_gpu_) throw Skip("NCCL wants a GPU for each rank, and all ranks share one here");
+  if (backend::modelled_time() && ranks_here_ < size_)
+    throw Skip("virtual GPUs have no network between processes; nodes of one process: --gpus-per-node");
 }
 
 ncclComm_t Rank::rail(int gpus_per_node, int most_blocks) {
   ncclComm_t& communicator = handles_->rails[{gpus_per_node, most_blocks}];
   if (communicator != nullptr) return communicator;
-  require_own_gpu();
+  require_nccl();
   const int node = id_ / gpus_per_node, number = id_ % gpus_per_node;
   ncclUniqueId id{};
   if (node == 0) NCCL_CHECK(ncclGetUniqueId(&id));
   id = exchange(id)[static_cast<std::size_t>(number)];
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.maxCTAs = most_blocks;
-  team_.waits_for(id_, "the other ranks of its rail, in ncclCommInitRankConfig");
+  team_.waits_for(number_here(), "the other ranks of its rail, in ncclCommInitRankConfig");
   NCCL_CHECK(ncclCommInitRankConfig(&communicator, size_ / gpus_per_node, id, node, &config));
-  team_.waits_for(id_, "");
+  team_.waits_for(number_here(), "");
   team_.add(communicator);
   return communicator;
 }
@@ -124,18 +148,26 @@ cudaStream_t Rank::second_stream() { return handles_->compute(1); }
 cudaStream_t Rank::transfer_stream(int i) { return handles_->transfer(shares_gpu_ && i == 1 ? 0 : i); }
 
 void Rank::barrier() {
-  team_.waits_for(id_, "the other ranks, at a barrier");
-  const bool met = team_.barrier(id_);
-  team_.waits_for(id_, "");
+  meet_here();
+  if (team_.processes == nullptr) return;
+  if (number_here() == 0) team_.processes->barrier();
+  meet_here();
+}
+
+/// With the ranks of its process.
+void Rank::meet_here() {
+  team_.waits_for(number_here(), "the other ranks, at a barrier");
+  const bool met = team_.barrier(number_here());
+  team_.waits_for(number_here(), "");
   if (team_.stopping()) throw RunStopped();
   // Not stopped, and yet not met: the virtual GPUs have reported a deadlock or a fault, and this names it.
   if (!met) CUDA_CHECK(cudaDeviceSynchronize());
 }
 
 void Rank::synchronize(cudaStream_t stream) {
-  team_.waits_for(id_, "its stream");
+  team_.waits_for(number_here(), "its stream");
   const cudaError_t error = cudaStreamSynchronize(stream);
-  team_.waits_for(id_, "");
+  team_.waits_for(number_here(), "");
   if (team_.stopping()) throw RunStopped();
   check_cuda(error, "cudaStreamSynchronize(stream)", __FILE__, __LINE__);
 }
@@ -144,47 +176,92 @@ bool Rank::stopping() const { return team_.stopping(); }
 
 unsigned* Rank::stop_word() const { return team_.stop_word(); }
 
-void Rank::exchange_bytes(const void* value, std::size_t bytes, void* all) {
-  team_.slots[static_cast<std::size_t>(id_)] = value;
-  barrier();
+void Rank::exchange_bytes_here(const void* value, std::size_t bytes, void* all) {
+  team_.slots[static_cast<std::size_t>(number_here())] = value;
+  meet_here();
   for (std::size_t rank = 0; rank < team_.slots.size(); ++rank)
     std::memcpy(static_cast<std::byte*>(all) + rank * bytes, team_.slots[rank], bytes);
-  barrier();  // the values stay until everybody has read them
+  meet_here();  // the values stay until everybody has read them
 }
 
-void run_ranks(int ranks, const std::function<void(Rank&)>& program) {
+void Rank::exchange_bytes(const void* value, std::size_t bytes, void* all) {
+  if (team_.processes == nullptr) return exchange_bytes_here(value, bytes, all);
+  std::string here(bytes * static_cast<std::size_t>(ranks_here_), '\0');
+  exchange_bytes_here(value, bytes, here.data());
+  if (number_here() == 0) {
+    team_.from_all.clear();
+    for (const std::string& of_a_process : team_.processes->exchange(here)) team_.from_all += of_a_process;
+  }
+  meet_here();
+  if (team_.from_all.size() != bytes * static_cast<std::size_t>(size_))
+    throw std::logic_error("another process exchanges something else");
+  std::memcpy(all, team_.from_all.data(), team_.from_all.size());
+  meet_here();
+}
+
+std::vector<double> Rank::largest_of_all(const std::vector<double>& own) {
+  std::vector<double> largest = own;
+  for (const double* other : exchange_here(own.data())) {
+    for (std::size_t i = 0; i < own.size(); ++i) largest[i] = std::max(largest[i], other[i]);
+  }
+  meet_here();  // `own` stays until everybody has read it
+  if (team_.processes == nullptr) return largest;
+  for (double& value : largest) {
+    const std::vector<double> all = exchange(value);
+    value = *std::max_element(all.begin(), all.end());
+  }
+  return largest;
+}
+
+void run_ranks(int ranks, const std::function<void(Rank&)>& program, Processes* processes) {
   if (ranks < 1 || ranks > kMaxRanks)
     throw std::invalid_argument("run_ranks: " + std::to_string(ranks) + " ranks; 1 to 64 are possible");
+  const int count = processes == nullptr ? 1 : processes->count(), here = ranks / count;
+  if (here * count != ranks)
+    throw std::invalid_argument("run_ranks: " + std::to_string(ranks) + " ranks in " + std::to_string(count) +
+                                " processes");
   int gpus = 0;
   CUDA_CHECK(cudaGetDeviceCount(&gpus));
   // All on one GPU, not some on each: with 3 and with 8 ranks on 2 GPUs, ranks that shared a GPU waited for
   // each other for ever, and with all of them on one GPU never. Most likely copies to another GPU queue up
   // behind those of other ranks; copies within a GPU take another way.
-  const bool share = ranks > gpus;
-  const std::unique_ptr<Team> team = Team::make(ranks, share ? 1 : ranks);
-  team->slots.resize(static_cast<std::size_t>(ranks));
-  for (auto& communicators : team->communicators) communicators.resize(static_cast<std::size_t>(ranks));
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
-  team->run([&](int id) {
+  const bool share = here > gpus;
+  const std::unique_ptr<Team> team = Team::make(here, share ? 1 : here);
+  team->first = processes == nullptr ? 0 : processes->index() * here;
+  team->processes = processes;
+  team->slots.resize(static_cast<std::size_t>(here));
+  for (auto& communicators : team->communicators) communicators.resize(static_cast<std::size_t>(here));
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(here));
+  const auto run_one = [&](int number) {
+    std::exception_ptr& error = errors[static_cast<std::size_t>(number)];
     try {
-      const int device = share ? 0 : id;
+      const int device = share ? 0 : number;
       CUDA_CHECK(cudaSetDevice(device));
-      Rank rank(*team, id, ranks, device, share);
+      Rank rank(*team, team->first + number, ranks, device, share);
       program(rank);
     } catch (...) {
-      errors[static_cast<std::size_t>(id)] = std::current_exception();
-      team->stop(id);
-      team->failed(id, errors[static_cast<std::size_t>(id)]);
+      error = std::current_exception();
+      team->stop(number);
+      if (processes != nullptr && team->culprit == number)
+        stop_others(*processes, error, team->first + number);
+      team->failed(number, error);
     }
-  });
+  };
+  try {
+    team->run(run_one);
+  } catch (...) {
+    if (processes != nullptr) processes->check();  // another one is the cause
+    throw;
+  }
+  if (processes != nullptr) processes->check();
   if (team->culprit < 0) return;
   const std::exception_ptr& error = errors[static_cast<std::size_t>(team->culprit)];
   if (error == nullptr) {
     throw std::logic_error(
-        "rank " + std::to_string(team->culprit) +
+        "rank " + std::to_string(team->first + team->culprit) +
         " caught an exception that had passed owners of CUDA objects: they had stopped the run");
   }
-  rethrow(error, team->culprit);
+  rethrow(error, team->first + team->culprit);
 }
 
 std::string sentence_of(const std::exception_ptr& error) {

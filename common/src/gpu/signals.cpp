@@ -8,10 +8,10 @@
 
 namespace overlap {
 
-Signals::Signals(Rank& rank, int count)
+Signals::Signals(Rank& rank, int count, Reach reach)
     : rank_(rank),
       count_(count),
-      words_(rank, static_cast<std::size_t>(count)),
+      words_(rank, static_cast<std::size_t>(count), reach),
       raised_(static_cast<std::size_t>(rank.size() * count)),
       awaited_(static_cast<std::size_t>(count)) {
   CUDA_CHECK(cudaMemset(words_.local(), 0, words_.bytes()));

@@ -15,6 +15,7 @@ struct ncclComm;
 
 namespace overlap {
 
+class Processes;
 class RankHandles;
 
 /// Words that streams wait for. Stopping a run opens them: each becomes so large that no wait holds.
@@ -35,6 +36,7 @@ struct SignalWords {
 /// the word is ahead of all.
 inline constexpr std::uint32_t kOpen = std::uint32_t{1} << 30;
 
+/// The ranks of this process. Where there are several processes, a rank's number here begins with 0 in each.
 class Team {
  public:
   /// `devices`: GPUs that the ranks are spread over.
@@ -72,6 +74,9 @@ class Team {
 
   std::array<std::vector<ncclComm*>, 2> communicators;  // by rank; plain ones, and those for copy engines
 
+  int first = 0;                    // the number, among the ranks of all processes, of the first one here
+  Processes* processes = nullptr;   // if there are several
+  std::string from_all;             // of Rank::exchange(): the values of all processes
   int culprit = -1;                 // the rank that was first to fail
   std::vector<const void*> slots;   // of Rank::exchange()
   std::string peer_access_refused;  // why there is none: by rank 0, before a barrier

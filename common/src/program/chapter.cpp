@@ -7,13 +7,17 @@
 #include <cstdlib>
 #include <future>
 #include <iostream>
+#include <memory>
 #include <new>
+#include <sstream>
 #include <thread>
 
 #include "gpu/team.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
+#include "overlap/gpu/processes.hpp"
 #include "overlap/program/timeline_file.hpp"
+#include "program/agreement.hpp"
 
 namespace overlap {
 namespace {
@@ -55,16 +59,53 @@ std::string sentence_of(const FailedCall& error) {
          " has not enough free memory; " + text;
 }
 
-// The number of GPUs to use. Throws Skip if there are fewer than asked for.
-int usable_gpus(const Options& options, const ChapterInfo& chapter) {
-  const std::string reason = backend::unavailable();
-  if (!reason.empty()) throw Skip(reason);
-  int available = 0;
-  CUDA_CHECK(cudaGetDeviceCount(&available));
+// The number of GPUs to use, of those that are here. Throws Skip if there are fewer than asked for.
+int usable_gpus(const Options& options, const ChapterInfo& chapter, int available) {
   if (options.gpus <= available || (options.gpus_given && !chapter.without_ranks)) return options.gpus;
   if (!options.gpus_given) return available;
   throw Skip("--gpus: " + std::to_string(options.gpus) + " GPUs asked for, " + std::to_string(available) +
              " here");
+}
+
+// Takes as many GPUs as can be had. Throws Skip if there are fewer than asked for.
+void use_gpus_that_are_here(Options& options, const ChapterInfo& chapter) {
+  const std::string reason = backend::unavailable();
+  if (!reason.empty()) throw Skip(reason);
+  int available = 0;
+  CUDA_CHECK(cudaGetDeviceCount(&available));
+  if (options.processes != nullptr) return agree_on_options(*options.processes, options, chapter, available);
+  options.use_gpus(usable_gpus(options, chapter, available), chapter);
+}
+
+// Meets the processes that run this program together; there are none if this is the only one. Returns the
+// exit status.
+int meet_others(const ChapterInfo& chapter, std::unique_ptr<Processes>& processes) {
+  std::ostringstream told;
+  bool tells = true;
+  const auto meet = [&] {
+    const std::optional<Meeting> meeting = meeting_from_environment();
+    if (!meeting) return;
+    if (!chapter.has_nodes) {
+      tells = meeting->index == 0;
+      throw UsageError("OVERLAP_RENDEZVOUS: this chapter has no nodes, and runs as one process");
+    }
+    processes = std::make_unique<Processes>(*meeting);
+  };
+  const int status = run_and_report(chapter.name, meet, told);
+  if (tells) std::cerr << told.str() << std::flush;
+  return status;
+}
+
+// As run_and_report(). Of several processes the first one tells why they fail; the others only if it cannot.
+int run_in_all(Processes* processes, const std::string& name, const std::function<void()>& program) {
+  if (processes == nullptr) return run_and_report(name, program, std::cerr);
+  std::ostringstream told;
+  const int status = run_and_report(name, program, told);
+  if (status == kExitOk) return status;
+  const std::string text = told.str();
+  processes->stop(status, text.substr(name.size() + 2, text.find('\n') - name.size() - 2));
+  if (processes->index() == 0 || !processes->first_knows()) std::cerr << text << std::flush;
+  return status;
 }
 
 }  // namespace
@@ -84,6 +125,8 @@ int run_and_report(const std::string& name, const std::function<void()>& program
     return fail(std::string("wrong result: ") + wrong.what(), kExitWrongResult);
   } catch (const UsageError& unusable) {
     return fail(unusable.what(), kExitFailed);
+  } catch (const ProcessFailed& other) {
+    return fail(other.what(), other.status());
   } catch (const FailedCall& failed) {
     return fail(sentence_of(failed), backend::failure_exit_code());
   } catch (const std::bad_alloc&) {
@@ -103,32 +146,32 @@ int run_and_report(const std::string& name, const std::function<void()>& program
 
 int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
                  const std::function<void(const Options&)>& program) {
+  std::unique_ptr<Processes> processes;
+  if (const int met = meet_others(chapter, processes); met != kExitOk) return met;
+
   std::optional<Options> options;
-  const int status = run_and_report(
-      chapter.name,
-      [&] {
-        try {
-          options = parse_options(argc, argv, chapter, std::cout);
-          if (options) backend::configure(options->backend);
-        } catch (const UsageError& error) {
-          throw UsageError(std::string(error.what()) + " (--help shows the options)");
-        }
-      },
-      std::cerr);
+  const int status = run_in_all(processes.get(), chapter.name, [&] {
+    try {
+      std::ostringstream nowhere;
+      std::ostream& out = processes == nullptr || processes->index() == 0 ? std::cout : nowhere;
+      options = parse_options(argc, argv, chapter, out, processes.get());
+      if (options) backend::configure(options->backend);
+    } catch (const UsageError& error) {
+      throw UsageError(std::string(error.what()) + " (--help shows the options)");
+    }
+  });
   if (status != kExitOk || !options) return status;
 
   const Watchdog watchdog(chapter.name, options->timeout_s);
-  const int ended = run_and_report(
-      chapter.name,
-      [&] {
-        options->use_gpus(usable_gpus(*options, chapter), chapter);
-        if (!options->timeline.empty()) backend::record_timeline();
-        program(*options);
-        const std::string context = backend::failure_context();  // a success is told with its schedule, too
-        if (!context.empty()) std::cout << "\n" << context << "\n";
-      },
-      std::cerr);
-  if (ended != kExitOk) return ended;  // no timeline of what went wrong
+  const int ended = run_in_all(processes.get(), chapter.name, [&] {
+    use_gpus_that_are_here(*options, chapter);
+    if (!options->timeline.empty()) backend::record_timeline();
+    program(*options);
+    if (processes != nullptr) processes->leave();
+    const std::string context = backend::failure_context();  // a success is told with its schedule, too
+    if (!context.empty() && options->tells()) std::cout << "\n" << context << "\n";
+  });
+  if (ended != kExitOk || !options->tells()) return ended;  // no timeline of what went wrong
   return run_and_report(
       chapter.name, [&] { save_timeline(chapter, *options); }, std::cerr);
 }

@@ -10,7 +10,9 @@
 
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/error.hpp"
+#include "overlap/gpu/processes.hpp"
 #include "overlap/program/report.hpp"
+#include "program/agreement.hpp"
 
 namespace overlap {
 namespace {
@@ -355,7 +357,13 @@ void Options::use_gpus(int number, const ChapterInfo& chapter) {
     return given_shape.*member > 0 ? given_shape.*member : usual.*member;
   };
   gpus = number;
-  if (chapter.has_nodes) {
+  if (processes != nullptr) {
+    gpus_per_node = gpus_of_each(*processes, number, given_gpus_per_node);
+    if (gpus_given) {  // else this process has those of its machine
+      backend.gpus_per_node = gpus_per_node;
+      backend.nodes = 1;
+    }
+  } else if (chapter.has_nodes) {
     gpus_per_node = given_gpus_per_node > 0 ? given_gpus_per_node : usual_gpus_per_node(number);
     if (number % gpus_per_node != 0) {
       throw UsageError("--gpus-per-node: " + std::to_string(gpus_per_node) + " does not divide the " +
@@ -368,10 +376,15 @@ void Options::use_gpus(int number, const ChapterInfo& chapter) {
 }
 
 std::optional<Options> parse_options(int argc, const char* const* argv, const ChapterInfo& chapter,
-                                     std::ostream& out) {
+                                     std::ostream& out, Processes* processes) {
   const ChapterDefaults& defaults = chapter.defaults();
   Options options;
+  options.processes = processes;
   options.gpus = defaults.gpus;
+  if (processes != nullptr) {  // a multiple of their number
+    const int count = processes->count();
+    options.gpus = std::max(1, defaults.gpus / count) * count;
+  }
   options.iterations = defaults.iterations;
   options.warmup = defaults.warmup;
   options.sparse.shape = defaults.sparse;

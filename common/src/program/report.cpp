@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "overlap/gpu/processes.hpp"
 #include "program/utc_now.hpp"
 
 namespace overlap {
@@ -15,6 +16,7 @@ using Json = nlohmann::ordered_json;
 Json options_json(const Options& options) {
   Json json = {{"gpus", options.gpus}};
   if (options.gpus_per_node > 0) json["gpus_per_node"] = options.gpus_per_node;
+  if (options.processes != nullptr) json["processes"] = options.processes->count();
   if (const SparseOptions& sparse = options.sparse; sparse.shape.rows > 0) {
     json["rows"] = sparse.shape.rows;
     json["features"] = sparse.shape.features;
@@ -98,7 +100,7 @@ std::string Report::json() const {
 
 void Report::save() const {
   require_some();
-  if (!options_.json.empty()) write_file(options_.json, json());
+  if (!options_.json.empty() && options_.tells()) write_file(options_.json, json());
 }
 
 }  // namespace overlap

@@ -9,11 +9,17 @@
 
 namespace overlap {
 
+/// Whose memory a rank wants to reach, where there are several processes.
+enum class Reach {
+  kAllRanks,  ///< that of all ranks: only one process can have it
+  kProcess,   ///< that of the ranks of its process
+};
+
 /// The untyped part of PeerBuffer.
 class PeerMemory {
  public:
   /// See PeerBuffer.
-  PeerMemory(Rank& rank, std::size_t bytes);
+  PeerMemory(Rank& rank, std::size_t bytes, Reach reach);
   ~PeerMemory();
   PeerMemory(const PeerMemory&) = delete;
   PeerMemory& operator=(const PeerMemory&) = delete;
@@ -36,7 +42,7 @@ class PeerMemory {
 /// they wait for the GPU and for all ranks, because a peer may still write; so make it before, never inside,
 /// a timed loop. While the run is being stopped they wait for nobody. The constructor proves peer access the
 /// first time. Throws std::invalid_argument if ranks ask for different sizes, Skip if two GPUs have no access
-/// to each other, CudaError if the memory is not there.
+/// to each other or if it should reach ranks of another process, CudaError if the memory is not there.
 ///
 /// Pulls take turns. A copy *from* another rank's buffer is carried out by that rank's GPU, in one queue for
 /// all ranks that pull from it: in the order in which their hosts enqueued the copies, also while one still
@@ -49,12 +55,13 @@ template <typename T>
 class PeerBuffer {
  public:
   /// Allocates on this rank's GPU and learns the others' addresses.
-  PeerBuffer(Rank& rank, std::size_t elements)
-      : memory_(rank, detail::checked_bytes(elements, sizeof(T))), size_(elements) {}
+  PeerBuffer(Rank& rank, std::size_t elements, Reach reach = Reach::kAllRanks)
+      : memory_(rank, detail::checked_bytes(elements, sizeof(T)), reach), size_(elements) {}
 
   /// This rank's own buffer.
   T* local() const { return on(memory_.rank().id()); }
-  /// The buffer of that rank, at an address that this rank's GPU can read and write.
+  /// The buffer of that rank, at an address that this rank's GPU can read and write; null if that
+  /// rank belongs to another process.
   T* on(int rank) const { return static_cast<T*>(memory_.on(rank)); }
   std::size_t size() const { return size_; }               ///< elements on each rank
   std::size_t bytes() const { return size_ * sizeof(T); }  ///< bytes on each rank

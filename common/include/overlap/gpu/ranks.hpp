@@ -26,6 +26,7 @@ struct cublasContext;
 
 namespace overlap {
 
+class Processes;
 class RankHandles;
 class Team;
 
@@ -50,7 +51,11 @@ class Rank {
   /// all of them share GPU 0.
   int device() const { return device_; }
   bool shares_gpu() const { return shares_gpu_; }  ///< all ranks share one GPU, since there are too few
-  int next() const { return (id_ + 1) % size_; }   ///< right neighbour in the ring
+  int first_here() const {
+    return first_here_;
+  }  ///< the first rank of its process: 0 unless there are several
+  int ranks_here() const { return ranks_here_; }  ///< how many ranks its process has, which follow each other
+  int next() const { return (id_ + 1) % size_; }  ///< right neighbour in the ring
   int previous() const { return (id_ + size_ - 1) % size_; }  ///< left neighbour
 
   /// Non-blocking streams of its GPU, each made (or taken from those that an earlier run has left, see
@@ -62,12 +67,13 @@ class Rank {
   cudaStream_t second_stream();             ///< see stream()
   cudaStream_t transfer_stream(int i = 0);  ///< see stream(); i is 0 or 1, else std::out_of_range
   /// Its communicator of all ranks, made (or taken) at the first call, which is collective; one for copy
-  /// engines and one for all other modes. Throws Skip if ranks share a GPU, or where the mode cannot be had.
+  /// engines and one for all other modes. Throws Skip if ranks share a GPU, where the mode cannot be had, or
+  /// on virtual GPUs of several processes.
   ncclComm* nccl(NcclMode mode = NcclMode::kPlain);
   /// Its communicator of the ranks that have its number in their nodes, where a node is `gpus_per_node` ranks
   /// that follow each other: the number of its node is its rank in it. An operation takes at most
   /// `most_blocks` multiprocessors. Made at the first call, which is collective, and kept until the run ends.
-  /// Throws Skip if ranks share a GPU.
+  /// Throws Skip as nccl() does.
   ncclComm* rail(int gpus_per_node, int most_blocks);
   /// Its cuBLAS handles 0 and 1, made (or taken) at the first call, with the settings that cublasCreate()
   /// gives. The stream is the caller's to set. Products that may run at the same time on two streams take two
@@ -86,7 +92,7 @@ class Rank {
   /// at it, by cuda::atomic_ref with acquire.
   unsigned* stop_word() const;
 
-  /// Every rank's `value`, by rank. Collective.
+  /// Every rank's `value`, by rank. Collective. An address means something in its own process only.
   template <typename T>
   std::vector<T> exchange(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -94,16 +100,29 @@ class Rank {
     exchange_bytes(&value, sizeof(T), all.data());
     return all;
   }
+  /// The same for the ranks of its process, from first_here() on.
+  template <typename T>
+  std::vector<T> exchange_here(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> all(static_cast<std::size_t>(ranks_here_));
+    exchange_bytes_here(&value, sizeof(T), all.data());
+    return all;
+  }
+  /// By index, the largest value of any rank. Collective; all ranks give equally many.
+  std::vector<double> largest_of_all(const std::vector<double>& own);
 
   Team& team() { return team_; }  ///< for the helpers in common: what the ranks share
 
  private:
-  void require_own_gpu() const;
+  int number_here() const { return id_ - first_here_; }
+  void meet_here();
+  void require_nccl() const;
   void destroy(ncclComm* communicator);
   void exchange_bytes(const void* value, std::size_t bytes, void* all);
+  void exchange_bytes_here(const void* value, std::size_t bytes, void* all);
 
   Team& team_;
-  int id_, size_, device_;
+  int id_, size_, device_, first_here_, ranks_here_;
   bool shares_gpu_;
   std::unique_ptr<RankHandles> handles_;
 };
@@ -117,11 +136,15 @@ class Rank {
 /// A rank that means to go on after an exception has to catch it before it passes an owner of CUDA objects,
 /// which stops the run; else std::logic_error says so. Throws std::invalid_argument unless 1 <= ranks <= 64.
 ///
+/// With several processes, each of which calls this, every process has as many of the ranks, and a GPU is one
+/// of its own machine. A rank that fails stops the ranks of all processes, and so does a process that dies:
+/// then ProcessFailed is thrown. Memory of other ranks is in reach inside a process only, see PeerBuffer.
+///
 /// On real GPUs the ranks' streams, cuBLAS handles and communicators outlive the run: each rank waits for its
 /// GPU at its end (for its streams, if it shares the GPU), and a later run takes streams and cuBLAS handles
 /// by GPU, and communicators if it has as many ranks. What is kept counts among a GPU's kMaxStreams, and
 /// gives way when a new stream would be one too many; communicators give way to ranks that share a GPU. A run
 /// that was stopped keeps nothing. On virtual GPUs each run begins with nothing.
-void run_ranks(int ranks, const std::function<void(Rank&)>& program);
+void run_ranks(int ranks, const std::function<void(Rank&)>& program, Processes* processes = nullptr);
 
 }  // namespace overlap

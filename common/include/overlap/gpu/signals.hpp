@@ -21,7 +21,7 @@ namespace overlap {
 class Signals {
  public:
   /// All of them 0, and call 0. Throws as PeerBuffer does.
-  Signals(Rank& rank, int count);
+  Signals(Rank& rank, int count, Reach reach = Reach::kAllRanks);
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;

@@ -17,10 +17,10 @@ template <typename T>
 class Slots {
  public:
   /// For up to `elements` values in each slot.
-  Slots(Rank& rank, int count, std::int64_t elements)
+  Slots(Rank& rank, int count, std::int64_t elements, Reach reach = Reach::kAllRanks)
       : count_(count),
         pitch_(pitch(elements)),
-        memory_(rank, static_cast<std::size_t>(bytes(count, elements)) / sizeof(T)) {}
+        memory_(rank, static_cast<std::size_t>(bytes(count, elements)) / sizeof(T), reach) {}
 
   /// Elements from the beginning of one slot to that of the next. Rounded up so that all slots are aligned as
   /// cudaMalloc aligns: cuBLAS chooses its kernels by the alignment, too.

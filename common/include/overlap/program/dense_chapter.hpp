@@ -11,14 +11,17 @@ namespace overlap {
 /// those of the chapter; without them f16, bf16 and f32.
 template <Floating... Types, typename Body>
 void run_dense_ranks(const Options& options, const Body& body) {
-  run_ranks(options.gpus, [&](Rank& rank) {
-    const auto with_type = [&](auto tag) { body(tag, rank); };
-    if constexpr (sizeof...(Types) == 0) {
-      visit_type<__half, __nv_bfloat16, float>(options.type, with_type);
-    } else {
-      visit_type<Types...>(options.type, with_type);
-    }
-  });
+  run_ranks(
+      options.gpus,
+      [&](Rank& rank) {
+        const auto with_type = [&](auto tag) { body(tag, rank); };
+        if constexpr (sizeof...(Types) == 0) {
+          visit_type<__half, __nv_bfloat16, float>(options.type, with_type);
+        } else {
+          visit_type<Types...>(options.type, with_type);
+        }
+      },
+      options.processes);
 }
 
 /// The same with the rank's part of the problem, which is printed: calls body(problem).

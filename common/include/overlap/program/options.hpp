@@ -17,6 +17,8 @@
 
 namespace overlap {
 
+class Processes;
+
 /// What only a program on sparse gradients is told.
 struct SparseOptions {
   SparseShape shape = {};                     ///< of the whole problem
@@ -39,6 +41,10 @@ struct Options : BenchSettings {
   int timeout_s = 0;                  ///< seconds; 0: none
   std::optional<NcclMode> nccl = {};  ///< the only mode of NCCL to run; empty: all of nccl_modes()
   BackendOptions backend = {};        ///< --schedule and --machine
+  Processes* processes = nullptr;     ///< if several run this program together
+
+  /// True in the process that prints and writes files: the only one, or process 0.
+  bool tells() const;
 
   /// Takes so many GPUs, and the chapter's sizes for them where the user gave none. Throws UsageError if
   /// nodes of the given size cannot hold them.
@@ -47,8 +53,9 @@ struct Options : BenchSettings {
 
 /// Reads the command line. --help and --list are answered on `out`; the result is then empty. Throws
 /// UsageError, one sentence that starts with the option, if the command line cannot be used; Skip if --nccl
-/// asks for what this program was built without. Makes no CUDA call.
+/// asks for what this program was built without. Makes no CUDA call. `processes`: if several processes run
+/// this program, each of which is a node.
 std::optional<Options> parse_options(int argc, const char* const* argv, const ChapterInfo& chapter,
-                                     std::ostream& out);
+                                     std::ostream& out, Processes* processes = nullptr);
 
 }  // namespace overlap

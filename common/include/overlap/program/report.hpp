@@ -22,7 +22,8 @@ class Report : public Results {
 
   /// The JSON text. Asks the GPUs for the hardware stamp.
   std::string json() const;
-  /// Writes the JSON to the file of --json; without that option writes nothing. Call it last: a file says
+  /// Writes the JSON to the file of --json; without that option, or if another
+  /// process tells, writes nothing. Call it last: a file says
   /// "status": "ok". Throws Skip if all variants are skipped; std::runtime_error if the file cannot be
   /// written; then no file is left behind and an old one stays.
   void save() const;

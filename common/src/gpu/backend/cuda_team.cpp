@@ -123,7 +123,7 @@ class CudaTeam final : public Team {
     changed_.wait(lock, [&] { return stopping_ || generation_ != generation || home_ > 0; });
     if (generation_ == generation && home_ > 0 && !stopping_) {
       lock.unlock();
-      stop("rank " + std::to_string(rank) + " waits at a barrier, but another one has ended");
+      stop("rank " + std::to_string(first + rank) + " waits at a barrier, but another one has ended");
     }
     return !stopping_;
   }
@@ -160,7 +160,7 @@ class CudaTeam final : public Team {
   void failed(int rank, const std::exception_ptr& error) override {
     std::unique_lock lock(mutex_);
     if (rank != culprit) return;
-    reason_of_culprit_ = "rank " + std::to_string(rank) + ": " + sentence_of(error);
+    reason_of_culprit_ = "rank " + std::to_string(first + rank) + ": " + sentence_of(error);
     if (is_sticky(error)) give_up("its GPU can do nothing more after that");
   }
 
@@ -170,7 +170,7 @@ class CudaTeam final : public Team {
     const std::lock_guard lock(registry_);
     words_.push_back(words);
     // Signals are made by all ranks together: each rank's nth ones belong together.
-    if (words.raised != nullptr) words_.back().set = sets_[static_cast<std::size_t>(words.rank)]++;
+    if (words.raised != nullptr) words_.back().set = sets_[static_cast<std::size_t>(words.rank - first)]++;
   }
   void remove(const std::atomic<std::uint32_t>* awaited) override {
     const std::lock_guard lock(registry_);
@@ -321,12 +321,12 @@ class CudaTeam final : public Team {
 
   /// Ends the process. The one way out when a call never returns; mutex_ is held.
   [[noreturn]] void give_up(const char* why) {
-    std::string first = !reason_.empty() ? reason_ : reason_of_culprit_;
-    if (first.empty()) first = "rank " + std::to_string(culprit) + " has failed, and has not joined";
-    std::fprintf(stderr, "%s: %s (%s)\n", program_invocation_short_name, first.c_str(), why);
+    std::string said = !reason_.empty() ? reason_ : reason_of_culprit_;
+    if (said.empty()) said = "rank " + std::to_string(first + culprit) + " has failed, and has not joined";
+    std::fprintf(stderr, "%s: %s (%s)\n", program_invocation_short_name, said.c_str(), why);
     for (int rank = 0; rank < size_; ++rank) {
       const char* what = doing_[static_cast<std::size_t>(rank)];
-      if (*what != '\0') std::fprintf(stderr, "  rank %d waits for %s\n", rank, what);
+      if (*what != '\0') std::fprintf(stderr, "  rank %d waits for %s\n", first + rank, what);
     }
     std::fputs(waits_.c_str(), stderr);
     std::fflush(nullptr);

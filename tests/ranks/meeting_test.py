@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""One program as several processes of this host: they meet, agree and end together.
+    meeting_test.py PROGRAM virtual|cuda [what starts it...]"""
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from typing import Dict, List, Sequence, Tuple
+
+PROGRAM, BACKEND, *START = sys.argv[1:]
+LIMIT_S = 60
+END_S = 10  # within which all processes end when one has died
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+class MeetingTest(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.place = f"127.0.0.1:{free_port()}"
+
+    def start(self, index: int, count: int, what: str, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
+        """Process `index` of `count`; it is ended with the test."""
+        variables = {**os.environ, "OVERLAP_RENDEZVOUS": self.place, "OVERLAP_PROCESS": str(index),
+                     "OVERLAP_PROCESSES": str(count), "MEETING_WHAT": what, "MEETING_FILE": str(self.folder / "here"),
+                     **environment}
+        process = subprocess.Popen([*START, PROGRAM, *arguments], env={name: value for name, value in variables.items() if value},
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def run_all(self, what: str, *arguments: str, count: int = 2, each: Sequence[Sequence[str]] = ()) -> \
+            List[Tuple[int, str, str]]:
+        """Status, output and errors of each process; `each` has arguments of their own."""
+        processes = [self.start(i, count, what, *arguments, *(each[i] if i < len(each) else ())) for i in range(count)]
+        ended = []
+        for process in processes:
+            out, err = process.communicate(timeout=LIMIT_S)
+            ended.append((process.returncode, out, err))
+        return ended
+
+    def assert_one_sentence(self, ended: List[Tuple[int, str, str]], status: int, sentence: str) -> None:
+        """All end with the status, and process 0 alone says why."""
+        self.assertEqual([each[0] for each in ended], [status] * len(ended), ended)
+        self.assertRegex(ended[0][2], rf"\Ameeting: {sentence}\Z")
+        self.assertEqual([each[2] for each in ended[1:]], [""] * (len(ended) - 1))
+        self.assertEqual([each[1] for each in ended], [""] * len(ended))
+
+    def test_ranks_of_all_processes_are_one_team(self) -> None:
+        for count, gpus in ((2, 2), (2, 4), (3, 6), (4, 4)):
+            with self.subTest(count=count, gpus=gpus):
+                ended = self.run_all("all", "--gpus", str(gpus), count=count)
+                self.assertEqual(ended, [(0, f"{gpus} ranks in nodes of {gpus // count}\n", ""), *[(0, "", "")] * (count - 1)])
+
+    def test_usual_gpus_are_shared_out(self) -> None:
+        if BACKEND == "virtual":
+            self.assertEqual(self.run_all("exchange", count=3)[0][1], "3 ranks in nodes of 1\n")
+
+    def test_who_started_them_does_not_matter(self) -> None:
+        for index, count in (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
+                             ("SLURM_PROCID", "SLURM_NTASKS")):
+            with self.subTest(index):
+                none = {"OVERLAP_PROCESS": "", "OVERLAP_PROCESSES": ""}
+                both = [self.start(i, 2, "exchange", "--gpus", "2", **none, **{index: str(i), count: "2"}) for i in range(2)]
+                self.assertEqual([process.wait(LIMIT_S) for process in both], [0, 0])
+
+    # ---- What cannot be ----------------------------------------------------------------------------------
+    def test_processes_that_disagree(self) -> None:
+        whose = r"process 1 on \S+ \(process id \d+\)"
+        cases: Dict[Tuple[str, ...], str] = {("--seed", "2"): f"--seed: processes disagree: process 0 has 1, {whose} has 2",
+                                             ("--iterations", "7"): f"--iterations: .*, {whose} has 7",
+                                             ("--m", "9"): f"--m: .*, {whose} has 9",
+                                             ("--gpus", "2"): f"--gpus: processes disagree: process 0 has not given, {whose} has 2",
+                                             ("--no-check",): f"--check: .* process 0 has yes, {whose} has no",
+                                             ("--nonsense",): f"{whose}: --nonsense: unknown option .*"}
+        for arguments, sentence in cases.items():
+            with self.subTest(arguments):
+                self.assert_one_sentence(self.run_all("all", each=([], arguments)), 2, sentence + "\n")
+
+    def test_ranks_that_make_no_nodes(self) -> None:
+        for arguments, sentence in {("--gpus", "3"): "--gpus: 3 cannot be shared out to 2 processes, each of which is a node .*",
+                                    ("--gpus", "4", "--gpus-per-node", "1"): "--gpus-per-node: 1, but 4 of --gpus are 2 on each.*",
+                                    }.items():
+            with self.subTest(arguments):
+                self.assert_one_sentence(self.run_all("all", *arguments), 2, sentence + "\n")
+
+    def test_different_numbers_of_gpus(self) -> None:
+        if BACKEND != "virtual":
+            self.skipTest("for virtual machines")
+        small = (pathlib.Path(__file__).parents[2] / "common/virtual_gpu/machines/small.json").read_text(encoding="utf-8")
+        for name, gpus in (("two.json", 2), ("one.json", 1)):
+            (self.folder / name).write_text(re.sub(r'"gpus": \d+', f'"gpus": {gpus}', small, count=1), encoding="utf-8")
+        each = (["--machine", "two.json"], ["--machine", "one.json"])
+        self.assert_one_sentence(self.run_all("all", each=each), 2, "--gpus: not given, and process 0 has 2 GPUs, "
+                                 r"process 1 on \S+ \(process id \d+\) has 1" "\n")
+
+    def test_environment_that_is_not_complete(self) -> None:
+        none = {"OVERLAP_PROCESS": "", "OVERLAP_PROCESSES": ""}
+        cases = {"is set, but not which process this is": none,
+                 "OVERLAP_RENDEZVOUS: 'here' is not HOST:PORT": {"OVERLAP_RENDEZVOUS": "here"},
+                 "OVERLAP_PROCESS: there is no process 2 of 2": {"OVERLAP_PROCESS": "2"},
+                 "OVERLAP_PROCESS: 'one' is not a whole number": {"OVERLAP_PROCESS": "one"},
+                 "process 0 cannot listen at 192.0.2.1:": {"OVERLAP_RENDEZVOUS": "192.0.2.1:4711", "OVERLAP_PROCESS": "0"}}
+        for sentence, changes in cases.items():
+            with self.subTest(sentence):
+                process = self.start(1, 2, "all", **changes)
+                _, err = process.communicate(timeout=LIMIT_S)
+                self.assertEqual((process.returncode, len(err.splitlines())), (2, 1), err)
+                self.assertIn(sentence, err)
+
+    def test_processes_that_count_differently(self) -> None:
+        first, second = self.start(0, 2, "all"), self.start(1, 3, "all")
+        for process in (first, second):
+            _, err = process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 2)
+            self.assertRegex(err, r"one process is number 1 of 3, on .*; process 0 knows 2\n")
+
+    def test_strangers_are_not_taken_for_a_process(self) -> None:
+        first = self.start(0, 2, "exchange", "--gpus", "2")
+        stranger = self.connect()
+        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        second = self.start(1, 2, "exchange", "--gpus", "2")
+        self.assertEqual([process.wait(LIMIT_S) for process in (first, second)], [0, 0])
+
+    def connect(self) -> socket.socket:
+        """A connection to process 0, once it listens."""
+        host, port = self.place.split(":")
+        for _ in range(1000):
+            with contextlib.suppress(ConnectionRefusedError):
+                stranger = socket.create_connection((host, int(port)))
+                self.addCleanup(stranger.close)
+                return stranger
+            time.sleep(0.02)
+        return self.fail("process 0 does not listen")
+
+    # ---- What fails on the way ---------------------------------------------------------------------------
+    def test_rank_that_throws_stops_all_processes(self) -> None:
+        last = r"process 2 on \S+ \(process id \d+\): rank 5: "
+        self.assert_one_sentence(self.run_all("throw", "--gpus", "6", count=3), 2, f"{last}planted\n")
+        self.assert_one_sentence(self.run_all("wrong", "--gpus", "6", count=3), 1, f"{last}planted\n")
+
+    def test_ranks_that_exchange_different_things(self) -> None:
+        ended = self.run_all("other exchange", "--gpus", "2")
+        self.assertEqual([each[0] for each in ended], [2, 2])
+        self.assertIn("another process exchanges something else", ended[0][2])
+
+    def assert_all_end(self, what: str, dead: int) -> None:
+        """Process `dead` of three ends with 7; the others with 2, in good time, and say whom they have lost."""
+        processes = [self.start(i, 3, what, "--gpus", "3") for i in range(3)]
+        self.assertEqual(processes[dead].wait(LIMIT_S), 7)
+        since = time.monotonic()
+        for i, process in enumerate(processes):
+            if i == dead:
+                continue
+            _, err = process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 2, err)
+            if i == 0 or dead == 0 or err:  # process 0 tells for all, if it can
+                self.assertRegex(err, rf"\A\S+: process {dead} on \S+ \(process id {processes[dead].pid}\) has died\n")
+        self.assertLess(time.monotonic() - since, END_S)
+
+    def test_process_that_dies(self) -> None:
+        self.assert_all_end("die", dead=2)
+
+    def test_first_process_dies(self) -> None:
+        self.assert_all_end("first dies", dead=0)
+
+    def test_process_dies_while_others_are_busy(self) -> None:
+        self.assert_all_end("busy", dead=2)
+
+    def test_process_that_is_killed_before_all_have_come(self) -> None:
+        first, second = self.start(0, 3, "all", "--gpus", "3"), self.start(1, 3, "all", "--gpus", "3")
+        time.sleep(0.5)  # they have met, or will
+        second.send_signal(signal.SIGKILL)
+        second.wait(LIMIT_S)
+        third = self.start(2, 3, "all", "--gpus", "3")
+        for process in (first, third):
+            _, err = process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 2)
+        self.assertIsNotNone(first.returncode)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
