@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <ostream>
 #include <stdexcept>
@@ -13,6 +12,7 @@
 #include "overlap/gpu/processes.hpp"
 #include "overlap/program/report.hpp"
 #include "program/agreement.hpp"
+#include "program/option_values.hpp"
 
 namespace overlap {
 namespace {
@@ -21,113 +21,6 @@ constexpr const char* kCommon = "Common";
 constexpr const char* kMore = "More";
 constexpr const char* kVirtual = "Virtual GPUs only";
 constexpr const char* kHidden = "";  // CLI11: such a group is not in the help
-
-// Reads a whole decimal number from `low` to `high`. CLI11 could do it, but its sentences are made for
-// programmers.
-template <typename T>
-T number(const std::string& option, const std::string& text, T low, T high) {
-  const char* end = text.data() + text.size();
-  T value{};
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (rest != end || text.empty() || error == std::errc::invalid_argument) {
-    throw UsageError(option + ": '" + text + "' is not a whole number");
-  }
-  if (error != std::errc{} || value < low || value > high) {
-    throw UsageError(option + ": " + text + " is not between " + std::to_string(low) + " and " +
-                     std::to_string(high));
-  }
-  return value;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> words;
-  std::size_t begin = 0;
-  while (true) {
-    const std::size_t comma = std::min(text.find(',', begin), text.size());
-    words.push_back(text.substr(begin, comma - begin));
-    if (comma == text.size()) return words;
-    begin = comma + 1;
-  }
-}
-
-std::vector<std::string> type_names(const ChapterInfo& chapter) {
-  std::vector<std::string> names;
-  for (const ElementType type : chapter.element_types()) names.emplace_back(name_of(type));
-  return names;
-}
-
-ElementType chosen_type(const ChapterInfo& chapter, const std::string& text) {
-  for (const ElementType type : chapter.element_types()) {
-    if (text == name_of(type)) return type;
-  }
-  throw UsageError("--type: '" + text +
-                   "' is not a type of this chapter (known: " + joined(type_names(chapter)) + ")");
-}
-
-std::vector<std::string> chosen_variants(const ChapterInfo& chapter, const std::string& text) {
-  const std::vector<std::string> names = split(text);
-  const auto contains = [](const std::vector<std::string>& all, const std::string& name) {
-    return std::find(all.begin(), all.end(), name) != all.end();
-  };
-  for (const std::string& name : names) {
-    if (!contains(chapter.variants, name)) {
-      throw UsageError("--only: '" + name + "' is not a variant of this chapter (known: " +
-                       (chapter.variants.empty() ? "none" : joined(chapter.variants)) + ")");
-    }
-  }
-  std::vector<std::string> chosen;
-  for (const std::string& variant : chapter.variants) {
-    if (contains(names, variant)) chosen.push_back(variant);
-  }
-  return chosen;
-}
-
-NcclMode chosen_nccl_mode(const std::string& text) {
-  std::string names;
-  for (const NcclMode mode : all_nccl_modes()) {
-    if (text == name_of(mode)) return mode;
-    names += (names.empty() ? "" : ", ") + std::string(name_of(mode));
-  }
-  throw UsageError("--nccl: '" + text + "' is not a mode of NCCL (known: " + names + ")");
-}
-
-// One of `values`, by its name.
-template <typename Value>
-Value chosen(const std::string& option, const std::string& text, const std::vector<Value>& values) {
-  std::string names;
-  for (const Value value : values) {
-    if (text == name_of(value)) return value;
-    names += (names.empty() ? "" : ", ") + std::string(name_of(value));
-  }
-  throw UsageError(option + ": '" + text + "' is not known (known: " + names + ")");
-}
-
-// Takes the variants of all other modes out.
-void keep_nccl_mode(NcclMode mode, const ChapterInfo& chapter, std::vector<std::string>& variants) {
-  const std::vector<std::string>& known = chapter.variants;
-  if (std::find(known.begin(), known.end(), variant_of(mode)) == known.end())
-    throw Skip("--nccl: " + why_not(mode));
-  for (const NcclMode other : all_nccl_modes()) {
-    if (other != mode) std::erase(variants, variant_of(other));
-  }
-  if (variants.empty())
-    throw UsageError(std::string("--only: names no variant that --nccl ") + name_of(mode) + " leaves");
-}
-
-// Says in our words what CLI11 says: "--m: 1 required SIZE missing", "--m: At Most 1 required but received
-// 2", or "5 was given as a disallowed flag override on --check".
-std::string mismatch_sentence(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  if (colon == std::string::npos) return "--" + text.substr(0, text.find(' ')) + ": takes no value";
-  const bool several = text.find("received") != std::string::npos;
-  return text.substr(0, colon) + (several ? ": given more than once" : ": a value is missing");
-}
 
 // The command line of one chapter. It refers to `options`, which must live as long.
 class CommandLine {
