@@ -56,7 +56,7 @@ class BenchTest(Sandbox):
         self.install(*PACKAGES)
         for tool in ("bench.py", "bench_ladder.py", "bench_plans.py", "results.py", "result_files.py", "sparse_results.py",
                      "ladder.py", "readme_ladders.py", "blank.py", "bugs.py", "call_index.py", "excerpts.py", "article_figures.py", "chapters.py",
-                     "update_pages.py", "plot_results.py", "draw_timeline.py"):
+                     "update_pages.py", "planner.py", "planner_page.py", "plot_results.py", "draw_timeline.py"):
             shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
         (self.root / "tests" / "mutants").mkdir(parents=True)
         for tool in ("judge.py", "mutate.py"):
