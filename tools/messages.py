@@ -61,7 +61,7 @@ def messages(root: pathlib.Path = REPOSITORY) -> Dict[str, str]:
     found: Dict[str, str] = {}
     sources: Tuple[Tuple[str, object], ...] = (
         ("tools/lab/**/*.py", _of_python), ("lab", _of_shell), ("tools/*.sh", _of_shell), ("tools/race_run", _of_shell),
-        ("common/src/**/*.cpp", _of_cpp), ("common/include/**/*.hpp", _of_cpp), ("planner/*.cpp", _of_cpp))
+        ("common/src/**/*.[ch]pp", _of_cpp), ("common/include/**/*.hpp", _of_cpp), ("planner/*.cpp", _of_cpp))
     for pattern, of in sources:
         for path in sorted(root.glob(pattern)):
             for said in of(path.read_text(encoding="utf-8")):  # type: ignore[operator]
