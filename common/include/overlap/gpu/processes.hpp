@@ -28,6 +28,7 @@ std::optional<Meeting> meeting_from_environment();
 /// Another process has failed or died; what() names it.
 class ProcessFailed : public std::runtime_error {
  public:
+  /// `sentence` names it; `status` is the exit status that it has left.
   ProcessFailed(int status, const std::string& sentence) : std::runtime_error(sentence), status_(status) {}
   int status() const { return status_; }  ///< with which this process ends, too
 
