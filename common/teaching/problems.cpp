@@ -38,8 +38,7 @@ std::string who(int call, int rank, int ranks) {
          std::to_string(ranks) + ": ";
 }
 
-// ---- Products: exact data, of which sums in any order are exact
-// ---------------------------------------------------
+// ---- Products: exact data, of which sums in any order are exact -------------------------------------------
 
 /// Which part of A, B and C a rank has.
 struct Shards {
@@ -103,8 +102,7 @@ std::string dense_difference(const Case& which, std::uint64_t seed, int call, co
   return "";
 }
 
-// ---- Sparse gradients
-// ---------------------------------------------------------------------------------------------
+// ---- Sparse gradients -------------------------------------------------------------------------------------
 
 SparseShape sparse_shape(const Case& which) { return {which.sizes.m, which.sizes.n, which.sizes.k}; }
 
@@ -150,8 +148,7 @@ std::string sparse_difference(const Case& which, const SparseData& data, int cal
   return "";
 }
 
-// ---- Both
-// ---------------------------------------------------------------------------------------------------------
+// ---- Both -------------------------------------------------------------------------------------------------
 
 template <typename T>
 void add_inputs(const Case& which, std::uint64_t seed, std::vector<Input>& inputs) {

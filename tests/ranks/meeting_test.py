@@ -7,6 +7,7 @@ import pathlib
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -131,8 +132,9 @@ class MeetingTest(unittest.TestCase):
 
     def test_strangers_are_not_taken_for_a_process(self) -> None:
         first = self.start(0, 2, "exchange", "--gpus", "2")
-        stranger = self.connect()
-        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        hello = [struct.pack("=III", 0x4f564c31, 0, len(text)) + text for text in (b"0", b"1:1", b"1:a1:21:x", b"9999:x")]
+        for said in (b"GET / HTTP/1.1\r\n\r\n", *hello):  # also of one who knows how messages begin
+            self.connect().sendall(said)
         second = self.start(1, 2, "exchange", "--gpus", "2")
         self.assertEqual([process.wait(LIMIT_S) for process in (first, second)], [0, 0])
 

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include "gpu/backend/tcp.hpp"
@@ -51,14 +53,37 @@ std::string packed(const std::vector<std::string>& texts) {
   return whole;
 }
 
-std::vector<std::string> unpacked(const std::string& whole) {
+// Throws std::invalid_argument if the text is not packed.
+std::vector<std::string> unpacked(std::string_view whole) {
   std::vector<std::string> texts;
-  for (std::size_t place = 0; place < whole.size();) {
-    const std::size_t colon = whole.find(':', place), size = std::stoul(whole.substr(place, colon - place));
-    texts.push_back(whole.substr(colon + 1, size));
-    place = colon + 1 + size;
+  while (!whole.empty()) {
+    std::size_t size = 0;
+    const char* end = whole.data() + whole.size();
+    const auto [rest, error] = std::from_chars(whole.data(), end, size);
+    if (error != std::errc{} || rest == end || *rest != ':' ||
+        size > static_cast<std::size_t>(end - rest) - 1)
+      throw std::invalid_argument("a message that is none of this program's");
+    texts.emplace_back(rest + 1, size);
+    whole.remove_prefix(static_cast<std::size_t>(rest - whole.data()) + 1 + size);
   }
   return texts;
+}
+
+// What a process says of itself when it has connected.
+struct Hello {
+  std::size_t index, count;
+  std::string name;
+};
+
+// Empty if it is a stranger: whoever reaches the port can say anything.
+std::optional<Hello> hello_from(const std::optional<Message>& message) {
+  if (!message || message->kind != kHello) return std::nullopt;
+  try {
+    const std::vector<std::string> words = unpacked(message->text);
+    return Hello{std::stoul(words.at(0)), std::stoul(words.at(1)), words.at(2)};
+  } catch (const std::logic_error&) {  // too few words, or no numbers
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -175,21 +200,20 @@ class Processes::Connections {
  private:
   using Time = std::chrono::steady_clock::time_point;
 
-  // ---- How they meet
-  // ----------------------------------------------------------------------------------------
+  // ---- How they meet --------------------------------------------------------------------------------------
   void receive_all(const Meeting& meeting, Time until) {
     const detail::Listener listener(meeting.host, meeting.port);
     for (int missing = meeting.count - 1; missing > 0;) {
       std::optional<Connection> link = listener.accept(until);
       if (!link) throw ProcessFailed(kExitFailed, who_is_missing(meeting));
       link->give_up_after(kHelloPatience);
-      const std::optional<Message> hello = link->receive();
-      if (!hello || hello->kind != kHello) continue;  // a stranger
-      const std::vector<std::string> words = unpacked(hello->text);
-      const std::size_t index = std::stoul(words.at(0)), count = std::stoul(words.at(1));
+      const std::optional<Hello> hello = hello_from(link->receive());
+      if (!hello) continue;
+      const std::size_t index = hello->index, count = hello->count;
       if (count != links_.size() || index >= count || index == 0 || links_[index]) {
-        const std::string sentence = "one process is number " + words[0] + " of " + words[1] + ", on " +
-                                     words[2] + "; process 0 knows " + std::to_string(links_.size()) +
+        const std::string sentence = "one process is number " + std::to_string(index) + " of " +
+                                     std::to_string(count) + ", on " + hello->name + "; process 0 knows " +
+                                     std::to_string(links_.size()) +
                                      (count == links_.size() ? ", and has met that one" : "");
         for (auto& other : links_) {
           if (other) other->send({kStop, packed({std::to_string(kExitFailed), sentence})});
@@ -198,7 +222,7 @@ class Processes::Connections {
         throw ProcessFailed(kExitFailed, sentence);
       }
       link->give_up_after(0s);
-      names_[index] = words.at(2);
+      names_[index] = hello->name;
       links_[index] = std::make_unique<Connection>(std::move(*link));
       --missing;
     }
@@ -231,8 +255,7 @@ class Processes::Connections {
     links_[0] = std::make_unique<Connection>(std::move(*link));
   }
 
-  // ---- What comes
-  // -------------------------------------------------------------------------------------------
+  // ---- What comes -----------------------------------------------------------------------------------------
   void read_from(std::size_t other) {
     while (true) {
       const std::optional<Message> message = links_[other]->receive();
