@@ -18,8 +18,9 @@ A manifest holds
                        for each of lines, {TITLE: FIELD}, a time in milliseconds against the field x (plot_results.py)
   tests                blank: the arguments of the tests of its blanks; blank_stops: a blank may also end in a deadlock or a
                        failed kernel, which the report explains; race, program, sanitize: see below
-  experiments          [{name, idea, builds_on, measure, pictures}]: the programs of experiments/NAME.cu, NN_NAME when they are
-                       built; builds_on: what they may include besides what the chapter may
+  experiments          [{name, idea, builds_on, measure, pictures, tests}]: the programs of experiments/NAME.cu, NN_NAME when
+                       they are built; builds_on: what they may include besides what the chapter may; tests: of the race
+                       suite the arguments alone
 It does not hold what stands elsewhere: number and name (the folder), variants, types and default sizes (the program), tasks
 (their markers), mutants, results and prose.
 
@@ -142,7 +143,8 @@ _TESTS = _record({}, {
                              **{tool: _count(0) for tool in ("memcheck", "racecheck", "synccheck")}})})
 _PLOT = _record({"section": _text, "x": _text, "lines": _named(_text)})
 _EXPERIMENT = _record({"name": _text, "idea": _text},
-                      {"builds_on": _each(_text), "measure": _MEASURE, "pictures": _named(_text)})
+                      {"builds_on": _each(_text), "measure": _MEASURE, "pictures": _named(_text),
+                       "tests": _record({}, {"race": _record({}, {"arguments": _text})})})
 _MANIFEST = _record(
     {"title": _text, "idea": _text, "part": _one_of(*range(1, len(PARTS) + 1)), "kind": _one_of(*KINDS), "builds_on": _each(_text),
      "needs": _record({"gpus": _count(1), "compute_capability": _text}, {"cuda": _text, "memory_gb": _count(1)}), "minutes": _count(1)},
@@ -170,6 +172,7 @@ class Experiment:
     builds_on: Sequence[str]
     measure: Measure
     pictures: Dict[str, str]
+    tests: Dict[str, Any]
 
     @property
     def word(self) -> str:
@@ -255,7 +258,7 @@ def _chapter(folder: pathlib.Path, names: Sequence[str]) -> Chapter:
         "name": folder.name, "operation": "", "pictures": {}, "tests": {}, **value, "measure": _measure(value.get("measure", {})),
         "plots": {name: Plot(**each) for name, each in value.get("plots", {}).items()},
         "experiments": [Experiment(f"{folder.name[:2]}_{each['name']}", each["idea"], each.get("builds_on", []),
-                                   _measure(each.get("measure", {})), each.get("pictures", {}))
+                                   _measure(each.get("measure", {})), each.get("pictures", {}), each.get("tests", {}))
                         for each in experiments]})
 
 

@@ -102,7 +102,7 @@ class ChapterProgram(ProgramTestCase):
             values = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
             return {name for each in values for name in named(each)}
         experiment = self.experiment_of(self.chapter)
-        program, tests = (experiment, {}) if experiment else (self.chapter, self.chapter.tests)
+        program, tests = (experiment, experiment.tests) if experiment else (self.chapter, self.chapter.tests)
         measure = [program.measure.usual, program.measure.large, *(lines for _, lines in program.measure.also)]
         self.assertLessEqual(named([*map(list, measure), program.pictures, tests]),
                              set(self.call("--list").stdout.split()))
