@@ -21,7 +21,7 @@ def ladder_rows(runs: Sequence[Run], peers: Sequence[Run]) -> List[List[str]]:
     def add(row: Row, name: str) -> None:
         rows.append([name, *row.cells()[1:]])
     for run in runs:
-        best = best_algorithm(run)
+        best = best_algorithm(run, runs)
         for row in run_rows(run):
             if row.role == "gemm_only" and not rows:
                 add(row, "GEMM only")

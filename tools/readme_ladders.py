@@ -60,7 +60,7 @@ def cell(run: Dict, reports: List[Dict]) -> str:
     if sparse_results.is_sparse(run):
         times = sparse_results.times_dense(run, [each for report in reports for each in report["runs"]])
         return f"{times:.2f}" if times else ""
-    fastest = best_algorithm(run) if is_dense(run) else None
+    fastest = best_algorithm(run, [each for report in reports for each in report["runs"]]) if is_dense(run) else None
     return f"{fastest['ratio_to_gemm_only']:.3f}" if fastest else "see below"
 
 

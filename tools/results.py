@@ -133,9 +133,11 @@ def is_dense(run: Run) -> bool:
     return not sparse_results.is_sparse(run) and any("role" in result for result in plain_results(run))
 
 
-def best_algorithm(run: Run) -> Optional[Result]:
-    """The fastest one."""
-    algorithms = [result for result in plain_results(run) if result.get("role") == "algorithm" and "device_ms" in result]
+def best_algorithm(run: Run, runs: Iterable[Run] = ()) -> Optional[Result]:
+    """The fastest one; but what an earlier chapter of `runs` has by the same name is that chapter's, here for comparison."""
+    of_others = {result.get("variant") for each in runs if chapter_of(each) < chapter_of(run) for result in plain_results(each)}
+    algorithms = [result for result in plain_results(run)
+                  if result.get("role") == "algorithm" and "device_ms" in result and result["variant"] not in of_others]
     return min(algorithms, key=lambda result: float(result["device_ms"]), default=None)
 
 

@@ -200,6 +200,15 @@ class LadderTest(unittest.TestCase):
         self.assertIn("| `06_reduce_scatter` | a plan |", text)
         self.assertEqual(len(rows(text)), 3)
 
+    def test_what_an_earlier_chapter_has_is_not_the_best_of_this_one(self) -> None:
+        later = run(chapter="06_reduce_scatter", ring_ms=0.4)
+        own = result("own", "algorithm", 0.5, ratio_to_gemm_only=1.4)
+        later["results"].append(own)
+        best = results.best_algorithm
+        self.assertEqual(best(later)["variant"], "ring")
+        self.assertIs(best(later, [later, run(ring_ms=0.6)]), own)
+        self.assertEqual(best(run(), [later, run()])["variant"], "ring")  # a later chapter takes nothing away
+
     def test_only_its_chapters(self) -> None:
         text = readme_ladders.ladder_table("kernels", self.STEPS, [file(run())])
         self.assertEqual(rows(text), [["`16_gemm`", "a GEMM", "to come"]])
