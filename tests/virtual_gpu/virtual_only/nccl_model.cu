@@ -1,13 +1,10 @@
 // Virtual NCCL's bytes and modelled times: bytes exactly, times by their order.
-#include <cublas_v2.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "nccl_virtual_test.hpp"
-#include "vgpu/timeline.hpp"
 
 namespace virtual_only {
 namespace {
@@ -36,19 +33,6 @@ class NcclModelTest : public NcclTest {
       latest = std::max(latest, milliseconds);
     }
     return latest;
-  }
-  /// Modelled milliseconds of what `enqueue` puts into a stream of GPU 0: alone, or beside a collective that
-  /// holds its multiprocessor until rank 1 comes, which it does after that.
-  template <class Enqueue>
-  float time_beside(bool collective, cudaStream_t compute, Enqueue enqueue) {
-    require(cudaSetDevice(0));
-    if (collective) require(all_reduce(0, 1000));
-    EXPECT_EQ(cudaStreamQuery(compute), cudaSuccess)
-        << "the stream is empty; a query lets the collective begin";
-    const float milliseconds = elapsed(compute, enqueue);
-    if (collective) require(all_reduce(1, 1000));
-    synchronize();
-    return milliseconds;
   }
   /// Bytes from each rank to each other since `before`, as "from>to:bytes/messages" for all that are not 0.
   std::string moved() {
@@ -202,57 +186,6 @@ TEST_F(NcclModelTest, TheLastRankToComeDecides) {
   EXPECT_GT(late, alone);
 }
 
-// 8 blocks that want a multiprocessor each: beside a collective, which has taken one, they need a second
-// wave.
-TEST_F(NcclModelTest, ACollectiveTakesMultiprocessorsFromAKernel) {
-  make_ranks(2);
-  constexpr int kShared = 200 * 1024, kRounds = 2000;
-  require(cudaFuncSetAttribute(work<float>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
-  const cudaStream_t compute = new_stream();
-  const auto product = [&](int blocks, bool beside) {
-    return time_beside(beside, compute, [&] {
-      work<float><<<blocks, 32, kShared, compute>>>(nullptr, kRounds);
-      require(cudaGetLastError());
-    });
-  };
-  const float wave = product(8, false);
-  EXPECT_GT(product(9, false), 1.7 * wave);
-  EXPECT_NEAR(product(7, true), wave, 0.02 * wave);
-  EXPECT_GT(product(8, true), 1.5 * wave);
-}
-
-// A matrix product's tiles fill a multiprocessor each: beside a collective that holds one of 8, 8 tiles need
-// a second wave.
-TEST_F(NcclModelTest, ACollectiveTakesMultiprocessorsFromAProduct) {
-  make_ranks(2);
-  require(cudaSetDevice(0));
-  const cudaStream_t compute = new_stream();
-  cublasHandle_t handle = nullptr;
-  ASSERT_EQ(cublasCreate(&handle), CUBLAS_STATUS_SUCCESS);
-  ASSERT_EQ(cublasSetStream(handle, compute), CUBLAS_STATUS_SUCCESS);
-  constexpr int kTileRows = 64, kTileColumns = 128, kInner = 64;
-  float* memory = nullptr;
-  require(cudaMalloc(&memory,
-                     9 * kTileRows * (kInner + kTileColumns) * sizeof(float) + kInner * kTileColumns * 4));
-  require(cudaMemset(memory, 0,
-                     9 * kTileRows * (kInner + kTileColumns) * sizeof(float) + kInner * kTileColumns * 4));
-  require(cudaDeviceSynchronize());
-  const auto product = [&](int tiles, bool beside) {
-    const int rows = tiles * kTileRows;
-    const float one = 1, zero = 0;
-    float *a = memory, *b = a + rows * kInner, *c = b + kInner * kTileColumns;
-    return time_beside(beside, compute, [&] {
-      EXPECT_EQ(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, rows, kTileColumns, kInner, &one, a, rows, b,
-                            kInner, &zero, c, rows),
-                CUBLAS_STATUS_SUCCESS);
-    });
-  };
-  const float wave = product(8, false);
-  EXPECT_GT(product(9, false), 1.5 * wave);
-  EXPECT_NEAR(product(7, true), wave, 0.05 * wave);
-  EXPECT_GT(product(8, true), 1.5 * wave);
-}
-
 /// The machine "small" without peer access, and with a slow way to the host.
 std::string machine_without_peer_access() {
   nlohmann::json machine;
@@ -307,28 +240,6 @@ TEST_F(NcclModelTest, SixteenBitSumsAreRoundedOnce) {
   };
   EXPECT_EQ(sum(__half(2048.0f), ncclFloat16), 2050);
   EXPECT_EQ(sum(__nv_bfloat16(256.0f), ncclBfloat16), 258);
-}
-
-// From when its channels run on, waiting for the others included: it occupies multiprocessors all that time.
-TEST_F(NcclModelTest, TimelineShowsHowLongMultiprocessorsAreTaken) {
-  make_ranks(2);
-  vgpu::record_timeline();
-  set<<<1, 1, 0, streams[1]>>>(data[1], 3);
-  require(all_reduce(0, 10));
-  for (int i = 0; i < 100; ++i) require(cudaMemsetAsync(data[1] + kRoom / 2, 0, 4, streams[1]));
-  require(all_reduce(1, 10));
-  synchronize();
-  std::vector<vgpu::TimelineEntry> calls;
-  for (const vgpu::TimelineEntry& entry : vgpu::timeline()) {
-    if (entry.work.name == "ncclAllReduce of 40 bytes") calls.push_back(entry);
-  }
-  ASSERT_EQ(calls.size(), 2u);
-  if (calls[0].device == 1) std::swap(calls[0], calls[1]);
-  EXPECT_EQ(calls[0].device, 0);
-  EXPECT_EQ(calls[1].device, 1);
-  EXPECT_EQ(calls[0].work.kind, "kernel");
-  EXPECT_LT(calls[0].begin, calls[1].begin);
-  EXPECT_EQ(calls[0].end, calls[1].end);
 }
 
 // A peer copy and a collective share the link.
