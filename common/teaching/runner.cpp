@@ -36,6 +36,13 @@ std::vector<Link> links_now(int ranks) {
   return links;
 }
 
+/// Bytes that nobody holds on the rank's GPU.
+std::size_t free_memory() {
+  std::size_t free = 0, total = 0;
+  CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return free;
+}
+
 /// One rank's buffers of one call.
 struct OnGpu {
   OnGpu(const Rank& rank, const Input& input)
@@ -56,6 +63,7 @@ void run_rank(Rank& rank, const Case& which, const std::vector<Input>& inputs, A
   std::vector<std::unique_ptr<OnGpu>> buffers;
   for (int call = 0; call < which.calls; ++call)
     buffers.push_back(std::make_unique<OnGpu>(rank, inputs[place(call)]));
+  const std::size_t free_before = free_memory();
   {
     const std::unique_ptr<Submission> submission(overlap_submission(rank, which.sizes, which.type));
     CUDA_CHECK(cudaDeviceSynchronize());
@@ -65,6 +73,7 @@ void run_rank(Rank& rank, const Case& which, const std::vector<Input>& inputs, A
     for (const auto& own : buffers)
       submission->run({own->a.data(), own->b.data(), own->c.data(), own->count, rank.stream()});
     rank.synchronize(rank.stream());
+    answer.memory[static_cast<std::size_t>(rank.id())] = free_before - free_memory();
     rank.barrier();  // before anything is freed: cudaFree waits for the GPU
     if (rank.id() == 0) {
       answer.links = links_now(rank.size());
@@ -90,6 +99,7 @@ void run(int fd) {
   backend::configure({.schedule = which.schedule, .machine = which.machine});
   Answer answer;
   answer.results.resize(inputs.size());
+  answer.memory.resize(static_cast<std::size_t>(which.ranks));
   run_ranks(which.ranks, [&](Rank& rank) { run_rank(rank, which, inputs, answer); });
   write_answer(fd, answer);
 }

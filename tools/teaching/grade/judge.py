@@ -83,6 +83,7 @@ class FramedJudge:
             return
         verdict.right, verdict.why = answer["right"], answer["wrong"]
         verdict.links = {link_name(link, verdict.case.ranks): [link["bytes"], link["copies"]] for link in answer["links"]}
+        verdict.memory = answer["memory"]
 
 
 def link_name(link: Dict[str, int], ranks: int) -> str:
