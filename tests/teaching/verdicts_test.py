@@ -92,7 +92,7 @@ class ReplayTest(unittest.TestCase):
 
 class CostTest(unittest.TestCase):
     def mark(self, memory_counts: bool = False, **own: Any) -> points.Mark:
-        card = Verdict(EXACT, right=True, links={"rank 0 to rank 1": [32, 1]}, host_waits=0, memory=[64, 32])
+        card = Verdict(EXACT, right=True, links={"rank 0 to rank 1": [32, 1]}, host_waits=0, memory=[64, 32], kernel_ns=[900, 100])
         verdicts = [Verdict(EXACT, right=True, **{"links": {"rank 0 to rank 1": [32, 1]}, "host_waits": 0, **own})]
         marks = points.marks_of(verdicts, lambda _case: card, "no race build", memory_counts)
         return next(mark for mark in marks if mark.criterion == "cost")
@@ -109,6 +109,12 @@ class CostTest(unittest.TestCase):
         self.assertEqual(self.mark(True, memory=[64, 32]).points, 15)
         self.assertEqual(self.mark(True, memory=[64, 33]).points, 0)
         self.assertIn("rank 1 allocates 33 bytes; 32 are enough", self.mark(True, memory=[64, 33]).reason)
+
+    def test_time_of_kernels_counts_where_an_extension_says_so(self) -> None:
+        self.assertEqual(self.mark(kernel_ns=[2000, 1]).points, 15)
+        self.assertEqual(self.mark(True, kernel_ns=[0, 2000]).points, 15)
+        self.assertEqual(self.mark(True, kernel_ns=[2000, 1]).points, 0)
+        self.assertIn("its kernels take 2.0 us (modelled); 1.0 us are enough", self.mark(True, kernel_ns=[2000, 1]).reason)
 
 
 if __name__ == "__main__":

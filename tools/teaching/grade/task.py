@@ -49,6 +49,11 @@ class Task:
         """The repository's header."""
         return self.extended if self.extension else ROOT / "chapters" / self.path
 
+    @property
+    def namespace(self) -> str:
+        """In which all of a submission stands: overlap::ring_all_gather::"""
+        return self.algorithm[:self.algorithm.partition("<")[0].rindex("::") + 2]
+
     def visible(self) -> Dict[str, pathlib.Path]:
         """The chapters' headers that its unit includes, but the one that is handed in: by the path that includes them."""
         found: Dict[str, pathlib.Path] = {}
