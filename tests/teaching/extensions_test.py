@@ -23,11 +23,16 @@ LIMIT_S = 600
 
 # What makes a worked solution right, and what takes its place: ./try must then see a race.
 WRONG: Dict[str, Tuple[str, str]] = {
+    "a_table_of_bits": (r"^.*return;  // another thread's\n", ""),
     "back_pressure": (r"^.*cudaStreamWaitEvent\(transfers_, multiplied_.*\n", ""),
     "half_the_slots": (r"^.*free_\.await\(0, transfer\(\)\);\n", ""),
+    "merge": (r"end = min\(first \+ share, items\)", "end = items"),
+    "no_positions": (r"__syncthreads_count\(source >= 0\)", "source >= 0"),
+    "one_row_for_32": (r"^.*__syncwarp\(\);.*\n", ""),
     "two_panels": (r"^.*cudaStreamWaitEvent\(transfers_, multiplied_.*\n", ""),
     "two_partials": (r"^.*cudaStreamWaitEvent\(compute, read_.*\n", ""),
     "two_slots": (r"\(step - 1\) % 2 \*", "0 *"),
+    "values_in_place": (r"graph_\.launch\(stream\)", "graph_.launch(frame_.rank.second_stream())"),
 }
 
 
