@@ -15,7 +15,7 @@ from typing import Dict, List
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "tools"))
-from teaching import tasks as teaching_tasks  # noqa: E402
+from teaching import tasks as teaching_tasks, variation, work  # noqa: E402
 
 PROBLEMS = ("gather", "scatter", "sparse")
 INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
@@ -37,7 +37,7 @@ class Task:
     replay: str = ""
     kernels: bool = False
     extension: str = ""  # the task of the kind extend that is graded in the place of the chapter's own header
-    extended: pathlib.Path = pathlib.Path()  # its worked solution
+    right: pathlib.Path = pathlib.Path()  # what is right if not the chapter's header: the extension's, or a student's variation
 
     @property
     def path(self) -> str:
@@ -47,7 +47,7 @@ class Task:
     @property
     def solution(self) -> pathlib.Path:
         """The repository's header."""
-        return self.extended if self.extension else ROOT / "chapters" / self.path
+        return self.right if self.right != pathlib.Path() else ROOT / "chapters" / self.path
 
     @property
     def namespace(self) -> str:
@@ -136,7 +136,19 @@ def extended(tasks: List[Task], name: str, folder: pathlib.Path) -> Task:
         raise TaskError(f"{name} cannot be graded: {found[name].file} is not in assignment/grade.json")
     path = folder / found[name].file
     path.write_text(found[name].code, encoding="utf-8")
-    return dataclasses.replace(task, extension=name, extended=path)
+    return dataclasses.replace(task, extension=name, right=path)
+
+
+def varied(task: Task, student: str, key_file: str, folder: pathlib.Path) -> Task:
+    """The task in a student's variation: its solution, written to `folder`, says which links carry what. Throws TaskError."""
+    try:
+        way = variation.of_student(task.chapter, student, variation.key_of(key_file))
+    except work.WorkError as error:
+        raise TaskError(str(error)) from None
+    text = way.apply(task.solution.read_text(encoding="utf-8"))
+    path = folder / task.header
+    path.write_text(text, encoding="utf-8")
+    return dataclasses.replace(task, right=path)
 
 
 def chosen(tasks: List[Task], file_name: str) -> Task:
