@@ -45,9 +45,14 @@ class Task:
         return f"{self.chapter}/{self.header}"
 
     @property
+    def own(self) -> pathlib.Path:
+        """The chapter's header."""
+        return ROOT / "chapters" / self.path
+
+    @property
     def solution(self) -> pathlib.Path:
-        """The repository's header."""
-        return self.right if self.right != pathlib.Path() else ROOT / "chapters" / self.path
+        """The repository's header that a submission is compared with."""
+        return self.right if self.right != pathlib.Path() else self.own
 
     @property
     def namespace(self) -> str:
@@ -70,7 +75,7 @@ class Task:
 
     def repository_includes(self) -> List[str]:
         """What stands before the student's header: all that it and the other headers include from elsewhere."""
-        texts = [path.read_text(encoding="utf-8") for path in [*self.visible().values(), self.solution]]
+        texts = [path.read_text(encoding="utf-8") for path in [*self.visible().values(), self.own, self.solution]]
         names = {quoted or angled for text in texts for quoted, angled in INCLUDE.findall(text)}
         return sorted(name for name in names if not (ROOT / "chapters" / name).is_file())
 
