@@ -37,8 +37,8 @@ json of_links(const Answer& answer, int ranks) {
 json check(const Case& which, std::uint64_t seed) {
   std::vector<std::uint64_t> sizes;
   const std::vector<Input> inputs = inputs_of(which, seed);
-  std::size_t expected = links_of(which.ranks) * sizeof(Link) + 8;
-  for (const Input& input : inputs) sizes.push_back(input.c_bytes), expected += input.c_bytes;
+  for (const Input& input : inputs) sizes.push_back(input.c_bytes);
+  const std::size_t expected = answer_bytes(sizes, which.ranks);
   const std::vector<std::byte> message = read_all(0, expected);
   const Answer answer = parse_answer(message, sizes, which.ranks);
   json verdict{{"bytes", message.size()}, {"bytes_expected", expected}, {"framed", !answer.results.empty()}};
@@ -47,6 +47,8 @@ json check(const Case& which, std::uint64_t seed) {
   verdict["right"] = wrong.empty();
   verdict["wrong"] = wrong;
   verdict["links"] = of_links(answer, which.ranks);
+  verdict["memory"] = answer.memory;
+  verdict["kernel_ns"] = answer.kernel_ns;
   return verdict;
 }
 

@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <string>
 #include <vector>
 #include <vgpu/control.hpp>
+#include <vgpu/timeline.hpp>
 
 #include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/check.hpp"
@@ -36,6 +38,25 @@ std::vector<Link> links_now(int ranks) {
   return links;
 }
 
+/// Bytes that nobody holds on the rank's GPU.
+std::size_t free_memory() {
+  std::size_t free = 0, total = 0;
+  CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return free;
+}
+
+/// Adds, by GPU, the modelled time of the kernels that have `name` in theirs, behind so many operations.
+void add_kernel_times(const std::string& name, std::size_t operations,
+                      std::vector<std::uint64_t>& kernel_ns) {
+  const std::vector<vgpu::TimelineEntry> all = vgpu::timeline();
+  for (std::size_t i = operations; i < all.size(); ++i) {
+    const vgpu::TimelineEntry& entry = all[i];
+    if (entry.work.kind == "kernel" && entry.work.name.find(name) != std::string::npos)
+      kernel_ns[static_cast<std::size_t>(entry.device)] +=
+          static_cast<std::uint64_t>(entry.end - entry.begin);
+  }
+}
+
 /// One rank's buffers of one call.
 struct OnGpu {
   OnGpu(const Rank& rank, const Input& input)
@@ -56,17 +77,21 @@ void run_rank(Rank& rank, const Case& which, const std::vector<Input>& inputs, A
   std::vector<std::unique_ptr<OnGpu>> buffers;
   for (int call = 0; call < which.calls; ++call)
     buffers.push_back(std::make_unique<OnGpu>(rank, inputs[place(call)]));
+  const std::size_t free_before = free_memory();
   {
     const std::unique_ptr<Submission> submission(overlap_submission(rank, which.sizes, which.type));
     CUDA_CHECK(cudaDeviceSynchronize());
     rank.barrier();
     const std::vector<Link> before = links_now(rank.size());
+    const std::size_t operations = vgpu::timeline().size();
     rank.barrier();
     for (const auto& own : buffers)
       submission->run({own->a.data(), own->b.data(), own->c.data(), own->count, rank.stream()});
     rank.synchronize(rank.stream());
+    answer.memory[static_cast<std::size_t>(rank.id())] = free_before - free_memory();
     rank.barrier();  // before anything is freed: cudaFree waits for the GPU
     if (rank.id() == 0) {
+      add_kernel_times(which.kernels, operations, answer.kernel_ns);
       answer.links = links_now(rank.size());
       for (std::size_t i = 0; i < before.size(); ++i) {
         answer.links[i].bytes -= before[i].bytes;
@@ -90,6 +115,9 @@ void run(int fd) {
   backend::configure({.schedule = which.schedule, .machine = which.machine});
   Answer answer;
   answer.results.resize(inputs.size());
+  answer.memory.resize(static_cast<std::size_t>(which.ranks));
+  answer.kernel_ns.resize(static_cast<std::size_t>(which.ranks));
+  if (!which.kernels.empty()) vgpu::record_timeline();  // else it is empty
   run_ranks(which.ranks, [&](Rank& rank) { run_rank(rank, which, inputs, answer); });
   write_answer(fd, answer);
 }

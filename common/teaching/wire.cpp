@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <string_view>
 
@@ -109,6 +110,7 @@ Case Case::from(const std::map<std::string, std::string>& words) {
   if (!text("schedule").empty())
     made.schedule = number<std::uint64_t>(words, "schedule", 0, std::numeric_limits<std::uint64_t>::max());
   made.machine = text("machine");
+  made.kernels = text("kernels");
   return made;
 }
 
@@ -119,6 +121,7 @@ std::string Case::text() const {
   lines += std::string("\ntype=") + (type == ElementType::kF16 ? "f16" : "f32");
   lines += "\ncalls=" + std::to_string(calls);
   if (schedule) lines += "\nschedule=" + std::to_string(*schedule);
+  if (!kernels.empty()) lines += "\nkernels=" + kernels;
   return lines + "\nmachine=" + machine + "\n\n";
 }
 
@@ -161,13 +164,20 @@ void write_answer(int fd, const Answer& answer) {
   write_bytes(fd, kMagic, sizeof kMagic);
   for (const std::vector<std::byte>& result : answer.results) write_bytes(fd, result.data(), result.size());
   write_bytes(fd, answer.links.data(), answer.links.size() * sizeof(Link));
+  write_bytes(fd, answer.memory.data(), answer.memory.size() * sizeof(std::uint64_t));
+  write_bytes(fd, answer.kernel_ns.data(), answer.kernel_ns.size() * sizeof(std::uint64_t));
+}
+
+std::size_t answer_bytes(const std::vector<std::uint64_t>& sizes, int ranks) {
+  const std::size_t counted =
+      links_of(ranks) * sizeof(Link) + 2 * static_cast<std::size_t>(ranks) * sizeof(std::uint64_t);
+  return std::accumulate(sizes.begin(), sizes.end(), sizeof kMagic + counted);
 }
 
 Answer parse_answer(const std::vector<std::byte>& message, const std::vector<std::uint64_t>& sizes,
                     int ranks) {
-  std::size_t expected = sizeof kMagic + links_of(ranks) * sizeof(Link);
-  for (const std::uint64_t size : sizes) expected += size;
-  if (message.size() != expected || std::memcmp(message.data(), kMagic, sizeof kMagic) != 0) return {};
+  if (message.size() != answer_bytes(sizes, ranks) || std::memcmp(message.data(), kMagic, sizeof kMagic) != 0)
+    return {};
   Answer answer;
   const std::byte* from = message.data() + sizeof kMagic;
   for (const std::uint64_t size : sizes) {
@@ -176,6 +186,12 @@ Answer parse_answer(const std::vector<std::byte>& message, const std::vector<std
   }
   answer.links.resize(links_of(ranks));
   std::memcpy(answer.links.data(), from, answer.links.size() * sizeof(Link));
+  from += answer.links.size() * sizeof(Link);
+  answer.memory.resize(static_cast<std::size_t>(ranks));
+  std::memcpy(answer.memory.data(), from, answer.memory.size() * sizeof(std::uint64_t));
+  from += answer.memory.size() * sizeof(std::uint64_t);
+  answer.kernel_ns.resize(static_cast<std::size_t>(ranks));
+  std::memcpy(answer.kernel_ns.data(), from, answer.kernel_ns.size() * sizeof(std::uint64_t));
   return answer;
 }
 

@@ -24,6 +24,7 @@ struct Case {
   int calls = 2;                          ///< in a row, without waiting
   std::optional<std::uint64_t> schedule;  ///< a random order of all operations
   std::string machine;                    ///< the modelled machine's file; empty: the default
+  std::string kernels;                    ///< in the names of those whose time counts; empty: of none
 
   /// From "key=value" words. Throws std::invalid_argument with a sentence.
   static Case from(const std::map<std::string, std::string>& words);
@@ -52,16 +53,21 @@ struct Link {
 };
 
 /// The answer: every result, by call and rank; then the links, from * (ranks + 1) + to, where `ranks` is the
-/// host.
+/// host; then the memory of each rank, and the time of its kernels.
 struct Answer {
   std::vector<std::vector<std::byte>> results;  ///< by call * ranks + rank
   std::vector<Link> links;                      ///< what the runner has counted
+  std::vector<std::uint64_t> memory;     ///< bytes that the algorithm holds on each rank's GPU at the end
+  std::vector<std::uint64_t> kernel_ns;  ///< modelled, of the kernels that the case names, in all calls
 };
 
 /// How many links there are between so many ranks and the host.
 constexpr std::size_t links_of(int ranks) {
   return static_cast<std::size_t>(ranks + 1) * static_cast<std::size_t>(ranks + 1);
 }
+
+/// The bytes of an answer with results of these sizes.
+std::size_t answer_bytes(const std::vector<std::uint64_t>& sizes, int ranks);
 
 /// Writes all of it. Throws std::runtime_error.
 void write_bytes(int fd, std::string_view bytes);

@@ -273,9 +273,12 @@ class WorkTest(ProgramTest):
         self.assertEqual(self.calls("cmake"), [])
 
     def test_words_of_the_teaching_commands(self) -> None:
-        for tool in ("handout.py", "hints.py", "changes.py"):
+        for tool in ("handout.py", "hints.py", "changes.py", "grade/__main__.py"):
             (self.root / "tools/teaching" / tool).write_text("import sys\nprint(sys.argv[1:])\n", encoding="utf-8")
         for words, expected in ((("start", "1", "--to", "a b", "--student=x"), ["start", "01_first", "--to=a b", "--student=x"]),
+                                (("grade", "01", "--submissions", "a b", "--csv=x", "--unsafe"),
+                                 ["01", "--submissions=a b", "--csv=x", "--unsafe"]),
+                                (("hint", "01", "--to", "a b"), ["01_first", "--to=a b"]),
                                 (("reset", "01"), ["reset", "01_first"]), (("diff", "2"), ["02_second"]),
                                 (("hint", "01"), ["01_first"]), (("hint", "01", "t", "--solution"), ["01_first", "t", "--solution"])):
             with self.subTest(words):

@@ -153,6 +153,26 @@ class HintTest(WorkTest):
         self.assertRegex(self.call(hints, RING, "--solution")[2], "of which task")
         self.assertEqual(self.call(hints, RING, "none")[0], 2)
 
+    def test_in_the_words_of_the_hand_out(self) -> None:
+        right = variation.ways(RING)[1]
+        student = next(name for name in map(str, range(60)) if variation.of_student(RING, name, variation.PRACTICE_KEY) == right)
+        task = tasks.read_tasks(REPOSITORY / "chapters" / RING)["transfers"]
+        self.assertNotEqual(right.apply(task.solution), task.solution)
+        own = self.call(hints, RING, "transfers", "--solution")[1]
+        elsewhere = str(self.folder / "elsewhere")
+        handout.start(RING, student, "", elsewhere)
+        self.assertEqual(self.call(hints, RING, "transfers", "--solution")[1], own)
+        code = "\n".join(line for line in right.apply((REPOSITORY / "chapters" / RING / task.file).read_text(encoding="utf-8")).splitlines()
+                         if "ncclSend" in line)
+        self.assertIn("ncclSend", code)
+        told = self.call(hints, RING, "transfers", "--solution", f"--to={elsewhere}")[1]
+        self.assertIn(right.apply(task.solution), told)
+        self.assertIn(code, told)
+        handout.start(RING, student, "", "")
+        self.assertEqual(self.call(hints, RING, "transfers", "--solution")[1], told)
+        self.assertIn(right.apply(task.hints[0]), self.call(hints, RING, "transfers")[1])
+        self.assertEqual(self.call(hints, RING, "transfers", f"--to={self.folder}/nowhere")[0], 2)
+
     def test_where_nothing_can_be_written(self) -> None:
         (self.folder / "hints").write_text("a file where a folder should be", encoding="utf-8")
         self.assertIn("Hint 1 of 3", self.call(hints, RING, "transfers")[1])

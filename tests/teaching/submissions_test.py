@@ -228,6 +228,16 @@ class CasesTest(unittest.TestCase):
         self.assertEqual(cases.cases_of("gather", "x", b"1"), cases.cases_of("gather", "x", b"1"))
         self.assertNotEqual(cases.cases_of("gather", "x", b"1"), cases.cases_of("gather", "x", b"2"))
 
+    def test_extensions_of_sparse_ones_are_timed(self) -> None:
+        for problem, timed in (("sparse", 1), ("gather", 0)):
+            usual, extended = cases.cases_of(problem, "x", b"1"), cases.cases_of(problem, "x", b"1", extension=True)
+            self.assertEqual(extended[:len(usual)], usual)
+            self.assertEqual(len(extended), len(usual) + timed)
+            self.assertFalse(any(case.timed for case in usual) or any(case.schedule for case in extended if case.timed))
+
+    def test_the_namespace_is_that_of_the_class(self) -> None:
+        self.assertEqual(task.tasks_of("14_sparse_v6_tiled")[0].namespace, "overlap::sparse_tiled::")
+
     def test_all_numbers_of_ranks(self) -> None:
         for problem in ("gather", "scatter", "sparse"):
             found = [case.ranks for case in cases.cases_of(problem, "x", b"1") if case.criterion == "ranks"]

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""What becomes of a replay's verdict: a reason, a race, a count; and which schedules a log is replayed in."""
+"""What becomes of a replay's verdict: a reason, a race, a count; which schedules a log is replayed in; and what a student's
+variation is compared with.
+"""
 import json
 import pathlib
 import sys
+import tempfile
 import types
 import unittest
 from typing import Any, Dict, List
@@ -12,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "teaching" / "grade"))
 import points  # noqa: E402
 import replay_judge  # noqa: E402
+import task  # noqa: E402
 from cases import Case  # noqa: E402
 from judge import Verdict  # noqa: E402
 from sandbox import Outcome  # noqa: E402
@@ -92,7 +96,7 @@ class ReplayTest(unittest.TestCase):
 
 class CostTest(unittest.TestCase):
     def mark(self, memory_counts: bool = False, **own: Any) -> points.Mark:
-        card = Verdict(EXACT, right=True, links={"rank 0 to rank 1": [32, 1]}, host_waits=0, memory=[64, 32])
+        card = Verdict(EXACT, right=True, links={"rank 0 to rank 1": [32, 1]}, host_waits=0, memory=[64, 32], kernel_ns=[900, 100])
         verdicts = [Verdict(EXACT, right=True, **{"links": {"rank 0 to rank 1": [32, 1]}, "host_waits": 0, **own})]
         marks = points.marks_of(verdicts, lambda _case: card, "no race build", memory_counts)
         return next(mark for mark in marks if mark.criterion == "cost")
@@ -109,6 +113,25 @@ class CostTest(unittest.TestCase):
         self.assertEqual(self.mark(True, memory=[64, 32]).points, 15)
         self.assertEqual(self.mark(True, memory=[64, 33]).points, 0)
         self.assertIn("rank 1 allocates 33 bytes; 32 are enough", self.mark(True, memory=[64, 33]).reason)
+
+    def test_time_of_kernels_counts_where_an_extension_says_so(self) -> None:
+        self.assertEqual(self.mark(kernel_ns=[2000, 1]).points, 15)
+        self.assertEqual(self.mark(True, kernel_ns=[0, 2000]).points, 15)
+        self.assertEqual(self.mark(True, kernel_ns=[2000, 1]).points, 0)
+        self.assertIn("its kernels take 2.0 us (modelled); 1.0 us are enough", self.mark(True, kernel_ns=[2000, 1]).reason)
+
+
+class VariationTest(unittest.TestCase):
+    def test_a_student_is_compared_with_the_own_variation(self) -> None:
+        chosen = task.tasks_of("03_ring_all_gather")[0]
+        honest = chosen.solution.read_text(encoding="utf-8")
+        with tempfile.TemporaryDirectory() as folder:
+            texts = {task.varied(chosen, f"s{number}", "", pathlib.Path(folder)).solution.read_text(encoding="utf-8")
+                     for number in range(20)}
+            self.assertEqual(len(texts), 2)
+            self.assertIn(honest, texts)
+            with self.assertRaisesRegex(task.TaskError, "nowhere"):
+                task.varied(chosen, "s0", f"{folder}/nowhere", pathlib.Path(folder))
 
 
 if __name__ == "__main__":

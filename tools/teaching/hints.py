@@ -5,10 +5,14 @@
   tools/teaching/hints.py NN_name TASK              the next hint, after those that were shown before
   tools/teaching/hints.py NN_name TASK --solution   the solution
 
-An exercise is also found by its number on the page: exercise_3, or 3. How many hints were shown is kept in
-work/hints/NN_name.json; where nothing can be written, each call shows all that there are so far: the first one.
+  tools/teaching/hints.py ... --to=FOLDER           as for the hand-out that ./lab start --to=FOLDER has made
+
+All of it is said in the words of the hand-out's variation: of the one in work/, if there is one. An exercise is also found by
+its number on the page: exercise_3, or 3. How many hints were shown is kept in work/hints/NN_name.json; where nothing can be
+written, each call shows all that there are so far: the first one.
 """
 import argparse
+import dataclasses
 import json
 import pathlib
 import signal
@@ -16,7 +20,7 @@ import sys
 from typing import Dict, Optional, Sequence
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from teaching import tasks, work  # noqa: E402
+from teaching import handout, tasks, variation, work  # noqa: E402
 
 
 def find(all_tasks: Dict[str, tasks.Task], wanted: str, chapter: str) -> tasks.Task:
@@ -51,9 +55,34 @@ def next_hint(chapter: str, task: tasks.Task) -> str:
     return f"{task.title}\n\nHint {number} of {len(task.hints)}\n\n{task.hints[number - 1]}\n\n({more})"
 
 
-def solution(chapter: str, task: tasks.Task) -> str:
-    """What the solution says; where the code of a rebuild task stands."""
-    where = f"\n\n(The code: chapters/{chapter}/{task.file})" if task.kind == "rebuild" else ""
+def way_of_work(chapter: str, to: str) -> variation.Variation:
+    """The variation of the hand-out in the folder `to`, or in work/; the chapter's own where there is none. Throws WorkError."""
+    folder = pathlib.Path(to) / chapter if to else work.folder_of(chapter)
+    if to or (folder / work.RECORD).is_file():
+        return handout.way_of(work.record_of(folder))
+    return variation.ways(chapter)[0]
+
+
+def varied(task: tasks.Task, way: variation.Variation) -> tasks.Task:
+    """The task in the words of a variation."""
+    return dataclasses.replace(task, title=way.apply(task.title), text=way.apply(task.text),
+                               hints=[way.apply(hint) for hint in task.hints], solution=way.apply(task.solution))
+
+
+def _regions(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
+    """The code of a rebuild task's regions, in a variation."""
+    lines = way.apply((work.REPOSITORY / "chapters" / chapter / task.file).read_text(encoding="utf-8")).splitlines()
+    wanted = [region for region in tasks.blank.regions_of(lines, task.file) if region.name in task.regions]
+    return "\n\n".join("\n".join(lines[region.content:region.closing]) for region in wanted)
+
+
+def solution(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
+    """What the solution says; where the code of a rebuild task stands, or the code, if there it is another variation's."""
+    where = ""
+    if task.kind == "rebuild" and way.pairs:
+        where = f"\n\n(The code in your variation, {way.name})\n\n{_regions(chapter, task, way)}"
+    elif task.kind == "rebuild":
+        where = f"\n\n(The code: chapters/{chapter}/{task.file})"
     return f"{task.title}\n\nSolution\n\n{task.solution}{where}"
 
 
@@ -63,9 +92,12 @@ def main(words: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("chapter")
     parser.add_argument("task", nargs="?")
     parser.add_argument("--solution", action="store_true")
+    parser.add_argument("--to", default="", metavar="FOLDER")
     chosen = parser.parse_args(words)
     try:
-        all_tasks = tasks.read_tasks(work.REPOSITORY / "chapters" / chosen.chapter)
+        way = way_of_work(chosen.chapter, chosen.to)
+        own_words = tasks.read_tasks(work.REPOSITORY / "chapters" / chosen.chapter)
+        all_tasks = {name: varied(task, way) for name, task in own_words.items()}
         if not all_tasks:
             raise work.WorkError(f"{chosen.chapter} has no tasks yet")
         if chosen.task is None:
@@ -74,7 +106,7 @@ def main(words: Optional[Sequence[str]] = None) -> int:
             print(tasks.listing(list(all_tasks.values())))
             return 0
         task = find(all_tasks, chosen.task, chosen.chapter)
-        print(solution(chosen.chapter, task) if chosen.solution else next_hint(chosen.chapter, task))
+        print(solution(chosen.chapter, task, way) if chosen.solution else next_hint(chosen.chapter, task))
     except (tasks.TaskError, work.WorkError, OSError, ValueError) as error:
         print(f"lab: {error}", file=sys.stderr)
         return 2

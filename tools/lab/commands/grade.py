@@ -9,8 +9,9 @@ from chapters import ROOT, find
 
 def main(call: Call) -> int:
     """Both builds are needed: results come from the plain one, races from the other."""
-    command = [sys.executable, "-I", str(ROOT / "tools" / "teaching" / "grade"), str(call.operand), *call.arguments]
-    if "--help" not in call.arguments and "-h" not in call.arguments:
+    words = [*call.options, *call.arguments]
+    command = [sys.executable, "-I", str(ROOT / "tools" / "teaching" / "grade"), str(call.operand), *words]
+    if "--help" not in words and "-h" not in words:
         chapter = find(str(call.operand))
         if (ROOT / "chapters" / chapter / "assignment" / "grade.json").is_file():  # else the grader says what is missing
             plain = set_up("run", "virtual", call.yes)

@@ -33,6 +33,8 @@ def _parse(words: List[str]) -> argparse.Namespace:
     parser.add_argument("file", nargs="?", type=pathlib.Path, help="a header that takes the place of the chapter's")
     parser.add_argument("--task", metavar="HEADER", help="which header it takes the place of, if its name does not say")
     parser.add_argument("--extension", metavar="TASK", help="grade this task of the kind extend: cost and memory as of its solution")
+    parser.add_argument("--student", default="", metavar="ID", help="FILE is of this student's variation: cost as of that")
+    parser.add_argument("--key", default="", metavar="FILE", help="the course's key, as for ./lab start")
     parser.add_argument("--submissions", type=pathlib.Path, metavar="FOLDER", help="grade all in it")
     parser.add_argument("--csv", type=pathlib.Path, metavar="FILE", help="one line a submission")
     parser.add_argument("--cache", type=pathlib.Path, metavar="FOLDER", help="keep grades: what has not changed is not graded again")
@@ -98,6 +100,12 @@ def _main(arguments: argparse.Namespace, scratch: pathlib.Path) -> int:
     if arguments.task and arguments.task not in [each.header for each in tasks]:
         raise task.TaskError(f"there is no header {arguments.task} to grade; there are: {', '.join(each.header for each in tasks)}")
     chosen = task.extended(tasks, arguments.extension, scratch) if arguments.extension else task.chosen(tasks, wanted)
+    if arguments.student:
+        if arguments.submissions:
+            raise task.TaskError("--student is for one FILE: each student of a folder has an ID of their own")
+        chosen = task.varied(chosen, arguments.student, arguments.key, scratch)
+    elif arguments.key:
+        raise task.TaskError("--key says how the variation of --student is chosen: it needs --student")
     if arguments.submissions and (arguments.file or not arguments.submissions.is_dir()):
         raise task.TaskError(f"--submissions wants a folder, and no FILE: {arguments.submissions}")
     if arguments.file and not os.path.lexists(arguments.file):

@@ -21,6 +21,7 @@ class Case:
     type: str
     schedule: Optional[int] = None
     calls: int = 2
+    timed: bool = False  # by the model; only without a schedule, which is a random one
 
     @property
     def name(self) -> str:
@@ -51,11 +52,11 @@ def number_of(secret: bytes, *words: str) -> int:
     return int.from_bytes(hmac.new(secret, "\0".join(words).encode(), hashlib.sha256).digest()[:6], "big")
 
 
-def cases_of(problem: str, chapter: str, secret: bytes) -> List[Case]:
-    """All cases of a task: the same ones for everybody."""
+def cases_of(problem: str, chapter: str, secret: bytes, extension: bool = False) -> List[Case]:
+    """All cases of a task: the same ones for everybody. An extension of a sparse one has a larger one, whose kernels are timed."""
     draw = random.Random(number_of(secret, chapter, problem))
     if problem == "sparse":
-        return _sparse(draw)
+        return [*_sparse(draw), *([Case("exact", "sparse", 2, 2000, 2, 300, "f32", timed=True)] if extension else [])]
 
     def odd(least: int, most: int) -> int:
         return draw.randrange(least, most) | 1

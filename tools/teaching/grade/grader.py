@@ -128,7 +128,7 @@ class Grader:
             first, _, rest = str(failure).partition("\n")
             return points.refused(first, rest)
         owner = hashlib.sha256(data).hexdigest()
-        every = cases.cases_of(self.task.problem, self.task.path, self.settings.secret)
+        every = cases.cases_of(self.task.problem, self.task.path, self.settings.secret, bool(self.task.extension))
 
         logs = self._replay_judge(places["plain"], owner) if self.replays else None
 

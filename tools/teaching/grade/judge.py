@@ -33,6 +33,7 @@ class Verdict:
     ended: bool = False  # by a limit
     host_waits: Optional[int] = None  # waits of all hosts for their GPUs, where they are counted
     memory: Optional[List[int]] = None  # that each rank allocates on GPUs, where it is counted
+    kernel_ns: Optional[List[int]] = None  # modelled, of each rank's kernels of the chapter's namespace, where it is counted
     trust: str = REPORTED  # of races and counts
 
 
@@ -55,6 +56,8 @@ class FramedJudge:
         """One process of the submission between two of the judge."""
         kind = "race" if case.criterion == "race" else "plain"
         words = [*case.words(self.kit.machine), f"seed={cases.number_of(self.secret, self.owner, case.criterion, case.name)}"]
+        if case.timed:
+            words.append(f"kernels={self.kit.task.namespace}")
         inputs = trusted([str(self.judge), "inputs", *words])
         limits = RACE if kind == "race" else PLAIN
         limits = dataclasses.replace(limits, seconds=limits.seconds * self.patience)
@@ -83,6 +86,8 @@ class FramedJudge:
             return
         verdict.right, verdict.why = answer["right"], answer["wrong"]
         verdict.links = {link_name(link, verdict.case.ranks): [link["bytes"], link["copies"]] for link in answer["links"]}
+        verdict.memory = answer["memory"]
+        verdict.kernel_ns = answer["kernel_ns"] if verdict.case.timed else None
 
 
 def link_name(link: Dict[str, int], ranks: int) -> str:

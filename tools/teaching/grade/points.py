@@ -6,6 +6,7 @@ from cases import Case
 from judge import Judge, Verdict
 
 CRITERIA = {"build": 10, "exact": 25, "uneven": 15, "ranks": 15, "race": 20, "cost": 15}
+MOST_TIME = 2  # of an extension's kernels: so many times that of its worked solution
 TITLES = {"build": "builds", "exact": "exact result", "uneven": "uneven sizes", "ranks": "all P", "race": "race-free", "cost": "cost"}
 
 
@@ -91,7 +92,7 @@ def _cost(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict], memo
         return Mark("cost", 0, most, "too few results are right")
     for verdict in counted:
         card = expected(verdict.case)
-        difference = _difference(verdict, card) or (_more_memory(verdict, card) if memory else "")
+        difference = _difference(verdict, card) or (_more_memory(verdict, card) or _more_time(verdict, card) if memory else "")
         if difference:
             return Mark("cost", 0, most, difference)
     if len(counted) < len(verdicts):
@@ -118,6 +119,14 @@ def _more_memory(verdict: Verdict, card: Verdict) -> str:
         if found > wanted:
             return f"{verdict.case.name}: rank {rank} allocates {found} bytes; {wanted} are enough"
     return ""
+
+
+def _more_time(verdict: Verdict, card: Verdict) -> str:
+    """That the kernels of all ranks together take too long in the model."""
+    found, wanted = sum(verdict.kernel_ns or []), sum(card.kernel_ns or [])
+    if found <= MOST_TIME * wanted:
+        return ""
+    return f"{verdict.case.name}: its kernels take {found / 1000:.1f} us (modelled); {wanted / 1000:.1f} us are enough"
 
 
 def judge_all(judge: Judge, cases: Sequence[Case], over: Callable[[], bool]) -> List[Verdict]:

@@ -15,7 +15,7 @@ from typing import Dict, List
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "tools"))
-from teaching import tasks as teaching_tasks  # noqa: E402
+from teaching import tasks as teaching_tasks, variation, work  # noqa: E402
 
 PROBLEMS = ("gather", "scatter", "sparse")
 INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
@@ -37,7 +37,7 @@ class Task:
     replay: str = ""
     kernels: bool = False
     extension: str = ""  # the task of the kind extend that is graded in the place of the chapter's own header
-    extended: pathlib.Path = pathlib.Path()  # its worked solution
+    right: pathlib.Path = pathlib.Path()  # what is right if not the chapter's header: the extension's, or a student's variation
 
     @property
     def path(self) -> str:
@@ -45,9 +45,19 @@ class Task:
         return f"{self.chapter}/{self.header}"
 
     @property
+    def own(self) -> pathlib.Path:
+        """The chapter's header."""
+        return ROOT / "chapters" / self.path
+
+    @property
     def solution(self) -> pathlib.Path:
-        """The repository's header."""
-        return self.extended if self.extension else ROOT / "chapters" / self.path
+        """The repository's header that a submission is compared with."""
+        return self.right if self.right != pathlib.Path() else self.own
+
+    @property
+    def namespace(self) -> str:
+        """In which all of a submission stands: overlap::ring_all_gather::"""
+        return self.algorithm[:self.algorithm.partition("<")[0].rindex("::") + 2]
 
     def visible(self) -> Dict[str, pathlib.Path]:
         """The chapters' headers that its unit includes, but the one that is handed in: by the path that includes them."""
@@ -65,7 +75,7 @@ class Task:
 
     def repository_includes(self) -> List[str]:
         """What stands before the student's header: all that it and the other headers include from elsewhere."""
-        texts = [path.read_text(encoding="utf-8") for path in [*self.visible().values(), self.solution]]
+        texts = [path.read_text(encoding="utf-8") for path in [*self.visible().values(), self.own, self.solution]]
         names = {quoted or angled for text in texts for quoted, angled in INCLUDE.findall(text)}
         return sorted(name for name in names if not (ROOT / "chapters" / name).is_file())
 
@@ -131,7 +141,19 @@ def extended(tasks: List[Task], name: str, folder: pathlib.Path) -> Task:
         raise TaskError(f"{name} cannot be graded: {found[name].file} is not in assignment/grade.json")
     path = folder / found[name].file
     path.write_text(found[name].code, encoding="utf-8")
-    return dataclasses.replace(task, extension=name, extended=path)
+    return dataclasses.replace(task, extension=name, right=path)
+
+
+def varied(task: Task, student: str, key_file: str, folder: pathlib.Path) -> Task:
+    """The task in a student's variation: its solution, written to `folder`, says which links carry what. Throws TaskError."""
+    try:
+        way = variation.of_student(task.chapter, student, variation.key_of(key_file))
+    except work.WorkError as error:
+        raise TaskError(str(error)) from None
+    text = way.apply(task.solution.read_text(encoding="utf-8"))
+    path = folder / task.header
+    path.write_text(text, encoding="utf-8")
+    return dataclasses.replace(task, right=path)
 
 
 def chosen(tasks: List[Task], file_name: str) -> Task:

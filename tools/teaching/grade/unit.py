@@ -102,7 +102,11 @@ class Kit:
                 "-isystem", f"{include}/virtual_gpu"]
 
     def learn(self, sandbox: Sandbox) -> None:
-        """From the repository's own header: the rules of the gate, and which symbols its unit needs."""
+        """From the repository's own header: the rules of the gate, and which symbols its unit needs. An extension may call what
+        the chapter's header calls, too."""
+        if self.task.extension:
+            place(sandbox, self.task, self.task.own.read_bytes())
+            self.symbols = frozenset(undefined(sandbox, build_object(sandbox, self, "plain")))
         place(sandbox, self.task, self.task.solution.read_bytes())
         text = preprocess(sandbox, self)
         own = gate.tokens_of(text, file_in(sandbox, self.task))
@@ -110,7 +114,7 @@ class Kit:
         names = gate.names_in(text) | gate.macros_in(macros.output)
         allowed = [*self.task.repository_includes(), *self.task.visible(), *_common_headers()]
         self.rules = gate.rules_from(allowed, gate.namespaces_of(own), names)
-        self.symbols = frozenset(undefined(sandbox, build_object(sandbox, self, "plain")))
+        self.symbols |= undefined(sandbox, build_object(sandbox, self, "plain"))
 
     def compile_command(self, kind: str, sandbox: Sandbox) -> List[str]:
         """unit.cu to unit.KIND.o, in `work`."""
