@@ -1,5 +1,5 @@
-// The extension one_word of chapter 18: right in any order of events, and the left neighbour hears once of a
-// step, whatever the number of blocks.
+// The extension last_block of chapter 18: right in any order of events, and the left neighbour hears once of
+// a step, whatever the number of blocks.
 #include <gtest/gtest.h>
 
 #include <numeric>
