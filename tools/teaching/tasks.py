@@ -21,7 +21,8 @@ The file's name is the task's, in lower case. Keys of all kinds: kind, minutes, 
 N GPUs). Of the kinds:
 
   rebuild   file, regions, points, variation: the regions of that header are blank, and the header is the solution
-  extend    file, points: what no chapter holds; the solution is code: a whole header, which takes the file's place
+  extend    file, points: what no chapter holds; the solution is code: a whole header (a block ```cpp), which takes the file's
+            place; or what changes in a long one (a block ```diff), whose hunks each fit the header in one place
   find      file, mutant, points: the planted error of tests/mutants/NN_name/MUTANT.mutant is to be found in the file;
             it may have a line timeline, the arguments of a run whose timeline shows it
   exercise  exercise: its number on the page, whose exercises all have such a file, or none has
@@ -52,6 +53,8 @@ _NEEDS = re.compile(r"nothing|1 GPU|[2-8] GPUs")
 _HEADER = re.compile(r"# (\S.*)\n((?:\s*\n|[a-z]+: .*\n)*)")
 _SECTION = re.compile(r"^## (.+)\n", re.MULTILINE)
 _CODE = re.compile(r"^```cpp\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_DIFF = re.compile(r"^```diff\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_HUNK = re.compile(r"^@@.*\n", re.MULTILINE)
 _EXERCISE = re.compile(r"^(\d+)\. ", re.MULTILINE)
 
 
@@ -79,12 +82,7 @@ class Task:
     mutant: str = ""
     timeline: str = ""    # the arguments of a run that shows the error
     exercise: int = 0
-
-    @property
-    def code(self) -> str:
-        """The header that an extend task's solution is; nothing of the other kinds."""
-        found = _CODE.findall(self.solution)
-        return found[0] if self.kind == "extend" and found else ""
+    code: str = ""        # the header that an extend task's solution is, or makes of the chapter's
 
 
 def _number(values: Dict[str, str], key: str, least: int, most: int) -> int:
@@ -153,9 +151,39 @@ def parse(name: str, text: str) -> Task:
         exercise=_number(values, "exercise", 1, 99) if "exercise" in values else 0)
     if kind == "rebuild" and not task.regions:
         raise TaskError("'regions' names no region")
-    if kind == "extend" and len(_CODE.findall(task.solution)) != 1:
-        raise TaskError("its solution is not one block ```cpp, the whole header")
-    return task
+    if kind != "extend":
+        return task
+    code, diffs = _CODE.findall(task.solution), _DIFF.findall(task.solution)
+    if len(code) + len(diffs) != 1:
+        raise TaskError("its solution is not one block, ```cpp with the whole header or ```diff with its changes")
+    return dataclasses.replace(task, code=code[0]) if code else task
+
+
+def changed(header: str, diff: str) -> str:
+    """A header with the changes of a diff. Line numbers do not count: each hunk fits in one place. Throws TaskError."""
+    for hunk in _HUNK.split(diff)[1:]:
+        lines = [line if line.strip("\n") else " \n" for line in hunk.splitlines(keepends=True)]
+        if {line[0] for line in lines} - set(" +-"):
+            raise TaskError("a line of its diff begins with none of a blank, + and -")
+        before, after = ("".join(line[1:] for line in lines if line[0] in kinds) for kinds in (" -", " +"))
+        # Whole lines: what is looked for begins where one does.
+        count = f"\n{header}".count(f"\n{before}")
+        if count != 1:
+            first = before.strip().partition("\n")[0]
+            raise TaskError(f"the hunk of its diff that begins '{first}' fits in {count} places, not in one")
+        header = f"\n{header}".replace(f"\n{before}", f"\n{after}")[1:]
+    return header
+
+
+def _with_code(task: Task, chapter: pathlib.Path) -> Task:
+    """The task with its code, if that is a diff: of the chapter's header, without the markers of tasks. Throws TaskError."""
+    if task.kind != "extend" or task.code:
+        return task
+    try:
+        header = (chapter / task.file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise TaskError(f"{task.file}: {error.strerror}") from None
+    return dataclasses.replace(task, code=changed(blank.without_markers(header, task.file), _DIFF.findall(task.solution)[0]))
 
 
 def read_tasks(chapter: pathlib.Path) -> Dict[str, Task]:
@@ -163,7 +191,7 @@ def read_tasks(chapter: pathlib.Path) -> Dict[str, Task]:
     tasks: List[Task] = []
     for path in sorted((chapter / "assignment").glob("*.md")):
         try:
-            tasks.append(parse(path.stem, path.read_text(encoding="utf-8")))
+            tasks.append(_with_code(parse(path.stem, path.read_text(encoding="utf-8")), chapter))
         except TaskError as error:
             raise TaskError(f"{_named(path)}: {error}") from None
     tasks.sort(key=lambda task: (KINDS.index(task.kind), task.exercise, task.difficulty, task.name))
