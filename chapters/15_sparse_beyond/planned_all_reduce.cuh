@@ -6,11 +6,8 @@
 #include <cuda_runtime.h>
 #include <nccl.h>
 
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
-#include <limits>
-#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -75,7 +72,7 @@ class PlannedAllReduce {
   /// UsageError if Index has no number for the table's last row, and as RowPlan and Way do.
   PlannedAllReduce(Rank& rank, SparseShape shape)
       : rank_(rank),
-        shape_(checked(rank, shape)),
+        shape_(RowPlan<Index>::checked(rank, shape)),
         way_(rank, shape, RowPlan<Index>::room(shape), rank.size() * RowPlan<Index>::room(shape)),
         coalesce_(rank, shape),
         plan_(rank, shape),
@@ -119,15 +116,14 @@ class PlannedAllReduce {
     waits_.reset();
     const PlanCounts counts = plan_.wait(waits_);
     try {
-      require_room(counts);
+      plan_.require_room(counts);
       const SparseRows<Index, T> result = way_.finish(plan_, counts, stream);
       if constexpr (requires { way_.fetch(plan_, stream); }) {
         clock_.next(stream, "fetch");
         way_.fetch(plan_, stream);
       }
       clock_.stop(stream);
-      local_rows_ = counts.local[static_cast<std::size_t>(rank_.id())];
-      global_rows_ = counts.global;
+      counts_ = counts;
       return result;
     } catch (const SparseInputError&) {
       clock_.stop(stream);
@@ -144,15 +140,7 @@ class PlannedAllReduce {
   /// How often the last call made the host wait for the GPU.
   int host_waits() const { return waits_.count(); }
   /// How many of this rank's rows have no place in the last call's result: not 0 is an error of the plan.
-  int lost_rows(cudaStream_t stream) {
-    std::vector<std::int32_t> places(static_cast<std::size_t>(global_rows_));
-    const std::int32_t* own = plan_.places() + rank_.id() * plan_.most_global();
-    CUDA_CHECK(cudaMemcpyAsync(places.data(), own, places.size() * sizeof places[0], cudaMemcpyDeviceToHost,
-                               stream));
-    rank_.synchronize(stream);
-    return static_cast<int>(local_rows_ - std::count_if(places.begin(), places.end(),
-                                                        [](std::int32_t place) { return place >= 0; }));
-  }
+  int lost_rows(cudaStream_t stream) { return plan_.lost_rows(counts_, stream); }
   /// The plan of the last call.
   const RowPlan<Index>& last_plan() const { return plan_; }
 
@@ -168,37 +156,12 @@ class PlannedAllReduce {
   }
 
  private:
-  /// The shape, unless it cannot be. Throws before anything is made: so ranks that all throw go on together.
-  static SparseShape checked(Rank& rank, SparseShape shape) {
-    if (shape.rows > std::numeric_limits<Index>::max())
-      throw UsageError("a table of " + std::to_string(shape.rows) + " rows is too long for indices of " +
-                       std::to_string(8 * sizeof(Index)) + " bits");
-    rank.nccl();
-    return shape;
-  }
-
   void sum_own_rows(const T* values, cudaStream_t stream) {
     auto* const sums = way_.local_sums();
     if constexpr (std::same_as<decltype(sums), T* const>) {
       coalesce_.sum(values, entries_, sums, stream);
     } else {
       sum_narrow(coalesce_, values, entries_, shape_.features, sums, stream);
-    }
-  }
-
-  /// All ranks look at the same counts, and so throw alike.
-  void require_room(const PlanCounts& counts) const {
-    for (std::size_t r = 0; r < counts.local.size(); ++r) {
-      const std::string who = "rank " + std::to_string(r);
-      if (counts.bad_index[r]) {
-        throw SparseInputError(who + " has an index that is not between 0 and " +
-                               std::to_string(shape_.rows - 1));
-      }
-      if (counts.local[r] > plan_.most_local()) {
-        throw SparseInputError(who + " has " + std::to_string(counts.local[r]) +
-                               " different rows, and there is room for " +
-                               std::to_string(plan_.most_local()));
-      }
     }
   }
 
@@ -210,7 +173,8 @@ class PlannedAllReduce {
   PhaseClock clock_;
   sparse_nonzero::HostWaits waits_{rank_};
   bool just_planned_ = false;
-  std::int64_t entries_ = 0, local_rows_ = 0, global_rows_ = 0;
+  std::int64_t entries_ = 0;
+  PlanCounts counts_;  // of the last call
 };
 
 // ---- The first way: NCCL ----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -101,6 +102,33 @@ class RowPlan {
     return counts;
   }
 
+  /// Throws SparseInputError if a rank has an index that is not in the table, or more rows than there is room
+  /// for. All ranks look at the same counts, and so throw alike.
+  void require_room(const PlanCounts& counts) const {
+    for (std::size_t r = 0; r < counts.local.size(); ++r) {
+      const std::string who = "rank " + std::to_string(r);
+      if (counts.bad_index[r]) {
+        throw SparseInputError(who + " has an index that is not between 0 and " +
+                               std::to_string(table_rows_ - 1));
+      }
+      if (counts.local[r] > most_local()) {
+        throw SparseInputError(who + " has " + std::to_string(counts.local[r]) +
+                               " different rows, and there is room for " + std::to_string(most_local()));
+      }
+    }
+  }
+  /// How many of this rank's rows have no place: not 0 is an error of the plan. Waits for the stream.
+  int lost_rows(const PlanCounts& counts, cudaStream_t stream) const {
+    if (counts.local.empty()) return 0;
+    std::vector<std::int32_t> places(static_cast<std::size_t>(counts.global));
+    CUDA_CHECK(cudaMemcpyAsync(places.data(), places_.data() + rank_.id() * most_global(),
+                               places.size() * sizeof places[0], cudaMemcpyDeviceToHost, stream));
+    rank_.synchronize(stream);
+    return static_cast<int>(
+        counts.local[static_cast<std::size_t>(rank_.id())] -
+        std::count_if(places.begin(), places.end(), [](std::int32_t place) { return place >= 0; }));
+  }
+
   const Index* rows() const { return rows_.data(); }               ///< [G], ascending
   const std::int32_t* places() const { return places_.data(); }    ///< [P][most_global()]: place or -1
   const std::int64_t* global() const { return counts_.data(); }    ///< G, in device memory
@@ -109,6 +137,15 @@ class RowPlan {
   /// Whether bits are exchanged, and not row numbers.
   bool uses_bitmaps() const { return sizes_.bitmaps; }
 
+  /// The shape, unless Index has no number for the table's last row: UsageError. Before anything is made, so
+  /// that ranks that all throw go on together. Collective, as the communicator is.
+  static SparseShape checked(Rank& rank, SparseShape shape) {
+    if (shape.rows > std::numeric_limits<Index>::max())
+      throw UsageError("a table of " + std::to_string(shape.rows) + " rows is too long for indices of " +
+                       std::to_string(8 * sizeof(Index)) + " bits");
+    rank.nccl();
+    return shape;
+  }
   /// How many rows of a rank there is room for: what shape.entries says, 1 at least.
   static std::int64_t room(SparseShape shape) { return std::max<std::int64_t>(shape.entries, 1); }
   /// Bytes of one rank's message.

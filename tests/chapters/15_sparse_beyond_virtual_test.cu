@@ -8,6 +8,7 @@
 
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "15_sparse_beyond/contributor_owners.cuh"
+#include "15_sparse_beyond/experiments/chunked_all_reduce.cuh"
 #include "15_sparse_beyond/fixed_owners.cuh"
 #include "15_sparse_beyond/look_up.cuh"
 #include "15_sparse_beyond/narrow_owners.cuh"
@@ -39,6 +40,8 @@ TEST_F(OnVirtualGpus, NarrowOwnersAreRightInTwentySchedules) {
 TEST_F(OnVirtualGpus, ReduceScatterIsRightInTwentySchedules) { expect_right_in_schedules<ReduceScatter>(20); }
 
 TEST_F(OnVirtualGpus, FetchIsRightInTwentySchedules) { expect_right_in_schedules<ReduceScatterFetch>(20); }
+
+TEST_F(OnVirtualGpus, ChunksAreRightInTwentySchedules) { expect_right_in_schedules<ChunkedAllReduce>(20); }
 
 TEST_F(OnVirtualGpus, LookUpsTakeLessTimeThanTheSearchInTheModel) {
   // So many rows that two launches are less than what the search compares.
@@ -106,6 +109,63 @@ TEST_F(OnVirtualGpus, RangeOwnersMoveTheBytesOfTheirCostCard) {
   for (const int ranks : {1, 2, 3, 8}) {
     expect_bytes<RangeOwnersAllReduce>(ranks, {200, 5, 40}, true, rows_of_ranges);
     expect_bytes<RangeOwnersAllReduce>(ranks, {20'000, 5, 40}, false, rows_of_ranges);
+  }
+}
+
+/// Who adds up each of the rows of all, in so many chunks.
+std::vector<int> owners_in_chunks(const SparseData& data, int chunks) {
+  const std::vector<std::int64_t>& rows = data.global_rows();
+  std::vector<int> owners;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const auto first = [&](int of) {
+      return std::lower_bound(rows.begin(), rows.end(), data.shape().rows * of / chunks) - rows.begin();
+    };
+    const std::int64_t count = first(chunk + 1) - first(chunk);
+    for (std::int64_t i = 0; i < count; ++i) {
+      int owner = 0;
+      while (count * (owner + 1) / data.ranks() <= i) ++owner;
+      owners.push_back(owner);
+    }
+  }
+  return owners;
+}
+
+/// Bytes that all ranks get in a call of the chunks: their plans, rows of others to add up, and sums.
+std::int64_t bytes_in_chunks(const SparseData& data) {
+  const std::vector<int> owners = owners_in_chunks(data, kChunks);
+  std::int64_t rows = (data.ranks() - 1) * std::ssize(owners);
+  for (int rank = 0; rank < data.ranks(); ++rank) {
+    const std::vector<std::int64_t> own = data.local_rows(rank);
+    for (std::size_t g = 0; g < owners.size(); ++g)
+      rows += owners[g] != rank && std::binary_search(own.begin(), own.end(), data.global_rows()[g]);
+  }
+  const std::int64_t message = RowPlan<std::int32_t>::message_bytes(data.shape(), data.ranks());
+  return data.ranks() * (data.ranks() - 1) * message + rows * data.shape().features * 4;
+}
+
+TEST_F(OnVirtualGpus, ChunksMoveEachRowOnceToItsOwnerAndBack) {
+  for (const int ranks : {1, 2, 3, 8}) {
+    vgpu::reset();
+    const SparseData data({200, 5, 40}, ranks, RowPattern::kUneven, 0, 3);
+    const auto moved = [&] {
+      std::uint64_t bytes = 0;
+      for (int from = 0; from < ranks; ++from) {
+        for (int to = 0; to < ranks; ++to) bytes += from == to ? 0 : vgpu::traffic(from, to).bytes;
+      }
+      return static_cast<std::int64_t>(bytes);
+    };
+    run_ranks(ranks, [&](Rank& rank) {
+      ChunkedAllReduce<std::int32_t, float> sum(rank, data.shape());
+      const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
+      rank.barrier();
+      const std::int64_t before = moved();
+      rank.barrier();
+      sum.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
+      rank.synchronize(rank.stream());
+      rank.barrier();
+      EXPECT_EQ(moved() - before, bytes_in_chunks(data)) << ranks << " ranks";
+      rank.barrier();
+    });
   }
 }
 
