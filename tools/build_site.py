@@ -5,7 +5,7 @@ Doxygen makes pages and sources (docs/Doxyfile, through tools/site_filter.py). T
 page to its place in the site: to another page, to Doxygen's view of a source, to a copy of a picture or, for files and
 folders that Doxygen does not show, to a plain page that it writes itself. Timelines get a script (docs/timeline.js) by which
 time can be stretched, figures in tables a class, and all of Doxygen's pages docs/site.js. Headings of the concept pages are added to the search
-(site_search.py). At the end all links of the site are checked.
+(site_search.py), whose list gets docs/search.css. At the end all links of the site are checked.
 """
 import base64
 import html
@@ -182,6 +182,8 @@ def build(folder: pathlib.Path) -> pathlib.Path:
     shutil.copyfile(REPOSITORY / "docs" / SCRIPT, site.html / SCRIPT)
     site.lead_links()
     add_to_search(site.html, entries(REPOSITORY))
+    with (site.html / "search" / "search.css").open("a", encoding="utf-8") as style:
+        style.write((REPOSITORY / "docs" / "search.css").read_text(encoding="utf-8"))
     bad = list(bad_html_links(site.html))
     if bad:
         raise SiteError("\n".join(bad))

@@ -48,7 +48,7 @@ const colour = element => { while (element && getComputedStyle(element).backgrou
   element = element.parentElement; return element ? getComputedStyle(element).backgroundColor : 'rgb(255, 255, 255)'; };
 const unread = [], walk = document.createTreeWalker(document.querySelector('.textblock') || document.createElement('p'), 4);
 for (let text = walk.nextNode(); text; text = walk.nextNode())
-  if (!text.parentElement.closest('code, pre, .fragment, script, style') &&
+  if (!text.parentElement.closest('code, pre, .fragment, .compoundTemplParams') &&
       /`|\\]\\(|\\*\\*|[\\\\@][a-z]+|<\\/?[a-z]/.test(text.data)) unread.push(text.data.trim());
 for (const fold of document.querySelectorAll('.textblock details'))
   if (fold.querySelector('summary') === null || fold.textContent.trim() === fold.querySelector('summary').textContent.trim())
@@ -248,6 +248,25 @@ class BrowserTest(unittest.TestCase):
                 "return results && Array.from(results.querySelectorAll('.SRResult')).filter(e => e.getClientRects().length > 0)"
                 f".flatMap(e => Array.from(e.querySelectorAll('a[href]')).map(a => a.href)).filter(href => href.includes('{place}'))[0]")
             self.assertIn(place, link, words)
+
+    def test_search_can_be_read(self) -> None:
+        """What is typed, and what is found, in both modes and on a phone, where the list is inside the screen."""
+        for mode in ("light", "dark"):
+            self.look(NARROW, mode)
+            self.load("index.html")
+            field = self.browser.find_element(By.ID, "MSearchField")
+            field.click()
+            field.send_keys("wave")
+            self.until("const results = document.getElementById('MSearchResults').contentDocument;"
+                       "return results && Array.from(results.querySelectorAll('.SRResult')).some(e => e.getClientRects().length > 0)")
+            typed, box, link, listed, right = self.browser.execute_script(
+                "const list = document.getElementById('MSearchResults'), page = list.contentDocument, css = getComputedStyle;"
+                "return [css(document.getElementById('MSearchField')).color, css(document.getElementById('MSearchBox')).backgroundColor,"
+                " css(page.querySelector('a.SRSymbol')).color, css(page.body).backgroundColor, list.getBoundingClientRect().right]")
+            self.assertGreater(contrast(typed, box), LEAST_CONTRAST, mode)
+            self.assertGreater(contrast(link, listed), LEAST_CONTRAST, mode)
+            self.assertGreater(luminance(listed) if mode == "light" else 1 - luminance(listed), 0.8)
+            self.assertLessEqual(right, NARROW[0])
 
     def test_timelines_stretch(self) -> None:
         self.look(WIDE)
