@@ -158,13 +158,17 @@ class BrowserTest(unittest.TestCase):
             self.assertGreaterEqual(found["narrowest"], LEAST_PARAGRAPH, page)
 
     def test_pictures_and_tables_on_a_phone(self) -> None:
-        """They scroll in a frame of their own, so that their words keep a size that can be read, and names stay whole."""
+        """They scroll in a frame of their own, so that their words keep a size that can be read, and names stay whole. Plots of
+        notebooks are shown whole: their titles say whether times are measured."""
         self.look(NARROW)
         found = self.inspect("chapters_05_two_streams.html", True)
         self.assertEqual(found["wide"], [])
         widths = self.browser.execute_script("return Array.from(document.querySelectorAll('.picture > *')).map(p => p.clientWidth)")
         self.assertGreaterEqual(len(widths), 2)
         self.assertGreaterEqual(min(widths), 600)
+        plots = "return Array.from(document.querySelectorAll('.picture > img')).map(p => p.getBoundingClientRect().right)"
+        self.inspect("notebooks_1_speed_up_and_copies.html", True)
+        self.assertLessEqual(max(self.browser.execute_script(plots)), NARROW[0])
         self.load("docs_calls.html")
         height = "return Array.from(document.querySelectorAll('td code')).find(c => c.textContent === '{}').offsetHeight"
         self.assertEqual(*(self.browser.execute_script(height.format(name)) for name in ("cudaFree", "cudaMemcpy2DAsync")))
