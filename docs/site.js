@@ -1,5 +1,5 @@
-// What Doxygen's pages lack: on a narrow screen, a button that shows the list of pages; below each page, the ones before and
-// after it in that list. No network, no library.
+// What Doxygen's pages lack: on a narrow screen, a button that shows the list of pages; behind each heading, a link to it; below
+// each page, the ones before and after it in that list. No network, no library.
 (function () {
   "use strict";
 
@@ -15,6 +15,17 @@
       button.setAttribute("aria-expanded", String(open));
     });
     document.getElementById("titlearea").appendChild(button);
+  }
+
+  function addHeadingLinks() {
+    document.querySelectorAll(".textblock :is(h1, h2, h3) > .anchor[id]").forEach(function (anchor) {
+      const link = document.createElement("a");
+      link.className = "heading-link";
+      link.href = "#" + anchor.id;
+      link.textContent = "#";
+      link.setAttribute("aria-label", "link to this heading");
+      anchor.parentElement.appendChild(link);
+    });
   }
 
   // NAVTREE is Doxygen's: [[title, first page, [[title, page, children], ...]]]; behind the pages come its lists of types.
@@ -45,6 +56,7 @@
   document.addEventListener("DOMContentLoaded", function () {
     if (document.getElementById("titlearea") === null) return;
     addContentsButton();
+    addHeadingLinks();
     addNeighbours();
   });
 })();

@@ -17,7 +17,9 @@
   const bars = Array.from(svg.querySelectorAll("g > rect.bar")).map(function (rect) {
     const group = rect.parentNode, title = group.querySelector("title");
     const details = title.textContent.split("\n");
+    group.setAttribute("role", "img");
     group.setAttribute("aria-label", details.join(", "));
+    group.setAttribute("tabindex", -1);
     title.remove();  // the box below says the same, at once
     const words = group.querySelector("text") || make("text", {class: "in", "font-size": 12, y: value(rect, "y") + 13}, group);
     return {group: group, rect: rect, words: words, details: details, x: value(rect, "x"), width: value(rect, "width")};
@@ -64,7 +66,8 @@
   function zoom(factor, at) { look(at - (at - from) * factor, at + (to - at) * factor); }
   function middle() { return (from + to) / 2; }
 
-  make("style", {}, svg).textContent = ".button { cursor: pointer; } .button rect, .box rect { fill: #ffffff; stroke: #8c959f; }" +
+  make("style", {}, svg).textContent = ":root { color-scheme: light dark; }" +
+    " g:focus-visible { outline: none; } g:focus-visible > rect { stroke: #0969da; stroke-width: 2; } .button { cursor: pointer; } .button rect, .box rect { fill: #ffffff; stroke: #8c959f; }" +
     " .button text { text-anchor: middle; } .box { pointer-events: none; } @media print { .button, .box { display: none; } }" +
     " @media (prefers-color-scheme: dark) { .button rect, .box rect { fill: #21262d; } }";
   [["\u2212", "show more time", function () { zoom(2, middle()); }], ["+", "show less time", function () { zoom(0.5, middle()); }],
@@ -74,16 +77,20 @@
     make("rect", {x: x, y: 12, width: 34, height: 22, rx: 4}, button);
     make("text", {x: x + 17, y: 28, "font-size": 13}, button).textContent = each[0];
     button.addEventListener("click", each[2]);
-    button.addEventListener("keydown", function (event) { if (event.key === "Enter" || event.key === " ") each[2](); });
+    button.addEventListener("keydown", function (event) {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();  // the page stays where it is
+      each[2]();
+    });
   });
 
   const box = make("g", {class: "box", style: "display: none"}, svg);
   const frame = make("rect", {rx: 4}, box);
   function point(event) { return new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse()); }
-  function tell(bar, event) {
+  function tell(bar, at) {
     box.querySelectorAll("text").forEach(function (text) { text.remove(); });
     const width = LETTER * Math.max.apply(null, bar.details.map(function (line) { return line.length; })) + 16;
-    const height = 17 * bar.details.length + 10, at = point(event);
+    const height = 17 * bar.details.length + 10;
     const x = Math.max(4, Math.min(at.x + 12, right + 20 - width));
     const y = Math.max(4, at.y + 16 + height > svg.viewBox.baseVal.height ? at.y - height - 8 : at.y + 16);
     frame.setAttribute("x", x);
@@ -95,9 +102,29 @@
     });
     show(box, true);
   }
+  function untell() { show(box, false); }
+  svg.addEventListener("pointerdown", untell, {capture: true});  // before a bar hears of it: a finger has no way to leave
   bars.forEach(function (bar) {
-    bar.group.addEventListener("pointermove", function (event) { tell(bar, event); });
-    bar.group.addEventListener("pointerleave", function () { show(box, false); });
+    ["pointermove", "pointerdown"].forEach(function (type) {
+      bar.group.addEventListener(type, function (event) { tell(bar, point(event)); });
+    });
+    bar.group.addEventListener("pointerleave", function (event) { if (event.pointerType !== "touch") untell(); });
+    bar.group.addEventListener("focus", function () {
+      if (bar.group.matches(":focus-visible")) tell(bar, {x: place(bar.x + bar.width / 2), y: value(bar.rect, "y")});
+    });
+    bar.group.addEventListener("blur", untell);
+  });
+
+  // By keyboard the first bar is reached as a button is, and the others from there, also those that are not shown now.
+  bars[0].group.setAttribute("tabindex", 0);
+  svg.addEventListener("keydown", function (event) {
+    const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+    const next = bars[bars.findIndex(function (bar) { return bar.group === event.target; }) + step];
+    if (next === undefined || event.target.classList.contains("button")) return;
+    event.preventDefault();
+    const centre = next.x + next.width / 2, half = (to - from) / 2;
+    if (next.x + next.width <= from || next.x >= to) look(centre - half, centre + half);
+    next.group.focus();
   });
 
   let held = null;  // where a drag began, and what was shown then

@@ -4,8 +4,8 @@
 Doxygen makes pages and sources (docs/Doxyfile, through tools/site_filter.py). This script then leads each link of a
 page to its place in the site: to another page, to Doxygen's view of a source, to a copy of a picture or, for files and
 folders that Doxygen does not show, to a plain page that it writes itself. Timelines get a script (docs/timeline.js) by which
-time can be stretched, and all of Doxygen's pages docs/site.js. Headings of the concept pages are added to the search
-(site_search.py). At the end all links of the site are checked.
+time can be stretched, figures in tables a class, and all of Doxygen's pages docs/site.js. Headings of the concept pages are added to the search
+(site_search.py), whose list gets docs/search.css. At the end all links of the site are checked.
 """
 import base64
 import html
@@ -28,6 +28,7 @@ PICTURES = (".svg", ".png", ".jpg")
 SCRIPT = "site.js"
 TIMELINE = re.compile(r"docs/pictures/.*_(?:timeline|openings)\.svg")
 _IMAGE = re.compile(r'<img src="(files/[^"]+)" alt="([^"]*)"[^>]*>')
+_FIGURE = re.compile(r'<td class="(markdownTableBody\w+)">(?=[\d.]+[^<>]{0,24}</td>)')
 _LINK = re.compile(rf'(href|src)="{re.escape(HOST)}([^"]*)"')
 
 # Doxygen offers this link also where all nested types are private, and then writes no such section.
@@ -126,7 +127,8 @@ class Site:
         for page in sorted(self.html.rglob("*.html")):
             if page not in self.written:
                 text = page.read_text(encoding="utf-8")
-                new = _IMAGE.sub(_as_object, _LINK.sub(self._led, text))
+                new = _IMAGE.sub(_framed, _LINK.sub(self._led, text))
+                new = _FIGURE.sub(r'<td class="\1 figure">', new)
                 if page.parent == self.html:  # those below are the windows of the search
                     new = new.replace("</head>", f'<script src="{SCRIPT}"></script>\n</head>', 1)
                 if 'name="nested-classes"' not in text:
@@ -141,12 +143,19 @@ class Site:
         return f'{link.group(1)}="{html.escape(self.place_of(pathlib.PurePosixPath(path), fragment))}"'
 
 
-def _as_object(image: re.Match) -> str:
-    """A timeline as a document of its own, so that its script runs; any other picture stays."""
+def _framed(image: re.Match) -> str:
+    """A picture in a frame, in which it scrolls on a phone; a timeline as a document of its own, so that its script runs."""
     place, words = image.groups()
-    if not TIMELINE.fullmatch(place.partition("/")[2]):
-        return image.group(0)
-    return f'<object type="image/svg+xml" data="{place}" role="img" aria-label="{words}" class="timeline">{image.group(0)}</object>'
+    picture = image.group(0)
+    if TIMELINE.fullmatch(place.partition("/")[2]):
+        picture = f'<object type="image/svg+xml" data="{place}" role="img" aria-label="{words}" class="timeline">{picture}</object>'
+    return f'<span class="picture">{picture}</span>'
+
+
+def chapter_pages() -> str:
+    """The pages of all chapters in the order of reading: a chapter, then its experiments. (Doxygen would turn them round.)"""
+    pages = sorted((REPOSITORY / "chapters").rglob("README.md"), key=lambda page: page.parent)
+    return " ".join(page.relative_to(REPOSITORY).as_posix() for page in pages)
 
 
 def _numbered(data: bytes) -> str:
@@ -163,7 +172,8 @@ def build(folder: pathlib.Path) -> pathlib.Path:
     folder = folder.resolve()
     shutil.rmtree(folder / "html", ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    run = subprocess.run(["doxygen", "docs/Doxyfile"], cwd=REPOSITORY, env={**os.environ, "OVERLAP_SITE": str(folder)},
+    environment = {**os.environ, "OVERLAP_SITE": str(folder), "OVERLAP_CHAPTERS": chapter_pages()}
+    run = subprocess.run(["doxygen", "docs/Doxyfile"], cwd=REPOSITORY, env=environment,
                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if run.returncode != 0:
         warnings = run.stdout.replace(f"{REPOSITORY}/", "").strip().splitlines()
@@ -172,6 +182,8 @@ def build(folder: pathlib.Path) -> pathlib.Path:
     shutil.copyfile(REPOSITORY / "docs" / SCRIPT, site.html / SCRIPT)
     site.lead_links()
     add_to_search(site.html, entries(REPOSITORY))
+    with (site.html / "search" / "search.css").open("a", encoding="utf-8") as style:
+        style.write((REPOSITORY / "docs" / "search.css").read_text(encoding="utf-8"))
     bad = list(bad_html_links(site.html))
     if bad:
         raise SiteError("\n".join(bad))

@@ -56,12 +56,14 @@ class Link:
 
 def masked(text: str, comments: bool = True) -> str:
     """The text with all code (and HTML comments) turned into blanks, so that every place keeps its index."""
-    def blank(match: re.Match) -> str:
-        return re.sub(r"[^\n]", " ", match.group(0))
-    text = _FENCE.sub(blank, text)
+    text = _FENCE.sub(_blank, text)
     if comments:
-        text = _COMMENT.sub(blank, text)
-    return _CODE.sub(blank, text)
+        text = _COMMENT.sub(_blank, text)
+    return _CODE.sub(_blank, text)
+
+
+def _blank(match: re.Match) -> str:
+    return re.sub(r"[^\n]", " ", match.group(0))
 
 
 def links_of(text: str) -> List[Link]:
@@ -71,6 +73,11 @@ def links_of(text: str) -> List[Link]:
         group = next(number for number in (1, 2, 3) if match.group(number) is not None)
         found.append(Link(match.start(group), match.end(group), match.group(group)))
     return found
+
+
+def code_of(text: str) -> List[re.Match]:
+    """All code inside the lines of a Markdown text, with its backticks."""
+    return list(_CODE.finditer(_COMMENT.sub(_blank, _FENCE.sub(_blank, text))))
 
 
 def headings_of(text: str) -> List[Tuple[re.Match, str]]:

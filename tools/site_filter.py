@@ -4,7 +4,8 @@
 Every line keeps its number. In a page
 - each link becomes one to a stand-in host, with a path from the repository's root; tools/build_site.py turns it into a
   link inside the site when all its pages are there,
-- each heading gets an id of its own, so that links can lead to it.
+- each heading gets an id of its own, so that links can lead to it,
+- what this Doxygen misreads is written in another way: a fold of several paragraphs, code with an apostrophe, bold code.
 A notebook becomes such a page: code, text outputs and pictures in order (tools/build_site.py takes a picture out of the file).
 In a source the comment at its top becomes the description of the file.
 """
@@ -12,10 +13,14 @@ import json
 import pathlib
 import re
 import sys
+from typing import Iterator, Tuple
 
-from links import REPOSITORY, headings_of, links_of, masked, target_of
+from links import REPOSITORY, code_of, headings_of, links_of, masked, target_of
 
 HOST = "https://repository.invalid/"
+
+_FOLD = re.compile(r"^ *(<details><summary>.*</summary>|</details>)$", re.MULTILINE)
+_BOLD = re.compile(r"\*\*([^*\n]+)\*\*")
 
 
 def page_name(page: pathlib.PurePosixPath) -> str:
@@ -45,9 +50,25 @@ def filtered_page(text: str, page: pathlib.Path, root: pathlib.Path = REPOSITORY
     comments = masked(text, comments=False)
     for comment in re.finditer(r"<!--.*?-->", comments, re.DOTALL):
         changes.append((*comment.span(), "\n" * comment.group(0).count("\n")))
+    changes += _read_rightly(text, comments)
     for begin, end, new in sorted(changes, reverse=True):
         text = text[:begin] + new + text[end:]
     return text
+
+
+def _read_rightly(text: str, without_code: str) -> Iterator[Tuple[int, int, str]]:
+    """Changes to what Doxygen 1.9.4 misreads, which leave it what it is."""
+    for fold in _FOLD.finditer(without_code):  # else it would end with its first paragraph
+        yield fold.start(1), fold.start(1), "@htmlonly[block]"
+        yield fold.end(), fold.end(), "@endhtmlonly"
+    for code in code_of(text):
+        if "'" in code.group(2) and code.group(1) == "`":  # else the apostrophe would end it
+            yield code.start(), code.start(), "`"
+            yield code.end(), code.end(), "`"
+    for bold in _BOLD.finditer(without_code):
+        if "`" in text[bold.start():bold.end()]:
+            yield bold.start(), bold.start(1), "<b>"
+            yield bold.end(1), bold.end(), "</b>"
 
 
 def notebook_page(text: str, path: pathlib.PurePosixPath) -> str:

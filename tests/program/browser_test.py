@@ -3,8 +3,9 @@
 chromium-driver and python3-selenium; no network is used but the loopback.
 
 Pages are loaded in the light and in the dark mode, wide and as narrow as a phone: no error on the console, no picture that is
-missing, nothing that scrolls sideways but code and tables. (That links lead somewhere, tools/build_site.py has checked.) Files
-that are only listed with their line numbers are made by one template: each tenth of them is loaded.
+missing, no Markdown that Doxygen has not understood, nothing that scrolls sideways but code, tables and pictures. (That links
+lead somewhere, tools/build_site.py has checked.) Files that are only listed with their line numbers are made by one template:
+each tenth of them is loaded.
 """
 import functools
 import http.server
@@ -45,8 +46,15 @@ for (const object of document.querySelectorAll('object'))
 const body = document.querySelector('.contents') || document.body, text = body.querySelector('p') || body;
 const colour = element => { while (element && getComputedStyle(element).backgroundColor === 'rgba(0, 0, 0, 0)')
   element = element.parentElement; return element ? getComputedStyle(element).backgroundColor : 'rgb(255, 255, 255)'; };
+const unread = [], walk = document.createTreeWalker(document.querySelector('.textblock') || document.createElement('p'), 4);
+for (let text = walk.nextNode(); text; text = walk.nextNode())
+  if (!text.parentElement.closest('code, pre, .fragment, .compoundTemplParams') &&
+      /`|\\]\\(|\\*\\*|[\\\\@][a-z]+|<\\/?[a-z]/.test(text.data)) unread.push(text.data.trim());
+for (const fold of document.querySelectorAll('.textblock details'))
+  if (fold.querySelector('summary') === null || fold.textContent.trim() === fold.querySelector('summary').textContent.trim())
+    unread.push(fold.outerHTML);
 const paragraphs = Array.from(document.querySelectorAll('.textblock > p')).map(p => p.getBoundingClientRect().width);
-return {wide: wide.slice(0, 3), pictures: pictures, text: getComputedStyle(text).color, page: colour(text),
+return {wide: wide.slice(0, 3), pictures: pictures, unread: unread.slice(0, 3), text: getComputedStyle(text).color, page: colour(text),
         narrowest: paragraphs.length ? Math.min(...paragraphs) : null};
 """
 
@@ -125,7 +133,7 @@ class BrowserTest(unittest.TestCase):
 
     def check(self, page: str, narrow: bool) -> None:
         found = self.inspect(page, narrow)
-        self.assertEqual((found["wide"], found["pictures"]), ([], []), page)
+        self.assertEqual((found["wide"], found["pictures"], found["unread"]), ([], [], []), page)
         self.assertGreater(contrast(found["text"], found["page"]), LEAST_CONTRAST, page)
 
     def test_every_page(self) -> None:
@@ -149,16 +157,43 @@ class BrowserTest(unittest.TestCase):
             found = self.inspect(page, True)
             self.assertGreaterEqual(found["narrowest"], LEAST_PARAGRAPH, page)
 
+    def test_pictures_and_tables_on_a_phone(self) -> None:
+        """They scroll in a frame of their own, so that their words keep a size that can be read, and names stay whole. Plots of
+        notebooks are shown whole: their titles say whether times are measured."""
+        self.look(NARROW)
+        found = self.inspect("chapters_05_two_streams.html", True)
+        self.assertEqual(found["wide"], [])
+        widths = self.browser.execute_script("return Array.from(document.querySelectorAll('.picture > *')).map(p => p.clientWidth)")
+        self.assertGreaterEqual(len(widths), 2)
+        self.assertGreaterEqual(min(widths), 600)
+        plots = "return Array.from(document.querySelectorAll('.picture > img')).map(p => p.getBoundingClientRect().right)"
+        self.inspect("notebooks_1_speed_up_and_copies.html", True)
+        self.assertLessEqual(max(self.browser.execute_script(plots)), NARROW[0])
+        self.load("docs_calls.html")
+        height = "return Array.from(document.querySelectorAll('td code')).find(c => c.textContent === '{}').offsetHeight"
+        self.assertEqual(*(self.browser.execute_script(height.format(name)) for name in ("cudaFree", "cudaMemcpy2DAsync")))
+
+    def test_figures_are_not_broken(self) -> None:
+        self.look(WIDE)
+        self.load("chapters_05_two_streams.html")
+        heights = self.browser.execute_script("const range = document.createRange(); return Array.from(document.querySelectorAll("
+                                              "'td.figure')).map(cell => { range.selectNodeContents(cell); "
+                                              "return range.getBoundingClientRect().height; })")
+        self.assertGreater(len(heights), 50)
+        self.assertLess(max(heights), 30)
+
     def test_what_is_wrong_is_found(self) -> None:
         self.look(NARROW)
         self.load("index.html")
         self.browser.execute_script("const wide = document.createElement('div'); wide.style.width = '900px'; wide.className = 'odd';"
                                     "wide.textContent = 'x'; document.querySelector('.contents').appendChild(wide);"
                                     "const image = document.createElement('img'); image.src = 'none.png'; image.width = 9;"
-                                    "document.querySelector('.contents').appendChild(image); console.error('oh');")
+                                    "document.querySelector('.contents').appendChild(image); console.error('oh');"
+                                    "document.querySelector('.textblock').append('a `b', document.createElement('details'));")
         self.until("return Array.from(document.images).every(image => image.complete)")
         found = self.browser.execute_script(INSPECT, True)
         self.assertEqual(found["wide"], ["DIV.odd"])
+        self.assertEqual(found["unread"], ["a `b", "<details></details>"])
         self.assertEqual(len(found["pictures"]), 1)
         self.assertRegex(" ".join(self.errors()), "none.png")
         self.assertLess(contrast("rgb(120, 120, 120)", "rgb(90, 90, 90)"), LEAST_CONTRAST)
@@ -172,6 +207,23 @@ class BrowserTest(unittest.TestCase):
             "return Array.from(document.querySelectorAll('#nav-tree .label a')).filter(a => a.getClientRects().length > 0 &&"
             " (a.getBoundingClientRect().right > side || a.scrollWidth > a.clientWidth + 1 && a.clientWidth > 0)).map(a => a.textContent)")
         self.assertEqual(cut, [])
+
+    def test_order_of_pages(self) -> None:
+        """As they are read: a chapter before its experiments, what lists other pages before them."""
+        self.look(WIDE)
+        self.load("chapters_05_two_streams.html")
+        pages = self.until("return NAVTREE[0][2].length > 40 && NAVTREE[0][2].map(entry => entry[1])")
+        for first, second in (("chapters_05_two_streams.html", "chapters_05_two_streams_experiments.html"),
+                              ("notebooks.html", "notebooks_1_speed_up_and_copies.html"),
+                              ("docs_articles.html", "docs_articles_async_tensor_parallelism.html")):
+            self.assertEqual(pages.index(first) + 1, pages.index(second))
+
+    def test_headings_can_be_linked_to(self) -> None:
+        self.look(WIDE)
+        self.load("chapters_05_two_streams.html")
+        self.until("return document.querySelector('.heading-link') !== null")
+        self.browser.execute_script("document.querySelector('.heading-link[href$=\"--run-it\"]').click()")
+        self.assertTrue(self.browser.current_url.endswith("chapters_05_two_streams.html#chapters_05_two_streams--run-it"))
 
     def test_contents_on_a_phone(self) -> None:
         self.look(NARROW)
@@ -201,6 +253,25 @@ class BrowserTest(unittest.TestCase):
                 f".flatMap(e => Array.from(e.querySelectorAll('a[href]')).map(a => a.href)).filter(href => href.includes('{place}'))[0]")
             self.assertIn(place, link, words)
 
+    def test_search_can_be_read(self) -> None:
+        """What is typed, and what is found, in both modes and on a phone, where the list is inside the screen."""
+        for mode in ("light", "dark"):
+            self.look(NARROW, mode)
+            self.load("index.html")
+            field = self.browser.find_element(By.ID, "MSearchField")
+            field.click()
+            field.send_keys("wave")
+            self.until("const results = document.getElementById('MSearchResults').contentDocument;"
+                       "return results && Array.from(results.querySelectorAll('.SRResult')).some(e => e.getClientRects().length > 0)")
+            typed, box, link, listed, right = self.browser.execute_script(
+                "const list = document.getElementById('MSearchResults'), page = list.contentDocument, css = getComputedStyle;"
+                "return [css(document.getElementById('MSearchField')).color, css(document.getElementById('MSearchBox')).backgroundColor,"
+                " css(page.querySelector('a.SRSymbol')).color, css(page.body).backgroundColor, list.getBoundingClientRect().right]")
+            self.assertGreater(contrast(typed, box), LEAST_CONTRAST, mode)
+            self.assertGreater(contrast(link, listed), LEAST_CONTRAST, mode)
+            self.assertGreater(luminance(listed) if mode == "light" else 1 - luminance(listed), 0.8)
+            self.assertLessEqual(right, NARROW[0])
+
     def test_timelines_stretch(self) -> None:
         self.look(WIDE)
         self.load("chapters_05_two_streams.html")
@@ -219,6 +290,47 @@ class BrowserTest(unittest.TestCase):
                                     "new PointerEvent('pointermove', {clientX: 300, clientY: 60}))")
         self.assertRegex(self.browser.execute_script(f"return {timeline}.querySelector('.box').textContent"), r"\d µs: \d")
         self.assertEqual(self.errors(), [])
+
+    def test_timelines_by_keyboard_and_finger(self) -> None:
+        self.look(WIDE)
+        for page in ("chapters_05_two_streams.html", "chapters_14_sparse_v6_tiled.html", "chapters_18_ring_in_kernel.html"):
+            self.load(page)
+            timeline = "document.querySelector('object.timeline').contentDocument"
+            self.until(f"return {timeline} && {timeline}.querySelector('.button') !== null")
+            tell = f"const box = {timeline}.querySelector('.box'); return box.style.display === 'none' ? null : box.textContent"
+            self.assertEqual(self.browser.execute_script(f"return getComputedStyle({timeline}.documentElement).colorScheme"), "light dark",
+                             "else its corners are white on a dark page")
+            act = (f"const bars = Array.from({timeline}.querySelectorAll('g > rect.bar')).map(rect => rect.parentNode);"
+                   "const event = (type, name, values) => new bars[0].ownerDocument.defaultView[type](name, {bubbles: true, ...values});")
+            for _ in range(3):  # until the last bars are out of sight, to which the arrows lead all the same
+                self.browser.execute_script(f"{timeline}.querySelectorAll('.button')[1].dispatchEvent(new Event('click'))")
+            self.browser.execute_script(act + "bars.at(-2).style.display = ''; bars.at(-2).focus();"
+                                        "bars.at(-2).dispatchEvent(event('KeyboardEvent', 'keydown', {key: 'ArrowRight'}));")
+            self.assertEqual(self.browser.execute_script(act + "return bars.at(-1).ownerDocument.activeElement === bars.at(-1)"), True)
+            touch = "{pointerType: 'touch', clientX: 300, clientY: 60}"
+            self.browser.execute_script(act + f"bars[0].dispatchEvent(event('PointerEvent', 'pointerdown', {touch}));"
+                                        f"bars[0].dispatchEvent(event('PointerEvent', 'pointerleave', {touch}));")
+            self.assertRegex(self.browser.execute_script(tell), r"\d µs: \d", page)
+            self.browser.execute_script(act + f"bars[0].ownerDocument.documentElement.dispatchEvent(event('PointerEvent', 'pointerdown', {touch}))")
+            self.assertIsNone(self.browser.execute_script(tell), page)
+            self.assertEqual(self.errors(), [])
+
+    def test_paper(self) -> None:
+        """The picture without buttons, and nothing of the frame."""
+        self.look(WIDE)
+        self.load("chapters_05_two_streams.html")
+        self.until("const timeline = document.querySelector('object.timeline').contentDocument;"
+                   "return document.querySelector('#neighbours') !== null && timeline && timeline.querySelector('.button') !== null")
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        try:
+            shown = self.browser.execute_script(
+                "const timeline = document.querySelector('object.timeline').contentDocument;"
+                "return [document.querySelector('#side-nav'), document.querySelector('#top'), document.querySelector('.heading-link'),"
+                " document.querySelector('#neighbours'), timeline.querySelector('.button'), timeline.querySelector('rect.bar')]"
+                ".map(element => element.getClientRects().length > 0)")
+        finally:
+            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        self.assertEqual(shown, [False] * 5 + [True])
 
 
 if __name__ == "__main__":

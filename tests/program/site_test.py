@@ -59,6 +59,15 @@ class FilterTest(TemporaryRepository):
         self.assertEqual(self.page("a<!-- code x\ny -->b\n```\n<!-- c -->\n```\n`<!-- d -->`"),
                          "a\nb\n```\n<!-- c -->\n```\n`<!-- d -->`")
 
+    def test_what_doxygen_misreads(self) -> None:
+        for indent in ("", "   "):
+            self.assertEqual(self.page(f"{indent}<details><summary>Why</summary>\n\n{indent}One.\n\n{indent}</details>\n"),
+                             f"{indent}@htmlonly[block]<details><summary>Why</summary>@endhtmlonly\n\n{indent}One.\n\n"
+                             f"{indent}@htmlonly[block]</details>@endhtmlonly\n")
+        self.assertEqual(self.page("`a'b` and `c`; **`d`.** **e**"), "``a'b`` and `c`; <b>`d`.</b> **e**")
+        for text in ("1. a\n   <details><summary>Hint</summary>One.</details>\n", "``a'b``", "```\n`a'b` **`d`**\n</details>\n```\n"):
+            self.assertEqual(self.page(text), text)
+
     def test_names_of_pages(self) -> None:
         for path, name in {"README.md": "index", "docs/articles/README.md": "docs_articles",
                            "docs/a-b.md": "docs_a_b"}.items():
@@ -150,9 +159,24 @@ class SiteTest(TemporaryRepository):
         text = page.read_text()
         self.assertIn('<object type="image/svg+xml" data="files/docs/pictures/chapter_01_timeline.svg"', text)
         self.assertEqual((text.count("<object"), text.count("<img"), text.count("site.js")), (1, 2, 1))
+        self.assertRegex(text, r'<span class="picture"><object [^>]*><img [^>]*></object></span><span class="picture"><img [^>]*></span>$')
         copies = self.html / "files" / "docs" / "pictures"
         self.assertIn("zoom();", (copies / "chapter_01_timeline.svg").read_text())
         self.assertEqual((copies / "primer.svg").read_text(), "<svg></svg>")
+
+    def test_figures_of_tables(self) -> None:
+        page = self.html / "index.html"
+        cells = ["2048 x 8192 x 4096  ", "702 (71 %)", "1.000", ".5", "0 <b>x</b>", "a 1", "1 and so on, in many more words", ""]
+        page.write_text("".join(f'<td class="markdownTableBodyNone">{cell}</td>\n' for cell in cells))
+        self.site.lead_links()
+        self.assertEqual(["figure" in line for line in page.read_text().splitlines()], [True] * 4 + [False] * 4)
+
+    def test_a_chapter_comes_before_its_experiments(self) -> None:
+        for folder in ("chapters/01_first/experiments", "chapters/02_second"):
+            (self.root / folder).mkdir()
+            (self.root / folder / "README.md").touch()
+        self.assertEqual(build_site.chapter_pages().split(), ["chapters/01_first/README.md", "chapters/01_first/experiments/README.md",
+                                                              "chapters/02_second/README.md"])
 
     def test_pictures_of_notebooks(self) -> None:
         (self.root / "notebooks").mkdir()
