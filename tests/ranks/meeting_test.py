@@ -21,6 +21,8 @@ END_S = 10  # within which all processes end when one has died
 HERE = len(subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, check=True).stdout.splitlines()) \
     if BACKEND == "cuda" else 8
 EACH = min(2, HERE)  # ranks of a process, where it may have more than one
+# What needs no GPU is the same code on both, and a process with real ones takes a second to start.
+without_gpus = unittest.skipIf(BACKEND == "cuda", "shown on virtual GPUs")
 
 
 def free_port() -> int:
@@ -70,10 +72,11 @@ class MeetingTest(unittest.TestCase):
                 ended = self.run_all("all", "--gpus", str(count * each), count=count)
                 self.assertEqual(ended, [(0, f"{count * each} ranks in nodes of {each}\n", ""), *[(0, "", "")] * (count - 1)])
 
+    @without_gpus
     def test_usual_gpus_are_shared_out(self) -> None:
-        if BACKEND == "virtual":
-            self.assertEqual(self.run_all("exchange", count=3)[0][1], "3 ranks in nodes of 1\n")
+        self.assertEqual(self.run_all("exchange", count=3)[0][1], "3 ranks in nodes of 1\n")
 
+    @without_gpus
     def test_who_started_them_does_not_matter(self) -> None:
         for index, count in (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
                              ("SLURM_PROCID", "SLURM_NTASKS")):
@@ -83,6 +86,7 @@ class MeetingTest(unittest.TestCase):
                 self.assertEqual([process.wait(LIMIT_S) for process in both], [0, 0])
 
     # ---- What cannot be ----------------------------------------------------------------------------------
+    @without_gpus
     def test_processes_that_disagree(self) -> None:
         whose = r"process 1 on \S+ \(process id \d+\)"
         cases: Dict[Tuple[str, ...], str] = {("--seed", "2"): f"--seed: processes disagree: process 0 has 1, {whose} has 2",
@@ -95,6 +99,7 @@ class MeetingTest(unittest.TestCase):
             with self.subTest(arguments):
                 self.assert_one_sentence(self.run_all("all", each=([], arguments)), 2, sentence + "\n")
 
+    @without_gpus
     def test_ranks_that_make_no_nodes(self) -> None:
         for arguments, sentence in {("--gpus", "3"): "--gpus: 3 cannot be shared out to 2 processes, each of which is a node .*",
                                     ("--gpus", "4", "--gpus-per-node", "1"): "--gpus-per-node: 1, but 4 of --gpus are 2 on each.*",
@@ -102,9 +107,8 @@ class MeetingTest(unittest.TestCase):
             with self.subTest(arguments):
                 self.assert_one_sentence(self.run_all("all", *arguments), 2, sentence + "\n")
 
+    @without_gpus
     def test_different_numbers_of_gpus(self) -> None:
-        if BACKEND != "virtual":
-            self.skipTest("for virtual machines")
         small = (pathlib.Path(__file__).parents[2] / "common/virtual_gpu/machines/small.json").read_text(encoding="utf-8")
         for name, gpus in (("two.json", 2), ("one.json", 1)):
             (self.folder / name).write_text(re.sub(r'"gpus": \d+', f'"gpus": {gpus}', small, count=1), encoding="utf-8")
@@ -118,6 +122,7 @@ class MeetingTest(unittest.TestCase):
         ended = self.run_all("all", "--gpus", str(2 * (HERE + 1)))
         self.assert_one_sentence(ended, 2, rf"--gpus: {HERE + 1} of each process, and process 0 on \S+ .* has {HERE}\n")
 
+    @without_gpus
     def test_environment_that_is_not_complete(self) -> None:
         none = {"OVERLAP_PROCESS": "", "OVERLAP_PROCESSES": ""}
         cases = {"is set, but not which process this is": none,
@@ -132,6 +137,7 @@ class MeetingTest(unittest.TestCase):
                 self.assertEqual((process.returncode, len(err.splitlines())), (2, 1), err)
                 self.assertIn(sentence, err)
 
+    @without_gpus
     def test_processes_that_count_differently(self) -> None:
         first, second = self.start(0, 2, "all"), self.start(1, 3, "all")
         for process in (first, second):
@@ -139,6 +145,7 @@ class MeetingTest(unittest.TestCase):
             self.assertEqual(process.returncode, 2)
             self.assertRegex(err, r"one process is number 1 of 3, on .*; process 0 knows 2\n")
 
+    @without_gpus
     def test_strangers_are_not_taken_for_a_process(self) -> None:
         first = self.start(0, 2, "exchange", "--gpus", "2")
         hello = [struct.pack("=III", 0x4f564c31, 0, len(text)) + text for text in (b"0", b"1:1", b"1:a1:21:x", b"9999:x")]
@@ -164,6 +171,7 @@ class MeetingTest(unittest.TestCase):
         for what, status in (("throw", 2), ("wrong", 1)):
             self.assert_one_sentence(self.run_all(what, "--gpus", str(3 * EACH), count=3), status, sentence)
 
+    @without_gpus
     def test_ranks_that_exchange_different_things(self) -> None:
         ended = self.run_all("other exchange", "--gpus", "2")
         self.assertEqual([each[0] for each in ended], [2, 2])
