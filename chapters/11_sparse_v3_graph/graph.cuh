@@ -160,7 +160,7 @@ class GraphWriter {
     return {.launches = searches ? 1 : 0,
             .comparisons = searches ? capacity.local * capacity.global : 0,
             .memory = capacity.local * (index + number) +
-                      capacity.global * (index + std::int64_t{sizeof(char)}) +
+                      capacity.global * (index + number + std::int64_t{sizeof(char)}) +
                       (capacity.local + 1) * call.features * value};
   }
 

@@ -21,6 +21,7 @@
 #include "20_two_nodes/node_order.cuh"
 #include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/nccl_type.hpp"
+#include "overlap/gpu/slots.hpp"
 
 namespace overlap::two_nodes {
 
