@@ -154,6 +154,20 @@ class MeetingTest(unittest.TestCase):
         second = self.start(1, 2, "exchange", "--gpus", "2")
         self.assertEqual([process.wait(LIMIT_S) for process in (first, second)], [0, 0])
 
+    @without_gpus
+    def test_stranger_in_the_place_of_process_0(self) -> None:
+        welcome, stop = 1, 4
+        for kind, text, sentence in ((welcome, b"1:a", "is not process 0 of this program"), (welcome, b"9:a", "is not process 0"),
+                                     (7, b"1:a1:b", "is not process 0"), (stop, b"2:no", "none of this program's sentences")):
+            with self.subTest(kind=kind, text=text), socket.create_server(("127.0.0.1", int(self.place.split(":")[1]))) as server:
+                process = self.start(1, 2, "exchange", "--gpus", "2")
+                met, _ = server.accept()
+                with met:
+                    met.sendall(struct.pack("=III", 0x4f564c31, kind, len(text)) + text)
+                    _, err = process.communicate(timeout=LIMIT_S)
+                self.assertEqual((process.returncode, len(err.splitlines())), (2, 1), err)
+                self.assertIn(sentence, err)
+
     def connect(self) -> socket.socket:
         """A connection to process 0, once it listens."""
         host, port = self.place.split(":")

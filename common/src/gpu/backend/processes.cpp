@@ -69,6 +69,14 @@ std::vector<std::string> unpacked(std::string_view whole) {
   return texts;
 }
 
+bool is_packed(std::string_view whole, std::size_t count) {
+  try {
+    return unpacked(whole).size() == count;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
 // What a process says of itself when it has connected.
 struct Hello {
   std::size_t index, count;
@@ -251,6 +259,8 @@ class Processes::Connections {
     if (!answer) throw ProcessFailed(kExitFailed, "process 0, at " + place + ", has died");
     first_is_lost_ = false;
     if (answer->kind == kStop) throw failure_from(*answer);
+    if (answer->kind != kWelcome || !is_packed(answer->text, names_.size()))
+      throw ProcessFailed(kExitFailed, "who listens at " + place + " is not process 0 of this program");
     names_ = unpacked(answer->text);
     links_[0] = std::make_unique<Connection>(std::move(*link));
   }
@@ -270,8 +280,12 @@ class Processes::Connections {
   }
 
   static ProcessFailed failure_from(const Message& message) {
-    const std::vector<std::string> words = unpacked(message.text);
-    return {std::stoi(words.at(0)), words.at(1)};
+    try {
+      const std::vector<std::string> words = unpacked(message.text);
+      return {std::stoi(words.at(0)), words.at(1)};
+    } catch (const std::logic_error&) {  // too few words, or no number
+      return {kExitFailed, "another process ends, and what it says is none of this program's sentences"};
+    }
   }
 
   void lost(std::size_t other) {
