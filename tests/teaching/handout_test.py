@@ -169,10 +169,12 @@ class HintTest(WorkTest):
         told = self.call(hints, RING, "transfers", "--solution", f"--to={elsewhere}")[1]
         self.assertIn(right.apply(task.solution), told)
         self.assertIn(code, told)
+        self.assertEqual(self.call(hints, RING, "transfers", "--solution", f"--to={elsewhere}/{RING}")[1], told)
         handout.start(RING, student, "", "")
         self.assertEqual(self.call(hints, RING, "transfers", "--solution")[1], told)
         self.assertIn(right.apply(task.hints[0]), self.call(hints, RING, "transfers")[1])
-        self.assertEqual(self.call(hints, RING, "transfers", f"--to={self.folder}/nowhere")[0], 2)
+        for chapter, folder in ((RING, "nowhere"), ("02_gather_then_multiply", f"elsewhere/{RING}")):
+            self.assertEqual(self.call(hints, chapter, f"--to={self.folder}/{folder}")[0], 2)
 
     def test_where_nothing_can_be_written(self) -> None:
         (self.folder / "hints").write_text("a file where a folder should be", encoding="utf-8")

@@ -56,10 +56,14 @@ def next_hint(chapter: str, task: tasks.Task) -> str:
 
 
 def way_of_work(chapter: str, to: str) -> variation.Variation:
-    """The variation of the hand-out in the folder `to`, or in work/; the chapter's own where there is none. Throws WorkError."""
-    folder = pathlib.Path(to) / chapter if to else work.folder_of(chapter)
-    if to or (folder / work.RECORD).is_file():
-        return handout.way_of(work.record_of(folder))
+    """The variation of the hand-out that is in the folder `to`, or is that folder; else of the one in work/, or the chapter's own
+    where there is none. Throws WorkError."""
+    folders = [pathlib.Path(to) / chapter, pathlib.Path(to)] if to else [work.folder_of(chapter)]
+    for folder in folders:
+        if (folder / work.RECORD).is_file() and work.record_of(folder)["chapter"] == chapter:
+            return handout.way_of(work.record_of(folder))
+    if to:
+        raise work.WorkError(f"there is no hand-out of {chapter} in {to}")
     return variation.ways(chapter)[0]
 
 
