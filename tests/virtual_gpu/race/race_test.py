@@ -19,6 +19,7 @@ import unittest
 from typing import List
 
 HERE = pathlib.Path(__file__).resolve().parent
+LIMIT_S = 300  # of a call: what hangs is reported as a deadlock; 8 ranks on a busy machine take minutes
 SCHEDULES = ["time", *(str(seed) for seed in range(1, 20))]  # the order of time, and 19 random ones
 PLANTED = SCHEDULES[:7]  # the detector does not depend on the order: these would show it if it did
 ALL = os.environ.get("OVERLAP_SCHEDULES") == "all"  # of these, where else a few are taken
@@ -52,7 +53,7 @@ class RaceTest(unittest.TestCase):
     arguments: List[str]
 
     def call(self, command: List[str]) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False)
 
     def race(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return self.call([self.race_run, str(self.program), *arguments])
@@ -233,7 +234,8 @@ class SameSchedulesTest(RaceTest):
         if "--m" in self.arguments:
             sizes = []
         sizes += ["--iterations", "1", "--warmup", "1", *self.arguments[1:]]
-        return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus in "138" for seed in "12"]
+        runs = [("1", "1"), ("1", "2"), ("3", "1"), ("3", "2"), ("8", "1")]  # 8 ranks take the longest by far
+        return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus, seed in runs]
 
 
 TESTS = {"list": ListTest, "planted": PlantedTest, "ring": RingTest, "default_sizes": DefaultSizesTest, "chapter": ChapterTest,
