@@ -123,7 +123,7 @@ int check() {
   constexpr int kLogs = 60000;
   for (int i = 0; i < kLogs; ++i) {
     std::string text = kRight;
-    for (std::size_t changes = 1 + below(3); changes-- > 0;) {
+    for (std::size_t changes = 1 + below(3); changes > 0 && !text.empty(); --changes) {
       const std::size_t at = below(text.size());
       if (below(3) == 0) {
         text.replace(at, std::min(text.size() - at, below(12)), kWords[below(std::size(kWords))]);
