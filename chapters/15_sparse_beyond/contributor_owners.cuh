@@ -185,7 +185,11 @@ class OwnersAmongContributors {
         sums_(rank, shape.elements(most_local)),
         results_(rank, shape.elements(most_global)),
         meetings_(rank, kMeetings),
-        widened_(rank.device(), kNarrow ? shape.elements(most_global) : 0) {}
+        widened_(rank.device(), kNarrow ? shape.elements(most_global) : 0) {
+    by_width<Wire>(features_, [](auto width) { load_kernel(add_owned_rows<width(), Index, Wire, T>); });
+    if constexpr (kNarrow) load_kernel(widen_rows<Index, Wire, T>);
+    rank.barrier();  // nobody's stream waits before all have loaded what they need
+  }
 
   Wire* local_sums() const { return sums_.local(); }  ///< see WayToAdd
 

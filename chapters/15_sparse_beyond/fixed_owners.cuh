@@ -129,7 +129,13 @@ class FixedOwners {
         count_on_host_(1),
         sums_(rank, shape.elements(most_local)),
         results_(rank, shape.elements(most_global)),
-        meetings_(rank, kMeetings) {}
+        meetings_(rank, kMeetings) {
+    by_width<T>(features_, [](auto width) {
+      load_kernel(add_rows_at_home<width(), Index, T>);
+      load_kernel(fetch_rows<width(), Index, T>);
+    });
+    rank.barrier();  // nobody's stream waits before all have loaded what they need
+  }
 
   T* local_sums() const { return sums_.local(); }  ///< see WayToAdd
   /// Whether a row lives on this rank: then its sum is among the result.

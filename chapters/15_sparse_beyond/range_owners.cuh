@@ -96,7 +96,10 @@ class RangeOwners {
         local_(rank.device(), shape.elements(most_local)),
         begins_(rank.device(), static_cast<std::size_t>(rank.size() * (rank.size() + 1))),
         begins_on_host_(begins_.size()),
-        signals_(rank, 2 * rank.size()) {}
+        signals_(rank, 2 * rank.size()) {
+    load_kernel(add_range<T>);
+    rank.barrier();  // nobody's stream waits before all have loaded what they need
+  }
 
   T* local_sums() const { return local_.data(); }  ///< see WayToAdd
 

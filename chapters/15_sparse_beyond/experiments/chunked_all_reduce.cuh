@@ -97,6 +97,9 @@ class ChunkedAllReduce {
       ready_.emplace_back(rank.device(), cudaEventDisableTiming);
       sent_.emplace_back(rank.device(), cudaEventDisableTiming);
     }
+    load_kernel(sum_rows<T>);
+    load_kernel(add_range<T>);
+    rank.barrier();  // nobody's stream waits before all have loaded what they need
   }
   ChunkedAllReduce(const ChunkedAllReduce&) = delete;
   ChunkedAllReduce& operator=(const ChunkedAllReduce&) = delete;

@@ -1,8 +1,13 @@
-// How many blocks a kernel is launched with, where a lesson has no other reason to choose.
+// How many blocks a kernel is launched with, where a lesson has no other reason to choose, and that it is
+// there when it is launched.
 #pragma once
+
+#include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdint>
+
+#include "overlap/gpu/check.hpp"
 
 namespace overlap {
 
@@ -23,6 +28,16 @@ inline unsigned blocks_for(std::int64_t threads) {
 /// as there are not more of them than keep any GPU busy.
 inline unsigned blocks_for_rows(std::int64_t rows) {
   return static_cast<unsigned>(std::min<std::int64_t>(rows, 65536));
+}
+
+/// Loads a kernel for the current GPU. Else CUDA loads it when it is launched for the first time, and may
+/// have to wait for all that the GPU has to do: for ever, if a stream of it waits for a signal that comes
+/// later (CUDA Programming Guide, "Lazy Loading", potential hazards). So an algorithm with signals loads what
+/// it launches behind them in its constructor. Throws CudaError.
+template <typename... Parameters>
+void load_kernel(void (*kernel)(Parameters...)) {
+  int blocks = 0;  // a question that only a loaded kernel can answer
+  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kBlockThreads, 0));
 }
 
 }  // namespace overlap
