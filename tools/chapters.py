@@ -26,6 +26,7 @@ It does not hold what stands elsewhere: number and name (the folder), variants, 
 
   tests.race.schedules     of each number of GPUs in the race suite;  .arguments  of all its runs but those at default sizes
   tests.race.same          the arguments in which builds with and without the race detector are compared
+  tests.race.ranks         on how many GPUs at most: 8, or fewer where ranks have nothing to do with each other
   tests.program.sizes      small ones, for the tests of the program (tests/program/chapter_test.py)
   tests.sanitize           memcheck, racecheck, synccheck: on at most so many GPUs (tools/sanitize); arguments; nccl: it is
                            used; racecheck_test: the GoogleTest filter of what racecheck runs in the program's place
@@ -137,7 +138,7 @@ _MEASURE = _record({}, {"usual": _each(_text), "large": _each(_text), "on_all_gp
                         "also": _each(_record({"gpus": _gpus, "lines": _each(_text)}))})
 _TESTS = _record({}, {
     "blank": _text, "blank_stops": _flag,
-    "race": _record({}, {"schedules": _count(1), "arguments": _text, "same": _text}),
+    "race": _record({}, {"schedules": _count(1), "arguments": _text, "same": _text, "ranks": _count(1)}),
     "program": _record({}, {"sizes": _text}),
     "sanitize": _record({}, {"arguments": _text, "nccl": _flag, "racecheck_test": _text,
                              **{tool: _count(0) for tool in ("memcheck", "racecheck", "synccheck")}})})

@@ -5,8 +5,8 @@
     race_test.py RACE_RUN ring PROGRAM GPUS              the ring without its bug, on so many GPUs
     race_test.py RACE_RUN default_sizes PROGRAM          a chapter with its default sizes
     race_test.py RACE_RUN chapter PROGRAM GPUS COUNT [OPTIONS...]  ... on so many GPUs, in so many schedules
-    race_test.py RACE_RUN few_rows PROGRAM [OPTIONS...]  ... with fewer rows than ranks
-    race_test.py RACE_RUN same_schedules PROGRAM [PLAIN_BUILD [OPTIONS...]]
+    race_test.py RACE_RUN few_rows PROGRAM MOST [OPTIONS...]  ... with fewer rows than ranks, on up to MOST GPUs
+    race_test.py RACE_RUN same_schedules PROGRAM [PLAIN_BUILD [MOST [OPTIONS...]]]
 RACE_RUN starts a program of the race build. PLAIN_BUILD is the build folder without race detector to compare with, ''
 if there is none; OPTIONS are the chapter's own. With --m among them its sizes are its own, too."""
 import math
@@ -195,13 +195,15 @@ class ChapterTest(RaceTest):
 
 class FewRowsTest(RaceTest):
     def test_has_no_race(self) -> None:
-        few, options = FEW_SPARSE if self.is_sparse() else FEW, list(self.arguments)
+        few, most, options = FEW_SPARSE if self.is_sparse() else FEW, int(self.arguments[0]), list(self.arguments[1:])
         if "--m" in options:
             at = options.index("--m")
             few = (f"--m 1 {' '.join(options[:at] + options[at + 2:])}",)
             options = []
         for sizes in few:
             for gpus, *seed in (("3",), ("3", "--schedule", "1"), ("8",)):
+                if int(gpus) > most:
+                    continue
                 with self.subTest(sizes=sizes, gpus=gpus, seed=seed):
                     self.assert_quiet(self.race("--gpus", gpus, *sizes.split(), *ONCE, *seed, *options))
 
@@ -233,9 +235,9 @@ class SameSchedulesTest(RaceTest):
             ["--m", "128", "--n", "256", "--k", "32"]
         if "--m" in self.arguments:
             sizes = []
-        sizes += ["--iterations", "1", "--warmup", "1", *self.arguments[1:]]
+        sizes += ["--iterations", "1", "--warmup", "1", *self.arguments[2:]]
         runs = [("1", "1"), ("1", "2"), ("3", "1"), ("3", "2"), ("8", "1")]  # 8 ranks take the longest by far
-        return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus, seed in runs]
+        return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus, seed in runs if int(gpus) <= int(self.arguments[1])]
 
 
 TESTS = {"list": ListTest, "planted": PlantedTest, "ring": RingTest, "default_sizes": DefaultSizesTest, "chapter": ChapterTest,
