@@ -16,6 +16,7 @@ from typing import Dict, Tuple
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tools"))
+import turns  # noqa: E402
 from teaching import handout, tasks, variation, work  # noqa: E402
 
 CHAPTER = ""  # of the command line
@@ -92,4 +93,5 @@ if __name__ == "__main__":
     if len(sys.argv) < 2 or not (work.REPOSITORY / "chapters" / sys.argv[1] / "main.cu").is_file():
         sys.exit("usage: extensions_test.py NN_name")
     CHAPTER = sys.argv.pop(1)
+    turns.end_unless_it_is_the_turn_of(CHAPTER)
     unittest.main()

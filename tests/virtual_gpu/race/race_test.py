@@ -6,7 +6,7 @@
     race_test.py RACE_RUN default_sizes PROGRAM          a chapter with its default sizes
     race_test.py RACE_RUN chapter PROGRAM GPUS COUNT [OPTIONS...]  ... on so many GPUs, in so many schedules
     race_test.py RACE_RUN few_rows PROGRAM MOST [OPTIONS...]  ... with fewer rows than ranks, on up to MOST GPUs
-    race_test.py RACE_RUN same_schedules PROGRAM [PLAIN_BUILD [MOST [OPTIONS...]]]
+    race_test.py RACE_RUN same_schedules PROGRAM [PLAIN_BUILD [OPTIONS...]]
 RACE_RUN starts a program of the race build. PLAIN_BUILD is the build folder without race detector to compare with, ''
 if there is none; OPTIONS are the chapter's own. With --m among them its sizes are its own, too."""
 import math
@@ -21,7 +21,7 @@ from typing import List
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_S = 300  # of a call: what hangs is reported as a deadlock; 8 ranks on a busy machine take minutes
 SCHEDULES = ["time", *(str(seed) for seed in range(1, 20))]  # the order of time, and 19 random ones
-PLANTED = SCHEDULES[:7]  # the detector does not depend on the order: these would show it if it did
+PLANTED = SCHEDULES[:4]  # the detector does not depend on the order: these would show it if it did
 ALL = os.environ.get("OVERLAP_SCHEDULES") == "all"  # of these, where else a few are taken
 SMALL = ("--m", "33", "--n", "70", "--k", "19", "--iterations", "1", "--warmup", "0")
 # Fewer rows than ranks: some have none. Then fewer columns and less depth as well; of gradients, a table of fewer rows.
@@ -235,9 +235,9 @@ class SameSchedulesTest(RaceTest):
             ["--m", "128", "--n", "256", "--k", "32"]
         if "--m" in self.arguments:
             sizes = []
-        sizes += ["--iterations", "1", "--warmup", "1", *self.arguments[2:]]
-        runs = [("1", "1"), ("1", "2"), ("3", "1"), ("3", "2"), ("8", "1")]  # 8 ranks take the longest by far
-        return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus, seed in runs if int(gpus) <= int(self.arguments[1])]
+        sizes += ["--iterations", "1", "--warmup", "1", *self.arguments[1:]]
+        runs = [("1", "1"), ("1", "2"), ("3", "1"), ("3", "2"), ("4", "1")]
+        return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus, seed in runs]
 
 
 TESTS = {"list": ListTest, "planted": PlantedTest, "ring": RingTest, "default_sizes": DefaultSizesTest, "chapter": ChapterTest,
