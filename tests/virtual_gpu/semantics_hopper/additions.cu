@@ -149,8 +149,8 @@ class PeerAdditionTest : public TwoGpusTest {
   }
 };
 
-// The PTX ISA promises that additions are atomic for threads of one GPU ("relaxed, at gpu scope"). That they
-// are for several GPUs is what NVLink does, and this shows it.
+// The PTX ISA promises that additions are atomic among the threads of one GPU (".relaxed.gpu"). Who adds to a
+// peer's memory relies on more: this shows whether two GPUs lose none, too.
 TEST_F(PeerAdditionTest, TwoGpusMayAddToTheSameElements) {
   constexpr int kBlocks = 20, kTimes = 10;
   const PeerAccess access(1, 0);
