@@ -82,15 +82,17 @@ std::size_t different_results() {
   std::set<std::vector<std::uint16_t>> results;
   for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
     const auto bits = bits_in_schedule<Algorithm>(seed);
-    if (seed % 5 == 0) EXPECT_EQ(bits, bits_in_schedule<Algorithm>(seed)) << "schedule " << seed << " again";
+    if (seed % 5 == 0) {
+      EXPECT_EQ(bits, bits_in_schedule<Algorithm>(seed)) << "schedule " << seed << " again";
+    }
     results.insert(bits);
   }
   return results.size();
 }
 
 TEST_F(OnVirtualGpus, OnlySumsInSlotsHaveTheSameBitsInEachOrderOfArrival) {
-  EXPECT_EQ(different_results<WithSmallTiles<>>(), 1);
-  EXPECT_GT(different_results<SmallAdd<>>(), 1);
+  EXPECT_EQ(different_results<WithSmallTiles<>>(), 1U);
+  EXPECT_GT(different_results<SmallAdd<>>(), 1U);
 }
 
 TEST_F(OnVirtualGpus, BlocksAreRightInTwentySchedulesBackToBack) {

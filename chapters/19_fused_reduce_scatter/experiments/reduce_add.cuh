@@ -55,7 +55,9 @@ struct AddedUp {
     if (rows == 0 || columns == 0) return {};
     CUDA_CHECK(cudaMemsetAsync(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof(W), rank.stream()));
     rank.synchronize(rank.stream());
-    return {tensor_core_gemm::tensor_map(sums, rows, columns, kZeroRows)};
+    AddedUp ready;
+    ready.sums = tensor_core_gemm::tensor_map(sums, rows, columns, kZeroRows);
+    return ready;
   }
 
   /// Called by all threads; a barrier comes behind it.
