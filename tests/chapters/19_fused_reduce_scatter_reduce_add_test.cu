@@ -30,8 +30,7 @@ INSTANTIATE_TEST_SUITE_P(ReduceAdd, ReduceAddOnRanks, testing::Values(1, 2, 3, 4
 
 TEST_P(ReduceAddOnRanks, AreRightAroundTiles) {
   // One row and fewer rows than ranks; no whole tile; several tiles of each owner.
-  const std::vector<MatmulShape> shapes = {
-      {1, 8, depth(1)}, {5, 24, depth(2)}, {130, 72, depth(3)}, {257, 136, depth(2)}, {300, 264, depth(1)}};
+  const std::vector<MatmulShape> shapes = {{1, 8, depth(1)}, {5, 24, depth(2)}, {257, 136, depth(2)}};
   expect_all_right<ReduceAdd<__half>, ScatterProblem<__half>>(GetParam(), shapes);
   expect_all_right<SmallAdd<__nv_bfloat16>, ScatterProblem<__nv_bfloat16>>(GetParam(), shapes);
   expect_all_right<SmallAdd<__half, F32Wire>, ScatterProblem<__half>>(GetParam(), shapes);
@@ -47,7 +46,7 @@ TEST_P(ReduceAddOnRanks, AreRightOnRandomSizes) {
     return 1 + static_cast<int>(random() % static_cast<unsigned>(most));
   };
   std::vector<MatmulShape> shapes;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 10; ++i) {
     const std::int64_t m = up_to(200), n = 8 * up_to(20), k = depth(up_to(6));
     shapes.push_back({m, n, k});
   }

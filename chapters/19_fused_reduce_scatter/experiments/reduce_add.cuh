@@ -55,8 +55,10 @@ struct AddedUp {
     if (rows == 0 || columns == 0) return {};
     CUDA_CHECK(cudaMemsetAsync(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof(W), rank.stream()));
     rank.synchronize(rank.stream());
+    // A variable: without optimisation g++ 12 does not align a temporary, and a map wants 64 bytes.
+    const CUtensorMap map = tensor_core_gemm::tensor_map(sums, rows, columns, kZeroRows);
     AddedUp ready;
-    ready.sums = tensor_core_gemm::tensor_map(sums, rows, columns, kZeroRows);
+    ready.sums = map;
     return ready;
   }
 
