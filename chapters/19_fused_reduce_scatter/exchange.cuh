@@ -22,6 +22,7 @@
 #include "19_fused_reduce_scatter/owners.cuh"
 #include "19_fused_reduce_scatter/wire.cuh"
 #include "overlap/gpu/kernel_signals.hpp"
+#include "overlap/gpu/ranks.hpp"
 
 namespace overlap::fused_reduce_scatter {
 
@@ -32,8 +33,10 @@ using tensor_core_gemm::Corner;
 /// Where partial tiles of this call go, and where those of the others come.
 struct Exchange {
   CUtensorMap to[kMostRanks];        ///< by owner: this rank's slot there
-  CUtensorMap from[kMostRanks];      ///< by source: its slot here
+  CUtensorMap from[kMostRanks];      ///< by summand: its slot here
   std::uint32_t* flags[kMostRanks];  ///< by owner: flag() of them
+  int summands;                      ///< that an owner adds, its own included
+  int own;                           ///< which of them is its own
   int most_tiles;                    ///< of an owner
   std::uint32_t epoch;               ///< of the call
   unsigned* stop;                    ///< Rank::stop_word()
@@ -41,6 +44,33 @@ struct Exchange {
   /// Which of an owner's flags says that `source` has sent its part of a tile. It has one writer and one
   /// reader, the blocks that have this tile.
   __device__ int flag(int source, int tile) const { return source * most_tiles + tile; }
+};
+
+/// How partial sums land: each rank has a slot with each owner, which adds what lies in them. (An experiment
+/// has them added up on arrival instead. What differs then is what stands here.)
+struct InSlots {
+  static constexpr int slots(int ranks) { return ranks; }     ///< of an owner
+  static constexpr int slot(int source) { return source; }    ///< for what `source` sends
+  static constexpr int summands(int ranks) { return ranks; }  ///< that an owner adds, its own included
+  static constexpr int own(int rank) { return rank; }         ///< which of them is its own
+
+  /// Starts the copy of a part into the slot, of which it is the box at that index.
+  __device__ __forceinline__ static void send(const CUtensorMap& slot, int column, int row,
+                                              const std::byte* part) {
+    ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &slot, {column, row}, part);
+  }
+
+  /// What makes a slot ready for the next partial sums: they overwrite what is there, so there is nothing.
+  ///@{
+  template <typename W>
+  static InSlots ready(Rank&, W* /*slot*/, std::int64_t /*rows*/, std::int64_t /*columns*/) {
+    return {};
+  }
+  struct Shared {};  ///< in each block's shared memory
+  __device__ __forceinline__ static void init(Shared&) {}
+  template <typename W>
+  __device__ __forceinline__ void make_ready(const Shared&, int /*column*/, int /*row*/) const {}
+  ///@}
 };
 
 /// Whose partial sum is added as number `index`: in the order of the ranks, whoever came first. Both sides of
@@ -93,7 +123,7 @@ struct Progress {
 };
 
 /// What the exchanging thread does.
-template <typename W, typename Tile>
+template <typename W, typename Landing, typename Tile>
 struct ExchangingThread {
   static constexpr int kParts = Tile::kN / kPartColumns<W>;  ///< of a warpgroup's rows of a tile
   /// A tile whose parts all have a buffer leaves evenly while the next one is multiplied. Otherwise its
@@ -146,9 +176,8 @@ struct ExchangingThread {
           if (kEvenly && loads >= 0)
             progress.await(loads +
                            (part * Tile::kGroups + group) * order.owners.along_k / (kParts * Tile::kGroups));
-          ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &exchange.to[tile.owner],
-                                    {corner.column + part * kPartColumns<W>, corner.row + group * kGroupRows},
-                                    buffers[group].parts[out.stage]);
+          Landing::send(exchange.to[tile.owner], corner.column + part * kPartColumns<W>,
+                        corner.row + group * kGroupRows, buffers[group].parts[out.stage]);
           ptx::cp_async_bulk_commit_group();
           ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
           ptx::mbarrier_arrive(&barriers[group].sent[out.stage]);
@@ -178,9 +207,9 @@ struct ExchangingThread {
     if (owners.rows(order.rank) == 0) return;
     constexpr int kOfResult = kSpan / kPartColumns<W>;  // parts to one of C
     for (int part = 0; part < kParts; part += kOfResult) {
-      for (int i = 0; i < owners.ranks; ++i) {
+      for (int i = 0; i < exchange.summands; ++i) {
         const int source = summand(i);
-        if (source == order.rank) continue;
+        if (source == exchange.own) continue;
         for (int half = 0; half < kOfResult; ++half) {
           for (int group = 0; group < Tile::kGroups; ++group) {
             // [task fetch: when may a buffer be filled, and how many bytes will come?]
@@ -229,13 +258,14 @@ struct Exchanger {
   }
 
   /// total = partial sum of rank 0 + of rank 1 + ..., in f32 and in this order, so that it does not depend on
-  /// who came first; those of `rank` are `own`, which nothing has rounded. Of one part of C.
+  /// who came first; those of the rank itself are `own`, which nothing has rounded. Of one part of C.
   template <int Count>
-  __device__ __forceinline__ void add_parts(const float* own, int ranks, int rank, float (&total)[Count]) {
+  __device__ __forceinline__ void add_parts(const float* own, const Exchange& exchange,
+                                            float (&total)[Count]) {
     const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
     // [task add: whose sums are where, and what is the order?]
-    for (int index = 0; index < ranks; ++index) {
-      if (summand(index) == rank) {
+    for (int index = 0; index < exchange.summands; ++index) {
+      if (summand(index) == exchange.own) {
 #pragma unroll
         for (int i = 0; i < Count; ++i) total[i] += own[i];
         continue;

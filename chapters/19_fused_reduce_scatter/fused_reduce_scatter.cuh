@@ -33,7 +33,8 @@ inline void require_all_sizes(MatmulShape whole, int ranks) {
 /// Rows of C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Deterministic: equal in
 /// all bits on every run. Each partial sum is rounded to the wire's type once, that of the rank itself not at
 /// all, and the result once.
-template <SixteenBit T, typename Wire = SixteenBitWire, typename Shape = tensor_core_gemm::Tile<128, 256, 3>>
+template <SixteenBit T, typename Wire = SixteenBitWire, typename Shape = tensor_core_gemm::Tile<128, 256, 3>,
+          typename Landing = InSlots>
 class FusedReduceScatter {
  public:
   using Tile = Shape;                         ///< of a block
@@ -46,13 +47,15 @@ class FusedReduceScatter {
       : rank_(rank),
         shape_(product_of(whole, rank.size(), rank.id())),
         owners_(owners_of(whole, rank.size())),
-        slots_(rank, rank.size(), slot_elements(whole, rank.size())),
+        slots_(rank, Landing::slots(rank.size()), slot_elements(whole, rank.size())),
         arrived_(rank, rank.size() * owners_.tiling(0).tiles()) {
     const int multiprocessors = tensor_core_gemm::multiprocessors_with_wgmma(rank);
     blocks_ = std::min(owners_.tiles(), std::max(1, multiprocessors / (rank.shares_gpu() ? rank.size() : 1)));
     CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
     require_resident(rank, kKernel, kThreads, kSharedBytes, blocks_);
     for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+      landing_[epoch] =
+          Landing::ready(rank, slots_.on(rank.id(), 0, epoch), owners_.rows(rank.id()), whole.n);
       for (int other = 0; other < owners_.ranks; ++other) {
         if (other == rank.id()) continue;
         to_[epoch][other] = slot_map(other, rank.id(), epoch);
@@ -78,8 +81,9 @@ class FusedReduceScatter {
         own > 0 ? tensor_core_gemm::tensor_map(c, owners_.rows(rank_.id()), shape_.n, kGroupRows)
                 : CUtensorMap{};
     const TimelineScope name("multiply, send and add");
-    scatter_tiles<Wire, T, Tile><<<blocks_, kThreads, kSharedBytes, stream>>>(
-        operands.a, operands.b, result, exchange(), OwnedOrder{owners_, rank_.id(), kTileGroup});
+    scatter_tiles<Wire, Landing, T, Tile><<<blocks_, kThreads, kSharedBytes, stream>>>(
+        operands.a, operands.b, result, exchange(), landing_[arrived_.epoch() % 2],
+        OwnedOrder{owners_, rank_.id(), kTileGroup});
     CUDA_CHECK(cudaGetLastError());
   }
 
@@ -92,21 +96,21 @@ class FusedReduceScatter {
             .bytes_out = (whole.m * whole.n - own) * element,
             .bytes_in = (ranks - 1) * own * element,
             .launches = 1,
-            .memory = Slots<W>::bytes(ranks, slot_elements(whole, ranks)) +
+            .memory = Slots<W>::bytes(Landing::slots(ranks), slot_elements(whole, ranks)) +
                       ranks * owners.tiling(0).tiles() * static_cast<std::int64_t>(sizeof(std::uint32_t))};
   }
 
  private:
-  static constexpr auto kKernel = scatter_tiles<Wire, T, Tile>;
+  static constexpr auto kKernel = scatter_tiles<Wire, Landing, T, Tile>;
   static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;
-  static constexpr int kSharedBytes = sizeof(SharedMemory<T, Tile>);
+  static constexpr int kSharedBytes = sizeof(SharedMemory<Landing, T, Tile>);
   static constexpr int kTileGroup = 8;  // see place_of()
 
   /// Of the slot on `owner` for what `source` sends it; none without elements.
   CUtensorMap slot_map(int owner, int source, std::uint32_t epoch) const {
     if (owners_.rows(owner) == 0 || shape_.n == 0) return {};
-    return tensor_core_gemm::tensor_map(slots_.on(owner, source, epoch), owners_.rows(owner), shape_.n,
-                                        kGroupRows);
+    return tensor_core_gemm::tensor_map(slots_.on(owner, Landing::slot(source), epoch), owners_.rows(owner),
+                                        shape_.n, kGroupRows);
   }
   static Owners owners_of(MatmulShape whole, int ranks) {
     return Owners::of<Tile>(product_of(whole, ranks, 0), ranks);
@@ -127,6 +131,8 @@ class FusedReduceScatter {
       exchange.from[other] = from_[set][other];
       exchange.flags[other] = arrived_.word(other, 0);
     }
+    exchange.summands = Landing::summands(owners_.ranks);
+    exchange.own = Landing::own(rank_.id());
     exchange.most_tiles = owners_.tiling(0).tiles();
     exchange.epoch = arrived_.epoch();
     exchange.stop = rank_.stop_word();
@@ -136,8 +142,9 @@ class FusedReduceScatter {
   Rank& rank_;
   MatmulShape shape_;
   Owners owners_;
-  Slots<W> slots_;                                                          // by source
+  Slots<W> slots_;                                                          // by Landing::slot()
   Signals arrived_;                                                         // by source and tile
+  std::array<Landing, 2> landing_ = {};                                     // by set
   std::array<std::array<CUtensorMap, kMostRanks>, 2> to_ = {}, from_ = {};  // by set and rank
   int blocks_ = 0;
 };

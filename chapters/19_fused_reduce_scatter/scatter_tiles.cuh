@@ -20,7 +20,7 @@ struct ResultBuffer {
 };
 
 /// What the block holds in shared memory.
-template <SixteenBit T, typename Shape>
+template <typename Landing, SixteenBit T, typename Shape>
 struct SharedMemory {
   using Tile = Shape;                      ///< of the block
   tensor_core_gemm::Ring<T, Tile> ring;    ///< of the operands
@@ -28,36 +28,38 @@ struct SharedMemory {
   ResultBuffer<T> results[Tile::kGroups];  ///< the same
   PartBarriers barriers[Tile::kGroups];    ///< the same
   Progress progress;                       ///< of the loads
+  typename Landing::Shared landing;        ///< see InSlots
 };
 
 /// A warpgroup's part of an own tile, from `row` and `column` on: summed up, to C.
-template <typename W, typename Tile, SixteenBit T>
+template <typename W, typename Tile, SixteenBit T, typename Landing>
 __device__ __forceinline__ void add_and_store(const Fragment<Tile::kN>& sum, Exchanger<W, Tile>& exchanger,
-                                              int ranks, int rank, int row, int column, const CUtensorMap& c,
-                                              ResultBuffer<T>& buffer) {
+                                              const Exchange& exchange, const Landing& landing,
+                                              const typename Landing::Shared& shared, int row, int column,
+                                              const CUtensorMap& c, ResultBuffer<T>& buffer) {
   const auto write = [&](T* to, int part, int thread) {
     constexpr int kValues = TmaStore::kPartValues;
     float total[kValues] = {};
-    exchanger.add_parts(sum.value + part * kValues, ranks, rank, total);
+    exchanger.add_parts(sum.value + part * kValues, exchange, total);
     TmaStore::write(total, to, thread);
   };
-  const auto copy = [&](const T* from, int part) {
+  const auto copy = [&](const T* from, int part) {  // behind a barrier: all threads have added
     ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &c, {column + part * kSpan, row}, from);
+    landing.template make_ready<W>(shared, column + part * kSpan, row);
   };
   TmaStore::store_parts<Tile::kN / kSpan>(buffer, write, copy);
 }
 
 /// This rank's product, whose tiles go where they belong; its own ones, summed up, to C.
-template <typename Wire, SixteenBit T, typename Tile>
-__global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
-                             1) void scatter_tiles(const __grid_constant__ CUtensorMap a,
-                                                   const __grid_constant__ CUtensorMap b,
-                                                   const __grid_constant__ CUtensorMap c,
-                                                   const __grid_constant__ Exchange exchange,
-                                                   const __grid_constant__ OwnedOrder order) {
+template <typename Wire, typename Landing, SixteenBit T, typename Tile>
+__global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void scatter_tiles(
+    const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
+    const __grid_constant__ CUtensorMap c, const __grid_constant__ Exchange exchange,
+    const __grid_constant__ Landing landing, const __grid_constant__ OwnedOrder order) {
   using W = typename Wire::template Type<T>;
   extern __shared__ __align__(1024) unsigned char memory[];
-  auto& shared = *reinterpret_cast<SharedMemory<T, Tile>*>(memory);
+  auto& shared = *reinterpret_cast<SharedMemory<Landing, T, Tile>*>(memory);
+  Landing::init(shared.landing);
   if (threadIdx.x == 0) {
     for (PartBarriers& barriers : shared.barriers) barriers.init();
     shared.progress.tell(0);
@@ -82,7 +84,8 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
           });
     }
     if (warp == 1 && wgmma::elect_one()) {
-      ExchangingThread<W, Tile> thread{exchange, order, shared.parts, shared.barriers, shared.progress};
+      ExchangingThread<W, Landing, Tile> thread{exchange, order, shared.parts, shared.barriers,
+                                                shared.progress};
       thread.run();
     }
     return;
@@ -94,8 +97,8 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
         if (owners.rows(tile.owner) == 0) return;  // an exchange of flags alone
         const Corner corner = tile.place.corner<Tile>();
         if (tile.owner == order.rank) {
-          add_and_store<W, Tile, T>(sum, exchanger, owners.ranks, order.rank, corner.row + group * kGroupRows,
-                                    corner.column, c, shared.results[group]);
+          add_and_store<W, Tile, T>(sum, exchanger, exchange, landing, shared.landing,
+                                    corner.row + group * kGroupRows, corner.column, c, shared.results[group]);
         } else {
           exchanger.template hand_out<Wire, T>(sum);
         }

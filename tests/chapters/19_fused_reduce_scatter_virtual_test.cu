@@ -2,10 +2,12 @@
 // there is no room for its blocks, refused.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <vector>
 
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "19_block_run.hpp"
+#include "19_fused_reduce_scatter/experiments/reduce_add.cuh"
 #include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
@@ -18,6 +20,8 @@ using Problem = ScatterProblem<__half>;
 using Small = tensor_core_gemm::Tile<64, 64, 2>;
 template <typename Wire = SixteenBitWire>
 using WithSmallTiles = FusedReduceScatter<__half, Wire, Small>;
+template <typename Wire = SixteenBitWire>
+using SmallAdd = ReduceAdd<__half, Wire, Small>;
 
 TEST_F(OnVirtualGpus, AreRightInTwentySchedules) {
   for (const int ranks : {1, 2, 3, 4, 8}) {
@@ -33,6 +37,62 @@ TEST_F(OnVirtualGpus, AreRightInTwentySchedules) {
       }
     }
   }
+}
+
+TEST_F(OnVirtualGpus, SumsAddedUpAreRightInTwentySchedules) {
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
+      SCOPED_TRACE("schedule " + std::to_string(seed) + " of " + std::to_string(ranks) + " ranks");
+      const MatmulShape shape = {seed % 3 == 0 ? 3 : 70, seed % 4 == 0 ? 72 : 8, 16 * ranks};
+      vgpu::reset();
+      vgpu::use_schedule(seed);
+      if (seed % 2 == 0) {
+        expect_right<SmallAdd<>, Problem>(ranks, shape, seed, 4);
+      } else {
+        expect_right<SmallAdd<F32Wire>, Problem>(ranks, shape, seed, 4);
+      }
+    }
+  }
+}
+
+/// The bits of C, all ranks', of random normals on four ranks in that schedule.
+template <typename Algorithm>
+std::vector<std::uint16_t> bits_in_schedule(std::uint64_t seed) {
+  vgpu::reset();
+  vgpu::use_schedule(seed);
+  const MatmulShape whole{64, 72, 64};
+  std::vector<std::uint16_t> bits(static_cast<std::size_t>(whole.m * whole.n));
+  run_ranks(4, [&](Rank& rank) {
+    Problem problem(rank, whole, 5);
+    Algorithm algorithm(rank, whole);
+    problem.fill_normal();
+    rank.barrier();
+    algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
+    rank.synchronize(rank.stream());
+    const Range rows = balanced_share(whole.m, rank.size(), rank.id());
+    CUDA_CHECK(cudaMemcpy(bits.data() + rows.begin * whole.n, problem.c(),
+                          static_cast<std::size_t>(rows.size() * whole.n) * 2, cudaMemcpyDeviceToHost));
+    rank.barrier();
+  });
+  return bits;
+}
+
+template <typename Algorithm>
+std::size_t different_results() {
+  std::set<std::vector<std::uint16_t>> results;
+  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
+    const auto bits = bits_in_schedule<Algorithm>(seed);
+    if (seed % 5 == 0) {
+      EXPECT_EQ(bits, bits_in_schedule<Algorithm>(seed)) << "schedule " << seed << " again";
+    }
+    results.insert(bits);
+  }
+  return results.size();
+}
+
+TEST_F(OnVirtualGpus, OnlySumsInSlotsHaveTheSameBitsInEachOrderOfArrival) {
+  EXPECT_EQ(different_results<WithSmallTiles<>>(), 1U);
+  EXPECT_GT(different_results<SmallAdd<>>(), 1U);
 }
 
 TEST_F(OnVirtualGpus, BlocksAreRightInTwentySchedulesBackToBack) {
@@ -113,6 +173,8 @@ TEST_F(OnVirtualGpus, MoveTheBytesOfTheCostCard) {
       expect_bytes_of_the_cost_card<WithSmallTiles<>>(ranks, shape);
       expect_bytes_of_the_cost_card<WithSmallTiles<F32Wire>>(ranks, shape);
       expect_bytes_of_the_cost_card<FusedReduceScatter<__half>>(ranks, shape);
+      expect_bytes_of_the_cost_card<SmallAdd<>>(ranks, shape);
+      expect_bytes_of_the_cost_card<SmallAdd<F32Wire>>(ranks, shape);
     }
     for (const MatmulShape shape : {MatmulShape{150, 8 * ranks, 136}, MatmulShape{3, 16 * ranks, 8}})
       expect_bytes_of_the_cost_card<SmallBlock<__half>, MlpProblem<__half>>(ranks, shape);

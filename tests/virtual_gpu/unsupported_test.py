@@ -50,7 +50,9 @@ class UnsupportedTest(unittest.TestCase):
                  "cp_async_bulk(space_shared, space_global, p, p, 16, b)": "use space_cluster",
                  "cp_async_bulk_tensor(space_shared, space_global, p, p, at, b)": "use space_cluster",
                  "cp_async_bulk_tensor(space_cluster, space_global, p, p, at4, b)": "more than three dimensions",
-                 "cp_async_bulk_tensor(space_global, space_shared, p, at4, p)": "more than three dimensions"}
+                 "cp_async_bulk_tensor(space_global, space_shared, p, at4, p)": "more than three dimensions",
+                 "cp_reduce_async_bulk_tensor(space_global, space_shared, op_add, p, at4, p)": "more than three dimensions",
+                 "cp_reduce_async_bulk_tensor(space_global, space_shared, op_max, p, at, p)": "with another operation than op_add"}
         calls += [f"  {call};" for call in forms]
         found = errors_of("\n".join(["#include <cuda/ptx>",
                                      "void f(int* p, std::uint64_t* b) { using namespace cuda::ptx;",

@@ -16,6 +16,7 @@
 namespace {
 
 using overlap::DeviceBuffer;
+using overlap::Event;
 using overlap::Stream;
 using phases::await_phase;
 using planted::fill;
@@ -158,6 +159,53 @@ __global__ void store_and_signal(int* from, int* to, unsigned* flag, bool fixed)
 }
 void bulk_signal(bool fixed) { run(store_and_signal, fixed, 2); }
 
+// ---- bulk_add, bulk_clear: sums are read, or cleared, before two streams have added; these do not race ---
+constexpr int kAdders = 3;
+
+template <class T>
+__global__ void add_up(const __grid_constant__ CUtensorMap map, T value) {
+  alignas(128) __shared__ T tile[kItems];
+  tile[threadIdx.x] = value;
+  ptx::fence_proxy_async(space_shared);
+  __syncthreads();
+  if (threadIdx.x > 0) return;
+  const std::int32_t at[1] = {0};
+  const auto op = ptx::op_add;
+  cp_reduce_async_bulk_tensor(space_global, space_shared, op, &map, at, tile);  // @bulk_add @bulk_clear
+  ptx::cp_async_bulk_commit_group();
+  ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+}
+
+__global__ void use_sums(int* sums, int* to) {
+  if (to == nullptr) sums[threadIdx.x] = 0;                // @bulk_clear
+  if (to != nullptr) to[threadIdx.x] = sums[threadIdx.x];  // @bulk_add
+}
+
+void run_additions(bool read, bool fixed) {
+  DeviceBuffer<int> sums(0, kItems), to(0, kItems);
+  Stream adding[2]{Stream{0}, Stream{0}}, using_them{0};
+  Event added[2]{Event{0}, Event{0}};
+  cudaMemset(sums.data(), 0, sums.bytes());
+  cudaDeviceSynchronize();
+  CUtensorMap map{};
+  const cuuint64_t size = kItems, stride = 0;
+  const cuuint32_t box = kItems, one = 1;
+  if (cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 1, sums.data(), &size, &stride, &box, &one,
+                             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                             CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) != CUDA_SUCCESS)
+    throw std::runtime_error("no tensor map");
+  for (int i = 0; i < 2; ++i) {
+    add_up<int><<<kAdders, kItems, 0, adding[i]>>>(map, 1);
+    cudaEventRecord(added[i], adding[i]);
+    if (fixed) cudaStreamWaitEvent(using_them, added[i], 0);
+  }
+  use_sums<<<1, kItems, 0, using_them>>>(sums.data(), read ? to.data() : nullptr);
+  if (cudaDeviceSynchronize() != cudaSuccess) throw std::runtime_error("the kernel failed");
+}
+void bulk_add(bool fixed) { run_additions(true, fixed); }
+void bulk_clear(bool fixed) { run_additions(false, fixed); }
+
 // ---- bulk_fence_shared: no proxy fence between ordinary writes and the store that reads them -------------
 __global__ void store_unfenced(int* /*from*/, int* to, unsigned* /*flag*/, bool fixed) {
   alignas(128) __shared__ int tile[kItems];
@@ -280,6 +328,8 @@ const planted::Cases kCases = {
     {"bulk_count", bulk_count},
     {"bulk_read", bulk_read},
     {"bulk_signal", bulk_signal},
+    {"bulk_add", bulk_add},
+    {"bulk_clear", bulk_clear},
     {"bulk_fence_shared", bulk_fence_shared},
     {"bulk_fence_flag", bulk_fence_flag},
     {"bulk_fence_read", bulk_fence_read},

@@ -36,6 +36,7 @@ CURES = {"wgmma_proxy": "but no proxy fence is between them", "wgmma_store": "bu
          "wgmma_wait": "may still write its Fragment", "wgmma_group": "may still write its Fragment",
          **{f"bulk_fence_{bug}": f"fence_proxy_async() by the thread that {did}," for bug, did in
             (("shared", "wrote"), ("flag", "wrote"), ("read", "read"))},
+         "bulk_add": "Nothing orders the bulk copy", "bulk_clear": "Nothing orders the bulk copy",
          "bulk_refill": "Nothing orders ", "bulk_elected": "Nothing orders ", "cluster_stage": "Nothing orders ",
          **{f"wgmma_{bug}": "Nothing orders " for bug in ("refill", "overwrite", "load", "staging", "meeting")}}
 ACCESS = re.compile(r"^  (?:read|write) by (.*): .*$", re.MULTILINE)

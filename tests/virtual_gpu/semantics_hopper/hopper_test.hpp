@@ -65,14 +65,14 @@ constexpr CUtensorMapDataType kMapType = sizeof(T) == 1   ? CU_TENSOR_MAP_DATA_T
                                                           : CU_TENSOR_MAP_DATA_TYPE_INT64;
 
 template <class T>
-CUtensorMap map_of(const Tensor<T>& tensor) {
+CUtensorMap map_of(const Tensor<T>& tensor, CUtensorMapDataType type = kMapType<T>) {
   CUtensorMap map{};
   std::vector<cuuint64_t> bytes = tensor.strides;
   for (cuuint64_t& stride : bytes) stride *= sizeof(T);
   if (bytes.empty()) bytes.push_back(0);  // also of one dimension the driver wants to see an array
   const std::vector<cuuint32_t> ones(tensor.sizes.size(), 1);
   const CUresult result = cuTensorMapEncodeTiled(
-      &map, kMapType<T>, static_cast<cuuint32_t>(tensor.sizes.size()), tensor.data, tensor.sizes.data(),
+      &map, type, static_cast<cuuint32_t>(tensor.sizes.size()), tensor.data, tensor.sizes.data(),
       bytes.data(), tensor.box.data(), ones.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, tensor.swizzle,
       CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) throw std::runtime_error("cuTensorMapEncodeTiled refuses the tensor");

@@ -73,6 +73,72 @@ TEST_F(BulkCopyTest, StoresReadFirstAndWriteAtTheFullWait) {
   EXPECT_EQ(word(memory + 5), 5) << "what the source held then";
 }
 
+/// Each block adds one of 2048, 1 and 1.
+template <class T>
+__global__ void add_one_of_three(const __grid_constant__ CUtensorMap map, T summands) {
+  alignas(128) __shared__ std::uint16_t words[8];
+  constexpr std::uint16_t k2048 = 0x6800, kOne = 0x3c00;  // as half
+  for (std::uint16_t& word : words) word = static_cast<T>(blockIdx.x) == summands ? k2048 : kOne;
+  ptx::fence_proxy_async();
+  const std::int32_t at[1] = {0};
+  ptx::cp_reduce_async_bulk_tensor(ptx::space_global, ptx::space_shared, ptx::op_add, &map, at, words);
+  ptx::cp_async_bulk_commit_group();
+  ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
+}
+
+CUtensorMap eight_of(void* memory, CUtensorMapDataType type) {
+  CUtensorMap map{};
+  const cuuint64_t size = 8, stride = 0;
+  const cuuint32_t box = 8, one = 1;
+  EXPECT_EQ(cuTensorMapEncodeTiled(&map, type, 1, memory, &size, &stride, &box, &one,
+                                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                   CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+            CUDA_SUCCESS);
+  return map;
+}
+
+int sum_of_three(int place_of_2048) {
+  std::uint16_t* memory = device_words<std::uint16_t>(8, 0);
+  add_one_of_three<<<3, 1>>>(eight_of(memory, CU_TENSOR_MAP_DATA_TYPE_FLOAT16), place_of_2048);
+  return word(memory);
+}
+
+// Half has 2048 and 2050, and nothing between: 2048 + 1 + 1 is the one, 1 + 1 + 2048 the other.
+TEST_F(BulkCopyTest, ASumInSixteenBitsDependsOnWhoComesFirst) {
+  constexpr int k2048 = 0x6800, k2050 = 0x6801;
+  std::set<int> sums;
+  for (unsigned int seed = 1; seed <= 40; ++seed) {
+    for (int same = 0; same < 2; ++same) {
+      vgpu::reset();
+      vgpu::use_schedule(seed);
+      const int sum = sum_of_three(2);
+      sums.insert(sum);
+      static int first = 0;
+      if (same == 0) first = sum;
+      EXPECT_EQ(sum, first) << "the same seed, " << seed << ", gives the same order";
+    }
+  }
+  EXPECT_EQ(sums, (std::set<int>{k2048, k2050}));
+}
+
+template <class T>
+__global__ void add_words(const __grid_constant__ CUtensorMap map, T x) {
+  alignas(128) __shared__ T words[16];
+  const std::int32_t at[1] = {x};
+  ptx::cp_reduce_async_bulk_tensor(ptx::space_global, ptx::space_shared, ptx::op_add, &map, at, words);
+  ptx::cp_async_bulk_commit_group();
+  ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+}
+
+TEST_F(BulkCopyTest, WhatCannotBeAddedStopsTheKernel) {
+  add_words<<<1, 1>>>(eight_of(device_words(16, 1), CU_TENSOR_MAP_DATA_TYPE_INT64), 0);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure,
+                 {"add_words", "issues a bulk addition to a tensor of 8-byte elements"});
+  vgpu::reset();
+  add_words<<<1, 1>>>(eight_of(device_words(8, 1), CU_TENSOR_MAP_DATA_TYPE_INT32), -4);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalInstruction, {"negative index"});
+}
+
 /// Brings `tiles` tiles through a ring of `stages`, and works on each.
 template <class T>
 __global__ void pipeline_of(T* memory, int tiles, int stages) {

@@ -20,6 +20,8 @@ void tensor_load(void* shared, const void* map, const std::int32_t* at, int rank
 void tensor_multicast(void* shared, const void* map, const std::int32_t* at, int rank, std::uint64_t* barrier,
                       std::uint16_t mask);
 void tensor_store(const void* map, const std::int32_t* at, int rank, const void* shared);
+/// The same, but adds to what is there.
+void tensor_add(const void* map, const std::int32_t* at, int rank, const void* shared);
 void bulk_commit();
 /// Waits for all but the last `prior` groups; `read`: until their sources are read.
 void bulk_wait(unsigned int prior, bool read);

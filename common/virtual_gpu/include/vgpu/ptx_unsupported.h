@@ -18,8 +18,7 @@ VGPU_UNSUPPORTED_PTX(mbarrier_arrive_no_complete, "use mbarrier_arrive")
 VGPU_UNSUPPORTED_PTX(cp_async_mbarrier_arrive, "use cuda::pipeline for copies of threads")
 VGPU_UNSUPPORTED_PTX(cp_async_mbarrier_arrive_noinc, "use cuda::pipeline for copies of threads")
 VGPU_UNSUPPORTED_PTX(cp_async_bulk_cp_mask, "copy whole rows")
-VGPU_UNSUPPORTED_PTX(cp_reduce_async_bulk, "copy, and add in a kernel")
-VGPU_UNSUPPORTED_PTX(cp_reduce_async_bulk_tensor, "copy, and add in a kernel")
+VGPU_UNSUPPORTED_PTX(cp_reduce_async_bulk, "use cp_reduce_async_bulk_tensor, or copy, and add in a kernel")
 VGPU_UNSUPPORTED_PTX(fence, "use __threadfence or cuda::atomic_ref")
 VGPU_UNSUPPORTED_PTX(fence_proxy_alias, "no memory has two addresses")
 VGPU_UNSUPPORTED_PTX(fence_proxy_async_generic_sync_restrict, "use fence_proxy_async")
@@ -88,6 +87,16 @@ template <::std::size_t Rank>
 requires(Rank > 3) VGPU_UNSUPPORTED_FORM(cp_async_bulk_tensor, "with more than three dimensions")
 void cp_async_bulk_tensor(space_global_t, space_shared_t, const void*, const ::std::int32_t (&)[Rank],
                           const void*);
+template <dot_op Op, ::std::size_t Rank>
+requires(Op != dot_op::add)
+    VGPU_UNSUPPORTED_FORM(cp_reduce_async_bulk_tensor, "with another operation than op_add")
+void cp_reduce_async_bulk_tensor(space_global_t, space_shared_t, op_t<Op>, const void*,
+                                 const ::std::int32_t (&)[Rank], const void*);
+template <dot_op Op, ::std::size_t Rank>
+requires(Op == dot_op::add && Rank > 3)
+    VGPU_UNSUPPORTED_FORM(cp_reduce_async_bulk_tensor, "with more than three dimensions")
+void cp_reduce_async_bulk_tensor(space_global_t, space_shared_t, op_t<Op>, const void*,
+                                 const ::std::int32_t (&)[Rank], const void*);
 #undef VGPU_UNSUPPORTED_FORM
 
 }  // namespace cuda::ptx

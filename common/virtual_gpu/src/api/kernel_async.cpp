@@ -76,6 +76,17 @@ BulkRequest box(Block& block, const void* shared, const void* map, const std::in
   return request;
 }
 
+BulkRequest box_to_store(Block& block, const void* shared, const void* map, const std::int32_t* at, int rank,
+                         const void* caller) {
+  const BulkRequest request = box(block, shared, map, at, rank, caller);
+  if (std::any_of(at, at + rank, [](std::int32_t index) { return index < 0; })) {
+    // Met on an H200. A load takes zeros from there.
+    block.fault(block.who() + "issues a bulk store of a box with a negative index",
+                cudaErrorIllegalInstruction);
+  }
+  return request;
+}
+
 }  // namespace
 
 void mbarrier_init(std::uint64_t* barrier, std::uint32_t count) {
@@ -136,11 +147,20 @@ void tensor_multicast(void* shared, const void* map, const std::int32_t* at, int
 void tensor_store(const void* map, const std::int32_t* at, int rank, const void* shared) {
   const void* caller = __builtin_return_address(0);
   in_unit("cp_async_bulk_tensor", [&](Block& block, AsyncUnit& unit) {
-    const BulkRequest request = box(block, shared, map, at, rank, caller);
-    if (std::any_of(at, at + rank, [](std::int32_t index) { return index < 0; })) {
-      // Met on an H200. A load takes zeros from there.
-      block.fault(block.who() + "issues a bulk store of a box with a negative index",
-                  cudaErrorIllegalInstruction);
+    unit.copies.store(box_to_store(block, shared, map, at, rank, caller));
+  });
+}
+
+void tensor_add(const void* map, const std::int32_t* at, int rank, const void* shared) {
+  const void* caller = __builtin_return_address(0);
+  in_unit("cp_reduce_async_bulk_tensor", [&](Block& block, AsyncUnit& unit) {
+    BulkRequest request = box_to_store(block, shared, map, at, rank, caller);
+    request.adds = true;
+    if (request.map.element == TensorElement::kOther) {
+      block.fault(block.who() + "issues a bulk addition to a tensor of " +
+                  std::to_string(request.map.element_bytes) +
+                  "-byte elements that are not added here: half, nv_bfloat16, float, whole numbers of 32 "
+                  "bits and unsigned ones of 64 are");
     }
     unit.copies.store(request);
   });

@@ -37,6 +37,25 @@ int element_bytes(CUtensorMapDataType type) {
   return kUnknownType;
 }
 
+/// What a bulk addition makes of the elements.
+TensorElement element_of(CUtensorMapDataType type) {
+  switch (type) {
+    case CU_TENSOR_MAP_DATA_TYPE_UINT32:
+    case CU_TENSOR_MAP_DATA_TYPE_INT32:
+      return TensorElement::kWord;
+    case CU_TENSOR_MAP_DATA_TYPE_UINT64:
+      return TensorElement::kLongWord;
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
+      return TensorElement::kHalf;
+    case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
+      return TensorElement::kBfloat16;
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
+      return TensorElement::kFloat;
+    default:
+      return TensorElement::kOther;
+  }
+}
+
 void require(bool holds, const char* sentence) {
   if (!holds) throw ApiError(cudaErrorInvalidValue, sentence);
 }
@@ -103,6 +122,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
     made.address = static_cast<std::byte*>(address);
     made.rank = static_cast<std::uint8_t>(rank);
     made.element_bytes = static_cast<std::uint8_t>(bytes);
+    made.element = element_of(type);
     for (cuuint32_t d = 0; d < rank; ++d) {
       check_dimension(sizes[d], d == 0 ? nullptr : strides + (d - 1), box[d], element_strides[d]);
       require_supported(d == 0 || element_strides[d] == 1, "only element strides of 1 are supported");

@@ -277,8 +277,9 @@ void BulkCopies::deliver(Copy& copy) {
     }
   } else {
     note_global(copy, true);
-    for_each_global(request, [&copy](std::byte* to, std::size_t offset, std::size_t bytes) {
-      std::memcpy(to, copy.box.data() + offset, bytes);
+    for_each_global(request, [&](std::byte* to, std::size_t offset, std::size_t bytes) {
+      const std::byte* from = copy.box.data() + offset;
+      if (!request.adds || !add_elements(request.map.element, to, from, bytes)) std::memcpy(to, from, bytes);
     });
   }
   count(copy);
@@ -312,14 +313,17 @@ void BulkCopies::note(Copy& copy, Space space, const void* memory, std::size_t b
     return;
   }
   const hb::Context probe = probe_of(space == Space::kShared ? View::kShared : View::kGlobal);
+  const bool adds = write && copy.request.adds;  // atomically: additions do not race with each other
   {
     const hb::ReadsForAWrite scope(write);
-    hb::read(engine(copy), site, memory, bytes, caller);
-    hb::read(probe, site, memory, bytes, caller);
+    const auto look = adds ? &hb::read_atomically : &hb::read;
+    look(engine(copy), site, memory, bytes, caller);
+    look(probe, site, memory, bytes, caller);
   }
   hb::release(probe, &copy.probed);
   hb::acquire(engine(copy), &copy.probed);
-  if (write) hb::write(engine(copy), site, memory, bytes, caller);
+  const auto change = adds ? &hb::write_atomically : &hb::write;
+  if (write) change(engine(copy), site, memory, bytes, caller);
 }
 
 void BulkCopies::finish_step(Copy& copy, OrderPoint& point) {

@@ -23,6 +23,7 @@ struct BulkRequest {
   TensorMap map;
   std::int32_t at[TensorMap::kMostDimensions];
   const void* caller;  // return address into the kernel
+  bool adds = false;   // a store of a box that adds to what is there
 };
 
 /// A load is done when a thread waits for it and nothing else in the block can run, a store in two steps

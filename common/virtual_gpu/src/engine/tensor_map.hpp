@@ -8,6 +8,9 @@
 
 namespace vgpu {
 
+/// What its elements are, as far as it makes a difference: to those that are added.
+enum class TensorElement : std::uint8_t { kOther, kWord, kLongWord, kHalf, kBfloat16, kFloat };
+
 /// A tensor of up to five dimensions, the innermost first, and the box that one copy moves.
 struct TensorMap {
   static constexpr int kMostDimensions = 5;
@@ -19,7 +22,8 @@ struct TensorMap {
   std::uint16_t box[kMostDimensions];          // elements
   std::uint8_t rank, element_bytes;
   std::uint8_t swizzle_bytes;  // the span within which 16-byte chunks change places; 0: none
-  std::uint64_t check;         // of all that stands before it
+  TensorElement element;
+  std::uint64_t check;  // of all that stands before it
 
   std::size_t row_bytes() const { return std::size_t{box[0]} * element_bytes; }
   std::size_t rows() const {
@@ -35,6 +39,10 @@ static_assert(sizeof(TensorMap) <= 128 && std::is_trivially_copyable_v<TensorMap
 void write_tensor_map(TensorMap map, void* to);
 /// False if the 128 bytes at `from` are no tensor map.
 bool read_tensor_map(const void* from, TensorMap& map);
+
+/// Adds the elements in these bytes to those at `to`, which lie in memory of any alignment. A 16-bit sum is
+/// rounded to nearest, ties to even. False, and nothing is done, if elements of that type cannot be added.
+bool add_elements(TensorElement element, std::byte* to, const std::byte* from, std::size_t bytes);
 
 /// The shared address at which the 16-byte chunk lies that without a swizzle would lie at `address`. Only its
 /// low ten bits count: shared memory begins at a multiple of 1024.

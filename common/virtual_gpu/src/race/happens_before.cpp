@@ -22,6 +22,10 @@ void __tsan_read_range(void* address, unsigned long bytes);
 void __tsan_write_range(void* address, unsigned long bytes);
 void __tsan_atomic32_store(volatile std::uint32_t* word, std::uint32_t value, int order);
 std::uint32_t __tsan_atomic32_load(const volatile std::uint32_t* word, int order);
+std::uint16_t __tsan_atomic16_load(const volatile std::uint16_t* word, int order);
+std::uint64_t __tsan_atomic64_load(const volatile std::uint64_t* word, int order);
+std::uint16_t __tsan_atomic16_fetch_or(volatile std::uint16_t* word, std::uint16_t bits, int order);
+std::uint64_t __tsan_atomic64_fetch_or(volatile std::uint64_t* word, std::uint64_t bits, int order);
 }
 
 namespace vgpu::hb {
@@ -60,6 +64,23 @@ void access(Context context, const CallSite& site, const void* caller, Action ac
     if (caller != nullptr) __tsan_func_exit();
     pop_callers(site);
   });
+}
+
+/// Calls `eight` for each aligned word of eight bytes, and `two` for each of two that is left before or
+/// behind them: no element that is added has fewer.
+template <class Eight, class Two>
+void for_each_word(const void* memory, std::size_t bytes, Eight eight, Two two) {
+  auto* at = static_cast<std::byte*>(const_cast<void*>(memory));
+  const std::byte* const end = at + bytes;
+  while (end - at >= 2) {
+    if (reinterpret_cast<std::uintptr_t>(at) % 8 == 0 && end - at >= 8) {
+      eight(reinterpret_cast<std::uint64_t*>(at));
+      at += 8;
+    } else {
+      two(reinterpret_cast<std::uint16_t*>(at));
+      at += 2;
+    }
+  }
 }
 
 }  // namespace
@@ -107,6 +128,24 @@ void read(Context context, const CallSite& site, const void* memory, std::size_t
 
 void write(Context context, const CallSite& site, const void* memory, std::size_t bytes, const void* caller) {
   access(context, site, caller, [&] { __tsan_write_range(const_cast<void*>(memory), bytes); });
+}
+
+void read_atomically(Context context, const CallSite& site, const void* memory, std::size_t bytes,
+                     const void* caller) {
+  access(context, site, caller, [&] {
+    for_each_word(
+        memory, bytes, [](std::uint64_t* word) { __tsan_atomic64_load(word, __ATOMIC_RELAXED); },
+        [](std::uint16_t* word) { __tsan_atomic16_load(word, __ATOMIC_RELAXED); });
+  });
+}
+
+void write_atomically(Context context, const CallSite& site, const void* memory, std::size_t bytes,
+                      const void* caller) {
+  access(context, site, caller, [&] {
+    for_each_word(
+        memory, bytes, [](std::uint64_t* word) { __tsan_atomic64_fetch_or(word, 0, __ATOMIC_RELAXED); },
+        [](std::uint16_t* word) { __tsan_atomic16_fetch_or(word, 0, __ATOMIC_RELAXED); });
+  });
 }
 
 void store_atomic(Context context, const CallSite& site, std::uint32_t* word, std::uint32_t value) {

@@ -63,6 +63,14 @@ void read(Context context, const CallSite& site, const void* memory, std::size_t
           const void* caller = nullptr);
 void write(Context context, const CallSite& site, const void* memory, std::size_t bytes,
            const void* caller = nullptr);
+/// The same atomically, without any order: such accesses do not race with each other. They leave the bytes as
+/// they are.
+///@{
+void read_atomically(Context context, const CallSite& site, const void* memory, std::size_t bytes,
+                     const void* caller = nullptr);
+void write_atomically(Context context, const CallSite& site, const void* memory, std::size_t bytes,
+                      const void* caller = nullptr);
+///@}
 
 /// While it lives, read() looks on behalf of a write that follows: reports call it a write.
 class ReadsForAWrite {
@@ -131,6 +139,8 @@ inline void release(Context, const void*) {}
 inline void acquire(Context, const void*) {}
 inline void read(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
 inline void write(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
+inline void read_atomically(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
+inline void write_atomically(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
 class ReadsForAWrite {
  public:
   explicit ReadsForAWrite(bool) {}

@@ -1,0 +1,94 @@
+// Experiment of chapter 19: partial sums are added up on arrival. An owner has one place for each of its
+// elements instead of P slots, and TMA adds to it:
+//
+//   senders         TMA adds their parts to the owner's sums, whoever comes first
+//   owner           once all have raised the tile's flag: sums + its own, rounded, to C
+//                   zeros to the sums, for the call after the next one
+//
+// Everything else is the chapter's kernel.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cuda/ptx>
+
+#include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
+
+namespace overlap::fused_reduce_scatter {
+
+/// See InSlots, in whose place it stands. The order of the additions is that of arrival: of sums that are
+/// rounded the last bits may differ from one call to the next. Each addition is atomic; PTX promises that
+/// among the threads of one GPU, and that it holds among several is what all rely on who add to a peer's
+/// memory.
+struct AddedUp {
+  static constexpr int slots(int) { return 1; }
+  static constexpr int slot(int /*source*/) { return 0; }
+  /// The others' sum and the rank's own: the two that an owner adds.
+  static constexpr int summands(int ranks) { return ranks == 1 ? 1 : 2; }
+  static constexpr int own(int rank) { return rank == 0 ? 0 : 1; }
+
+  /// The rank's sums in boxes of kZeroRows rows.
+  CUtensorMap sums;
+
+  /// Adds the part to the sums of an owner.
+  __device__ __forceinline__ static void send(const CUtensorMap& sums, int column, int row,
+                                              const std::byte* part) {
+    ptx::cp_reduce_async_bulk_tensor(ptx::space_global, ptx::space_shared, ptx::op_add, &sums, {column, row},
+                                     part);
+  }
+
+  // ---- Zeros, to which the next call of this set adds
+  // ------------------------------------------------------
+  static constexpr int kZeroRows = 8;  ///< 1 KiB is all the shared memory that the chapter's tile leaves
+
+  /// Zeros of the block.
+  struct Shared {
+    alignas(128) std::uint32_t zeros[kZeroRows * kPartRowBytes / sizeof(std::uint32_t)];  ///< TMA's source
+  };
+
+  /// Clears the sums for the first call. Waits.
+  template <typename W>
+  static AddedUp ready(Rank& rank, W* sums, std::int64_t rows, std::int64_t columns) {
+    if (rows == 0 || columns == 0) return {};
+    CUDA_CHECK(cudaMemsetAsync(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof(W), rank.stream()));
+    rank.synchronize(rank.stream());
+    // A variable: without optimisation g++ 12 does not align a temporary, and a map wants 64 bytes.
+    const CUtensorMap map = tensor_core_gemm::tensor_map(sums, rows, columns, kZeroRows);
+    AddedUp ready;
+    ready.sums = map;
+    return ready;
+  }
+
+  /// Called by all threads; a barrier comes behind it.
+  __device__ __forceinline__ static void init(Shared& shared) {
+    constexpr unsigned kWords = sizeof shared.zeros / sizeof shared.zeros[0];
+    for (unsigned i = threadIdx.x; i < kWords; i += blockDim.x) shared.zeros[i] = 0;
+    ptx::fence_proxy_async(ptx::space_shared);
+  }
+
+  /// Called by one thread when its warpgroup has read its rows of the sums from `row` and `column` on, kSpan
+  /// columns: clears them, by TMA as they were read and will be added to.
+  ///
+  /// Nobody adds to them before: of this call all flags have been seen, and the next one has the other set.
+  /// Whoever adds in the call after that has seen a flag of this rank's next call, see exchange(). That call
+  /// began when this kernel had ended, and these copies with it.
+  template <typename W>
+  __device__ __forceinline__ void make_ready(const Shared& shared, int column, int row) const {
+    for (int columns = 0; columns < kSpan; columns += kPartColumns<W>) {
+      for (int rows = 0; rows < kGroupRows; rows += kZeroRows) {
+        ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &sums, {column + columns, row + rows},
+                                  shared.zeros);
+      }
+    }
+  }
+};
+
+/// FusedReduceScatter with sums in place of slots. Each partial sum is rounded to the wire's type once, and
+/// so is each sum of two of them: P - 1 roundings at most.
+template <SixteenBit T, typename Wire = SixteenBitWire, typename Shape = tensor_core_gemm::Tile<128, 256, 3>>
+using ReduceAdd = FusedReduceScatter<T, Wire, Shape, AddedUp>;
+
+}  // namespace overlap::fused_reduce_scatter

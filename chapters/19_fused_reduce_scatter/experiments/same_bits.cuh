@@ -1,0 +1,91 @@
+// Experiment of chapter 19: whether several calls give the same bits, and how far they are from sums in f32.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "06_reduce_scatter/experiments/errors.cuh"
+#include "19_fused_reduce_scatter/experiments/reduce_add.cuh"
+#include "overlap/bench/dense_bench.hpp"
+#include "overlap/bench/dense_problem.hpp"
+
+namespace overlap::fused_reduce_scatter {
+
+inline constexpr int kCallsCompared = 5;  ///< of each variant, on the same random normals
+
+/// How a variant rounds on the way to its result, see Accumulation.
+inline Accumulation accumulation_of(std::string_view variant, ElementType type, int ranks) {
+  if (ranks == 1) return {};
+  const bool in_f32 = variant.ends_with("_f32");
+  // Added up, a partial sum is rounded, and then each sum that it is part of; the first one begins with 0.
+  const int roundings = variant.starts_with("added_up") ? ranks - 1 : 1;
+  return {in_f32 ? ElementType::kF32 : type, roundings};
+}
+
+/// What a rank keeps for the partial sums of others.
+struct Memory {
+  std::string variant;  ///< its name
+  std::int64_t bytes;   ///< flags included
+};
+
+/// The elements of C that the rank holds, as bits.
+template <SixteenBit T>
+std::vector<std::uint16_t> bits_of_result(const ScatterProblem<T>& problem) {
+  Rank& rank = problem.rank();
+  std::vector<std::uint16_t> bits(problem.reference().size());
+  if (!bits.empty()) {
+    CUDA_CHECK(cudaMemcpyAsync(bits.data(), problem.c(), bits.size() * sizeof(T), cudaMemcpyDeviceToHost,
+                               rank.stream()));
+    rank.synchronize(rank.stream());
+  }
+  return bits;
+}
+
+/// Prints and adds to the results, of each of these algorithms: its bytes, how many different results some
+/// calls gave on the random normals that were timed, and the errors of the last one. Collective.
+template <SixteenBit T>
+void report_bits(DenseBench& bench, const ScatterProblem<T>& problem, const std::vector<Memory>& algorithms,
+                 Results& results) {
+  Rank& rank = problem.rank();
+  std::map<std::string, std::set<std::vector<std::uint16_t>>> found;
+  std::map<std::string, reduce_scatter::Errors> errors;
+  for (int call = 0; call < kCallsCompared; ++call) {
+    bench.look_at_results([&](const std::string& name) {
+      found[name].insert(bits_of_result(problem));
+      errors[name] = reduce_scatter::errors_of(problem, accumulation_of(name, problem.type(), rank.size()));
+    });
+  }
+  ResultTable table({{"", "variant"},
+                     {"bytes for sums and flags", "memory"},
+                     {"different results of " + std::to_string(kCallsCompared) + " calls", "different"},
+                     {"largest error", "largest_error", reduce_scatter::scientific},
+                     {"root mean square", "rms_error", reduce_scatter::scientific},
+                     {"proven bound", "bound", reduce_scatter::scientific}});
+  for (const auto& [name, bytes] : algorithms) {
+    if (!found.contains(name)) continue;
+    // Of the rank with the most: each may have its own share of what differs.
+    std::int64_t different = 0;
+    for (const std::int64_t own : rank.exchange(static_cast<std::int64_t>(found[name].size())))
+      different = std::max(different, own);
+    if (rank.id() != 0) continue;
+    table.add({{"section", std::string("bits")},
+               {"variant", name},
+               {"gpus", std::int64_t{rank.size()}},
+               {"memory", bytes},
+               {"different", different},
+               {"largest_error", errors[name].largest},
+               {"rms_error", errors[name].root_mean_square},
+               {"bound", errors[name].bound}});
+  }
+  if (rank.id() == 0) table.finish("\nagainst sums in f32, random normals:\n", results);
+}
+
+}  // namespace overlap::fused_reduce_scatter

@@ -1,0 +1,183 @@
+// Chapter 19's experiment reduce_add on any GPUs of compute capability 9.0: right where all sums are exact;
+// elsewhere each element is one of the sums that some order of arrival gives.
+#include "19_fused_reduce_scatter/experiments/reduce_add.cuh"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "dense_run.hpp"
+#include "ownership.hpp"
+#include "partial_products.hpp"
+
+namespace overlap::fused_reduce_scatter {
+namespace {
+
+/// Tiles so small that small products have many.
+template <SixteenBit T, typename Wire = SixteenBitWire>
+using SmallAdd = ReduceAdd<T, Wire, tensor_core_gemm::Tile<64, 64, 2>>;
+
+class ReduceAddOnRanks : public testing::TestWithParam<int> {
+ protected:
+  /// A depth of which each rank gets `eights` times 8.
+  std::int64_t depth(int eights) const { return std::int64_t{8} * eights * GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(ReduceAdd, ReduceAddOnRanks, testing::Values(1, 2, 3, 4, 8));
+
+TEST_P(ReduceAddOnRanks, AreRightAroundTiles) {
+  // One row and fewer rows than ranks; no whole tile; several tiles of each owner.
+  const std::vector<MatmulShape> shapes = {{1, 8, depth(1)}, {5, 24, depth(2)}, {257, 136, depth(2)}};
+  expect_all_right<ReduceAdd<__half>, ScatterProblem<__half>>(GetParam(), shapes);
+  expect_all_right<SmallAdd<__nv_bfloat16>, ScatterProblem<__nv_bfloat16>>(GetParam(), shapes);
+  expect_all_right<SmallAdd<__half, F32Wire>, ScatterProblem<__half>>(GetParam(), shapes);
+  expect_all_right<ReduceAdd<__nv_bfloat16, F32Wire>, ScatterProblem<__nv_bfloat16>>(GetParam(),
+                                                                                     {{150, 200, depth(3)}});
+}
+
+TEST_P(ReduceAddOnRanks, AreRightOnRandomSizes) {
+  const unsigned seed = 20261950 + static_cast<unsigned>(GetParam());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto up_to = [&random](int most) {
+    return 1 + static_cast<int>(random() % static_cast<unsigned>(most));
+  };
+  std::vector<MatmulShape> shapes;
+  for (int i = 0; i < 10; ++i) {
+    const std::int64_t m = up_to(200), n = 8 * up_to(20), k = depth(up_to(6));
+    shapes.push_back({m, n, k});
+  }
+  expect_all_right<SmallAdd<__half>, ScatterProblem<__half>>(GetParam(), every(2, 0, shapes), seed);
+  expect_all_right<SmallAdd<__half, F32Wire>, ScatterProblem<__half>>(GetParam(), every(2, 1, shapes), seed);
+}
+
+TEST_P(ReduceAddOnRanks, CallsMayFollowEachOtherAtOnce) {
+  // From the third call on sums are added to what the first one has cleared. With one row: who has none must
+  // not run ahead.
+  const std::vector<MatmulShape> shapes = {{150, 72, depth(2)}, {1, 8, depth(1)}};
+  const int calls = calls_at_once(7);
+  expect_all_right<SmallAdd<__half>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls);
+  expect_all_right<SmallAdd<__half, F32Wire>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls);
+}
+
+TEST_P(ReduceAddOnRanks, TheCallerOwnsItsMatricesBehindACall) {
+  run_ranks(GetParam(), [&](Rank& rank) {
+    for (const MatmulShape shape : {MatmulShape{70, 72, depth(2)}, MatmulShape{1, 8, depth(1)}})
+      expect_caller_owns_matrices_on<SmallAdd<__half>, ScatterProblem<__half>>(rank, shape);
+  });
+}
+
+// ---- Orders of arrival -----------------------------------------------------------------------------------
+/// The bits that an element may have, by what the others send in the wire's type and what is the rank's own.
+template <SixteenBit T, typename W>
+std::set<std::uint16_t> possible_bits(std::vector<float> sent, float own) {
+  for (float& part : sent) part = static_cast<float>(value_of(from_float<W>(part)));
+  std::sort(sent.begin(), sent.end());
+  std::set<std::uint16_t> bits;
+  do {
+    float sum = 0;
+    for (const float part : sent) sum = static_cast<float>(value_of(from_float<W>(sum + part)));
+    bits.insert(bits_of(from_float<T>(sum + own)));
+  } while (std::next_permutation(sent.begin(), sent.end()));
+  return bits;
+}
+
+/// Several calls on random normals, of whose results each element must be a possible one. Returns how many
+/// elements could have had several values.
+template <typename Algorithm, SixteenBit T>
+int expect_possible_sums(int ranks, MatmulShape whole, int calls) {
+  std::vector<int> several(static_cast<std::size_t>(ranks));
+  run_ranks(ranks, [&](Rank& rank) {
+    ScatterProblem<T> problem(rank, whole, 5);
+    Algorithm algorithm(rank, whole);
+    problem.fill_normal();
+    const std::vector<float> own = partial_products<T, typename Algorithm::Tile>(
+        rank, product_of(whole, rank.size(), rank.id()), problem.a(), problem.b());
+    const float* const mine = own.data();
+    const std::vector<const float*> all = rank.exchange(mine);
+    const Range rows = balanced_share(whole.m, rank.size(), rank.id());
+    std::vector<std::set<std::uint16_t>> possible;
+    for (std::int64_t i = rows.begin * whole.n; i < rows.end * whole.n; ++i) {
+      std::vector<float> sent;
+      for (int source = 0; source < rank.size(); ++source) {
+        if (source != rank.id()) sent.push_back(all[static_cast<std::size_t>(source)][i]);
+      }
+      possible.push_back(possible_bits<T, typename Algorithm::W>(sent, own[static_cast<std::size_t>(i)]));
+      several[static_cast<std::size_t>(rank.id())] += possible.back().size() > 1 ? 1 : 0;
+    }
+    rank.barrier();  // the others have read `own`
+    for (int call = 0; call < calls; ++call) {
+      problem.poison_result();
+      algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
+      rank.synchronize(rank.stream());
+      std::vector<std::uint16_t> found(possible.size());
+      if (!found.empty())
+        CUDA_CHECK(cudaMemcpy(found.data(), problem.c(), found.size() * 2, cudaMemcpyDeviceToHost));
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        ASSERT_TRUE(possible[i].contains(found[i]))
+            << "rank " << rank.id() << " of " << ranks << ", call " << call << ", element " << i;
+      }
+    }
+    rank.barrier();
+  });
+  int all = 0;
+  for (const int own : several) all += own;
+  return all;
+}
+
+TEST(ReduceAddBits, AreThoseOfOneOrderOfArrival) {
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const MatmulShape shape : {MatmulShape{70, 72, 40 * ranks}, MatmulShape{5, 8, 16 * ranks}}) {
+      const int half = expect_possible_sums<SmallAdd<__half>, __half>(ranks, shape, 3);
+      const int bfloat = expect_possible_sums<SmallAdd<__nv_bfloat16>, __nv_bfloat16>(ranks, shape, 3);
+      expect_possible_sums<SmallAdd<__half, F32Wire>, __half>(ranks, shape, 3);
+      if (ranks < 4) {  // two summands in any order give one sum
+        EXPECT_EQ(half, 0);
+        EXPECT_EQ(bfloat, 0);
+      } else {
+        EXPECT_GT(half, shape.m * shape.n / 20);
+        EXPECT_GT(bfloat, shape.m * shape.n / 20);
+      }
+    }
+  }
+}
+
+TEST_P(ReduceAddOnRanks, AreWithinTheBoundOnRandomNormals) {
+  const MatmulShape whole{40, 48, depth(6)};
+  std::vector<Verification> found(static_cast<std::size_t>(GetParam()));
+  run_ranks(GetParam(), [&](Rank& rank) {
+    ScatterProblem<__nv_bfloat16> problem(rank, whole, 3);
+    SmallAdd<__nv_bfloat16> algorithm(rank, whole);
+    problem.fill_normal();
+    problem.poison_result();
+    rank.barrier();
+    algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
+    rank.synchronize(rank.stream());
+    found[static_cast<std::size_t>(rank.id())] = problem.compare_normal(false);
+    rank.barrier();
+  });
+  Verification all;
+  for (const Verification& own : found) all += own;
+  EXPECT_TRUE(all.ok()) << describe(all);
+  EXPECT_EQ(all.elements, whole.m * whole.n);
+}
+
+TEST(ReduceAddCostOf, ACallIsThePagesCostCard) {
+  // As the chapter's card, but for the memory: one set of sums has 1024 x 4096 elements, not eight times so
+  // many.
+  const MatmulShape whole{8192, 4096, 32768};
+  const Cost slots = FusedReduceScatter<__half>::cost(whole, 8, 3),
+             sums = ReduceAdd<__half>::cost(whole, 8, 3);
+  EXPECT_EQ(sums.messages, slots.messages);
+  EXPECT_EQ(sums.bytes_out, slots.bytes_out);
+  EXPECT_EQ(sums.bytes_in, slots.bytes_in);
+  EXPECT_EQ(sums.launches, 1);
+  EXPECT_EQ(sums.memory, 2 * 8'388'608 + 8 * 128 * 4);
+  EXPECT_EQ((ReduceAdd<__half, F32Wire>::cost(whole, 8, 3).memory), 4 * 8'388'608 + 8 * 128 * 4);
+}
+
+}  // namespace
+}  // namespace overlap::fused_reduce_scatter
