@@ -32,8 +32,9 @@ inline unsigned blocks_for_rows(std::int64_t rows) {
 
 /// Loads a kernel for the current GPU. Else CUDA loads it when it is launched for the first time, and may
 /// have to wait for all that the GPU has to do: for ever, if a stream of it waits for a signal that comes
-/// later (CUDA Programming Guide, "Lazy Loading", potential hazards). So an algorithm with signals loads what
-/// it launches behind them in its constructor. Throws CudaError.
+/// later (CUDA Programming Guide, "Lazy Loading", potential hazards; on an H200 with CUDA 13.0 the launch
+/// does not return, and returns at once behind this call). So an algorithm with signals loads what it
+/// launches behind them in its constructor. Throws CudaError.
 template <typename... Parameters>
 void load_kernel(void (*kernel)(Parameters...)) {
   int blocks = 0;  // a question that only a loaded kernel can answer
