@@ -40,8 +40,7 @@ struct AddedUp {
                                      part);
   }
 
-  // ---- Zeros, to which the next call of this set adds
-  // ------------------------------------------------------
+  // ---- Zeros, to which the next call of this set adds -----------------------------------------------------
   static constexpr int kZeroRows = 8;  ///< 1 KiB is all the shared memory that the chapter's tile leaves
 
   /// Zeros of the block.
