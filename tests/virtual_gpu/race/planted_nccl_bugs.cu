@@ -84,7 +84,6 @@ void bucket(bool fixed) {
 }
 
 // ---- early_use: what is gathered is used on another stream; only the own part may be, since it is in place
-// ---
 __global__ void use(const int* sum, int* out) {
   out[threadIdx.x] = sum[threadIdx.x];  // @early_use
 }

@@ -84,8 +84,7 @@ __global__ void read_early(__half* from, float* to, bool fixed) {
 }
 void wgmma_wait(bool fixed) { run(read_early, fixed); }
 
-// ---- wgmma_group: the wait leaves the group in flight that is needed
-// ---------------------------------------
+// ---- wgmma_group: the wait leaves the group in flight that is needed --------------------------------------
 __global__ void wait_for_older(__half* from, float* to, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ __half tiles[2 * kOperand];
@@ -106,8 +105,7 @@ __global__ void wait_for_older(__half* from, float* to, bool fixed) {
 }
 void wgmma_group(bool fixed) { run(wait_for_older, fixed); }
 
-// ---- wgmma_refill: a stage is filled again while a product may still read it
-// -------------------------------
+// ---- wgmma_refill: a stage is filled again while a product may still read it ------------------------------
 __global__ void refill(__half* from, float* to, bool fixed) {
   __shared__ std::uint64_t full, empty;
   alignas(128) __shared__ __half tiles[2 * kOperand];
@@ -133,8 +131,7 @@ __global__ void refill(__half* from, float* to, bool fixed) {
 }
 void wgmma_refill(bool fixed) { run(refill, fixed); }
 
-// ---- wgmma_overwrite: threads write an operand while a product may still read it
-// ---------------------------
+// ---- wgmma_overwrite: threads write an operand while a product may still read it --------------------------
 __global__ void overwrite(__half* from, float* to, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ __half tiles[2 * kOperand];
@@ -153,8 +150,7 @@ __global__ void overwrite(__half* from, float* to, bool fixed) {
 }
 void wgmma_overwrite(bool fixed) { run(overwrite, fixed); }
 
-// ---- wgmma_load: an operand is multiplied before it has come
-// -----------------------------------------------
+// ---- wgmma_load: an operand is multiplied before it has come ----------------------------------------------
 __global__ void multiply_early(__half* from, float* to, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ __half tiles[2 * kOperand];
@@ -175,8 +171,7 @@ __global__ void multiply_early(__half* from, float* to, bool fixed) {
 }
 void wgmma_load(bool fixed) { run(multiply_early, fixed); }
 
-// ---- wgmma_proxy: no proxy fence between ordinary writes and the product that reads them
-// --------------------
+// ---- wgmma_proxy: no proxy fence between ordinary writes and the product that reads them ------------------
 __global__ void multiply_unfenced(__half* from, float* to, bool fixed) {
   alignas(128) __shared__ __half tiles[2 * kOperand];
   const auto a = plain(tiles), b = plain(tiles + kOperand);
@@ -194,8 +189,7 @@ __global__ void multiply_unfenced(__half* from, float* to, bool fixed) {
 }
 void wgmma_proxy(bool fixed) { run(multiply_unfenced, fixed); }
 
-// ---- wgmma_fence: no fence() before the first product. A sentence
-// -------------------------------------------
+// ---- wgmma_fence: no fence() before the first product. A sentence -----------------------------------------
 __global__ void multiply_without_fence(__half* from, float* to, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ __half tiles[2 * kOperand];
@@ -213,8 +207,7 @@ __global__ void multiply_without_fence(__half* from, float* to, bool fixed) {
 }
 void wgmma_fence(bool fixed) { run(multiply_without_fence, fixed); }
 
-// ---- wgmma_store: no proxy fence between stored matrices and the copy that takes them away
-// -------------------
+// ---- wgmma_store: no proxy fence between stored matrices and the copy that takes them away ----------------
 constexpr std::uint32_t kRowsBytes = wgmma::kThreads * 16;
 
 __global__ void store_unfenced(__half* /*from*/, float* to, bool fixed) {
@@ -231,8 +224,7 @@ __global__ void store_unfenced(__half* /*from*/, float* to, bool fixed) {
 }
 void wgmma_store(bool fixed) { run(store_unfenced, fixed); }
 
-// ---- wgmma_staging: the tile of the epilogue is written again before its store has read it
-// -------------------
+// ---- wgmma_staging: the tile of the epilogue is written again before its store has read it ----------------
 __global__ void stage_again(__half* /*from*/, float* to, bool fixed) {
   alignas(128) __shared__ std::byte rows[kRowsBytes];
   for (std::uint32_t tile = 0; tile < 2; ++tile) {
@@ -252,8 +244,7 @@ __global__ void stage_again(__half* /*from*/, float* to, bool fixed) {
 }
 void wgmma_staging(bool fixed) { run(stage_again, fixed); }
 
-// ---- wgmma_meeting: a barrier of a number that others do not come to
-// ----------------------------------------
+// ---- wgmma_meeting: a barrier of a number that others do not come to --------------------------------------
 __global__ void other_barrier(__half* /*from*/, float* to, bool fixed) {
   __shared__ float words[wgmma::kThreads];
   const int half = static_cast<int>(threadIdx.x) / 64;
@@ -263,8 +254,7 @@ __global__ void other_barrier(__half* /*from*/, float* to, bool fixed) {
 }
 void wgmma_meeting(bool fixed) { run(other_barrier, fixed); }
 
-// ---- wgmma_swizzle: the descriptor names another swizzle than the tensor map. A wrong result
-// ----------------
+// ---- wgmma_swizzle: the descriptor names another swizzle than the tensor map. A wrong result --------------
 constexpr int kColumns = 64;  // of 16 bits: rows of 128 bytes
 
 __device__ inline float a_value(int row, int column) { return static_cast<float>((3 * row + column) % 11); }
