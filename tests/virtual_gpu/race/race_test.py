@@ -202,7 +202,7 @@ class FewRowsTest(RaceTest):
             few = (f"--m 1 {' '.join(options[:at] + options[at + 2:])}",)
             options = []
         for sizes in few:
-            for gpus, *seed in (("3",), ("3", "--schedule", "1"), ("8",)):
+            for gpus, *seed in (("3",), ("3", "--schedule", "1"), ("4",)):
                 if int(gpus) > most:
                     continue
                 with self.subTest(sizes=sizes, gpus=gpus, seed=seed):
