@@ -24,11 +24,11 @@ namespace overlap::fused_reduce_scatter {
 /// among the threads of one GPU, and that it holds among several is what all rely on who add to a peer's
 /// memory.
 struct AddedUp {
-  static constexpr int slots(int) { return 1; }
-  static constexpr int slot(int /*source*/) { return 0; }
+  static constexpr int slots(int) { return 1; }            ///< of an owner: one for all that others send
+  static constexpr int slot(int /*source*/) { return 0; }  ///< for what `source` sends
   /// The others' sum and the rank's own: the two that an owner adds.
   static constexpr int summands(int ranks) { return ranks == 1 ? 1 : 2; }
-  static constexpr int own(int rank) { return rank == 0 ? 0 : 1; }
+  static constexpr int own(int rank) { return rank == 0 ? 0 : 1; }  ///< which of them is its own
 
   /// The rank's sums in boxes of kZeroRows rows.
   CUtensorMap sums;
