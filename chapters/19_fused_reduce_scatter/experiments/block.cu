@@ -24,7 +24,8 @@ template <SixteenBit T>
 void add_fused(DenseBench& bench, MlpProblem<T>& problem) {
   bench.add_algorithm<FusedBlock<T>>("fused", problem);
 }
-[[maybe_unused]] void add_fused(DenseBench& bench, MlpProblem<float>&) {  // not by builds for the first type alone
+[[maybe_unused]] void add_fused(DenseBench& bench,
+                                MlpProblem<float>&) {  // not by builds for the first type alone
   bench.add("fused", Role::kAlgorithm, []() -> DenseBench::Enqueue {
     throw Skip("its kernels multiply elements of 16 bits, and those of f32 have 32");
   });
