@@ -116,6 +116,34 @@ SparseBench<Index, T>::SparseBench(Rank& rank, const SparseData& data, const Ben
 }
 
 template <SparseIndex Index, Floating T>
+void SparseBench<Index, T>::add_runner(const std::string& name, SparseValues exact,
+                                       const std::function<std::unique_ptr<Runner>()>& make) {
+  add_variant(name, [&] {
+    const bool rounds = exact == SparseValues::kExactIn16Bits;  // on the wire
+    if (rounds) require_exact_sums_in_16_bits();
+    const std::shared_ptr<Runner> runner = make();
+    const auto result = std::make_shared<SparseRows<Index, T>>();  // of the last call
+    Variant variant;
+    variant.clock = Clock::kHost;
+    variant.call = [this, runner, result](cudaStream_t stream) {
+      *result = runner->run(indices_.data(), values_.data(), entries_, stream);
+    };
+    variant.phases = [runner] { return runner->phases(); };
+    variant.poison = [this, result, rounds, exact](Data data) {
+      poison(*result);
+      if (rounds && data == Data::kExact) fill_values(exact);
+    };
+    variant.compare = [this, name, runner, result, rounds, exact](Data data) {
+      compare(name, *result, data == Data::kExact ? exact : SparseValues::kReal,
+              runner->promise(data_, rank().id()));
+      require_no_lost_rows(name, runner->lost_rows(rank().stream()));
+      if (rounds && data == Data::kExact) fill(data);  // for the next variant
+    };
+    return variant;
+  });
+}
+
+template <SparseIndex Index, Floating T>
 void SparseBench<Index, T>::fill(Data data) {
   fill_values(data == Data::kExact ? SparseValues::kExact : SparseValues::kReal);
 }

@@ -52,6 +52,21 @@ class SparseBenchBase : public Bench {
   IndexType index_;
 };
 
+/// A sparse all-reduce of any class, as the bench calls it: so what the bench does with each is compiled
+/// once, in the library.
+template <SparseIndex Index, Floating T>
+class SparseRunner {
+ public:
+  virtual ~SparseRunner() = default;
+  /// See SparseAllReduce, also the next two.
+  virtual SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries,
+                                   cudaStream_t stream) = 0;
+  virtual std::vector<Phase> phases() const = 0;   ///< of the last call
+  virtual int lost_rows(cudaStream_t stream) = 0;  ///< in all calls so far
+  /// See promise_of().
+  virtual SparsePromise promise(const SparseData& data, int rank) const = 0;
+};
+
 /// Several ways to add up one sparse gradient, timed by the host. Each is verified by its second call, on
 /// exact numbers after real ones: what the first one has left behind must not pass for its result.
 template <SparseIndex Index, Floating T>
@@ -65,29 +80,9 @@ class SparseBench final : public SparseBenchBase {
   /// left out and the reason printed.
   template <typename Make>
   void add(const std::string& name, const Make& make) {
-    add_variant(name, [&] {
-      using Algorithm = typename decltype(make())::element_type;
-      if constexpr (RoundsOnTheWire<Algorithm>) require_exact_sums_in_16_bits();
-      std::shared_ptr algorithm = make();
-      auto result = std::make_shared<SparseRows<Index, T>>();  // of the last call
-      Variant variant;
-      variant.clock = Clock::kHost;
-      variant.call = [this, algorithm, result](cudaStream_t stream) {
-        *result = algorithm->run(indices_.data(), values_.data(), entries_, stream);
-      };
-      variant.phases = [algorithm] { return algorithm->phases(); };
-      variant.poison = [this, result](Data data) {
-        poison(*result);
-        if (RoundsOnTheWire<Algorithm> && data == Data::kExact) fill_values(exact_values<Algorithm>());
-      };
-      variant.compare = [this, name, algorithm, result](Data data) {
-        compare(name, *result, data == Data::kExact ? exact_values<Algorithm>() : SparseValues::kReal,
-                promise_of(*algorithm, data_, rank().id()));
-        require_no_lost_rows(name, algorithm->lost_rows(rank().stream()));
-        if (RoundsOnTheWire<Algorithm> && data == Data::kExact) fill(data);  // for the next variant
-      };
-      return variant;
-    });
+    using Algorithm = typename decltype(make())::element_type;
+    add_runner(name, exact_values<Algorithm>(),
+               [&] { return std::make_unique<RunnerOf<Algorithm>>(make()); });
   }
 
   /// The same for a class with a constructor Algorithm(rank, shape, more...).
@@ -97,6 +92,27 @@ class SparseBench final : public SparseBenchBase {
   }
 
  private:
+  using Runner = SparseRunner<Index, T>;
+  template <typename Algorithm>
+  class RunnerOf final : public Runner {
+   public:
+    explicit RunnerOf(std::unique_ptr<Algorithm> algorithm) : algorithm_(std::move(algorithm)) {}
+    SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries,
+                             cudaStream_t stream) override {
+      return algorithm_->run(indices, values, entries, stream);
+    }
+    std::vector<Phase> phases() const override { return algorithm_->phases(); }
+    int lost_rows(cudaStream_t stream) override { return algorithm_->lost_rows(stream); }
+    SparsePromise promise(const SparseData& data, int rank) const override {
+      return promise_of(*algorithm_, data, rank);
+    }
+
+   private:
+    std::unique_ptr<Algorithm> algorithm_;
+  };
+
+  void add_runner(const std::string& name, SparseValues exact,
+                  const std::function<std::unique_ptr<Runner>()>& make);
   void fill(Data data) override;
   void poison(const SparseRows<Index, T>& result) const;
   void fill_values(SparseValues values);
