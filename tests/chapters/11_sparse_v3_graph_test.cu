@@ -5,9 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
-#include <random>
-#include <utility>
 #include <vector>
 
 #include "10_sparse_v2_where/where.cuh"
@@ -18,18 +15,10 @@
 namespace overlap::sparse_graph {
 namespace {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Graph, SparseVersion, OnAllRanks<VersionOf<GraphAllReduce>>, NumberOfRanks);
-INSTANTIATE_TEST_SUITE_P(Graph, OnRanks, testing::Values(1, 2, 3, 4, 8));
+const bool kGraph = test_sparse_version<VersionOf<GraphAllReduce>>("Graph");
+INSTANTIATE_TEST_SUITE_P(Graph, OnRanks, testing::Values(1, 2, 3, 4, 8), testing::PrintToStringParamName());
 
 using Graph32 = GraphAllReduce<std::int32_t, float>;
-
-/// The gradient in which each rank has every step-th row from its own number on, so many of them.
-SparseData lists_of(SparseShape shape, int ranks, std::int64_t step,
-                    const std::function<std::int64_t(int)>& count) {
-  Entries entries;
-  for (int rank = 0; rank < ranks; ++rank) entries.push_back(stride(rank, step, count(rank)));
-  return SparseData(shape, std::move(entries), 5);
-}
 
 /// What count_lost() says of rows 3 and 5 in the list 3, 4, 5, if those are the sources of its three places
 /// and of one behind its end.
@@ -99,40 +88,6 @@ TEST(GraphWriter, WritesItsRowsToTheirPlacesAndZerosToAllOthers) {
     alone.clock.stop(rank.stream());
     rank.synchronize(rank.stream());
   });
-}
-
-// A call leaves its row numbers and values in the graph's lists. The short call's rows are among the long
-// one's, but on other ranks: what is left would be found, and added.
-TEST_P(OnRanks, ALongCallLeavesNothingToAShortOne) {
-  const int ranks = GetParam();
-  const SparseShape shape{200, 3, 40};
-  const auto all = [&](std::int64_t count) { return lists_of(shape, ranks, 1, [=](int) { return count; }); };
-  const auto apart = [&](std::int64_t count) {
-    return lists_of(shape, ranks, ranks + 1, [=](int) { return count; });
-  };
-  const auto only_last = lists_of(shape, ranks, 1, [=](int rank) { return rank == ranks - 1 ? 7 : 0; });
-  expect_sums<GraphAllReduce, std::int32_t, float>(
-      {all(40), apart(4), all(0), all(39), only_last, apart(2), all(1), all(0), all(40), all(1)},
-      "long, short, none");
-}
-
-// 250 calls in all, over the five numbers of ranks: of one shape, 50 on one object.
-TEST_P(OnRanks, IsRightOnRandomCallsOfOneGraph) {
-  const std::uint64_t seed = 20261122 + static_cast<std::uint64_t>(GetParam());
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937_64 draw(seed);
-  const SparseShape shape{90, 4, 30};
-  std::vector<SparseData> gradients;
-  for (int call = 0; call < 50; ++call) {
-    Entries entries(static_cast<std::size_t>(GetParam()));
-    for (std::vector<std::int64_t>& rows : entries) {
-      rows.resize(draw() % 5 == 0 ? 0 : draw() % 31);
-      const std::uint64_t first = draw() % 60, span = 1 + draw() % 30;
-      for (std::int64_t& row : rows) row = static_cast<std::int64_t>(first + draw() % span);
-    }
-    gradients.emplace_back(shape, std::move(entries), draw());
-  }
-  expect_sums<GraphAllReduce, std::int32_t, float>(gradients, "one graph");
 }
 
 // The blocks of the search have 256 threads: capacities and lists around that.

@@ -237,6 +237,14 @@ inline SparseData random_gradient(int ranks, std::uint64_t seed, std::int64_t mo
   return SparseData(shape, std::move(entries), seed);
 }
 
+/// The gradient in which each rank has every step-th row from its own number on, so many of them.
+inline SparseData lists_of(SparseShape shape, int ranks, std::int64_t step,
+                           const std::function<std::int64_t(int)>& count) {
+  Entries entries;
+  for (int rank = 0; rank < ranks; ++rank) entries.push_back(stride(rank, step, count(rank)));
+  return SparseData(shape, std::move(entries), 5);
+}
+
 /// `count` cases of one random gradient each.
 inline std::vector<SparseCase> random_cases(int ranks, std::uint64_t first_seed, std::uint64_t count,
                                             std::int64_t most_entries = 40) {

@@ -72,6 +72,8 @@ class MutateTest(TemporaryFolder):
         self.assertEqual(mutate.read_mutant(self.file).test, "")
         self.make(GOOD.replace("arguments:", "test: ownership_test\narguments:"))
         self.assertEqual(mutate.read_mutant(self.file).test, "ownership_test")
+        self.make(GOOD.replace("arguments:", "test: a_test\nunit: a_b_test\narguments:"))
+        self.assertEqual((mutate.read_mutant(self.file).test, mutate.read_mutant(self.file).unit), ("a_test", "a_b_test"))
 
     def test_may_name_an_experiment(self) -> None:
         (self.chapters / "01_sample" / "experiments").mkdir()
@@ -116,6 +118,35 @@ class MutateTest(TemporaryFolder):
         output = self.make(GOOD.replace("  int next = rank + 2;\n", "\nb\n"))
         self.assertEqual((output / "01_sample" / "sample.cuh").read_text(), "a\n\nb\nb\n")
 
+    def test_copies_what_is_compiled_and_nothing_else(self) -> None:
+        (self.chapters / "01_sample" / "experiments").mkdir()
+        for name in ("other.cuh", "README.md", "experiments/sizes.cu", "experiments/other.cu"):
+            (self.chapters / "01_sample" / name).touch()
+
+        def copied(output: pathlib.Path) -> list:
+            return sorted(str(path.relative_to(output)) for path in output.rglob("*.*"))
+        files = ["01_sample/main.cu", "01_sample/sample.cuh"]
+        self.assertEqual(copied(self.make()), files)
+        text = GOOD.replace("arguments:", "program: 01_sizes\narguments:")
+        self.assertEqual(copied(self.make(text)), ["01_sample/experiments/sizes.cu", *files])
+        mutate.make_tree(mutate.read_mutant(self.file), self.chapters, self.folder / "other", "01_sample/other.cuh")
+        self.assertIn("01_sample/other.cuh", copied(self.folder / "other"))
+
+    def test_leaves_out_the_variants_that_do_not_run(self) -> None:
+        source = ("  bench.add_algorithm<A<T, B>>(\"a\", problem, f(1));\n"
+                  "  if (more) bench.template add_part<C>(\n      \"c\", [](auto x) { x.run(g()); });\n"
+                  "  bench.template add_algorithm<D>(\"b\");  // last\n"
+                  "  bench.add_algorithm<E>(kName);\n  bench.add(\"e\", [] {});\n")
+        lines = source.splitlines()
+        self.assertEqual(mutate.chosen_only(["--gpus", "2"], source), source)
+        self.assertEqual(mutate.chosen_only(["--only", "a,c,b"], source), source)
+        self.assertEqual(mutate.chosen_only(["--only", "a,b"], source).splitlines(),
+                         [lines[0], "  if (more) ", ";", *lines[3:]])
+        self.assertEqual(mutate.chosen_only(["--only", "c", "--gpus", "2"], source).splitlines(),
+                         ["  ;", *lines[1:3], "  ;  // last", *lines[4:]])
+        (self.chapters / "01_sample" / "main.cu").write_text(source)
+        self.assertEqual((self.make() / "01_sample" / "main.cu").read_text(), mutate.chosen_only(["--only", "a,b"], source))
+
     def test_original_not_found(self) -> None:
         self.assert_refused(GOOD.replace("rank + 1", "rank - 1"), "occurs 0 times")
 
@@ -141,6 +172,7 @@ class MutateTest(TemporaryFolder):
             "report without race": ("report: a\n" + GOOD, "verdicts race and scope only"),
             "its file without race": ("report_file: a\n" + GOOD, "verdicts race and scope only"),
             "two programs": ("test: a\nprogram: 01_b\n" + GOOD, "only one of them runs"),
+            "a unit of no test": ("unit: a_b_test\n" + GOOD, "'unit' names a source"),
             "no such file": (GOOD.replace("sample.cuh", "other.cuh"), "does not exist"),
         }
         for name, (text, sentence) in cases.items():

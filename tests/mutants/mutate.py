@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a mutant: a copy of the chapters with one small, known error in it.
+"""Makes a mutant: a copy of a chapter's sources with one small, known error in it.
 
 A mutant file says what is changed, and what the tests must say about it:
 
@@ -24,9 +24,11 @@ report must name that line too.
 Where the accesses stand in a file that does not change, one more line names it: `report_file: 16_tensor_core_gemm/operands.cuh`.
 
 What the chapter's program does not do, such as to overwrite A behind a call, a test of tests/chapters does: it runs in the
-program's place where a line names it, and the arguments are GoogleTest's.
+program's place where a line names it, and the arguments are GoogleTest's. Where the tests stand in several sources, one more
+line names the one that they are in: it alone is compiled with the mutant.
 
-    test: ownership_test
+    test: 11_sparse_v3_graph_test
+    unit: 11_sparse_v3_graph_calls_test
 
 In the same way `program: 04_transports` names the program of an experiment of the chapter, experiments/transports.cu.
 """
@@ -43,8 +45,9 @@ VERDICTS = ("wrong result", "illegal access", "scope", "race", "deadlock")
 _REPORTED = ("race", "scope")  # whose report names a line
 _KEYS = ("why", "file", "verdict", "arguments")  # all of them must be there
 _KEYS_OF_A_RACE = _KEYS + ("report",)
-_ALL_KEYS = _KEYS_OF_A_RACE + ("report_file", "test", "program")
+_ALL_KEYS = _KEYS_OF_A_RACE + ("report_file", "test", "unit", "program")
 _SEPARATORS = ("original", "mutant", "end")
+_ADDED = re.compile(r'\bbench\.(?:template )?add_\w+<[^;"]*?>\(\s*"(\w+)"')  # a variant, up to its name
 _LAYOUT = re.compile(r"(.*?)^--- original\n(.*?)^--- mutant\n(.*?)^--- end\n?(.*)", re.DOTALL | re.MULTILINE)
 
 
@@ -65,6 +68,7 @@ class Mutant:
     mutant: str
     report: str = ""
     test: str = ""
+    unit: str = ""
     program: str = ""
     report_file: str = ""
 
@@ -89,6 +93,8 @@ def read_mutant(path: pathlib.Path) -> Mutant:
             raise MutantError(f"{path}: a line '{key}' belongs to the verdicts {' and '.join(_REPORTED)} only")
     if "test" in fields and "program" in fields:
         raise MutantError(f"{path}: a line 'test' and a line 'program': only one of them runs")
+    if "unit" in fields and "test" not in fields:
+        raise MutantError(f"{path}: a line 'unit' names a source of the tests that a line 'test' names")
     missing = [key for key in (_KEYS_OF_A_RACE if fields.get("verdict") in _REPORTED else _KEYS) if key not in fields]
     if missing:
         raise MutantError(f"{path}: no line '{missing[0]}: ...'")
@@ -99,8 +105,8 @@ def read_mutant(path: pathlib.Path) -> Mutant:
     if not original.strip() or original == mutant:
         raise MutantError(f"{path}: the original is empty, or the mutant is the same text")
     return Mutant(path, fields["why"], fields["file"], fields["verdict"], shlex.split(fields["arguments"]), original,
-                  mutant, fields.get("report", ""), fields.get("test", ""), fields.get("program", ""),
-                  fields.get("report_file", fields["file"]))
+                  mutant, fields.get("report", ""), fields.get("test", ""), fields.get("unit", ""),
+                  fields.get("program", ""), fields.get("report_file", fields["file"]))
 
 
 def _split(path: pathlib.Path, text: str) -> List[str]:
@@ -133,30 +139,65 @@ def reported_place(mutant: Mutant, source: str) -> str:
     return f"{pathlib.Path(mutant.report_file).name}:{changed[:changed.index(mutant.report)].count(chr(10)) + 1}"
 
 
-def make_tree(mutant: Mutant, chapters: pathlib.Path, output: pathlib.Path) -> None:
-    """Copies the whole chapters folder to `output` (a chapter may include another) and applies the mutant there.
+def chosen_only(arguments: List[str], source: str) -> str:
+    """A program's source without the variants that these arguments leave out: most of what is compiled."""
+    if "--only" not in arguments[:-1]:
+        return source
+    chosen = arguments[arguments.index("--only") + 1].split(",")
+    at = 0
+    while (match := _ADDED.search(source, at)) is not None:
+        at = _end_of_statement(source, match.end())
+        if match.group(1) not in chosen:  # an empty statement of as many lines, since reports name lines
+            left_out = source[match.start():at]
+            source = source[:match.start()] + "\n" * left_out.count("\n") + ";" + source[at:]
+            at -= len(left_out) - left_out.count("\n") - 1
+    return source
+
+
+def _end_of_statement(source: str, at: int) -> int:
+    """Behind the semicolon that ends the call inside whose parentheses `at` is."""
+    depth = 1
+    while depth > 0:
+        depth += {"(": 1, ")": -1}.get(source[at], 0)
+        at += 1
+    return source.index(";", at) + 1
+
+
+def make_tree(mutant: Mutant, chapters: pathlib.Path, output: pathlib.Path, program: str = "") -> None:
+    """Writes to `output` the changed file, and the source of the program, which is the chapter's, an experiment's, or
+    `program`, a path inside chapters/. All else is included from the chapters folder itself.
 
     Nothing is left in `output` if the mutant does not fit.
     """
     source = chapters / mutant.file
     if not source.is_file():
         raise MutantError(f"{mutant.path}: chapters/{mutant.file} does not exist")
-    if not (chapters / mutant.chapter / "main.cu").is_file():
+    programs = [f"{mutant.chapter}/main.cu"]
+    if not (chapters / programs[0]).is_file():
         raise MutantError(f"{mutant.path}: there is no chapter {mutant.chapter}")
-    changed = apply_mutant(mutant, source.read_text(encoding="utf-8"))
+    if mutant.program:
+        programs.append(f"{mutant.chapter}/experiments/{mutant.program[3:]}.cu")
+    if program:
+        programs.append(program)
+    texts = {name: (chapters / name).read_text(encoding="utf-8") for name in (*programs, mutant.file)}
+    texts[mutant.file] = apply_mutant(mutant, texts[mutant.file])
+    for name in programs:
+        texts[name] = chosen_only(mutant.arguments, texts[name])
     shutil.rmtree(output, ignore_errors=True)
-    shutil.copytree(chapters, output, copy_function=shutil.copyfile)
-    (output / mutant.file).write_text(changed, encoding="utf-8")
+    for name, text in texts.items():
+        (output / name).parent.mkdir(parents=True, exist_ok=True)
+        (output / name).write_text(text, encoding="utf-8")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Makes a copy of the chapters with one known error in it.")
+    parser = argparse.ArgumentParser(description="Makes a copy of a chapter's sources with one known error in it.")
     parser.add_argument("mutant", type=pathlib.Path, help="the mutant file")
     parser.add_argument("chapters", type=pathlib.Path, help="the chapters folder")
     parser.add_argument("output", type=pathlib.Path, help="the copy; replaced if it is there")
+    parser.add_argument("--program", default="", help="the source to copy beside the chapter's main.cu")
     arguments = parser.parse_args()
     try:
-        make_tree(read_mutant(arguments.mutant), arguments.chapters, arguments.output)
+        make_tree(read_mutant(arguments.mutant), arguments.chapters, arguments.output, arguments.program)
     except (MutantError, OSError, ValueError) as error:
         print(f"mutate.py: {error}", file=sys.stderr)
         return 1
