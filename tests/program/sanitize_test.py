@@ -167,6 +167,13 @@ class SanitizeTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertRegex(self.rows(result)[0][4], r"^exit status 2: 05_two_streams: rank 1: planted; see ")
 
+    def test_a_filter_that_chooses_no_test(self) -> None:
+        self.script(self.programs / "07_mlp_block_test", "echo '[==========] Running 0 tests from 0 test suites.'")
+        result = self.call("--only", "07", "--gpus", "1")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(("racecheck", "07_mlp_block", "1", "0"), [row[:4] for row in self.rows(result)])
+        self.assertIn("no test has the name that the manifest gives", result.stdout)
+
     def test_sanitizer_that_does_not_start(self) -> None:
         (self.folder / "mute").touch()
         result = self.call("--only", "01", "--gpus", "1")
