@@ -20,7 +20,8 @@ class OnGpus : public testing::TestWithParam<int> {
       GTEST_SKIP() << "needs " << GetParam() << " GPUs, there are " << gpus_here();
   }
 };
-INSTANTIATE_TEST_SUITE_P(ColumnSplit, OnGpus, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(ColumnSplit, OnGpus, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
 
 TEST_P(OnGpus, IsRightOnEvenAndUnevenSizes) {
   for (const MatmulShape shape : {MatmulShape{32, 64, 16}, MatmulShape{33, 37, 29}, MatmulShape{17, 100, 5},

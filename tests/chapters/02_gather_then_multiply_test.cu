@@ -16,7 +16,7 @@ void expect_right_in(int ranks, const std::vector<MatmulShape>& shapes, std::uin
 
 class Ranks : public testing::TestWithParam<int> {};
 
-INSTANTIATE_TEST_SUITE_P(Chapter02, Ranks, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(Chapter02, Ranks, testing::Values(1, 2, 3, 4, 8), testing::PrintToStringParamName());
 
 TEST_P(Ranks, AllSizesInF16) { expect_right_in<__half>(GetParam(), dense_shapes()); }
 

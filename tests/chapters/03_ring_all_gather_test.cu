@@ -13,7 +13,8 @@ namespace overlap::ring_all_gather {
 namespace {
 
 class OnRanks : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(RingAllGather, OnRanks, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(RingAllGather, OnRanks, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
 
 template <Floating T>
 void expect_ring(int ranks, const std::vector<MatmulShape>& shapes, std::uint64_t seed = 1, int calls = 1) {

@@ -15,7 +15,8 @@ namespace overlap::copy_engine {
 namespace {
 
 class OnRanks : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(CopyEngine, OnRanks, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(CopyEngine, OnRanks, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
 
 TEST_P(OnRanks, TheRingIsRightInAllTypes) {
   expect_all_right<CopyEngineRing<__half>, GatherProblem<__half>>(GetParam(), dense_shapes());

@@ -25,7 +25,8 @@ void expect_right_of(int ranks, MatmulShape whole, std::uint64_t seed = 1, int c
 }
 
 class OnRanks : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(TwoStreams, OnRanks, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(TwoStreams, OnRanks, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
 
 TEST_P(OnRanks, AreRightInAllTypes) {
   expect_all_right_of<__half, RingTwoStreams>(GetParam(), dense_shapes());

@@ -17,7 +17,8 @@ namespace overlap::reduce_scatter {
 namespace {
 
 class OnRanks : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(ReduceScatter, OnRanks, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(ReduceScatter, OnRanks, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
 
 TEST_P(OnRanks, NcclIsRight) {
   expect_all_right<MultiplyThenScatter<__half>, ScatterProblem<__half>>(GetParam(), dense_shapes());

@@ -154,7 +154,8 @@ TEST(Gelu, TheTwoFormsDiffer) {
 // ---- The blocks -------------------------------------------------------------------------------------------
 
 class OnRanks : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(MlpBlock, OnRanks, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(MlpBlock, OnRanks, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
 
 TEST_P(OnRanks, VanillaIsRight) { expect_right_blocks<VanillaBlock<__half>>(GetParam(), dense_shapes()); }
 TEST_P(OnRanks, SequenceParallelIsRight) {

@@ -20,7 +20,8 @@
 namespace overlap::sparse_baselines {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(SparseBaselines, OnRanks, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(SparseBaselines, OnRanks, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
 
 /// Both ways on each case.
 template <SparseIndex Index, Floating T>

@@ -15,9 +15,8 @@
 namespace overlap::sparse_nonzero {
 namespace {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Nonzero, SparseVersion, OnAllRanks<VersionOf<NonzeroAllReduce>>,
-                               NumberOfRanks);
-INSTANTIATE_TEST_SUITE_P(Nonzero, OnRanks, testing::Values(1, 2, 3, 4, 8));
+const bool kNonzero = test_sparse_version<VersionOf<NonzeroAllReduce>>("Nonzero");
+INSTANTIATE_TEST_SUITE_P(Nonzero, OnRanks, testing::Values(1, 2, 3, 4, 8), testing::PrintToStringParamName());
 
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
   expect_host_waits_of_the_cost_card<NonzeroAllReduce>(GetParam());

@@ -13,8 +13,8 @@
 namespace overlap::sparse_where {
 namespace {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Where, SparseVersion, OnAllRanks<VersionOf<WhereAllReduce>>, NumberOfRanks);
-INSTANTIATE_TEST_SUITE_P(Where, OnRanks, testing::Values(1, 2, 3, 4, 8));
+const bool kWhere = test_sparse_version<VersionOf<WhereAllReduce>>("Where");
+INSTANTIATE_TEST_SUITE_P(Where, OnRanks, testing::Values(1, 2, 3, 4, 8), testing::PrintToStringParamName());
 
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
   expect_host_waits_of_the_cost_card<WhereAllReduce>(GetParam());

@@ -15,9 +15,9 @@
 namespace overlap::sparse_broadcast_eq {
 namespace {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(BroadcastEq, SparseVersion, OnAllRanks<VersionOf<BroadcastEqAllReduce>>,
-                               NumberOfRanks);
-INSTANTIATE_TEST_SUITE_P(BroadcastEq, OnRanks, testing::Values(1, 2, 3, 4, 8));
+const bool kBroadcastEq = test_sparse_version<VersionOf<BroadcastEqAllReduce>>("BroadcastEq");
+INSTANTIATE_TEST_SUITE_P(BroadcastEq, OnRanks, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
 
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
   expect_host_waits_of_the_cost_card<BroadcastEqAllReduce>(GetParam());

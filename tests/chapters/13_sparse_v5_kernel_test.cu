@@ -11,9 +11,9 @@
 namespace overlap::sparse_kernel {
 namespace {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(TileSearch, SparseVersion, OnAllRanks<VersionOf<TileSearchAllReduce>>,
-                               NumberOfRanks);
-INSTANTIATE_TEST_SUITE_P(TileSearch, OnRanks, testing::Values(1, 2, 3, 4, 8));
+const bool kTileSearch = test_sparse_version<VersionOf<TileSearchAllReduce>>("TileSearch");
+INSTANTIATE_TEST_SUITE_P(TileSearch, OnRanks, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
 
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
   expect_host_waits_of_the_cost_card<TileSearchAllReduce>(GetParam());

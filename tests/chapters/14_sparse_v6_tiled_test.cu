@@ -19,9 +19,9 @@
 namespace overlap::sparse_tiled {
 namespace {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(OrderedSearch, SparseVersion, OnAllRanks<VersionOf<OrderedSearchAllReduce>>,
-                               NumberOfRanks);
-INSTANTIATE_TEST_SUITE_P(OrderedSearch, OnRanks, testing::Values(1, 2, 3, 4, 8));
+const bool kOrderedSearch = test_sparse_version<VersionOf<OrderedSearchAllReduce>>("OrderedSearch");
+INSTANTIATE_TEST_SUITE_P(OrderedSearch, OnRanks, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
 
 TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
   expect_host_waits_of_the_cost_card<OrderedSearchAllReduce>(GetParam());

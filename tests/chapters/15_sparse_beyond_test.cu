@@ -21,13 +21,11 @@
 namespace overlap::sparse_beyond {
 namespace {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(BitmapPlan, SparseVersion, OnAllRanks<VersionOf<BitmapPlanAllReduce>>,
-                               NumberOfRanks);
-INSTANTIATE_TYPED_TEST_SUITE_P(ContributorOwners, SparseVersion,
-                               OnAllRanks<VersionOf<ContributorOwnersAllReduce>>, NumberOfRanks);
-INSTANTIATE_TYPED_TEST_SUITE_P(RangeOwners, SparseVersion, OnAllRanks<VersionOf<RangeOwnersAllReduce>>,
-                               NumberOfRanks);
-INSTANTIATE_TEST_SUITE_P(Beyond, OnRanks, testing::Values(1, 2, 3, 4, 8));
+const bool kBitmapPlan = test_sparse_version<VersionOf<BitmapPlanAllReduce>>("BitmapPlan");
+const bool kContributorOwners =
+    test_sparse_version<VersionOf<ContributorOwnersAllReduce>>("ContributorOwners");
+const bool kRangeOwners = test_sparse_version<VersionOf<RangeOwnersAllReduce>>("RangeOwners");
+INSTANTIATE_TEST_SUITE_P(Beyond, OnRanks, testing::Values(1, 2, 3, 4, 8), testing::PrintToStringParamName());
 
 // ---- The look-ups, in the frame of versions 1 to 6 --------------------------------------------------------
 

@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,10 +22,8 @@
 namespace overlap::sparse_beyond {
 namespace {
 
-INSTANTIATE_TYPED_TEST_SUITE_P(Bf16Owners, SparseVersion, OnAllRanks<VersionOf<Bf16OwnersAllReduce>>,
-                               NumberOfRanks);
-INSTANTIATE_TYPED_TEST_SUITE_P(F16Owners, SparseVersion, OnAllRanks<VersionOf<F16OwnersAllReduce>>,
-                               NumberOfRanks);
+const bool kBf16Owners = test_sparse_version<VersionOf<Bf16OwnersAllReduce>>("Bf16Owners");
+const bool kF16Owners = test_sparse_version<VersionOf<F16OwnersAllReduce>>("F16Owners");
 
 // ---- 16 bits on the wire ----------------------------------------------------------------------------------
 
@@ -142,53 +141,43 @@ TEST(NarrowCost, IsHalfOfTheWideOne) {
 
 // ---- Sums that stay with their owners ---------------------------------------------------------------------
 
-template <typename Case>
-class OwnerKeepsSums : public SparseVersion<Case> {};
-TYPED_TEST_SUITE_P(OwnerKeepsSums);
-
-TYPED_TEST_P(OwnerKeepsSums, IsRightOnAllDistributions) {
-  expect_right_on_distributions<TypeParam::Version::template Type, std::int32_t, float>(TypeParam::kRanks);
-  expect_right_on_distributions<TypeParam::Version::template Type, std::int64_t, __half>(TypeParam::kRanks);
+/// Registers the tests of what leaves each sum with one rank: those of a version that promise no more.
+template <typename Version>
+bool test_owner_keeps_sums(const std::string& name) {
+  return register_tests(
+      name, "OwnerKeepsSums",
+      {{"IsRightOnAllDistributions",
+        [](int ranks) {
+          expect_right_on_distributions<Version::template Type, std::int32_t, float>(ranks);
+          expect_right_on_distributions<Version::template Type, std::int64_t, __half>(ranks);
+        }},
+       {"IsRightOnRandomGradients",  // 200 in all, over the five numbers of ranks
+        [](int ranks) {
+          const std::uint64_t seed = 20261123 + 1000 * static_cast<std::uint64_t>(ranks);
+          expect_right_on_random_gradients<Version::template Type, std::int32_t, float>(ranks, seed, 40);
+        }},
+       {"IsRightCallAfterCallInEveryType",
+        [](int ranks) {
+          expect_right_call_after_call<Version::template Type, std::int32_t, float>(ranks);
+          expect_right_call_after_call<Version::template Type, std::int64_t, __half>(ranks);
+          expect_right_call_after_call<Version::template Type, std::int32_t, __nv_bfloat16>(ranks);
+        }},
+       {"IsRightWithAnyFeatures",
+        [](int ranks) {
+          expect_right_with_any_features<Version::template Type, std::int64_t, float>(ranks);
+        }},
+       {"IsRightAfterManyCallsAtOnce",
+        [](int ranks) { expect_right_after<Version::template Type>(ranks, calls_at_once(10)); }},
+       {"RefusesIndicesThatAreNotInTheTable",
+        [](int ranks) { expect_bad_indices_refused<Version::template Type, std::int32_t>(ranks); }},
+       {"TellsRowsApartThatAreEqualInThirtyTwoBits", [](int ranks) {
+          expect_sums<Version::template Type, std::int64_t, float>({rows_equal_in_32_bits(ranks)},
+                                                                   "rows above 2^32");
+        }}});
 }
 
-TYPED_TEST_P(OwnerKeepsSums, IsRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
-  const std::uint64_t seed = 20261123 + 1000 * static_cast<std::uint64_t>(TypeParam::kRanks);
-  expect_right_on_random_gradients<TypeParam::Version::template Type, std::int32_t, float>(TypeParam::kRanks,
-                                                                                           seed, 40);
-}
-
-TYPED_TEST_P(OwnerKeepsSums, IsRightCallAfterCallInEveryType) {
-  expect_right_call_after_call<TypeParam::Version::template Type, std::int32_t, float>(TypeParam::kRanks);
-  expect_right_call_after_call<TypeParam::Version::template Type, std::int64_t, __half>(TypeParam::kRanks);
-  expect_right_call_after_call<TypeParam::Version::template Type, std::int32_t, __nv_bfloat16>(
-      TypeParam::kRanks);
-}
-
-TYPED_TEST_P(OwnerKeepsSums, IsRightWithAnyFeatures) {
-  expect_right_with_any_features<TypeParam::Version::template Type, std::int64_t, float>(TypeParam::kRanks);
-}
-
-TYPED_TEST_P(OwnerKeepsSums, IsRightAfterManyCallsAtOnce) {
-  expect_right_after<TypeParam::Version::template Type>(TypeParam::kRanks, calls_at_once(10));
-}
-
-TYPED_TEST_P(OwnerKeepsSums, RefusesIndicesThatAreNotInTheTable) {
-  expect_bad_indices_refused<TypeParam::Version::template Type, std::int32_t>(TypeParam::kRanks);
-}
-
-TYPED_TEST_P(OwnerKeepsSums, TellsRowsApartThatAreEqualInThirtyTwoBits) {
-  expect_sums<TypeParam::Version::template Type, std::int64_t, float>(
-      {rows_equal_in_32_bits(TypeParam::kRanks)}, "rows above 2^32");
-}
-
-REGISTER_TYPED_TEST_SUITE_P(OwnerKeepsSums, IsRightOnAllDistributions, IsRightOnRandomGradients,
-                            IsRightCallAfterCallInEveryType, IsRightWithAnyFeatures,
-                            IsRightAfterManyCallsAtOnce, RefusesIndicesThatAreNotInTheTable,
-                            TellsRowsApartThatAreEqualInThirtyTwoBits);
-INSTANTIATE_TYPED_TEST_SUITE_P(ReduceScatter, OwnerKeepsSums, OnAllRanks<VersionOf<ReduceScatter>>,
-                               NumberOfRanks);
-INSTANTIATE_TYPED_TEST_SUITE_P(Fetch, OwnerKeepsSums, OnAllRanks<VersionOf<ReduceScatterFetch>>,
-                               NumberOfRanks);
+const bool kScatter = test_owner_keeps_sums<VersionOf<ReduceScatter>>("ReduceScatter");
+const bool kFetch = test_owner_keeps_sums<VersionOf<ReduceScatterFetch>>("Fetch");
 
 TEST(HomeOf, SharesRowsOfAnyStrideEvenly) {
   for (const std::int64_t step : {1, 2, 8, 32, 33}) {

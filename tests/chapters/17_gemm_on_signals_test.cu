@@ -49,7 +49,8 @@ std::vector<MatmulShape> random_sizes(int ranks, int count, int most, unsigned s
 }
 
 class OnRanks : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(GemmOnSignals, OnRanks, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(GemmOnSignals, OnRanks, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
 
 TEST_P(OnRanks, AreRightInBothTypes) {
   expect_all_right<Large<__half>, GatherProblem<__half>>(GetParam(), shapes_of(GetParam()));

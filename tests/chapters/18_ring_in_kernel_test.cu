@@ -48,7 +48,8 @@ std::vector<MatmulShape> random_shapes_on(int ranks, int count, unsigned seed) {
 }
 
 class OnRanks : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(RingInKernel, OnRanks, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(RingInKernel, OnRanks, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
 
 TEST_P(OnRanks, AreRightInBothTypes) {
   const std::vector<MatmulShape> shapes = shapes_on(GetParam());

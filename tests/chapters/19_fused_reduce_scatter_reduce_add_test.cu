@@ -26,7 +26,8 @@ class ReduceAddOnRanks : public testing::TestWithParam<int> {
   /// A depth of which each rank gets `eights` times 8.
   std::int64_t depth(int eights) const { return std::int64_t{8} * eights * GetParam(); }
 };
-INSTANTIATE_TEST_SUITE_P(ReduceAdd, ReduceAddOnRanks, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(ReduceAdd, ReduceAddOnRanks, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
 
 TEST_P(ReduceAddOnRanks, AreRightAroundTiles) {
   // One row and fewer rows than ranks; no whole tile; several tiles of each owner.

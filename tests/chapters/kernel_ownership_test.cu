@@ -28,9 +28,9 @@ class Chapter18 : public OnRanks {};
 class Chapter19 : public OnRanks {};
 
 const auto kRanks = testing::Values(1, 2, 3, 4, 8);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter17, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter18, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter19, kRanks);
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter17, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter18, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter19, kRanks, testing::PrintToStringParamName());
 
 TEST_P(Chapter17, GemmOnSignals) {
   using Gemm = gemm_on_signals::GemmOnSignals<T, wgmma::Major::kMN, Small>;

@@ -28,12 +28,12 @@ class Chapter06 : public OnRanks {};
 class Chapter07 : public OnRanks {};
 
 const auto kRanks = testing::Values(1, 2, 3, 4, 8);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter02, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter03, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter04, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter05, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter06, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter07, kRanks);
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter02, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter03, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter04, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter05, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter06, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter07, kRanks, testing::PrintToStringParamName());
 
 template <typename Algorithm, typename... More>
 void expect_gather(int ranks, More... more) {

@@ -33,14 +33,14 @@ class Chapter14 : public OnRanks {};
 class Chapter15 : public OnRanks {};
 
 const auto kRanks = testing::Values(1, 2, 3, 4, 8);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter08, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter09, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter10, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter11, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter12, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter13, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter14, kRanks);
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter15, kRanks);
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter08, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter09, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter10, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter11, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter12, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter13, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter14, kRanks, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter15, kRanks, testing::PrintToStringParamName());
 
 TEST_P(Chapter08, Dense) { expect_caller_owns_gradients<sparse_baselines::DenseAllReduce>(GetParam()); }
 TEST_P(Chapter08, Host) { expect_caller_owns_gradients<sparse_baselines::HostAllReduce>(GetParam()); }
