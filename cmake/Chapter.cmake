@@ -29,8 +29,8 @@ function(overlap_add_experiment chapter source)
   target_link_libraries(${number}_${stem} PRIVATE overlap_warnings)
 endfunction()
 
-# overlap_add_changed_chapter(target NN_name folder [TEST test | EXPERIMENT NN_FILE] COMMAND ... DEPENDS ...): the program of a
-# changed copy of a chapter, as bin/changed/target; or tests/chapters/test.cu with the copy, or that experiment's program. The command writes the copy to folder/NN_name,
+# overlap_add_changed_chapter(target NN_name folder [TEST file | EXPERIMENT NN_FILE] COMMAND ... DEPENDS ...): the program of a
+# changed copy of a chapter, as bin/changed/target; or the file of tests/chapters with the copy, or that experiment's program. The command writes the copy to folder/NN_name,
 # main.cu included; what the copy does not hold comes from chapters/. Without overlap_warnings: a change may well leave a
 # variable unused.
 function(overlap_add_changed_chapter target name folder)
@@ -108,7 +108,7 @@ function(_overlap_changed_chapter_test target folder name test)
   set(copy ${folder}/${name}/main.cu)  # a source, so that the copy is made; but not compiled
   set_source_files_properties(${copy} PROPERTIES HEADER_FILE_ONLY ON)
   set(unit ${CMAKE_CURRENT_BINARY_DIR}/${target}.cu)
-  file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${test}.cu\"\n")
+  file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${test}\"\n")
   add_executable(${target} ${unit} ${tests}/schedule_${OVERLAP_BACKEND}.cpp ${copy})
   overlap_gpu_sources(${target})
   set_property(SOURCE ${unit} APPEND PROPERTY OBJECT_DEPENDS ${copy})

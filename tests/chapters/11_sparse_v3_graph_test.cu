@@ -9,6 +9,7 @@
 
 #include "10_sparse_v2_where/where.cuh"
 
+#include "11_sparse_v3_graph_calls.hpp"
 #include "sparse_search_tests.hpp"
 #include "sparse_version_suite.hpp"
 

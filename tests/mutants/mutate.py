@@ -24,11 +24,11 @@ report must name that line too.
 Where the accesses stand in a file that does not change, one more line names it: `report_file: 16_tensor_core_gemm/operands.cuh`.
 
 What the chapter's program does not do, such as to overwrite A behind a call, a test of tests/chapters does: it runs in the
-program's place where a line names it, and the arguments are GoogleTest's. Where the tests stand in several sources, one more
-line names the one that they are in: it alone is compiled with the mutant.
+program's place where a line names it, and the arguments are GoogleTest's. Where the tests stand in several files, one more
+line names the one that holds the test: it alone is compiled with the mutant.
 
     test: 11_sparse_v3_graph_test
-    unit: 11_sparse_v3_graph_calls_test
+    unit: 11_sparse_v3_graph_calls.hpp
 
 In the same way `program: 04_transports` names the program of an experiment of the chapter, experiments/transports.cu.
 """
@@ -94,7 +94,7 @@ def read_mutant(path: pathlib.Path) -> Mutant:
     if "test" in fields and "program" in fields:
         raise MutantError(f"{path}: a line 'test' and a line 'program': only one of them runs")
     if "unit" in fields and "test" not in fields:
-        raise MutantError(f"{path}: a line 'unit' names a source of the tests that a line 'test' names")
+        raise MutantError(f"{path}: a line 'unit' names a file of the tests that a line 'test' names")
     missing = [key for key in (_KEYS_OF_A_RACE if fields.get("verdict") in _REPORTED else _KEYS) if key not in fields]
     if missing:
         raise MutantError(f"{path}: no line '{missing[0]}: ...'")

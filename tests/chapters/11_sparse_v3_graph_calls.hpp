@@ -1,5 +1,7 @@
 // Chapter 11 on any GPUs: one graph for calls of all lengths, right whatever the call before has left in its
-// lists.
+// lists. Part of 11_sparse_v3_graph_test.cu, and by itself what mutants are compiled with.
+#pragma once
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
