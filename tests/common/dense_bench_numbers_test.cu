@@ -28,13 +28,14 @@ __global__ void spin(int* sink, int rounds) {
 }
 
 /// A call that takes longer each time, and on each rank: no two samples are equal, and no two of their
-/// median, least, largest and 99th percentile.
+/// median, least, largest and 99th percentile. A step of some microseconds, since a GPU's clock counts in
+/// tens of nanoseconds, and one call is not quite as long as the same one again.
 DenseBench::Enqueue longer_each_time(Rank& rank, int rounds) {
   auto sink = std::make_shared<DeviceBuffer<int>>(rank.device(), 1);
   CUDA_CHECK(cudaMemset(sink->data(), 0, sizeof(int)));
   CUDA_CHECK(cudaDeviceSynchronize());
   return [sink, rounds = rounds + 100 * rank.id()](cudaStream_t stream) mutable {
-    rounds += 10;
+    rounds += 1000;
     spin<<<1, 1, 0, stream>>>(sink->data(), rounds);
     CUDA_CHECK(cudaGetLastError());
   };

@@ -173,14 +173,23 @@ TEST_P(KeptHandlesTest, AStoppedRunKeepsNothing) {
   EXPECT_EQ(idle_communicators(), share() ? 0u : 1u) << "a new one";
 }
 
+template <class T>
+__global__ void keep_busy(T* sink, int rounds) {
+  T sum = *sink;
+  for (int i = 0; i < rounds; ++i) sum = sum * 3 + i;
+  *sink = sum;
+}
+
 TEST_P(KeptHandlesTest, WorkThatNobodyWaitedForIsDoneBeforeTheNextRun) {
-  std::vector<DeviceBuffer<char>> memory;  // not freed by the ranks, which would wait for the GPU
-  for (int device = 0; device < gpus_; ++device) memory.emplace_back(device, std::size_t{1} << 28);
+  std::vector<DeviceBuffer<int>> memory;  // not freed by the ranks, which would wait for the GPU
+  for (int rank = 0; rank < GetParam(); ++rank) memory.emplace_back(share() ? 0 : rank, 1);
   handles_of_run(GetParam());
   run_ranks(GetParam(), [&](Rank& rank) {
-    const DeviceBuffer<char>& own = memory[static_cast<std::size_t>(rank.device())];
-    for (int i = 0; i < 100; ++i)  // 10 ms at least
-      CUDA_CHECK(cudaMemsetAsync(own.data(), i, own.bytes(), rank.stream()));
+    int* const own = memory[static_cast<std::size_t>(rank.id())].data();
+    CUDA_CHECK(cudaMemsetAsync(own, 0, sizeof(int), rank.stream()));
+    // Some 40 ms, by one call: a host that is kept from its core for a while still finds it running.
+    keep_busy<<<1, 1, 0, rank.stream()>>>(own, 20'000'000);
+    CUDA_CHECK(cudaGetLastError());
     EXPECT_EQ(cudaStreamQuery(rank.stream()), cudaErrorNotReady);
   });
   run_ranks(GetParam(), [&](Rank& rank) { EXPECT_EQ(cudaStreamQuery(rank.stream()), cudaSuccess); });
