@@ -2,7 +2,7 @@
 from typing import Callable, Dict, Iterable, List, Tuple
 
 import sparse_results
-from results import (COLUMNS, field_text, is_dense, microseconds, newest, peer_rows, peers_in, peers_of,
+from results import (COLUMNS, Column, column_of, field_text, is_dense, microseconds, newest, peer_rows, peers_in, peers_of,
                      run_rows, runs_of, runs_with_section, section_fields, size_text)
 
 
@@ -57,22 +57,24 @@ def column_split_table(runs: List[Dict]) -> str:
     return tables_by_gpus(runs, lines) + "\nMedian over the iterations of the slowest GPU's time. " + stamps(runs) + ".\n"
 
 
-def by_gpus(runs: List[Dict]) -> List[Tuple[int, List[Dict]]]:
-    """The runs on each number of GPUs, the largest number first. What was measured on one GPU alone, a control or a search
-    for more ranks than there are GPUs, goes with the largest."""
-    counts = {id(run): int(run["options"]["gpus"]) for run in runs}
-    alone = [run for run in runs if counts[id(run)] == 1 or counts[id(run)] > int(run["hardware"]["gpus"])]
-    most = max((counts[id(run)] for run in runs if run not in alone), default=0)
-    groups: Dict[int, List[Dict]] = {}
+def by_gpus(runs: List[Dict]) -> List[Tuple[Column, List[Dict]]]:
+    """The runs on each number of GPUs of each kind, the largest number first. What was measured on one GPU alone, a control or
+    a search for more ranks than there are GPUs, goes with the largest number of that kind."""
+    alone = [run for run in runs if column_of(run)[1] == 1 or column_of(run)[1] > int(run["hardware"]["gpus"])]
+    most: Dict[str, int] = {}
+    for gpu, gpus in (column_of(run) for run in runs if run not in alone):
+        most[gpu] = max(most.get(gpu, 0), gpus)
+    groups: Dict[Column, List[Dict]] = {}
     for run in runs:
-        groups.setdefault(most if run in alone else counts[id(run)], []).append(run)
-    return sorted(groups.items(), reverse=True)
+        gpu, gpus = column_of(run)
+        groups.setdefault((gpu, most.get(gpu, 1) if run in alone else gpus), []).append(run)
+    return sorted(groups.items(), key=lambda item: item[0][::-1], reverse=True)
 
 
 def tables_by_gpus(runs: List[Dict], lines: Callable[[List[Dict]], str]) -> str:
-    """A table for each number of GPUs, named if there are several: `lines` makes it."""
+    """A table for each number of GPUs of each kind, named if there are several: `lines` makes it."""
     groups = by_gpus(runs)
-    return "\n".join((f"On {gpus} GPUs:\n\n" if len(groups) > 1 else "") + lines(group) for gpus, group in groups)
+    return "\n".join((f"On {gpus} x {gpu}:\n\n" if len(groups) > 1 else "") + lines(group) for (gpu, gpus), group in groups)
 
 
 def stamps(runs: List[Dict]) -> str:
@@ -109,8 +111,8 @@ def sparse_table(runs: List[Dict]) -> str:
 
 def what_and_where(run: Dict) -> str:
     """The problem's sizes, and the GPUs that a section was measured on."""
-    ranks, gpus = int(run["options"]["gpus"]), int(run["hardware"]["gpus"])
-    return f"{size_text(run)} on " + (f"one GPU, for {ranks} ranks" if ranks > gpus else f"{ranks} GPUs")
+    gpu, ranks = column_of(run)
+    return f"{size_text(run)} on " + (f"one {gpu}, for {ranks} ranks" if ranks > int(run["hardware"]["gpus"]) else f"{ranks} x {gpu}")
 
 
 def section_tables(section: str, runs: List[Dict]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 from xml.sax.saxutils import escape, quoteattr
 
 from chapters import Plot
-from draw_timeline import FONT, SMALL, STYLE, WIDTH, number, source_of
+from draw_timeline import FONT, SMALL, STYLE, WIDTH, number
 from ladder import by_gpus, what_and_where
 from results import Run, field_text, runs_with_section
 
@@ -101,4 +101,4 @@ def picture(chapter: str, plot: Plot, reports: List[Dict[str, Any]]) -> str:
         return svg([f'<text class="note" x="16" y="26" font-size="{FONT}">{NOT_YET}</text>'], 44, NOT_YET)
     if len(lines) > len(COLOURS):
         raise PlotError(f"{chapter}: {len(lines)} lines of '{plot.section}' are too many for one plot, {len(COLOURS)} at most")
-    return drawing(lines, plot.x, f"{what_and_where(runs[0])}, {source_of(runs[0])}")
+    return drawing(lines, plot.x, f"measured: {what_and_where(runs[0])}, CUDA {runs[0]['hardware']['toolkit']}")

@@ -3,9 +3,7 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 import sparse_results
 from ladder import table
-from results import best_algorithm, is_dense, newest, peers_in, peers_of, plain_results, runs_of
-
-Column = Tuple[str, int]  # the kind and the number of GPUs
+from results import Column, best_algorithm, column_of, is_dense, newest, peers_in, peers_of, plain_results, runs_of
 
 
 class Ladder(NamedTuple):
@@ -34,18 +32,13 @@ def measures_the_chapter(run: Dict) -> bool:
     return not sparse_results.is_sparse(run) or sparse_results.best_algorithm(run) is not None
 
 
-def column_of(run: Dict) -> Tuple[str, int]:
-    """The kind and number of GPUs that a run was on."""
-    return run["hardware"]["gpu"].replace("NVIDIA ", ""), int(run["options"]["gpus"])
-
-
-def ladder_columns(runs: Iterable[Dict]) -> List[Tuple[str, int]]:
+def ladder_columns(runs: Iterable[Dict]) -> List[Column]:
     """Those that were measured. One GPU is a control, unless there is nothing else."""
     columns = sorted({column_of(run) for run in runs})
     return [column for column in columns if column[1] > 1] or columns
 
 
-def machines_note(runs: List[Dict], columns: List[Tuple[str, int]]) -> str:
+def machines_note(runs: List[Dict], columns: List[Column]) -> str:
     """A sentence for each number of GPUs that was measured on several machines."""
     parts = []
     for gpu, gpus in columns:

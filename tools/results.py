@@ -16,6 +16,7 @@ from chapters import operation_of
 
 Run = Dict[str, Any]  # the JSON of one program's --json
 Result = Dict[str, Any]  # one of its results
+Column = Tuple[str, int]  # the kind of GPU and how many of them
 
 
 def load(folder: pathlib.Path) -> List[Dict[str, Any]]:
@@ -28,6 +29,11 @@ def problem_of(run: Run) -> Tuple[Any, ...]:
     if sparse_results.is_sparse(run):
         return sparse_results.problem_of(run)
     return tuple(run["options"][name] for name in ("m", "n", "k", "type", "gpus"))
+
+
+def column_of(run: Run) -> Column:
+    """The kind of GPU, and how many of them a run asked for."""
+    return run["hardware"]["gpu"].replace("NVIDIA ", ""), int(run["options"]["gpus"])
 
 
 def _command(run: Run) -> Optional[str]:

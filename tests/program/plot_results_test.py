@@ -83,11 +83,11 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(texts["16"][0], points["new & fast, 16: 0.125 ms"][0])
         self.assertAlmostEqual(texts["0.5"][1] - 4, points["new & fast, 4: 0.5 ms"][1], delta=0.02)
         self.assertNotIn("10", texts)
-        for name in ("time, ms", "rows", "old", "new & fast", "64 x 32 x 16 on 2 GPUs, measured on NVIDIA H200, CUDA 13.0"):
+        for name in ("time, ms", "rows", "old", "new & fast", "measured: 64 x 32 x 16 on 2 x H200, CUDA 13.0"):
             self.assertIn(name, texts)
 
     def test_one_gpu_for_several_ranks(self) -> None:
-        self.assertIn("64 x 32 x 16 on one GPU, for 16 ranks, measured on NVIDIA H200, CUDA 13.0", self.texts(self.picture(run(16, *ROWS))))
+        self.assertIn("measured: 64 x 32 x 16 on one H200, for 16 ranks, CUDA 13.0", self.texts(self.picture(run(16, *ROWS))))
 
     def test_names_do_not_overlap(self) -> None:
         names = [f"line {number}" for number in range(6)]

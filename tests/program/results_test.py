@@ -22,7 +22,7 @@ class SparseTableTest(unittest.TestCase):
         text = ladder.results_table("14_sparse_v6_tiled", [file(*runs)])
         self.assertIn("| ms | map | fill | all reduce | skew |", text)
         where = ["5000000 x 2048, 50000 uniform", "8", "400000", "386178"]
-        self.assertEqual([rows(part) for part in text.split("On 2 GPUs:")], [
+        self.assertEqual([rows(part) for part in text.split("On 2 x H200:")], [
             [[*where, "`v5`", "40", "10", "0.5", "20", "0.25"],
              [*where, "`v6`", "16", "4", "0.5", "8", "0.25"]],
             [["5000000 x 2048, 50000 zipf", "2", *where[2:], "`v6`", "4", "1", "0.5", "2", "0.25"]]])
@@ -86,17 +86,28 @@ class DenseTableTest(unittest.TestCase):
 
     def test_a_table_for_each_number_of_gpus(self) -> None:
         text = ladder.results_table("05_two_streams", [file(run(gpus=2), run(gpus=8), peers=[peer(gpus=2)])])
-        most, _, fewer = text.partition("On 2 GPUs:\n\n")
-        self.assertTrue(most.startswith("On 8 GPUs:\n\n| M x N x K |"), text)
+        most, _, fewer = text.partition("On 2 x H200:\n\n")
+        self.assertTrue(most.startswith("On 8 x H200:\n\n| M x N x K |"), text)
         self.assertEqual([row[1] for row in rows(most)], ["8"] * 5)
         self.assertEqual([row[1] for row in rows(fewer)], ["2"] * 7)
         self.assertEqual(text.count("Median over the iterations"), 1)
-        self.assertNotIn("On 8 GPUs:", ladder.results_table("05_two_streams", [file(run(gpus=8))]))
+        self.assertNotIn("On 8 x H200:", ladder.results_table("05_two_streams", [file(run(gpus=8))]))
 
     def test_a_control_on_one_gpu_and_a_search_for_more_ranks_go_with_the_largest(self) -> None:
         control, search = run(gpus=1), run(gpus=16)
         text = ladder.results_table("05_two_streams", [file(control, run(gpus=2), run(gpus=8), search)])
-        self.assertEqual([[row[1] for row in rows(part)][::5] for part in text.split("On 2 GPUs:")], [["1", "8", "16"], ["2"]])
+        self.assertEqual([[row[1] for row in rows(part)][::5] for part in text.split("On 2 x H200:")], [["1", "8", "16"], ["2"]])
+
+    def test_a_table_for_each_kind_of_gpu(self) -> None:
+        """Two kinds with as many GPUs are not one machine; what one of them has on one GPU alone stays with it."""
+        other, control = run(gpus=2), run(gpus=1)
+        for each in (other, control):
+            each["hardware"] = {**each["hardware"], "gpu": "NVIDIA H100 80GB HBM3"}
+        text = ladder.results_table("05_two_streams", [file(other, control), file(run(gpus=2))])
+        first, _, second = text.partition("On 2 x H100 80GB HBM3:\n\n")
+        self.assertTrue(first.startswith("On 2 x H200:\n\n| M x N x K |"), text)
+        self.assertEqual([[row[1] for row in rows(part)][::5] for part in (first, second)], [["2"], ["2", "1"]])
+        self.assertIn("8192 x 32768 x 4096 on 2 x H100 80GB HBM3:", ladder.results_table("05_two_streams sweep", [file(other)]))
 
     def test_of_two_files_the_newest_run(self) -> None:
         old, new = run(ring_ms=0.5), run(ring_ms=0.4, date="2026-11-22T10:00:00Z")
@@ -145,13 +156,13 @@ class SectionTest(unittest.TestCase):
         other = run(gpus=2)
         other["results"][5]["rows"] = 256
         text = ladder.results_table("05_two_streams sweep", [file(run(), other)])
-        self.assertEqual([[row[0] for row in rows(part)] for part in text.split("on 2 GPUs:")], [["512", "1024"], ["256", "1024"]])
+        self.assertEqual([[row[0] for row in rows(part)] for part in text.split("on 2 x H200:")], [["512", "1024"], ["256", "1024"]])
 
     def test_the_fields_are_the_columns(self) -> None:
         text = ladder.results_table("05_two_streams sweep", [file(run(), run(gpus=2))])
         self.assertEqual(text.count("| rows | device ms | note | extra |"), 2)
         self.assertEqual(rows(text)[:2], [["512", "0.1235", "a", ""], ["1024", "0.2", "", "7"]])
-        self.assertIn("8192 x 32768 x 4096 on 2 GPUs:", text)
+        self.assertIn("8192 x 32768 x 4096 on 2 x H200:", text)
         self.assertIn("commit abc.", text)
 
     def test_an_experiment_takes_the_place_of_the_chapter(self) -> None:
@@ -165,7 +176,7 @@ class SectionTest(unittest.TestCase):
             self.assertEqual(rows(ladder.results_table("05_two_streams waves", reports)), [["256", "algorithm", "0.001"]])
             self.assertEqual(ladder.results_table("05_two_streams", reports), ladder.results_table("05_two_streams", [file(run())]))
         other = {**new, "options": {**new["options"], "m": 64}}
-        self.assertEqual(ladder.results_table("05_two_streams sweep", [file(run(), other)]).count("on 8 GPUs:"), 2)
+        self.assertEqual(ladder.results_table("05_two_streams sweep", [file(run(), other)]).count("on 8 x H200:"), 2)
 
     def test_sections_are_apart(self) -> None:
         self.assertEqual(rows(ladder.results_table("05_two_streams waves", [file(run())])), [["256", "algorithm", "0.001"]])
