@@ -132,6 +132,9 @@ ncclComm_t Rank::rail(int gpus_per_node, int most_blocks) {
   id = exchange(id)[static_cast<std::size_t>(number)];
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.maxCTAs = most_blocks;
+  // By default NCCL groups its blocks into clusters on Hopper, and a cluster wants its multiprocessors in one
+  // GPC: those that a kernel of the caller leaves free need not be neighbours.
+  config.cgaClusterSize = 0;
   team_.waits_for(number_here(), "the other ranks of its rail, in ncclCommInitRankConfig");
   NCCL_CHECK(ncclCommInitRankConfig(&communicator, size_ / gpus_per_node, id, node, &config));
   team_.waits_for(number_here(), "");

@@ -59,8 +59,9 @@ enum ncclDataType_t {
 
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 #define NCCL_CONFIG_UNDEF_PTR nullptr
-/// Every field but `blocking` (1 or undefined) and `maxCTAs` (the most channels of an operation) must stay
-/// undefined here: ncclCommInitRankConfig refuses the others.
+/// Every field but `blocking` (1 or undefined), `maxCTAs` (the most channels of an operation) and
+/// `cgaClusterSize` (0 or undefined: there are no clusters) must stay undefined here: ncclCommInitRankConfig
+/// refuses the others.
 struct ncclConfig_t {
   // Set by NCCL_CONFIG_INITIALIZER.
   std::size_t size;

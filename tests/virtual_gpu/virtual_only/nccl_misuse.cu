@@ -186,8 +186,12 @@ TEST_F(NcclMisuseTest, Configurations) {
   refused([](ncclConfig_t& c) { c.blocking = 0; }, ncclInvalidUsage,
           {"ncclCommInitRankConfig", "blocking = 1"});
   refused([](ncclConfig_t& c) { c.maxCTAs = 0; }, ncclInvalidArgument, {"maxCTAs", "0"});
+  refused([](ncclConfig_t& c) { c.cgaClusterSize = 4; }, ncclInvalidUsage, {"cgaClusterSize", "0"});
+  refused([](ncclConfig_t& c) { c.minCTAs = 1; }, ncclInvalidUsage, {"minCTAs"});
   refused([](ncclConfig_t& c) { c.commName = "a"; }, ncclInvalidUsage, {"commName"});
-  NCCL_OK(ncclCommInitRankConfig(&communicator, 1, id, 0, nullptr));
+  ncclConfig_t no_clusters = NCCL_CONFIG_INITIALIZER;
+  no_clusters.cgaClusterSize = 0;
+  NCCL_OK(ncclCommInitRankConfig(&communicator, 1, id, 0, &no_clusters));
 }
 
 TEST_F(NcclMisuseTest, Groups) {

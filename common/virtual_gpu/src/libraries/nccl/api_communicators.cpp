@@ -68,8 +68,7 @@ void check(const ncclConfig_t& config) {
   const auto refuse = [](const char* name) {
     throw Failure(ncclInvalidUsage, std::string("virtual NCCL does not know the option ") + name);
   };
-  const std::pair<int, const char*> numbers[] = {{config.cgaClusterSize, "cgaClusterSize"},
-                                                 {config.minCTAs, "minCTAs"},
+  const std::pair<int, const char*> numbers[] = {{config.minCTAs, "minCTAs"},
                                                  {config.splitShare, "splitShare"},
                                                  {config.trafficClass, "trafficClass"},
                                                  {config.collnetEnable, "collnetEnable"},
@@ -81,6 +80,9 @@ void check(const ncclConfig_t& config) {
   for (const auto& [value, name] : numbers) {
     if (value != NCCL_CONFIG_UNDEF_INT) refuse(name);
   }
+  // Its blocks are single here, and multiprocessors have no neighbours.
+  if (config.cgaClusterSize != NCCL_CONFIG_UNDEF_INT && config.cgaClusterSize != 0)
+    throw Failure(ncclInvalidUsage, "cgaClusterSize: virtual NCCL has no clusters, only 0 is known");
   if (config.maxCTAs != NCCL_CONFIG_UNDEF_INT && config.maxCTAs < 1)
     throw Failure(ncclInvalidArgument, "maxCTAs: " + std::to_string(config.maxCTAs) + " is less than 1");
   if (config.netName != nullptr) refuse("netName");
