@@ -1,12 +1,15 @@
 // Chapter 08: what the ranks tell each other before they reduce anything.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "overlap/data/sparse.hpp"
+#include "overlap/gpu/phase_clock.hpp"
 #include "overlap/gpu/ranks.hpp"
 
 namespace overlap::sparse_baselines {
@@ -61,5 +64,15 @@ inline void require_agreement(const std::vector<SparseRecord>& all) {
 /// SparseInputError, on all ranks with the same sentence. Source: the metadata record of PyTorch's Gloo back
 /// end.
 inline void agree(Rank& rank, const SparseRecord& own) { require_agreement(rank.exchange(own)); }
+/// The same within a call that `clock` times. If it throws, the phase ends, too: or its name would stand on
+/// the timeline's bars of whatever comes next.
+inline void agree(Rank& rank, const SparseRecord& own, PhaseClock& clock, cudaStream_t stream) {
+  try {
+    agree(rank, own);
+  } catch (const SparseInputError&) {
+    clock.stop(stream);
+    throw;
+  }
+}
 
 }  // namespace overlap::sparse_baselines

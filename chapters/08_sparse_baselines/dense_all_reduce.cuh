@@ -120,7 +120,7 @@ class DenseAllReduce {
     clock_.start(stream, "coalesce");
     const SparseRows<Index, T> local =
         coalesce_.run(indices, values, too_many(entries) ? 0 : entries, stream);
-    agree(rank_, record_of<Index, T>(shape_, entries, coalesce_.bad_index()));
+    agree(rank_, record_of<Index, T>(shape_, entries, coalesce_.bad_index()), clock_, stream);
     scatter(local, stream);
     all_reduce(stream);
     const std::int64_t count = find_rows(stream);

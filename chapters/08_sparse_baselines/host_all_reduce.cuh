@@ -97,7 +97,7 @@ class HostAllReduce {
     const SparseRows<Index, T> local =
         coalesce_.run(indices, values, too_many(entries) ? 0 : entries, stream);
     // Also a barrier: from here on nobody reads what this rank gave in the last call.
-    agree(rank_, record_of<Index, T>(shape_, entries, coalesce_.bad_index()));
+    agree(rank_, record_of<Index, T>(shape_, entries, coalesce_.bad_index()), clock_, stream);
     clock_.next(stream, "to_host");
     const SparseRows<Index, T> own = copy_to_host(local, stream);
     clock_.next(stream, "add");

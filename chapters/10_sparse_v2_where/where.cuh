@@ -30,7 +30,7 @@ __global__ void write_where(const char* flags, std::int64_t count, const std::in
 /// positions[sources[g]] = g, wherever a row has its place.
 __global__ void invert_sources(const std::int32_t* sources, std::int64_t count, std::int32_t* positions) {
   const std::int64_t g = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  // [task invert: which rank's row belongs at place g, and which places have none?]
+  // [task invert: which of this rank's rows belongs at place g, and which places have none?]
   if (g < count && sources[g] != sparse_nonzero::kNoRow) positions[sources[g]] = static_cast<std::int32_t>(g);
   // [/task]
 }

@@ -128,7 +128,7 @@ __global__ void list_rows(Messages messages, std::int64_t words, const std::int3
 
 // ---- From lists -------------------------------------------------------------------------------------------
 
-/// keys[rank * length + j] = row j of that rank's list. A message's length is no multiple of a row's.
+/// keys[rank * length + j] = row j of that rank's list: headers, and what fills a message up, stay out.
 template <SparseIndex Index>
 __global__ void collect_lists(Messages messages, std::int64_t length, Index* keys) {
   const std::int64_t i = thread_of_grid();

@@ -118,7 +118,7 @@ class RangeOwners {
   SparseRows<Index, T> finish(RowPlan<Index>& plan, const PlanCounts& counts, cudaStream_t stream) {
     signals_.begin_call();
     // ---- This rank's rows to their owners, its right neighbour first: each is sent to by one at a time ----
-    for (int i = 0; i < rank_.size(); ++i) {
+    for (int i = 1; i <= rank_.size(); ++i) {  // and itself last
       const int owner = ring_.at(i);
       // [task send: which rows are the owner's, and where does it expect this rank's?]
       const std::int64_t begin = begin_of(rank_.id(), owner), end = begin_of(rank_.id(), owner + 1);

@@ -21,8 +21,8 @@ using MiddleTile = Tile<128, 128, 6>;  ///< of 32 KB
 using SmallTile = Tile<64, 128, 8>;    ///< of 24 KB
 
 /// Clocks that a multiprocessor needs for a stage, at least: in each its tensor cores multiply 2,048 pairs,
-/// and 64 bytes come from the L2 cache. A large tile takes 1,024, a middle one 512, both bound by the tensor
-/// cores; a small one 384, bound by its loads. (64 x 256, as large as the middle one, would take 640.)
+/// and 64 bytes come from the L2 cache. A large tile takes 1,024, bound by the tensor cores; a middle one
+/// 512, by both; a small one 384, bound by its loads. (64 x 256, as large as the middle one, would take 640.)
 template <typename Tile>
 constexpr int clocks_of_stage() {
   constexpr int kPairs = Tile::kM * Tile::kN * kSpan, kBytes = 2 * (Tile::kM + Tile::kN) * kSpan;

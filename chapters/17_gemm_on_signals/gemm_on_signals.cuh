@@ -86,7 +86,7 @@ class GemmOnSignals {
     return {.messages = (ranks - 1) * messages_of(shards, rank),
             .bytes_out = (ranks - 1) * own * row,
             .bytes_in = (whole.m - own) * row,
-            .launches = balanced_share(whole.n, ranks, rank).empty() ? 0 : 1,
+            .launches = whole.m > 0 && whole.k > 0 && !balanced_share(whole.n, ranks, rank).empty() ? 1 : 0,
             .memory = Slots<T>::bytes(1, slot_elements(whole, ranks))};
   }
   /// Bytes that a call copies on the rank's own GPU: the own rows of tiles that other ranks have rows of,

@@ -3,11 +3,10 @@
 // neighbour, too.
 //
 //   step   block b of rank d
-//   0      tiles of shard d, A read in place;              its tiles of A to slot 0 of d - 1; all there:
-//   count 1      await shard d + 1; its tiles, A from slot 0;    its tiles of A to slot 1 of d - 1; all
-//   there: count
+//   0      tiles of shard d, in place;              their A to slot 0 of d - 1; all there: count
+//   1      await shard d + 1; its tiles, slot 0;    their A to slot 1 of d - 1; all there: count
 //   ...
-//   P - 1  await shard d - 1; its tiles, A from slot P - 2
+//   P - 1  await shard d - 1; its tiles, slot P - 2
 //
 // Source: "Collective matrix multiplication" (JAX Pallas), whose device_step() this is; the page beside this
 // file says where it differs.
@@ -123,8 +122,8 @@ template <SixteenBit T, typename Tile = tensor_core_gemm::Tile<128, 256, 4>>
 class RingInKernel {
  public:
   /// Collective. Allocates all that run() needs, and loads the kernel. Throws UsageError as require_sizes()
-  /// does; Skip unless the GPU has compute capability 9.0 and room for all blocks at a time; else as
-  /// PeerBuffer and Signals do.
+  /// does, and for more than kMostRanks ranks; Skip unless the GPU has compute capability 9.0 and room for
+  /// all blocks at a time; else as PeerBuffer and Signals do.
   RingInKernel(Rank& rank, MatmulShape whole, Tuning tuning = kArticle)
       : shards_(rank, whole, 1),
         blocks_(shards_.blocks_for(Shards<T, Tile>::largest_tiling(whole, rank.size()).tiles())),

@@ -9,10 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cuda/atomic>
+#include <string>
 
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/data/matrix.hpp"
+#include "overlap/gpu/error.hpp"
 #include "overlap/gpu/kernel_signals.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/ring.hpp"
@@ -28,7 +30,7 @@ using RankRing = overlap::Ring;
 template <SixteenBit T, typename Tile>
 using StageRing = tensor_core_gemm::Ring<T, Tile>;
 
-/// Ranks, at most: run_ranks() has no more.
+/// Ranks, at most, that the kernel's parameters have room for.
 inline constexpr int kMostRanks = 16;
 
 /// Along which side of C tiles follow each other.
@@ -109,8 +111,8 @@ __device__ inline void count_arrival(const Arrivals& arrivals, int word) {
 template <SixteenBit T, typename Tile>
 class Shards {
  public:
-  /// Collective. With `words` words for each step but the last. Throws as require_sizes(), PeerBuffer and
-  /// Signals do.
+  /// Collective. With `words` words for each step but the last. Throws UsageError for more than kMostRanks
+  /// ranks; else as require_sizes(), PeerBuffer and Signals do.
   Shards(Rank& rank, MatmulShape whole, int words)
       : rank_(rank),
         ring_(rank),
@@ -118,6 +120,10 @@ class Shards {
         share_(share_of(whole, rank.size(), rank.id())),
         slots_(rank, rank.size() - 1, largest_shard(whole, rank.size()) * whole.k),
         arrived_(rank, std::max(1, (rank.size() - 1) * words)) {
+    if (rank.size() > kMostRanks) {
+      throw UsageError("the kernel's parameters have room for " + std::to_string(kMostRanks) +
+                       " ranks, and there are " + std::to_string(rank.size()));
+    }
     require_sizes(share_);
     multiprocessors_ = multiprocessors_with_wgmma(rank) / (rank.shares_gpu() ? rank.size() : 1);
     // All ranks have as many blocks, so that everybody knows how many will count.
@@ -192,7 +198,8 @@ class Shards {
   /// What `rank` of `ranks` moves in a call: all shards but that of the left neighbour leave. A message is a
   /// box of A: a tile's rows, kSpan values of k. The page's cost card and the tests both come from here.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
-    if (whole.m == 0 || whole.n == 0 || whole.k == 0) return {};
+    const std::int64_t slots = Slots<T>::bytes(ranks - 1, largest_shard(whole, ranks) * whole.k);
+    if (whole.m == 0 || whole.n == 0 || whole.k == 0) return {.memory = slots};
     std::int64_t boxes = 0;
     for (int step = 0; step < ranks - 1; ++step) {
       const Tiling tiling = tiling_of<Tile>(
@@ -207,7 +214,7 @@ class Shards {
             .bytes_out = ranks == 1 ? 0 : all - bytes(RankRing(rank, ranks).at(-1)),
             .bytes_in = ranks == 1 ? 0 : all - bytes(rank),
             .launches = 1,
-            .memory = Slots<T>::bytes(ranks - 1, largest_shard(whole, ranks) * whole.k)};
+            .memory = slots};
   }
 
  private:

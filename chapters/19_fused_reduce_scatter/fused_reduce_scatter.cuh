@@ -40,9 +40,9 @@ class FusedReduceScatter {
   using Tile = Shape;                         ///< of a block
   using W = typename Wire::template Type<T>;  ///< of a partial sum on its way
 
-  /// Allocates everything. Collective. Throws UsageError as require_all_sizes() does; CudaError; Skip if the
-  /// GPU has not compute capability 9.0, if two GPUs have no access to each other's memory, or if ranks that
-  /// share a GPU leave no room for a block of each.
+  /// Allocates everything. Collective. Throws UsageError as require_all_sizes() and Owners::of() do;
+  /// CudaError; Skip if the GPU has not compute capability 9.0, if two GPUs have no access to each other's
+  /// memory, or if ranks that share a GPU leave no room for a block of each.
   FusedReduceScatter(Rank& rank, MatmulShape whole)
       : rank_(rank),
         shape_(product_of(whole, rank.size(), rank.id())),
@@ -92,12 +92,15 @@ class FusedReduceScatter {
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     const Owners owners = owners_of(whole, ranks);
     const std::int64_t own = owners.rows(rank) * whole.n, element = sizeof(W);
+    const std::int64_t memory =
+        Slots<W>::bytes(Landing::slots(ranks), slot_elements(whole, ranks)) +
+        ranks * owners.tiling(0).tiles() * static_cast<std::int64_t>(sizeof(std::uint32_t));
+    if (whole.m == 0 || whole.n == 0 || whole.k == 0) return {.memory = memory};  // no kernel
     return {.messages = owners.tiles() - owners.tiling(rank).tiles(),
             .bytes_out = (whole.m * whole.n - own) * element,
             .bytes_in = (ranks - 1) * own * element,
             .launches = 1,
-            .memory = Slots<W>::bytes(Landing::slots(ranks), slot_elements(whole, ranks)) +
-                      ranks * owners.tiling(0).tiles() * static_cast<std::int64_t>(sizeof(std::uint32_t))};
+            .memory = memory};
   }
 
  private:

@@ -14,8 +14,10 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <string>
 
 #include "16_tensor_core_gemm/tile.cuh"
+#include "overlap/gpu/error.hpp"
 #include "overlap/gpu/shape.hpp"
 
 namespace overlap::fused_reduce_scatter {
@@ -23,7 +25,7 @@ namespace overlap::fused_reduce_scatter {
 using tensor_core_gemm::place_of;
 using tensor_core_gemm::Tiling;
 
-inline constexpr int kMostRanks = 16;  ///< as run_ranks() has it
+inline constexpr int kMostRanks = 16;  ///< that the kernel's parameters have room for
 
 /// The rows of C[m, n] by their owners, cut into tiles. No tile has rows of two owners: it has one
 /// destination, one flag and one tensor map that ends where the rows end. That costs an owner at most one row
@@ -35,9 +37,14 @@ struct Owners {
   int along_n;                    ///< columns of tiles
   int along_k;                    ///< blocks of k
 
-  /// Those of a product, by balanced_share(), with tiles of this shape.
+  /// Those of a product, by balanced_share(), with tiles of this shape. Throws UsageError for more than
+  /// kMostRanks ranks.
   template <typename Tile>
   static Owners of(MatmulShape product, int ranks) {
+    if (ranks > kMostRanks) {
+      throw UsageError("the kernel's parameters have room for " + std::to_string(kMostRanks) +
+                       " ranks, and there are " + std::to_string(ranks));
+    }
     const Tiling tiling = tensor_core_gemm::tiling_of<Tile>(product);
     Owners owners{ranks, {}, Tile::kM, tiling.along_n, tiling.along_k};
     for (int rank = 0; rank < ranks; ++rank)

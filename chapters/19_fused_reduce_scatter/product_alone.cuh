@@ -9,7 +9,7 @@
 
 namespace overlap::fused_reduce_scatter {
 
-/// All of X W that the rank can compute, C[m, n], by chapter 16's last rung, into memory of its own.
+/// All of X W that the rank can compute, C[m, n], by chapter 16's rung tma_store, into memory of its own.
 template <SixteenBit T>
 class ProductAlone {
  public:

@@ -25,7 +25,7 @@ inline constexpr int kPartBytes = kGroupRows * kPartRowBytes;
 /// Columns of a part whose elements are of type W.
 template <typename W>
 inline constexpr int kPartColumns = kPartRowBytes / int{sizeof(W)};
-/// A thread's values of such a part: every other row of it has two threads more, each two columns of eight.
+/// A thread's values of such a part: 128 threads share its 64 rows.
 template <typename W>
 inline constexpr int kPartValues = kPartColumns<W> / 2;
 

@@ -3,8 +3,8 @@
 // number in other nodes: NCCL sends every shard along it, once to each node. Inside a node copy engines push
 // the own shard to all others, and then what came along the rail:
 //
-//   rail of rank d:      A_d to the next node on the right, A_(d-L) from the left | A_d to the one after it
-//   ... transfers of rank d: push A_d to d-1, d-2, ... in the node | once A_(d-L) is here, push it, too | ...
+//   rail of rank d:      A_d to the next node on the right, A_(d-L) from the left | A_d to the second | ...
+//   transfers of rank d: push A_d to d-1, d-2, ... in the node | once A_(d-L) is here, push it, too | ...
 //   kernel of rank d:    tiles of A_d | of its node, as they come | of the node on the left | ...
 //
 // Source: "Overlapping AllGather GEMM" (Triton-distributed), between nodes; where this differs from it, the
@@ -107,7 +107,7 @@ class TwoLevelGemm {
     return {.messages = rail.messages + node.messages,
             .bytes_out = rail.bytes_out + node.bytes_out,
             .bytes_in = rail.bytes_in + node.bytes_in,
-            .launches = balanced_share(whole.n, ranks, rank).empty() ? 0 : 1,
+            .launches = whole.m > 0 && whole.k > 0 && !balanced_share(whole.n, ranks, rank).empty() ? 1 : 0,
             .memory = Slots<T>::bytes(1, slot_elements(whole, ranks))};
   }
 

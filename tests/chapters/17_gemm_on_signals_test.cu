@@ -362,5 +362,12 @@ TEST(CostOf, CountsUnevenAndEmptyShares) {
   EXPECT_EQ(Large<__half>::cost({300, 24, 8}, 1, 0), Cost{.launches = 1});
 }
 
+TEST(CostOf, CountsNoKernelWithNothingToCompute) {
+  for (const MatmulShape shape : {MatmulShape{0, 24, 8}, MatmulShape{4, 0, 8}, MatmulShape{4, 24, 0}}) {
+    EXPECT_EQ(Large<__half>::cost(shape, 3, 0).launches, 0)
+        << shape.m << " x " << shape.n << " x " << shape.k;
+  }
+}
+
 }  // namespace
 }  // namespace overlap::gemm_on_signals

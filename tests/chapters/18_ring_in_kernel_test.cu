@@ -239,6 +239,8 @@ TEST(CostOf, CountsUnevenAndEmptyShares) {
   EXPECT_EQ(RingAhead<__half>::cost(whole, 3, 2).messages, 1);
   EXPECT_EQ(RingInKernel<__half>::cost({0, 24, 16}, 3, 0), Cost{});
   EXPECT_EQ(RingInKernel<__half>::cost({64, 8, 8}, 1, 0).bytes_out, 0);
+  // Without columns there are slots all the same: 22 x 8 elements, rounded up to 256, 2 of them, twice.
+  EXPECT_EQ(RingInKernel<__half>::cost({64, 0, 8}, 3, 0), Cost{.memory = 2048});
 }
 
 }  // namespace

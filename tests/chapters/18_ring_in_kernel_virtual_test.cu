@@ -12,6 +12,7 @@
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
 #include "overlap/bench/timing.hpp"
+#include "overlap/gpu/error.hpp"
 #include "ownership.hpp"
 
 namespace overlap::ring_in_kernel {
@@ -129,6 +130,18 @@ TEST_F(OnVirtualGpus, FewRowsTakeLessTimeWithTheTileThatFits) {
   // A shard of 32 rows and 1,024 columns: 8 small tiles, one for each multiprocessor, or 4 large ones.
   const MatmulShape shape{4 * 32, 4 * 1024, 64};
   EXPECT_LT(modelled_ms<Fitting<Ahead>>(shape), 0.8 * modelled_ms<Ahead>(shape));
+}
+
+// ---- What cannot be --------------------------------------------------------------------------------------
+TYPED_TEST(Kernels, MoreRanksThanTheKernelsParametersHaveRoomForAreRefused) {
+  vgpu::use_gpus(kMostRanks + 1);
+  try {
+    run_ranks(kMostRanks + 1, [](Rank& rank) { TypeParam algorithm(rank, {17, 8 * 17, 8}); });
+    FAIL() << "not refused";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("have room for 16 ranks, and there are 17"), std::string::npos)
+        << error.what();
+  }
 }
 
 // ---- Blocks that find no room ----------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -268,6 +269,14 @@ TEST(CostOf, AFusedCallIsThePagesCostCard) {
   EXPECT_EQ(alone.messages, 0);
   EXPECT_EQ(alone.bytes_out, 0);
   EXPECT_EQ(alone.bytes_in, 0);
+}
+
+TEST(CostOf, ACallWithNothingToComputeMovesAndLaunchesNothing) {
+  for (const MatmulShape shape : {MatmulShape{0, 8, 16}, MatmulShape{70, 0, 16}, MatmulShape{70, 8, 0}}) {
+    SCOPED_TRACE(std::to_string(shape.m) + " x " + std::to_string(shape.n) + " x " + std::to_string(shape.k));
+    const Cost cost = FusedReduceScatter<__half>::cost(shape, 2, 0);
+    EXPECT_EQ(cost, Cost{.memory = cost.memory});
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
 #include <vector>
 
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
@@ -12,6 +13,7 @@
 #include "dense_run.hpp"
 #include "on_virtual_gpus.hpp"
 #include "overlap/bench/timing.hpp"
+#include "overlap/gpu/error.hpp"
 
 namespace overlap::fused_reduce_scatter {
 namespace {
@@ -124,6 +126,19 @@ TEST_F(OnVirtualGpus, RanksMayShareAGpuUntilThereIsNoRoomForABlockOfEach) {
   EXPECT_NE(refused.skipped.find("waits in 1 blocks at the same time, and GPU 0 has room for 0"),
             std::string::npos)
       << refused.skipped;
+}
+
+TEST_F(OnVirtualGpus, MoreRanksThanTheKernelsParametersHaveRoomForAreRefused) {
+  const MatmulShape whole{17, 8, 8 * 17};
+  vgpu::use_gpus(kMostRanks + 1);
+  try {
+    run_ranks(kMostRanks + 1, [&](Rank& rank) { FusedReduceScatter<__half> algorithm(rank, whole); });
+    FAIL() << "not refused";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("have room for 16 ranks, and there are 17"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_THROW(FusedReduceScatter<__half>::cost(whole, kMostRanks + 1, 0), UsageError);
 }
 
 /// Bytes that one call sends from each rank to each other one.

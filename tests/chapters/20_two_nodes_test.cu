@@ -316,5 +316,12 @@ TEST(CostOf, CountsUnevenAndEmptyShares) {
   EXPECT_EQ(Large<__half>::node_cost({1, 32, 8}, 4, 3, 2), (Cost{.messages = 2, .bytes_in = 16}));
 }
 
+TEST(CostOf, CountsNoKernelWithNothingToCompute) {
+  for (const MatmulShape shape : {MatmulShape{0, 32, 8}, MatmulShape{5, 0, 8}, MatmulShape{5, 32, 0}}) {
+    EXPECT_EQ(Large<__half>::cost(shape, 4, 0, 2).launches, 0)
+        << shape.m << " x " << shape.n << " x " << shape.k;
+  }
+}
+
 }  // namespace
 }  // namespace overlap::two_nodes

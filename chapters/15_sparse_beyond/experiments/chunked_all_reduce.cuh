@@ -172,7 +172,7 @@ class ChunkedAllReduce {
           shape_.features, local_.data());
       CUDA_CHECK(cudaGetLastError());
     }
-    for (int i = 0; i < rank_.size(); ++i) {  // the right neighbour first: each is sent to by one at a time
+    for (int i = 1; i <= rank_.size(); ++i) {  // the right neighbour first: each is sent to by one at a time
       const int owner = ring_.at(i);
       const std::int64_t begin = cut(chunk, owner).local;
       copy(slots_.on(owner) + rank_.id() * pitch_, local_.data(), begin, cut(chunk, owner + 1).local,

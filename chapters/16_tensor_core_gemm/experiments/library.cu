@@ -1,5 +1,5 @@
-// Experiment of chapter 16: the last rung beside what the library can do: cuBLAS as it chooses itself (GEMM
-// only), and the fastest algorithm that cuBLASLt proposes.
+// Experiment of chapter 16: the rung tma_store beside what the library can do: cuBLAS as it chooses itself
+// (GEMM only), and the fastest algorithm that cuBLASLt proposes.
 #include "16_tensor_core_gemm/experiments/library_product.cuh"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "overlap/program/dense_chapter.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 const ChapterInfo kExperiment = {
     .name = "16_tensor_core_gemm/library",
-    .summary = "The last rung beside cuBLAS and the fastest algorithm of cuBLASLt's heuristic.",
+    .summary = "The rung tma_store beside cuBLAS and the fastest algorithm of cuBLASLt's heuristic.",
     .variants = {"cublaslt", StoredByTma<>::kName},
     .on_virtual_gpus = {.shape = {512, 512, 512}, .gpus = 1, .iterations = 2, .warmup = 1},
     .on_real_gpus = {.shape = {8192, 8192, 8192}, .gpus = 1, .iterations = 30, .warmup = 5},
