@@ -42,8 +42,9 @@ struct Arrivals {
     // that raises it may be a call ahead.
     for (unsigned looks = 1; static_cast<std::int32_t>(word.load(cuda::memory_order_acquire) - epoch) < 0;
          ++looks) {
-      // The stop lies in the host's memory, about a microsecond away: looked at now and then.
-      if (looks % 256 == 0 && stopped.load(cuda::memory_order_acquire) != 0) return;
+      // The stop lies in the host's memory. As long as a GPU reads that, it is slow to make visible to
+      // others what they wait for (chapter 20 has the times): looked at every ten milliseconds.
+      if (looks % 16384 == 0 && stopped.load(cuda::memory_order_acquire) != 0) return;
     }
     // [/task]
   }
