@@ -11,14 +11,15 @@ import pathlib
 import re
 import statistics
 import subprocess
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import sparse_results
-from results import Result, Run, load, newest, plain_results
+from chapters import operation_of
+from results import Result, Run, chapter_of, load, newest, plain_results
 
 MACHINES = {"NVIDIA H200": "h200-nvlink"}  # whose machine file has the constants of which GPU
-OPERATIONS = {**{number: "all_gather_matmul" for number in ("02", "03", "04", "05", "17", "18")},
-              **{number: "matmul_reduce_scatter" for number in ("06", "19")}, "07": "mlp_block", "16": "matmul"}
+# What follows is the planner's own knowledge of chapters in its catalogue (planner/*.cu). An added one needs none of it.
+PRODUCTS = "16_tensor_core_gemm"  # its operation is the planner's alone: no peer is compared on it, so no manifest names it
 SWEEP = {"ring_one_stream_ms": "copy_engine_ring", "ring_two_streams_ms": "ring_two_streams", "gemm_only_ms": "gemm_only"}
 CHAPTERS_OF_NAMES = {"17": {"gather_then_multiply": "nccl"}}  # one algorithm, another name
 SIZES = ("m", "n", "k")
@@ -28,6 +29,7 @@ LEFT_OUT = {**dict.fromkeys(("one_stage", "ring_of_stages", "specialised", "pers
                              "v6_prefetch", "v6_all_rows", "v6_skip"), INSIDE),
             "host_gloo": "a machine file does not say how fast a host adds"}
 LEFT_OUT_CHAPTERS = {"20": "groups of one machine's GPUs are no nodes: what goes between them goes over the same links"}
+NO_PREDICTION = "no prediction: the planner's catalogue does not hold it"  # an added chapter; an experiment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,12 +77,19 @@ def predicted(operation: Mapping[str, Any]) -> Dict[str, float]:
 
 def is_algorithm(run: Run, result: Result) -> bool:
     """True for whole calls, not for parts of them. What chapter 16 is about is a product."""
-    return result.get("role") == "algorithm" or run["chapter"][:2] == "16" and result.get("role") == "product"
+    return result.get("role") == "algorithm" or chapter_of(run) == PRODUCTS and result.get("role") == "product"
+
+
+def compared_operation(run: Run) -> str:
+    """What the planner predicts of what a dense run computed; nothing if it is not compared."""
+    if chapter_of(run) == PRODUCTS:
+        return "matmul"
+    return "" if run["chapter"][:2] in LEFT_OUT_CHAPTERS else operation_of(run["chapter"])
 
 
 def measured_sets(run: Run) -> Iterator[Tuple[Dict[str, Any], Dict[str, float], str]]:
     """What a run measured side by side: sizes, microseconds by the variant's name, operation."""
-    number, options = run["chapter"][:2], run["options"]
+    options, operation = run["options"], compared_operation(run)
     if sparse_results.is_sparse(run):
         for result in plain_results(run):
             if result.get("role") == "algorithm" and "host_ms" in result:
@@ -89,13 +98,11 @@ def measured_sets(run: Run) -> Iterator[Tuple[Dict[str, Any], Dict[str, float], 
                                if each.get("role") == "algorithm" and "host_ms" in each}, "sparse_all_reduce")
                 return
         return
-    if number not in OPERATIONS:
-        return
-    names = CHAPTERS_OF_NAMES.get(number, {})
+    names = CHAPTERS_OF_NAMES.get(run["chapter"][:2], {})
     times = {names.get(result["variant"], result["variant"]): 1e3 * result["device_ms"] for result in plain_results(run)
              if (is_algorithm(run, result) or result.get("role") == "gemm_only") and "device_ms" in result}
-    if times:
-        yield options, times, OPERATIONS[number]
+    if times and operation:
+        yield options, times, operation
     for result in run["results"]:
         if run["chapter"] == "05_two_streams/sweep" and result.get("section") == "sweep":
             yield {**options, **{name: result[name] for name in SIZES}}, {
@@ -130,15 +137,17 @@ def rows_of(runs: Sequence[Run], program: pathlib.Path) -> List[Row]:
     return rows
 
 
-def left_out(runs: Sequence[Run], rows: Sequence[Row]) -> List[Tuple[str, str, str]]:
-    """Chapter, variant and reason of each measured algorithm that is not predicted, "" if there is none."""
+def left_out(runs: Sequence[Run], rows: Sequence[Row], catalogue: AbstractSet[str]) -> List[Tuple[str, str, str]]:
+    """Chapter, variant and reason of each measured algorithm that is not predicted; "" if there is none, which is an error
+    for a chapter of `catalogue`, those that the planner knows."""
     have = {(row.problem[0], row.variant) for row in rows}
     missing = []
     for run in predictable(runs):
         names = CHAPTERS_OF_NAMES.get(run["chapter"][:2], {})
         for result in plain_results(run):
             if result.get("role") == "algorithm" and (run["chapter"], names.get(result["variant"], result["variant"])) not in have:
-                reason = LEFT_OUT.get(result["variant"]) or LEFT_OUT_CHAPTERS.get(run["chapter"][:2], "")
+                default = "" if run["chapter"] in catalogue else NO_PREDICTION
+                reason = LEFT_OUT.get(result["variant"]) or LEFT_OUT_CHAPTERS.get(run["chapter"][:2], default)
                 missing.append((run["chapter"], result["variant"], reason))
     return list(dict.fromkeys(missing))
 

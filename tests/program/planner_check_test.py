@@ -8,9 +8,11 @@ import tempfile
 import unittest
 from typing import Any, Dict
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(REPOSITORY / "tools"))
 import planner
 import planner_page
+from results import load
 
 # Stands in for bin/plan: says the same to everybody, and writes down what it was asked.
 STAND_IN = """#!/usr/bin/env python3
@@ -96,10 +98,16 @@ class PlannerCheckTest(StandIn):
         sixteen = run_of("16_tensor_core_gemm", [result("one_stage", 0.1), result("gemm_only", 0.1, "gemm_only")], gpus=1)
         nodes = run_of("20_two_nodes", [result("flat", 0.1)])
         runs = [DENSE, sixteen, nodes]
-        missing = planner.left_out(runs, planner.rows_of(runs, self.program))
+        missing = planner.left_out(runs, planner.rows_of(runs, self.program), planner_page.catalogue(self.program))
         self.assertEqual(missing, [("05_two_streams", "unknown", ""), ("05_two_streams", "ring_ahead", ""),
                                    ("16_tensor_core_gemm", "one_stage", planner.INSIDE),
                                    ("20_two_nodes", "flat", planner.LEFT_OUT_CHAPTERS["20"])])
+
+    def test_what_is_compared_follows_the_manifests(self) -> None:
+        operations = {"03_ring_all_gather": "all_gather_matmul", "19_fused_reduce_scatter": "matmul_reduce_scatter",
+                      "07_mlp_block": "mlp_block", "16_tensor_core_gemm/tiles": "matmul", "20_two_nodes": "",
+                      "19_fused_reduce_scatter/block": "", "21_my_idea": ""}
+        self.assertEqual({chapter: planner.compared_operation(run_of(chapter, [])) for chapter in operations}, operations)
 
     def test_a_wrong_winner_and_what_it_costs(self) -> None:
         winner, = planner.winners_of(planner.rows_of([DENSE], self.program))
@@ -178,6 +186,14 @@ class PageTest(StandIn):
         text = self.block("left_out", explained)
         self.assertIn(f"| 05_two_streams | `one_stage` | {planner.INSIDE} |", text)
         self.assertIn("not measured in a way that can be compared: 04_copy_engine, 14_sparse_v6_tiled, 15_sparse_beyond, 18_ring_in_kernel.", text)
+
+    def test_an_added_chapter_needs_no_reason(self) -> None:
+        runs = planner.predictable([run for report in load(REPOSITORY / "docs" / "results") for run in report["runs"]])
+        measured = next(run for run in runs if run["chapter"] == "03_ring_all_gather")
+        experiment = run_of("05_two_streams/another", [result("idea", 0.1)])
+        text = self.block("left_out", run_of("05_two_streams", DENSE["results"][:3]), {**measured, "chapter": "21_my_idea"}, experiment)
+        self.assertRegex(text, rf"\| 21_my_idea \| .*`ring`.* \| {planner.NO_PREDICTION} \|")
+        self.assertIn(f"| 05_two_streams/another | `idea` | {planner.NO_PREDICTION} |", text)
 
     def test_constants_and_output(self) -> None:
         self.assertIn("| `b` | 2 | assumed: x |", self.block("constants"))
