@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
-from typing import Iterator, List, Sequence, Tuple
+from typing import Iterable, Iterator, List, Sequence, Tuple
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 NOT_OURS = {".git", ".deps", "build", "__pycache__", "work"}
@@ -135,6 +135,23 @@ def includes_from_above(root: pathlib.Path, paths: List[pathlib.Path], headers: 
     return found
 
 
+# Lines at most (CONTRIBUTING.md, "Style"): of a source, of a lesson, of a chapter's program.
+SOURCES = (".cu", ".cuh", ".cpp", ".hpp", ".h", ".py")
+SOURCE_LINES, LESSON_LINES, PROGRAM_LINES = 400, 300, 80
+
+
+def longer_than(most: int, paths: Iterable[pathlib.Path]) -> List[str]:
+    """The files of more lines, as file: number of lines."""
+    counts = {path: sum(1 for _ in lines(path)) for path in paths}
+    return [f"{path}: {count}" for path, count in counts.items() if count > most]
+
+
+def includes_of_experiments(paths: Iterable[pathlib.Path]) -> List[str]:
+    """The includes that lead to a folder of experiments, as file:line: name."""
+    return [f"{path}:{number}: {name}" for path in paths for number, name, _ in includes(path)
+            if "experiments" in pathlib.PurePosixPath(name).parts]
+
+
 class RepositoryTest(unittest.TestCase):
     def test_chapters_have_no_conditional_compilation(self) -> None:
         sources = [path for path in files()
@@ -161,6 +178,19 @@ class RepositoryTest(unittest.TestCase):
         lessons = list((REPOSITORY / "chapters").glob("*/*.cuh"))
         self.assertGreater(len(lessons), 20)
         self.assertEqual(rooms_beyond(lessons, LESSON_ROOMS), [])
+
+    def test_sources_are_short(self) -> None:
+        chapters = REPOSITORY / "chapters"
+        kinds = {SOURCE_LINES: [path for path in files() if path.suffix in SOURCES] + [REPOSITORY / "lab"],
+                 LESSON_LINES: list(chapters.glob("[0-9][0-9]_*/*.cuh")), PROGRAM_LINES: list(chapters.glob("[0-9][0-9]_*/main.cu"))}
+        for most, paths in kinds.items():
+            self.assertGreaterEqual(len(paths), 20)
+            self.assertEqual(longer_than(most, paths), [])
+
+    def test_lessons_know_no_experiment(self) -> None:
+        lessons = [path for kind in ("*.cuh", "main.cu") for path in (REPOSITORY / "chapters").glob(f"*/{kind}")]
+        self.assertGreater(len(lessons), 40)
+        self.assertEqual(includes_of_experiments(lessons), [])
 
     def test_rooms_of_the_virtual_gpus(self) -> None:
         src = VIRTUAL_GPU / "src"
@@ -214,6 +244,18 @@ class RulesTest(unittest.TestCase):
         for text in ('#include "overlap/gpu/check.hpp"', "#include <bench/x.hpp>", '// #include "bench/x.hpp"'):
             self.file.write_text(text)
             self.assertEqual(rooms_beyond([self.file], ("gpu", "data")), [], text)
+
+    def test_longer_than(self) -> None:
+        self.file.write_text("a\n" * 7)
+        self.assertEqual(longer_than(6, [self.file]), [f"{self.file}: 7"])
+        self.assertEqual(longer_than(7, [self.file]), [])
+
+    def test_includes_of_experiments(self) -> None:
+        for text in ('#include "06_reduce_scatter/experiments/errors.cuh"', '# include "experiments/errors.cuh"'):
+            self.file.write_text(text)
+            self.assertEqual(len(includes_of_experiments([self.file])), 1, text)
+        self.file.write_text('#include "06_reduce_scatter/packs.cuh"\n// see 06_reduce_scatter/experiments/errors.cuh\n')
+        self.assertEqual(includes_of_experiments([self.file]), [])
 
     def write(self, name: str, text: str = "") -> pathlib.Path:
         path = self.root / name

@@ -212,7 +212,7 @@ class MeetingTest(unittest.TestCase):
         self.assert_all_end("first dies", dead=0)
 
     def test_process_dies_while_others_are_busy(self) -> None:
-        # A real GPU's ranks are given 5 s to come home; virtual ones end at once.
+        # A real GPU's ranks are given 5 s to join; virtual ones end at once.
         self.assert_all_end("busy", dead=2, still=r" \(the other ranks did not stop\)" if BACKEND == "cuda" else "")
 
     @without_gpus

@@ -70,7 +70,7 @@ TEST_F(WgmmaHelpersTest, ABarrierOfTwoWarpsDoesNotWaitForTheThird) {
   EXPECT_EQ(to.values(), expected);
 }
 
-/// Where lane 8 j + i says that row i of matrix j goes: the rows of the four matrices in turns.
+/// Where lane 8 j + i says that row i of matrix j goes: the rows of the four matrices are interleaved.
 __device__ inline int row_of(int lane) { return lane % 8 * 4 + lane / 8; }
 
 /// Lane l has, of matrix j, elements 2 (l % 4) and + 1 of row l / 4: each is 64 j + 8 row + column.

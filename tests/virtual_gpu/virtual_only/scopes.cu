@@ -141,7 +141,7 @@ TEST_F(ScopesTest, LargerCopiesAreData) {
   EXPECT_EQ(read_after(copy, await_word<kDevice, unsigned>), cudaSuccess);
 }
 
-// ---- Two words in turns ----------------------------------------------------------------------------------
+// ---- Two words alternately -------------------------------------------------------------------------------
 /// Looks at its word, and every so often whether it shall give up.
 template <class T>
 __global__ void await_or_give_up(T* word, T* given_up) {

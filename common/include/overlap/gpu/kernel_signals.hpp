@@ -27,9 +27,9 @@ __device__ inline void await_signal(std::uint32_t* word, std::uint32_t value, un
   // Another GPU writes the word: with a scope below system, loads might be served by this GPU's cache.
   const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system> signal(*word);
   const cuda::atomic_ref<unsigned, cuda::thread_scope_system> stopped(*stop);
-  // The stop lies in the host's memory. As long as a GPU reads that, it is slow to make visible to others
-  // what they wait for (chapter 20 has the times): it is looked at every ten milliseconds. (Virtual GPUs take
-  // a thread for one that waits once it has looked at one word a thousand times in a row.)
+  // The stop lies in the host's memory. Many reads of that slow down NCCL and signals (chapter 20 has the
+  // times): it is looked at every ten milliseconds. (Virtual GPUs take a thread for one that waits once it
+  // has looked at one word a thousand times in a row.)
   for (unsigned looks = 1; !has_reached(signal.load(cuda::memory_order_acquire), value); ++looks) {
     if (looks % 16384 == 0 && stopped.load(cuda::memory_order_acquire) != 0) return;
   }

@@ -25,7 +25,7 @@ class NamedBarriers {
     int threads = 0;  // that open it, as the first one of this turn said
     const void* caller = nullptr;
     ThreadList waiting;
-    OrderPoint order[2];  // in turns, as the block's own barrier has them
+    OrderPoint order[2];  // used alternately, as the block's own barrier does
     int parity = 0;
   };
 

@@ -12,7 +12,7 @@ namespace vgpu {
 /// For the threads of one block.
 class SpinDetection {
  public:
-  /// Looks in a row of one thread at one word, which all saw the same; or at two in turns, as a wait does
+  /// Looks in a row of one thread at one word, which all saw the same; or at two alternately, as a wait does
   /// that may also be broken off.
   struct Looks {
     const void* address = nullptr;

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""CXX=clang++: the sources that clang++ once refused, and g++ did not, please both. Their syntax and types are looked at, and
+nothing is built; with the folders of the configured build for virtual GPUs, or else with those that it would name."""
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import unittest
+from typing import List, Optional
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+COMMANDS = REPOSITORY / "build" / "virtual" / "compile_commands.json"
+COMMON = REPOSITORY / "common"
+SOURCES = (COMMON / "src" / "bench" / "mlp_problem.cpp",  # a member template of what depends on T, called without `template`
+           COMMON / "src" / "bench" / "regime.cpp")  # a structured binding, captured as it is
+
+
+def clang() -> Optional[str]:
+    """clang++, or the newest clang++-NN."""
+    names = ["clang++", *(f"clang++-{number}" for number in range(40, 9, -1))]
+    return next((name for name in names if shutil.which(name)), None)
+
+
+def folders(source: pathlib.Path) -> List[str]:
+    """The options that say where a source's headers are."""
+    for entry in json.loads(COMMANDS.read_text(encoding="utf-8")) if COMMANDS.exists() else []:
+        if pathlib.Path(entry["file"]) == source:
+            words = shlex.split(entry["command"])
+            systems = [words[place + 1] for place, word in enumerate(words) if word == "-isystem"]
+            return [word for word in words if re.match(r"-I.", word)] + [f"-isystem{folder}" for folder in systems]
+    return [*(f"-I{COMMON / folder}" for folder in ("src", "virtual_gpu/stand_in", "include")),
+            f"-isystem{COMMON / 'virtual_gpu' / 'include'}", f"-isystem{REPOSITORY / '.deps' / 'usr' / 'include'}"]
+
+
+@unittest.skipUnless(clang(), "clang++ is not here")
+class ClangTest(unittest.TestCase):
+    def errors(self, file: pathlib.Path, source: pathlib.Path) -> List[str]:
+        """What clang++ has against a file, which is compiled as `source` is."""
+        done = subprocess.run([str(clang()), "-fsyntax-only", "-std=c++20", *folders(source), str(file)], capture_output=True,
+                              text=True, check=False)
+        found = [line for line in done.stderr.splitlines() if "error:" in line]
+        self.assertEqual(done.returncode != 0, bool(found), done.stderr)
+        return found
+
+    def test_sources_have_no_errors(self) -> None:
+        for source in SOURCES:
+            with self.subTest(source.name):
+                self.assertEqual(self.errors(source, source), [])
+
+    def test_errors_are_found(self) -> None:
+        text = SOURCES[0].read_text(encoding="utf-8")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "wrong.cpp"
+            file.write_text(text.replace("= whole();", "= hole();", 1), encoding="utf-8")
+            self.assertIn("'hole'", " ".join(self.errors(file, SOURCES[0])))
+
+
+if __name__ == "__main__":
+    unittest.main()
