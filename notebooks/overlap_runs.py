@@ -13,6 +13,7 @@ import pandas
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 Report = Dict[str, Any]
+GPU = "NVIDIA H200"  # whose results are plotted: a plot is of one kind of GPU, and docs/results may hold several
 
 
 def _lab(*arguments: str) -> Report:
@@ -43,18 +44,19 @@ def plan(*arguments: str, **constants: float) -> Report:
 
 def _reports(kind: str) -> List[Report]:
     files = sorted((ROOT / "docs" / "results").glob("*.json"))
-    return [report for path in files for report in json.loads(path.read_text(encoding="utf-8"))[kind]]
+    found = [report for path in files for report in json.loads(path.read_text(encoding="utf-8"))[kind]]
+    return [report for report in found if report["hardware"]["gpu"] == GPU]
 
 
 def measured(program: str, **options: Any) -> List[Report]:
-    """The reports of a chapter or an experiment on real GPUs, of those sizes; no quick ones."""
+    """The reports of a chapter or an experiment on real GPUs of that kind, of those sizes; no quick ones."""
     found = [report for report in _reports("runs") if report["chapter"] == program and not report["modelled"]
              and not report.get("bench", {}).get("quick")]
     return [report for report in found if all(report["options"].get(name) == value for name, value in options.items())]
 
 
 def peers(operation: str) -> List[Report]:
-    """The reports of other systems on real GPUs."""
+    """The reports of other systems on real GPUs of that kind."""
     return [report for report in _reports("peers") if report["options"]["operation"] == operation]
 
 

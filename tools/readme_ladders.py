@@ -28,8 +28,11 @@ class Step(NamedTuple):
 
 
 def measures_the_chapter(run: Dict) -> bool:
-    """True unless it measures a part alone: a search, or a transport."""
-    return not sparse_results.is_sparse(run) or sparse_results.best_algorithm(run) is not None
+    """True unless it measures a part alone, a search or a transport, or takes the GPUs of one process for nodes: between
+    these lies no network."""
+    if sparse_results.is_sparse(run):
+        return sparse_results.best_algorithm(run) is not None
+    return "gpus_per_node" not in run["options"] or "processes" in run["options"]
 
 
 def ladder_columns(runs: Iterable[Dict]) -> List[Column]:

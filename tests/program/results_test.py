@@ -53,6 +53,13 @@ class SparseTableTest(unittest.TestCase):
         self.assertEqual([row[2:] for row in rows(text)], [[""]])  # nothing to compare with
 
 
+    def test_what_gives_another_result_is_not_the_best(self) -> None:
+        """A reduce-scatter leaves the sums with their owners, and 16 bits on the wire round them."""
+        fastest = gradient("15_sparse_beyond", dense_nccl=100.0, contributor_owners=4.0, owners_bf16=2.0, reduce_scatter=1.0)
+        steps = {"15_sparse_beyond": readme_ladders.Step(3, "")}
+        self.assertEqual(rows(readme_ladders.ladder_table("sparse", steps, [file(fastest)]))[0][2:], ["25.00"])
+
+
 class DenseTableTest(unittest.TestCase):
     def test_one_line_for_each_variant(self) -> None:
         table = rows(ladder.results_table("05_two_streams", [file(run())]))
@@ -258,6 +265,13 @@ class LadderTest(unittest.TestCase):
             self.assertTrue(self.ladder(*files).endswith("\n\nMeasured on several machines, of each command line the newest run "
                                                          "counts: 2 x H200 on machines with 2, 8 GPUs.\n"))
         self.assertNotIn("several machines", self.ladder(file(here)))
+
+    def test_nodes_of_one_process_are_no_network(self) -> None:
+        grouped = run(gpus=2)
+        grouped["options"]["gpus_per_node"] = 1
+        self.assertEqual(self.row("05_two_streams", file(grouped)), ["not run"])
+        apart = {**grouped, "options": {**grouped["options"], "processes": 2}}
+        self.assertEqual(self.row("05_two_streams", file(apart)), ["1.083"])
 
     def test_without_a_run(self) -> None:
         self.assertEqual(self.row("05_two_streams", file()), ["not run"])
