@@ -46,7 +46,7 @@ class RingTwoStreams {
       ring_.also_begin(rank_.transfer_stream(1));
     }
     // ---- Steps: the product before the push, since the GPU idles until the host has enqueued the first one,
-    // while a shard is sent on in half the time of a product.
+    // while a shard is sent on in less time than a product takes.
     for (int step = 0; step < rank_.size(); ++step) {
       // [task steps: which stream multiplies the shard of this step, and what must that stream wait for?]
       const cudaStream_t on = step % 2 == 0 ? stream : second;

@@ -12,6 +12,7 @@
 #include "overlap/data/mlp_layer.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/element.hpp"
+#include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 #include "overlap/gpu/timeline.hpp"
@@ -23,7 +24,6 @@ using reduce_scatter::Pack;
 using reduce_scatter::packs_at;
 
 inline constexpr int kMlpThreads = 256;  ///< in a block of these kernels, at most
-inline constexpr int kWarp = 32;         ///< threads in a warp
 
 /// The sum of all threads' values, the same bits on every thread and in every run: first in each warp, by
 /// exchange of registers, then over the warps. Every thread of a block of whole warps calls it, once.

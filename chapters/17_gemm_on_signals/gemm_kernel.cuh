@@ -42,8 +42,8 @@ struct Arrivals {
     // that raises it may be a call ahead.
     for (unsigned looks = 1; static_cast<std::int32_t>(word.load(cuda::memory_order_acquire) - epoch) < 0;
          ++looks) {
-      // The stop lies in the host's memory. As long as a GPU reads that, it is slow to make visible to
-      // others what they wait for (chapter 20 has the times): looked at every ten milliseconds.
+      // The stop lies in the host's memory. Many reads of that slow down NCCL and signals (chapter 20 has the
+      // times): looked at every ten milliseconds.
       if (looks % 16384 == 0 && stopped.load(cuda::memory_order_acquire) != 0) return;
     }
     // [/task]
