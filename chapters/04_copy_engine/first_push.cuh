@@ -76,8 +76,8 @@ class FirstPush {
     write(number);
     // [task first_push: in which order do the copy, the write of the word and the wait go into the stream?]
     CUDA_CHECK(cudaMemcpyAsync(theirs_.inbox, outbox_.get(), bytes(), cudaMemcpyDefault, stream_));
-    // Not before the copy is done, since it follows it in the stream. And whoever sees the word sees the
-    // copy's bytes: by default the write is a memory barrier.
+    // Not before the copy is done, since it follows it in the stream. By default the write is also a memory
+    // barrier. What the waiting side may rely on: see the page.
     raise(0, number);
     await(0, number);
     // [/task]

@@ -5,10 +5,10 @@
 //   stream       normalise | products 0, 2, ...  | activate | products 0, 2, ...            | add X
 //   second                 | products 1, 3, ...  |          | products 1, 3, ...            |
 //   transfer               | shards to the left  |          | chunks to their owners, sum   |
+//   waiting                | await their signals |          |                               |
 //
-// Nothing stands between the two but the activation: no barrier, no signal. What the second product reads,
-// this rank has computed itself. A rank that has finished the ring goes on to its chunks, and its owners'
-// slots are ready for them: whoever is behind finds them there.
+// Nothing stands between the two but the activation: no barrier, no signal. The second product reads what
+// this rank has computed itself. A rank that is ahead finds its owners' slots ready for its chunks.
 //
 // Source: the article named in vanilla_block.cuh, whose PyTorch fuses the same two pairs of operations
 // (fused_all_gather_matmul and fused_matmul_reduce_scatter).
