@@ -11,8 +11,11 @@ function(overlap_for_chapter target name)
   endif()
 endfunction()
 
-# overlap_add_chapter(NN_name): the program of chapters/NN_name, as bin/NN_name.
+# overlap_add_chapter(NN_name): the program of chapters/NN_name, as bin/NN_name; and target chapter_NN, which builds it, its
+# experiments, its tests and what these need.
 function(overlap_add_chapter name)
+  string(SUBSTRING ${name} 0 2 number)
+  add_custom_target(chapter_${number} DEPENDS ${name})
   _overlap_chapter_program(${name} ${PROJECT_SOURCE_DIR}/chapters ${name}/main.cu)
   overlap_for_chapter(${name} ${name})
   target_link_libraries(${name} PRIVATE overlap_warnings)
@@ -27,6 +30,7 @@ function(overlap_add_experiment chapter source)
   _overlap_chapter_program(${number}_${stem} ${PROJECT_SOURCE_DIR}/chapters ${chapter}/experiments/${stem}.cu)
   overlap_for_chapter(${number}_${stem} ${chapter})
   target_link_libraries(${number}_${stem} PRIVATE overlap_warnings)
+  add_dependencies(chapter_${number} ${number}_${stem})
 endfunction()
 
 # overlap_add_changed_chapter(target NN_name folder [TEST file | EXPERIMENT NN_FILE] COMMAND ... DEPENDS ...): the program of a

@@ -74,7 +74,7 @@ def command(mutant: mutate.Mutant) -> str:
     """What shows it in a repository with that change."""
     race = build_of(mutant) == "race"
     if mutant.test:
-        words = [*(["tools/race_run"] if race else []), f"build/{build_of(mutant)}/bin/{mutant.test}"]
+        words = [*(["tools/race_run"] if race else []), f"build/{build_of(mutant)}/bin/{mutant.chapter}_test"]
     else:
         number, _, experiment = (mutant.program or mutant.chapter).partition("_")
         words = ["./lab", "race" if race else "run", f"{number}/{experiment}" if mutant.program else number]

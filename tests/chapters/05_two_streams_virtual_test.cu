@@ -16,7 +16,7 @@
 #include "overlap/bench/gate.hpp"
 #include "overlap/bench/split_only.hpp"
 
-namespace overlap::two_streams {
+namespace overlap::two_streams::virtual_gpus {
 namespace {
 
 using Ring = RingTwoStreams<__half>;
@@ -252,4 +252,4 @@ TEST_F(OnVirtualGpus, PredictedWavesAreThoseOfTheModel) {
 }
 
 }  // namespace
-}  // namespace overlap::two_streams
+}  // namespace overlap::two_streams::virtual_gpus

@@ -14,7 +14,7 @@
 #include "far_rows.hpp"
 #include "sparse_virtual_suite.hpp"
 
-namespace overlap::sparse_tiled {
+namespace overlap::sparse_tiled::virtual_gpus {
 namespace {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(OrderedSearch, SparseVersionOnVirtualGpus, VersionOf<OrderedSearchAllReduce>);
@@ -114,4 +114,4 @@ TEST_F(FarRows, TheLastRowsOfTheLongestListsAreFound) {
 }
 
 }  // namespace
-}  // namespace overlap::sparse_tiled
+}  // namespace overlap::sparse_tiled::virtual_gpus

@@ -13,7 +13,7 @@
 #include "overlap/bench/timing.hpp"
 #include "ownership.hpp"
 
-namespace overlap::gemm_on_signals {
+namespace overlap::gemm_on_signals::virtual_gpus {
 namespace {
 
 using tensor_core_gemm::Tile;
@@ -195,4 +195,4 @@ TEST_F(OnVirtualGpus, RanksWithoutRoomAreRefused) {
 }
 
 }  // namespace
-}  // namespace overlap::gemm_on_signals
+}  // namespace overlap::gemm_on_signals::virtual_gpus

@@ -15,7 +15,7 @@
 #include "overlap/gpu/error.hpp"
 #include "ownership.hpp"
 
-namespace overlap::ring_in_kernel {
+namespace overlap::ring_in_kernel::virtual_gpus {
 namespace {
 
 using Form = RingInKernel<__half>;
@@ -162,4 +162,4 @@ TEST(SharedMemoryOfABlock, IsThatOfTheCostCard) {
 }
 
 }  // namespace
-}  // namespace overlap::ring_in_kernel
+}  // namespace overlap::ring_in_kernel::virtual_gpus

@@ -15,7 +15,7 @@
 #include "overlap/bench/timing.hpp"
 #include "overlap/gpu/error.hpp"
 
-namespace overlap::fused_reduce_scatter {
+namespace overlap::fused_reduce_scatter::virtual_gpus {
 namespace {
 
 using Problem = ScatterProblem<__half>;
@@ -222,4 +222,4 @@ TEST_F(OnVirtualGpus, OneKernelIsFasterThanNcclBehindAProductInTheModel) {
 }
 
 }  // namespace
-}  // namespace overlap::fused_reduce_scatter
+}  // namespace overlap::fused_reduce_scatter::virtual_gpus

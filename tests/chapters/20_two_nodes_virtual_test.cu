@@ -13,7 +13,7 @@
 #include "overlap/bench/timing.hpp"
 #include "ownership.hpp"
 
-namespace overlap::two_nodes {
+namespace overlap::two_nodes::virtual_gpus {
 namespace {
 
 using tensor_core_gemm::Tile;
@@ -213,4 +213,4 @@ TEST_F(OnVirtualGpus, RanksThatShareAGpuHaveNoRails) {
 }
 
 }  // namespace
-}  // namespace overlap::two_nodes
+}  // namespace overlap::two_nodes::virtual_gpus

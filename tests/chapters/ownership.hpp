@@ -188,9 +188,7 @@ void expect_caller_owns_matrices_on(Rank& rank, MatmulShape whole, More... more)
 /// The same on so many ranks, for each of these shapes, in the order of time and in random ones.
 template <typename Algorithm, typename Problem, typename... More>
 void expect_caller_owns_all_matrices(int ranks, const std::vector<MatmulShape>& shapes, More... more) {
-  for (const std::uint64_t schedule : schedules_to_try()) {
-    SCOPED_TRACE("schedule " + std::to_string(schedule));
-    use_schedule(schedule);
+  in_schedules([&] {
     try {
       run_ranks(ranks, [&](Rank& rank) {
         for (const MatmulShape shape : shapes)
@@ -199,7 +197,7 @@ void expect_caller_owns_all_matrices(int ranks, const std::vector<MatmulShape>& 
     } catch (const Skip& skip) {
       GTEST_SKIP() << skip.what();
     }
-  }
+  });
 }
 
 /// The same with rows for all ranks, with fewer rows, columns and depth than ranks, and with one row.

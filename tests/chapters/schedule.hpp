@@ -1,16 +1,12 @@
 // Random orders of events, for tests that run on any GPUs.
 #pragma once
 
-#include <cstdint>
-#include <vector>
+#include <functional>
 
 namespace overlap {
 
-/// The schedules that a test runs: on virtual GPUs 0, the order of time, and seeds of random ones; 0 alone on
-/// real GPUs, which take the order that they take, and with the race detector.
-std::vector<std::uint64_t> schedules_to_try();
-
-/// What follows runs in this schedule, on virtual GPUs as they were at the start of the program.
-void use_schedule(std::uint64_t schedule);
+/// Runs `test` in the order of time and, on virtual GPUs, in a few random orders; afterwards the order of
+/// time is back. On real GPUs and with the race detector, whose reports do not depend on the order: once.
+void in_schedules(const std::function<void()>& test);
 
 }  // namespace overlap

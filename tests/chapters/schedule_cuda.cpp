@@ -2,8 +2,6 @@
 
 namespace overlap {
 
-std::vector<std::uint64_t> schedules_to_try() { return {0}; }
-
-void use_schedule(std::uint64_t) {}
+void in_schedules(const std::function<void()>& test) { test(); }
 
 }  // namespace overlap

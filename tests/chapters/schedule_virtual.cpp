@@ -1,18 +1,33 @@
-#include "overlap/gpu/backend.hpp"
 #include "schedule.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "overlap/gpu/backend.hpp"
 #include "vgpu/control.hpp"
 
 namespace overlap {
+namespace {
 
-// The race detector asks what comes before what, not what came first: it finds a race in any schedule.
-std::vector<std::uint64_t> schedules_to_try() {
-  if (backend::race_detector()) return {0};
-  return {0, 1, 2, 3};
-}
+constexpr std::uint64_t kRandomOrders = 3;
 
-void use_schedule(std::uint64_t schedule) {
-  vgpu::reset();
-  if (schedule > 0) vgpu::use_schedule(schedule);
+/// The virtual GPUs as they were at the start of the program, for the tests that share the process.
+struct Restored {
+  Restored() { vgpu::reset(); }
+  ~Restored() { vgpu::reset(); }
+};
+
+}  // namespace
+
+void in_schedules(const std::function<void()>& test) {
+  for (std::uint64_t seed = 0; seed <= (backend::race_detector() ? 0 : kRandomOrders); ++seed) {
+    const testing::ScopedTrace trace(__FILE__, __LINE__, "schedule " + std::to_string(seed));
+    const Restored restored;
+    if (seed > 0) vgpu::use_schedule(seed);
+    test();
+  }
 }
 
 }  // namespace overlap

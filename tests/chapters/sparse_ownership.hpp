@@ -105,11 +105,9 @@ void expect_caller_owns_gradients_on(Rank& rank, const std::vector<SparseData>& 
 template <template <SparseIndex, Floating> class Algorithm, typename... More>
 void expect_caller_owns_gradients(int ranks, const More&... more) {
   const std::vector<SparseData> calls = calls_with_empty_ranks(ranks);
-  for (const std::uint64_t schedule : schedules_to_try()) {
-    SCOPED_TRACE("schedule " + std::to_string(schedule));
-    use_schedule(schedule);
+  in_schedules([&] {
     run_ranks(ranks, [&](Rank& rank) { expect_caller_owns_gradients_on<Algorithm>(rank, calls, more...); });
-  }
+  });
 }
 
 }  // namespace overlap

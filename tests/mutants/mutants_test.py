@@ -70,10 +70,8 @@ class MutateTest(TemporaryFolder):
 
     def test_may_name_a_test_that_runs_in_the_programs_place(self) -> None:
         self.assertEqual(mutate.read_mutant(self.file).test, "")
-        self.make(GOOD.replace("arguments:", "test: ownership_test\narguments:"))
-        self.assertEqual(mutate.read_mutant(self.file).test, "ownership_test")
-        self.make(GOOD.replace("arguments:", "test: a_test\nunit: a_b_test.cu\narguments:"))
-        self.assertEqual((mutate.read_mutant(self.file).test, mutate.read_mutant(self.file).unit), ("a_test", "a_b_test.cu"))
+        self.make(GOOD.replace("arguments:", "test: 01_sample_sizes_test.cu\narguments:"))
+        self.assertEqual(mutate.read_mutant(self.file).test, "01_sample_sizes_test.cu")
 
     def test_may_name_an_experiment(self) -> None:
         (self.chapters / "01_sample" / "experiments").mkdir()
@@ -172,7 +170,6 @@ class MutateTest(TemporaryFolder):
             "report without race": ("report: a\n" + GOOD, "verdicts race and scope only"),
             "its file without race": ("report_file: a\n" + GOOD, "verdicts race and scope only"),
             "two programs": ("test: a\nprogram: 01_b\n" + GOOD, "only one of them runs"),
-            "a unit of no test": ("unit: a_b_test.cu\n" + GOOD, "'unit' names a file"),
             "no such file": (GOOD.replace("sample.cuh", "other.cuh"), "does not exist"),
         }
         for name, (text, sentence) in cases.items():

@@ -23,12 +23,11 @@ report must name that line too.
 
 Where the accesses stand in a file that does not change, one more line names it: `report_file: 16_tensor_core_gemm/operands.cuh`.
 
-What the chapter's program does not do, such as to overwrite A behind a call, a test of tests/chapters does: it runs in the
-program's place where a line names it, and the arguments are GoogleTest's. Where the tests stand in several files, one more
-line names the one that holds the test: it alone is compiled with the mutant.
+What the chapter's program does not do, such as to overwrite A behind a call, a test of tests/chapters does. A line names the
+file of that test, which alone is compiled with the mutant: the chapter's test program runs in the program's place, and the
+arguments are GoogleTest's.
 
-    test: 11_sparse_v3_graph_test
-    unit: 11_sparse_v3_graph_calls.hpp
+    test: 11_sparse_v3_graph_calls.hpp
 
 In the same way `program: 04_transports` names the program of an experiment of the chapter, experiments/transports.cu.
 """
@@ -45,7 +44,7 @@ VERDICTS = ("wrong result", "illegal access", "scope", "race", "deadlock")
 _REPORTED = ("race", "scope")  # whose report names a line
 _KEYS = ("why", "file", "verdict", "arguments")  # all of them must be there
 _KEYS_OF_A_RACE = _KEYS + ("report",)
-_ALL_KEYS = _KEYS_OF_A_RACE + ("report_file", "test", "unit", "program")
+_ALL_KEYS = _KEYS_OF_A_RACE + ("report_file", "test", "program")
 _SEPARATORS = ("original", "mutant", "end")
 _ADDED = re.compile(r'\bbench\.(?:template )?add_\w+<[^;"]*?>\(\s*"(\w+)"')  # a variant, up to its name
 _LAYOUT = re.compile(r"(.*?)^--- original\n(.*?)^--- mutant\n(.*?)^--- end\n?(.*)", re.DOTALL | re.MULTILINE)
@@ -68,7 +67,6 @@ class Mutant:
     mutant: str
     report: str = ""
     test: str = ""
-    unit: str = ""
     program: str = ""
     report_file: str = ""
 
@@ -93,8 +91,6 @@ def read_mutant(path: pathlib.Path) -> Mutant:
             raise MutantError(f"{path}: a line '{key}' belongs to the verdicts {' and '.join(_REPORTED)} only")
     if "test" in fields and "program" in fields:
         raise MutantError(f"{path}: a line 'test' and a line 'program': only one of them runs")
-    if "unit" in fields and "test" not in fields:
-        raise MutantError(f"{path}: a line 'unit' names a file of the tests that a line 'test' names")
     missing = [key for key in (_KEYS_OF_A_RACE if fields.get("verdict") in _REPORTED else _KEYS) if key not in fields]
     if missing:
         raise MutantError(f"{path}: no line '{missing[0]}: ...'")
@@ -105,8 +101,7 @@ def read_mutant(path: pathlib.Path) -> Mutant:
     if not original.strip() or original == mutant:
         raise MutantError(f"{path}: the original is empty, or the mutant is the same text")
     return Mutant(path, fields["why"], fields["file"], fields["verdict"], shlex.split(fields["arguments"]), original,
-                  mutant, fields.get("report", ""), fields.get("test", ""), fields.get("unit", ""),
-                  fields.get("program", ""), fields.get("report_file", fields["file"]))
+                  mutant, fields.get("report", ""), fields.get("test", ""), fields.get("program", ""), fields.get("report_file", fields["file"]))
 
 
 def _split(path: pathlib.Path, text: str) -> List[str]:

@@ -92,6 +92,8 @@ class Sandbox(unittest.TestCase):
             (self.root / "chapters" / name / "main.cu").touch()
             self.program(name, f"echo {name}: $*; pwd")
         self.program("doctor", "echo GPU table")
+        for target in ("quick", "chapter_01", "chapter_02"):  # of tests
+            self.program(target, "exit 1")
         self.program("docs", "exit 1")  # a target that builds, but no program to run
         (self.sandbox / "ctest_status").write_text("0")
         self.be_user(0)

@@ -175,6 +175,11 @@ class TestTest(LabTest):
 
     def test_one_chapter(self) -> None:
         self.assertIn("-L chapter_02$ -LE ^(slow|full)", self.ctest("2"))
+        self.assertIn("--target chapter_02 ", self.calls("cmake")[-1])
+
+    def test_every_quick_test_is_built(self) -> None:
+        self.ctest()
+        self.assertIn("--target quick ", self.calls("cmake")[-1])
 
     def test_all(self) -> None:
         call = self.ctest("--all")

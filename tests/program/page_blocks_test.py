@@ -101,7 +101,7 @@ class BugTest(Folder):
         self.assertIn("$ ./lab race 01 --gpus 2 --only 'a b'\nWARNING: data race\n(exit status 3)\n", text)
 
     def test_other_programs(self) -> None:
-        for more, command in (("\nprogram: 01_more", "./lab run 01/more"), ("\ntest: some_test", "build/virtual/bin/some_test")):
+        for more, command in (("\nprogram: 01_more", "./lab run 01/more"), ("\ntest: 01_sample_some_test.cu", "build/virtual/bin/01_sample_test")):
             self.mutant("wrong result", more)
             self.program("exit 1")
             self.assertIn(f"$ {command} --gpus 2 --only 'a b'\n", bugs.bug("01 wrong", self.root))
@@ -109,8 +109,8 @@ class BugTest(Folder):
         self.program("exit 1")
         self.assertEqual(bugs.bug("01_more wrong", self.root), bugs.bug("01 wrong", self.root))
         self.refused("the mutant wrong is none of 01_less, but of 01_more", "01_less wrong")
-        self.mutant("race", "\nreport: rank + 2\ntest: some_test")
-        self.assertTrue(bugs.command(bugs.mutant_of("01 wrong", self.root)).startswith("tools/race_run build/race/bin/some_test --"))
+        self.mutant("race", "\nreport: rank + 2\ntest: 01_sample_some_test.cu")
+        self.assertTrue(bugs.command(bugs.mutant_of("01 wrong", self.root)).startswith("tools/race_run build/race/bin/01_sample_test --"))
 
     def test_what_it_says_must_be_its_verdict(self) -> None:
         for script, sentence in (("exit 0", "its verdict is 'not noticed', not 'wrong result'"), ("exit 2", "status 2 is no verdict"),

@@ -1,4 +1,4 @@
-"""./lab test: builds everything, and runs the tests of everything or of one chapter."""
+"""./lab test: builds and runs the tests of everything or of one chapter."""
 from typing import List
 
 import chapters
@@ -21,16 +21,18 @@ def main(call: Call) -> int:
         labels += ["-L", f"^{scope[2:]}"]
     mutants = "ON" if scope in ("--slow", "--all") else "OFF"
     full = "ON" if scope in ("--full", "--all") else "OFF"
-    return _test(set_up("test", call.backend, call.yes), labels, [f"-DOVERLAP_MUTANTS={mutants}", f"-DOVERLAP_FULL={full}"])
+    target = "quick" if scope == "--quick" else "all"
+    return _test(set_up("test", call.backend, call.yes), _target(call, target), labels,
+                 [f"-DOVERLAP_MUTANTS={mutants}", f"-DOVERLAP_FULL={full}"])
 
 
 def of_the_race_build(call: Call) -> int:
     """./lab race --test: schedules are compared with those of the programs without the detector."""
     labels = _labels(call)
     plain = set_up("test", "virtual", call.yes)
-    for name in [*chapters.names(), "planted_programs"]:
+    for name in [*chapters.names(), "planted_programs"] if call.operand is None else [chapters.find(call.operand)]:
         plain.build(name, "-DBUILD_TESTING=ON")
-    return _test(plain.race(), labels, ["-DOVERLAP_MUTANTS=ON", f"-DOVERLAP_PLAIN_BUILD={plain.folder}"])
+    return _test(plain.race(), _target(call, "all"), labels, ["-DOVERLAP_MUTANTS=ON", f"-DOVERLAP_PLAIN_BUILD={plain.folder}"])
 
 
 def _of_work(call: Call) -> int:
@@ -44,14 +46,19 @@ def _of_work(call: Call) -> int:
     return 1 if run(build.command(f"work/{folder.name}_test") + ["--gtest_brief=1"]) else 0
 
 
+def _target(call: Call, of_everything: str) -> str:
+    """What is built: a chapter's programs and tests, or those of everything."""
+    return of_everything if call.operand is None else f"chapter_{chapters.find(call.operand)[:2]}"
+
+
 def _labels(call: Call) -> List[str]:
     if call.operand is None:
         return []
     return ["-L", f"chapter_{chapters.find(call.operand)[:2]}$"]
 
 
-def _test(build: Build, labels: List[str], settings: List[str]) -> int:
-    build.build("all", "-DBUILD_TESTING=ON", *settings)
+def _test(build: Build, target: str, labels: List[str], settings: List[str]) -> int:
+    build.build(target, "-DBUILD_TESTING=ON", *settings)
     build.need_gpus()
     # Real GPUs are shared: tests at the same time would see each other's memory, and take longer than one after the other.
     at_a_time = "1" if build.backend == "cuda" else jobs()

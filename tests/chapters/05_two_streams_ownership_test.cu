@@ -1,0 +1,29 @@
+// Chapter 05 on any GPUs, and with the race detector: the caller owns A, B and C again as soon as its
+// stream has passed the call, and not earlier.
+#include "05_two_streams/experiments/openings.cuh"
+#include "05_two_streams/ring_two_streams.cuh"
+
+#include <gtest/gtest.h>
+
+#include "ownership.hpp"
+
+namespace overlap::two_streams {
+namespace {
+
+class Chapter05 : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter05, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
+
+TEST_P(Chapter05, RingTwoStreams) {
+  expect_caller_owns_matrices<RingTwoStreams<__half>, GatherProblem<__half>>(GetParam());
+}
+TEST_P(Chapter05, PullTwoStreams) {
+  for (const Opening opening :
+       {Opening::kBefore, Opening::kBeside, Opening::kCopyFirst, Opening::kAfter, Opening::kBarrierAfter}) {
+    SCOPED_TRACE("opening " + std::to_string(static_cast<int>(opening)));
+    expect_caller_owns_matrices<PullWithOpening<__half>, GatherProblem<__half>>(GetParam(), opening);
+  }
+}
+
+}  // namespace
+}  // namespace overlap::two_streams

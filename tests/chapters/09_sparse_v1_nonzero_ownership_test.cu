@@ -1,0 +1,19 @@
+// Chapter 09 on any GPUs, and with the race detector: calls enqueued one after the other, in some of
+// them some ranks have no rows.
+#include "09_sparse_v1_nonzero/nonzero.cuh"
+
+#include <gtest/gtest.h>
+
+#include "sparse_ownership.hpp"
+
+namespace overlap::sparse_nonzero {
+namespace {
+
+class Chapter09 : public OnRanks {};
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter09, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
+
+TEST_P(Chapter09, Nonzero) { expect_caller_owns_gradients<NonzeroAllReduce>(GetParam()); }
+
+}  // namespace
+}  // namespace overlap::sparse_nonzero

@@ -1,0 +1,19 @@
+// Chapter 10 on any GPUs, and with the race detector: calls enqueued one after the other, in some of
+// them some ranks have no rows.
+#include "10_sparse_v2_where/where.cuh"
+
+#include <gtest/gtest.h>
+
+#include "sparse_ownership.hpp"
+
+namespace overlap::sparse_where {
+namespace {
+
+class Chapter10 : public OnRanks {};
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter10, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
+
+TEST_P(Chapter10, Where) { expect_caller_owns_gradients<WhereAllReduce>(GetParam()); }
+
+}  // namespace
+}  // namespace overlap::sparse_where

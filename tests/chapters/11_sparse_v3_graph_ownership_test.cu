@@ -1,0 +1,19 @@
+// Chapter 11 on any GPUs, and with the race detector: calls enqueued one after the other, in some of
+// them some ranks have no rows.
+#include "11_sparse_v3_graph/graph.cuh"
+
+#include <gtest/gtest.h>
+
+#include "sparse_ownership.hpp"
+
+namespace overlap::sparse_graph {
+namespace {
+
+class Chapter11 : public OnRanks {};
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter11, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
+
+TEST_P(Chapter11, Graph) { expect_caller_owns_gradients<GraphAllReduce>(GetParam()); }
+
+}  // namespace
+}  // namespace overlap::sparse_graph

@@ -1,0 +1,19 @@
+// Chapter 12 on any GPUs, and with the race detector: calls enqueued one after the other, in some of
+// them some ranks have no rows.
+#include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
+
+#include <gtest/gtest.h>
+
+#include "sparse_ownership.hpp"
+
+namespace overlap::sparse_broadcast_eq {
+namespace {
+
+class Chapter12 : public OnRanks {};
+INSTANTIATE_TEST_SUITE_P(Ownership, Chapter12, testing::Values(1, 2, 3, 4, 8),
+                         testing::PrintToStringParamName());
+
+TEST_P(Chapter12, BroadcastEq) { expect_caller_owns_gradients<BroadcastEqAllReduce>(GetParam()); }
+
+}  // namespace
+}  // namespace overlap::sparse_broadcast_eq
