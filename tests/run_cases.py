@@ -48,7 +48,7 @@ def groups(names: List[str], options: argparse.Namespace) -> List[List[str]]:
         for name in names:
             suites.setdefault(name.partition(".")[0], []).append(name)
         return list(suites.values())
-    return [names]
+    return [names] if names else []
 
 
 class Process:
@@ -134,10 +134,11 @@ def main() -> int:
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="[START...] PROGRAM")
     options = parser.parse_args()
     first, _, step = options.shard.partition("/")
-    names = cases_of(options.command, options.filter)[int(first)::int(step)]
-    if not names:
+    chosen = cases_of(options.command, options.filter)
+    if not chosen:
         print(f"{options.command[-1]} has no case for the filter {options.filter}")
         return 1
+    names = chosen[int(first)::int(step)]
     if options.shuffle == 0:
         options.shuffle = int.from_bytes(os.urandom(2), "little") % 99999 + 1
     if options.shuffle is not None:
@@ -148,7 +149,7 @@ def main() -> int:
     print(f"{len(names)} cases: {sum(map(len, (p.verdicts for p in processes))) - skipped} ran, {skipped} skipped")
     if not all(well):
         return 1
-    return 77 if skipped == len(names) else 0
+    return 77 if names and skipped == len(names) else 0
 
 
 if __name__ == "__main__":
