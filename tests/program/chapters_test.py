@@ -155,8 +155,9 @@ message(STATUS "chapters: ${{chapters}}")
     def configured(self, backend: str, cuda: str) -> str:
         """What CMake says of a folder of chapters."""
         (self.folder / "CMakeLists.txt").write_text(self.PROJECT.format(manifest=REPOSITORY / "cmake" / "Manifest.cmake"))
-        done = subprocess.run(["cmake", "-S", self.folder, "-B", self.folder / "build", f"-DOVERLAP_BACKEND={backend}",
-                               f"-DCUDAToolkit_VERSION={cuda}"], capture_output=True, text=True, check=False)
+        done = subprocess.run(["cmake", "-G", "Ninja", "-S", self.folder, "-B", self.folder / "build",
+                               f"-DOVERLAP_BACKEND={backend}", f"-DCUDAToolkit_VERSION={cuda}"],
+                              capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 

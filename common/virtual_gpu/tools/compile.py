@@ -110,7 +110,7 @@ def depend_on_tools(path: str) -> None:
     """Adds the rewriter to what the object depends on, in the file that g++ has just written."""
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         rules = file.read()
-    # To the first rule itself: CMake's Makefiles read one rule a target.
+    # To the first rule itself: a build tool need not merge two rules of one target.
     tools = "".join(" " + tool.replace(" ", "\\ ") for tool in TOOLS)
     rules = re.sub(r"(?<!\\)\n", lambda end: tools + end.group(), rules, count=1)
     with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
