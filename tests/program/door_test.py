@@ -37,6 +37,11 @@ class FilesTest(unittest.TestCase):
         wanted = re.findall(r"^readonly wanted=(\d+)$", text("tools/check_format"), re.MULTILINE)
         self.assertEqual(re.findall(r"clang-format==(\d+)\.\d+\.\d+\b", text(".pre-commit-config.yaml")), wanted)
 
+    def test_the_readme_names_the_commands_for_a_bare_machine(self) -> None:
+        """.ci/bare runs this block, and only this."""
+        self.assertEqual(re.findall(r"^<!-- bare -->\n```\n(.*?)^```$", text("README.md"), re.MULTILINE | re.DOTALL),
+                         ["./lab run 01\n./lab test\n"])
+
 
 @unittest.skipIf(yaml is None, "python3-yaml is not here")
 class YamlTest(unittest.TestCase):

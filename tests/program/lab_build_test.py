@@ -152,11 +152,12 @@ class ReadOnlyTest(BuildTest):
         if os.geteuid() != 0:
             self.options: Dict[str, object] = {}
             return
-        # Root may write everywhere, so it becomes somebody who owns nothing; with a Python that such a user may start.
+        # Root may write everywhere, so it becomes somebody who owns nothing; with a Python that such a user may start, and in a
+        # folder that such a user may enter.
         python = shutil.which("python3", path=os.defpath)
         if python is None:
             self.skipTest("no python3 that all users may start")
-        self.options = {"user": NOBODY, "group": NOBODY, "extra_groups": [],
+        self.options = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": self.root,
                         "env": {**os.environ, "HOME": "/nonexistent", "PATH": os.defpath}}
 
     def lock_up(self, folder: pathlib.Path, mode: int = 0o555) -> None:
