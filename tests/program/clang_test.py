@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from typing import List, Optional
@@ -35,7 +36,6 @@ def folders(source: pathlib.Path) -> List[str]:
             f"-isystem{COMMON / 'virtual_gpu' / 'include'}", f"-isystem{REPOSITORY / '.deps' / 'usr' / 'include'}"]
 
 
-@unittest.skipUnless(clang(), "clang++ is not here")
 class ClangTest(unittest.TestCase):
     def errors(self, file: pathlib.Path, source: pathlib.Path) -> List[str]:
         """What clang++ has against a file, which is compiled as `source` is."""
@@ -59,4 +59,7 @@ class ClangTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if clang() is None:
+        print("skipped: clang++ is not here")
+        sys.exit(77)
     unittest.main()

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from typing import List
@@ -41,7 +42,6 @@ def errors(file: pathlib.Path) -> List[str]:
     return found
 
 
-@unittest.skipUnless(shutil.which("clangd"), "clangd is not here")
 class EditorTest(unittest.TestCase):
     def test_sources_have_no_errors(self) -> None:
         if not COMMANDS.exists():
@@ -74,4 +74,7 @@ class EditorTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if shutil.which("clangd") is None:
+        print("skipped: clangd is not here")
+        sys.exit(77)
     unittest.main()
