@@ -152,7 +152,7 @@ class ReadOnlyTest(BuildTest):
         if os.geteuid() != 0:
             self.options: Dict[str, object] = {}
             return
-        # Root may write everywhere, so it becomes somebody who owns nothing; with a Python that such a user may start, and in a
+        # Root may write everywhere, so it becomes somebody who owns nothing; with a Python that such a user may start, in a
         # folder that such a user may enter.
         python = shutil.which("python3", path=os.defpath)
         if python is None:
@@ -160,13 +160,15 @@ class ReadOnlyTest(BuildTest):
         self.options = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": self.root,
                         "env": {**os.environ, "HOME": "/nonexistent", "PATH": os.defpath}}
 
-    def lock_up(self, folder: pathlib.Path, mode: int = 0o555) -> None:
-        for path in [folder, *(each for each in folder.rglob("*") if each.is_dir() and not each.is_symlink())]:
-            path.chmod(mode)
+    def lock_up(self, folder: pathlib.Path, locked: bool = True) -> None:
+        """Takes everybody's right to write: from the files, too, whose owner could write them otherwise."""
+        for path in [folder, *(each for each in folder.rglob("*") if not each.is_symlink())]:
+            mode = path.stat().st_mode | 0o444
+            path.chmod(mode & ~0o222 if locked else mode | 0o200)
 
     def read_only_run(self) -> "subprocess.CompletedProcess[str]":
         self.lock_up(self.root)
-        self.addCleanup(self.lock_up, self.root, 0o755)
+        self.addCleanup(self.lock_up, self.root, False)
         return self.lab("run", "01", **self.options)
 
     def test_what_is_up_to_date_runs(self) -> None:
@@ -185,7 +187,7 @@ class ReadOnlyTest(BuildTest):
                 self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
                 self.assertRegex(result.stderr, r"^lab: build/virtual/lab\.log cannot be written: .* 01_first is not "
                                                 "built, or something has changed since\n$")
-                self.lock_up(self.root, 0o755)
+                self.lock_up(self.root, False)
 
     def test_nothing_built_is_refused(self) -> None:
         result = self.read_only_run()

@@ -137,7 +137,8 @@ class Build:
             manifest.write_text(f"builddir = {scratch.replace('$', '$$')}\ninclude build.ninja\n", encoding="utf-8")
             with contextlib.suppress(FileNotFoundError):
                 for record in (".ninja_log", ".ninja_deps"):
-                    shutil.copy(self.folder / record, scratch)
+                    # Without its mode: ninja writes the copy.
+                    shutil.copyfile(self.folder / record, pathlib.Path(scratch, record))
             with open(pathlib.Path(scratch, "log"), "wb") as log:
                 ninja = ["ninja", "-C", str(self.folder), "-f", str(manifest), "build.ninja", target]
                 return process.quietly(ninja, log) == 0
