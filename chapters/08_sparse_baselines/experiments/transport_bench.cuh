@@ -54,10 +54,11 @@ class TransportBench final : public Bench {
 
   std::vector<T> values(float (*value)(std::int64_t, int), int number) const {
     std::vector<T> all(in_.size());
-    parallel_shares(elements_, [&](Range share) {
+    const auto fill_share = [&](Range share) {
       for (std::int64_t i = share.begin; i < share.end; ++i)
         all[static_cast<std::size_t>(i)] = from_float<T>(value(i, number));
-    });
+    };
+    parallel_shares(elements_, fill_share, worth_a_thread(4));
     return all;
   }
 

@@ -125,7 +125,7 @@ std::vector<T> activated_and_rounded(Activation activation, const std::vector<fl
       result[i] = from_double<T>(activated(activation, static_cast<double>(values[i])));
     }
   };
-  parallel_shares(static_cast<std::int64_t>(values.size()), activate, 4096);
+  parallel_shares(static_cast<std::int64_t>(values.size()), activate, worth_a_thread(64));
   return result;
 }
 

@@ -16,8 +16,7 @@
 namespace overlap {
 namespace {
 
-// Below so many elements starting threads takes longer than filling.
-constexpr std::int64_t kFewElements = 1 << 15;
+constexpr std::int64_t kStepsOfAnElement = 4;  // see worth_a_thread(): a random number
 
 void require_fit(const char* function, std::size_t elements, const Shard& shard) {
   const auto inside = [](Range range) { return 0 <= range.begin && range.begin <= range.end; };
@@ -44,11 +43,7 @@ void fill_pieces_of_rows(std::span<T> out, const Shard& shard, const Fill& fill)
       i += count;
     }
   };
-  if (shard.elements() < kFewElements) {
-    fill_share({0, shard.elements()});
-  } else {
-    parallel_shares(shard.elements(), fill_share);
-  }
+  parallel_shares(shard.elements(), fill_share, worth_a_thread(kStepsOfAnElement));
 }
 
 // The number of an element in the whole matrix.
@@ -196,11 +191,9 @@ void fill_sparse_signs(std::span<T> out, const Shard& shard, std::uint64_t seed)
       }
     }
   };
-  if (shard.elements() < kFewElements) {
-    fill_rows({0, shard.rows.size()});
-  } else {
-    parallel_shares(shard.rows.size(), fill_rows);
-  }
+  const auto signs_of_a_row = static_cast<std::int64_t>(shard_strata.size());
+  parallel_shares(shard.rows.size(), fill_rows,
+                  worth_a_thread(shard.columns.size() + kStepsOfAnElement * signs_of_a_row));
 }
 
 template <Element T>

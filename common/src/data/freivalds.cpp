@@ -46,12 +46,6 @@ std::span<const T> row_of(std::span<const T> matrix, std::int64_t row, std::int6
   return matrix.subspan(static_cast<std::size_t>(row * columns), static_cast<std::size_t>(columns));
 }
 
-// Rows of that many elements that are worth a thread of their own.
-std::int64_t rows_for_a_thread(std::int64_t elements) {
-  constexpr std::int64_t kElements = 1 << 15;
-  return std::max<std::int64_t>(1, kElements / std::max<std::int64_t>(1, elements));
-}
-
 // `value(i)` for i = 0 ... count - 1, each computed once from `elements` elements, on all hardware threads.
 template <typename Value>
 Integers for_each_row(std::int64_t count, std::int64_t elements, const Value& value) {
@@ -59,7 +53,7 @@ Integers for_each_row(std::int64_t count, std::int64_t elements, const Value& va
   const auto compute = [&](Range rows) {
     for (std::int64_t i = rows.begin; i < rows.end; ++i) values[static_cast<std::size_t>(i)] = value(i);
   };
-  parallel_shares(count, compute, rows_for_a_thread(elements));
+  parallel_shares(count, compute, worth_a_thread(elements));
   return values;
 }
 
@@ -123,7 +117,7 @@ class ProductCheck {
         if (dot(row_of(a_, i, shape_.k), bx) != row_times(i, x)) wrong_[static_cast<std::size_t>(i)] = 1;
       }
     };
-    parallel_shares(shape_.m, compare, rows_for_a_thread(shape_.k + shape_.n));
+    parallel_shares(shape_.m, compare, worth_a_thread(shape_.k + shape_.n));
   }
 
   Verification result(int vectors) const {

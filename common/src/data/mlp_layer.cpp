@@ -84,7 +84,7 @@ std::vector<double> reference_norm(std::span<const T> x, std::span<const T> gain
           }
         }
       },
-      1 + 32768 / static_cast<std::int64_t>(h));
+      worth_a_thread(static_cast<std::int64_t>(h)));
   return normed;
 }
 
@@ -98,7 +98,6 @@ std::vector<double> reference_mlp(std::span<const T> x, const HostLayer<T>& laye
   std::vector<double> y = reference_norm(x, layer.gain, layer.epsilon);
   const SparseColumns w1 = sparse_columns(layer.w1, static_cast<std::int64_t>(f));
   const SparseColumns w2 = sparse_columns(layer.w2, static_cast<std::int64_t>(h));
-  const std::size_t work = 1 + w1.value.size() + w2.value.size();
   parallel_shares(
       static_cast<std::int64_t>(x.size() / h),
       [&](Range rows) {
@@ -113,7 +112,7 @@ std::vector<double> reference_mlp(std::span<const T> x, const HostLayer<T>& laye
           }
         }
       },
-      1 + static_cast<std::int64_t>(32768 / work));
+      worth_a_thread(static_cast<std::int64_t>(w1.value.size() + w2.value.size())));
   return y;
 }
 

@@ -7,6 +7,11 @@
 
 namespace overlap {
 
+std::int64_t worth_a_thread(std::int64_t steps) {
+  constexpr std::int64_t kSteps = 1 << 18;  // a quarter of a millisecond: several times what a thread costs
+  return std::max<std::int64_t>(1, kSteps / std::max<std::int64_t>(1, steps));
+}
+
 void parallel_shares(std::int64_t total, const std::function<void(Range)>& work,
                      std::int64_t smallest_share) {
   const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));

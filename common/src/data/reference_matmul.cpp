@@ -19,6 +19,8 @@
 namespace overlap {
 namespace {
 
+constexpr std::int64_t kMultiplyAddsOfAStep = 4;  // see worth_a_thread()
+
 // The part of B that is multiplied at one time, 256 KiB, stays in the second-level cache; one row of C's
 // block in the first level.
 constexpr std::int64_t kBlockK = 64;
@@ -87,6 +89,7 @@ void require_sizes(MatmulShape shape, std::size_t a, std::size_t b, std::size_t 
 constexpr std::int64_t kSumRows = 1024;
 constexpr std::int64_t kSumN = 256;
 constexpr std::int64_t kSumK = 64;
+constexpr std::int64_t kSmallestShare = 16;  // rows: each share converts all of B
 static_assert(kSumK % 4 == 0);
 
 // c[i][j] += a[i][0] b[0][j] + ... + a[i][3] b[3][j] for four rows i: b is then read once for 16
@@ -178,7 +181,9 @@ void reference_matmul(MatmulShape shape, std::span<const int> a, std::span<const
   const unsigned* b_data = as_unsigned(b);
   auto* c_data = reinterpret_cast<unsigned*>(c.data());
   if (c.empty()) return;
-  parallel_shares(shape.m, [&](Range rows) { multiply_rows(shape, rows, a_data, b_data, c_data); });
+  parallel_shares(
+      shape.m, [&](Range rows) { multiply_rows(shape, rows, a_data, b_data, c_data); },
+      worth_a_thread(shape.n * shape.k / kMultiplyAddsOfAStep));
 }
 
 template <Element T, typename Out>
@@ -189,8 +194,9 @@ void reference_matmul(MatmulShape shape, std::span<const T> a, std::span<const T
   } else {
     require_sizes(shape, a.size(), b.size(), c.size());
     if (c.empty()) return;
-    parallel_shares(shape.m,
-                    [&](Range rows) { multiply_rows_in_double(shape, rows, a.data(), b.data(), c.data()); });
+    parallel_shares(
+        shape.m, [&](Range rows) { multiply_rows_in_double(shape, rows, a.data(), b.data(), c.data()); },
+        std::max(kSmallestShare, worth_a_thread(shape.n * shape.k / kMultiplyAddsOfAStep)));
   }
 }
 

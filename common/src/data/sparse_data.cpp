@@ -16,6 +16,8 @@ namespace {
 
 using Rows = std::vector<std::int64_t>;
 
+constexpr std::int64_t kStepsOfAValue = 8;  // see worth_a_thread(): two random numbers and a conversion
+
 /// Random numbers one after the other.
 class Draws {
  public:
@@ -201,13 +203,14 @@ void SparseData::fill(int rank, SparseValues values, std::span<T> out) const {
   if (static_cast<std::int64_t>(out.size()) != count * shape_.features)
     throw std::invalid_argument("SparseData::fill: wrong size");
   const std::int64_t most = limit<T>(values);
-  parallel_shares(count, [&](Range share) {
+  const auto fill_share = [&](Range share) {
     for (std::int64_t entry = share.begin; entry < share.end; ++entry) {
       T* row = out.data() + entry * shape_.features;
       for (std::int64_t column = 0; column < shape_.features; ++column)
         row[column] = from_double<T>(value({rank, entry}, column, values, most));
     }
-  });
+  };
+  parallel_shares(count, fill_share, worth_a_thread(kStepsOfAValue * shape_.features));
 }
 
 template <SparseIndex Index, Floating T>
@@ -238,7 +241,7 @@ std::string SparseData::difference_from(const Sums& sums, SparseValues kind, std
   const auto actual_of = [&](std::int64_t g, std::int64_t column) {
     return value_of(values[static_cast<std::size_t>(g * shape_.features + column)]);
   };
-  parallel_shares(rows, [&](Range share) {
+  const auto compare = [&](Range share) {
     for (std::int64_t g = share.begin; g < share.end; ++g) {
       for (std::int64_t column = 0; column < shape_.features; ++column) {
         const Sum sum = expected(g, column);
@@ -246,7 +249,8 @@ std::string SparseData::difference_from(const Sums& sums, SparseValues kind, std
         if (wrong[static_cast<std::size_t>(g)]++ == 0) first[static_cast<std::size_t>(g)] = column;
       }
     }
-  });
+  };
+  parallel_shares(rows, compare, worth_a_thread(kStepsOfAValue * shape_.features * ranks()));
   const std::int64_t all = std::accumulate(wrong.begin(), wrong.end(), std::int64_t{0});
   if (all == 0) return "";
   const std::int64_t g =

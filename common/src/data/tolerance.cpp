@@ -125,14 +125,14 @@ MatmulNorms matmul_norms(MatmulShape shape, std::span<const T> a, std::span<cons
   MatmulNorms norms{std::vector<double>(static_cast<std::size_t>(shape.m)),
                     std::vector<double>(static_cast<std::size_t>(shape.n))};
   const auto square = [](T element) { return value_of(element) * value_of(element); };
-  parallel_shares(shape.m, [&](Range rows) {
+  const auto sum_rows = [&](Range rows) {
     for (std::int64_t i = rows.begin; i < rows.end; ++i) {
       double sum = 0;
       for (std::int64_t k = 0; k < shape.k; ++k) sum += square(a[static_cast<std::size_t>(i * shape.k + k)]);
       norms.a_rows[static_cast<std::size_t>(i)] = std::sqrt(sum);
     }
-  });
-  parallel_shares(shape.n, [&](Range columns) {
+  };
+  const auto sum_columns = [&](Range columns) {
     std::vector<double> sums(static_cast<std::size_t>(columns.size()), 0.0);
     for (std::int64_t k = 0; k < shape.k; ++k) {
       const T* row = b.data() + k * shape.n + columns.begin;
@@ -140,7 +140,9 @@ MatmulNorms matmul_norms(MatmulShape shape, std::span<const T> a, std::span<cons
     }
     std::transform(sums.begin(), sums.end(), norms.b_columns.begin() + columns.begin,
                    [](double sum) { return std::sqrt(sum); });
-  });
+  };
+  parallel_shares(shape.m, sum_rows, worth_a_thread(shape.k));
+  parallel_shares(shape.n, sum_columns, worth_a_thread(shape.k));
   return norms;
 }
 
