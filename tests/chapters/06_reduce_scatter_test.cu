@@ -156,7 +156,8 @@ TEST_P(OnRanks, ErrorsAreThoseOfAllElementsOnAllRanks) {
     double squares = 0;
     for (int other = 1; other <= rank.size(); ++other) squares += 256.0 * other * other;
     c.front() -= static_cast<float>(error);
-    CUDA_CHECK(cudaMemcpy(problem.c(), c.data(), c.size() * sizeof(float), cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaMemcpyAsync(problem.c(), c.data(), c.size() * sizeof(float), cudaMemcpyHostToDevice,
+                               rank.stream()));
     const Errors errors = errors_of(problem, {ElementType::kF32, 1});
     EXPECT_NEAR(errors.largest, 16.0 * rank.size(), 1e-4);
     EXPECT_NEAR(errors.root_mean_square, std::sqrt(squares / (17 * 3)), 1e-4);

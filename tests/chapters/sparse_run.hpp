@@ -38,8 +38,11 @@ class DeviceGradient {
     std::vector<T> values(values_.size());
     data.fill<T>(rank.id(), kind, values);
     if (count_ == 0) return;
-    CUDA_CHECK(cudaMemcpy(indices_.data(), indices.data(), indices_.bytes(), cudaMemcpyHostToDevice));
-    CUDA_CHECK(cudaMemcpy(values_.data(), values.data(), values_.bytes(), cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaMemcpyAsync(indices_.data(), indices.data(), indices_.bytes(), cudaMemcpyHostToDevice,
+                               rank.stream()));
+    CUDA_CHECK(cudaMemcpyAsync(values_.data(), values.data(), values_.bytes(), cudaMemcpyHostToDevice,
+                               rank.stream()));
+    rank.synchronize(rank.stream());
   }
 
   Index* indices() const { return indices_.data(); }
@@ -275,8 +278,10 @@ void expect_refused(Rank& rank, Algorithm& algorithm, SparseShape shape,
   const std::vector<Index> narrow(entries.begin(), entries.end());
   const std::vector<T> ones(values.size(), from_float<T>(1));
   if (count > 0) {
-    CUDA_CHECK(cudaMemcpy(indices.data(), narrow.data(), indices.bytes(), cudaMemcpyHostToDevice));
-    CUDA_CHECK(cudaMemcpy(values.data(), ones.data(), values.bytes(), cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaMemcpyAsync(indices.data(), narrow.data(), indices.bytes(), cudaMemcpyHostToDevice,
+                               rank.stream()));
+    CUDA_CHECK(
+        cudaMemcpyAsync(values.data(), ones.data(), values.bytes(), cudaMemcpyHostToDevice, rank.stream()));
   }
   std::string refusal;
   try {

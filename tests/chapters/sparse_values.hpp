@@ -59,8 +59,10 @@ HostResult<Index, T> result_of(std::int64_t table_rows, std::int64_t features,
     const DeviceBuffer<Index> indices(rank.device(), rows.size());
     const DeviceBuffer<T> values(rank.device(), numbers.size());
     if (!rows.empty()) {
-      CUDA_CHECK(cudaMemcpy(indices.data(), rows.data(), indices.bytes(), cudaMemcpyHostToDevice));
-      CUDA_CHECK(cudaMemcpy(values.data(), numbers.data(), values.bytes(), cudaMemcpyHostToDevice));
+      CUDA_CHECK(cudaMemcpyAsync(indices.data(), rows.data(), indices.bytes(), cudaMemcpyHostToDevice,
+                                 rank.stream()));
+      CUDA_CHECK(cudaMemcpyAsync(values.data(), numbers.data(), values.bytes(), cudaMemcpyHostToDevice,
+                                 rank.stream()));
     }
     const auto count = static_cast<std::int64_t>(rows.size());
     Algorithm<Index, T> algorithm(rank, {table_rows, features, most_entries});

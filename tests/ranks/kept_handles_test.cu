@@ -120,7 +120,7 @@ TEST_P(KeptHandlesTest, OtherSetsInBetweenDoNoHarm) {
 /// Every rank's number, added up.
 int sum_over(Rank& rank, int number) {
   const DeviceBuffer<int> sum(rank.device(), 1);
-  CUDA_CHECK(cudaMemcpy(sum.data(), &number, sizeof number, cudaMemcpyHostToDevice));
+  CUDA_CHECK(cudaMemcpyAsync(sum.data(), &number, sizeof number, cudaMemcpyHostToDevice, rank.stream()));
   NCCL_CHECK(ncclAllReduce(sum.data(), sum.data(), 1, ncclInt, ncclSum, rank.nccl(), rank.stream()));
   rank.synchronize(rank.stream());
   CUDA_CHECK(cudaMemcpy(&number, sum.data(), sizeof number, cudaMemcpyDeviceToHost));

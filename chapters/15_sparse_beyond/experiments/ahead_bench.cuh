@@ -114,6 +114,7 @@ class AheadBench final : public SparseBenchBase {
     if (!values.empty()) {
       CUDA_CHECK(cudaMemcpy(gradient_.data(), values.data(), gradient_.bytes(), cudaMemcpyHostToDevice));
     }
+    CUDA_CHECK(cudaStreamSynchronize(nullptr));  // from pageable memory: the copy may still be under way
     rank().barrier();
   }
 

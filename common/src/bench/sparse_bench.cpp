@@ -37,6 +37,10 @@ std::vector<std::string> phases_of(const std::vector<VariantTimes>& all) {
   return names;
 }
 
+/// cudaMemcpy from pageable memory may return before the data is on the GPU, and the rank's streams do not
+/// wait for the default one.
+void wait_for_copies() { CUDA_CHECK(cudaStreamSynchronize(nullptr)); }
+
 }  // namespace
 
 void require_exact_sums(const SparseData& data, const BenchSettings& settings) {
@@ -113,6 +117,7 @@ SparseBench<Index, T>::SparseBench(Rank& rank, const SparseData& data, const Ben
                  [](std::int64_t row) { return static_cast<Index>(row); });
   if (entries_ > 0)
     CUDA_CHECK(cudaMemcpy(indices_.data(), narrow.data(), indices_.bytes(), cudaMemcpyHostToDevice));
+  wait_for_copies();
 }
 
 template <SparseIndex Index, Floating T>
@@ -154,6 +159,7 @@ void SparseBench<Index, T>::fill_values(SparseValues kind) {
   data_.fill<T>(rank().id(), kind, values);
   if (!values.empty())
     CUDA_CHECK(cudaMemcpy(values_.data(), values.data(), values_.bytes(), cudaMemcpyHostToDevice));
+  wait_for_copies();
   rank().barrier();
 }
 
