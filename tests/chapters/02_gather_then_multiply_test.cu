@@ -14,7 +14,7 @@ void expect_right_in(int ranks, const std::vector<MatmulShape>& shapes, std::uin
   expect_all_right<GatherThenMultiply<T>, GatherProblem<T>>(ranks, shapes, seed, calls, mode);
 }
 
-class Ranks : public testing::TestWithParam<int> {};
+class Ranks : public OnRanksOfNccl {};
 
 INSTANTIATE_TEST_SUITE_P(Chapter02, Ranks, testing::Values(1, 2, 3, 4, 8), testing::PrintToStringParamName());
 

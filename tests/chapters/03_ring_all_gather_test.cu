@@ -12,7 +12,7 @@
 namespace overlap::ring_all_gather {
 namespace {
 
-class OnRanks : public testing::TestWithParam<int> {};
+class OnRanks : public OnRanksOfNccl {};
 INSTANTIATE_TEST_SUITE_P(RingAllGather, OnRanks, testing::Values(1, 2, 3, 4, 8),
                          testing::PrintToStringParamName());
 

@@ -11,10 +11,23 @@
 
 #include "calls_at_once.hpp"
 #include "overlap/bench/dense_problem.hpp"
+#include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/ranks.hpp"
 
 namespace overlap {
+
+/// For tests of algorithms that use NCCL, which needs a GPU for each rank. Where there are fewer GPUs, the
+/// test is skipped before its run, which would destroy the communicators and cuBLAS handles that the next
+/// tests use.
+class OnRanksOfNccl : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    int gpus = 0;
+    CUDA_CHECK(cudaGetDeviceCount(&gpus));
+    if (GetParam() > gpus) GTEST_SKIP() << "NCCL needs " << GetParam() << " GPUs";
+  }
+};
 
 /// What a comparison on all ranks found. `skipped`: why the algorithm cannot run here, and nothing was
 /// compared.
