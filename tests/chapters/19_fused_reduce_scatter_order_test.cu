@@ -19,7 +19,7 @@ namespace {
 
 /// Tiles so small that small products have many.
 template <SixteenBit T, typename Wire = SixteenBitWire>
-using WithSmallTiles = FusedReduceScatter<T, Wire, tensor_core_gemm::Tile<64, 64, 2>>;
+using OnSmallTiles = FusedReduceScatter<T, Wire, tensor_core_gemm::Tile<64, 64, 2>>;
 
 class SumsOnRanks : public testing::TestWithParam<int> {
  protected:
@@ -75,15 +75,15 @@ void expect_same_bits(int ranks, MatmulShape whole, int calls) {
 
 TEST_P(SumsOnRanks, AddInTheOrderOfTheRanksInF32) {
   for (const MatmulShape shape : {MatmulShape{140, 72, depth(9)}, MatmulShape{5, 8, depth(2)}}) {
-    expect_same_bits<WithSmallTiles<__half>, __half>(GetParam(), shape, 2);
-    expect_same_bits<WithSmallTiles<__nv_bfloat16>, __nv_bfloat16>(GetParam(), shape, 2);
-    expect_same_bits<WithSmallTiles<__half, F32Wire>, __half>(GetParam(), shape, 2);
+    expect_same_bits<OnSmallTiles<__half>, __half>(GetParam(), shape, 2);
+    expect_same_bits<OnSmallTiles<__nv_bfloat16>, __nv_bfloat16>(GetParam(), shape, 2);
+    expect_same_bits<OnSmallTiles<__half, F32Wire>, __half>(GetParam(), shape, 2);
     expect_same_bits<FusedReduceScatter<__half>, __half>(GetParam(), shape, 1);
   }
 }
 
 TEST(SameBits, InAHundredCalls) {
-  expect_same_bits<WithSmallTiles<__half>, __half>(3, {130, 72, 24 * 5}, 100);
+  expect_same_bits<OnSmallTiles<__half>, __half>(3, {130, 72, 24 * 5}, 100);
 }
 
 }  // namespace

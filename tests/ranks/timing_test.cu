@@ -117,9 +117,11 @@ TEST_P(RankTimingTest, VariantsAreTimedInTurnsAndAllRanksAgree) {
     EXPECT_EQ(times[0].device_ms.samples, kIterations);
     EXPECT_GT(times[1].device_ms.min, times[0].device_ms.median);
     EXPECT_GT(times[1].back_to_back_ms, times[0].back_to_back_ms);
+    // Not so of the short kernel: events around it take as long as its launch (2 x H100: 15.9 us both).
+    EXPECT_GT(times[1].host_ms.median, times[1].device_ms.min);
     for (const VariantTimes& time : times) {
       EXPECT_GT(time.device_ms.min, 0);
-      EXPECT_GT(time.host_ms.median, time.device_ms.min);
+      EXPECT_GT(time.host_ms.median, 0);
       for (const double other : rank.exchange(time.device_ms.median)) EXPECT_EQ(other, time.device_ms.median);
     }
     // Once each; then gated and ungated, interleaved; then twenty at once, three times.
