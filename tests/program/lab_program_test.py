@@ -131,7 +131,8 @@ class RefusedTest(ProgramTest):
 
     def test_a_log_that_cannot_be_written(self) -> None:
         (self.root / "build/virtual/lab.log").mkdir(parents=True)
-        self.assert_refused(self.lab("run", "01"), "lab: build/virtual/lab.log cannot be written: Is a directory")
+        self.assert_refused(self.lab("run", "01"), "^lab: build/virtual/lab.log cannot be written: Is a "
+                            "directory; run what is built by its path, in build/virtual/bin$")
 
     def test_a_log_of_the_installation_that_cannot_be_written(self) -> None:
         (self.bin / "ninja").unlink()

@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("-h", "--help", action="store_true", help="this text")
 
     def pass_on_behind(self, word: str, whom: str) -> None:
-        """Options that are not ours go on to another program, if they stand behind this argument, or behind --."""
+        """Words that are not ours go on to another program, if they stand behind this argument, or behind --."""
         self.set_defaults(passes_on=word)
         self.epilog = f"All other words go to {whom}; after -- all words do."
 
@@ -75,6 +75,7 @@ def _parse(parser: Parser, call: argparse.Namespace, words: List[str], behind: L
     if call.help and program is None:
         _help(parser)
     line = [call.command, *words]
+    # In `run --gpus 2` the 2 is no chapter: what is unknown must stand behind the program that it is for.
     stray = rest and (program is None or rest[0].startswith("-") and line.index(rest[0]) < line.index(program))
     if stray or behind and passes_on is None:
         parser.error(f"unrecognized arguments: {' '.join(rest or behind)}")

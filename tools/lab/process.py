@@ -5,7 +5,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 from typing import IO, Dict, Iterator, List, NoReturn, Optional, Tuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -38,8 +37,8 @@ def end_by(number: int) -> NoReturn:
 
 @contextlib.contextmanager
 def _started(command: List[str], group: bool, **options: object) -> "Iterator[subprocess.Popen[bytes]]":
-    """A program that ends with us: what a signal asks of us it asks of the program, too (with group: of all that the program
-    has started), and ends us when the program has ended."""
+    """A program that ends with us: a signal to us goes on to the program, and ends us when the program has ended. With group,
+    SIGTERM goes to all that it has started: cmake ends at once, ninja when it has ended its compilers."""
     came: List[int] = []
     process: "Optional[subprocess.Popen[bytes]]" = None
 
@@ -62,23 +61,11 @@ def _started(command: List[str], group: bool, **options: object) -> "Iterator[su
         with subprocess.Popen(command, start_new_session=group, **options) as process:  # type: ignore[call-overload]
             pass_on()  # a signal that came before there was somebody to get it
             yield process
-            process.wait()
-            if came and group:
-                _end_group(process.pid)
     finally:
         for number in SIGNALS:
             signal.signal(number, before[number])
     if came:
         end_by(came[-1])
-
-
-def _end_group(leader: int) -> None:
-    """Waits for ninja, which outlives cmake until it has ended the compilers; what is left after 3 s is killed."""
-    with contextlib.suppress(ProcessLookupError):
-        for _ in range(150):
-            os.killpg(leader, 0)
-            time.sleep(0.02)
-        os.killpg(leader, signal.SIGKILL)
 
 
 def quietly(command: List[str], log: IO[bytes], environment: Optional[Dict[str, str]] = None) -> int:
