@@ -1,7 +1,6 @@
 # The one place that knows on what the chapters run. It defines
 #   overlap_cuda                 headers and libraries of CUDA and NCCL: the real ones, or the virtual GPUs'
 #   overlap_gpu_sources(target)  compiles the target's .cu files: with nvcc, or with g++ behind the rewriter
-include(${CMAKE_CURRENT_LIST_DIR}/OddPaths.cmake)  # overlap_odd_paths()
 add_library(overlap_cuda INTERFACE)
 
 if(OVERLAP_BACKEND STREQUAL "cuda")
@@ -44,9 +43,7 @@ elseif(OVERLAP_BACKEND STREQUAL "virtual")
       LANGUAGE CXX
       COMPILE_OPTIONS "-fsanitize-coverage=trace-pc;-Wno-psabi"
       OBJECT_DEPENDS "${OVERLAP_GPU_COMPILER};${OVERLAP_REWRITER}")
-    overlap_odd_paths(launcher ${sources})
-    list(APPEND launcher ${Python3_EXECUTABLE} ${OVERLAP_GPU_COMPILER})
-    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${launcher}")
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${Python3_EXECUTABLE};${OVERLAP_GPU_COMPILER}")
   endfunction()
 else()
   message(FATAL_ERROR "OVERLAP_BACKEND is '${OVERLAP_BACKEND}'; it is either 'virtual' or 'cuda'.")

@@ -105,7 +105,7 @@ class NodesTest(Sandbox):
         self.tool("srun", "exit 1")
         for arguments, sentence in {
                 ("01", "--nodes", "0"): "--nodes is '0'; it is 1 to 64", ("01", "--nodes", "two"): "--nodes is 'two'",
-                ("--nodes", "2"): "--nodes is for chapters with nodes", ("01", "--nodes"): "--nodes needs a value",
+                ("--nodes", "2"): "--nodes is for chapters with nodes", ("01", "--nodes"): "argument --nodes: expected one argument",
                 ("01", "--launcher", "mpirun"): "--launcher needs --nodes COUNT",
                 ("01", "--nodes", "2", "--launcher", "mpirun"): "--launcher: there is no mpirun here; without --launcher all",
                 ("01", "--nodes", "2", "--launcher", "ssh"): "--launcher is 'ssh'; it begins with mpirun, mpiexec or srun",

@@ -5,10 +5,14 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import time
 import unittest
 
-from lab_sandbox import FOR_RUN, PACKAGES, REPOSITORY, Sandbox
+from lab_sandbox import PACKAGES, REPOSITORY, Sandbox
+
+sys.path[:0] = [str(REPOSITORY / "tools" / "lab"), str(REPOSITORY / "tools")]
+import command_line  # noqa: E402
 
 
 class ProgramTest(Sandbox):
@@ -44,8 +48,8 @@ class OwnProgramTest(ProgramTest):
                 self.assertTrue(configure.endswith(f"--preset virtual -DOVERLAP_OWN_PROGRAM={source}"), configure)
                 self.assertIn("--target own_mine", build)
 
-    def test_odd_names(self) -> None:
-        source = self.own("it's a & b/my own.cu", "own_my_own")
+    def test_names(self) -> None:
+        source = self.own("größer (1)/my own.cu", "own_my_own")
         self.assertEqual(self.lab("run", str(source)).stdout, f"[{self.root}/build/virtual/own/my_own]")
 
     def test_with_the_race_detector(self) -> None:
@@ -55,12 +59,15 @@ class OwnProgramTest(ProgramTest):
         self.assertIn("--preset race", self.calls("cmake")[0])
 
     def test_refusals(self) -> None:
-        self.own("a;b.cu", "own_mine")
-        cases = {"nothing.cu": "there is no file 'nothing.cu'", "../a;b.cu": r"cannot build .* path: .*a;b\.cu$"}
+        cases = {"nothing.cu": "there is no file 'nothing.cu'"}
+        for odd in "\"#$&'*;<>?[\\]^`|":
+            self.own(f"a{odd}b.cu", "own_mine")
+            cases[f"../a{odd}b.cu"] = f"cannot build what has {re.escape(odd)} in its path: .*{re.escape(f'a{odd}b.cu')}$"
         for name, sentence in cases.items():
-            for command in ("run", "race", "watch"):
-                with self.subTest((command, name)):
-                    self.assert_refused(self.lab(command, name), sentence)
+            with self.subTest(name):
+                self.assert_refused(self.lab("run", name), sentence)
+        for command in ("race", "watch"):
+            self.assert_refused(self.lab(command, "nothing.cu"), "there is no file 'nothing.cu'")
         self.assert_refused(self.lab("test", "mine.cu"), "no chapter 'mine.cu'")
         self.assertEqual(self.calls(), [])
 
@@ -124,7 +131,8 @@ class RefusedTest(ProgramTest):
 
     def test_a_log_that_cannot_be_written(self) -> None:
         (self.root / "build/virtual/lab.log").mkdir(parents=True)
-        self.assert_refused(self.lab("run", "01"), "lab: build/virtual/lab.log cannot be written: Is a directory")
+        self.assert_refused(self.lab("run", "01"), "^lab: build/virtual/lab.log cannot be written: Is a "
+                            "directory; run what is built by its path, in build/virtual/bin$")
 
     def test_a_log_of_the_installation_that_cannot_be_written(self) -> None:
         (self.bin / "ninja").unlink()
@@ -189,9 +197,9 @@ class WriterTest(ProgramTest):
         self.assertEqual((self.lab("pages").returncode, self.lab("pages").stdout), (2, ""))
 
     def test_refusals(self) -> None:
-        cases = {("new",): r"new needs one more word: \./lab new NN_NAME$", ("watch",): "watch needs one more word",
-                 ("new", "a", "b"): "unexpected argument 'b'", ("pages", "--all"): "unknown option --all",
-                 ("format", "x"): "unexpected argument 'x'", ("watch", "--gpus"): "unknown option --gpus"}
+        cases = {("new",): r"arguments are required: NN_NAME \(\./lab new --help ", ("watch",): "are required: PROGRAM",
+                 ("new", "a", "b"): "unrecognized arguments: b", ("pages", "--all"): "unrecognized arguments: --all",
+                 ("format", "x"): "unrecognized arguments: x", ("watch", "--gpus"): "are required: PROGRAM"}
         for arguments, sentence in cases.items():
             with self.subTest(arguments):
                 self.assert_refused(self.lab(*arguments), sentence)
@@ -265,9 +273,9 @@ class WorkTest(ProgramTest):
     def test_refusals(self) -> None:
         for words, sentence in ((("run", "01", "--work"), r"no hand-out in work/01_first: \./lab start 01 makes it$"),
                                 (("run", "--work"), "run --work needs a chapter"), (("test", "--work"), "test --work needs a chapter"),
-                                (("race", "--work"), "race --work needs a chapter"), (("start",), "start needs one more word"),
-                                (("start", "01", "--to"), "--to needs a value"), (("hint", "01", "a", "b"), "unexpected argument 'b'"),
-                                (("start", "01", "a"), "unexpected argument 'a'")):
+                                (("race", "--work"), "race --work needs a chapter"), (("start",), "required: NN"),
+                                (("start", "01", "--to"), "argument --to: expected one argument"),
+                                (("hint", "01", "a", "b"), "unrecognized arguments: b"), (("start", "01", "a"), "unrecognized arguments: a")):
             with self.subTest(words):
                 self.assert_refused(self.lab(*words), sentence)
         self.assertEqual(self.calls("cmake"), [])
@@ -275,10 +283,11 @@ class WorkTest(ProgramTest):
     def test_words_of_the_teaching_commands(self) -> None:
         for tool in ("handout.py", "hints.py", "changes.py", "grade/__main__.py"):
             (self.root / "tools/teaching" / tool).write_text("import sys\nprint(sys.argv[1:])\n", encoding="utf-8")
-        for words, expected in ((("start", "1", "--to", "a b", "--student=x"), ["start", "01_first", "--to=a b", "--student=x"]),
+        for words, expected in ((("start", "1", "--to", "a b", "--student=x"), ["start", "01_first", "--student=x", "--to=a b"]),
                                 (("grade", "01", "--submissions", "a b", "--csv=x", "--unsafe"),
-                                 ["01", "--submissions=a b", "--csv=x", "--unsafe"]),
-                                (("hint", "01", "--to", "a b"), ["01_first", "--to=a b"]),
+                                 ["01", "--submissions", "a b", "--csv=x", "--unsafe"]),
+                                (("hint", "--to", "a b", "01", "--solution", "t"), ["01_first", "t", "--solution", "--to=a b"]),
+                                (("grade", "1", "--help"), ["1", "--help"]),
                                 (("reset", "01"), ["reset", "01_first"]), (("diff", "2"), ["02_second"]),
                                 (("hint", "01"), ["01_first"]), (("hint", "01", "t", "--solution"), ["01_first", "t", "--solution"])):
             with self.subTest(words):
@@ -289,10 +298,16 @@ class TableTest(ProgramTest):
     TEXT = (REPOSITORY / "tools/lab/commands.txt").read_text(encoding="utf-8")
     NAMES = re.findall(r"^\./lab (\w+)", TEXT, re.MULTILINE)
 
-    def test_each_command_has_its_module(self) -> None:
+    def test_each_command_is_as_the_overview_says(self) -> None:
         modules = {path.stem for path in (REPOSITORY / "tools/lab/commands").glob("*.py")} - {"__init__"}
-        self.assertEqual(set(self.NAMES), modules)
-        self.assertEqual(len(self.NAMES), len(modules))
+        self.assertEqual(sorted(self.NAMES), sorted(modules))
+        for name, words, text in re.findall(r"^\./lab (\w+)(.*?)  +(.*)$", self.TEXT, re.MULTILINE):
+            with self.subTest(name):
+                usage, description, rest = command_line.parser_of(name).format_help().split("\n\n", 2)
+                self.assertEqual(" ".join(description.split()), text)
+                operands = re.sub(r" \[-.*?\]", "", " ".join(usage.split()))
+                self.assertEqual(operands, f"usage: ./lab {name}{words}".replace(" [ARGS...]", ""))
+                self.assertEqual("ARGS" in words, "All other words go to" in rest)
 
     def test_the_front_page_lists_them(self) -> None:
         page = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -337,27 +352,24 @@ class TableTest(ProgramTest):
                 self.assertTrue(self.calls("ctest") or arguments[0] == "race")
 
     def test_nothing_of_the_users_python_leaks_in(self) -> None:
-        for name in ("argparse", "table", "process", "subprocess"):
+        for name in ("argparse", "build", "process", "subprocess"):
             (self.sandbox / f"{name}.py").write_text("raise SystemExit('leaked')\n", encoding="utf-8")
         result = self.lab("run", "01", cwd=self.sandbox, PYTHONPATH=str(self.sandbox), PYTHONSTARTUP="x", PYTHONHOME="")
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_completion(self) -> None:
-        self.install(*FOR_RUN)
-        (self.root / "chapters/02_second/experiments").mkdir()
-        (self.root / "chapters/02_second/experiments/copies.cu").touch()
-        script = self.lab("completion").stdout
-        cases = {"": [*self.NAMES, "--help", "--backend", "--yes"], "t": ["test"], "test 02": ["02_second"],
-                 "run 0": ["01_first", "02_second", "02/copies"], "run 02/": ["02/copies"],
+        script = subprocess.run([REPOSITORY / "lab", "completion"], capture_output=True, text=True, check=True).stdout
+        cases = {"": [*self.NAMES, "--help", "--backend", "--yes"], "te": ["test"], "test 04": ["04_copy_engine"],
+                 "run 04": ["04_copy_engine", "04/transports"], "run 04/t": ["04/transports"],
                  "test --": ["--all", "--full", "--slow", "--work", "--backend", "--yes"],
-                 "bench --g": ["--gpus="], "docs 0": []}
+                 "bench --g": ["--gpus"], "docs 0": [], "notebook 0": []}
         for typed, expected in cases.items():
             with self.subTest(typed):
                 words = ["./lab", *typed.split(" ")]
                 quoted = " ".join(f"'{word}'" for word in words)
                 call = (f"{script}\nCOMP_WORDS=({quoted})\nCOMP_CWORD={len(words) - 1}\n"
                         "_overlap_lab\nprintf '%s\\n' \"${COMPREPLY[@]}\"")
-                run = subprocess.run(["bash", "-c", call], cwd=self.root, capture_output=True, text=True, check=True)
+                run = subprocess.run(["bash", "-c", call], capture_output=True, text=True, check=True)
                 self.assertEqual(sorted(run.stdout.split()), sorted(expected), run.stderr)
 
 

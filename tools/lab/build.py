@@ -1,17 +1,14 @@
 """Set-up, configuring and building."""
 import contextlib
-import errno
 import fcntl
 import os
 import pathlib
-import shutil
+import re
 import sys
-import tempfile
 from typing import IO, Dict, Iterator, List, Optional, Sequence
 
 import process
-from chapters import ROOT
-from process import Refusal
+from process import ROOT, Refusal
 
 LINES = 40  # of a log, when something failed
 NAMES = {"virtual": " for virtual GPUs", "cuda": " for cuda GPUs", "race": " for virtual GPUs", "docs": ""}
@@ -29,8 +26,16 @@ def shell(function: str, *arguments: str) -> str:
     return printed
 
 
+def check_path(path: pathlib.Path) -> None:
+    """Refusal if there is a character in the path that CMake or ninja's lists of dependencies cannot have, see cmake/Paths.cmake."""
+    odd = re.search(r"""["#$&'*;<>?[\\\]^`|\x00-\x1f]""", str(path))
+    if odd:
+        raise Refusal(f"CMake and ninja cannot build what has {odd[0]} in its path: {path}")
+
+
 def set_up(purpose: str, backend: str, yes: bool) -> "Build":
     """Installs what is missing for run, test or docs; the build for the GPUs that are asked for, or that are here."""
+    check_path(ROOT)
     chosen, _, nvcc = shell("set_up", purpose, backend, str(yes).lower()).partition(" ")
     return Build("docs" if purpose == "docs" else chosen, nvcc)
 
@@ -60,8 +65,8 @@ class Build:
             try:
                 file = open(log, "wb")
             except OSError as error:
-                self._need_no_build(target, error)
-                return
+                raise Refusal(f"build/{self.backend}/lab.log cannot be written: {error.strerror}; run what is "
+                              f"built by its path, in build/{self.backend}/bin") from None
             process.say(f"building {target}{NAMES[self.backend]} (output: {log.relative_to(ROOT)})")
             with file:
                 built = self._configure(settings, file) and self._cmake(
@@ -119,29 +124,6 @@ class Build:
             yield
         finally:
             os.close(folder)
-
-    def _need_no_build(self, target: str, error: OSError) -> None:
-        """Refusal unless the folder is read-only, and the target up to date."""
-        sentence = f"build/{self.backend}/lab.log cannot be written: {error.strerror}"
-        if error.errno not in (errno.EACCES, errno.EROFS) or os.access(self.folder, os.W_OK):
-            raise Refusal(sentence)
-        if not self._up_to_date(target):
-            raise Refusal(f"{sentence}; and {target} is not built, or something has changed since")
-        process.say(f"build/{self.backend} cannot be written; {target} is up to date")
-
-    def _up_to_date(self, target: str) -> bool:
-        """Lets ninja build, with its own records elsewhere: where nothing can be written, that ends well if there is
-        nothing to do. (Asked what it would do, ninja names all that hangs on the commit, changed or not.)"""
-        with tempfile.TemporaryDirectory() as scratch:
-            manifest = pathlib.Path(scratch, "build.ninja")
-            manifest.write_text(f"builddir = {scratch.replace('$', '$$')}\ninclude build.ninja\n", encoding="utf-8")
-            with contextlib.suppress(FileNotFoundError):
-                for record in (".ninja_log", ".ninja_deps"):
-                    # Without its mode: ninja writes the copy.
-                    shutil.copyfile(self.folder / record, pathlib.Path(scratch, record))
-            with open(pathlib.Path(scratch, "log"), "wb") as log:
-                ninja = ["ninja", "-C", str(self.folder), "-f", str(manifest), "build.ninja", target]
-                return process.quietly(ninja, log) == 0
 
 
 def jobs() -> str:

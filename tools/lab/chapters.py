@@ -1,16 +1,19 @@
 """The chapters and their experiments: which folders and files there are."""
-import pathlib
+import argparse
 import re
 from typing import List, Optional
 
-from process import Refusal
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from process import ROOT, Refusal
 
 
 def names() -> List[str]:
     """All chapters, such as 01_column_split."""
     return sorted(path.parent.name for path in ROOT.glob("chapters/[0-9][0-9]_*/main.cu"))
+
+
+def add_to(parser: argparse.ArgumentParser, **more: str) -> None:
+    """NN of a command line."""
+    parser.add_argument("chapter", metavar="NN", help="a chapter: 01, 1 or 01_column_split", **more)  # type: ignore[arg-type]
 
 
 def find(wanted: str) -> str:

@@ -3,6 +3,7 @@
 The processes find each other at OVERLAP_RENDEZVOUS, see common/include/overlap/gpu/processes.hpp. Here they are started,
 either on this host, or by mpirun or srun on several.
 """
+import argparse
 import contextlib
 import dataclasses
 import os
@@ -16,7 +17,6 @@ from typing import Dict, List, Optional
 
 import process
 from build import Skip
-from call import Call
 from process import Refusal
 
 LAUNCHERS = ("mpirun", "mpiexec", "srun")
@@ -42,19 +42,25 @@ class Launch:
         return _Local(command, _environments(self.count, backend)).run()
 
 
-def asked_for(call: Call) -> Optional[Launch]:
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """The options."""
+    parser.add_argument("--nodes", metavar="COUNT", help="as so many processes, each of which is a node (chapter 20; docs/cluster.md)")
+    parser.add_argument("--launcher", metavar="COMMAND", help="these started by mpirun, mpiexec or srun, with options in quotes "
+                        "(default: all on this host)")
+
+
+def asked_for(call: argparse.Namespace) -> Optional[Launch]:
     """What --nodes and --launcher say; Refusal if that cannot be."""
-    given = dict(option.split("=", 1) for option in call.options if option.startswith(("--nodes=", "--launcher=")))
-    if "--nodes" not in given:
-        if given:
+    if call.nodes is None:
+        if call.launcher is not None:
             raise Refusal("--launcher needs --nodes COUNT")
         return None
-    count = given["--nodes"]
+    count = call.nodes
     if not count.isdecimal() or not 1 <= int(count) <= MOST:
         raise Refusal(f"--nodes is '{count}'; it is 1 to {MOST}")
-    launcher = shlex.split(given.get("--launcher", ""))
-    if "--launcher" in given and (not launcher or launcher[0] not in LAUNCHERS):
-        raise Refusal(f"--launcher is '{given['--launcher']}'; it begins with {', '.join(LAUNCHERS[:-1])} or {LAUNCHERS[-1]}")
+    launcher = shlex.split(call.launcher or "")
+    if call.launcher is not None and (not launcher or launcher[0] not in LAUNCHERS):
+        raise Refusal(f"--launcher is '{call.launcher}'; it begins with {', '.join(LAUNCHERS[:-1])} or {LAUNCHERS[-1]}")
     if launcher and shutil.which(launcher[0]) is None:
         raise Refusal(f"--launcher: there is no {launcher[0]} here; without --launcher all processes run on this host")
     return Launch(int(count), launcher)

@@ -5,11 +5,10 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 from typing import IO, Dict, Iterator, List, NoReturn, Optional, Tuple
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-PATIENCE_S = 3  # between asking programs to end, and ending them
 
 
 class Refusal(Exception):
@@ -21,30 +20,11 @@ def say(text: str) -> None:
     print(f"lab: {text}", file=sys.stderr, flush=True)
 
 
-class _Child:
-    """The program that runs now, and the signal that came meanwhile."""
-
-    process: "Optional[subprocess.Popen[bytes]]" = None
-    starting = False
-    alone = False  # it has a session of its own
-    signal: Optional[int] = None
-
-
-def _handle(number: int, _frame: object) -> None:
-    if not _Child.starting:
-        end_by(number)
-    _Child.signal = number
-    _forward()
-
-
-def _forward() -> None:
-    if _Child.process is None or _Child.signal is None:
-        return
-    with contextlib.suppress(ProcessLookupError):
-        if _Child.alone:
-            os.killpg(_Child.process.pid, signal.SIGTERM)
-        else:
-            _Child.process.send_signal(_Child.signal)
+def end_without_a_word() -> None:
+    """From now on a closed pipe and Ctrl-C end us as they end other programs."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # nohup
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def end_by(number: int) -> NoReturn:
@@ -55,51 +35,37 @@ def end_by(number: int) -> NoReturn:
     raise AssertionError("the signal is blocked")
 
 
-def end_programs_with_us() -> None:
-    """From now on a signal that ends ./lab ends what it has started, too. A closed pipe ends it without a word."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    for number in SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-            signal.signal(number, _handle)
-
-
 @contextlib.contextmanager
-def _started(command: List[str], alone: bool, **options: object) -> "Iterator[subprocess.Popen[bytes]]":
+def _started(command: List[str], group: bool, **options: object) -> "Iterator[subprocess.Popen[bytes]]":
+    """A program that ends with us: a signal to us goes on to the program, and ends us when the program has ended. With group,
+    SIGTERM goes to all that it has started: cmake ends at once, ninja when it has ended its compilers."""
+    came: List[int] = []
+    process: "Optional[subprocess.Popen[bytes]]" = None
+
+    def pass_on(number: Optional[int] = None, _frame: object = None) -> None:
+        if number is not None:
+            came.append(number)
+        if process is not None and came:
+            with contextlib.suppress(ProcessLookupError):
+                if group:
+                    os.killpg(process.pid, signal.SIGTERM)
+                else:
+                    process.send_signal(came[-1])
+
     sys.stdout.flush()
-    _Child.starting, _Child.alone, _Child.signal = True, alone, None
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in SIGNALS:
+        if before[number] is not signal.SIG_IGN:  # nohup
+            signal.signal(number, pass_on)
     try:
-        with subprocess.Popen(command, start_new_session=alone, **options) as process:  # type: ignore[call-overload]
-            _Child.process = process
-            _forward()  # a signal that came before there was somebody to get it
+        with subprocess.Popen(command, start_new_session=group, **options) as process:  # type: ignore[call-overload]
+            pass_on()  # a signal that came before there was somebody to get it
             yield process
-            process.wait()
-            if _Child.signal is not None and alone:
-                _end_session(process.pid)
     finally:
-        _Child.process, _Child.starting = None, False
-    if _Child.signal is not None:
-        end_by(_Child.signal)
-
-
-def _session(leader: int) -> List[int]:
-    """The processes of a session. Ninja puts compilers into groups of their own, but a session keeps all."""
-    found = []
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError, ValueError):
-            state, _parent, _group, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
-            if int(session) == leader and state != "Z":
-                found.append(int(folder.name))
-    return found
-
-
-def _end_session(leader: int) -> None:
-    """Waits for all of a session to end; who does not is ended."""
-    deadline = time.monotonic() + PATIENCE_S
-    while _session(leader) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    for process in _session(leader):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
+        for number in SIGNALS:
+            signal.signal(number, before[number])
+    if came:
+        end_by(came[-1])
 
 
 def quietly(command: List[str], log: IO[bytes], environment: Optional[Dict[str, str]] = None) -> int:
@@ -130,6 +96,11 @@ def become(command: List[str]) -> NoReturn:
     """Runs a program in the place of this one."""
     sys.stdout.flush()
     os.execvp(command[0], command)
+
+
+def leave_to(tool: str, *words: str) -> NoReturn:
+    """Runs a Python script of tools/ in the place of this one."""
+    become([sys.executable, str(ROOT / "tools" / tool), *words])
 
 
 def output(command: List[str]) -> Tuple[int, str]:

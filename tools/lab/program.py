@@ -1,12 +1,13 @@
 """PROGRAM of the command line: a chapter, an experiment of one, or a CUDA source of the reader's own."""
+import argparse
 import dataclasses
 import pathlib
 import re
 from typing import List, Optional
 
 import chapters
-from build import Build
-from call import Call
+from build import Build, check_path
+from command_line import Parser
 from process import Refusal
 from teaching import work
 
@@ -25,13 +26,21 @@ class Program:
         build.build(self.target, *self.settings)
 
 
-def asked_for(call: Call) -> Optional[Program]:
+def add_to(parser: Parser, **more: str) -> None:
+    """PROGRAM, --work and what goes on to the program."""
+    parser.add_argument("program", metavar="PROGRAM", help="a chapter (01, 1 or 01_column_split), an experiment of one "
+                        "(04/transports), or your own CUDA program (mine.cu)", **more)  # type: ignore[arg-type]
+    parser.add_argument("--work", action="store_true", help="with your header in place of the chapter's (after ./lab start NN)")
+    parser.pass_on_behind("program", "PROGRAM")
+
+
+def asked_for(call: argparse.Namespace) -> Optional[Program]:
     """The program of a command line: with --work that of the hand-out; none if no program is named."""
-    if "--work" not in call.options:
-        return None if call.operand is None else find(call.operand)
-    if call.operand is None:
+    if not call.work:
+        return None if call.program is None else find(call.program)
+    if call.program is None:
         raise Refusal(f"{call.command} --work needs a chapter: ./lab {call.command} NN --work")
-    return of_work(work_on(call.operand))
+    return of_work(work_on(call.program))
 
 
 def work_on(operand: str) -> pathlib.Path:
@@ -66,7 +75,6 @@ def _own(operand: str) -> Program:
     source = pathlib.Path(operand).resolve()
     if not source.is_file():
         raise Refusal(f"there is no file '{operand}'")
-    if re.search(r"[;\\$\n]", str(source)):
-        raise Refusal(f"CMake cannot build a file with one of ; \\ $ in its path: {source}")
+    check_path(source)
     name = re.sub(r"[^\w.+-]", "_", source.stem, flags=re.ASCII)  # as in cmake/Program.cmake
     return Program(f"own_{name}", f"own/{name}", [f"-DOVERLAP_OWN_PROGRAM={source}"])

@@ -11,7 +11,6 @@ import argparse
 import json
 import pathlib
 import re
-import signal
 import sys
 import tempfile
 import zipfile
@@ -201,6 +200,5 @@ def main(words: Optional[Sequence[str]] = None) -> int:
 
 
 if __name__ == "__main__":
-    process.end_programs_with_us()
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    process.end_without_a_word()
     sys.exit(main())

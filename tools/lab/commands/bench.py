@@ -1,18 +1,29 @@
-"""./lab bench: what was measured on real GPUs goes to docs/results and into the pages."""
-import sys
+"""measure all chapters (or one) and the systems that they are compared with; print the ladder"""
+import argparse
 from typing import List
 
 import chapters
 import process
 from build import set_up, shell
-from call import Call
-from chapters import ROOT
+from command_line import given
+
+OPTIONS = ("gpus", "sizes", "peers", "limit", "quick")
 
 
-def main(call: Call) -> int:
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What tools/bench.py takes, and checks."""
+    chapters.add_to(parser, nargs="?")
+    parser.add_argument("--gpus", metavar="LIST", help="on so many GPUs, as 2,8 (default: 2, 4 and all)")
+    parser.add_argument("--sizes", metavar="first|all", help="all: larger sizes on fewer than 8 GPUs, too")
+    parser.add_argument("--peers", metavar="yes|no", help="no: chapters only")
+    parser.add_argument("--quick", action="store_true", help="one size of each on all GPUs, at most six minutes")
+    parser.add_argument("--limit", metavar="SECONDS", help="what fits into the time; says what was not run")
+
+
+def main(call: argparse.Namespace) -> int:
     """Builds what is measured, and leaves the rest to tools/bench.py."""
-    names = chapters.names() if call.operand is None else [chapters.find(call.operand)]
-    if "--quick" not in call.options:
+    names = chapters.names() if call.chapter is None else [chapters.find(call.chapter)]
+    if not call.quick:
         names = [program for name in names for program in (name, *chapters.programs_of_experiments(name))]
     build = set_up("run", call.backend, call.yes)
     unbuilt: List[str] = []
@@ -25,5 +36,4 @@ def main(call: Call) -> int:
     build.need_gpus()
     here = len(shell("gpus_here").splitlines())
     # Not isolated: the systems that it compares with may be installed for this user only.
-    process.become([sys.executable, str(ROOT / "tools" / "bench.py"), f"--backend={build.backend}", f"--here={here}",
-                    *unbuilt, *call.options, *call.arguments, *names])
+    process.leave_to("bench.py", f"--backend={build.backend}", f"--here={here}", *unbuilt, *given(call, *OPTIONS), *names)

@@ -1,25 +1,33 @@
-"""./lab break: a chapter with one planted error, and the check of its cure."""
+"""a chapter with one planted error: what it says, its race report, its timeline, a question"""
+import argparse
 import sys
 from typing import List, Tuple
 
 import chapters
 from build import Build, Skip, set_up
-from call import Call
 from process import Refusal, say
 from program import find, of_work
 from teaching import planted, tasks, work
 
 
-def main(call: Call) -> int:
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Which error, and what is done about it."""
+    chapters.add_to(parser)
+    parser.add_argument("mutant", nargs="?", default="", metavar="MUTANT", help="one of those that --list names")
+    parser.add_argument("--fix", action="store_true", help="check the cure")
+    parser.add_argument("--list", action="store_true", help="the errors that there are")
+
+
+def main(call: argparse.Namespace) -> int:
     """Shows an error, lists all, or checks a cure."""
-    chapter = chapters.find(str(call.operand))
+    chapter = chapters.find(call.chapter)
     try:
-        if "--list" in call.options:
+        if call.list:
             print(tasks.listing([error.task for error in planted.errors_of(chapter).values()]))
             return 0
-        error = planted.choose(chapter, call.second or "")
+        error = planted.choose(chapter, call.mutant)
         plain = set_up("run", "virtual", call.yes)
-        return _fix(error, plain) if "--fix" in call.options else _show(error, plain)
+        return _fix(error, plain) if call.fix else _show(error, plain)
     except work.WorkError as problem:
         raise Refusal(str(problem)) from None
 

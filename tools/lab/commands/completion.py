@@ -1,37 +1,34 @@
-"""./lab completion: a script for bash, made from the table of commands."""
-import table
-from call import Call
+"""print the completion for bash: source <(./lab completion)"""
+import argparse
+import re
+
+import chapters
+import command_line
 
 SCRIPT = r"""# Completion for bash: source <(./lab completion)
 _overlap_lab() {
-  local word=${COMP_WORDS[COMP_CWORD]} root words=
-  root=$(dirname -- "$(readlink -f -- "${COMP_WORDS[0]}")")
+  local words=
   case $COMP_CWORD:${COMP_WORDS[1]} in
     1:*) words='@commands@' ;;
 @cases@
   esac
-  mapfile -t COMPREPLY < <(compgen -W "$words --backend --yes" -- "$word")
-}
-_overlap_lab_chapters() { (cd "$1/chapters" 2>/dev/null && printf '%s\n' [0-9][0-9]_*); }
-_overlap_lab_programs() {
-  _overlap_lab_chapters "$1"
-  (cd "$1/chapters" 2>/dev/null && compgen -G '*/experiments/*.cu' | sed 's|_[^/]*/experiments||; s|\.cu$||')
-  compgen -f -X '!*.cu' -- "$2"
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}")
 }
 complete -o default -F _overlap_lab ./lab lab
 """
 
 
-def main(_call: Call) -> int:
-    """Prints it."""
-    commands = table.commands()
+def main(_call: argparse.Namespace) -> int:
+    """Makes it of what the parsers take; files are bash's own."""
     cases = []
-    for command in commands.values():
-        words = " ".join([*command.options, *command.spaced])
-        if command.takes("PROGRAM"):
-            words += ' $(_overlap_lab_programs "$root" "$word")'
-        elif command.takes("NN"):
-            words += ' $(_overlap_lab_chapters "$root")'
-        cases.append(f'    *:{command.name}) words="{words.strip()}" ;;')
-    print(SCRIPT.replace("@commands@", " ".join([*commands, "--help"])).replace("@cases@", "\n".join(cases)), end="")
+    for name in command_line.names():
+        usage = command_line.parser_of(name).format_usage()
+        words = re.findall(r"--[a-z]+", usage)
+        if re.search(r"\b(NN|PROGRAM)\b", usage):
+            words += chapters.names()
+        if "PROGRAM" in usage:
+            words += [f"{chapter[:2]}/{each}" for chapter in chapters.names() for each in chapters.experiments(chapter)]
+        cases.append(f"    *:{name}) words='{' '.join(words)}' ;;")
+    names = " ".join([*command_line.names(), "--help", "--backend", "--yes"])
+    print(SCRIPT.replace("@commands@", names).replace("@cases@", "\n".join(cases)), end="")
     return 0

@@ -1,13 +1,12 @@
-"""./lab diff: what a chapter adds to the one that it builds on."""
-import sys
+"""what the chapter adds to the one that it builds on"""
+import argparse
 
 import chapters
-import process
-from call import Call
-from chapters import ROOT
+from process import leave_to
+
+arguments = chapters.add_to
 
 
-def main(call: Call) -> int:
+def main(call: argparse.Namespace) -> int:
     """Leaves it to tools/teaching/changes.py."""
-    words = [chapters.find(str(call.operand))]
-    process.become([sys.executable, str(ROOT / "tools" / "teaching" / "changes.py"), *words])
+    leave_to("teaching/changes.py", chapters.find(call.chapter))

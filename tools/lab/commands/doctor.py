@@ -1,12 +1,12 @@
-"""./lab doctor: what is here, from tools/doctor.sh, which needs no Python; then bin/doctor, which copies between GPUs."""
+"""say what is here, what is missing and what would be skipped; installs nothing"""
+import argparse
+
 from build import set_up
-from call import Call
-from chapters import ROOT
-from process import run
+from process import ROOT, run
 
 
-def main(call: Call) -> int:
-    """Says what is here, and installs nothing."""
+def main(call: argparse.Namespace) -> int:
+    """What tools/doctor.sh finds, which needs no Python; then bin/doctor, which copies between GPUs."""
     status = run(["bash", str(ROOT / "tools" / "doctor.sh"), call.backend])
     if status != 0:
         return status

@@ -1,9 +1,14 @@
-"""./lab format: all C++ and CUDA sources as .clang-format says."""
-import process
-from call import Call
-from chapters import ROOT
+"""format all C++ and CUDA sources"""
+import argparse
+
+from process import ROOT, become
 
 
-def main(call: Call) -> int:
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Whether it writes."""
+    parser.add_argument("--check", action="store_true", help="only say which are not formatted")
+
+
+def main(call: argparse.Namespace) -> int:
     """Leaves it to tools/check_format, which knows the one version of clang-format that counts."""
-    process.become([str(ROOT / "tools" / "check_format"), *([] if "--check" in call.options else ["--fix"])])
+    become([str(ROOT / "tools" / "check_format"), *([] if call.check else ["--fix"])])

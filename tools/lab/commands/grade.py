@@ -1,20 +1,26 @@
-"""./lab grade: grades what students hand in. Builds the runner and the judge; tools/teaching/grade does the rest."""
+"""grade a header that takes the place of chapter NN's: points, each with its reason"""
+import argparse
 import sys
 
+import chapters
 import process
 from build import set_up
-from call import Call
-from chapters import ROOT, find
+from command_line import Parser
+from process import ROOT
 
 
-def main(call: Call) -> int:
-    """Both builds are needed: results come from the plain one, races from the other."""
-    words = [*call.options, *call.arguments]
-    command = [sys.executable, "-I", str(ROOT / "tools" / "teaching" / "grade"), str(call.operand), *words]
-    if "--help" not in words and "-h" not in words:
-        chapter = find(str(call.operand))
+def arguments(parser: Parser) -> None:
+    """All behind the chapter goes to tools/teaching/grade."""
+    chapters.add_to(parser)
+    parser.pass_on_behind("chapter", "the grader: FILE, or --submissions FOLDER --csv FILE; ./lab grade NN --help shows its options")
+
+
+def main(call: argparse.Namespace) -> int:
+    """Builds the runner and the judge. Both builds are needed: results come from the plain one, races from the other."""
+    if "--help" not in call.arguments:
+        chapter = chapters.find(call.chapter)
         if (ROOT / "chapters" / chapter / "assignment" / "grade.json").is_file():  # else the grader says what is missing
             plain = set_up("run", "virtual", call.yes)
             plain.build(f"teaching_{chapter}")
             plain.race().build(f"teaching_{chapter}")
-    process.become(command)
+    process.become([sys.executable, "-I", str(ROOT / "tools" / "teaching" / "grade"), call.chapter, *call.arguments])

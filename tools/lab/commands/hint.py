@@ -1,13 +1,20 @@
-"""./lab hint: the next hint of a task."""
-import sys
+"""the next hint; without a task, the tasks and exercises"""
+import argparse
 
 import chapters
-import process
-from call import Call
-from chapters import ROOT
+from command_line import given
+from process import leave_to
 
 
-def main(call: Call) -> int:
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Of what."""
+    chapters.add_to(parser)
+    parser.add_argument("task", nargs="?", metavar="TASK", help="a task, an exercise or a planted error of ./lab break")
+    parser.add_argument("--solution", action="store_true", help="the solution")
+    parser.add_argument("--to", metavar="FOLDER", help="in the words of the hand-out there, if its variation is another one")
+
+
+def main(call: argparse.Namespace) -> int:
     """Leaves it to tools/teaching/hints.py."""
-    words = [chapters.find(str(call.operand)), *([call.second] if call.second else []), *call.options]
-    process.become([sys.executable, str(ROOT / "tools" / "teaching" / "hints.py"), *words])
+    task = [call.task] if call.task else []
+    leave_to("teaching/hints.py", chapters.find(call.chapter), *task, *given(call, "solution", "to"))

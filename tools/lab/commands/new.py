@@ -1,11 +1,14 @@
-"""./lab new: the skeleton of a chapter."""
-import sys
+"""begin a chapter: a skeleton that builds, runs and is tested"""
+import argparse
 
-import process
-from call import Call
-from chapters import ROOT
+from process import leave_to
 
 
-def main(call: Call) -> int:
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Its name."""
+    parser.add_argument("name", metavar="NN_NAME", help="number and name, as 21_my_idea")
+
+
+def main(call: argparse.Namespace) -> int:
     """Leaves it to tools/new_chapter.py."""
-    process.become([sys.executable, str(ROOT / "tools" / "new_chapter.py"), str(call.operand)])
+    leave_to("new_chapter.py", call.name)

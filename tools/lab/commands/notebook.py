@@ -1,26 +1,32 @@
-"""./lab notebook: the notebooks, to read and change, or run as a test."""
-from typing import List
+"""open the notebooks, or one"""
+import argparse
+from typing import List, Optional
 
 from build import set_up, shell
-from call import Call
-from chapters import ROOT
-from process import Refusal, become
+from command_line import given
+from process import ROOT, Refusal, become
 
 
-def main(call: Call) -> int:
-    """Opens one or all, or runs them; --update keeps what they show."""
-    executes = [option for option in call.options if option in ("--execute", "--update")]
-    notebooks = find(call.operand)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Which one, and what is done with it."""
+    parser.add_argument("notebook", nargs="?", metavar="NUMBER", help="1, 2 ...")
+    parser.add_argument("--execute", action="store_true", help="run them as a test")
+    parser.add_argument("--update", action="store_true", help="run them, and keep what they show now")
+
+
+def main(call: argparse.Namespace) -> int:
+    """Opens one or all, or runs them."""
+    executes = call.execute or call.update
+    notebooks = find(call.notebook)
     set_up("notebooks" if executes else "notebook", "virtual", call.yes)
     python = shell("notebook_python").strip()
     if executes:
-        update = ["--update"] if "--update" in executes else []
-        become([python, str(ROOT / "tools" / "notebooks.py"), *update, *notebooks])
-    target = notebooks[0] if call.operand else str(ROOT / "notebooks")
+        become([python, str(ROOT / "tools" / "notebooks.py"), *given(call, "update"), *notebooks])
+    target = notebooks[0] if call.notebook else str(ROOT / "notebooks")
     become([python, "-m", "notebook", target])
 
 
-def find(operand: "str | None") -> List[str]:
+def find(operand: Optional[str]) -> List[str]:
     """The paths of all notebooks, or of the one with this number."""
     paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
     chosen = [path for path in paths if operand is None or path.name.partition("_")[0] == operand]

@@ -1,17 +1,24 @@
-"""./lab pages: what is generated in the pages."""
+"""write into the pages what is generated"""
+import argparse
 import sys
 
 import process
 from build import set_up
-from call import Call
-from chapters import ROOT
+from command_line import given
+from process import ROOT
 
 
-def main(call: Call) -> int:
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What of it."""
+    parser.add_argument("--check", action="store_true", help="say what has drifted, and change nothing")
+    parser.add_argument("--measured", action="store_true", help="only what comes from docs/results: needs no build")
+
+
+def main(call: argparse.Namespace) -> int:
     """Builds the mutants that pages show, unless it is to change nothing or needs no build; update_pages.py does the rest."""
-    tools = ROOT / "tools"
-    if not call.options:
-        status, printed = process.output([sys.executable, str(tools / "bugs.py"), "--targets"])
+    options = given(call, "check", "measured")
+    if not options:
+        status, printed = process.output([sys.executable, str(ROOT / "tools" / "bugs.py"), "--targets"])
         if status != 0:
             return status
         targets = [line.split() for line in printed.splitlines()]
@@ -19,4 +26,4 @@ def main(call: Call) -> int:
         for build, target in targets:
             assert plain is not None
             (plain.race() if build == "race" else plain).build(target, "-DBUILD_TESTING=ON", "-DOVERLAP_MUTANTS=ON")
-    process.become([sys.executable, str(tools / "update_pages.py"), *call.options])
+    process.leave_to("update_pages.py", *options)

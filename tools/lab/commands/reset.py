@@ -1,13 +1,12 @@
-"""./lab reset: the hand-out of a chapter as it was."""
-import sys
+"""the hand-out as it was; what was written stays in NAME.bak-1"""
+import argparse
 
 import chapters
-import process
-from call import Call
-from chapters import ROOT
+from process import leave_to
+
+arguments = chapters.add_to
 
 
-def main(call: Call) -> int:
+def main(call: argparse.Namespace) -> int:
     """Leaves it to tools/teaching/handout.py."""
-    words = ["reset", chapters.find(str(call.operand))]
-    process.become([sys.executable, str(ROOT / "tools" / "teaching" / "handout.py"), *words])
+    leave_to("teaching/handout.py", "reset", chapters.find(call.chapter))

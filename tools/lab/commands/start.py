@@ -1,13 +1,19 @@
-"""./lab start: the hand-out of a chapter."""
-import sys
+"""a hand-out in work/: the header with questions, the page without their answers, ./try"""
+import argparse
 
 import chapters
-import process
-from call import Call
-from chapters import ROOT
+from command_line import given
+from process import leave_to
 
 
-def main(call: Call) -> int:
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Which chapter, whose and where."""
+    chapters.add_to(parser)
+    parser.add_argument("--student", metavar="ID", help="the student's own variation, with the course's key")
+    parser.add_argument("--key", metavar="FILE", help="the course's key")
+    parser.add_argument("--to", metavar="FOLDER", help="put it there instead")
+
+
+def main(call: argparse.Namespace) -> int:
     """Leaves it to tools/teaching/handout.py."""
-    words = ["start", chapters.find(str(call.operand)), *call.options]
-    process.become([sys.executable, str(ROOT / "tools" / "teaching" / "handout.py"), *words])
+    leave_to("teaching/handout.py", "start", chapters.find(call.chapter), *given(call, "student", "key", "to"))

@@ -1,60 +1,62 @@
-"""./lab test: builds and runs the tests of everything or of one chapter."""
-from typing import List
+"""build and run the quick tests, of everything or of one chapter"""
+import argparse
+from typing import List, Optional
 
 import chapters
 from build import Build, jobs, set_up
-from call import Call
-from chapters import ROOT
 from process import Refusal, run
 from program import of_work, work_on
 
 
-def main(call: Call) -> int:
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Which tests."""
+    chapters.add_to(parser, nargs="?")
+    for scope, text in (("slow", "the slow tests (8 ranks, random sizes, mutants)"),
+                        ("full", "what takes longest (blanks of assignments, a new chapter)"), ("all", "everything")):
+        parser.add_argument(f"--{scope}", dest="scope", action="store_const", const=scope, default="quick", help=text)
+    parser.add_argument("--work", action="store_true", help="the chapter's tests of your header (after ./lab start NN)")
+
+
+def main(call: argparse.Namespace) -> int:
     """Builds and tests."""
-    if "--work" in call.options:
+    if call.work:
         return _of_work(call)
-    labels = _labels(call)
-    scope = call.options[-1] if call.options else "--quick"
-    if scope == "--quick":
-        labels += ["-LE", "^(slow|full)"]
-    if scope in ("--slow", "--full"):
-        labels += ["-L", f"^{scope[2:]}"]
-    mutants = "ON" if scope in ("--slow", "--all") else "OFF"
-    full = "ON" if scope in ("--full", "--all") else "OFF"
-    target = "quick" if scope == "--quick" else "all"
-    return _test(set_up("test", call.backend, call.yes), _target(call, target), labels,
+    labels = _labels(call.chapter) + {"quick": ["-LE", "^(slow|full)"], "slow": ["-L", "^slow"], "full": ["-L", "^full"],
+                                      "all": []}[call.scope]
+    mutants = "ON" if call.scope in ("slow", "all") else "OFF"
+    full = "ON" if call.scope in ("full", "all") else "OFF"
+    target = _target(call.chapter, "quick" if call.scope == "quick" else "all")
+    return _test(set_up("test", call.backend, call.yes), target, labels,
                  [f"-DOVERLAP_MUTANTS={mutants}", f"-DOVERLAP_FULL={full}"])
 
 
-def of_the_race_build(call: Call) -> int:
+def of_the_race_build(chapter: Optional[str], yes: bool) -> int:
     """./lab race --test: schedules are compared with those of the programs without the detector."""
-    labels = _labels(call)
-    plain = set_up("test", "virtual", call.yes)
-    for name in [*chapters.names(), "planted_programs"] if call.operand is None else [chapters.find(call.operand)]:
+    labels = _labels(chapter)
+    plain = set_up("test", "virtual", yes)
+    for name in [*chapters.names(), "planted_programs"] if chapter is None else [chapters.find(chapter)]:
         plain.build(name, "-DBUILD_TESTING=ON")
-    return _test(plain.race(), _target(call, "all"), labels, ["-DOVERLAP_MUTANTS=ON", f"-DOVERLAP_PLAIN_BUILD={plain.folder}"])
+    return _test(plain.race(), _target(chapter, "all"), labels, ["-DOVERLAP_MUTANTS=ON", f"-DOVERLAP_PLAIN_BUILD={plain.folder}"])
 
 
-def _of_work(call: Call) -> int:
+def _of_work(call: argparse.Namespace) -> int:
     """The chapter's tests with the reader's header."""
-    if call.operand is None:
+    if call.chapter is None:
         raise Refusal("test --work needs a chapter: ./lab test NN --work")
-    folder = work_on(call.operand)
+    folder = work_on(call.chapter)
     build = set_up("test", call.backend or "virtual", call.yes)
     build.build(f"work_{folder.name}_test", "-DBUILD_TESTING=ON", *of_work(folder).settings)
     build.need_gpus()
     return 1 if run(build.command(f"work/{folder.name}_test") + ["--gtest_brief=1"]) else 0
 
 
-def _target(call: Call, of_everything: str) -> str:
+def _target(chapter: Optional[str], of_everything: str) -> str:
     """What is built: a chapter's programs and tests, or those of everything."""
-    return of_everything if call.operand is None else f"chapter_{chapters.find(call.operand)[:2]}"
+    return of_everything if chapter is None else f"chapter_{chapters.find(chapter)[:2]}"
 
 
-def _labels(call: Call) -> List[str]:
-    if call.operand is None:
-        return []
-    return ["-L", f"chapter_{chapters.find(call.operand)[:2]}$"]
+def _labels(chapter: Optional[str]) -> List[str]:
+    return [] if chapter is None else ["-L", f"chapter_{chapters.find(chapter)[:2]}$"]
 
 
 def _test(build: Build, target: str, labels: List[str], settings: List[str]) -> int:
@@ -62,6 +64,6 @@ def _test(build: Build, target: str, labels: List[str], settings: List[str]) -> 
     build.need_gpus()
     # Real GPUs are shared: tests at the same time would see each other's memory, and take longer than one after the other.
     at_a_time = "1" if build.backend == "cuda" else jobs()
-    status = run(["ctest", "--test-dir", str(ROOT / "build" / build.backend), *labels, "--no-tests=error",
-                  "--output-on-failure", "--timeout", "300", "-j", at_a_time])
+    status = run(["ctest", "--test-dir", str(build.folder), *labels, "--no-tests=error", "--output-on-failure",
+                  "--timeout", "300", "-j", at_a_time])
     return 1 if status else 0

@@ -1,26 +1,29 @@
-"""./lab watch: builds and runs a program again whenever a source is saved."""
+"""build and run a program, and again whenever a source is saved"""
+import argparse
 import pathlib
 import time
 from typing import Dict, Iterator, List
 
 import process
 from build import Build, set_up
-from call import Call
-from chapters import ROOT
-from program import Program, asked_for, work_on
+from process import ROOT
+from program import Program, add_to, asked_for, work_on
 
 LOOK_EVERY_S = 0.3
 SOURCES = (".cu", ".cuh", ".cpp", ".hpp", ".h", ".cmake", ".txt", ".json")
 
 
-def main(call: Call) -> int:
+arguments = add_to
+
+
+def main(call: argparse.Namespace) -> int:
     """Goes on until a signal ends it."""
     program = asked_for(call)
-    assert program is not None  # the table says that it takes one
+    assert program is not None  # its parser says that it takes one
     build = set_up("run", call.backend, call.yes)
-    own = [pathlib.Path(str(call.operand)).resolve()] if str(call.operand).endswith(".cu") else []
-    if "--work" in call.options:
-        own = sorted(work_on(str(call.operand)).rglob("*.cuh"))
+    own = [pathlib.Path(call.program).resolve()] if call.program.endswith(".cu") else []
+    if call.work:
+        own = sorted(work_on(call.program).rglob("*.cuh"))
     while True:
         seen = _saved(own)
         _build_and_run(build, program, call)
@@ -29,7 +32,7 @@ def main(call: Call) -> int:
             time.sleep(LOOK_EVERY_S)
 
 
-def _build_and_run(build: Build, program: Program, call: Call) -> None:
+def _build_and_run(build: Build, program: Program, call: argparse.Namespace) -> None:
     try:
         program.build(build)
         build.need_gpus()

@@ -1,0 +1,94 @@
+"""The command line. Each module of tools/lab/commands is a command: the first line of its documentation is what --help says
+of it, arguments(parser) declares what it takes, and main(call) does it."""
+import argparse
+import difflib
+import importlib
+import pathlib
+from typing import List, NoReturn
+
+from process import Refusal
+
+HERE = pathlib.Path(__file__).resolve().parent
+OVERVIEW = HERE / "commands.txt"  # what ./lab --help prints, on a machine without Python, too
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes what all commands take, and refuses in one sentence."""
+
+    def __init__(self, prog: str, **more: str) -> None:
+        super().__init__(prog=prog, add_help=False, allow_abbrev=False, **more)  # type: ignore[arg-type]
+        self.add_argument("--backend", choices=("virtual", "cuda"), default="",
+                          help="virtual GPUs on the CPU, or real ones (default: real ones if they answer)")
+        self.add_argument("--yes", action="store_true", help="install missing packages without asking")
+        self.add_argument("-h", "--help", action="store_true", help="this text")
+
+    def pass_on_behind(self, word: str, whom: str) -> None:
+        """Words that are not ours go on to another program, if they stand behind this argument, or behind --."""
+        self.set_defaults(passes_on=word)
+        self.epilog = f"All other words go to {whom}; after -- all words do."
+
+    def error(self, message: str) -> NoReturn:
+        raise Refusal(f"{message} ({self.prog} --help shows what is accepted)")
+
+
+def names() -> List[str]:
+    """All commands."""
+    return sorted(path.stem for path in (HERE / "commands").glob("[a-z]*.py"))
+
+
+def parser_of(command: str) -> Parser:
+    """The parser of a command."""
+    module = importlib.import_module(f"commands.{command}")
+    parser = Parser(f"./lab {command}", description=module.__doc__)
+    parser.set_defaults(main=module.main, passes_on=None)
+    if hasattr(module, "arguments"):
+        module.arguments(parser)
+    return parser
+
+
+def parse(words: List[str]) -> argparse.Namespace:
+    """What is asked for: the command's arguments; main, which does it; and in `arguments` what goes on to a program."""
+    own = words[:words.index("--")] if "--" in words else words
+    behind = words[len(own) + 1:]
+    first = Parser("./lab")
+    first.add_argument("command", nargs="?")
+    call, rest = first.parse_known_args(own)
+    if call.command is None and not call.help:
+        first.exit(2, OVERVIEW.read_text(encoding="utf-8"))
+    if call.command in (None, "help"):
+        print(OVERVIEW.read_text(encoding="utf-8"), end="")
+        first.exit()
+    if call.command not in names():
+        like = difflib.get_close_matches(call.command, names(), 1)
+        meant = f"; did you mean {like[0]}?" if like else ""
+        raise Refusal(f"unknown command '{call.command}'{meant} (--help shows them)")
+    return _parse(parser_of(call.command), call, rest, behind)
+
+
+def _parse(parser: Parser, call: argparse.Namespace, words: List[str], behind: List[str]) -> argparse.Namespace:
+    """The same for the words of one command, and those behind --."""
+    passes_on = parser.get_default("passes_on")
+    if call.help and (passes_on is None or not words and not hasattr(call, passes_on)):
+        _help(parser)
+    call, rest = parser.parse_known_intermixed_args(words, call)
+    program = getattr(call, passes_on) if passes_on else None
+    if call.help and program is None:
+        _help(parser)
+    line = [call.command, *words]
+    # In `run --gpus 2` the 2 is no chapter: what is unknown must stand behind the program that it is for.
+    stray = rest and (program is None or rest[0].startswith("-") and line.index(rest[0]) < line.index(program))
+    if stray or behind and passes_on is None:
+        parser.error(f"unrecognized arguments: {' '.join(rest or behind)}")
+    call.arguments = [*rest, *(["--help"] if call.help else []), *behind]
+    return call
+
+
+def _help(parser: Parser) -> NoReturn:
+    parser.print_help()
+    parser.exit()
+
+
+def given(call: argparse.Namespace, *options: str) -> List[str]:
+    """Those of the options that were given, as words for another program."""
+    values = [(name, getattr(call, name)) for name in options]
+    return [f"--{name}" if value is True else f"--{name}={value}" for name, value in values if value not in (None, False)]
