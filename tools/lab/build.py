@@ -14,7 +14,7 @@ from chapters import ROOT
 from process import Refusal
 
 LINES = 40  # of a log, when something failed
-NAMES = {"virtual": " for virtual GPUs", "cuda": " for cuda GPUs", "race": " for virtual GPUs", "docs": ""}
+NAMES = {"virtual": " for virtual GPUs", "cuda": " for cuda GPUs", "race": " for virtual GPUs"}
 
 
 class Skip(Exception):
@@ -30,9 +30,9 @@ def shell(function: str, *arguments: str) -> str:
 
 
 def set_up(purpose: str, backend: str, yes: bool) -> "Build":
-    """Installs what is missing for run, test or docs; the build for the GPUs that are asked for, or that are here."""
+    """Installs what is missing for run, test or a notebook; the build for the GPUs that are asked for, or that are here."""
     chosen, _, nvcc = shell("set_up", purpose, backend, str(yes).lower()).partition(" ")
-    return Build("docs" if purpose == "docs" else chosen, nvcc)
+    return Build(chosen, nvcc)
 
 
 class Build:
