@@ -21,8 +21,7 @@ from links import NOT_OURS, REPOSITORY, bad_html_links, headings_of, links_of, m
 
 SITE = REPOSITORY / "docs" / "site"
 THEMES = "/usr/share/mkdocs/themes"  # where Debian has Material, and MkDocs does not look
-COPIED = (".svg", ".png", ".jpg")  # and what is too long to be shown
-SHOWN = 100_000  # bytes
+COPIED = (".svg", ".png", ".jpg", ".json")  # what browsers show by themselves
 PLAIN = "---\ntemplate: plain.html\n---\n# {}\n\n"  # how the page of a file or folder begins
 
 # The sidebar: what pages of each group begin with, in the order of reading. Chapters are behind the first group.
@@ -159,16 +158,13 @@ class Staging:
             return f"{page}#{fragment}" if fragment else str(page)
         if name in self.sources:
             return f"reference/{self.sources[name]}" + (f"#l{int(fragment[1:]):05}" if fragment else "")
-        if file.is_file() and (path.suffix in COPIED or file.stat().st_size > SHOWN):
-            content = file.read_bytes()
-            if is_timeline(file):
-                script = b"<script><![CDATA[\n" + (SITE / "timeline.js").read_bytes() + b"]]></script>\n</svg>"
-                content = content.replace(b"</svg>", script)
-            self._write(name, content)
-            return name
+        shown = re.sub(r"(^|/)\.", r"\1", name)  # MkDocs looks into no folder whose name begins with a dot
+        if path.suffix in COPIED:
+            script = b"<script><![CDATA[\n" + (SITE / "timeline.js").read_bytes() + b"]]></script>\n</svg>"
+            self._write(shown, file.read_bytes().replace(b"</svg>", script) if is_timeline(file) else file.read_bytes())
+            return shown
         self.plain.add(path)
-        shown = "files/" + re.sub(r"(^|/)\.", r"\1", name)  # MkDocs looks into no folder whose name begins with a dot
-        return f"{shown}/index.md" if file.is_dir() else f"{shown}.md" + (f"#__codelineno-0-{fragment[1:]}" if fragment else "")
+        return f"files/{shown}/index.md" if file.is_dir() else f"files/{shown}.md" + (f"#__codelineno-0-{fragment[1:]}" if fragment else "")
 
     def _listing(self, folder: pathlib.PurePosixPath) -> str:
         """A folder's files, each of which has a page, and its folders: those that pages link to have one."""
@@ -186,9 +182,7 @@ class Staging:
         left = sorted(self.pages, key=lambda page: (page.count("/"), not page.endswith("README.md"), page))
 
         def take(prefix: str) -> List[str]:
-            taken = [page for page in left if page.startswith(prefix)]
-            left[:] = [page for page in left if page not in taken]
-            return taken
+            return [left.pop(left.index(page)) for page in left[:] if page.startswith(prefix)]
 
         overview = take("README.md")[0]
         parts = [{words.capitalize(): [{f"{each.number} {each.title.partition(':')[0]}": take(f"chapters/{each.name}/")}
@@ -235,9 +229,8 @@ def build(folder: pathlib.Path) -> pathlib.Path:
     pages.mkdir(parents=True)
     staging = Staging(pages, make_reference(folder))
     staging.add_pages()
-    (folder / "mkdocs.yml").write_text(json.dumps({
-        "INHERIT": str(SITE / "mkdocs.yml"), "docs_dir": str(pages), "site_dir": str(site), "theme": {"custom_dir": str(SITE / "theme")},
-        "nav": staging.nav()}), encoding="utf-8")
+    settings = {"INHERIT": str(SITE / "mkdocs.yml"), "theme": {"custom_dir": str(SITE / "theme")}, "nav": staging.nav()}
+    (folder / "mkdocs.yml").write_text(json.dumps(settings), encoding="utf-8")
     run(["mkdocs", "build", "--strict", "-f", str(folder / "mkdocs.yml")], PYTHONPATH=THEMES)
     (site / "404.html").unlink()  # its links begin at the host, where the site need not be
     index = site / "search" / "search_index.json"  # words are searched in pages alone
