@@ -116,7 +116,7 @@ class RefusedTest(ProgramTest):
 
     def test_a_folder_that_cannot_be_made(self) -> None:
         (self.root / "build").touch()
-        for command in (["run", "01"], ["test"], ["run", "--", "x"]):
+        for command in (["run", "01"], ["test"], ["docs"], ["run", "--", "x"]):
             with self.subTest(command):
                 result = self.lab(*command)
                 self.assertRegex(result.stderr, r"^lab: build/\w+ cannot be made: Not a directory\n")

@@ -4,7 +4,7 @@
   "use strict";
   const phone = matchMedia("(max-width: 44.9em)");
   const text = cell => (cell ? cell.textContent.trim() : "");
-  const isFigure = words => /^[-+x]?[\d.]+[^<>]{0,24}$|^(-|not run|see below)?$/.test(words);
+  const isFigure = words => /^[-+x]?\.?\d[\d.,x %()]*( ?[^\s\d]{1,5})?$|^(-|not run|see below)?$/.test(words);
 
   function arrange(table) {
     const rows = Array.from(table.rows), cells = rows.map(row => Array.from(row.cells));
