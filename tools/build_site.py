@@ -216,9 +216,8 @@ def make_reference(folder: pathlib.Path) -> Dict[str, str]:
         text = page.read_text(encoding="utf-8")
         for title in _SHOWS.findall(text):
             sources[title] = page.name
-        right = _SUMMARY.sub(lambda link, text=text: link.group() if f'name="{link.group(1)}"' in text else "", text)
-        if right != text:
-            page.write_text(right, encoding="utf-8")
+        shown = _SUMMARY.sub(lambda link, text=text: link.group() if f'name="{link.group(1)}"' in text else "", text)
+        page.write_text(shown, encoding="utf-8")
     return sources
 
 

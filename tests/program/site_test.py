@@ -12,6 +12,11 @@ sys.path.insert(0, str(REPOSITORY / "tools"))
 import build_site  # noqa: E402
 import chapters  # noqa: E402
 
+NOTEBOOK = """{"cells": [
+{"cell_type": "markdown", "source": ["# Title\\n", "[a](../tools)"]},
+{"cell_type": "code", "source": ["f()"], "outputs": [{"text": ["1\\n"]}, {"data": {"image/png": "YWI="}}]}]}
+"""
+
 
 class DialectTest(unittest.TestCase):
     def test_text_of_items_is_indented_by_four(self) -> None:
@@ -42,8 +47,7 @@ class StagingTest(unittest.TestCase):
         for name, text in {"README.md": "# Top\n", "chapters/01_first/README.md": "# First\n## Cost\n", "chapters/01_first/p.svg": "<svg/>",
                            "chapters/01_first/first.cuh": "// A.\n", "chapters/01_first/t.svg": '<svg><rect class="bar x"/></svg>',
                            "chapters/01_first/assignment/a.md": "# The solution\n", "docs/site/timeline.js": "zoom();",
-                           "notebooks/1_a.ipynb": '{"cells": [{"cell_type": "markdown", "source": ["# Title\\n", "[a](../tools)"]}, {"cell_type": "code", '
-                                                  '"source": ["f()"], "outputs": [{"text": ["1\\n"]}, {"data": {"image/png": "YWI="}}]}]}',
+                           "notebooks/1_a.ipynb": NOTEBOOK,
                            "tools/run": "a < b\nc\n", "tools/.hidden": "x\n", "tools/more/x.py": "", "tools/long.json": "{}"}.items():
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +113,8 @@ class StagingTest(unittest.TestCase):
 class NavTest(unittest.TestCase):
     def test_every_page_once_and_experiments_below_their_chapter(self) -> None:
         staging = build_site.Staging(pathlib.Path(), {})
-        staging.pages = [str(page.relative_to(REPOSITORY)) for page in build_site.markdown_files() if build_site.is_page(page.relative_to(REPOSITORY))]
+        files = [page.relative_to(REPOSITORY) for page in build_site.markdown_files()]
+        staging.pages = [str(page) for page in files if build_site.is_page(page)]
         staging.pages.append("docs/new.md")
         nav = staging.nav()
         part = next(entry for entry in nav if chapters.PARTS[1].capitalize() in entry)
