@@ -211,12 +211,14 @@ class BrowserTest(unittest.TestCase):
                                     "wide.textContent = 'x'; document.querySelector('article').appendChild(wide);"
                                     "const image = document.createElement('img'); image.src = 'none.png'; image.width = 9;"
                                     "document.querySelector('article').appendChild(image); console.error('oh');"
+                                    "const other = image.cloneNode(); other.src = 'http://localhost:1/other.png'; image.after(other);"
                                     "document.querySelector('article').append('a `b', document.createElement('details'));")
         self.until("return Array.from(document.images).every(image => image.complete)")
         found = self.browser.execute_script(INSPECT, True)
         self.assertEqual(found["wide"], ["DIV.odd"])
         self.assertEqual(found["unread"], ["a `b", "<details></details>"])
-        self.assertEqual(len(found["pictures"]), 1)
+        self.assertEqual(len(found["pictures"]), 2)
+        self.assertEqual(found["foreign"], ["http://localhost:1/other.png"])
         self.assertRegex(" ".join(self.errors()), "none.png")
         self.assertLess(contrast("rgb(120, 120, 120)", "rgb(90, 90, 90)"), LEAST_CONTRAST)
 
