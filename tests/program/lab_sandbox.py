@@ -96,7 +96,7 @@ class Sandbox(unittest.TestCase):
             (self.root / "chapters" / name / "main.cu").touch()
             self.program(name, f"echo {name}: $*; pwd")
         self.program("doctor", "echo GPU table")
-        (self.root / "tools" / "build_site.py").write_text("import sys\nprint(sys.argv[1] + '/html/index.html')\n")
+        (self.root / "tools" / "build_site.py").write_text("import pathlib, sys\nprint(pathlib.Path(sys.argv[1], 'html', 'index.html'))\n")
         (self.sandbox / "ctest_status").write_text("0")
         self.be_user(0)
 
