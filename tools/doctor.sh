@@ -14,7 +14,7 @@ doctor() {  # BACKEND
   row cmake "$(version_of cmake --version || echo 'not here')"
   row ninja "$(version_of ninja --version || echo 'not here')"
   row python3 "$(version_of python3 --version || echo 'not here')"
-  row doxygen "$(version_of doxygen --version || echo 'not here (./lab docs installs it)')"
+  row mkdocs "$(version_of mkdocs --version || echo 'not here (./lab docs installs it)')"
   row nvcc "$([[ -n $nvcc ]] && echo "$(nvcc_version) ($nvcc)" || echo 'not here')"
   row GPUs "$(gpu_list | sed 's/ (UUID.*//' | paste -sd ';' | grep . || echo 'none answers')"
   row missing "${missing:-nothing}"

@@ -84,7 +84,7 @@ def headings_of(text: str) -> List[Tuple[re.Match, str]]:
     """Each heading of a Markdown text, and the fragment that leads to it, as GitHub makes it."""
     found: List[Tuple[re.Match, str]] = []
     used: Dict[str, int] = {}
-    for match in _HEADING.finditer(masked(text, comments=False)):
+    for match in _HEADING.finditer(_FENCE.sub(_blank, text)):
         title = text[match.start(2):match.end(2)]
         title = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", title)
         name = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")

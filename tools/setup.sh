@@ -49,12 +49,20 @@ missing_notebook_packages() {  # notebooks (to run them) | notebook (to open the
   [[ $1 == notebooks ]] || has_python_module notebook || echo jupyter-notebook
 }
 
+missing_docs_packages() {  # Material is found where Debian or pip puts it
+  command -v python3 >/dev/null || echo python3
+  command -v doxygen >/dev/null || echo doxygen
+  has_file share/doxygen-awesome-css/doxygen-awesome.css || echo doxygen-awesome-css
+  command -v mkdocs >/dev/null || echo mkdocs
+  has_file share/mkdocs/themes/material "lib/python3*/*-packages/material" || echo mkdocs-material
+}
+
 missing_packages() {  # run|test|docs|notebook|notebooks -> Debian names, one a line
-  [[ $1 == docs ]] || command -v "${CXX:-g++}" >/dev/null || echo g++
+  [[ $1 != docs ]] || { missing_docs_packages; return; }
+  command -v "${CXX:-g++}" >/dev/null || echo g++
   command -v cmake >/dev/null || echo cmake
   command -v ninja >/dev/null || echo ninja-build
   command -v python3 >/dev/null || echo python3
-  [[ $1 != docs ]] || { command -v doxygen >/dev/null || echo doxygen; return; }
   has_cmake_package CLI11 || echo libcli11-dev
   has_cmake_package nlohmann_json || echo nlohmann-json3-dev
   [[ $1 != test ]] || has_cmake_package GTest || echo libgtest-dev
@@ -71,14 +79,14 @@ gpus_here() { gpu_list || true; }
 
 too_old() {  # [run|test|docs] -> a sentence if a tool is too old
   local have
-  if command -v cmake >/dev/null; then
-    have=$(version_of cmake --version) || have=0
-    at_least "$have" 3.25 || { echo "cmake $have is too old: 3.25 or newer is needed"; return; }
-  fi
   if [[ ${1-} == docs ]]; then
     have=$(version_of doxygen --version) || have=0
     at_least "$have" 1.9.4 || echo "doxygen $have is too old: 1.9.4 or newer is needed"
     return
+  fi
+  if command -v cmake >/dev/null; then
+    have=$(version_of cmake --version) || have=0
+    at_least "$have" 3.25 || { echo "cmake $have is too old: 3.25 or newer is needed"; return; }
   fi
   command -v "${CXX:-g++}" >/dev/null || return 0
   have=$(gxx_version) || have=0

@@ -2,10 +2,10 @@
 """Tests of the built site in a browser: browser_test.py FOLDER, after ./lab docs. .ci/run --full runs it with Debian's chromium,
 chromium-driver and python3-selenium; no network is used but the loopback.
 
-Pages are loaded in the light and in the dark mode, wide and as narrow as a phone: no error on the console, no picture that is
-missing, no Markdown that Doxygen has not understood, nothing that scrolls sideways but code, tables and pictures. (That links
-lead somewhere, tools/build_site.py has checked.) Files that are only listed with their line numbers are made by one template:
-each tenth of them is loaded.
+Pages are loaded in the light and in the dark mode, wide and as narrow as a phone: no error on the console, no request to another
+host, no picture that is missing, no Markdown that was not understood, nothing that scrolls sideways but code, tables and
+pictures. (That links lead somewhere, tools/build_site.py has checked.) Pages of the reference and of files are made by a few
+templates: each tenth of them is loaded.
 """
 import functools
 import http.server
@@ -27,12 +27,14 @@ NARROW, WIDE = (390, 844), (1300, 900)
 LEAST_PARAGRAPH = 300  # pixels, on a phone
 LEAST_CONTRAST = 4.5  # WCAG 2, of text and its background
 SITE = pathlib.Path()
+PAGE = "chapters/05_two_streams/index.html"  # with timelines, tables, code and folds
 
 # What may be wrong with a page, found by the page itself.
 INSPECT = """
 const wide = [], pictures = [], width = document.documentElement.clientWidth;
+const article = document.querySelector('article') || document.querySelector('.contents');
 const scrolls = element => ['auto', 'scroll', 'hidden'].includes(getComputedStyle(element).overflowX);
-if (arguments[0]) for (const element of document.querySelectorAll('.contents *, .header *, body.plain > *')) {
+if (arguments[0]) for (const element of document.querySelectorAll('article *, .md-header *, .contents *, .header *')) {
   const box = element.getBoundingClientRect();
   if (box.width === 0 || box.right <= width + 1) continue;
   let parent = element;
@@ -43,19 +45,20 @@ for (const image of document.images)
   if (image.getClientRects().length > 0 && !(image.complete && image.naturalWidth > 0)) pictures.push(image.src);
 for (const object of document.querySelectorAll('object'))
   if (object.contentDocument === null || object.contentDocument.querySelector('.button') === null) pictures.push(object.data);
-const body = document.querySelector('.contents') || document.body, text = body.querySelector('p') || body;
 const colour = element => { while (element && getComputedStyle(element).backgroundColor === 'rgba(0, 0, 0, 0)')
   element = element.parentElement; return element ? getComputedStyle(element).backgroundColor : 'rgb(255, 255, 255)'; };
-const unread = [], walk = document.createTreeWalker(document.querySelector('.textblock') || document.createElement('p'), 4);
+const unread = [], walk = document.createTreeWalker(document.querySelector('article, .textblock') || document.createElement('p'), 4);
 for (let text = walk.nextNode(); text; text = walk.nextNode())
   if (!text.parentElement.closest('code, pre, .fragment, .compoundTemplParams') &&
-      /`|\\]\\(|\\*\\*|[\\\\@][a-z]+|<\\/?[a-z]/.test(text.data)) unread.push(text.data.trim());
-for (const fold of document.querySelectorAll('.textblock details'))
+      /`|\\]\\(|\\*\\*|[\\\\@][a-z]+|<\\/?[a-z]|\\{#|[?!]{3}/.test(text.data)) unread.push(text.data.trim());
+for (const fold of document.querySelectorAll('details'))
   if (fold.querySelector('summary') === null || fold.textContent.trim() === fold.querySelector('summary').textContent.trim())
     unread.push(fold.outerHTML);
-const paragraphs = Array.from(document.querySelectorAll('.textblock > p')).map(p => p.getBoundingClientRect().width);
-return {wide: wide.slice(0, 3), pictures: pictures, unread: unread.slice(0, 3), text: getComputedStyle(text).color, page: colour(text),
-        narrowest: paragraphs.length ? Math.min(...paragraphs) : null};
+const foreign = performance.getEntriesByType('resource').map(entry => entry.name).filter(name => !name.startsWith(location.origin));
+const words = article.querySelector('p') || article, links = article.querySelector('p a') || words;
+const paragraphs = Array.from(document.querySelectorAll('article > p')).map(p => p.getBoundingClientRect().width);
+return {wide: wide.slice(0, 3), pictures: pictures, unread: unread.slice(0, 3), foreign: foreign, text: getComputedStyle(words).color,
+        link: getComputedStyle(links).color, page: colour(words), narrowest: paragraphs.length ? Math.min(...paragraphs) : null};
 """
 
 
@@ -101,8 +104,9 @@ class BrowserTest(unittest.TestCase):
         cls.addClassCleanup(cls.browser.quit)
 
     def look(self, size: Any, mode: str = "light") -> None:
-        """The window's size, and what the system prefers."""
+        """The window's size, and what the system prefers: the site forgets what was chosen."""
         width, height = size
+        self.browser.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": self.address, "storageTypes": "local_storage"})
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == NARROW})
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": mode}]})
@@ -131,29 +135,30 @@ class BrowserTest(unittest.TestCase):
         self.assertEqual(self.errors(), [], page)
         return self.browser.execute_script(INSPECT, narrow)
 
-    def check(self, page: str, narrow: bool) -> None:
+    def check(self, page: str, narrow: bool, mode: str) -> None:
         found = self.inspect(page, narrow)
-        self.assertEqual((found["wide"], found["pictures"], found["unread"]), ([], [], []), page)
+        self.assertEqual((found["wide"], found["pictures"], found["unread"], found["foreign"]), ([], [], [], []), page)
         self.assertGreater(contrast(found["text"], found["page"]), LEAST_CONTRAST, page)
+        self.assertGreater(contrast(found["link"], found["page"]), LEAST_CONTRAST, page)
+        self.assertEqual(luminance(found["page"]) < 0.2, mode == "dark", page)
 
     def test_every_page(self) -> None:
-        """Pages of the course in both widths and both modes, what Doxygen makes of sources and names in one of each."""
-        pages = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if path.parent.name != "search")
-        listed = [page for page in pages if page.startswith("files/")]
-        pages = [page for page in pages if page not in listed] + listed[::10]
-        self.assertGreater(len(pages), 100)
-        course = [page for page in pages if re.match(r"(index|chapters_|docs_|notebooks|common_virtual|examples|CONTRIBUTING)", page)
-                  and not re.search(r"_8|-members|struct|class", page)]
-        self.assertGreater(len(course), 25)
-        for size, mode, chosen in ((NARROW, "light", pages), (NARROW, "dark", course), (WIDE, "dark", course), (WIDE, "light", course)):
+        """Pages of the course in both widths and both modes, and so some of the reference and of files."""
+        pages = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
+        made = [page for page in pages if re.match("files/|reference/(?!search/)", page)]
+        course = [page for page in pages if not re.match("files/|reference/", page)]
+        self.assertGreater(len(course), 50)
+        self.assertGreater(len(made), 500)
+        for size, mode, chosen in ((NARROW, "light", course + made[::10]), (NARROW, "dark", course + made[5::50]),
+                                   (WIDE, "dark", course), (WIDE, "light", course)):
             self.look(size, mode)
             for page in chosen:
                 with self.subTest(page, size=size, mode=mode):
-                    self.check(page, size == NARROW)
+                    self.check(page, size == NARROW, mode)
 
     def test_paragraphs_on_a_phone(self) -> None:
         self.look(NARROW)
-        for page in ("index.html", "chapters_03_ring_all_gather.html", "docs_articles_async_tensor_parallelism.html"):
+        for page in ("index.html", "chapters/03_ring_all_gather/index.html", "docs/articles/async_tensor_parallelism.html"):
             found = self.inspect(page, True)
             self.assertGreaterEqual(found["narrowest"], LEAST_PARAGRAPH, page)
 
@@ -161,21 +166,35 @@ class BrowserTest(unittest.TestCase):
         """They scroll in a frame of their own, so that their words keep a size that can be read, and names stay whole. Plots of
         notebooks are shown whole: their titles say whether times are measured."""
         self.look(NARROW)
-        found = self.inspect("chapters_05_two_streams.html", True)
-        self.assertEqual(found["wide"], [])
-        widths = self.browser.execute_script("return Array.from(document.querySelectorAll('.picture > *')).map(p => p.clientWidth)")
+        self.assertEqual(self.inspect(PAGE, True)["wide"], [])
+        widths = self.browser.execute_script("return Array.from(document.querySelectorAll('.frame > *')).map(p => p.clientWidth)")
         self.assertGreaterEqual(len(widths), 2)
         self.assertGreaterEqual(min(widths), 600)
-        plots = "return Array.from(document.querySelectorAll('.picture > img')).map(p => p.getBoundingClientRect().right)"
-        self.inspect("notebooks_1_speed_up_and_copies.html", True)
+        plots = "return Array.from(document.querySelectorAll('.frame > img')).map(p => p.getBoundingClientRect().right)"
+        self.inspect("notebooks/1_speed_up_and_copies.html", True)
         self.assertLessEqual(max(self.browser.execute_script(plots)), NARROW[0])
-        self.load("docs_calls.html")
+        self.load("docs/calls.html")
         height = "return Array.from(document.querySelectorAll('td code')).find(c => c.textContent === '{}').offsetHeight"
         self.assertEqual(*(self.browser.execute_script(height.format(name)) for name in ("cudaFree", "cudaMemcpy2DAsync")))
 
+    def test_tables_show_their_figures_first_on_a_phone(self) -> None:
+        """Behind the names of the rows; and back again, when the phone is turned."""
+        for page, section, name, figures, wide in (
+                ("index.html", "dense-hide-the-transfers-behind-the-gemm", "chapter", "x GEMM only", ["chapter", "idea"]),
+                (PAGE, "measured", "variant", "time, us", ["M x N x K", "GPUs"]),
+                ("chapters/08_sparse_baselines/index.html", "measured", "variant", "G", ["table, rows of each GPU", "GPUs"])):
+            self.look(NARROW)
+            self.load(page)
+            table = f"Array.from(document.querySelectorAll('#{section} ~ * table')).find(t => t.rows[0].textContent.includes('{name}'))"
+            head = f"return Array.from({table}.rows[0].cells).slice(0, 2).map(cell => cell.textContent.trim())"
+            self.assertRegex(" | ".join(self.browser.execute_script(head)), rf"^{name} \| .*{figures}")
+            self.assertLess(self.browser.execute_script(f"return {table}.rows[1].cells[1].getBoundingClientRect().right"), NARROW[0])
+            self.look(WIDE)
+            self.assertEqual(self.browser.execute_script(head), wide)
+
     def test_figures_are_not_broken(self) -> None:
         self.look(WIDE)
-        self.load("chapters_05_two_streams.html")
+        self.load(PAGE)
         heights = self.browser.execute_script("const range = document.createRange(); return Array.from(document.querySelectorAll("
                                               "'td.figure')).map(cell => { range.selectNodeContents(cell); "
                                               "return range.getBoundingClientRect().height; })")
@@ -186,87 +205,128 @@ class BrowserTest(unittest.TestCase):
         self.look(NARROW)
         self.load("index.html")
         self.browser.execute_script("const wide = document.createElement('div'); wide.style.width = '900px'; wide.className = 'odd';"
-                                    "wide.textContent = 'x'; document.querySelector('.contents').appendChild(wide);"
+                                    "wide.textContent = 'x'; document.querySelector('article').appendChild(wide);"
                                     "const image = document.createElement('img'); image.src = 'none.png'; image.width = 9;"
-                                    "document.querySelector('.contents').appendChild(image); console.error('oh');"
-                                    "document.querySelector('.textblock').append('a `b', document.createElement('details'));")
+                                    "document.querySelector('article').appendChild(image); console.error('oh');"
+                                    "const other = image.cloneNode(); other.src = 'http://localhost:1/other.png'; image.after(other);"
+                                    "document.querySelector('article').append('a `b', document.createElement('details'));")
         self.until("return Array.from(document.images).every(image => image.complete)")
         found = self.browser.execute_script(INSPECT, True)
         self.assertEqual(found["wide"], ["DIV.odd"])
         self.assertEqual(found["unread"], ["a `b", "<details></details>"])
-        self.assertEqual(len(found["pictures"]), 1)
+        self.assertEqual(len(found["pictures"]), 2)
+        self.assertEqual(found["foreign"], ["http://localhost:1/other.png"])
         self.assertRegex(" ".join(self.errors()), "none.png")
         self.assertLess(contrast("rgb(120, 120, 120)", "rgb(90, 90, 90)"), LEAST_CONTRAST)
 
     def test_sidebar_shows_whole_titles(self) -> None:
         self.look(WIDE)
-        self.load("chapters_05_two_streams.html")
-        self.until("return document.querySelectorAll('#nav-tree .label a').length > 10")
-        cut = self.browser.execute_script(
-            "const side = document.querySelector('#side-nav').getBoundingClientRect().right;"
-            "return Array.from(document.querySelectorAll('#nav-tree .label a')).filter(a => a.getClientRects().length > 0 &&"
-            " (a.getBoundingClientRect().right > side || a.scrollWidth > a.clientWidth + 1 && a.clientWidth > 0)).map(a => a.textContent)")
+        self.load(PAGE)
+        titles, cut = self.browser.execute_script(
+            "const shown = Array.from(document.querySelectorAll('.md-nav--primary .md-nav__link')).filter(a => a.getClientRects().length > 0);"
+            "const side = document.querySelector('.md-sidebar--primary').getBoundingClientRect().right;"
+            "return [shown.length, shown.filter(a => a.getBoundingClientRect().right > side || a.scrollWidth > a.clientWidth + 1)"
+            ".map(a => a.textContent)]")
+        self.assertGreater(titles, 10)
         self.assertEqual(cut, [])
 
     def test_order_of_pages(self) -> None:
         """As they are read: a chapter before its experiments, what lists other pages before them."""
         self.look(WIDE)
-        self.load("chapters_05_two_streams.html")
-        pages = self.until("return NAVTREE[0][2].length > 40 && NAVTREE[0][2].map(entry => entry[1])")
-        for first, second in (("chapters_05_two_streams.html", "chapters_05_two_streams_experiments.html"),
-                              ("notebooks.html", "notebooks_1_speed_up_and_copies.html"),
-                              ("docs_articles.html", "docs_articles_async_tensor_parallelism.html")):
+        self.load("index.html")
+        pages = self.browser.execute_script("return Array.from(document.querySelectorAll('.md-nav--primary a[href]'))"
+                                            ".map(a => a.getAttribute('href')).filter(href => /^[^#.][^#]*$/.test(href))")
+        self.assertGreater(len(pages), 50)
+        self.assertEqual(pages[0], "index.html")
+        for first, second in ((PAGE, "chapters/05_two_streams/experiments/index.html"),
+                              ("chapters/05_two_streams/experiments/index.html", "chapters/06_reduce_scatter/index.html"),
+                              ("notebooks/index.html", "notebooks/1_speed_up_and_copies.html"),
+                              ("docs/articles/index.html", "docs/articles/async_tensor_parallelism.html")):
             self.assertEqual(pages.index(first) + 1, pages.index(second))
 
     def test_headings_can_be_linked_to(self) -> None:
         self.look(WIDE)
-        self.load("chapters_05_two_streams.html")
-        self.until("return document.querySelector('.heading-link') !== null")
-        self.browser.execute_script("document.querySelector('.heading-link[href$=\"--run-it\"]').click()")
-        self.assertTrue(self.browser.current_url.endswith("chapters_05_two_streams.html#chapters_05_two_streams--run-it"))
+        self.load(PAGE)
+        self.browser.execute_script("document.querySelector('.headerlink[href=\"#run-it\"]').click()")
+        self.assertTrue(self.browser.current_url.endswith(f"{PAGE}#run-it"))
 
     def test_contents_on_a_phone(self) -> None:
         self.look(NARROW)
-        self.load("chapters_05_two_streams.html")
-        self.until("return document.querySelectorAll('#nav-tree .label a').length > 10")
-        side = self.browser.find_element(By.ID, "side-nav")
-        self.assertFalse(side.is_displayed())
-        self.browser.find_element(By.ID, "contents-button").click()
-        self.assertTrue(side.is_displayed())
+        self.load(PAGE)
+        right = "return document.querySelector('.md-sidebar--primary').getBoundingClientRect().right"
+        self.assertLessEqual(self.browser.execute_script(right), 0)
+        self.browser.find_element(By.CSS_SELECTOR, ".md-header label[for=__drawer]").click()
+        self.until(f"{right} > 200")
 
     def test_pages_before_and_after(self) -> None:
         self.look(WIDE)
-        self.load("chapters_05_two_streams.html")
-        links = self.until("return Array.from(document.querySelectorAll('#neighbours a')).map(a => a.getAttribute('href'))")
-        self.assertEqual(len(links), 2)
-        for link in links:
-            self.assertTrue((SITE / link).is_file())
+        self.load(PAGE)
+        links = self.browser.execute_script("return Array.from(document.querySelectorAll('.md-footer__link')).map(a => a.href)")
+        self.assertEqual([link.partition("/chapters/")[2] for link in links],
+                         ["04_copy_engine/experiments/index.html", "05_two_streams/experiments/index.html"])
+
+    def test_code_can_be_copied(self) -> None:
+        self.look(WIDE)
+        self.load(PAGE)
+        blocks = self.browser.find_elements(By.CSS_SELECTOR, "pre > code")
+        self.assertGreater(len(blocks), 5)
+        for number, block in enumerate(blocks):  # the theme adds a block's button when it comes into sight
+            self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", block)
+            self.until(f"return document.querySelectorAll('pre > code')[{number}].parentElement.querySelector('.md-clipboard') !== null")
+
+    def test_colours_can_be_switched(self) -> None:
+        """Pictures stay readable: what they stand on has the colours that the system prefers, as they have."""
+        self.look(WIDE)
+        self.load(PAGE)
+        page, picture = (f"return getComputedStyle(document.querySelector('{one}')).backgroundColor" for one in ("body", ".frame > img"))
+        self.assertGreater(luminance(self.browser.execute_script(page)), 0.8)
+        self.browser.find_element(By.CSS_SELECTOR, "label[title='Dark colours']").click()
+        self.until("return document.body.dataset.mdColorScheme === 'slate'")
+        self.assertLess(luminance(self.browser.execute_script(page)), 0.2)
+        self.assertGreater(luminance(self.browser.execute_script(picture)), 0.8)
+        self.look(WIDE, "dark")
+        self.load(PAGE)
+        self.assertLess(luminance(self.browser.execute_script(picture)), 0.2)
+
+    def test_links_to_the_repository_and_the_reference(self) -> None:
+        """.ci/run builds the site with an address."""
+        self.look(WIDE)
+        self.load("index.html")
+        self.assertEqual(self.browser.execute_script("return document.querySelector('.md-header a.md-source').href"), "https://repository.invalid/")
+        self.browser.execute_script("document.querySelector('.md-nav--primary a[href=\"reference/index.html\"]').click()")
+        self.until("return document.querySelector('#projectname') !== null")
+        self.until("return Array.from(document.querySelectorAll('#main-menu a')).find(a => a.textContent.includes('Pages'))").click()
+        self.until("return document.querySelector('.md-header') !== null && location.pathname === '/index.html'")
+
+    def look_for(self, words: str) -> List[str]:
+        """Types words into the search; where what it finds leads, as soon as something is there."""
+        self.browser.find_element(By.CSS_SELECTOR, ".md-search__input").send_keys(words)
+        return self.until("const found = Array.from(document.querySelectorAll('a.md-search-result__link')).map(a => a.href);"
+                          "return found.length ? found : null")
 
     def test_search_finds_terms(self) -> None:
+        """Headings and words of the text; no solution of a task, and no file."""
         self.look(WIDE)
-        for words, place in (("wave quantization", "docs_glossary--wave-quantization"), ("cudaMemcpyAsync", "docs_calls")):
+        for words, place in (("wave quantization", r"docs/glossary\.html.*#wave-quantization"), ("cudaMemcpyAsync", r"docs/calls\.html"),
+                             ("rotating accumulators", "chapters/06_reduce_scatter/")):
             self.load("index.html")
-            self.until("return document.getElementById('MSearchField')").send_keys(words)
-            link = self.until(
-                "const results = document.getElementById('MSearchResults').contentDocument;"
-                "return results && Array.from(results.querySelectorAll('.SRResult')).filter(e => e.getClientRects().length > 0)"
-                f".flatMap(e => Array.from(e.querySelectorAll('a[href]')).map(a => a.href)).filter(href => href.includes('{place}'))[0]")
-            self.assertIn(place, link, words)
+            self.browser.execute_script("document.querySelector('.md-search__input').focus()")
+            found = self.look_for(words)
+            self.assertRegex(" ".join(found), place, words)
+            self.assertNotRegex(" ".join(found), "/files/|assignment")
 
     def test_search_can_be_read(self) -> None:
         """What is typed, and what is found, in both modes and on a phone, where the list is inside the screen."""
         for mode in ("light", "dark"):
             self.look(NARROW, mode)
             self.load("index.html")
-            field = self.browser.find_element(By.ID, "MSearchField")
-            field.click()
-            field.send_keys("wave")
-            self.until("const results = document.getElementById('MSearchResults').contentDocument;"
-                       "return results && Array.from(results.querySelectorAll('.SRResult')).some(e => e.getClientRects().length > 0)")
+            self.browser.find_element(By.CSS_SELECTOR, ".md-header label[for=__search]").click()
+            self.until("return document.querySelector('.md-search__input').getBoundingClientRect().width > 200")
+            self.look_for("wave")
             typed, box, link, listed, right = self.browser.execute_script(
-                "const list = document.getElementById('MSearchResults'), page = list.contentDocument, css = getComputedStyle;"
-                "return [css(document.getElementById('MSearchField')).color, css(document.getElementById('MSearchBox')).backgroundColor,"
-                " css(page.querySelector('a.SRSymbol')).color, css(page.body).backgroundColor, list.getBoundingClientRect().right]")
+                "const css = getComputedStyle, find = name => document.querySelector('.md-search' + name);"
+                "return [css(find('__input')).color, css(find('__form')).backgroundColor, css(find('-result__title')).color,"
+                " css(find('__scrollwrap')).backgroundColor, find('-result__link').getBoundingClientRect().right]")
             self.assertGreater(contrast(typed, box), LEAST_CONTRAST, mode)
             self.assertGreater(contrast(link, listed), LEAST_CONTRAST, mode)
             self.assertGreater(luminance(listed) if mode == "light" else 1 - luminance(listed), 0.8)
@@ -274,7 +334,7 @@ class BrowserTest(unittest.TestCase):
 
     def test_timelines_stretch(self) -> None:
         self.look(WIDE)
-        self.load("chapters_05_two_streams.html")
+        self.load(PAGE)
         timeline = "document.querySelector('object.timeline').contentDocument"
         self.until(f"return {timeline} && {timeline}.querySelectorAll('.button').length === 3")
         width = f"return Math.max(...Array.from({timeline}.querySelectorAll('g > rect.bar')).map(r => +r.getAttribute('width')))"
@@ -293,7 +353,7 @@ class BrowserTest(unittest.TestCase):
 
     def test_timelines_by_keyboard_and_finger(self) -> None:
         self.look(WIDE)
-        for page in ("chapters_05_two_streams.html", "chapters_14_sparse_v6_tiled.html", "chapters_18_ring_in_kernel.html"):
+        for page in (PAGE, "chapters/14_sparse_v6_tiled/index.html", "chapters/18_ring_in_kernel/index.html"):
             self.load(page)
             timeline = "document.querySelector('object.timeline').contentDocument"
             self.until(f"return {timeline} && {timeline}.querySelector('.button') !== null")
@@ -318,15 +378,15 @@ class BrowserTest(unittest.TestCase):
     def test_paper(self) -> None:
         """The picture without buttons, and nothing of the frame."""
         self.look(WIDE)
-        self.load("chapters_05_two_streams.html")
+        self.load(PAGE)
         self.until("const timeline = document.querySelector('object.timeline').contentDocument;"
-                   "return document.querySelector('#neighbours') !== null && timeline && timeline.querySelector('.button') !== null")
+                   "return timeline && timeline.querySelector('.button') !== null")
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
         try:
             shown = self.browser.execute_script(
                 "const timeline = document.querySelector('object.timeline').contentDocument;"
-                "return [document.querySelector('#side-nav'), document.querySelector('#top'), document.querySelector('.heading-link'),"
-                " document.querySelector('#neighbours'), timeline.querySelector('.button'), timeline.querySelector('rect.bar')]"
+                "return [...['.md-sidebar', '.md-header', '.headerlink', '.md-footer__link'].map(name => document.querySelector(name)),"
+                " timeline.querySelector('.button'), timeline.querySelector('rect.bar')]"
                 ".map(element => element.getClientRects().length > 0)")
         finally:
             self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

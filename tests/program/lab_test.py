@@ -2,7 +2,9 @@
 """Tests of the commands of ./lab on a machine that has all it needs: what is built, run, tested and said."""
 import platform
 import re
+import subprocess
 import unittest
+import urllib.request
 
 from lab_sandbox import PACKAGES, Sandbox
 
@@ -257,14 +259,27 @@ class DocsTest(LabTest):
         result = self.lab("docs", cwd=self.sandbox)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stdout, f"{self.root}/build/docs/html/index.html\n")
-        self.assertEqual(result.stderr, "lab: building docs (output: build/docs/lab.log)\n")
-        configure, build = self.calls("cmake")
-        self.assertIn("--preset docs", configure)
-        self.assertIn("build/docs --target docs", build)
+        self.assertEqual(result.stderr, "lab: building the documentation\n")
+        self.assertEqual(self.calls("cmake"), [])
+
+    def test_serves_it_on_this_computer_alone(self) -> None:
+        page = self.root / "build" / "docs" / "html" / "index.html"
+        page.parent.mkdir(parents=True)
+        page.write_text("<p>first page")
+        command = [str(self.root / "lab"), "docs", "--serve"]
+        with subprocess.Popen(command, env=self.variables(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            try:
+                said = [process.stdout.readline() for _ in range(2)]
+                address = re.search(r"http://127\.0\.0\.1:\d+/", said[1])
+                self.assertIsNotNone(address, said)
+                with urllib.request.urlopen(address.group(), timeout=10) as answer:
+                    self.assertEqual(answer.read(), b"<p>first page")
+            finally:
+                process.terminate()
 
     def test_failure_shows_the_warnings(self) -> None:
-        self.mark("broken_docs", "stream.hpp:3: Member x is not documented.\n")
-        self.assert_refused(self.lab("docs"), "Member x is not documented(.|\n)*building docs failed", lines=5)
+        (self.root / "tools" / "build_site.py").write_text("import sys\nsys.exit('stream.hpp:3: Compound X is not documented.')\n")
+        self.assert_refused(self.lab("docs"), "Compound X is not documented(.|\n)*building the documentation failed", lines=3)
 
 
 class DoctorTest(LabTest):
@@ -272,7 +287,7 @@ class DoctorTest(LabTest):
         result = self.lab("doctor")
         self.assertEqual(result.returncode, 0, result.stderr)
         for line in (r"g\+\+ +12\.2\.0", r"cmake +3\.25\.1", r"ninja +1\.11\.1", rf"python3 +{re.escape(platform.python_version())}",
-                     r"doxygen +1\.9\.4", "nvcc +not here", "GPUs +none answers", "missing +nothing",
+                     r"mkdocs +1\.4\.2", "nvcc +not here", "GPUs +none answers", "missing +nothing",
                      r"backend +virtual \(.*nvcc is not here", "skipped +real times", "GPU table"):
             self.assertRegex(result.stdout, line)
 

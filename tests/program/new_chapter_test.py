@@ -132,12 +132,12 @@ class NewChapterTest(unittest.TestCase):
         manifest = json.loads((self.folder / "chapters/22_later/chapter.json").read_text())
         self.assertEqual((manifest["idea"], manifest["part"]), ("an idea", 3))
 
-    @unittest.skipUnless(shutil.which("doxygen"), "Doxygen is not here")
+    @unittest.skipUnless(shutil.which("doxygen") and shutil.which("mkdocs"), "Doxygen and MkDocs are not here")
     def test_the_site_has_its_page(self) -> None:
         self.right(sys.executable, "tools/build_site.py", "build/docs")
         html = self.folder / "build" / "docs" / "html"
-        self.assertIn("My idea", (html / f"chapters_{NAME}.html").read_text(encoding="utf-8"))
-        self.assertIn(f"chapters_{NAME}.html", (html / "pages.html").read_text(encoding="utf-8"))
+        self.assertIn("My idea", (html / "chapters" / NAME / "index.html").read_text(encoding="utf-8"))
+        self.assertIn(f"chapters/{NAME}/index.html", (html / "index.html").read_text(encoding="utf-8"))
 
     def test_the_race_suite_has_it(self) -> None:
         self.right("cmake", "--preset", "race", "-DBUILD_TESTING=ON")

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Tests of the notebooks without running them (./lab notebook --execute does, in .ci/run --full): what is kept, what they may
 hold, and what counts as drift."""
-import base64
 import copy
 import json
 import pathlib
@@ -13,7 +12,6 @@ from typing import Any, Dict, List
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tools"))
 import notebooks  # noqa: E402
-import site_filter  # noqa: E402
 
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 
@@ -93,14 +91,6 @@ class DriftTest(unittest.TestCase):
         self.assertNotIn("version", json.dumps(kept))
         self.assertEqual((kept["cells"][1]["metadata"], kept["cells"][1]["execution_count"]), ({}, None))
         self.assertEqual(set(kept["cells"][1]["outputs"][1]["data"]), {"image/png", "text/plain"})
-
-
-class SiteTest(unittest.TestCase):
-    def test_page(self) -> None:
-        page = site_filter.notebook_page(json.dumps(sample()), pathlib.PurePosixPath("notebooks/1_a.ipynb"))
-        self.assertEqual(page, "# Title\n[a](../README.md)\n\n```py\nrun()\n```\n\n```\nGPUs  1.25\nx  10\n```\n\n"
-                         f'<img src="{site_filter.HOST}notebooks/1_a.ipynb#picture-0" alt="plot 1 of this notebook"/>\n')
-        self.assertEqual(base64.b64decode(picture()["data"]["image/png"]), b"\0")
 
 
 if __name__ == "__main__":

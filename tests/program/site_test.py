@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of the documentation site's own steps, without Doxygen (./lab docs builds all of it): what the filter makes of
-pages and sources, and where links lead."""
+"""Tests of the documentation site's own steps, without Doxygen and MkDocs (./lab docs builds all of it): what the staging makes of
+pages, and where links lead."""
 import pathlib
 import sys
 import tempfile
@@ -10,202 +10,139 @@ from unittest import mock
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tools"))
 import build_site  # noqa: E402
-import links  # noqa: E402
-import site_filter  # noqa: E402
-import site_search  # noqa: E402
+import chapters  # noqa: E402
 
-TAGS = """<?xml version='1.0'?>
-<tagfile>
-  <compound kind="page"><name>index</name><filename>index.html</filename></compound>
-  <compound kind="page"><name>chapters_01_first</name><filename>chapters_01_first.html</filename></compound>
-  <compound kind="file"><name>first.cuh</name><path>{root}/chapters/01_first/</path><filename>first_8cuh.html</filename>
-  </compound>
-</tagfile>
+NOTEBOOK = """{"cells": [
+{"cell_type": "markdown", "source": ["# Title\\n", "[a](../tools)"]},
+{"cell_type": "code", "source": ["f()"], "outputs": [{"text": ["1\\n"]}, {"data": {"image/png": "YWI="}}]}]}
 """
 
 
-class TemporaryRepository(unittest.TestCase):
+class DialectTest(unittest.TestCase):
+    def test_text_of_items_is_indented_by_four(self) -> None:
+        self.assertEqual(build_site.dialect("1. a\n   b\n\n   c\n2. d\n\n- e\n  - f\n    g\nh"),
+                         "1. a\n    b\n\n    c\n2. d\n\n- e\n    - f\n        g\nh")
+
+    def test_a_list_begins_behind_an_empty_line(self) -> None:
+        self.assertEqual(build_site.dialect("a:\n- b\n  c\n- d"), "a:\n\n- b\n    c\n- d")
+
+    def test_folds(self) -> None:
+        self.assertEqual(build_site.dialect('a\n<details><summary>So "b"</summary>\n\nc\n- d\n\n</details>\ne'),
+                         'a\n\n??? quote "So &quot;b&quot;"\n\n    c\n\n    - d\n\n\ne')
+        self.assertEqual(build_site.dialect("1. a\n   <details><summary>Hint</summary>\n\n   b\n\n   </details>\n2. c"),
+                         '1. a\n\n    ??? quote "Hint"\n\n        b\n\n\n2. c')
+
+    def test_code_stays_as_it_is(self) -> None:
+        code = "```cpp\n- a\n   b\n\n  <details><summary>c</summary>\n```"
+        self.assertEqual(build_site.dialect(code), code)
+        self.assertEqual(build_site.dialect("- a\n  ```\n  - b\n    c\n  ```\nd"), "- a\n    ```\n    - b\n      c\n    ```\nd")
+
+
+class StagingTest(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name).resolve()
-        for name, text in {"README.md": "# Top\n", "chapters/01_first/README.md": "# First\n## Cost\n",
-                           "chapters/01_first/first.cuh": "// A.\n", "chapters/01_first/p.svg": "<svg/>",
-                           "tools/run": "a < b\nc\n", "tools/more/x.bin": "\0\0", "build/x": ""}.items():
+        self.pages = self.root / "build" / "pages"
+        for name, text in {"README.md": "# Top\n", "chapters/01_first/README.md": "# First\n## Cost\n", "chapters/01_first/p.svg": "<svg/>",
+                           "chapters/01_first/first.cuh": "// A.\n", "chapters/01_first/t.svg": '<svg><rect class="bar x"/></svg>',
+                           "chapters/01_first/assignment/a.md": "# The solution\n", "docs/site/timeline.js": "zoom();",
+                           "notebooks/1_a.ipynb": NOTEBOOK,
+                           "tools/run": "a < b\nc\n", "tools/.hidden": "x\n", "tools/more/x.py": "", "tools/long.json": "{}"}.items():
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+        for module, name, value in ((build_site, "REPOSITORY", self.root), (build_site, "SITE", self.root / "docs" / "site"),
+                                    (build_site, "markdown_files", lambda _: sorted(self.root.rglob("*.md")))):
+            patch = mock.patch.object(module, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
 
+    def staged(self, text: str) -> str:
+        """What becomes of a page of chapter 01."""
+        (self.root / "chapters" / "01_first" / "README.md").write_text(text)
+        self.staging = build_site.Staging(self.pages, {"chapters/01_first/first.cuh": "first_source.html"})
+        self.staging.add_pages()
+        return (self.pages / "chapters" / "01_first" / "README.md").read_text()
 
-class FilterTest(TemporaryRepository):
-    def page(self, text: str) -> str:
-        result = site_filter.filtered_page(text, self.root / "chapters" / "01_first" / "README.md", self.root)
-        self.assertEqual(result.count("\n"), text.count("\n"), "lines have moved")
-        return result
+    def test_links(self) -> None:
+        for target, place in {"../../README.md": "../../README.md", "../..": "../../README.md", "README.md#cost": "README.md#cost",
+                              "first.cuh": "../../reference/first_source.html", "first.cuh#L12": "../../reference/first_source.html#l00012",
+                              "../../tools/run#L2": "../../files/tools/run.md#__codelineno-0-2", "p.svg": "p.svg", "#cost": "#cost",
+                              "../../tools": "../../files/tools/index.md", "../../tools/.hidden": "../../files/tools/hidden.md",
+                              "../../notebooks/1_a.ipynb": "../../notebooks/1_a.md", "../../tools/long.json": "../../tools/long.json",
+                              "https://host.org/x": "https://host.org/x", "none.md": "none.md"}.items():
+            with self.subTest(target):
+                self.assertEqual(self.staged(f"# A\n[a]({target}) `[a](first.cuh)`"), f"# A\n[a]({place}) `[a](first.cuh)`")
 
-    def test_links_get_a_path_from_the_root(self) -> None:
-        host = site_filter.HOST
-        for before, after in {"../../tools/run#L2": "tools/run#L2", "first.cuh": "chapters/01_first/first.cuh",
-                              "#cost": "chapters/01_first/README.md#cost", "../..": "."}.items():
-            self.assertEqual(self.page(f"x [a]({before}) y"), f"x [a]({host}{after}) y")
-        for text in ("[a](https://host.org/x)", "`[a](b.md)`", "```\n[a](b.md)\n```\n"):
-            self.assertEqual(self.page(text), text)
+    def test_files_and_folders_that_pages_link_to(self) -> None:
+        self.staged("[a](../../tools) [b](../../tools/more/x.py)")
+        self.assertEqual((self.pages / "files/tools/run.md").read_text(),
+                         '---\ntemplate: plain.html\n---\n# tools/run\n\n~~~~~~ {.sh linenums="1"}\na < b\nc\n\n~~~~~~\n')
+        self.assertEqual((self.pages / "files/tools/index.md").read_text().partition("# ")[2],
+                         "tools\n\n- more/\n- [.hidden](hidden.md)\n- [long.json](../../tools/long.json)\n- [run](run.md)\n")
+        self.assertTrue((self.pages / "tools/long.json").is_file())
+        self.staged("[a](../../tools/more)")
+        self.assertIn("- [more](more/index.md)\n", (self.pages / "files/tools/index.md").read_text())
 
-    def test_headings_get_an_id(self) -> None:
-        self.assertEqual(self.page("# First\n## Cost card\n```\n# no\n```\n"),
-                         "# First {#chapters_01_first}\n## Cost card {#chapters_01_first--cost-card}\n```\n# no\n```\n")
-
-    def test_comments_go_but_not_out_of_code(self) -> None:
-        self.assertEqual(self.page("a<!-- code x\ny -->b\n```\n<!-- c -->\n```\n`<!-- d -->`"),
-                         "a\nb\n```\n<!-- c -->\n```\n`<!-- d -->`")
-
-    def test_what_doxygen_misreads(self) -> None:
-        for indent in ("", "   "):
-            self.assertEqual(self.page(f"{indent}<details><summary>Why</summary>\n\n{indent}One.\n\n{indent}</details>\n"),
-                             f"{indent}@htmlonly[block]<details><summary>Why</summary>@endhtmlonly\n\n{indent}One.\n\n"
-                             f"{indent}@htmlonly[block]</details>@endhtmlonly\n")
-        self.assertEqual(self.page("`a'b` and `c`; **`d`.** **e**"), "``a'b`` and `c`; <b>`d`.</b> **e**")
-        for text in ("1. a\n   <details><summary>Hint</summary>One.</details>\n", "``a'b``", "```\n`a'b` **`d`**\n</details>\n```\n"):
-            self.assertEqual(self.page(text), text)
-
-    def test_names_of_pages(self) -> None:
-        for path, name in {"README.md": "index", "docs/articles/README.md": "docs_articles",
-                           "docs/a-b.md": "docs_a_b"}.items():
-            self.assertEqual(site_filter.page_name(pathlib.PurePosixPath(path)), name)
-
-    def test_comment_at_the_top_of_a_source(self) -> None:
-        self.assertEqual(site_filter.filtered_source("// One\n// two.\n//\n#pragma once\n// x\n"),
-                         "/// @header One\n/// two.\n///\n#pragma once\n// x\n")
-        self.assertEqual(site_filter.filtered_source("#pragma once\n// x\n"), "#pragma once\n// x\n")
-
-
-class SearchTest(TemporaryRepository):
-    def setUp(self) -> None:
-        super().setUp()
-        (self.root / "docs").mkdir()
-        (self.root / "docs" / "glossary.md").write_text("# Terms\n## Copy engine\n### It's `a` part\n\n| `cudaFree` | x |\n")
-        (self.html / "search").mkdir(parents=True)
-        for name, text in {"searchdata.js": 'var a =\n{\n  0: "bc",\n  1: "bc"\n};\n', "all_0.html": "<script src='all_0.js'>",
-                           "all_1.js": "var searchData=\n[\n  ['call_0',['call',['../a.html',1,'']]],\n"
-                                       "  ['cost_1',['cost',['../b.html',1,'']]]\n];\n"}.items():
-            (self.html / "search" / name).write_text(text)
-
-    @property
-    def html(self) -> pathlib.Path:
-        return self.root / "build" / "html"
-
-    def test_headings_and_calls_are_found(self) -> None:
-        site_search.add_to_search(self.html, site_search.entries(self.root))
-        self.assertEqual((self.html / "search" / "searchdata.js").read_text(), 'var a =\n{\n  0: "bci",\n  1: "bc"\n};\n')
-        self.assertEqual((self.html / "search" / "all_1.js").read_text().splitlines(), [
-            "var searchData=", "[", "  ['call_0',['call',['../a.html',1,'']]],",
-            "  ['copy_20engine_2',['Copy engine',['../docs_glossary.html#docs_glossary--copy-engine',1,'Terms']]],",
-            "  ['cost_1',['cost',['../b.html',1,'']]],", "  ['cudafree_3',['cudaFree',['../docs_glossary.html',1,'Terms']]]", "];"])
-        self.assertEqual((self.html / "search" / "all_2.js").read_text().splitlines()[2],
-                         "  ['it_27s_20a_20part_0',['It&apos;s a part',['../docs_glossary.html#docs_glossary--its-a-part',1,'Terms']]]")
-        self.assertEqual((self.html / "search" / "all_2.html").read_text(), "<script src='all_2.js'>")
-
-    def test_another_doxygen(self) -> None:
-        (self.html / "search" / "searchdata.js").write_text("")
-        with self.assertRaisesRegex(ValueError, "no section 0"):
-            site_search.add_to_search(self.html, [])
-
-    def test_the_glossary_is_found(self) -> None:
-        found = {entry.title: entry.target for entry in site_search.entries(REPOSITORY)}
-        self.assertEqual(found["Wave"], "docs_glossary.html#docs_glossary--wave")
-        self.assertEqual(found["cudaMemcpyAsync"], "docs_calls.html")
-
-
-class SiteTest(TemporaryRepository):
-    def setUp(self) -> None:
-        super().setUp()
-        patch = mock.patch.object(build_site, "REPOSITORY", self.root)
-        patch.start()
-        self.addCleanup(patch.stop)
-        self.folder = self.root / "build" / "docs"
-        self.html = self.folder / "html"
-        self.html.mkdir(parents=True)
-        (self.folder / "tags.xml").write_text(TAGS.format(root=self.root))
-        self.site = build_site.Site(self.folder)
-
-    def led(self, target: str) -> str:
-        """Where a link ends up."""
-        page = self.html / "index.html"
-        page.write_text(f'<a href="{site_filter.HOST}{target}">')
-        self.site.lead_links()
-        return page.read_text()[len('<a href="'):-len('">')]
-
-    def test_pages_and_sources(self) -> None:
-        for target, place in {"README.md": "index.html", ".": "index.html", "chapters/01_first": "chapters_01_first.html",
-                              "chapters/01_first/README.md#cost": "chapters_01_first.html#chapters_01_first--cost",
-                              "chapters/01_first/first.cuh": "first_8cuh_source.html",
-                              "chapters/01_first/first.cuh#L12": "first_8cuh_source.html#l00012"}.items():
-            self.assertEqual(self.led(target), place)
-        self.assertFalse((self.html / "files").exists())
-
-    def test_pictures_are_copied(self) -> None:
-        self.assertEqual(self.led("chapters/01_first/p.svg"), "files/chapters/01_first/p.svg")
-        self.assertEqual((self.html / "files" / "chapters" / "01_first" / "p.svg").read_text(), "<svg/>")
+    def test_headings_have_the_names_of_github_and_comments_go(self) -> None:
+        self.assertEqual(self.staged("# A\n## B: `c`\n<!-- code x\n -->\n```\n# no <!-- d -->\n```\n## B: `c`"),
+                         "# A\n## B: `c` {#b-c}\n\n```\n# no <!-- d -->\n```\n## B: `c` {#b-c-1}")
 
     def test_timelines_get_their_script_and_other_pictures_none(self) -> None:
-        (self.root / "docs" / "pictures").mkdir(parents=True)
-        (self.root / "docs" / "timeline.js").write_text("zoom();")
-        for name in ("chapter_01_timeline.svg", "primer.svg"):
-            (self.root / "docs" / "pictures" / name).write_text("<svg></svg>")
-        page = self.html / "index.html"
-        page.write_text("<head></head>" + "".join(f'<img src="{site_filter.HOST}docs/pictures/{name}" alt="a" class="b">'
-                                                  for name in ("chapter_01_timeline.svg", "primer.svg")))
-        self.site.lead_links()
-        text = page.read_text()
-        self.assertIn('<object type="image/svg+xml" data="files/docs/pictures/chapter_01_timeline.svg"', text)
-        self.assertEqual((text.count("<object"), text.count("<img"), text.count("site.js")), (1, 2, 1))
-        self.assertRegex(text, r'<span class="picture"><object [^>]*><img [^>]*></object></span><span class="picture"><img [^>]*></span>$')
-        copies = self.html / "files" / "docs" / "pictures"
-        self.assertIn("zoom();", (copies / "chapter_01_timeline.svg").read_text())
-        self.assertEqual((copies / "primer.svg").read_text(), "<svg></svg>")
+        text = self.staged("![a `b`](p.svg)\n\n![a <b>](t.svg)")
+        self.assertEqual(text, '<span class="frame">![a `b`](p.svg)</span>\n\n<span class="frame"><object type="image/svg+xml" class="timeline" '
+                               'data="t.svg" role="img" aria-label="a &lt;b&gt;">![a <b>](t.svg)</object></span>')
+        folder = self.pages / "chapters" / "01_first"
+        self.assertEqual((folder / "p.svg").read_text(), "<svg/>")
+        self.assertEqual((folder / "t.svg").read_text(), '<svg><rect class="bar x"/><script><![CDATA[\nzoom();]]></script>\n</svg>')
 
-    def test_figures_of_tables(self) -> None:
-        page = self.html / "index.html"
-        cells = ["2048 x 8192 x 4096  ", "702 (71 %)", "1.000", ".5", "0 <b>x</b>", "a 1", "1 and so on, in many more words", ""]
-        page.write_text("".join(f'<td class="markdownTableBodyNone">{cell}</td>\n' for cell in cells))
-        self.site.lead_links()
-        self.assertEqual(["figure" in line for line in page.read_text().splitlines()], [True] * 4 + [False] * 4)
+    def test_notebooks(self) -> None:
+        self.staged("# A")
+        self.assertEqual((self.pages / "notebooks" / "1_a.md").read_text(),
+                         "# Title\n[a](../files/tools/index.md)\n\n```py\nf()\n```\n\n```\n1\n```\n\n"
+                         '<span class="frame">![plot 1 of this notebook](1_a_1.png)</span>\n')
+        self.assertEqual((self.pages / "notebooks" / "1_a_1.png").read_bytes(), b"ab")
 
-    def test_a_chapter_comes_before_its_experiments(self) -> None:
-        for folder in ("chapters/01_first/experiments", "chapters/02_second"):
-            (self.root / folder).mkdir()
-            (self.root / folder / "README.md").touch()
-        self.assertEqual(build_site.chapter_pages().split(), ["chapters/01_first/README.md", "chapters/01_first/experiments/README.md",
-                                                              "chapters/02_second/README.md"])
+    def test_tasks_are_no_pages(self) -> None:
+        self.staged("# A")
+        self.assertNotIn("chapters/01_first/assignment/a.md", self.staging.pages)
+        self.assertFalse((self.pages / "chapters/01_first/assignment").exists())
 
-    def test_pictures_of_notebooks(self) -> None:
-        (self.root / "notebooks").mkdir()
-        (self.root / "notebooks" / "1_a.ipynb").write_text('{"cells": [{"outputs": [{}, {"data": {"image/png": "YWI="}}]}, {}]}')
-        self.assertEqual(self.led("notebooks/1_a.ipynb#picture-0"), "files/notebooks/1_a_0.png")
-        self.assertEqual((self.html / "files" / "notebooks" / "1_a_0.png").read_bytes(), b"ab")
 
-    def test_other_files(self) -> None:
-        self.assertEqual(self.led("tools/run#L2"), "files/tools/run.html#L2")
-        text = (self.html / "files" / "tools" / "run.html").read_text()
-        self.assertIn('<a href="#L1">    1</a>  a &lt; b</span>', text)
-        self.assertIn('id="L2"', text)
-        self.assertIn('href="../../theme.css"', text)
+class NavTest(unittest.TestCase):
+    def test_every_page_once_and_experiments_below_their_chapter(self) -> None:
+        staging = build_site.Staging(pathlib.Path(), {})
+        files = [page.relative_to(REPOSITORY) for page in build_site.markdown_files()]
+        staging.pages = [str(page) for page in files if build_site.is_page(page)]
+        staging.pages.append("docs/new.md")
+        nav = staging.nav()
+        part = next(entry for entry in nav if chapters.PARTS[1].capitalize() in entry)
+        self.assertIn({"05 Two streams": ["chapters/05_two_streams/README.md", "chapters/05_two_streams/experiments/README.md"]},
+                      list(part.values())[0])
+        text = str(nav)
+        for page in staging.pages:
+            self.assertEqual(text.count(f"'{page}'"), 1, page)
+        self.assertIn("docs/new.md", nav[-2]["Contributing"])
 
-    def test_folders(self) -> None:
-        (self.html / "theme.css").touch()
-        (self.html / "chapters_01_first.html").touch()
-        for folder in ("tools", "chapters"):
-            self.assertEqual(self.led(folder), f"files/{folder}/index.html")
-        text = (self.html / "files" / "tools" / "index.html").read_text()
-        self.assertIn('<a href="../../files/tools/more/index.html">more/</a>', text)
-        self.assertIn("2 bytes", (self.html / "files" / "tools" / "more" / "x.bin.html").read_text())
-        self.assertIn('"../../chapters_01_first.html">01_first/</a>',
-                      (self.html / "files" / "chapters" / "index.html").read_text())
-        self.assertEqual(list(links.bad_html_links(self.html)), [])
 
-    def test_missing_file(self) -> None:
-        with self.assertRaisesRegex(build_site.SiteError, "tools/none, which does not exist"):
-            self.led("tools/none")
+class ReferenceTest(unittest.TestCase):
+    def made(self, said: str) -> None:
+        with mock.patch.object(build_site, "run", return_value=said):
+            build_site.make_reference(pathlib.Path("/nowhere"))
+
+    def test_members_need_no_comment(self) -> None:
+        self.made("common/include/x.hpp:3: warning: Member size() const (function) of class overlap::X is not documented.\n"
+                  "common/src/x.cpp:3: warning: Member f() (function) of namespace overlap is not documented.\n"
+                  "common/virtual_gpu/include/nccl.h:3: warning: Compound ncclUniqueId is not documented.\n")
+
+    def test_other_warnings_are_errors(self) -> None:
+        for said in ("common/include/x.hpp:3: warning: Compound overlap::X is not documented.",
+                     "common/include/x.hpp:3: warning: Member f() (function) of namespace overlap is not documented.",
+                     "chapters/01_first/x.cuh:3: warning: Member f() (function) of file x.cuh is not documented.",
+                     "common/src/x.cpp:3: warning: unable to resolve reference to 'y' for \\ref command"):
+            with self.assertRaisesRegex(SystemExit, "warning"):
+                self.made(said + "\n")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import process
 from process import ROOT, Refusal
 
 LINES = 40  # of a log, when something failed
-NAMES = {"virtual": " for virtual GPUs", "cuda": " for cuda GPUs", "race": " for virtual GPUs", "docs": ""}
+NAMES = {"virtual": " for virtual GPUs", "cuda": " for cuda GPUs", "race": " for virtual GPUs"}
 
 
 class Skip(Exception):
@@ -34,10 +34,10 @@ def check_path(path: pathlib.Path) -> None:
 
 
 def set_up(purpose: str, backend: str, yes: bool) -> "Build":
-    """Installs what is missing for run, test or docs; the build for the GPUs that are asked for, or that are here."""
+    """Installs what is missing for run, test or a notebook; the build for the GPUs that are asked for, or that are here."""
     check_path(ROOT)
     chosen, _, nvcc = shell("set_up", purpose, backend, str(yes).lower()).partition(" ")
-    return Build("docs" if purpose == "docs" else chosen, nvcc)
+    return Build(chosen, nvcc)
 
 
 class Build:

@@ -127,7 +127,7 @@ SparseData::SparseData(SparseShape shape, int ranks, RowPattern pattern, std::in
                        std::uint64_t seed)
     : SparseData(shape, draw(shape, ranks, pattern, duplicates, seed), seed) {}
 
-SparseData::SparseData(SparseShape shape, std::vector<Rows> entries, std::uint64_t seed)
+SparseData::SparseData(SparseShape shape, std::vector<std::vector<std::int64_t>> entries, std::uint64_t seed)
     : shape_(shape), entries_(std::move(entries)), seed_(seed) {
   for (const Rows& rows : entries_) {
     for (const std::int64_t row : rows) {

@@ -1,15 +1,29 @@
 """build the documentation site, and print where it begins"""
 import argparse
+import sys
 
-from build import set_up
-from process import Refusal
+from build import shell
+from process import ROOT, Refusal, become, run, say
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Whether it is served."""
+    parser.add_argument("--serve", action="store_true", help="then serve it on this computer alone: its search needs HTTP")
 
 
 def main(call: argparse.Namespace) -> int:
-    """Builds it, and says where it begins."""
+    """Builds it, and says where it begins; or serves it."""
     if call.backend:
         raise Refusal("the documentation is built without GPUs: docs takes no --backend")
-    build = set_up("docs", "", call.yes)
-    build.build("docs")
-    print(build.folder / "html" / "index.html")
+    shell("set_up", "docs", "", str(call.yes).lower())
+    folder = ROOT / "build" / "docs"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refusal(f"{folder.relative_to(ROOT)} cannot be made: {error.strerror}") from None
+    say("building the documentation")
+    if run([sys.executable, str(ROOT / "tools" / "build_site.py"), str(folder)]) != 0:
+        raise Refusal("building the documentation failed")
+    if call.serve:
+        become([sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(folder / "html")])
     return 0
