@@ -266,7 +266,7 @@ class DoctorTest(LabTest):
         result = self.lab("doctor")
         self.assertEqual(result.returncode, 0, result.stderr)
         for line in (r"g\+\+ +12\.2\.0", r"cmake +3\.25\.1", r"ninja +1\.11\.1", rf"python3 +{re.escape(platform.python_version())}",
-                     r"doxygen +1\.9\.4", "nvcc +not here", "GPUs +none answers", "missing +nothing",
+                     r"doxygen +1\.9\.4", "nvcc +not here", r"MPI +not here \(.*libopenmpi-dev", "GPUs +none answers", "missing +nothing",
                      r"backend +virtual \(.*nvcc is not here", "skipped +real times", "GPU table"):
             self.assertRegex(result.stdout, line)
 
@@ -277,6 +277,11 @@ class DoctorTest(LabTest):
         for line in ("GPUs +GPU 0: NVIDIA H200", r"nvcc +12\.4 \(", "backend +cuda", "skipped .*more than 1 GPUs"):
             self.assertRegex(result.stdout, line)
         self.assertIn("--target doctor", self.calls("cmake")[1])
+
+    def test_mpi(self) -> None:
+        self.tool("mpirun", "echo 'mpirun (Open MPI) 4.1.4'")
+        self.tool("mpicxx", "")
+        self.assertRegex(self.lab("doctor").stdout, r"MPI +4\.1\.4\n")
 
     def test_optional_package(self) -> None:
         self.assertNotIn("optional", self.lab("doctor").stdout)
