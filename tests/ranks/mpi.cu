@@ -2,6 +2,7 @@
 // mpirun, and checks how it ends.
 #include <nccl.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -63,15 +64,13 @@ void check_exchange(Rank& rank) {
 
 /// Each rank's id of NCCL arrives unchanged at every rank, in every process.
 void check_nccl_id(Rank& rank) {
-  const auto same = [](const ncclUniqueId& a, const ncclUniqueId& b) {
-    return std::memcmp(a.internal, b.internal, sizeof a.internal) == 0;
-  };
-  ncclUniqueId own{};
-  NCCL_CHECK(ncclGetUniqueId(&own));
+  ncclUniqueId id{};
+  NCCL_CHECK(ncclGetUniqueId(&id));
+  std::array<char, sizeof id> own{};  // nvcc 13.0 crashes on a vector of ncclUniqueId here
+  std::memcpy(own.data(), &id, sizeof id);
   const auto ids = rank.exchange(own);
-  require(same(ids[static_cast<std::size_t>(rank.id())], own), "NCCL's id: of this rank");
-  for (const ncclUniqueId& first : rank.exchange(ids.front()))
-    require(same(first, ids.front()), "NCCL's id: of rank 0");
+  require(ids[static_cast<std::size_t>(rank.id())] == own, "NCCL's id: of this rank");
+  for (const auto& first : rank.exchange(ids.front())) require(first == ids.front(), "NCCL's id: of rank 0");
 }
 
 /// What the last rank does before the barrier has happened for all others behind it.
