@@ -12,13 +12,21 @@ function(overlap_for_chapter target name)
 endfunction()
 
 # overlap_add_chapter(NN_name): the program of chapters/NN_name, as bin/NN_name; and target chapter_NN, which builds it, its
-# experiments, its tests and what these need.
+# experiments, its tests and what these need. If the chapter runs as several processes and MPI is here, also bin/NN_name_mpi: the
+# same objects, linked with overlap_mpi.
 function(overlap_add_chapter name)
   string(SUBSTRING ${name} 0 2 number)
   add_custom_target(chapter_${number} DEPENDS ${name})
   _overlap_chapter_program(${name} ${PROJECT_SOURCE_DIR}/chapters ${name}/main.cu)
   overlap_for_chapter(${name} ${name})
   target_link_libraries(${name} PRIVATE overlap_warnings)
+  overlap_manifest(processes ${name} processes DEFAULT OFF)
+  if(processes AND TARGET overlap_mpi)
+    add_executable(${name}_mpi $<TARGET_OBJECTS:${name}>)
+    set_target_properties(${name}_mpi PROPERTIES LINKER_LANGUAGE CXX)
+    target_link_libraries(${name}_mpi PRIVATE overlap_mpi overlap)
+    add_dependencies(chapter_${number} ${name}_mpi)
+  endif()
 endfunction()
 
 # overlap_add_experiment(NN_name FILE.cu): the program of an experiment of the chapter, as bin/NN_FILE. It includes the

@@ -10,6 +10,7 @@ A manifest holds
   needs                gpus: the fewest real GPUs on which several ranks can run; compute_capability (9.0: no other); cuda: the
                        oldest release that has what it includes, if later than what all need; memory_gb of a GPU, if
                        the sizes of real GPUs need more than any of them has
+  processes            true: it also runs as several processes, each of which is a node, as NN_name_mpi (docs/cluster.md)
   minutes              to read the page and the code, and to run it: an estimate
   operation            what the peers call what it computes (tests/peers); none: it has no peers
   measure              the command lines of ./lab bench, see Measure
@@ -149,7 +150,7 @@ _EXPERIMENT = _record({"name": _text, "idea": _text},
 _MANIFEST = _record(
     {"title": _text, "idea": _text, "part": _one_of(*range(1, len(PARTS) + 1)), "kind": _one_of(*KINDS), "builds_on": _each(_text),
      "needs": _record({"gpus": _count(1), "compute_capability": _text}, {"cuda": _text, "memory_gb": _count(1)}), "minutes": _count(1)},
-    {"operation": _one_of(*OPERATIONS), "measure": _MEASURE, "pictures": _named(_text), "plots": _named(_PLOT), "tests": _TESTS,
+    {"processes": _flag, "operation": _one_of(*OPERATIONS), "measure": _MEASURE, "pictures": _named(_text), "plots": _named(_PLOT), "tests": _TESTS,
      "experiments": _each(_EXPERIMENT)})
 
 
@@ -200,6 +201,7 @@ class Chapter:
     builds_on: Sequence[str]
     needs: Dict[str, Any]
     minutes: int
+    processes: bool
     operation: str
     measure: Measure
     pictures: Dict[str, str]
@@ -256,7 +258,7 @@ def _chapter(folder: pathlib.Path, names: Sequence[str]) -> Chapter:
     for name in sorted(set(value.get("plots", {})) & set(value.get("pictures", {}))):
         raise _Wrong(f"'plots.{name}' has the name of a picture")
     return Chapter(**{
-        "name": folder.name, "operation": "", "pictures": {}, "tests": {}, **value, "measure": _measure(value.get("measure", {})),
+        "name": folder.name, "processes": False, "operation": "", "pictures": {}, "tests": {}, **value, "measure": _measure(value.get("measure", {})),
         "plots": {name: Plot(**each) for name, each in value.get("plots", {}).items()},
         "experiments": [Experiment(f"{folder.name[:2]}_{each['name']}", each["idea"], each.get("builds_on", []),
                                    _measure(each.get("measure", {})), each.get("pictures", {}), each.get("tests", {}))

@@ -16,6 +16,7 @@ doctor() {  # BACKEND
   row python3 "$(version_of python3 --version || echo 'not here')"
   row mkdocs "$(version_of mkdocs --version || echo 'not here (./lab docs installs it)')"
   row nvcc "$([[ -n $nvcc ]] && echo "$(nvcc_version) ($nvcc)" || echo 'not here')"
+  row MPI "$(command -v mpicxx >/dev/null && version_of mpirun --version || echo 'not here (./lab run 20 --nodes wants libopenmpi-dev and openmpi-bin)')"
   row GPUs "$(gpu_list | sed 's/ (UUID.*//' | paste -sd ';' | grep . || echo 'none answers')"
   row missing "${missing:-nothing}"
   [[ -z $missing ]] ||

@@ -19,7 +19,7 @@ class UsageTest(LabTest):
     def test_help(self) -> None:
         cases = {("--help",): "./lab run", ("help",): "./lab run", ("run", "--help"): "--nodes COUNT", ("--yes", "run", "-h"): "--work",
                  ("test", "01", "--help"): "--all", ("--help", "race"): "--test", ("bench", "--gpus", "2", "--help"): "--limit SECONDS",
-                 ("grade", "--help"): "./lab grade NN --help", ("run", "--nodes", "2", "--help"): "--launcher", ("new", "-h"): "NN_NAME"}
+                 ("grade", "--help"): "./lab grade NN --help", ("run", "--nodes", "2", "--help"): "--nodes COUNT", ("new", "-h"): "NN_NAME"}
         for arguments, word in cases.items():
             with self.subTest(arguments):
                 result = self.lab(*arguments)
@@ -287,7 +287,7 @@ class DoctorTest(LabTest):
         result = self.lab("doctor")
         self.assertEqual(result.returncode, 0, result.stderr)
         for line in (r"g\+\+ +12\.2\.0", r"cmake +3\.25\.1", r"ninja +1\.11\.1", rf"python3 +{re.escape(platform.python_version())}",
-                     r"mkdocs +1\.4\.2", "nvcc +not here", "GPUs +none answers", "missing +nothing",
+                     r"mkdocs +1\.4\.2", "nvcc +not here", r"MPI +not here \(.*libopenmpi-dev", "GPUs +none answers", "missing +nothing",
                      r"backend +virtual \(.*nvcc is not here", "skipped +real times", "GPU table"):
             self.assertRegex(result.stdout, line)
 
@@ -298,6 +298,11 @@ class DoctorTest(LabTest):
         for line in ("GPUs +GPU 0: NVIDIA H200", r"nvcc +12\.4 \(", "backend +cuda", "skipped .*more than 1 GPUs"):
             self.assertRegex(result.stdout, line)
         self.assertIn("--target doctor", self.calls("cmake")[1])
+
+    def test_mpi(self) -> None:
+        self.tool("mpirun", "echo 'mpirun (Open MPI) 4.1.4'")
+        self.tool("mpicxx", "")
+        self.assertRegex(self.lab("doctor").stdout, r"MPI +4\.1\.4\n")
 
     def test_optional_package(self) -> None:
         self.assertNotIn("optional", self.lab("doctor").stdout)

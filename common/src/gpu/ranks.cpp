@@ -11,7 +11,6 @@
 #include "gpu/kept_handles.hpp"
 #include "gpu/nccl_config.hpp"
 #include "gpu/team.hpp"
-#include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/error.hpp"
@@ -28,8 +27,6 @@ constexpr int kMaxRanks = 64;
   const std::string who = "rank " + std::to_string(rank) + ": ";
   try {
     std::rethrow_exception(error);
-  } catch (const ProcessFailed&) {
-    throw;
   } catch (const Skip& skip) {
     throw Skip(who + skip.what());
   } catch (const WrongResult& wrong) {
@@ -47,22 +44,6 @@ constexpr int kMaxRanks = 64;
   } catch (...) {
     throw std::runtime_error(who + "an unknown exception");
   }
-}
-
-/// Tells the other processes at once, before this one has ended: its own ranks may take their time to stop.
-void stop_others(Processes& processes, const std::exception_ptr& error, int rank) {
-  int status = backend::failure_exit_code();
-  try {
-    std::rethrow_exception(error);
-  } catch (const ProcessFailed&) {
-    return;  // they know
-  } catch (const Skip&) {
-    return;  // all processes skip it for the same reason, and each says so at its end
-  } catch (const WrongResult&) {
-    status = kExitWrongResult;
-  } catch (...) {
-  }
-  processes.stop(status, "rank " + std::to_string(rank) + ": " + sentence_of(error));
 }
 
 }  // namespace
@@ -118,8 +99,6 @@ ncclComm_t Rank::nccl(NcclMode mode) {
 
 void Rank::require_nccl() const {
   if (shares_gpu_) throw Skip("NCCL wants a GPU for each rank, and all ranks share one here");
-  if (backend::modelled_time() && ranks_here_ < size_)
-    throw Skip("virtual GPUs have no network between processes; nodes of one process: --gpus-per-node");
 }
 
 ncclComm_t Rank::rail(int gpus_per_node, int most_blocks) {
@@ -153,8 +132,18 @@ cudaStream_t Rank::transfer_stream(int i) { return handles_->transfer(shares_gpu
 void Rank::barrier() {
   meet_here();
   if (team_.processes == nullptr) return;
-  if (number_here() == 0) team_.processes->barrier();
+  in_all_processes([](Processes& all, const Processes::Stopped& stopped) { all.barrier(stopped); });
   meet_here();
+}
+
+/// One rank of each process has its main thread make a call with the other processes; the others go on at
+/// once. If the run is stopped meanwhile, the next meet_here() throws.
+void Rank::in_all_processes(
+    const std::function<void(Processes&, const std::function<bool()>& stopped)>& call) {
+  if (number_here() != 0) return;
+  team_.waits_for(0, "the other processes");
+  team_.on_main_thread([&] { call(*team_.processes, [this] { return team_.stopping(); }); });
+  team_.waits_for(0, "");
 }
 
 /// With the ranks of its process.
@@ -191,15 +180,13 @@ void Rank::exchange_bytes(const void* value, std::size_t bytes, void* all) {
   if (team_.processes == nullptr) return exchange_bytes_here(value, bytes, all);
   std::string here(bytes * static_cast<std::size_t>(ranks_here_), '\0');
   exchange_bytes_here(value, bytes, here.data());
-  if (number_here() == 0) {
-    team_.from_all.clear();
-    for (const std::string& of_a_process : team_.processes->exchange(here)) team_.from_all += of_a_process;
-  }
+  if (number_here() == 0) team_.from_all.resize(bytes * static_cast<std::size_t>(size_));
+  in_all_processes([&](Processes& processes, const Processes::Stopped& stopped) {
+    processes.all_gather(here.data(), team_.from_all.data(), here.size(), stopped);
+  });
   meet_here();
-  if (team_.from_all.size() != bytes * static_cast<std::size_t>(size_))
-    throw std::logic_error("another process exchanges something else");
   std::memcpy(all, team_.from_all.data(), team_.from_all.size());
-  meet_here();
+  meet_here();  // the values stay until everybody has read them
 }
 
 std::vector<double> Rank::largest_of_all(const std::vector<double>& own) {
@@ -209,10 +196,10 @@ std::vector<double> Rank::largest_of_all(const std::vector<double>& own) {
   }
   meet_here();  // `own` stays until everybody has read it
   if (team_.processes == nullptr) return largest;
-  for (double& value : largest) {
-    const std::vector<double> all = exchange(value);
-    value = *std::max_element(all.begin(), all.end());
-  }
+  in_all_processes([&](Processes& all, const Processes::Stopped& stopped) { all.largest(largest, stopped); });
+  const double* of_all = exchange_here(largest.data()).front();
+  if (number_here() != 0) std::copy_n(of_all, largest.size(), largest.begin());
+  meet_here();
   return largest;
 }
 
@@ -245,18 +232,10 @@ void run_ranks(int ranks, const std::function<void(Rank&)>& program, Processes* 
     } catch (...) {
       error = std::current_exception();
       team->stop(number);
-      if (processes != nullptr && team->culprit == number)
-        stop_others(*processes, error, team->first + number);
       team->failed(number, error);
     }
   };
-  try {
-    team->run(run_one);
-  } catch (...) {
-    if (processes != nullptr) processes->check();  // another one is the cause
-    throw;
-  }
-  if (processes != nullptr) processes->check();
+  team->run(run_one);
   if (team->culprit < 0) return;
   const std::exception_ptr& error = errors[static_cast<std::size_t>(team->culprit)];
   if (error == nullptr) {

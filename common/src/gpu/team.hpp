@@ -50,6 +50,9 @@ class Team {
   virtual void stop_if_unwinding(int rank) noexcept = 0;
   /// False if the run is being stopped.
   virtual bool barrier(int rank) = 0;
+  /// Has `call` made by the thread that called run(), and returns after it: MPI belongs to that thread. In a
+  /// run that is being stopped it may return without the call.
+  virtual void on_main_thread(const std::function<void()>& call) = 0;
   /// Stops the run because of that rank. Only the first call does anything.
   virtual void stop(int rank) = 0;
   virtual bool stopping() const = 0;

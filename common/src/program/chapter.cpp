@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -11,13 +12,13 @@
 #include <new>
 #include <sstream>
 #include <thread>
+#include <vector>
 
 #include "gpu/team.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/processes.hpp"
 #include "overlap/program/timeline_file.hpp"
-#include "program/agreement.hpp"
 
 namespace overlap {
 namespace {
@@ -67,45 +68,63 @@ int usable_gpus(const Options& options, const ChapterInfo& chapter, int availabl
              " here");
 }
 
+// How many GPUs there are in the process that has the fewest, and in the one that has the most.
+struct Available {
+  int fewest, most;
+};
+
+Available available_in_all(Processes& processes, int here) {
+  std::vector<double> largest{1.0 * here, -1.0 * here};
+  processes.largest(largest, [] { return false; });
+  return {.fewest = static_cast<int>(-largest[1]), .most = static_cast<int>(largest[0])};
+}
+
+// The number of GPUs to use in all processes together, the same in each.
+int usable_gpus_of_all(const Options& options, Available available) {
+  const int processes = options.processes->count(), wanted = options.gpus / processes;
+  if (available.fewest == 0) throw Skip("another process has no GPU");
+  const std::string of_one = "one process has " + std::to_string(available.fewest);
+  if (!options.gpus_given && available.fewest != available.most) {
+    throw UsageError("--gpus: not given, and " + of_one + " GPUs, another one " +
+                     std::to_string(available.most));
+  }
+  if (options.gpus_given && available.fewest < wanted)
+    throw UsageError("--gpus: " + std::to_string(wanted) + " in each process, and " + of_one);
+  return processes * std::min(wanted, available.fewest);
+}
+
 // Takes as many GPUs as can be had. Throws Skip if there are fewer than asked for.
 void use_gpus_that_are_here(Options& options, const ChapterInfo& chapter) {
   const std::string reason = backend::unavailable();
-  if (!reason.empty()) throw Skip(reason);
   int available = 0;
-  CUDA_CHECK(cudaGetDeviceCount(&available));
-  if (options.processes != nullptr) return agree_on_options(*options.processes, options, chapter, available);
-  options.use_gpus(usable_gpus(options, chapter, available), chapter);
+  if (reason.empty()) CUDA_CHECK(cudaGetDeviceCount(&available));
+  Available in_all{available, available};
+  if (options.processes != nullptr) in_all = available_in_all(*options.processes, available);
+  if (!reason.empty()) throw Skip(reason);  // not before: the other processes wait for the number
+  options.use_gpus(options.processes != nullptr ? usable_gpus_of_all(options, in_all)
+                                                : usable_gpus(options, chapter, available),
+                   chapter);
 }
 
-// Meets the processes that run this program together; there are none if this is the only one. Returns the
-// exit status.
-int meet_others(const ChapterInfo& chapter, std::unique_ptr<Processes>& processes) {
-  std::ostringstream told;
-  bool tells = true;
-  const auto meet = [&] {
-    const std::optional<Meeting> meeting = meeting_from_environment();
-    if (!meeting) return;
-    if (!chapter.has_nodes) {
-      tells = meeting->index == 0;
-      throw UsageError("OVERLAP_RENDEZVOUS: this chapter has no nodes, and runs as one process");
-    }
-    processes = std::make_unique<Processes>(*meeting);
-  };
-  const int status = run_and_report(chapter.name, meet, told);
-  if (tells) std::cerr << told.str() << std::flush;
-  return status;
+// The command line: that of process 0, if there are several processes.
+std::vector<std::string> arguments_of_all(Processes* processes, int argc, char** argv) {
+  std::vector<std::string> arguments(argv, argv + argc);
+  if (processes == nullptr) return arguments;
+  std::string text;
+  for (const std::string& argument : arguments) text += argument + '\0';
+  std::istringstream of_the_first(processes->broadcast(text));
+  arguments.clear();
+  for (std::string argument; std::getline(of_the_first, argument, '\0');) arguments.push_back(argument);
+  return arguments;
 }
 
-// As run_and_report(). Of several processes the first one tells why they fail; the others only if it cannot.
+// As run_and_report(). Of several processes, returns only if the program succeeds in all of them.
 int run_in_all(Processes* processes, const std::string& name, const std::function<void()>& program) {
   if (processes == nullptr) return run_and_report(name, program, std::cerr);
   std::ostringstream told;
   const int status = run_and_report(name, program, told);
-  if (status == kExitOk) return status;
-  const std::string text = told.str();
-  processes->stop(status, text.substr(name.size() + 2, text.find('\n') - name.size() - 2));
-  if (processes->index() == 0 || !processes->first_knows()) std::cerr << text << std::flush;
-  return status;
+  processes->end(status, told.str());
+  return kExitOk;
 }
 
 }  // namespace
@@ -125,8 +144,6 @@ int run_and_report(const std::string& name, const std::function<void()>& program
     return fail(std::string("wrong result: ") + wrong.what(), kExitWrongResult);
   } catch (const UsageError& unusable) {
     return fail(unusable.what(), kExitFailed);
-  } catch (const ProcessFailed& other) {
-    return fail(other.what(), other.status());
   } catch (const FailedCall& failed) {
     return fail(sentence_of(failed), backend::failure_exit_code());
   } catch (const std::bad_alloc&) {
@@ -146,15 +163,17 @@ int run_and_report(const std::string& name, const std::function<void()>& program
 
 int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
                  const std::function<void(const Options&)>& program) {
-  std::unique_ptr<Processes> processes;
-  if (const int met = meet_others(chapter, processes); met != kExitOk) return met;
+  const std::unique_ptr<Processes> processes = start_processes();
+  const std::vector<std::string> arguments = arguments_of_all(processes.get(), argc, argv);
+  std::vector<const char*> words;
+  for (const std::string& argument : arguments) words.push_back(argument.c_str());
 
   std::optional<Options> options;
   const int status = run_in_all(processes.get(), chapter.name, [&] {
     try {
       std::ostringstream nowhere;
       std::ostream& out = processes == nullptr || processes->index() == 0 ? std::cout : nowhere;
-      options = parse_options(argc, argv, chapter, out, processes.get());
+      options = parse_options(static_cast<int>(words.size()), words.data(), chapter, out, processes.get());
       if (options) backend::configure(options->backend);
     } catch (const UsageError& error) {
       throw UsageError(std::string(error.what()) + " (--help shows the options)");
@@ -167,7 +186,6 @@ int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
     use_gpus_that_are_here(*options, chapter);
     if (!options->timeline.empty()) backend::record_timeline();
     program(*options);
-    if (processes != nullptr) processes->leave();
     const std::string context = backend::failure_context();  // a success is told with its schedule, too
     if (!context.empty() && options->tells()) std::cout << "\n" << context << "\n";
   });

@@ -11,7 +11,6 @@
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/processes.hpp"
 #include "overlap/program/report.hpp"
-#include "program/agreement.hpp"
 #include "program/option_values.hpp"
 
 namespace overlap {
@@ -152,7 +151,7 @@ class CommandLine {
         });
     add(kCommon, "--json", "FILE", "also write the results there, as JSON (default: no file)",
         [this](const std::string& option, const std::string& text) {
-          require_writable(option, text);
+          if (options_.tells()) require_writable(option, text);
           options_.json = text;
         });
   }
@@ -175,7 +174,7 @@ class CommandLine {
     add_flag(kMore, "--no-check", "do not verify the result", no_check_);
     add(kMore, "--timeline", "FILE", "also write there what each GPU did and when (default: no file)",
         [this](const std::string& option, const std::string& text) {
-          require_writable(option, text);
+          if (options_.tells()) require_writable(option, text);
           options_.timeline = text;
         });
     add_flag(kMore, "--list", "print the variants of this chapter and stop", list_);
@@ -242,7 +241,21 @@ int usual_gpus_per_node(int gpus) {
   return most;
 }
 
+/// How many GPUs each process has: it is a node. `given_per_node`: --gpus-per-node, 0 if it was not given.
+int gpus_of_each(int processes, int gpus, int given_per_node) {
+  const int each = gpus / processes;
+  const std::string of = std::to_string(processes) + " processes, each of which is a node";
+  if (each * processes != gpus)
+    throw UsageError("--gpus: " + std::to_string(gpus) + " cannot be shared out to " + of);
+  if (given_per_node > 0 && given_per_node != each)
+    throw UsageError("--gpus-per-node: " + std::to_string(given_per_node) + ", but " + std::to_string(gpus) +
+                     " of --gpus are " + std::to_string(each) + " on each of " + of);
+  return each;
+}
+
 }  // namespace
+
+bool Options::tells() const { return processes == nullptr || processes->index() == 0; }
 
 void Options::use_gpus(int number, const ChapterInfo& chapter) {
   const MatmulShape usual = chapter.defaults().shape_on(number);
@@ -251,11 +264,7 @@ void Options::use_gpus(int number, const ChapterInfo& chapter) {
   };
   gpus = number;
   if (processes != nullptr) {
-    gpus_per_node = gpus_of_each(*processes, number, given_gpus_per_node);
-    if (gpus_given) {  // else this process has those of its machine
-      backend.gpus_per_node = gpus_per_node;
-      backend.nodes = 1;
-    }
+    gpus_per_node = gpus_of_each(processes->count(), number, given_gpus_per_node);
   } else if (chapter.has_nodes) {
     gpus_per_node = given_gpus_per_node > 0 ? given_gpus_per_node : usual_gpus_per_node(number);
     if (number % gpus_per_node != 0) {

@@ -1,39 +1,36 @@
 """build and run a program; without one the tour: all chapters"""
 import argparse
-from typing import Optional
 
-import nodes
+import mpi
 import program as programs
 import tour
 from build import Build, set_up
 from command_line import Parser
-from process import Refusal, become, run, say
+from process import become, run, say
 from program import Program
 
 
 def arguments(parser: Parser) -> None:
     """PROGRAM and what it runs with."""
     programs.add_to(parser, nargs="?")
-    nodes.add_to(parser)
+    parser.add_argument("--nodes", metavar="COUNT", help="as so many processes of MPI, each of which is a node (chapter 20; docs/cluster.md)")
 
 
 def main(call: argparse.Namespace) -> int:
     """Runs what was asked for."""
     program = programs.asked_for(call)
-    launch = nodes.asked_for(call)
-    if launch and (program is None or program.target.startswith("own_")):
-        raise Refusal("--nodes is for chapters with nodes: ./lab run 20 --nodes 2")
+    nodes = 0 if call.nodes is None else mpi.nodes(call.nodes, program.target if program else "")
     build = set_up("run", call.backend, call.yes)
-    return _run(build, program, call, launch) if program else tour.run(build, call.arguments)
+    if nodes and program:
+        return mpi.run(build, program, nodes, call.arguments)
+    return _run(build, program, call) if program else tour.run(build, call.arguments)
 
 
-def _run(build: Build, program: Program, call: argparse.Namespace, launch: Optional[nodes.Launch]) -> int:
+def _run(build: Build, program: Program, call: argparse.Namespace) -> int:
     """Builds and runs one program."""
     program.build(build)
     build.need_gpus()
     command = build.command(program.path) + call.arguments
-    if launch:
-        return launch.run(command, build.backend)
     if not program.experiments:
         become(command)
     status = run(command)

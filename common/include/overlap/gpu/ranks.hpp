@@ -67,8 +67,7 @@ class Rank {
   cudaStream_t second_stream();             ///< see stream()
   cudaStream_t transfer_stream(int i = 0);  ///< see stream(); i is 0 or 1, else std::out_of_range
   /// Its communicator of all ranks, made (or taken) at the first call, which is collective; one for copy
-  /// engines and one for all other modes. Throws Skip if ranks share a GPU, where the mode cannot be had, or
-  /// on virtual GPUs of several processes.
+  /// engines and one for all other modes. Throws Skip if ranks share a GPU, or where the mode cannot be had.
   ncclComm* nccl(NcclMode mode = NcclMode::kPlain);
   /// Its communicator of the ranks that have its number in their nodes, where a node is `gpus_per_node` ranks
   /// that follow each other: the number of its node is its rank in it. An operation takes at most
@@ -116,6 +115,7 @@ class Rank {
  private:
   int number_here() const { return id_ - first_here_; }
   void meet_here();
+  void in_all_processes(const std::function<void(Processes&, const std::function<bool()>& stopped)>& call);
   void require_nccl() const;
   void destroy(ncclComm* communicator);
   void exchange_bytes(const void* value, std::size_t bytes, void* all);
@@ -136,9 +136,10 @@ class Rank {
 /// A rank that means to go on after an exception has to catch it before it passes an owner of CUDA objects,
 /// which stops the run; else std::logic_error says so. Throws std::invalid_argument unless 1 <= ranks <= 64.
 ///
-/// With several processes, each of which calls this, every process has as many of the ranks, and a GPU is one
-/// of its own machine. A rank that fails stops the ranks of all processes, and so does a process that dies:
-/// then ProcessFailed is thrown. Memory of other ranks is in reach inside a process only, see PeerBuffer.
+/// With several processes, each of which calls this from its main thread, every process has as many of the
+/// ranks, and a GPU is one of its own machine. A failed rank stops the ranks of its own process: the error
+/// has to reach Processes::end(), which ends the other processes. Memory of other ranks is in reach inside a
+/// process only, see PeerBuffer.
 ///
 /// On real GPUs the ranks' streams, cuBLAS handles and communicators outlive the run: each rank waits for its
 /// GPU at its end (for its streams, if it shares the GPU), and a later run takes streams and cuBLAS handles

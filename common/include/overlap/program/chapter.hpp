@@ -18,8 +18,8 @@ namespace overlap {
 ///   2   the options cannot be used, a call failed, memory ran out, or --timeout passed,
 ///   3   the virtual GPUs reported a race or a deadlock,
 ///   77  it cannot run here (no GPU, or fewer than --gpus): the reason is on one line.
-/// If several processes run the program (meeting_from_environment(), for chapters with nodes), they agree on
-/// the options first, and a failure of one is the failure of all, with the same status; process 0 tells it.
+/// If several processes run the program (processes.hpp), all have the options of process 0, which prints and
+/// writes the files, and a failure of one ends all of them with its status.
 /// When --timeout passes, the process ends at once from a thread of its own, without destructors: a GPU that
 /// hangs never lets the main thread go.
 int chapter_main(int argc, char** argv, const ChapterInfo& chapter,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "overlap/bench/dense_bench.hpp"
+#include "overlap/gpu/error.hpp"
 #include "overlap/program/chapter.hpp"
 #include "overlap/program/report.hpp"
 
@@ -11,6 +12,8 @@ namespace overlap {
 /// those of the chapter; without them f16, bf16 and f32.
 template <Floating... Types, typename Body>
 void run_dense_ranks(const Options& options, const Body& body) {
+  if (options.processes != nullptr && backend::modelled_time())
+    throw Skip("virtual GPUs have no network between processes; nodes of one process: --gpus-per-node");
   run_ranks(
       options.gpus,
       [&](Rank& rank) {

@@ -101,7 +101,7 @@ class CudaTeam final : public Team {
     {
       std::unique_lock lock(mutex_);
       const auto all_home = [this] { return home_ == size_; };
-      changed_.wait(lock, [&] { return all_home() || stopping_; });
+      serve(lock, [&] { return all_home() || stopping_; });
       if (!changed_.wait_for(lock, kPatience, all_home)) give_up("the other ranks did not stop");
     }
     for (std::thread& rank : ranks) rank.join();
@@ -126,6 +126,14 @@ class CudaTeam final : public Team {
       stop("rank " + std::to_string(first + rank) + " waits at a barrier, but another one has ended");
     }
     return !stopping_;
+  }
+
+  void on_main_thread(const std::function<void()>& call) override {
+    std::unique_lock lock(mutex_);
+    if (stopping_) return;
+    handed_over_ = &call;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return handed_over_ == nullptr; });
   }
 
   void stop(int rank) override {
@@ -215,6 +223,20 @@ class CudaTeam final : public Team {
 
  private:
   bool shares_gpu() const { return size_ > devices_; }
+
+  /// Waits until `over` holds. Meanwhile makes the calls that ranks hand to this thread.
+  template <typename Over>
+  void serve(std::unique_lock<std::mutex>& lock, const Over& over) {
+    while (true) {
+      changed_.wait(lock, [&] { return over() || handed_over_ != nullptr; });
+      if (handed_over_ == nullptr) return;
+      lock.unlock();
+      (*handed_over_)();
+      lock.lock();
+      handed_over_ = nullptr;
+      changed_.notify_all();
+    }
+  }
 
   /// The run was not stopped: what its ranks had serves the next one, unless a GPU has failed unnoticed.
   void keep_for_later() {
@@ -341,6 +363,7 @@ class CudaTeam final : public Team {
   std::mutex mutex_;
   std::condition_variable changed_;
   int home_ = 0, arrived_ = 0;
+  const std::function<void()>* handed_over_ = nullptr;  // by on_main_thread(), until the call has returned
   std::uint64_t generation_ = 0;
   std::atomic<bool> stopping_ = false;
   bool opened_ = false;

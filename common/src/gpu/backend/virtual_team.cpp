@@ -18,6 +18,7 @@ class VirtualTeam final : public Team {
 
   void run(const std::function<void(int)>& body) override { vgpu::run_host_threads(size_, body); }
   bool barrier(int) override { return barrier_.wait(); }
+  void on_main_thread(const std::function<void()>& call) override { call(); }  // ranks are fibers of it
   void stop(int rank) override {
     if (stopping()) return;
     culprit = rank;

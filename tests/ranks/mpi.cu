@@ -1,8 +1,12 @@
-// A program that runs as several processes: what holds among their ranks it checks itself, and what becomes
-// of the others when one fails or dies is tested by meeting_test.py.
+// A program of several processes. It checks itself what holds between their ranks; mpi_test.py starts it by
+// mpirun, and checks how it ends.
+#include <nccl.h>
+
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -12,6 +16,7 @@
 #include "overlap/bench/gate.hpp"
 #include "overlap/bench/timing.hpp"
 #include "overlap/gpu/check.hpp"
+#include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/processes.hpp"
@@ -25,7 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 
 const ChapterInfo kInfo = {
-    .name = "meeting",
+    .name = "mpi",
     .summary = "Ranks in several processes.",
     .on_virtual_gpus = {.shape = {8, 8, 8}, .gpus = 4},
     .on_real_gpus = {.shape = {8, 8, 8}, .gpus = 4},
@@ -55,6 +60,17 @@ void check_exchange(Rank& rank) {
     for (int i = 0; i < rank.ranks_here(); ++i)
       require(here[static_cast<std::size_t>(i)] == rank.first_here() + i, "exchange_here: whose value");
   }
+}
+
+/// Each rank's id of NCCL arrives unchanged at every rank, in every process.
+void check_nccl_id(Rank& rank) {
+  ncclUniqueId id{};
+  NCCL_CHECK(ncclGetUniqueId(&id));
+  std::array<char, sizeof id> own{};  // nvcc 13.0 crashes on a vector of ncclUniqueId here
+  std::memcpy(own.data(), &id, sizeof id);
+  const auto ids = rank.exchange(own);
+  require(ids[static_cast<std::size_t>(rank.id())] == own, "NCCL's id: of this rank");
+  for (const auto& first : rank.exchange(ids.front())) require(first == ids.front(), "NCCL's id: of rank 0");
 }
 
 /// What the last rank does before the barrier has happened for all others behind it.
@@ -118,6 +134,7 @@ void run(Rank& rank, const std::string& what, const std::string& file) {
   const bool last = rank.id() == rank.size() - 1;
   check_exchange(rank);
   if (what == "all") {
+    check_nccl_id(rank);
     check_barrier(rank, file);
     check_largest(rank);
     check_memory(rank);
@@ -133,8 +150,10 @@ void run(Rank& rank, const std::string& what, const std::string& file) {
   } else if (what == "busy") {  // the others do not even look
     if (last) std::_Exit(7);
     std::this_thread::sleep_for(60s);
-  } else if (what == "other exchange") {
-    last ? static_cast<void>(rank.exchange(1.0)) : static_cast<void>(rank.exchange(1));
+  } else if (what == "late") {  // the others wait for it in a barrier
+    if (last) std::this_thread::sleep_for(60s);
+  } else if (what == "all throw") {
+    throw std::runtime_error("planted");
   }
   rank.barrier();
 }
@@ -144,10 +163,14 @@ void run(Rank& rank, const std::string& what, const std::string& file) {
 
 int main(int argc, char** argv) {
   using namespace overlap;
-  const char *what = std::getenv("MEETING_WHAT"), *file = std::getenv("MEETING_FILE");
+  const char *what = std::getenv("MPI_TEST_WHAT"), *file = std::getenv("MPI_TEST_FILE");
   return chapter_main(argc, argv, kInfo, [&](const Options& options) {
+    if (what == std::string("skip")) throw Skip("for all");
     run_ranks(
         options.gpus, [&](Rank& rank) { run(rank, what, file); }, options.processes);
-    if (options.tells()) std::printf("%d ranks in nodes of %d\n", options.gpus, options.gpus_per_node);
+    if (options.tells()) {
+      std::printf("%d ranks in nodes of %d, seed %d\n", options.gpus, options.gpus_per_node,
+                  static_cast<int>(options.seed));
+    }
   });
 }
