@@ -2,6 +2,7 @@
 #include "machine.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -12,15 +13,23 @@
 namespace overlap::planner {
 namespace {
 
-/// The shipped machine without a plan, with this one, in a file of its own.
-std::string file_with(const std::string& plan) {
-  std::ifstream shipped(PLANNER_MACHINES_DIR "/h100-nvlink.json");
-  std::string text((std::istreambuf_iterator<char>(shipped)), std::istreambuf_iterator<char>());
-  text.insert(text.rfind('}'), ", \"plan\": " + plan);
-  const std::string name = testing::TempDir() + "planner_machine.json";
-  std::ofstream(name) << text;
-  return name;
-}
+/// The shipped machine without a plan, with this one, in a file of this process, as long as it is read.
+class FileWith {
+ public:
+  explicit FileWith(const std::string& plan) {
+    std::ifstream shipped(PLANNER_MACHINES_DIR "/h100-nvlink.json");
+    std::string text((std::istreambuf_iterator<char>(shipped)), std::istreambuf_iterator<char>());
+    text.insert(text.rfind('}'), ", \"plan\": " + plan);
+    std::ofstream(name_) << text;
+  }
+  ~FileWith() { std::remove(name_.c_str()); }
+  FileWith(const FileWith&) = delete;
+  FileWith& operator=(const FileWith&) = delete;
+  operator const std::string&() const { return name_; }
+
+ private:
+  const std::string name_ = testing::TempDir() + "planner_machine_" + std::to_string(getpid()) + ".json";
+};
 
 std::string refusal(const std::string& machine) {
   try {
@@ -32,7 +41,7 @@ std::string refusal(const std::string& machine) {
 }
 
 TEST(PlannerMachine, ConstantsOfThePlanAndTheirSources) {
-  const Machine machine = read_machine(file_with(R"({"signal_us": {"is": 7.5, "from": "a row"}})"), 4);
+  const Machine machine = read_machine(FileWith(R"({"signal_us": {"is": 7.5, "from": "a row"}})"), 4);
   EXPECT_EQ(machine.signal_us, 7.5);
   EXPECT_EQ(machine.gpus_per_node, 4);
   EXPECT_EQ(machine.multiprocessors, 132);
@@ -67,15 +76,15 @@ TEST(PlannerMachine, EveryShippedConstantSaysItsSource) {
 
 TEST(PlannerMachine, OneSentenceForWhatIsWrong) {
   EXPECT_NE(refusal("nowhere").find("neither a shipped machine nor a readable file"), std::string::npos);
-  EXPECT_NE(refusal(file_with("3")).find("must be an object"), std::string::npos);
-  EXPECT_NE(refusal(file_with(R"({"signal_us": 7})")).find("'signal_us' needs 'is'"), std::string::npos);
-  EXPECT_NE(refusal(file_with(R"({"signal_us": {"is": 7}})")).find("'signal_us' needs 'from'"),
+  EXPECT_NE(refusal(FileWith("3")).find("must be an object"), std::string::npos);
+  EXPECT_NE(refusal(FileWith(R"({"signal_us": 7})")).find("'signal_us' needs 'is'"), std::string::npos);
+  EXPECT_NE(refusal(FileWith(R"({"signal_us": {"is": 7}})")).find("'signal_us' needs 'from'"),
             std::string::npos);
-  EXPECT_NE(refusal(file_with(R"({"signal_us": {"is": -1, "from": "x"}})")).find("must be between"),
+  EXPECT_NE(refusal(FileWith(R"({"signal_us": {"is": -1, "from": "x"}})")).find("must be between"),
             std::string::npos);
-  EXPECT_NE(refusal(file_with(R"({"link_gb_per_s": {"is": 0, "from": "x"}})")).find("must be between"),
+  EXPECT_NE(refusal(FileWith(R"({"link_gb_per_s": {"is": 0, "from": "x"}})")).find("must be between"),
             std::string::npos);
-  EXPECT_NE(refusal(file_with(R"({"signal": {"is": 7, "from": "x"}})")).find("does not know 'signal'"),
+  EXPECT_NE(refusal(FileWith(R"({"signal": {"is": 7, "from": "x"}})")).find("does not know 'signal'"),
             std::string::npos);
 }
 

@@ -43,9 +43,11 @@ class LargeMemoryTest : public VirtualTest {
     std::ifstream(VGPU_MACHINES_DIR "/small.json") >> machine;
     machine["gpu"]["memory_mib"] = 1 << 20;
     if (on_demand) machine["gpu"]["memory_on_demand"] = true;
-    const auto path = std::filesystem::path(testing::TempDir()) / "large_machine.json";
+    const auto path =
+        std::filesystem::path(testing::TempDir()) / ("large_machine_" + std::to_string(getpid()) + ".json");
     std::ofstream(path) << machine.dump();
     vgpu::use_machine(path.string());
+    std::filesystem::remove(path);
   }
 };
 

@@ -1,5 +1,6 @@
 // Machine descriptions: what they change, and what is said about wrong ones.
-#include <algorithm>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -19,12 +20,14 @@ class MachinesTest : public VirtualTest {
     VirtualTest::SetUp();
     std::ifstream(VGPU_MACHINES_DIR "/small.json") >> machine;
   }
+  void TearDown() override {
+    std::filesystem::remove(path_);
+    VirtualTest::TearDown();
+  }
+  /// A file of this process, until the test ends.
   std::string write(const std::string& text) {
-    std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::replace(name.begin(), name.end(), '/', '_');
-    const auto path = std::filesystem::path(testing::TempDir()) / ("machine_" + name + ".json");
-    std::ofstream(path) << text;
-    return path.string();
+    std::ofstream(path_) << text;
+    return path_.string();
   }
   /// What use_machine() says about a file, "" if it takes it.
   static std::string complaint(const std::string& file) {
@@ -36,6 +39,10 @@ class MachinesTest : public VirtualTest {
     }
   }
   json machine;
+
+ private:
+  const std::filesystem::path path_ =
+      std::filesystem::path(testing::TempDir()) / ("machine_" + std::to_string(getpid()) + ".json");
 };
 
 TEST_F(MachinesTest, SmallIsTheDefault) {

@@ -1,4 +1,6 @@
 // Virtual NCCL's bytes and modelled times: bytes exactly, times by their order.
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -187,14 +189,16 @@ TEST_F(NcclModelTest, TheLastRankToComeDecides) {
 }
 
 /// The machine "small" without peer access, and with a slow way to the host.
-std::string machine_without_peer_access() {
+void use_machine_without_peer_access() {
   nlohmann::json machine;
   std::ifstream(VGPU_MACHINES_DIR "/small.json") >> machine;
   machine["peer"]["access"] = false;
   machine["host"]["copy_gb_per_s"] = 2;
-  const auto path = std::filesystem::path(testing::TempDir()) / "machine_without_peer_access.json";
+  const auto path = std::filesystem::path(testing::TempDir()) /
+                    ("machine_without_peer_access_" + std::to_string(getpid()) + ".json");
   std::ofstream(path) << machine;
-  return path.string();
+  vgpu::use_machine(path.string());
+  std::filesystem::remove(path);
 }
 
 TEST_F(NcclModelTest, WithoutPeerAccessAllGoesThroughTheHost) {
@@ -203,7 +207,7 @@ TEST_F(NcclModelTest, WithoutPeerAccessAllGoesThroughTheHost) {
   const float with = run();
   TearDown();
   communicators.clear(), streams.clear(), data.clear();
-  vgpu::use_machine(machine_without_peer_access());
+  use_machine_without_peer_access();
   make_ranks(2);
   EXPECT_GT(run(), 1.3 * with);
 }
