@@ -24,6 +24,11 @@ class Case:
     timed: bool = False  # by the model; only without a schedule, which is a random one
 
     @property
+    def only_enqueues(self) -> bool:
+        """A product: its calls move nothing through the host, which need not wait."""
+        return self.problem != "sparse"
+
+    @property
     def name(self) -> str:
         """For reports."""
         sizes = f"{self.m} x {self.n} x {self.k}" if self.problem != "sparse" else \

@@ -102,6 +102,11 @@ std::string last_error_detail() {
   return started == nullptr ? "" : started->errors().last_detail();
 }
 
+std::uint64_t host_waits() {
+  Runtime* started = runtime_if_started();
+  return started == nullptr ? 0 : started->host().waits();
+}
+
 Traffic traffic(int from, int to) {
   Runtime* started = runtime_if_started();
   return started == nullptr ? Traffic{} : started->traffic().between(from, to);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -77,6 +78,12 @@ class HostThread {
   void call_from(const char* place) { called_from_ = place; }
   ///@}
 
+  /// How often it has waited for GPUs, or asked them (vgpu::host_waits()).
+  ///@{
+  std::uint64_t waits() const { return waits_; }
+  void count_wait() { ++waits_; }
+  ///@}
+
   /// What libraries keep for each host thread.
   LibraryStates& libraries() { return libraries_; }
 
@@ -114,6 +121,7 @@ class HostThread {
   std::vector<LaunchConfiguration> pending_launches_;
   std::vector<std::string> labels_;
   const char* called_from_ = nullptr;
+  std::uint64_t waits_ = 0;
   LibraryStates libraries_;
 
   int number_ = -1;
