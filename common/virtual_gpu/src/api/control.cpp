@@ -5,7 +5,6 @@
 
 #include "engine/runtime.hpp"
 #include "engine/settings.hpp"
-#include "vgpu/calls.hpp"
 
 namespace vgpu {
 namespace {
@@ -52,10 +51,6 @@ void use_nodes(int nodes, int gpus_per_node) {
     throw;
   }
 }
-
-void observe_calls(CallObserver* observer) { settings().tell_calls_to(observer); }
-
-void called_from(const char* place) { runtime().host().call_from(place); }
 
 void print_errors() { settings().print_errors(); }
 

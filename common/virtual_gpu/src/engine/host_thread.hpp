@@ -72,12 +72,6 @@ class HostThread {
   }
   ///@}
 
-  /// Where its calls count as called; nullptr: where they are.
-  ///@{
-  const char* called_from() const { return called_from_; }
-  void call_from(const char* place) { called_from_ = place; }
-  ///@}
-
   /// How often it has waited for GPUs, or asked them (vgpu::host_waits()).
   ///@{
   std::uint64_t waits() const { return waits_; }
@@ -120,7 +114,6 @@ class HostThread {
   cudaStreamCaptureMode capture_mode_ = cudaStreamCaptureModeGlobal;
   std::vector<LaunchConfiguration> pending_launches_;
   std::vector<std::string> labels_;
-  const char* called_from_ = nullptr;
   std::uint64_t waits_ = 0;
   LibraryStates libraries_;
 
