@@ -24,6 +24,7 @@ from case_run import CaseRunner, Verdict  # noqa: E402
 
 SECRET = b"the same sizes and data each time"
 QUICKLY = ["-O0", "-DOVERLAP_FIRST_TYPE_ONLY"]  # the last -O counts
+PATIENCE = 4  # all limits times this: no mutant needs a limit to be caught
 
 
 class Hand:
@@ -43,7 +44,7 @@ class Hand:
                 unit.place(place, self.task, text.encode())
                 unit.build_object(place, self.kit, kind)
                 unit.link(place, self.kit, kind)
-                runner = CaseRunner(self.kit, place, grader.command(kind), self.builds["plain"] / "bin" / "teaching_judge", SECRET, "", 4)
+                runner = CaseRunner(self.kit, place, grader.command(kind), self.builds["plain"] / "bin" / "teaching_judge", SECRET, "", PATIENCE)
                 for case in self.cases:
                     if (case.criterion == "race") == (kind == "race"):
                         yield runner.run(case)
@@ -75,6 +76,7 @@ def main() -> int:
     if grader.why_no_race() or "race" not in settings.builds:
         print("skipped: no race build, or the race detector cannot start")
         return 77
+    unit.COMPILING = dataclasses.replace(unit.COMPILING, seconds=20 * unit.COMPILING.seconds)
     wrong = handed_in = 0
     for chosen in task.tasks_of(chapter):
         hand = Hand(chosen, settings)

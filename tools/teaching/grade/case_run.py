@@ -115,6 +115,7 @@ def report_of(output: str, task: Task) -> str:
     """The first report of a race or a deadlock, with the student's lines as the student knows them."""
     text = re.sub(r"(?:/var/tmp/overlap-\w+-\w+/(?:work|include/\w+)/|\./)", "", output)
     text = text.replace(f"{task.chapter}/{task.header}", task.header)
+    text = re.sub(r"enqueued at (runner\.cpp:\d+)", r"enqueued by the runner, before or behind the call (\1)", text)
     lines = text.splitlines()
     first = next((number for number, line in enumerate(lines) if re.search(r"race|deadlock", line, re.IGNORECASE)), 0)
     return "\n".join(line.rstrip() for line in lines[first:first + LINES_OF_A_RACE] if line.strip()).strip()
