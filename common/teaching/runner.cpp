@@ -99,6 +99,9 @@ class CallData {
     for (DeviceBuffer<std::byte>* buffer : {&a_, &b_, &c_}) {
       if (buffer->size() > 0) CUDA_CHECK(cudaMemset(buffer->data(), kNoValue, buffer->size()));
     }
+    // cudaMemset may return before the memory is written. If a call fails, all is freed at once: that would
+    // be a race of the runner's own, which is reported in the place of the failed call.
+    CUDA_CHECK(cudaDeviceSynchronize());
   }
   /// What the algorithm is called with.
   Buffers buffers(cudaStream_t stream) { return {a_.data(), b_.data(), c_.data(), count_, stream}; }
