@@ -26,7 +26,9 @@ class DenseSubmission final : public Submission {
 template <typename InF16, typename InF32>
 Submission* make_dense(Rank& rank, const MatmulShape& sizes, ElementType type) {
   if (type == ElementType::kF16) return new DenseSubmission<InF16, __half>(rank, sizes);
-  if (type == ElementType::kF32) return new DenseSubmission<InF32, float>(rank, sizes);
+  if constexpr (detail::kAllTypes) {
+    if (type == ElementType::kF32) return new DenseSubmission<InF32, float>(rank, sizes);
+  }
   throw std::invalid_argument("make_dense: f16 or f32");
 }
 

@@ -48,6 +48,7 @@ json check(const Case& which, std::uint64_t seed) {
   verdict["wrong"] = wrong;
   verdict["links"] = of_links(answer, which.ranks);
   verdict["memory"] = answer.memory;
+  verdict["host_waits"] = answer.host_waits;
   verdict["kernel_ns"] = answer.kernel_ns;
   return verdict;
 }

@@ -3,9 +3,14 @@
 // process says is not believed: the judge, a program without the student's code, compares the results with
 // its own reference.
 //
+// Nothing waits between the calls. On each call's stream stand the copies that write A and B before it;
+// behind it C is fetched, and A and B are overwritten. So a call that starts before its stream has reached
+// it, or that its stream does not wait for, has a wrong result or a race.
+//
 // Exit status as of a chapter's program: 0, 2 for a failed call, 3 for a race or a deadlock.
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -25,17 +30,38 @@
 namespace overlap::teaching {
 namespace {
 
+/// Where a link stands in Answer::links; the host has the number behind the last rank's.
+std::size_t link_place(int from, int to, int ranks) {
+  return static_cast<std::size_t>(from * (ranks + 1) + to);
+}
+
 /// What has gone over each link so far.
 std::vector<Link> links_now(int ranks) {
-  std::vector<Link> links;
+  std::vector<Link> links(links_of(ranks));
   for (int from = 0; from <= ranks; ++from) {
     for (int to = 0; to <= ranks; ++to) {
+      if (from == to) continue;
       const vgpu::Traffic moved =
           vgpu::traffic(from == ranks ? vgpu::kHost : from, to == ranks ? vgpu::kHost : to);
-      links.push_back(from == to ? Link{} : Link{moved.bytes, moved.copies});
+      links[link_place(from, to, ranks)] = {moved.bytes, moved.copies};
     }
   }
   return links;
+}
+
+/// Adds what the runner itself copies in all calls: inputs to the ranks, results from them.
+void add_own_copies(const Case& which, const std::vector<Input>& inputs, std::vector<Link>& links) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const int rank = static_cast<int>(i) % which.ranks;
+    const auto add = [&](int from, int to, std::uint64_t bytes) {
+      Link& link = links[link_place(from, to, which.ranks)];
+      link.bytes += bytes;
+      link.copies += bytes > 0;
+    };
+    add(which.ranks, rank, inputs[i].a.size());
+    add(which.ranks, rank, inputs[i].b.size());
+    add(rank, which.ranks, inputs[i].c_bytes);
+  }
 }
 
 /// Bytes that nobody holds on the rank's GPU.
@@ -57,41 +83,83 @@ void add_kernel_times(const std::string& name, std::size_t operations,
   }
 }
 
-/// One rank's buffers of one call.
-struct OnGpu {
-  OnGpu(const Rank& rank, const Input& input)
-      : a(rank.device(), input.a.size()),
-        b(rank.device(), input.b.size()),
-        c(rank.device(), input.c_bytes),
-        count(input.count) {
-    if (a.size() > 0) CUDA_CHECK(cudaMemcpy(a.data(), input.a.data(), a.size(), cudaMemcpyHostToDevice));
-    if (b.size() > 0) CUDA_CHECK(cudaMemcpy(b.data(), input.b.data(), b.size(), cudaMemcpyHostToDevice));
-    if (c.size() > 0) CUDA_CHECK(cudaMemset(c.data(), 0xFF, c.size()));  // no result, in any type
+/// One rank's part of one call: buffers on its GPU, and pinned memory that they are copied from and to.
+class CallData {
+ public:
+  CallData(const Rank& rank, const Input& input)
+      : a_(rank.device(), input.a.size()),
+        b_(rank.device(), input.b.size()),
+        c_(rank.device(), input.c_bytes),
+        host_a_(input.a.size()),
+        host_b_(input.b.size()),
+        host_c_(input.c_bytes),
+        count_(input.count) {
+    std::ranges::copy(input.a, host_a_.begin());
+    std::ranges::copy(input.b, host_b_.begin());
+    for (DeviceBuffer<std::byte>* buffer : {&a_, &b_, &c_}) {
+      if (buffer->size() > 0) CUDA_CHECK(cudaMemset(buffer->data(), kNoValue, buffer->size()));
+    }
+    // cudaMemset may return before the memory is written. If a call fails, all is freed at once: that would
+    // be a race of the runner's own, which is reported in the place of the failed call.
+    CUDA_CHECK(cudaDeviceSynchronize());
   }
-  DeviceBuffer<std::byte> a, b, c;
-  std::int64_t count;
+  /// What the algorithm is called with.
+  Buffers buffers(cudaStream_t stream) { return {a_.data(), b_.data(), c_.data(), count_, stream}; }
+  /// Enqueues the copies of A and B to the GPU.
+  void write_inputs(cudaStream_t stream) {
+    copy(a_.data(), host_a_.data(), a_.size(), stream);
+    copy(b_.data(), host_b_.data(), b_.size(), stream);
+  }
+  /// Enqueues the copy of C to the host, and what overwrites A and B: from here on they are the caller's
+  /// again.
+  void fetch_result_and_overwrite_inputs(cudaStream_t stream) {
+    copy(host_c_.data(), c_.data(), c_.size(), stream);
+    for (DeviceBuffer<std::byte>* input : {&a_, &b_}) {
+      if (input->size() > 0) CUDA_CHECK(cudaMemsetAsync(input->data(), kNoValue, input->size(), stream));
+    }
+  }
+  /// C, once the stream has been waited for.
+  std::vector<std::byte> result() const { return {host_c_.begin(), host_c_.end()}; }
+
+ private:
+  static constexpr int kNoValue = 0xFF;  // NaN in any floating type, -1 as a row number
+
+  static void copy(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
+    if (bytes > 0) CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+  }
+
+  DeviceBuffer<std::byte> a_, b_, c_;
+  PinnedBuffer<std::byte> host_a_, host_b_, host_c_;
+  std::int64_t count_;
 };
 
 void run_rank(Rank& rank, const Case& which, const std::vector<Input>& inputs, Answer& answer) {
+  const auto id = static_cast<std::size_t>(rank.id());
   const auto place = [&](int call) { return static_cast<std::size_t>(call * rank.size() + rank.id()); };
-  std::vector<std::unique_ptr<OnGpu>> buffers;
+  std::vector<std::unique_ptr<CallData>> calls;
   for (int call = 0; call < which.calls; ++call)
-    buffers.push_back(std::make_unique<OnGpu>(rank, inputs[place(call)]));
+    calls.push_back(std::make_unique<CallData>(rank, inputs[place(call)]));
   const std::size_t free_before = free_memory();
   {
     const std::unique_ptr<Submission> submission(overlap_submission(rank, which.sizes, which.type));
     CUDA_CHECK(cudaDeviceSynchronize());
     rank.barrier();
-    const std::vector<Link> before = links_now(rank.size());
+    std::vector<Link> before = links_now(rank.size());
     const std::size_t operations = vgpu::timeline().size();
     rank.barrier();
-    for (const auto& own : buffers)
-      submission->run({own->a.data(), own->b.data(), own->c.data(), own->count, rank.stream()});
+    const std::uint64_t waits_before = vgpu::host_waits();
+    for (const auto& call : calls) {
+      call->write_inputs(rank.stream());
+      submission->run(call->buffers(rank.stream()));
+      call->fetch_result_and_overwrite_inputs(rank.stream());
+    }
+    answer.host_waits[id] = vgpu::host_waits() - waits_before;
     rank.synchronize(rank.stream());
-    answer.memory[static_cast<std::size_t>(rank.id())] = free_before - free_memory();
+    answer.memory[id] = free_before - free_memory();
     rank.barrier();  // before anything is freed: cudaFree waits for the GPU
     if (rank.id() == 0) {
       add_kernel_times(which.kernels, operations, answer.kernel_ns);
+      add_own_copies(which, inputs, before);
       answer.links = links_now(rank.size());
       for (std::size_t i = 0; i < before.size(); ++i) {
         answer.links[i].bytes -= before[i].bytes;
@@ -100,13 +168,8 @@ void run_rank(Rank& rank, const Case& which, const std::vector<Input>& inputs, A
     }
     rank.barrier();
   }
-  for (int call = 0; call < which.calls; ++call) {
-    const OnGpu& own = *buffers[static_cast<std::size_t>(call)];
-    std::vector<std::byte>& result = answer.results[place(call)];
-    result.resize(own.c.size());
-    if (!result.empty())
-      CUDA_CHECK(cudaMemcpy(result.data(), own.c.data(), result.size(), cudaMemcpyDeviceToHost));
-  }
+  for (int call = 0; call < which.calls; ++call)
+    answer.results[place(call)] = calls[static_cast<std::size_t>(call)]->result();
 }
 
 void run(int fd) {
@@ -115,8 +178,8 @@ void run(int fd) {
   backend::configure({.schedule = which.schedule, .machine = which.machine});
   Answer answer;
   answer.results.resize(inputs.size());
-  answer.memory.resize(static_cast<std::size_t>(which.ranks));
-  answer.kernel_ns.resize(static_cast<std::size_t>(which.ranks));
+  for (auto* counted : {&answer.memory, &answer.host_waits, &answer.kernel_ns})
+    counted->resize(static_cast<std::size_t>(which.ranks));
   if (!which.kernels.empty()) vgpu::record_timeline();  // else it is empty
   run_ranks(which.ranks, [&](Rank& rank) { run_rank(rank, which, inputs, answer); });
   write_answer(fd, answer);

@@ -9,7 +9,6 @@
 #include <limits>
 #include <numeric>
 #include <stdexcept>
-#include <string_view>
 
 namespace overlap::teaching {
 namespace {
@@ -125,10 +124,9 @@ std::string Case::text() const {
   return lines + "\nmachine=" + machine + "\n\n";
 }
 
-void write_bytes(int fd, std::string_view bytes) { write_bytes(fd, bytes.data(), bytes.size()); }
-
 void write_case(int fd, const Case& which, const std::vector<Input>& inputs) {
-  write_bytes(fd, which.text());
+  const std::string text = which.text();
+  write_bytes(fd, text.data(), text.size());
   for (const Input& input : inputs) {
     const Lengths lengths{input.a.size(), input.b.size(), input.c_bytes, input.count};
     write_bytes(fd, &lengths, sizeof lengths);
@@ -164,13 +162,13 @@ void write_answer(int fd, const Answer& answer) {
   write_bytes(fd, kMagic, sizeof kMagic);
   for (const std::vector<std::byte>& result : answer.results) write_bytes(fd, result.data(), result.size());
   write_bytes(fd, answer.links.data(), answer.links.size() * sizeof(Link));
-  write_bytes(fd, answer.memory.data(), answer.memory.size() * sizeof(std::uint64_t));
-  write_bytes(fd, answer.kernel_ns.data(), answer.kernel_ns.size() * sizeof(std::uint64_t));
+  for (const auto* counted : {&answer.memory, &answer.host_waits, &answer.kernel_ns})
+    write_bytes(fd, counted->data(), counted->size() * sizeof(std::uint64_t));
 }
 
 std::size_t answer_bytes(const std::vector<std::uint64_t>& sizes, int ranks) {
   const std::size_t counted =
-      links_of(ranks) * sizeof(Link) + 2 * static_cast<std::size_t>(ranks) * sizeof(std::uint64_t);
+      links_of(ranks) * sizeof(Link) + 3 * static_cast<std::size_t>(ranks) * sizeof(std::uint64_t);
   return std::accumulate(sizes.begin(), sizes.end(), sizeof kMagic + counted);
 }
 
@@ -187,11 +185,11 @@ Answer parse_answer(const std::vector<std::byte>& message, const std::vector<std
   answer.links.resize(links_of(ranks));
   std::memcpy(answer.links.data(), from, answer.links.size() * sizeof(Link));
   from += answer.links.size() * sizeof(Link);
-  answer.memory.resize(static_cast<std::size_t>(ranks));
-  std::memcpy(answer.memory.data(), from, answer.memory.size() * sizeof(std::uint64_t));
-  from += answer.memory.size() * sizeof(std::uint64_t);
-  answer.kernel_ns.resize(static_cast<std::size_t>(ranks));
-  std::memcpy(answer.kernel_ns.data(), from, answer.kernel_ns.size() * sizeof(std::uint64_t));
+  for (auto* counted : {&answer.memory, &answer.host_waits, &answer.kernel_ns}) {
+    counted->resize(static_cast<std::size_t>(ranks));
+    std::memcpy(counted->data(), from, counted->size() * sizeof(std::uint64_t));
+    from += counted->size() * sizeof(std::uint64_t);
+  }
   return answer;
 }
 

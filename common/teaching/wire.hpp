@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "overlap/gpu/element.hpp"
@@ -53,12 +52,13 @@ struct Link {
 };
 
 /// The answer: every result, by call and rank; then the links, from * (ranks + 1) + to, where `ranks` is the
-/// host; then the memory of each rank, and the time of its kernels.
+/// host; then of each rank the memory, the waits of its host, and the time of its kernels.
 struct Answer {
   std::vector<std::vector<std::byte>> results;  ///< by call * ranks + rank
   std::vector<Link> links;                      ///< what the runner has counted
-  std::vector<std::uint64_t> memory;     ///< bytes that the algorithm holds on each rank's GPU at the end
-  std::vector<std::uint64_t> kernel_ns;  ///< modelled, of the kernels that the case names, in all calls
+  std::vector<std::uint64_t> memory;      ///< bytes that the algorithm holds on each rank's GPU at the end
+  std::vector<std::uint64_t> host_waits;  ///< of each rank's host for GPUs, in all calls
+  std::vector<std::uint64_t> kernel_ns;   ///< modelled, of the kernels that the case names, in all calls
 };
 
 /// How many links there are between so many ranks and the host.
@@ -69,8 +69,6 @@ constexpr std::size_t links_of(int ranks) {
 /// The bytes of an answer with results of these sizes.
 std::size_t answer_bytes(const std::vector<std::uint64_t>& sizes, int ranks);
 
-/// Writes all of it. Throws std::runtime_error.
-void write_bytes(int fd, std::string_view bytes);
 /// Writes a case and its inputs, by call and rank. Throws std::runtime_error.
 void write_case(int fd, const Case& which, const std::vector<Input>& inputs);
 /// Reads them. Throws std::runtime_error with a sentence.

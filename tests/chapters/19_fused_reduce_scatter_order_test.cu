@@ -82,9 +82,7 @@ TEST_P(SumsOnRanks, AddInTheOrderOfTheRanksInF32) {
   }
 }
 
-TEST(SameBits, InAHundredCalls) {
-  expect_same_bits<OnSmallTiles<__half>, __half>(3, {130, 72, 24 * 5}, 100);
-}
+TEST(SameBits, InAHundredCalls) { expect_same_bits<OnSmallTiles<__half>, __half>(3, {130, 72, 24 * 5}, 100); }
 
 }  // namespace
 }  // namespace overlap::fused_reduce_scatter

@@ -127,8 +127,6 @@ class MutateTest(TemporaryFolder):
         self.assertEqual(copied(self.make()), files)
         text = GOOD.replace("arguments:", "program: 01_sizes\narguments:")
         self.assertEqual(copied(self.make(text)), ["01_sample/experiments/sizes.cu", *files])
-        mutate.make_tree(mutate.read_mutant(self.file), self.chapters, self.folder / "other", "01_sample/other.cuh")
-        self.assertIn("01_sample/other.cuh", copied(self.folder / "other"))
 
     def test_leaves_out_the_variants_that_do_not_run(self) -> None:
         source = ("  bench.add_algorithm<A<T, B>>(\"a\", problem, f(1));\n"

@@ -158,9 +158,9 @@ def _end_of_statement(source: str, at: int) -> int:
     return source.index(";", at) + 1
 
 
-def make_tree(mutant: Mutant, chapters: pathlib.Path, output: pathlib.Path, program: str = "") -> None:
-    """Writes to `output` the changed file, and the source of the program, which is the chapter's, an experiment's, or
-    `program`, a path inside chapters/. All else is included from the chapters folder itself.
+def make_tree(mutant: Mutant, chapters: pathlib.Path, output: pathlib.Path) -> None:
+    """Writes to `output` the changed file, and the source of the program, which is the chapter's or an experiment's. All else
+    is included from the chapters folder itself.
 
     Nothing is left in `output` if the mutant does not fit.
     """
@@ -172,8 +172,6 @@ def make_tree(mutant: Mutant, chapters: pathlib.Path, output: pathlib.Path, prog
         raise MutantError(f"{mutant.path}: there is no chapter {mutant.chapter}")
     if mutant.program:
         programs.append(f"{mutant.chapter}/experiments/{mutant.program[3:]}.cu")
-    if program:
-        programs.append(program)
     texts = {name: (chapters / name).read_text(encoding="utf-8") for name in (*programs, mutant.file)}
     texts[mutant.file] = apply_mutant(mutant, texts[mutant.file])
     for name in programs:
@@ -189,10 +187,9 @@ def main() -> int:
     parser.add_argument("mutant", type=pathlib.Path, help="the mutant file")
     parser.add_argument("chapters", type=pathlib.Path, help="the chapters folder")
     parser.add_argument("output", type=pathlib.Path, help="the copy; replaced if it is there")
-    parser.add_argument("--program", default="", help="the source to copy beside the chapter's main.cu")
     arguments = parser.parse_args()
     try:
-        make_tree(read_mutant(arguments.mutant), arguments.chapters, arguments.output, arguments.program)
+        make_tree(read_mutant(arguments.mutant), arguments.chapters, arguments.output)
     except (MutantError, OSError, ValueError) as error:
         print(f"mutate.py: {error}", file=sys.stderr)
         return 1

@@ -4,10 +4,9 @@
 museum/NAME.cheat changes the header of chapter 03:
   why: what it tries        refused: CRITERION: text that the reason has        points: at most so many
   behind the gate: the same where the gate is left open, so that what stands behind it has to hold (| between alternatives)
-  framed: the same where also the framed answer is judged in the place of the call log, as in chapters with kernels
   --- original / --- cheat (both once or more) / --- end: as in tests/mutants
 
-  museum_test.py [--behind-the-gate | --framed] [NAME ...]     builds in build/virtual and build/race have to be there (./lab grade 03)
+  museum_test.py [--behind-the-gate] [NAME ...]     builds in build/virtual and build/race have to be there (./lab grade 03)
 """
 import dataclasses
 import os
@@ -39,7 +38,6 @@ class Cheat:
     refused: str
     points: float
     behind: str
-    framed: str
     source: bytes
 
 
@@ -55,7 +53,7 @@ def read(path: pathlib.Path, honest: str) -> Cheat:
         source = source.replace(original.rstrip("\n"), cheat.rstrip("\n"))
     if not values.get("why") or source == honest:
         raise ValueError(f"{path.name}: says nothing, or changes nothing")
-    return Cheat(path.stem, values["refused"], float(values["points"]), values.get("behind the gate", ""), values.get("framed", ""), source.encode())
+    return Cheat(path.stem, values["refused"], float(values["points"]), values.get("behind the gate", ""), source.encode())
 
 
 def problem(grade: Grade, expected: str, points: float) -> str:
@@ -89,15 +87,14 @@ def left_over(users: Set[int]) -> List[int]:
 
 def main() -> int:
     words = sys.argv[1:]
-    framed = "--framed" in words
-    behind = framed or "--behind-the-gate" in words
+    behind = "--behind-the-gate" in words
     names = [word for word in words if not word.startswith("-")]
     chosen = task.tasks_of("03_ring_all_gather")[0]
     honest = chosen.solution.read_text(encoding="utf-8")
     cheats = [read(path, honest) for path in sorted(MUSEUM.glob("*.cheat")) if not names or path.stem in names]
-    if framed or behind:
-        cheats = [cheat for cheat in cheats if (cheat.framed if framed else cheat.behind)]
-    settings = dataclasses.replace(grader.default_settings(seconds=SECONDS), framed=framed)
+    if behind:
+        cheats = [cheat for cheat in cheats if cheat.behind]
+    settings = grader.default_settings(seconds=SECONDS)
     if "race" not in settings.builds or grader.why_no_race():
         print("skipped: no race build, or the race detector cannot start")
         return 77
@@ -108,7 +105,7 @@ def main() -> int:
     users = noted_users()
     with grader.Grader(chosen, settings) as engine:
         print(f"isolation: {engine.describe()}")
-        if framed or not behind:
+        if not behind:
             grade = engine.grade(honest.encode())
             failed += _say("the honest solution", "" if grade.points == 100 else report.text("honest", grade))
         settings.gate = not behind
@@ -116,7 +113,7 @@ def main() -> int:
         (CANARY / "file").write_text("still here", encoding="utf-8")
         for cheat in cheats:
             grade = engine.grade(cheat.source)
-            expected = cheat.framed if framed else cheat.behind if behind else cheat.refused
+            expected = cheat.behind if behind else cheat.refused
             most = 100.0 if behind else cheat.points
             wrong = problem(grade, expected, most)
             wrong = wrong or ("processes are left" if left_over(users) else "")

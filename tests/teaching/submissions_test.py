@@ -15,16 +15,16 @@ from typing import List
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "teaching" / "grade"))
+import case_run  # noqa: E402
 import cases  # noqa: E402
 import grader  # noqa: E402
-import judge  # noqa: E402
 import points  # noqa: E402
 import report  # noqa: E402
 import similarity  # noqa: E402
 import submissions  # noqa: E402
 import task  # noqa: E402
+from case_run import Verdict  # noqa: E402
 from cases import Case  # noqa: E402
-from judge import Verdict  # noqa: E402
 
 RING = task.tasks_of("03_ring_all_gather")[0]
 MOODLE = "Ada Lovelace_4711_assignsubmission_file_"
@@ -162,7 +162,7 @@ class PointsTest(unittest.TestCase):
 
     def test_races_that_cannot_be_judged(self) -> None:
         marks = list(self.marks(self.all_right()[:3], "no detector").values())
-        grade = points.Grade(marks, "root (x)", "y")
+        grade = points.Grade(marks, "root (x)")
         self.assertEqual((grade.points, grade.judged), (80, 80))
         row = list(csv.DictReader(io.StringIO(report.table([("a", grade)]))))[0]
         self.assertEqual((row["race"], row["points judged"], row["points"]), ("not judged", "80", "80"))
@@ -178,7 +178,7 @@ class PointsTest(unittest.TestCase):
 
     def test_limits_end_the_rest(self) -> None:
         class Ended:  # pylint: disable=too-few-public-methods
-            """A judge of a submission that never ends."""
+            """Runs a submission that never ends."""
             runs = 0
 
             def run(self, case: Case) -> Verdict:
@@ -187,7 +187,7 @@ class PointsTest(unittest.TestCase):
                 return Verdict(case, why="it did not end", ended=True)
 
         slow = Ended()
-        found = points.judge_all(slow, cases.cases_of("gather", "x", b"s"), lambda: False)
+        found = points.judge_all(slow, cases.cases_of("gather", "x", b"s"), lambda: False)  # type: ignore[arg-type]
         self.assertEqual((slow.runs, len(found)), (2, 15))
         self.assertIn("two runs were ended", found[-1].why)
 
@@ -197,7 +197,7 @@ class ReportTest(unittest.TestCase):
 
     def grade(self, reason: str = "=1+1") -> points.Grade:
         """One that was refused."""
-        return points.Grade(points.refused(reason, "more"), "root (own user)", "z", 1.25)
+        return points.Grade(points.refused(reason, "more"), "root (own user)", 1.25)
 
     def test_no_cell_is_a_formula(self) -> None:
         rows = list(csv.reader(io.StringIO(report.table([("=cmd()", self.grade()), ('a"b,c', self.grade())]))))
@@ -218,7 +218,7 @@ class ReportTest(unittest.TestCase):
     def test_race_report_names_the_students_lines(self) -> None:
         output = ("noise\n/var/tmp/overlap-kit-x1/include/common/overlap/gpu/a.hpp:3\nWARNING: data race\n"
                   "  at /var/tmp/overlap-grade-x_1/work/03_ring_all_gather/ring_all_gather.cuh:77\n")
-        self.assertEqual(judge.report_of(output, RING), "WARNING: data race\n  at ring_all_gather.cuh:77")
+        self.assertEqual(case_run.report_of(output, RING), "WARNING: data race\n  at ring_all_gather.cuh:77")
 
 
 class CasesTest(unittest.TestCase):

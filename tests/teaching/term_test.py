@@ -23,7 +23,7 @@ import task  # noqa: E402
 
 # Of each submission: build, exact, uneven, ranks, race, cost; * is anything. Which cells are lost is what a teacher looks at.
 TERM: Dict[str, List[Tuple[str, str, str]]] = {
-    "03": [("honest", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"),
+    "03": [("honest", "", "10 25 15 15 20 15"), ("kernel", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"),
            ("race", "race_product_does_not_wait", "10 * * * 0 *"), ("uneven", "rows_of_equal_shards", "10 25 * * * *")],
     "04": [("honest", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"), ("broken", "not C++", "0 0 0 0 0 0"),
            ("refused", "#include <unistd.h>", "0 0 0 0 0 0")],
@@ -32,11 +32,39 @@ TERM: Dict[str, List[Tuple[str, str, str]]] = {
 }
 
 
+OWN_KERNEL = """
+/// Clears `count` values.
+template <typename T>
+__global__ void clear(T* values, std::int64_t count) {
+  __shared__ T zero;
+  if (threadIdx.x == 0) zero = T{};
+  __syncthreads();
+  for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) values[i] = zero;
+}
+
+/// C = A B, where"""
+RUN = "  void run(const T* a, const T* b, T* c, cudaStream_t stream) {\n"
+LAUNCH = """    clear<<<2, 32, 0, stream>>>(c, whole_.m * balanced_share(whole_.n, rank_.size(), rank_.id()).size());
+    CUDA_CHECK(cudaGetLastError());
+"""
+
+
+def with_own_kernel(source: str) -> str:
+    """Chapter 03's header with a kernel, which the chapter has not: it clears C before anything else is done."""
+    for original, own in (("\n/// C = A B, where", OWN_KERNEL), (RUN, RUN + LAUNCH)):
+        if source.count(original) != 1:
+            raise ValueError(f"{original!r} occurs {source.count(original)} times")
+        source = source.replace(original, own)
+    return source
+
+
 def text_of(chosen: task.Task, kind: str, detail: str) -> str:
     """A submission's source."""
     source = chosen.solution.read_text(encoding="utf-8")
     if kind == "honest":
         return source
+    if kind == "kernel":
+        return with_own_kernel(source)
     if kind == "blank":
         return blank.blanked(source, chosen.header)
     if kind in ("broken", "refused"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What becomes of a replay's verdict: a reason, a race, a count; which schedules a log is replayed in; and what a student's
-variation is compared with.
+"""What becomes of a submission's process and of the judge's answer: a reason, a race, a count; which schedules a case is run in; and
+what a student's variation is compared with.
 """
 import json
 import pathlib
@@ -13,85 +13,88 @@ from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "teaching" / "grade"))
+import case_run  # noqa: E402
 import points  # noqa: E402
-import replay_judge  # noqa: E402
+import report  # noqa: E402
 import task  # noqa: E402
+from case_run import Verdict  # noqa: E402
 from cases import Case  # noqa: E402
-from judge import Verdict  # noqa: E402
 from sandbox import Outcome  # noqa: E402
 
 EXACT = Case("exact", "gather", 2, 8, 6, 4, "f16")
 RACE = Case("race", "gather", 2, 8, 6, 4, "f16", 5)
+SPARSE = Case("exact", "sparse", 2, 8, 6, 4, "f32", timed=True)
 RIGHT: Dict[str, Any] = {
-    "verdict": "right", "sentence": "all elements are right", "report": "",
-    "memory": [64, 32], "links": [{"from": 0, "to": 1, "bytes": 32, "messages": 1}],
-    "cost": [{"counted": {"host_waits": 1}}, {"counted": {"host_waits": 2}}]}
-WRONG: Dict[str, Any] = {
-    "verdict": "wrong result", "sentence": "", "report": "", "wrong_elements": 3, "elements": 48,
-    "first_wrong": {"rank": 1, "shard": "rows 0 to 7, columns 3 to 5", "row": 2, "column": 4, "expected": 1.0, "found": "NaN"}}
+    "framed": True, "bytes": 9, "bytes_expected": 9, "right": True, "wrong": "", "memory": [64, 32], "host_waits": [1, 2],
+    "kernel_ns": [900, 100], "links": [{"from": 0, "to": 1, "bytes": 32, "copies": 1}]}
+WRONG = {**RIGHT, "right": False, "wrong": "call 1, rank 1 of 2: 3 of 48 elements are wrong"}
+NOTHING = {"framed": False, "bytes": 0, "bytes_expected": 9}
 
 
-class ReplayTest(unittest.TestCase):
-    def judged(self, case: Case, *answers: Dict[str, Any], frame: bytes = b"log", ended: str = "") -> Verdict:
-        """The verdict where the replays answer so, the last one again and again; self.commands then has them."""
-        self.commands: List[List[str]] = []
-        outcome = Outcome(2, ended, "submission: it fails\n", frame, 0.1, 0)
+class CaseRunTest(unittest.TestCase):
+    def judged(self, case: Case, *answers: Dict[str, Any], status: int = 0, ended: str = "", output: str = "submission: it fails\n") -> Verdict:
+        """The verdict where the judge answers so, the last one again and again; self.checks then has the words of each question."""
+        self.checks: List[List[str]] = []
+        outcome = Outcome(status, ended, output, b"frame", 0.1, 0)
         sandbox = types.SimpleNamespace(run=lambda *_words, **_options: outcome)
-        kit = types.SimpleNamespace(task=types.SimpleNamespace(chapter="03_ring", replay="ring"), machine="small.json")
-        builds = {"plain": pathlib.Path("plain"), "race": pathlib.Path("race")}
+        chosen = types.SimpleNamespace(chapter="03_ring", header="ring.cuh", namespace="overlap::ring::")
+        kit = types.SimpleNamespace(task=chosen, machine="small.json")
 
-        def trusted(command: List[str], _log: bytes, statuses: Any) -> bytes:
-            self.assertEqual(tuple(statuses), (0, 1, 2, 3))
-            self.commands.append(command)
-            return json.dumps(answers[min(len(self.commands), len(answers)) - 1]).encode()
-        judge = replay_judge.ReplayJudge(kit, sandbox, builds, b"secret", "owner", 1)  # type: ignore[arg-type]
-        with mock.patch.object(replay_judge, "trusted", trusted):
-            return judge.run(case)
+        def trusted(command: List[str], _data: bytes = b"") -> bytes:
+            if command[1] == "inputs":
+                return b"inputs"
+            self.checks.append(command[2:])
+            return json.dumps(answers[min(len(self.checks), len(answers)) - 1]).encode()
+        runner = case_run.CaseRunner(kit, sandbox, ["./plain"], pathlib.Path("judge"), b"secret", "owner", 1)  # type: ignore[arg-type]
+        with mock.patch.object(case_run, "trusted", trusted):
+            return runner.run(case)
 
-    def test_right_in_three_schedules(self) -> None:
+    def schedules(self) -> List[str]:
+        return [next((word for word in words if word.startswith("schedule=")), "") for words in self.checks]
+
+    def test_right_in_three_schedules_on_the_same_data(self) -> None:
         verdict = self.judged(EXACT, RIGHT)
         self.assertTrue(verdict.right)
         self.assertEqual(verdict.links, {"rank 0 to rank 1": [32, 1]})
-        self.assertEqual((verdict.host_waits, verdict.memory, verdict.trust), (3, [64, 32], replay_judge.REPLAYED))
-        self.assertEqual(len(self.commands), 3)
-        self.assertNotIn("--schedule", self.commands[0])
-        self.assertEqual(len({command[command.index("--schedule") + 1] for command in self.commands[1:]}), 2)
-        self.assertTrue(all(command[0] == "plain/bin/replay_03_ring" for command in self.commands))
-
-    def test_races_are_judged_in_the_race_build(self) -> None:
-        report = "virtual GPUs: data race in byte 0\n\n  read by gpu0\n"
-        verdict = self.judged(RACE, {"verdict": "race", "sentence": "", "report": report})
-        self.assertFalse(verdict.right)
-        self.assertEqual(verdict.race, "virtual GPUs: data race in byte 0\n  read by gpu0")
-        self.assertEqual(len(self.commands), 1)
-        self.assertIn("race/bin/replay_03_ring", self.commands[0])
-        self.assertEqual(self.commands[0][-2:], ["--schedule", "5"])
+        self.assertEqual((verdict.host_waits, verdict.memory, verdict.kernel_ns), (3, [64, 32], None))
+        self.assertEqual(self.schedules()[0], "")
+        self.assertEqual(len(set(self.schedules())), 3)
+        self.assertEqual(len({words[-1] for words in self.checks}), 1)  # seed=
 
     def test_one_schedule_that_is_wrong_decides(self) -> None:
         verdict = self.judged(EXACT, RIGHT, WRONG, RIGHT)
         self.assertFalse(verdict.right)
-        self.assertEqual(verdict.why, "rank 1: 3 of 48 elements are wrong; the first is C[2, 4] in its shard (rows 0 to 7, columns 3 to "
-                         "5): expected 1.0, found NaN (never written?)")
+        self.assertEqual((verdict.why, verdict.case), (WRONG["wrong"], EXACT))
+        self.assertEqual(len(self.checks), 2)
 
-    def test_other_verdicts(self) -> None:
-        for word, part in (("refused", "cannot be made again: no log"), ("failed call", "no log"), ("timeout", "no log")):
-            verdict = self.judged(EXACT, {"verdict": word, "sentence": "no log", "report": ""})
-            self.assertFalse(verdict.right)
-            self.assertIn(part, verdict.why)
-            self.assertEqual(verdict.ended, word == "timeout")
+    def test_races_are_looked_for_in_the_cases_own_schedule(self) -> None:
+        verdict = self.judged(RACE, RIGHT, status=3, output="virtual GPUs: data race in byte 0\n\n  read by gpu0\n")
+        self.assertEqual(verdict.race, "virtual GPUs: data race in byte 0\n  read by gpu0")
+        self.assertEqual(self.schedules(), ["schedule=5"])
 
-    def test_no_log(self) -> None:
-        self.assertIn("no log of its calls: it fails", self.judged(EXACT, RIGHT, frame=b"").why)
+    def test_no_answer(self) -> None:
+        self.assertIn("status 2 and no result: it fails", self.judged(EXACT, NOTHING, status=2).why)
+        self.assertIn("its answer has 8 bytes of 9", self.judged(EXACT, {**NOTHING, "bytes": 8}).why)
         verdict = self.judged(EXACT, RIGHT, ended="it did not end within 12 s")
         self.assertTrue(verdict.ended)
-        self.assertFalse(verdict.right or self.commands)
+        self.assertFalse(verdict.right or self.checks)
 
-    def test_kernels_are_right_only_if_both_are(self) -> None:
-        yes, no = Verdict(EXACT, right=True), Verdict(EXACT, why="wrong")
-        for framed, replayed, right in ((yes, yes, True), (yes, no, False), (no, yes, False)):
-            both = [types.SimpleNamespace(run=lambda _case, found=found: found) for found in (framed, replayed)]
-            verdict = replay_judge.KernelsJudge(*both).run(EXACT)  # type: ignore[arg-type]
-            self.assertEqual((verdict.right, verdict.trust), (right, replay_judge.KERNELS))
+    def test_a_products_data_stay_on_the_gpus(self) -> None:
+        through_host = {**RIGHT, "links": [{"from": 1, "to": 2, "bytes": 48, "copies": 1}]}
+        verdict = self.judged(EXACT, through_host)
+        self.assertFalse(verdict.right)
+        self.assertIn("rank 1 to the host: 48 bytes are copied", verdict.why)
+        self.assertTrue(self.judged(SPARSE, through_host).right)
+
+    def test_waits_do_not_count_where_results_are_read_on_the_host(self) -> None:
+        verdict = self.judged(SPARSE, RIGHT)
+        self.assertEqual((verdict.host_waits, verdict.kernel_ns), (None, [900, 100]))
+
+    def test_what_the_process_says_of_itself_is_marked_so(self) -> None:
+        verdicts = [Verdict(EXACT, right=True, links={}, host_waits=0)]
+        text = report.text("a", points.Grade(points.marks_of(verdicts, lambda _case: verdicts[0], "no race build"), "none"))
+        self.assertRegex(text, r"race-free \(reported by the submission\)(.|\n)*cost \(reported by the submission\)")
+        self.assertNotRegex(text, r"exact result \(reported")
 
 
 class CostTest(unittest.TestCase):

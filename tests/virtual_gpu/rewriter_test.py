@@ -22,21 +22,20 @@ BODY = "{ ::vgpu::launch_kernel(__PRETTY_FUNCTION__, 0, [=]() mutable -> void {"
 
 class Kernels(RewriterTest):
     def test_definition(self):
-        self.becomes("__global__ void k(int n) { n; }", "void k(int n) " + BODY + " n; }, {}, {n}); }")
+        self.becomes("__global__ void k(int n) { n; }", "void k(int n) " + BODY + " n; }); }")
 
-    def test_parameters_are_handed_on_and_those_that_are_pointers_named(self):
-        for parameters, pointers, names in (
-                ("float* x", "x", "x"), ("const float *x, int n", "x", "x n"), ("int n", "", "n"), ("", "", ""),
-                ("void", "", ""), ("const T* const __restrict__ x = nullptr, T** volatile y = f(1, 2)", "x y", "x y"),
-                ("int, float*, const Foo, std::size_t, float* const, unsigned long", "", ""),  # without a name
-                ("std::size_t n, typename T::type t, const Foo f, unsigned long l", "", "n t f l"),
-                ("Box<int*> b, Map<int, float*>* m", "m", "b m"), ("T*... more, T... all", "", ""),
-                ("[[maybe_unused]] Foo, [[maybe_unused]] Foo f", "", "f"),
-                ("void (*f)(int* p), int (*a)[4], int a[], int& r", "", "")):
+    def test_parameters_that_are_pointers_are_named(self):
+        for parameters, pointers in (
+                ("float* x", "x"), ("const float *x, int n", "x"), ("int n", ""), ("", ""), ("void", ""),
+                ("const T* const __restrict__ x = nullptr, T** volatile y = f(1, 2)", "x y"),
+                ("int, float*, const Foo, std::size_t, float* const, unsigned long", ""),  # without a name
+                ("std::size_t n, typename T::type t, const Foo f, unsigned long l", ""),
+                ("Box<int*> b, Map<int, float*>* m", "m"), ("T*... more, T... all", ""),
+                ("void (*f)(int* p), int (*a)[4], int a[], int& r", "")):
             with self.subTest(parameters):
                 named = ", ".join('{"%s", %s}' % (name, name) for name in pointers.split())
-                self.becomes("__global__ void k(%s) { }" % parameters, "void k(%s) %s }%s); }"
-                             % (parameters, BODY, ", {%s}, {%s}" % (named, ", ".join(names.split())) if names else ""))
+                self.becomes("__global__ void k(%s) { }" % parameters,
+                             "void k(%s) %s }%s); }" % (parameters, BODY, ", {%s}" % named if named else ""))
 
     def test_declaration_only_loses_the_word(self):
         self.becomes("__global__ void k(int* p); int x;", "void k(int* p); int x;")
@@ -55,7 +54,7 @@ class Kernels(RewriterTest):
                      "template <class T> requires (sizeof(T) > 1) __global__ void"):
             with self.subTest(head):
                 self.becomes(head + " k(int n) {}", head.replace("__global__ ", "").replace("__global__", "")
-                             + " k(int n) " + BODY + "}, {}, {n}); }")
+                             + " k(int n) " + BODY + "}); }")
 
     def test_launch_bounds(self):
         for head in ("__global__ __launch_bounds__(64) void", "__global__ void __launch_bounds__(64)",

@@ -5,8 +5,7 @@ Three things of CUDA are not C++ and become it here:
 
   kernel<<<grid, block>>>(x);    (::vgpu::configure_launch(grid, block), kernel(x));
   __global__ void k(int n) {..}  void k(int n) { ::vgpu::launch_kernel(name, bound, [=]() mutable -> void {..}); }
-                                 (behind the lambda the parameters that are pointers: {"p", p}, ..., and all that have
-                                 a name)
+                                 (behind the lambda the parameters that are pointers: {"p", p}, ...)
   __shared__ int a[4], b;        a local struct of a and b, that ::vgpu::shared<struct>() finds in the block's memory
 
 A launch stays a true call, so arguments convert, templates deduce and default arguments count as usual. Working on
@@ -28,8 +27,6 @@ ASM_WORDS = ("asm", "__asm__", "__asm")
 WANTED = frozenset(("<<<", "__shared__") + VARIABLE_WORDS + FUNCTION_WORDS + ASM_WORDS)
 POINTER_QUALIFIERS = frozenset(("const", "volatile", "__restrict__", "__restrict"))
 # What a parameter's declaration without a name may end with.
-TYPE_WORDS = frozenset("auto bool char const double float int long short signed unsigned void volatile".split())
-BEFORE_TYPES = POINTER_QUALIFIERS | {"__grid_constant__", "class", "enum", "struct", "typename", "union"}
 ALIGNMENT_WORDS = frozenset(("alignas", "__align__", "__attribute__"))
 
 
@@ -145,14 +142,11 @@ class Rewriter:
             bound = "{%s, %s}" % (bound, cluster)
         if tokens.word(body) == "{" and tokens.match[body] >= 0:  # Unbalanced braces: let the compiler tell.
             self.replace(body, "{ ::vgpu::launch_kernel(__PRETTY_FUNCTION__, %s, [=]() mutable -> void {" % bound)
-            names = self.parameters(parameters)
-            pointers = ", ".join('{"%s", %s}' % (name, name) for name, is_pointer in names if is_pointer)
-            every = ", ".join(name for name, _ in names)
-            self.replace(tokens.match[body], "}%s); }" % (", {%s}, {%s}" % (pointers, every) if every else ""))
+            pointers = ", ".join('{"%s", %s}' % (name, name) for name in self.pointers(parameters))
+            self.replace(tokens.match[body], "}%s); }" % (", {%s}" % pointers if pointers else ""))
 
-    def parameters(self, parameters: int) -> List[Tuple[str, bool]]:
-        """The parameters declared as T name: the name, and whether as T* name. (Other ways to pass a pointer, and packs,
-        are left out.)"""
+    def pointers(self, parameters: int) -> List[str]:
+        """The names of the parameters declared as T* name. (Other ways to pass a pointer, and packs, are left out.)"""
         tokens, names = self.tokens, []
         cuts = [parameters] + tokens.commas(parameters + 1, tokens.match[parameters])
         for first, end in ((a + 1, b) for a, b in zip(cuts, cuts[1:])):
@@ -161,9 +155,8 @@ class Rewriter:
             name = words.pop() if words and is_identifier(words[-1]) else ""
             while words and words[-1] in POINTER_QUALIFIERS:
                 words.pop()
-            if (name and name not in POINTER_QUALIFIERS | TYPE_WORDS and set(words) - BEFORE_TYPES
-                    and (words[-1] in ("*", ">") or is_identifier(words[-1])) and not {"(", "..."} & set(words)):
-                names.append((name, words[-1] == "*"))
+            if name and name not in POINTER_QUALIFIERS and words[-1:] == ["*"] and not {"(", "..."} & set(words):
+                names.append(name)
         return names
 
     # Launches

@@ -43,6 +43,25 @@ TEST_P(HostThreadsTest, EachHasItsOwnDeviceAndLastError) {
   EXPECT_EQ(device, 5);
 }
 
+TEST_P(HostThreadsTest, EachCountsItsOwnWaitsForGpus) {
+  vgpu::run_host_threads(2, [&](int thread) {
+    const auto own = static_cast<std::uint64_t>(thread);
+    int* memory = nullptr;
+    int value = 0;
+    require(cudaMalloc(&memory, sizeof value));
+    require(cudaMemsetAsync(memory, 0, sizeof value, nullptr));
+    EXPECT_EQ(vgpu::host_waits(), 0u) << "so far it only enqueues";
+    for (int i = 0; i < thread; ++i) require(cudaDeviceSynchronize());
+    EXPECT_EQ(vgpu::host_waits(), own);
+    require(cudaMemcpy(&value, memory, sizeof value, cudaMemcpyDeviceToHost));
+    EXPECT_EQ(vgpu::host_waits(), own + 1);
+    require(cudaStreamQuery(nullptr));
+    EXPECT_EQ(vgpu::host_waits(), own + 2);
+    require(cudaFree(memory));
+    EXPECT_EQ(vgpu::host_waits(), own + 3);
+  });
+}
+
 TEST_P(HostThreadsTest, ClocksMeetAtABarrierAndAtTheEnd) {
   const double start = vgpu::host_time_ms();
   vgpu::HostBarrier barrier(3);

@@ -21,6 +21,6 @@ def main(call: argparse.Namespace) -> int:
         chapter = chapters.find(call.chapter)
         if (ROOT / "chapters" / chapter / "assignment" / "grade.json").is_file():  # else the grader says what is missing
             plain = set_up("run", "virtual", call.yes)
-            plain.build(f"teaching_{chapter}")
-            plain.race().build(f"teaching_{chapter}")
+            plain.build("teaching")
+            plain.race().build("teaching")
     process.become([sys.executable, "-I", str(ROOT / "tools" / "teaching" / "grade"), call.chapter, *call.arguments])

@@ -52,15 +52,16 @@ def _one(engine: grader.Grader, file: pathlib.Path) -> Grade:
     try:
         return engine.grade(grader.read_file(file))
     except grader.Unreadable as error:
-        return Grade(refused(f"refused: {error}"), engine.describe(), "nothing was run")
+        return Grade(refused(f"refused: {error}"), engine.describe())
 
 
 def _key(engine: grader.Grader, data: bytes) -> str:
     """Of all that a grade depends on: the submission, the course's secret, the grader and the chapter."""
     digest = hashlib.sha256(hashlib.sha256(data).digest() + engine.settings.secret + engine.race.encode())
     own = sorted(pathlib.Path(__file__).parent.glob("*.py"))
-    judges = [build / "bin" / name for build in engine.settings.builds.values() for name in ("teaching_judge", f"replay_{engine.task.chapter}")]
-    for path in [*own, *engine.task.visible().values(), engine.task.solution, *filter(pathlib.Path.is_file, judges)]:
+    judge = engine.settings.builds["plain"] / "bin" / "teaching_judge"
+    runners = [pathlib.Path(path) for tools in engine.kit.tools.values() for path in tools.runner]
+    for path in [*own, *engine.task.visible().values(), engine.task.solution, judge, *runners]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -71,7 +72,7 @@ def _all(engine: grader.Grader, arguments: argparse.Namespace) -> List[Tuple[str
     for number, each in enumerate(found, 1):
         kept = arguments.cache / f"{_key(engine, each.data)}.json" if arguments.cache and not each.problem else None
         if each.problem:
-            grade, how = Grade(refused(f"refused: {each.problem}"), engine.describe(), "nothing was run"), "not run"
+            grade, how = Grade(refused(f"refused: {each.problem}"), engine.describe()), "not run"
         elif kept and kept.is_file():
             grade, how = report.from_values(json.loads(kept.read_text(encoding="utf-8"))), "kept"
         else:

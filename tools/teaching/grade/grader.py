@@ -8,17 +8,16 @@ import pathlib
 import stat
 import subprocess
 import time
-from typing import Dict, List, Optional
+from typing import Dict, List
 
 import cases
 import gate
 import points
 import sandbox
 import unit
+from case_run import CaseRunner, Verdict
 from cases import Case
-from judge import REPORTED, FramedJudge, Judge, Verdict
 from points import Grade
-from replay_judge import KERNELS, REPLAYED, KernelsJudge, ReplayJudge
 from task import ROOT, Task
 
 
@@ -49,6 +48,11 @@ def why_no_race() -> str:
                           check=False).stdout.strip()
 
 
+def command(kind: str) -> List[str]:
+    """How the program of a build, plain or race, starts in the submission's folder."""
+    return [f"./{kind}"] if kind == "plain" else ["setarch", os.uname().machine, "-R", f"./{kind}"]
+
+
 @dataclasses.dataclass
 class Settings:
     """How it is graded."""
@@ -58,7 +62,6 @@ class Settings:
     level: str = ""  # of the sandbox; the best one if empty
     seconds: float = 60  # for one submission; the limits of each run grow and shrink with it
     gate: bool = True  # the tests leave it out to see what stands behind it
-    framed: bool = False  # whatever the task says: the tests try both judges on the same cheats
 
 
 class Grader:
@@ -66,8 +69,6 @@ class Grader:
 
     def __init__(self, task: Task, settings: Settings) -> None:
         self.task, self.settings = task, settings
-        self.replays = bool(task.replay) and not settings.framed
-        self.frames = not self.replays or task.kernels
         self.race = "" if "race" in settings.builds else "the race build is not there"
         self.race = self.race or why_no_race()
         self._expected: Dict[str, Verdict] = {}
@@ -86,11 +87,6 @@ class Grader:
         self._stack.close()
 
     @property
-    def trust(self) -> str:
-        """Who says what is counted, and that nothing raced."""
-        return REPORTED if not self.replays else KERNELS if self.frames else REPLAYED
-
-    @property
     def isolated(self) -> bool:
         """Whether strangers' submissions may run here."""
         return self._honest.isolated()
@@ -103,7 +99,7 @@ class Grader:
         """What the repository's header moves in a case."""
         key = case.name + (owner if case.problem == "sparse" else "") + str(case.calls)
         if key not in self._expected:
-            self._expected[key] = self._judge({"plain": self._honest}, "plain", owner).run(case)
+            self._expected[key] = self._runner({"plain": self._honest}, "plain", owner).run_once(case)
             if not self._expected[key].right:
                 raise RuntimeError(f"the repository's own header fails: {case.name}: {self._expected[key].why}")
         return self._expected[key]
@@ -112,12 +108,10 @@ class Grader:
         """A submission's points."""
         started = time.monotonic()
         with contextlib.ExitStack() as stack:
-            # The two builds have places and users of their own: one's end is not the other's, and each has one of two cores. Of
-            # what is replayed the race build needs no program: its judge reads the same logs.
-            kinds = list(self.kit.tools) if self.frames else ["plain"]
-            places = {kind: stack.enter_context(sandbox.make([self.kit.folder], self.settings.level)) for kind in kinds}
+            # The two builds have places and users of their own: one's end is not the other's, and each has one of two cores.
+            places = {kind: stack.enter_context(sandbox.make([self.kit.folder], self.settings.level)) for kind in self.kit.tools}
             marks = self._marks(places, data, started)
-            return Grade(marks, places["plain"].describe(), self.trust, time.monotonic() - started)
+            return Grade(marks, places["plain"].describe(), time.monotonic() - started)
 
     def _marks(self, places: Dict[str, sandbox.Sandbox], data: bytes, started: float) -> List[points.Mark]:
         try:
@@ -130,12 +124,10 @@ class Grader:
         owner = hashlib.sha256(data).hexdigest()
         every = cases.cases_of(self.task.problem, self.task.path, self.settings.secret, bool(self.task.extension))
 
-        logs = self._replay_judge(places["plain"], owner) if self.replays else None
-
         def judged(kind: str) -> List[Verdict]:
             wanted = [case for case in every if (case.criterion == "race") == (kind == "race")]
-            judge = self._judge(places, kind, owner, logs)
-            return points.judge_all(judge, wanted, lambda: time.monotonic() - started > 0.75 * self.settings.seconds)
+            runner = self._runner(places, kind, owner)
+            return points.judge_all(runner, wanted, lambda: time.monotonic() - started > 0.75 * self.settings.seconds)
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             verdicts = [verdict for found in pool.map(judged, list(self.kit.tools)) for verdict in found]
@@ -158,29 +150,16 @@ class Grader:
                 pass
 
     def _build(self, place: sandbox.Sandbox, kind: str) -> None:
-        """The programs of a submission that lies there. Throws unit.BuildFailed."""
+        """The program of a submission that lies there. Throws unit.BuildFailed."""
         name = unit.build_object(place, self.kit, kind)
         if self.settings.gate:
             unit.check_object(place, self.kit, name, kind)
-        for program in [*([kind] if self.frames else []), *(["log"] if self.replays and kind == "plain" else [])]:
-            unit.link(place, self.kit, program)
+        unit.link(place, self.kit, kind)
 
-    def _command(self, kind: str) -> List[str]:
-        """How a program of a submission starts, in its folder."""
-        return [f"./{kind}"] if kind == "plain" else ["setarch", os.uname().machine, "-R", f"./{kind}"]
-
-    def _replay_judge(self, place: sandbox.Sandbox, owner: str) -> ReplayJudge:
-        return ReplayJudge(self.kit, place, self.settings.builds, self.settings.secret, owner, self.settings.seconds / 60)
-
-    def _judge(self, places: Dict[str, sandbox.Sandbox], kind: str, owner: str, logs: Optional[ReplayJudge] = None) -> Judge:
-        """Of the cases of a build; `logs` is the one that has the submission's logs, if there is one."""
-        replay = (logs or self._replay_judge(places["plain"], owner)) if self.replays else None
-        if replay is not None and not self.frames:
-            return replay
-        path = self.settings.builds["plain"] / "bin" / "teaching_judge"
-        framed = FramedJudge(self.kit, places[kind], {kind: self._command(kind)}, path, self.settings.secret, owner,
-                             self.settings.seconds / 60)
-        return framed if replay is None else KernelsJudge(framed, replay)
+    def _runner(self, places: Dict[str, sandbox.Sandbox], kind: str, owner: str) -> CaseRunner:
+        """Of the submission that lies in a build's place."""
+        judge = self.settings.builds["plain"] / "bin" / "teaching_judge"
+        return CaseRunner(self.kit, places[kind], command(kind), judge, self.settings.secret, owner, self.settings.seconds / 60)
 
 
 def default_settings(level: str = "", seconds: float = 60) -> Settings:

@@ -2,8 +2,8 @@
 import dataclasses
 from typing import Callable, Dict, List, Optional, Sequence
 
+from case_run import CaseRunner, Verdict
 from cases import Case
-from judge import Judge, Verdict
 
 CRITERIA = {"build": 10, "exact": 25, "uneven": 15, "ranks": 15, "race": 20, "cost": 15}
 MOST_TIME = 2  # of an extension's kernels: so many times that of its worked solution
@@ -27,7 +27,6 @@ class Grade:
 
     marks: List[Mark]
     isolation: str
-    trust: str
     seconds: float = 0
 
     @property
@@ -129,7 +128,7 @@ def _more_time(verdict: Verdict, card: Verdict) -> str:
     return f"{verdict.case.name}: its kernels take {found / 1000:.1f} us (modelled); {wanted / 1000:.1f} us are enough"
 
 
-def judge_all(judge: Judge, cases: Sequence[Case], over: Callable[[], bool]) -> List[Verdict]:
+def judge_all(runner: CaseRunner, cases: Sequence[Case], over: Callable[[], bool]) -> List[Verdict]:
     """All cases; what a limit has ended twice, or what comes when the time is over, is not run again."""
     verdicts: List[Verdict] = []
     ended = 0
@@ -137,6 +136,6 @@ def judge_all(judge: Judge, cases: Sequence[Case], over: Callable[[], bool]) -> 
         if ended >= 2 or over():
             verdicts.append(Verdict(case, why="not run: " + ("two runs were ended by a limit" if ended >= 2 else "its time is over (--seconds, where the machine is busy)")))
             continue
-        verdicts.append(judge.run(case))
+        verdicts.append(runner.run(case))
         ended += verdicts[-1].ended
     return verdicts

@@ -6,8 +6,10 @@ import json
 import pathlib
 from typing import Any, Dict, List, Tuple
 
-from points import CRITERIA, TITLES, Grade
+from case_run import REPORTED
+from points import CRITERIA, TITLES, Grade, Mark
 
+OF_THE_SUBMISSION = ("race", "cost")  # what its own process says: races, and what is counted
 COLUMNS = ["submission", *CRITERIA, "points", "points judged", "reason", "isolation", "counts and races", "seconds"]
 
 
@@ -16,16 +18,21 @@ def text(name: str, grade: Grade) -> str:
     lines = [f"{name}: {grade.points:g} of {grade.judged} points", ""]
     for mark in grade.marks:
         points = "  -" if mark.points is None else f"{mark.points:3g}"
-        lines.append(f"  {points} / {mark.most:2}  {TITLES[mark.criterion]}: {mark.reason}")
+        lines.append(f"  {points} / {mark.most:2}  {_title(mark)}: {mark.reason}")
         lines += [f"              {line}" for line in mark.details.splitlines()]
-    lines += ["", f"isolation: {grade.isolation}", f"counts and races: {grade.trust}"]
+    lines += ["", f"isolation: {grade.isolation}", f"counts and races: {REPORTED}"]
     return "\n".join(lines) + "\n"
+
+
+def _title(mark: Mark) -> str:
+    """What the points are for, and whose word they rest on where it is not the judge's."""
+    return TITLES[mark.criterion] + (f" ({REPORTED})" if mark.criterion in OF_THE_SUBMISSION else "")
 
 
 def values(grade: Grade) -> Dict[str, Any]:
     """For JSON."""
     return {"points": grade.points, "points_judged": grade.judged, "marks": [dataclasses.asdict(mark) for mark in grade.marks],
-            "isolation": grade.isolation, "trust": grade.trust, "seconds": round(grade.seconds, 1)}
+            "isolation": grade.isolation, "trust": REPORTED, "seconds": round(grade.seconds, 1)}
 
 
 def gradescope(grade: Grade) -> Dict[str, Any]:
@@ -34,13 +41,12 @@ def gradescope(grade: Grade) -> Dict[str, Any]:
               "output": mark.reason + (f"\n{mark.details}" if mark.details else ""), "visibility": "visible"}
              for mark in grade.marks if mark.points is not None]
     return {"score": grade.points, "execution_time": round(grade.seconds), "tests": tests,
-            "output": f"isolation: {grade.isolation}; counts and races: {grade.trust}"}
+            "output": f"isolation: {grade.isolation}; counts and races: {REPORTED}"}
 
 
 def from_values(value: Dict[str, Any]) -> Grade:
     """A grade that was kept."""
-    from points import Mark  # pylint: disable=import-outside-toplevel
-    return Grade([Mark(**mark) for mark in value["marks"]], value["isolation"], value["trust"], value["seconds"])
+    return Grade([Mark(**mark) for mark in value["marks"]], value["isolation"], value["seconds"])
 
 
 def table(rows: List[Tuple[str, Grade]]) -> str:
@@ -51,7 +57,7 @@ def table(rows: List[Tuple[str, Grade]]) -> str:
     for name, grade in rows:
         reason = next((mark.reason for mark in grade.marks if mark.points is not None and mark.points < mark.most), "")
         cells = [name, *["not judged" if mark.points is None else f"{mark.points:g}" for mark in grade.marks], f"{grade.points:g}",
-                 str(grade.judged), reason.splitlines()[0] if reason else "", grade.isolation.split(" (")[0], grade.trust, f"{grade.seconds:.1f}"]
+                 str(grade.judged), reason.splitlines()[0] if reason else "", grade.isolation.split(" (")[0], REPORTED, f"{grade.seconds:.1f}"]
         writer.writerow([f"'{cell}" if cell[:1] in "=+-@\t" and cell else cell for cell in cells])
     return out.getvalue()
 

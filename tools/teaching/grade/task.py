@@ -3,8 +3,6 @@
   algorithm   the class that the judge makes of each rank; T stands for the type of the values
   problem     gather, scatter or sparse: its inputs and results (common/teaching/problems.cpp)
   unit        the header that defines the class, if that is another one of the chapter, which includes HEADER
-  replay      the algorithm's name in assignment/algorithms.cu: it only enqueues, so that a log of its calls is judged
-  kernels     true: HEADER has kernels of its own, so that results are judged by a framed answer, too
 """
 import dataclasses
 import json
@@ -34,8 +32,6 @@ class Task:
     algorithm: str
     problem: str
     unit: str
-    replay: str = ""
-    kernels: bool = False
     extension: str = ""  # the task of the kind extend that is graded in the place of the chapter's own header
     right: pathlib.Path = pathlib.Path()  # what is right if not the chapter's header: the extension's, or a student's variation
 
@@ -104,13 +100,10 @@ def tasks_of(chapter: str) -> List[Task]:
         raise TaskError(f"chapters/{chapter}/assignment/grade.json: line {error.lineno}: {error.msg}") from None
     found = []
     for header, value in values.items():
-        task = Task(chapter, header, value.get("algorithm", ""), value.get("problem", ""), value.get("unit", header),
-                    value.get("replay", ""), value.get("kernels", False))
-        if set(value) - {"algorithm", "problem", "unit", "replay", "kernels"} or not task.algorithm or task.problem not in PROBLEMS:
+        task = Task(chapter, header, value.get("algorithm", ""), value.get("problem", ""), value.get("unit", header))
+        if set(value) - {"algorithm", "problem", "unit"} or not task.algorithm or task.problem not in PROBLEMS:
             raise TaskError(f"chapters/{chapter}/assignment/grade.json: {header} needs an algorithm and a problem "
-                            f"({', '.join(PROBLEMS)}), and may have unit, replay and kernels")
-        if task.replay and not (ROOT / "chapters" / chapter / "assignment" / "algorithms.cu").is_file():
-            raise TaskError(f"chapters/{chapter}/assignment/grade.json: replay needs assignment/algorithms.cu")
+                            f"({', '.join(PROBLEMS)}), and may have a unit")
         for name in (header, task.unit):
             if not (ROOT / "chapters" / chapter / name).is_file():
                 raise TaskError(f"chapters/{chapter}/assignment/grade.json: there is no {name}")

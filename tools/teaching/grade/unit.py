@@ -21,7 +21,8 @@ from task import ROOT, Task
 FACTORY = "overlap_submission"
 COMPILING = Limits(seconds=40, memory=2048 * 1024 * 1024)
 MOST_OBJECT = 64 * 1024 * 1024
-# What any chapter may call: the language's own, strings and containers, prints, copies, events and streams.
+# What any chapter may call: the language's own, strings and containers, prints, copies, events and streams; and what launches and runs
+# kernels of its own.
 ALWAYS = re.compile(r"""_GLOBAL_OFFSET_TABLE_|_Unwind_Resume|__gxx_personality_v0|__sanitizer_cov_trace_pc|__stack_chk_fail|
     __cxa_(allocate_exception|free_exception|throw|rethrow|begin_catch|end_catch|get_exception_ptr|guard_\w+|pure_virtual|bad_\w+|throw_bad_\w+)|
     __tsan_(read|write|func|unaligned|vptr|init|atomic|volatile|mem)\w*|
@@ -36,7 +37,10 @@ ALWAYS = re.compile(r"""_GLOBAL_OFFSET_TABLE_|_Unwind_Resume|__gxx_personality_v
     EventCreate|EventDestroy|EventQuery|EventSynchronize|StreamWaitEvent|StreamSynchronize|StreamQuery|MemcpyAsync|MemcpyPeerAsync|
     MemsetAsync|GroupStart|GroupEnd|SetDevice|GetDevice|SetStream|GetStream|DeviceSynchronize)\w*|
     _ZNK?7overlap(4Rank|6detail|7Signals|10PeerBuffer|13HostTimer|5Event|6Stream|4Ring|5Slots)\w+|
-    _ZN7overlap(14balanced_share|16throw_\w+|1\d+throw_\w+)\w*""", re.VERBOSE)
+    _ZN7overlap(14balanced_share|16throw_\w+|1\d+throw_\w+)\w*|
+    blockDim|blockIdx|gridDim|threadIdx|_Z\d+__(syncthreads|syncwarp|ballot_sync|all_sync|any_sync|nanosleep)\w*|
+    _ZN4vgpu\d+(identifying|PendingLaunchD\d|enqueue_kernel|configure_launch|shared_storage|dynamic_shared|note_(load|store|progress)|
+    require_own_word|warp_exchange|lane_index|copy_async|commit_copies|wait_for_copies|require_aligned)E\w*""", re.VERBOSE)
 
 
 class BuildFailed(Exception):
@@ -50,8 +54,6 @@ class Toolchain:
     compiler: str
     flags: List[str]
     runner: List[str]
-    log_writer: List[str]
-    log_libraries: List[str]
     libraries: List[str]
     race: bool
 
@@ -122,12 +124,10 @@ class Kit:
                 str(self.folder / "unit.cu"), "-o", f"{kind}.o"]
 
     def link_command(self, program: str) -> List[str]:
-        """PROGRAM in `work`: plain or race, the runner of that build; or log, which keeps its lines for the judge's reports."""
-        tools = self.tools["plain" if program == "log" else program]
-        unit_of = f"{'race' if tools.race else 'plain'}.unit.o"
-        first = ["-fsanitize=thread", "-g1"] if tools.race else [] if program == "log" else ["-Wl,--strip-debug"]
-        main, libraries = (tools.log_writer, tools.log_libraries) if program == "log" else (tools.runner, [])
-        return [tools.compiler, *first, *main, unit_of, "-o", program, *libraries, *tools.libraries, "-ldl"]
+        """PROGRAM in `work`, plain or race: the unit with the runner of that build."""
+        tools = self.tools[program]
+        first = ["-fsanitize=thread", "-g1"] if tools.race else ["-Wl,--strip-debug"]
+        return [tools.compiler, *first, *tools.runner, f"{program}.unit.o", "-o", program, *tools.libraries, "-ldl"]
 
     def compiler(self, kind: str, sandbox: Sandbox) -> List[str]:
         """How it is called there."""
@@ -145,8 +145,7 @@ class Kit:
                     self._copy(pathlib.Path(path), inside)
                     made.append(str(inside))
             return made
-        return dataclasses.replace(tools, runner=copies(tools.runner), log_writer=copies(tools.log_writer),
-                                   log_libraries=copies(tools.log_libraries), libraries=copies(tools.libraries))
+        return dataclasses.replace(tools, runner=copies(tools.runner), libraries=copies(tools.libraries))
 
     def _copy(self, source: pathlib.Path, target: pathlib.Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -93,6 +93,11 @@ class HostBarrier {
 /// Hash of all scheduling decisions so far. The same program with the same seed gives the same hash.
 std::uint64_t schedule_hash();
 
+/// How often the calling host thread has waited for GPUs so far: its calls that return only when enqueued
+/// work is complete (cudaStreamSynchronize, cudaMemcpy, cudaFree ...), whether or not it is complete already;
+/// and those that ask whether it is (cudaStreamQuery, cudaEventQuery).
+std::uint64_t host_waits();
+
 /// Bytes and calls that copies have moved from one GPU to another, or from and to the host (kHost).
 inline constexpr int kHost = -1;
 struct Traffic {

@@ -2,10 +2,9 @@
 //   kernel<<<grid, block, shared, stream>>>(arguments)   into   (configure_launch(...), kernel(arguments))
 // and wraps a kernel's body, so that calling the kernel enqueues the body with its arguments copied:
 //   void kernel(parameters) { launch_kernel(__PRETTY_FUNCTION__, bounds, [=]() mutable -> void { body },
-//                                          {{"pointer", pointer}, ...}, {parameter, ...}); }
+//                                          {{"pointer", pointer}, ...}); }
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -73,33 +72,7 @@ struct PointerArgument {
 };
 using PointerArguments = std::initializer_list<PointerArgument>;
 
-/// An argument of a kernel, for whoever is told of calls: a number or a pointer as CallArgument has it, a
-/// floating one as the bits of a double; not known if it is an object.
-struct KernelArgument {
-  template <class T>
-  KernelArgument(T* argument) {
-    known = !std::is_function_v<T>;
-    if constexpr (!std::is_function_v<T>) value = reinterpret_cast<std::uintptr_t>(argument);
-    is_pointer = true;
-  }
-  template <class T>
-  KernelArgument(const T& argument) {
-    if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
-      value = static_cast<std::uint64_t>(argument);
-    } else if constexpr (std::is_floating_point_v<T>) {
-      value = std::bit_cast<std::uint64_t>(static_cast<double>(argument));
-    } else {
-      known = false;
-    }
-  }
-  std::uint64_t value = 0;
-  bool is_pointer = false;
-  bool known = true;
-};
-using KernelArguments = std::initializer_list<KernelArgument>;
-
-void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, PointerArguments pointers,
-                    KernelArguments arguments);
+void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, PointerArguments pointers);
 
 template <class Body>
 inline char kernel_key;
@@ -118,11 +91,10 @@ class KernelBodyOf final : public KernelBody {
 };
 
 template <class Body>
-void launch_kernel(const char* signature, KernelBounds bounds, Body body, PointerArguments pointers = {},
-                   KernelArguments arguments = {}) {
+void launch_kernel(const char* signature, KernelBounds bounds, Body body, PointerArguments pointers = {}) {
   if (identifying(&kernel_key<Body>)) return;
   enqueue_kernel({signature, bounds, &kernel_key<Body>},
-                 std::make_unique<KernelBodyOf<Body>>(std::move(body)), pointers, arguments);
+                 std::make_unique<KernelBodyOf<Body>>(std::move(body)), pointers);
 }
 
 void begin_identification();

@@ -5,7 +5,6 @@
 
 #include "engine/runtime.hpp"
 #include "engine/settings.hpp"
-#include "vgpu/calls.hpp"
 
 namespace vgpu {
 namespace {
@@ -53,10 +52,6 @@ void use_nodes(int nodes, int gpus_per_node) {
   }
 }
 
-void observe_calls(CallObserver* observer) { settings().tell_calls_to(observer); }
-
-void called_from(const char* place) { runtime().host().call_from(place); }
-
 void print_errors() { settings().print_errors(); }
 
 std::string machine_name() { return runtime().machine().name; }
@@ -100,6 +95,11 @@ std::uint64_t schedule_hash() {
 std::string last_error_detail() {
   Runtime* started = runtime_if_started();
   return started == nullptr ? "" : started->errors().last_detail();
+}
+
+std::uint64_t host_waits() {
+  Runtime* started = runtime_if_started();
+  return started == nullptr ? 0 : started->host().waits();
 }
 
 Traffic traffic(int from, int to) {

@@ -165,14 +165,14 @@ void fill(Runtime& runtime, void* destination, int value, std::size_t bytes, cud
 using namespace vgpu;
 
 cudaError_t cudaMemcpy(void* destination, const void* source, std::size_t bytes, cudaMemcpyKind kind) {
-  return api_call("cudaMemcpy", {destination, source, bytes, kind}, [&](Runtime& runtime) {
+  return api_call("cudaMemcpy", [&](Runtime& runtime) {
     copy(runtime, linear(destination, source, bytes, kind), cudaStreamLegacy, true);
   });
 }
 
 cudaError_t cudaMemcpyAsync(void* destination, const void* source, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  return api_call("cudaMemcpyAsync", {destination, source, bytes, kind, stream}, [&](Runtime& runtime) {
+  return api_call("cudaMemcpyAsync", [&](Runtime& runtime) {
     copy(runtime, linear(destination, source, bytes, kind), stream, false);
   });
 }
@@ -186,16 +186,14 @@ cudaError_t cudaMemcpyPeer(void* destination, int destination_device, const void
 
 cudaError_t cudaMemcpyPeerAsync(void* destination, int destination_device, const void* source,
                                 int source_device, std::size_t bytes, cudaStream_t stream) {
-  return api_call(
-      "cudaMemcpyPeerAsync", {destination, destination_device, source, source_device, bytes, stream},
-      [&](Runtime& runtime) {
-        const Stream& into = runtime.stream(stream);
-        if (into.captures()) {  // seen with CUDA 13.0; the documentation is silent
-          runtime.captures().refuse(
-              into, "cudaMemcpyPeerAsync cannot be captured: cudaMemcpyAsync can, also between GPUs");
-        }
-        copy_peer(runtime, destination, destination_device, source, source_device, bytes, stream, false);
-      });
+  return api_call("cudaMemcpyPeerAsync", [&](Runtime& runtime) {
+    const Stream& into = runtime.stream(stream);
+    if (into.captures()) {  // seen with CUDA 13.0; the documentation is silent
+      runtime.captures().refuse(
+          into, "cudaMemcpyPeerAsync cannot be captured: cudaMemcpyAsync can, also between GPUs");
+    }
+    copy_peer(runtime, destination, destination_device, source, source_device, bytes, stream, false);
+  });
 }
 
 cudaError_t cudaMemcpy2D(void* destination, std::size_t destination_pitch, const void* source,
@@ -216,12 +214,12 @@ cudaError_t cudaMemcpy2DAsync(void* destination, std::size_t destination_pitch, 
 }
 
 cudaError_t cudaMemset(void* destination, int value, std::size_t bytes) {
-  return api_call("cudaMemset", {destination, value, bytes}, [&](Runtime& runtime) {
+  return api_call("cudaMemset", [&](Runtime& runtime) {
     fill(runtime, destination, value, bytes, cudaStreamLegacy, true);
   });
 }
 
 cudaError_t cudaMemsetAsync(void* destination, int value, std::size_t bytes, cudaStream_t stream) {
-  return api_call("cudaMemsetAsync", {destination, value, bytes, stream},
+  return api_call("cudaMemsetAsync",
                   [&](Runtime& runtime) { fill(runtime, destination, value, bytes, stream, false); });
 }

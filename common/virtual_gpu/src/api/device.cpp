@@ -56,7 +56,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return api_call("cudaSetDevice", {device}, [&](Runtime& runtime) {
+  return api_call("cudaSetDevice", [&](Runtime& runtime) {
     check_device(runtime, device);
     runtime.host().use_device(device);
   });
@@ -122,7 +122,7 @@ cudaError_t cudaDeviceCanAccessPeer(int* can_access, int device, int peer) {
 }
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
-  return api_call("cudaDeviceEnablePeerAccess", {peer}, [&](Runtime& runtime) {
+  return api_call("cudaDeviceEnablePeerAccess", [&](Runtime& runtime) {
     check_device(runtime, peer);
     if (flags != 0) throw ApiError(cudaErrorInvalidValue, "flags must be 0");
     if (peer == runtime.host().device()) throw ApiError(cudaErrorInvalidDevice, "a GPU is not its own peer");

@@ -40,25 +40,23 @@ std::uint32_t* word_at(Runtime& runtime, const Stream& stream, CUdeviceptr addre
 using namespace vgpu;
 
 CUresult cuStreamWriteValue32(CUstream handle, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
-  return driver_result(
-      api_call("cuStreamWriteValue32", {handle, address, value, flags}, [&](Runtime& runtime) {
-        if (flags != CU_STREAM_WRITE_VALUE_DEFAULT)
-          throw ApiError(cudaErrorNotSupported, "only the flag CU_STREAM_WRITE_VALUE_DEFAULT is supported");
-        Stream& stream = runtime.stream(handle);
-        runtime.queues().enqueue(
-            stream, std::make_unique<WriteValue>(runtime, word_at(runtime, stream, address), value));
-      }));
+  return driver_result(api_call("cuStreamWriteValue32", [&](Runtime& runtime) {
+    if (flags != CU_STREAM_WRITE_VALUE_DEFAULT)
+      throw ApiError(cudaErrorNotSupported, "only the flag CU_STREAM_WRITE_VALUE_DEFAULT is supported");
+    Stream& stream = runtime.stream(handle);
+    runtime.queues().enqueue(stream,
+                             std::make_unique<WriteValue>(runtime, word_at(runtime, stream, address), value));
+  }));
 }
 
 CUresult cuStreamWaitValue32(CUstream handle, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
-  return driver_result(
-      api_call("cuStreamWaitValue32", {handle, address, value, flags}, [&](Runtime& runtime) {
-        if (flags > CU_STREAM_WAIT_VALUE_NOR)
-          throw ApiError(cudaErrorNotSupported, "only the flags GEQ, EQ, AND and NOR are supported");
-        Stream& stream = runtime.stream(handle);
-        runtime.queues().enqueue(
-            stream, std::make_unique<WaitValue>(runtime, word_at(runtime, stream, address), value, flags));
-      }));
+  return driver_result(api_call("cuStreamWaitValue32", [&](Runtime& runtime) {
+    if (flags > CU_STREAM_WAIT_VALUE_NOR)
+      throw ApiError(cudaErrorNotSupported, "only the flags GEQ, EQ, AND and NOR are supported");
+    Stream& stream = runtime.stream(handle);
+    runtime.queues().enqueue(
+        stream, std::make_unique<WaitValue>(runtime, word_at(runtime, stream, address), value, flags));
+  }));
 }
 
 CUresult cuGetErrorName(CUresult error, const char** name) {

@@ -1,7 +1,7 @@
 // Host threads and their barrier.
 #include <algorithm>
 
-#include "engine/observed.hpp"
+#include "engine/runtime.hpp"
 #include "vgpu/control.hpp"
 
 namespace vgpu {
@@ -39,10 +39,8 @@ bool HostBarrier::wait() {
     runtime().waits().block_host([&] { return generation_ != generation; },
                                  "all " + std::to_string(count_) + " threads to reach a barrier");
   } catch (const ApiError&) {
-    tell_observer(runtime(), "host barrier", {}, true);
     return false;
   }
-  tell_observer(runtime(), "host barrier", {}, false);
   self.wait_until(round.opened);
   hb::acquire(self.context(), &round);
   return true;

@@ -119,21 +119,6 @@ void warn_of_host_pointer(Runtime& runtime, const KernelInfo& info, const Pointe
       short_name(info.signature).c_str(), argument.name);
 }
 
-/// Tells of a launch, as of a call with these arguments: the kernel's name (a const char*), grid and block
-/// (three numbers each), bytes of shared memory, stream, whether all arguments are known, the kernel's own.
-void tell_observer(Runtime& runtime, const HostThread::LaunchConfiguration& launch, const KernelInfo& info,
-                   KernelArguments arguments) {
-  CallObserver* observer = settings().observer();
-  if (observer == nullptr) return;
-  const std::string name = short_name(info.signature);
-  const bool known = std::ranges::all_of(arguments, &KernelArgument::known);
-  std::vector<CallArgument> all = {name.c_str(),   launch.grid.x,  launch.grid.y,  launch.grid.z,
-                                   launch.block.x, launch.block.y, launch.block.z, launch.shared_bytes,
-                                   launch.stream,  known};
-  for (const KernelArgument& argument : arguments) all.emplace_back(argument.value, argument.is_pointer);
-  observer->called({"launch", all, false, runtime.host().number()});
-}
-
 }  // namespace
 
 PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream) {
@@ -162,8 +147,7 @@ const void* end_identification() {
   return identification().key;
 }
 
-void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, PointerArguments pointers,
-                    KernelArguments arguments) {
+void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, PointerArguments pointers) {
   // A launch has no return value; its error is what cudaGetLastError returns.
   api_call("kernel launch", [&](Runtime& runtime) {
     if (!runtime.host().launches()) {
@@ -197,7 +181,6 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, Po
     auto kernel = std::make_unique<KernelLaunch>(runtime, device, std::move(grid), std::move(body));
     kernel->called_through_kernel();
     runtime.queues().enqueue(stream, std::move(kernel));
-    tell_observer(runtime, launch, info, arguments);
   });
 }
 

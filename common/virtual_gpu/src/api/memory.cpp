@@ -44,7 +44,7 @@ void* allocate_pinned(Runtime& runtime, std::size_t bytes) {
 using namespace vgpu;
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
-  return api_call("cudaMalloc", {pointer, bytes}, [&](Runtime& runtime) {
+  return api_call("cudaMalloc", [&](Runtime& runtime) {
     if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, "the result has nowhere to go");
     *pointer = nullptr;
     runtime.captures().check_unsafe_call();
@@ -66,7 +66,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
 }
 
 cudaError_t cudaFree(void* pointer) {
-  return api_call("cudaFree", {pointer}, [&](Runtime& runtime) {
+  return api_call("cudaFree", [&](Runtime& runtime) {
     if (pointer == nullptr) return;
     runtime.captures().check_unsafe_call();
     Allocation& allocation =
@@ -82,7 +82,7 @@ cudaError_t cudaFree(void* pointer) {
 }
 
 cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned int flags) {
-  return api_call("cudaHostAlloc", {pointer, bytes, flags}, [&](Runtime& runtime) {
+  return api_call("cudaHostAlloc", [&](Runtime& runtime) {
     if ((flags & ~(cudaHostAllocPortable | cudaHostAllocMapped)) != 0) {
       throw ApiError(cudaErrorInvalidValue, "only the flags Default, Portable and Mapped are supported");
     }
@@ -91,12 +91,11 @@ cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned int flags)
 }
 
 cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) {
-  return api_call("cudaMallocHost", {pointer, bytes},
-                  [&](Runtime& runtime) { *pointer = allocate_pinned(runtime, bytes); });
+  return api_call("cudaMallocHost", [&](Runtime& runtime) { *pointer = allocate_pinned(runtime, bytes); });
 }
 
 cudaError_t cudaFreeHost(void* pointer) {
-  return api_call("cudaFreeHost", {pointer}, [&](Runtime& runtime) {
+  return api_call("cudaFreeHost", [&](Runtime& runtime) {
     if (pointer == nullptr) return;
     runtime.captures().check_unsafe_call();
     Allocation& allocation =

@@ -38,17 +38,17 @@ void check_timed(const Event& event) {
 using namespace vgpu;
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  return api_call("cudaStreamCreate", {stream},
+  return api_call("cudaStreamCreate",
                   [&](Runtime& runtime) { create_stream(runtime, stream, cudaStreamDefault); });
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
-  return api_call("cudaStreamCreateWithFlags", {stream, flags},
+  return api_call("cudaStreamCreateWithFlags",
                   [&](Runtime& runtime) { create_stream(runtime, stream, flags); });
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int) {
-  return api_call("cudaStreamCreateWithPriority", {stream, flags},
+  return api_call("cudaStreamCreateWithPriority",
                   [&](Runtime& runtime) { create_stream(runtime, stream, flags); });
 }
 
@@ -60,7 +60,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
-  return api_call("cudaStreamDestroy", {handle}, [&](Runtime& runtime) {
+  return api_call("cudaStreamDestroy", [&](Runtime& runtime) {
     Stream& stream = runtime.stream(handle);
     if (stream.is_default())
       throw ApiError(cudaErrorInvalidResourceHandle, "the default stream cannot be destroyed");
@@ -71,7 +71,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  return api_call("cudaStreamSynchronize", {handle}, [&](Runtime& runtime) {
+  return api_call("cudaStreamSynchronize", [&](Runtime& runtime) {
     Stream& stream = runtime.stream(handle);
     runtime.captures().check_wait(stream);
     runtime.waits().wait(runtime.queues().pending(stream));
@@ -88,7 +88,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_handle, unsigned int flags) {
-  return api_call("cudaStreamWaitEvent", {stream_handle, event_handle, flags}, [&](Runtime& runtime) {
+  return api_call("cudaStreamWaitEvent", [&](Runtime& runtime) {
     if (flags != cudaEventWaitDefault)
       throw ApiError(cudaErrorInvalidValue, "only the flag cudaEventWaitDefault is supported");
     Stream& stream = runtime.stream(stream_handle);
@@ -104,22 +104,21 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_ha
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  return api_call("cudaEventCreate", {event},
+  return api_call("cudaEventCreate",
                   [&](Runtime& runtime) { create_event(runtime, event, cudaEventDefault); });
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
-  return api_call("cudaEventCreateWithFlags", {event, flags},
-                  [&](Runtime& runtime) { create_event(runtime, event, flags); });
+  return api_call("cudaEventCreateWithFlags", [&](Runtime& runtime) { create_event(runtime, event, flags); });
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
-  return api_call("cudaEventDestroy", {handle},
+  return api_call("cudaEventDestroy",
                   [&](Runtime& runtime) { runtime.events().remove(&runtime.event(handle)); });
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle) {
-  return api_call("cudaEventRecord", {event_handle, stream_handle}, [&](Runtime& runtime) {
+  return api_call("cudaEventRecord", [&](Runtime& runtime) {
     Event& event = runtime.event(event_handle);
     Stream& stream = runtime.stream(stream_handle);
     if (event.device() != stream.device()) {
@@ -133,7 +132,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
-  return api_call("cudaEventSynchronize", {handle}, [&](Runtime& runtime) {
+  return api_call("cudaEventSynchronize", [&](Runtime& runtime) {
     const Event& event = runtime.event(handle);
     runtime.captures().check_wait(event);
     runtime.waits().wait(event.last_record());

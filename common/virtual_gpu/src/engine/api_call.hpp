@@ -4,16 +4,15 @@
 #include <new>
 #include <string>
 
-#include "engine/observed.hpp"
 #include "engine/own_thread.hpp"
 #include "engine/runtime.hpp"
 
 namespace vgpu {
 
 /// Charges the call to the host's clock, turns exceptions into CUDA's codes and keeps them for
-/// cudaGetLastError. An observer is told of the call with these arguments.
+/// cudaGetLastError.
 template <class Function>
-cudaError_t api_call(const char* name, CallArguments arguments, Function function) {
+cudaError_t api_call(const char* name, Function function) {
   cudaError_t code = cudaSuccess;
   std::string sentence;
   Runtime* state = nullptr;
@@ -31,7 +30,6 @@ cudaError_t api_call(const char* name, CallArguments arguments, Function functio
     faulted_before = state->errors().sticky_error() != cudaSuccess;
     state->errors().throw_if_faulted();
     function(*state);
-    tell_observer(*state, name, arguments, false);
     return cudaSuccess;
   } catch (const ApiError& error) {
     code = error.code();
@@ -49,14 +47,8 @@ cudaError_t api_call(const char* name, CallArguments arguments, Function functio
     if (code != cudaErrorNotReady && !state->in_host_function()) state->host().set_last_error(code);
     // After a fault every call fails; the one that met it says most.
     if (!faulted_before) state->errors().note(name, sentence, code != cudaErrorNotReady);
-    tell_observer(*state, name, arguments, true);
   }
   return code;
-}
-/// The same for a call whose arguments no observer is told.
-template <class Function>
-cudaError_t api_call(const char* name, Function function) {
-  return api_call(name, {}, function);
 }
 
 }  // namespace vgpu

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -71,10 +72,10 @@ class HostThread {
   }
   ///@}
 
-  /// Where its calls count as called; nullptr: where they are.
+  /// How often it has waited for GPUs, or asked them (vgpu::host_waits()).
   ///@{
-  const char* called_from() const { return called_from_; }
-  void call_from(const char* place) { called_from_ = place; }
+  std::uint64_t waits() const { return waits_; }
+  void count_wait() { ++waits_; }
   ///@}
 
   /// What libraries keep for each host thread.
@@ -113,7 +114,7 @@ class HostThread {
   cudaStreamCaptureMode capture_mode_ = cudaStreamCaptureModeGlobal;
   std::vector<LaunchConfiguration> pending_launches_;
   std::vector<std::string> labels_;
-  const char* called_from_ = nullptr;
+  std::uint64_t waits_ = 0;
   LibraryStates libraries_;
 
   int number_ = -1;

@@ -15,6 +15,7 @@ constexpr std::uint64_t kIdleQueries = 100000;
 void HostWaits::wait(const std::vector<Token>& tokens) {
   if (stopping_) return;
   HostThread& self = hosts_.current();
+  self.count_wait();
   const auto complete = [&] {
     return std::all_of(tokens.begin(), tokens.end(),
                        [](const Token& token) { return !token || token->complete; });
@@ -64,6 +65,7 @@ void HostWaits::yield() {
 }
 
 bool HostWaits::observe(const std::vector<Token>& tokens) {
+  hosts_.current().count_wait();
   const auto known = [&] {
     return std::all_of(tokens.begin(), tokens.end(), [&](const Token& token) {
       return !token || (token->complete && (scheduler_.random() || token->time <= hosts_.current().now()));

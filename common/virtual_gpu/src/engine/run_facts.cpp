@@ -16,11 +16,6 @@ std::string describe_memory(const void* address) {
          (made.empty() ? "" : ", made at " + made);
 }
 
-const char* calls_from() {
-  Runtime* runtime = runtime_if_started();
-  return runtime == nullptr ? nullptr : runtime->host().called_from();
-}
-
 std::string describe_schedule() {
   Runtime* runtime = runtime_if_started();
   return runtime == nullptr ? "" : runtime->scheduler().describe();

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "engine/machine.hpp"
-#include "vgpu/calls.hpp"
 
 namespace vgpu {
 
@@ -21,7 +20,6 @@ class Settings {
   }
   void print_errors() { prints_errors_ = true; }
   void record_timeline() { records_timeline_ = true; }
-  void tell_calls_to(CallObserver* observer) { observer_ = observer; }
 
   /// Of the random schedule; none: the order of the modelled clock.
   std::optional<std::uint64_t> seed() const { return seed_; }
@@ -30,7 +28,6 @@ class Settings {
   Machine load() const;
   bool prints_errors() const { return prints_errors_; }
   bool records_timeline() const { return records_timeline_; }
-  CallObserver* observer() const { return observer_; }
 
  private:
   std::optional<std::uint64_t> seed_;
@@ -38,7 +35,6 @@ class Settings {
   int gpus_ = 0, gpus_per_node_ = 0;  // 0: as many as the machine has
   bool records_timeline_ = false;
   bool prints_errors_ = false;
-  CallObserver* observer_ = nullptr;
 };
 
 /// The process's own.

@@ -44,7 +44,7 @@ struct Contexts {
 };
 Contexts contexts;
 
-char call_mark, launch_mark, named_call_mark, place_mark;  // only their addresses count
+char call_mark, launch_mark, named_call_mark;  // only their addresses count
 
 /// Runs `action` as `context`, then goes on as before.
 template <class Action>
@@ -169,20 +169,17 @@ std::uint32_t load_atomic(Context context, const CallSite& site, const std::uint
 Mark mark(const void* address) {
   if (address == &call_mark) return Mark::kCall;
   if (address == &launch_mark) return Mark::kLaunch;
-  if (address == &place_mark) return Mark::kPlace;
   return address == &named_call_mark ? Mark::kNamedCall : Mark::kNone;
 }
 
 CallSite call_site(bool through_kernel) {
   CallSite site;
   site.through_kernel = through_kernel;
-  site.place = calls_from();
   site.size = backtrace(site.frames.data(), static_cast<int>(site.frames.size()));
   return site;
 }
 
 std::string describe(const CallSite& site) {
-  if (site.place != nullptr) return site.place;
   CallerLine caller(site.through_kernel);
   for (int i = 0; i < site.size; ++i) {
     for (const ProgramLine& line : program_lines(site.frames[i])) {
@@ -201,13 +198,10 @@ void push_callers(const CallSite& site) {
   } else {
     __tsan_func_entry(site.through_kernel ? &launch_mark : &call_mark);
   }
-  if (site.place == nullptr) return;
-  __tsan_func_entry(const_cast<char*>(site.place));
-  __tsan_func_entry(&place_mark);
 }
 
 void pop_callers(const CallSite& site) {
-  const int marks = (site.call != nullptr ? 2 : 1) + (site.place != nullptr ? 2 : 0);
+  const int marks = site.call != nullptr ? 2 : 1;
   for (int i = 0; i < site.size + marks; ++i) __tsan_func_exit();
 }
 

@@ -12,8 +12,6 @@
 #include <cstdint>
 #include <string>
 
-#include "race/run_facts.hpp"
-
 #ifndef VGPU_RACE
 #define VGPU_RACE 0
 #endif
@@ -33,8 +31,7 @@ struct CallSite {
   int size = 0;
   bool through_kernel =
       false;  // a launch: the innermost program line is the kernel's own, which calls the runtime
-  const char* call = nullptr;   // the function that was called, if the frames may not tell: a template
-  const char* place = nullptr;  // where it counts as called, whatever the frames say
+  const char* call = nullptr;  // the function that was called, if the frames may not tell: a template
 };
 
 #if VGPU_RACE
@@ -121,7 +118,6 @@ enum class Mark {
   kCall,       // of a function
   kLaunch,     // of a kernel
   kNamedCall,  // of a function whose name, a const char*, comes next
-  kPlace,      // before another mark: where that call counts as called, a const char*, comes in between
 };
 Mark mark(const void* address);
 
@@ -158,12 +154,8 @@ inline std::uint32_t load_atomic(Context, const CallSite&, const std::uint32_t* 
 }
 inline void push_callers(const CallSite&) {}
 inline void pop_callers(const CallSite&) {}
-inline CallSite call_site(bool = false) {
-  CallSite site;
-  site.place = calls_from();
-  return site;
-}
-inline std::string describe(const CallSite& site) { return site.place == nullptr ? "" : site.place; }
+inline CallSite call_site(bool = false) { return {}; }
+inline std::string describe(const CallSite&) { return {}; }
 
 #endif
 

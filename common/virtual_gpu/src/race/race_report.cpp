@@ -78,15 +78,10 @@ void read_stack(Access& access, void* const* trace) {
     }
   }
   if (trace[i] == nullptr) return;  // the host
-  const bool placed = hb::mark(trace[i]) == hb::Mark::kPlace;
-  if (placed) {
-    access.enqueued = static_cast<const char*>(trace[++i]);
-    ++i;
-  }
   const bool launched = hb::mark(trace[i]) == hb::Mark::kLaunch;
   if (hb::mark(trace[i]) == hb::Mark::kNamedCall) access.call = static_cast<const char*>(trace[++i]);
   CallerLine caller(launched);
-  for (++i; trace[i] != nullptr && (placed || access.enqueued.empty()); ++i) {
+  for (++i; trace[i] != nullptr && access.enqueued.empty(); ++i) {
     if (!launched && access.call.empty()) access.call = api_function(trace[i]);
     for (const ProgramLine& line : program_lines(trace[i])) {
       if (access.enqueued.empty() && caller.is(line)) access.enqueued = line.text;

@@ -9,9 +9,6 @@ namespace vgpu {
 /// The allocation around an address, and the line that made it; "" before the first CUDA call.
 std::string describe_memory(const void* address);
 
-/// Where the running host thread's calls count as called (vgpu::called_from()); nullptr: where they are.
-const char* calls_from();
-
 /// "schedule time order, hash 7a42e5de413b0806"; "" before the first CUDA call.
 std::string describe_schedule();
 

@@ -56,15 +56,9 @@ struct PointerArgument {
 };
 inline std::vector<PointerArgument> pointers;  // of the last launch
 
-/// An argument of any type; the tests look at its type nowhere.
-struct KernelArgument {
-  template <typename T>
-  KernelArgument(const T&) {}
-};
-
 template <typename Body>
-void launch_kernel(const char* name, int thread_bound, Body body, std::vector<PointerArgument> arguments = {},
-                   std::initializer_list<KernelArgument> = {}) {
+void launch_kernel(const char* name, int thread_bound, Body body,
+                   std::vector<PointerArgument> arguments = {}) {
   pointers = std::move(arguments);
   Launch mine = pending.at(pending.size() - 1);  // throws if the kernel was called without a launch
   pending.pop_back();

@@ -20,11 +20,7 @@ CublasHandle& find(Runtime& runtime, cublasHandle_t handle) {
 std::string gpu(int device) { return "GPU " + std::to_string(device); }
 
 cublasStatus_t multiply(const char* name, cublasHandle_t handle, const Request& r) {
-  const CallArguments arguments = {handle,   r.transpose_a, r.transpose_b, r.m,        r.n,
-                                   r.k,      r.alpha,       r.a.data,      r.a.type,   r.a.ld,
-                                   r.b.data, r.b.type,      r.b.ld,        r.beta,     r.c.data,
-                                   r.c.type, r.c.ld,        r.compute,     r.algorithm};
-  return cublas_call(name, arguments, [&](Runtime& runtime) {
+  return cublas_call(name, [&](Runtime& runtime) {
     const CublasHandle& found = find(runtime, handle);
     enqueue(runtime, found.device, found.stream, r);
   });
@@ -36,7 +32,7 @@ cublasStatus_t multiply(const char* name, cublasHandle_t handle, const Request& 
 using namespace vgpu;
 
 cublasStatus_t cublasCreate(cublasHandle_t* handle) {
-  return cublas_call("cublasCreate", {handle}, [&](Runtime& runtime) {
+  return cublas_call("cublasCreate", [&](Runtime& runtime) {
     if (handle == nullptr) invalid("the address of the handle is null");
     auto made = std::make_shared<CublasHandle>(CublasHandle{runtime.current_device().id()});
     *handle = reinterpret_cast<cublasHandle_t>(handles(runtime).add(std::move(made)));
@@ -44,7 +40,7 @@ cublasStatus_t cublasCreate(cublasHandle_t* handle) {
 }
 
 cublasStatus_t cublasDestroy(cublasHandle_t handle) {
-  return cublas_call("cublasDestroy", {handle}, [&](Runtime& runtime) {
+  return cublas_call("cublasDestroy", [&](Runtime& runtime) {
     CublasHandle& found = find(runtime, handle);
     // It releases device memory, and so waits (cuBLAS Library, "cublasCreate()").
     runtime.waits().wait(runtime.queues().pending(runtime.device(found.device)));
@@ -61,7 +57,7 @@ cublasStatus_t cublasGetVersion(cublasHandle_t handle, int* version) {
 }
 
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
-  return cublas_call("cublasSetStream", {handle, stream}, [&](Runtime& runtime) {
+  return cublas_call("cublasSetStream", [&](Runtime& runtime) {
     CublasHandle& found = find(runtime, handle);
     stream_for(runtime, found.device, stream);
     found.stream = stream;

@@ -19,9 +19,9 @@ class CublasFailure : public std::runtime_error {
 
 /// api_call() for functions that return a status. The status is no business of cudaGetLastError.
 template <class Function>
-cublasStatus_t cublas_call(const char* name, CallArguments arguments, Function function) {
+cublasStatus_t cublas_call(const char* name, Function function) {
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-  const cudaError_t error = api_call(name, arguments, [&](Runtime& runtime) {
+  const cudaError_t error = api_call(name, [&](Runtime& runtime) {
     try {
       function(runtime);
     } catch (const CublasFailure& failure) {
@@ -33,11 +33,6 @@ cublasStatus_t cublas_call(const char* name, CallArguments arguments, Function f
   if (error == cudaErrorMemoryAllocation) return CUBLAS_STATUS_ALLOC_FAILED;
   return error == cudaErrorInvalidResourceHandle ? CUBLAS_STATUS_INVALID_VALUE
                                                  : CUBLAS_STATUS_EXECUTION_FAILED;
-}
-/// The same for a call whose arguments no observer is told.
-template <class Function>
-cublasStatus_t cublas_call(const char* name, Function function) {
-  return cublas_call(name, {}, function);
 }
 
 [[noreturn]] inline void invalid(const std::string& sentence) {

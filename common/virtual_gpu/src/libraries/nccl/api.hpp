@@ -4,7 +4,6 @@
 #include <new>
 #include <string>
 
-#include "engine/observed.hpp"
 #include "engine/own_thread.hpp"
 #include "libraries/nccl/communicator.hpp"
 
@@ -12,9 +11,9 @@ namespace vgpu::nccl {
 
 /// Charges the call to the host's clock, and turns exceptions into NCCL's codes. CUDA's own errors and faults
 /// of the GPUs become ncclUnhandledCudaError, as in NCCL. In a group the first failure is what ncclGroupEnd()
-/// returns, too. An observer is told of the call with these arguments.
+/// returns, too.
 template <class Function>
-ncclResult_t api_call(const char* name, CallArguments arguments, Function function) {
+ncclResult_t api_call(const char* name, Function function) {
   ncclResult_t code = ncclSuccess;
   std::string sentence;
   Runtime* runtime = nullptr;
@@ -31,7 +30,6 @@ ncclResult_t api_call(const char* name, CallArguments arguments, Function functi
     faulted_before = runtime->errors().sticky_error() != cudaSuccess;
     runtime->errors().throw_if_faulted();
     function(*runtime);
-    tell_observer(*runtime, name, arguments, false);
     return ncclSuccess;
   } catch (const Failure& failure) {
     code = failure.code;
@@ -54,14 +52,8 @@ ncclResult_t api_call(const char* name, CallArguments arguments, Function functi
     }
     if (!faulted_before) runtime->errors().note(name, sentence);
     state(*runtime).last_error = runtime->errors().last_detail();
-    tell_observer(*runtime, name, arguments, true);
   }
   return code;
-}
-/// The same for a call whose arguments no observer is told.
-template <class Function>
-ncclResult_t api_call(const char* name, Function function) {
-  return api_call(name, {}, function);
 }
 
 }  // namespace vgpu::nccl

@@ -141,59 +141,51 @@ using namespace vgpu::nccl;
 
 ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, std::size_t sendcount,
                            ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
-  return nccl::api_call(
-      "ncclAllGather", {sendbuff, recvbuff, sendcount, datatype, comm, stream}, [&](Runtime& runtime) {
-        make_call(runtime, {Kind::kAllGather, sendbuff, recvbuff, sendcount, datatype, ncclSum, -1}, comm,
-                  stream);
-      });
+  return nccl::api_call("ncclAllGather", [&](Runtime& runtime) {
+    make_call(runtime, {Kind::kAllGather, sendbuff, recvbuff, sendcount, datatype, ncclSum, -1}, comm,
+              stream);
+  });
 }
 
 ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, std::size_t recvcount,
                                ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                                cudaStream_t stream) {
-  return nccl::api_call("ncclReduceScatter", {sendbuff, recvbuff, recvcount, datatype, op, comm, stream},
-                        [&](Runtime& runtime) {
-                          make_call(runtime,
-                                    {Kind::kReduceScatter, sendbuff, recvbuff, recvcount, datatype, op, -1},
-                                    comm, stream);
-                        });
+  return nccl::api_call("ncclReduceScatter", [&](Runtime& runtime) {
+    make_call(runtime, {Kind::kReduceScatter, sendbuff, recvbuff, recvcount, datatype, op, -1}, comm, stream);
+  });
 }
 
 ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, std::size_t count, ncclDataType_t datatype,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  return nccl::api_call(
-      "ncclAllReduce", {sendbuff, recvbuff, count, datatype, op, comm, stream}, [&](Runtime& runtime) {
-        make_call(runtime, {Kind::kAllReduce, sendbuff, recvbuff, count, datatype, op, -1}, comm, stream);
-      });
+  return nccl::api_call("ncclAllReduce", [&](Runtime& runtime) {
+    make_call(runtime, {Kind::kAllReduce, sendbuff, recvbuff, count, datatype, op, -1}, comm, stream);
+  });
 }
 
 ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, std::size_t count, ncclDataType_t datatype,
                            int root, ncclComm_t comm, cudaStream_t stream) {
-  return nccl::api_call(
-      "ncclBroadcast", {sendbuff, recvbuff, count, datatype, root, comm, stream}, [&](Runtime& runtime) {
-        make_call(runtime, {Kind::kBroadcast, sendbuff, recvbuff, count, datatype, ncclSum, root}, comm,
-                  stream);
-      });
+  return nccl::api_call("ncclBroadcast", [&](Runtime& runtime) {
+    make_call(runtime, {Kind::kBroadcast, sendbuff, recvbuff, count, datatype, ncclSum, root}, comm, stream);
+  });
 }
 
 ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, std::size_t count, ncclDataType_t datatype,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
-  return nccl::api_call(
-      "ncclReduce", {sendbuff, recvbuff, count, datatype, op, root, comm, stream}, [&](Runtime& runtime) {
-        make_call(runtime, {Kind::kReduce, sendbuff, recvbuff, count, datatype, op, root}, comm, stream);
-      });
+  return nccl::api_call("ncclReduce", [&](Runtime& runtime) {
+    make_call(runtime, {Kind::kReduce, sendbuff, recvbuff, count, datatype, op, root}, comm, stream);
+  });
 }
 
 ncclResult_t ncclSend(const void* sendbuff, std::size_t count, ncclDataType_t datatype, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  return nccl::api_call("ncclSend", {sendbuff, count, datatype, peer, comm, stream}, [&](Runtime& runtime) {
+  return nccl::api_call("ncclSend", [&](Runtime& runtime) {
     make_call(runtime, {Kind::kSend, sendbuff, nullptr, count, datatype, ncclSum, peer}, comm, stream);
   });
 }
 
 ncclResult_t ncclRecv(void* recvbuff, std::size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return nccl::api_call("ncclRecv", {recvbuff, count, datatype, peer, comm, stream}, [&](Runtime& runtime) {
+  return nccl::api_call("ncclRecv", [&](Runtime& runtime) {
     make_call(runtime, {Kind::kReceive, nullptr, recvbuff, count, datatype, ncclSum, peer}, comm, stream);
   });
 }

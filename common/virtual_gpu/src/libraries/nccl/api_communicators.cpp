@@ -158,13 +158,13 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 }
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
-  return nccl::api_call("ncclCommInitRank", {comm, nranks, rank},
+  return nccl::api_call("ncclCommInitRank",
                         [&](Runtime& runtime) { init_rank(runtime, comm, nranks, commId, rank); });
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
                                     ncclConfig_t* config) {
-  return nccl::api_call("ncclCommInitRankConfig", {comm, nranks, rank}, [&](Runtime& runtime) {
+  return nccl::api_call("ncclCommInitRankConfig", [&](Runtime& runtime) {
     if (config != nullptr) check(*config);
     init_rank(runtime, comm, nranks, commId, rank, config);
   });
@@ -183,7 +183,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  return nccl::api_call("ncclCommDestroy", {comm}, [&](Runtime& runtime) {
+  return nccl::api_call("ncclCommDestroy", [&](Runtime& runtime) {
     if (comm == nullptr) return;
     const auto found = communicator(runtime, comm);
     finalize(runtime, *found, "ncclCommDestroy");
