@@ -197,9 +197,9 @@ class TestTest(LabTest):
         self.assertIn("-L chapter_01$ -L ^slow", self.ctest("01", "--slow"))
         self.assertIn("-DOVERLAP_MUTANTS=ON -DOVERLAP_FULL=OFF", self.calls("cmake")[0])
 
-    def test_real_gpus_run_one_test_at_a_time(self) -> None:
+    def test_real_gpus_run_three_tests_at_a_time(self) -> None:
         self.add_gpu()
-        self.assertIn("-j 1", self.ctest())
+        self.assertIn("-j 3", self.ctest())
         self.tool("nproc", "echo 7")
         self.assertIn("-j 7", self.ctest("--backend", "virtual"))
 
