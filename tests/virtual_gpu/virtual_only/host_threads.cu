@@ -46,6 +46,7 @@ TEST_P(HostThreadsTest, EachHasItsOwnDeviceAndLastError) {
 TEST_P(HostThreadsTest, EachCountsItsOwnWaitsForGpus) {
   vgpu::run_host_threads(2, [&](int thread) {
     const auto own = static_cast<std::uint64_t>(thread);
+    require(cudaSetDevice(thread));  // whose default stream has nobody else's work
     int* memory = nullptr;
     int value = 0;
     require(cudaMalloc(&memory, sizeof value));

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -38,16 +37,12 @@ std::uint32_t word_at(const std::byte* memory) {
 class LargeMemoryTest : public VirtualTest {
  protected:
   /// GPUs of 1 TiB.
-  static void use_large_machine(bool on_demand) {
+  void use_large_machine(bool on_demand) {
     nlohmann::json machine;
     std::ifstream(VGPU_MACHINES_DIR "/small.json") >> machine;
     machine["gpu"]["memory_mib"] = 1 << 20;
     if (on_demand) machine["gpu"]["memory_on_demand"] = true;
-    const auto path =
-        std::filesystem::path(testing::TempDir()) / ("large_machine_" + std::to_string(getpid()) + ".json");
-    std::ofstream(path) << machine.dump();
-    vgpu::use_machine(path.string());
-    std::filesystem::remove(path);
+    vgpu::use_machine(machine_file(machine.dump()));
   }
 };
 

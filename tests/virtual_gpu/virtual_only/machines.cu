@@ -1,7 +1,4 @@
 // Machine descriptions: what they change, and what is said about wrong ones.
-#include <unistd.h>
-
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -20,15 +17,6 @@ class MachinesTest : public VirtualTest {
     VirtualTest::SetUp();
     std::ifstream(VGPU_MACHINES_DIR "/small.json") >> machine;
   }
-  void TearDown() override {
-    std::filesystem::remove(path_);
-    VirtualTest::TearDown();
-  }
-  /// A file of this process, until the test ends.
-  std::string write(const std::string& text) {
-    std::ofstream(path_) << text;
-    return path_.string();
-  }
   /// What use_machine() says about a file, "" if it takes it.
   static std::string complaint(const std::string& file) {
     try {
@@ -39,10 +27,6 @@ class MachinesTest : public VirtualTest {
     }
   }
   json machine;
-
- private:
-  const std::filesystem::path path_ =
-      std::filesystem::path(testing::TempDir()) / ("machine_" + std::to_string(getpid()) + ".json");
 };
 
 TEST_F(MachinesTest, SmallIsTheDefault) {
@@ -67,7 +51,7 @@ TEST_F(MachinesTest, FileSetsTheMachine) {
   machine["gpu"]["memory_mib"] = 1;
   machine["gpu"]["compute_capability"] = {8, 6};
   machine["peer"]["access"] = false;
-  ASSERT_EQ(complaint(write(machine.dump())), "");
+  ASSERT_EQ(complaint(machine_file(machine.dump())), "");
   EXPECT_EQ(vgpu::machine_name(), "mine");
   int value = 0;
   require(cudaGetDeviceCount(&value));
@@ -99,7 +83,7 @@ TEST_F(MachinesTest, NodesThatCannotBeAreRefused) {
   EXPECT_THROW(vgpu::use_nodes(0, 4), std::invalid_argument);
   EXPECT_THROW(vgpu::use_nodes(9, 8), std::invalid_argument) << "72 GPUs";
   machine.erase("nodes");
-  ASSERT_EQ(complaint(write(machine.dump())), "");
+  ASSERT_EQ(complaint(machine_file(machine.dump())), "");
   EXPECT_THROW(vgpu::use_nodes(2, 4), std::runtime_error) << "nothing is said of what is between them";
   EXPECT_NO_THROW(vgpu::use_nodes(1, 4));
 }
@@ -114,7 +98,7 @@ class WrongMachineTest : public MachinesTest, public testing::WithParamInterface
 
 TEST_P(WrongMachineTest, IsRefusedInOneSentence) {
   GetParam().spoil(machine);
-  const std::string file = write(machine.dump());
+  const std::string file = machine_file(machine.dump());
   const std::string said = complaint(file);
   expect_parts(said, {"machine description: ", file.c_str(), GetParam().said});
   EXPECT_EQ(said.find('\n'), std::string::npos) << said;
@@ -177,15 +161,15 @@ TEST_F(MachinesTest, CostsOfGraphsMayBeLeftOut) {
   vgpu::reset();
   machine["gpu"]["graph_launch_us"] = 50;
   machine["gpu"]["graph_node_us"] = 7;
-  ASSERT_EQ(complaint(write(machine.dump())), "");
+  ASSERT_EQ(complaint(machine_file(machine.dump())), "");
   EXPECT_NEAR(graph_us(0), call + 50, 0.01);
   EXPECT_NEAR(graph_us(3) - graph_us(1), 2 * 7, 0.1);
 }
 
 TEST_F(MachinesTest, FileThatIsNoJson) {
-  const std::string file = write("{\"gpus\": 8,");
+  const std::string file = machine_file("{\"gpus\": 8,");
   expect_parts(complaint(file), {"machine description: ", file.c_str(), "is not valid JSON"});
-  expect_parts(complaint(write("")), {"is not valid JSON"});
+  expect_parts(complaint(machine_file("")), {"is not valid JSON"});
 }
 
 TEST_F(MachinesTest, FileThatIsNotThere) {

@@ -1,8 +1,5 @@
 // Virtual NCCL's bytes and modelled times: bytes exactly, times by their order.
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -189,16 +186,12 @@ TEST_F(NcclModelTest, TheLastRankToComeDecides) {
 }
 
 /// The machine "small" without peer access, and with a slow way to the host.
-void use_machine_without_peer_access() {
+nlohmann::json machine_without_peer_access() {
   nlohmann::json machine;
   std::ifstream(VGPU_MACHINES_DIR "/small.json") >> machine;
   machine["peer"]["access"] = false;
   machine["host"]["copy_gb_per_s"] = 2;
-  const auto path = std::filesystem::path(testing::TempDir()) /
-                    ("machine_without_peer_access_" + std::to_string(getpid()) + ".json");
-  std::ofstream(path) << machine;
-  vgpu::use_machine(path.string());
-  std::filesystem::remove(path);
+  return machine;
 }
 
 TEST_F(NcclModelTest, WithoutPeerAccessAllGoesThroughTheHost) {
@@ -207,7 +200,7 @@ TEST_F(NcclModelTest, WithoutPeerAccessAllGoesThroughTheHost) {
   const float with = run();
   TearDown();
   communicators.clear(), streams.clear(), data.clear();
-  use_machine_without_peer_access();
+  vgpu::use_machine(machine_file(machine_without_peer_access().dump()));
   make_ranks(2);
   EXPECT_GT(run(), 1.3 * with);
 }

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <ostream>
@@ -26,7 +27,20 @@ namespace virtual_only {
 class VirtualTest : public testing::Test {
  protected:
   void SetUp() override { vgpu::reset(); }
-  void TearDown() override { vgpu::reset(); }
+  void TearDown() override {
+    vgpu::reset();
+    std::filesystem::remove(machine_file_);
+  }
+
+  /// Writes a machine description; the file is this process's own, and stays until the test ends.
+  std::string machine_file(const std::string& text) const {
+    std::ofstream(machine_file_) << text;
+    return machine_file_.string();
+  }
+
+ private:
+  const std::filesystem::path machine_file_ =
+      std::filesystem::path(testing::TempDir()) / ("machine_" + std::to_string(getpid()) + ".json");
 };
 
 inline void require(cudaError_t error) {
