@@ -33,6 +33,10 @@ class ProgramTestCase(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
+    def sizes_on(self, _ranks: int) -> Sequence[str]:
+        """The sizes on so many ranks."""
+        return self.sizes
+
     def need_gpus(self, count: int) -> None:
         """Skips where real ones are fewer: ranks that share a GPU leave the variants with NCCL out."""
         if self.backend == "cuda" and real_gpus() < count:
@@ -73,9 +77,9 @@ class ProgramTestCase(unittest.TestCase):
     def assert_right_on_all_sizes_and_types(self, *sentences: str) -> None:
         """Runs on 1, 2, 3, 4 and 8 ranks, or on those that the program names, some of them without a row or a column, and with
         each type; the output matches the sentences."""
-        for arguments in [("--gpus", gpus, *self.sizes) for gpus in self.ranks] + \
+        for arguments in [("--gpus", gpus, *self.sizes_on(int(gpus))) for gpus in self.ranks] + \
                 [("--gpus", gpus, *self.tiny_sizes) for gpus in self.tiny_ranks] + \
-                [("--gpus", "3", "--type", kind, *self.sizes) for kind in self.types[1:]]:
+                [("--gpus", "3", "--type", kind, *self.sizes_on(3)) for kind in self.types[1:]]:
             with self.subTest(arguments):
                 output = self.call_right(*arguments).stdout
                 for sentence in sentences:
@@ -86,13 +90,13 @@ class ProgramTestCase(unittest.TestCase):
         variant by the text beside it; no report is written."""
         for variant, name in variants.items():
             with self.subTest(variant):
-                self.assert_fails(1, ("--corrupt", "--gpus", "2", "--only", variant, *self.sizes, "--json", "new.json"),
+                self.assert_fails(1, ("--corrupt", "--gpus", "2", "--only", variant, *self.sizes_on(2), "--json", "new.json"),
                                   rf"wrong result.*({name}).*row.*column")
 
     def assert_same_seed_same_schedule(self, seed: str) -> None:
         if self.backend != "virtual":
             self.skipTest("schedules are for virtual GPUs")
-        first, second = (self.call_right("--gpus", "3", "--schedule", seed, *self.sizes).stdout for _ in range(2))
+        first, second = (self.call_right("--gpus", "3", "--schedule", seed, *self.sizes_on(3)).stdout for _ in range(2))
         self.assertRegex(first, rf"(?m)^schedule {seed}, hash [0-9a-f]+$")
         self.assertEqual(re.findall("hash [0-9a-f]+", first), re.findall("hash [0-9a-f]+", second))
 

@@ -10,9 +10,16 @@ class TensorCoreProgram(dense_program.DenseProgram):
 
     types: Sequence[str] = ("f16", "bf16")
     sizes = ("--m", "33", "--n", "960", "--k", "24", *ONCE)  # of n each of up to 8 ranks, and of 5, has a multiple of 8
+    shared = "--n"  # of which each rank gets as much on any number of ranks: kernels on virtual GPUs take their time
     tiny_sizes = ("--m", "1", "--n", "64", "--k", "8", *ONCE)
     usual_sizes = "--m 33 --n 960 --k 24"
     no_variant = "ring"
+
+    def sizes_on(self, ranks: int) -> Sequence[str]:
+        sizes = list(self.sizes)
+        value = sizes.index(self.shared) + 1
+        sizes[value] = str(int(sizes[value]) // 8 * ranks)
+        return sizes
 
     def refused_by_all(self) -> Dict[Sequence[str], str]:
         return {**super().refused_by_all(),
