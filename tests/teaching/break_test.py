@@ -92,7 +92,7 @@ class BreakTest(unittest.TestCase):
 
     def test_refusals(self) -> None:
         for words, sentence in ((("03", "nothing"), "lab: 03_ring_all_gather has no planted error 'nothing'; its errors are: "),
-                                (("99",), "lab: there is no chapter '99'"), ((), "lab: break needs one more word")):
+                                (("99",), "lab: there is no chapter '99'"), ((), "lab: the following arguments are required: NN")):
             status, text = self.lab(*words)
             self.assertEqual((status, len(text.splitlines())), (2, 1), text)
             self.assertIn(sentence, text)
