@@ -75,6 +75,7 @@ class RaceTest(Sandbox):
                 self.assertIn("--no-tests=error", call)
                 self.assertEqual("-L chapter_01$" in call, len(arguments) == 3)
                 self.assertNotIn("slow", call)
+                self.assertIn("-LE ^full", call)
         configured = [call for call in self.calls("cmake") if "--preset" in call]
         plain = self.root / "build" / "virtual"
         self.assertIn("--preset race -DBUILD_TESTING=ON -DOVERLAP_MUTANTS=ON "

@@ -36,7 +36,7 @@ def of_the_race_build(chapter: Optional[str], yes: bool) -> int:
     plain = set_up("test", "virtual", yes)
     for name in [*chapters.names(), "planted_programs"] if chapter is None else [chapters.find(chapter)]:
         plain.build(name, "-DBUILD_TESTING=ON")
-    return _test(plain.race(), _target(chapter, "all"), labels, ["-DOVERLAP_MUTANTS=ON", f"-DOVERLAP_PLAIN_BUILD={plain.folder}"])
+    return _test(plain.race(), _target(chapter, "all"), [*labels, "-LE", "^full"], ["-DOVERLAP_MUTANTS=ON", f"-DOVERLAP_PLAIN_BUILD={plain.folder}"])
 
 
 def _of_work(call: argparse.Namespace) -> int:
