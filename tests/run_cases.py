@@ -118,7 +118,7 @@ class Process:
 
 def _ended(status: int) -> str:
     if status >= 0:
-        return "" if status in (0, 1) else f"ended the process with exit status {status}"
+        return "" if status == 0 else f"ended the process with exit status {status}"
     return f"crashed: {signal.Signals(-status).name}"
 
 

@@ -21,6 +21,12 @@ TEST(Fatal, ComesAfterTheCrash) {}
 TEST(Stuck, Hangs) { std::this_thread::sleep_for(std::chrono::minutes(5)); }
 TEST(Ends, TheProcess) { std::_Exit(3); }
 
+class BrokenSuite : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { ADD_FAILURE() << "no case fails by this"; }
+};
+TEST_F(BrokenSuite, HasACaseThatPasses) {}
+
 class Numbers : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(All, Numbers, testing::Range(0, 10));
 TEST_P(Numbers, AreSmall) { EXPECT_LT(GetParam(), 10); }

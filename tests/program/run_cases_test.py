@@ -42,6 +42,10 @@ class RunCasesTest(unittest.TestCase):
     def test_a_process_that_ends_early(self) -> None:
         self.assert_ends(1, r"Ends\.TheProcess: ended the process with exit status 3\nalone: .*\n\n1 cases: 0 ran, 0 skipped\n", "Ends.*")
 
+    def test_a_failure_outside_of_all_cases(self) -> None:
+        self.assert_ends(1, r"run_cases_sample, cases .*: ended the process with exit status 1\n(.*\n)*.*no case fails by this\n(.*\n)*"
+                            r"1 cases: 0 ran, 1 skipped\n", "BrokenSuite.*")
+
     def test_a_time_limit_names_the_running_case(self) -> None:
         self.assert_ends(1, r"Stuck\.Hangs: exceeded the time limit of 0\.5 s\nalone: .*\n\n3 cases: 2 ran, 0 skipped\n",
                          "Right.*:Stuck.*", "--limit", "0.5")
