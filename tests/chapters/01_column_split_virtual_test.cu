@@ -8,14 +8,12 @@ namespace overlap::column_split {
 namespace {
 
 TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
+  in_random_schedules(20, [](std::uint64_t seed) {
     for (const int gpus : {1, 3, 8}) {
       const Verification result = run_and_compare(gpus, {19, 37, 11}, seed);
-      ASSERT_TRUE(result.ok()) << "schedule " << seed << ", " << gpus << " GPUs: " << describe(result);
+      ASSERT_TRUE(result.ok()) << gpus << " GPUs: " << describe(result);
     }
-  }
+  });
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {

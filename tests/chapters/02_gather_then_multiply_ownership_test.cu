@@ -9,13 +9,9 @@
 namespace overlap::gather_then_multiply {
 namespace {
 
-class Chapter02 : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter02, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter02, GatherThenMultiply) {
-  expect_caller_owns_matrices<GatherThenMultiply<__half>, GatherProblem<__half>>(GetParam());
-}
+const bool kOwnership = test_ownership(
+    "Chapter02",
+    {{"GatherThenMultiply", expect_caller_owns_matrices<GatherThenMultiply<__half>, GatherProblem<__half>>}});
 
 }  // namespace
 }  // namespace overlap::gather_then_multiply

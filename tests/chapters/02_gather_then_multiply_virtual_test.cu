@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
-#include "dense_run.hpp"
-#include "on_virtual_gpus.hpp"
-#include "overlap/bench/timing.hpp"
+#include "dense_virtual.hpp"
 
 namespace overlap::gather_then_multiply {
 namespace {
@@ -14,12 +12,9 @@ using Algorithm = GatherThenMultiply<__half>;
 using Problem = GatherProblem<__half>;
 
 TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
-    SCOPED_TRACE("schedule " + std::to_string(seed));
+  in_random_schedules(20, [](std::uint64_t seed) {
     for (const int ranks : {2, 3, 8}) expect_right<Algorithm, Problem>(ranks, {19, 37, 11}, seed, 4);
-  }
+  });
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
@@ -29,19 +24,8 @@ TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
 TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
   for (const MatmulShape shape : {MatmulShape{16, 32, 8}, MatmulShape{19, 37, 11}, MatmulShape{5, 3, 7}}) {
     for (const int ranks : {1, 2, 3, 8}) {
-      vgpu::reset();
-      // A construction makes one call to warm up, run_dense() two.
-      expect_right<Algorithm, Problem>(ranks, shape, 1, 2);
-      for (int from = 0; from < 8; ++from) {
-        for (int to = 0; to < 8; ++to) {
-          if (from == to) continue;
-          const bool link = from < ranks && to == (from + 1) % ranks;
-          const Cost cost = link ? Algorithm::cost(shape, ranks, from) : Cost{};
-          const vgpu::Traffic counted = vgpu::traffic(from, to);
-          EXPECT_EQ(counted.bytes, 3 * cost.bytes_out) << from << " to " << to << " of " << ranks;
-          EXPECT_EQ(counted.copies, 3 * cost.messages) << from << " to " << to << " of " << ranks;
-        }
-      }
+      expect_one_neighbour(traffic_of_a_call<Algorithm, Problem>(ranks, shape), ranks, 1,
+                           [&](int rank) { return Algorithm::cost(shape, ranks, rank); });
     }
   }
 }
@@ -52,21 +36,17 @@ struct Times {
 };
 Times times_of(int ranks, MatmulShape shape) {
   vgpu::reset();
-  std::vector<VariantTimes> times;
+  Times times{};
   run_ranks(ranks, [&](Rank& rank) {
     Problem problem(rank, shape, 1);
     problem.fill_exact();
     Algorithm algorithm(rank, shape);
-    const auto all = time_variants(
-        rank,
-        {{"whole",
-          [&](cudaStream_t stream) { algorithm.run(problem.a(), problem.b(), problem.c(), stream); }},
-         {"gather", [&](cudaStream_t stream) { algorithm.gather(problem.a(), stream); }},
-         {"gemm_only", [&](cudaStream_t stream) { problem.gemm_only(stream); }}},
-        1, 1);
-    if (rank.id() == 0) times = all;
+    const auto ms = modelled_ms(rank, {call_of(algorithm, problem),
+                                       [&](cudaStream_t stream) { algorithm.gather(problem.a(), stream); },
+                                       [&](cudaStream_t stream) { problem.gemm_only(stream); }});
+    if (rank.id() == 0) times = {ms[0], ms[1], ms[2]};
   });
-  return {times[0].device_ms.median, times[1].device_ms.median, times[2].device_ms.median};
+  return times;
 }
 
 TEST_F(OnVirtualGpus, TheProductWaitsForTheWholeCommunication) {

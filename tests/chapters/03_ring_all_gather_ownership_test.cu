@@ -9,13 +9,9 @@
 namespace overlap::ring_all_gather {
 namespace {
 
-class Chapter03 : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter03, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter03, RingAllGather) {
-  expect_caller_owns_matrices<RingAllGatherMatmul<__half>, GatherProblem<__half>>(GetParam());
-}
+const bool kOwnership = test_ownership(
+    "Chapter03",
+    {{"RingAllGather", expect_caller_owns_matrices<RingAllGatherMatmul<__half>, GatherProblem<__half>>}});
 
 }  // namespace
 }  // namespace overlap::ring_all_gather

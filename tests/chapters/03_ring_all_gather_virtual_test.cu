@@ -2,13 +2,8 @@
 // its products as fast as what NCCL leaves of the GPU allows.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <functional>
-#include <vector>
-
 #include "03_ring_all_gather/ring_all_gather.cuh"
-#include "dense_run.hpp"
-#include "on_virtual_gpus.hpp"
+#include "dense_virtual.hpp"
 #include "overlap/gpu/gemm.hpp"
 
 namespace overlap::ring_all_gather {
@@ -18,13 +13,10 @@ using Ring = RingAllGatherMatmul<__half>;
 using Problem = GatherProblem<__half>;
 
 TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
-    for (const int ranks : {2, 3, 8}) {
-      vgpu::reset();
-      vgpu::use_schedule(seed);
-      SCOPED_TRACE("schedule " + std::to_string(seed));
+  for (const int ranks : {2, 3, 8}) {
+    in_random_schedules(20, [ranks](std::uint64_t seed) {
       expect_right<Ring, Problem>(ranks, {19, 37, 11}, seed, 4);
-    }
+    });
   }
 }
 
@@ -32,70 +24,13 @@ TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
   expect_same_seed_same_schedule([] { expect_right<Ring, Problem>(4, {33, 40, 8}, 1, 2); });
 }
 
-/// Bytes and messages between all pairs of GPUs so far.
-std::vector<vgpu::Traffic> traffic_now(int ranks) {
-  std::vector<vgpu::Traffic> all;
-  for (int from = 0; from < ranks; ++from) {
-    for (int to = 0; to < ranks; ++to) all.push_back(vgpu::traffic(from, to));
-  }
-  return all;
-}
-
-/// What one call of run() moves, without the constructor's.
-std::vector<vgpu::Traffic> traffic_of_a_call(int ranks, MatmulShape shape) {
-  std::vector<vgpu::Traffic> moved;
-  run_ranks(ranks, [&](Rank& rank) {
-    Problem problem(rank, shape, 1);
-    problem.fill_exact();
-    Ring ring(rank, shape);
-    rank.barrier();
-    const std::vector<vgpu::Traffic> before = traffic_now(ranks);
-    rank.barrier();
-    ring.run(problem.a(), problem.b(), problem.c(), rank.stream());
-    rank.synchronize(rank.stream());
-    rank.barrier();
-    EXPECT_TRUE(problem.compare_exact(false).ok());
-    if (rank.id() != 0) return;
-    moved = traffic_now(ranks);
-    for (std::size_t i = 0; i < moved.size(); ++i) {
-      moved[i].bytes -= before[i].bytes;
-      moved[i].copies -= before[i].copies;
-    }
-  });
-  return moved;
-}
-
 TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCardToTheLeftNeighbourOnly) {
   for (const MatmulShape shape : {MatmulShape{16, 32, 8}, MatmulShape{19, 37, 11}, MatmulShape{5, 3, 7}}) {
     for (const int ranks : {1, 2, 3, 8}) {
-      vgpu::reset();
-      const std::vector<vgpu::Traffic> moved = traffic_of_a_call(ranks, shape);
-      for (int from = 0; from < ranks; ++from) {
-        for (int to = 0; to < ranks; ++to) {
-          const bool is_link = ranks > 1 && to == (from + ranks - 1) % ranks;
-          const Cost sender = Ring::cost(shape, ranks, from), receiver = Ring::cost(shape, ranks, to);
-          const vgpu::Traffic& link = moved[static_cast<std::size_t>(from * ranks + to)];
-          EXPECT_EQ(link.bytes, is_link ? sender.bytes_out : 0) << from << " to " << to << " of " << ranks;
-          EXPECT_EQ(link.bytes, is_link ? receiver.bytes_in : 0) << from << " to " << to << " of " << ranks;
-          EXPECT_EQ(link.copies, is_link ? sender.messages : 0) << from << " to " << to << " of " << ranks;
-        }
-      }
+      expect_one_neighbour(traffic_of_a_call<Ring, Problem>(ranks, shape), ranks, -1,
+                           [&](int rank) { return Ring::cost(shape, ranks, rank); });
     }
   }
-}
-
-/// Modelled milliseconds of one call, on the slowest rank.
-double milliseconds(Rank& rank, const std::function<void(cudaStream_t)>& enqueue) {
-  const Event start(rank.device()), stop(rank.device());
-  rank.barrier();
-  CUDA_CHECK(cudaEventRecord(start, rank.stream()));
-  enqueue(rank.stream());
-  CUDA_CHECK(cudaEventRecord(stop, rank.stream()));
-  rank.synchronize(rank.stream());
-  float own = 0;
-  CUDA_CHECK(cudaEventElapsedTime(&own, start, stop));
-  const std::vector<float> all = rank.exchange(own);
-  return *std::max_element(all.begin(), all.end());
 }
 
 /// The ring and what it is compared with.
@@ -111,21 +46,16 @@ Times times_on(int ranks, std::int64_t columns) {
     const MatmulShape shape{128 * ranks, columns * ranks, 256};
     const Problem problem(rank, shape, 1);
     Ring ring(rank, shape);
-    const Times found = {
-        .ring = milliseconds(
-            rank, [&](cudaStream_t stream) { ring.run(problem.a(), problem.b(), problem.c(), stream); }),
-        .split_only = milliseconds(rank,
-                                   [&](cudaStream_t stream) {
-                                     for (int shard = 0; shard < ranks; ++shard)
-                                       multiply_shard(rank, shape, shard, problem.a(), problem.b(),
-                                                      problem.c(), stream);
-                                   }),
-        .one_after_the_other = milliseconds(rank, [&](cudaStream_t stream) {
-          ring.communicate(problem.a(), stream);
-          matmul_row_major(rank.cublas(), stream, problem.product(), problem.whole_a(), problem.b(),
-                           problem.c());
-        })};
-    if (rank.id() == 0) times = found;
+    const auto split_only = [&](cudaStream_t stream) {
+      for (int shard = 0; shard < ranks; ++shard)
+        multiply_shard(rank, shape, shard, problem.a(), problem.b(), problem.c(), stream);
+    };
+    const auto one_after_the_other = [&](cudaStream_t stream) {
+      ring.communicate(problem.a(), stream);
+      matmul_row_major(rank.cublas(), stream, problem.product(), problem.whole_a(), problem.b(), problem.c());
+    };
+    const auto ms = modelled_ms(rank, {call_of(ring, problem), split_only, one_after_the_other});
+    if (rank.id() == 0) times = {ms[0], ms[1], ms[2]};
   });
   return times;
 }

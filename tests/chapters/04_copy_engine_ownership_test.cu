@@ -9,13 +9,9 @@
 namespace overlap::copy_engine {
 namespace {
 
-class Chapter04 : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter04, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter04, CopyEngineRing) {
-  expect_caller_owns_matrices<CopyEngineRing<__half>, GatherProblem<__half>>(GetParam());
-}
+const bool kOwnership = test_ownership(
+    "Chapter04",
+    {{"CopyEngineRing", expect_caller_owns_matrices<CopyEngineRing<__half>, GatherProblem<__half>>}});
 
 }  // namespace
 }  // namespace overlap::copy_engine

@@ -5,8 +5,7 @@
 #include "04_copy_engine/copy_engine_ring.cuh"
 #include "04_copy_engine/experiments/patterns.cuh"
 #include "04_copy_engine/experiments/transport_timing.cuh"
-#include "dense_run.hpp"
-#include "on_virtual_gpus.hpp"
+#include "dense_virtual.hpp"
 #include "overlap/bench/split_only.hpp"
 
 namespace overlap::copy_engine {
@@ -16,31 +15,23 @@ using Ring = CopyEngineRing<__half>;
 using Problem = GatherProblem<__half>;
 
 TEST_F(OnVirtualGpus, BackToBackCallsAreRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
-    for (const int ranks : {2, 3, 8}) {
-      SCOPED_TRACE("schedule " + std::to_string(seed));
-      vgpu::reset();
-      vgpu::use_schedule(seed);
+  for (const int ranks : {2, 3, 8}) {
+    in_random_schedules(20, [ranks](std::uint64_t seed) {
       expect_right<Ring, Problem>(ranks, {19, 17, 11}, seed, 5);
-    }
+    });
   }
 }
 
 TEST_F(OnVirtualGpus, AHundredCallsFollowEachOtherInSeveralSchedules) {
-  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
-    for (const int ranks : {2, 4}) {
-      SCOPED_TRACE("schedule " + std::to_string(seed));
-      vgpu::reset();
-      vgpu::use_schedule(seed);
+  for (const int ranks : {2, 4}) {
+    in_random_schedules(4, [ranks](std::uint64_t seed) {
       expect_right<Ring, Problem>(ranks, {9, 5, 6}, seed, 100);
-    }
+    });
   }
 }
 
 TEST_F(OnVirtualGpus, TheCallerMayOverwriteAAfterTheCall) {
-  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
+  in_random_schedules(20, [](std::uint64_t seed) {
     run_ranks(2, [&](Rank& rank) {
       const MatmulShape shape{40, 5, 40};
       Problem problem(rank, shape, seed);
@@ -53,9 +44,9 @@ TEST_F(OnVirtualGpus, TheCallerMayOverwriteAAfterTheCall) {
       CUDA_CHECK(cudaMemsetAsync(a.data(), 0xFF, a.bytes(), rank.stream()));
       rank.synchronize(rank.stream());
       const Verification found = problem.compare_exact(false);
-      EXPECT_TRUE(found.ok()) << "schedule " << seed << ": " << describe(found);
+      EXPECT_TRUE(found.ok()) << describe(found);
     });
-  }
+  });
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
@@ -65,37 +56,9 @@ TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
 TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
   for (const MatmulShape shape : {MatmulShape{16, 32, 8}, MatmulShape{19, 37, 11}, MatmulShape{5, 3, 7}}) {
     for (const int ranks : {1, 2, 3, 8}) {
-      vgpu::reset();
-      run_ranks(ranks, [&](Rank& rank) {
-        Problem problem(rank, shape, 1);
-        Ring ring(rank, shape);
-        problem.fill_exact();
-        rank.barrier();
-        // What this rank sends to each other one and gets from it, in this call alone.
-        std::vector<vgpu::Traffic> out, in;
-        for (int other = 0; other < ranks; ++other) {
-          out.push_back(vgpu::traffic(rank.id(), other));
-          in.push_back(vgpu::traffic(other, rank.id()));
-        }
-        rank.barrier();
-        ring.run(problem.a(), problem.b(), problem.c(), rank.stream());
-        rank.synchronize(rank.stream());
-        rank.barrier();
-        const Cost cost = Ring::cost(shape, ranks, rank.id());
-        for (int other = 0; other < ranks; ++other) {
-          const vgpu::Traffic out_now = vgpu::traffic(rank.id(), other),
-                              in_now = vgpu::traffic(other, rank.id());
-          const bool sends = other == rank.previous() && ranks > 1, gets = other == rank.next() && ranks > 1;
-          const auto to = static_cast<std::size_t>(other);
-          EXPECT_EQ(out_now.bytes - out[to].bytes, sends ? cost.bytes_out : 0)
-              << rank.id() << " to " << other;
-          EXPECT_EQ(in_now.bytes - in[to].bytes, gets ? cost.bytes_in : 0) << other << " to " << rank.id();
-          // Shards without rows are not copied.
-          if (shape.m >= ranks) {
-            EXPECT_EQ(out_now.copies - out[to].copies, sends ? cost.messages : 0);
-          }
-        }
-      });
+      expect_one_neighbour(
+          traffic_of_a_call<Ring, Problem>(ranks, shape), ranks, -1,
+          [&](int rank) { return Ring::cost(shape, ranks, rank); }, shape.m >= ranks);
     }
   }
 }
@@ -106,15 +69,13 @@ TEST_F(OnVirtualGpus, TheRingHidesItsTransfersInTheModel) {
     Ring ring(rank, problem.whole());
     RingPush<__half> transfers(rank, problem.whole());
     SplitOnly<__half> split(rank, problem.whole());
-    const std::vector<VariantTimes> times = time_variants(
+    const auto products = [&](cudaStream_t stream) {
+      split.run(problem.whole_a(), problem.b(), problem.c(), stream);
+    };
+    const auto ms = modelled_ms(
         rank,
-        {{"ring", [&](cudaStream_t stream) { ring.run(problem.a(), problem.b(), problem.c(), stream); }},
-         {"transfers", [&](cudaStream_t stream) { transfers.run(problem.a(), stream); }},
-         {"products",
-          [&](cudaStream_t stream) { split.run(problem.whole_a(), problem.b(), problem.c(), stream); }}},
-        1, 0);
-    const auto ms = [&](int i) { return times[static_cast<std::size_t>(i)].device_ms.median; };
-    EXPECT_LT(ms(0), ms(2) + ms(1) / 2);  // at least half of the transfers cost nothing
+        {call_of(ring, problem), [&](cudaStream_t stream) { transfers.run(problem.a(), stream); }, products});
+    EXPECT_LT(ms[0], ms[2] + ms[1] / 2);  // at least half of the transfers cost nothing
   });
 }
 

@@ -10,20 +10,18 @@
 namespace overlap::two_streams {
 namespace {
 
-class Chapter05 : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter05, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter05, RingTwoStreams) {
-  expect_caller_owns_matrices<RingTwoStreams<__half>, GatherProblem<__half>>(GetParam());
-}
-TEST_P(Chapter05, PullTwoStreams) {
+void expect_caller_owns_with_each_opening(int ranks) {
   for (const Opening opening :
        {Opening::kBefore, Opening::kBeside, Opening::kCopyFirst, Opening::kAfter, Opening::kBarrierAfter}) {
     SCOPED_TRACE("opening " + std::to_string(static_cast<int>(opening)));
-    expect_caller_owns_matrices<PullWithOpening<__half>, GatherProblem<__half>>(GetParam(), opening);
+    expect_caller_owns_matrices<PullWithOpening<__half>, GatherProblem<__half>>(ranks, opening);
   }
 }
+
+const bool kOwnership = test_ownership(
+    "Chapter05",
+    {{"RingTwoStreams", expect_caller_owns_matrices<RingTwoStreams<__half>, GatherProblem<__half>>},
+     {"PullTwoStreams", expect_caller_owns_with_each_opening}});
 
 }  // namespace
 }  // namespace overlap::two_streams

@@ -11,26 +11,21 @@
 namespace overlap::reduce_scatter {
 namespace {
 
-class Chapter06 : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter06, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter06, MultiplyThenScatter) {
-  expect_caller_owns_matrices<MultiplyThenScatter<__half>, ScatterProblem<__half>>(GetParam());
-}
-TEST_P(Chapter06, RotatingAccumulators) {
+void expect_caller_owns_with_each_start_and_pass(int ranks) {
   for (const Start start : {Start::kFirstPartial, Start::kZeros}) {
     for (const Pass pass : {Pass::kStore, Pass::kCopy}) {
       SCOPED_TRACE("start " + std::to_string(static_cast<int>(start)) + ", pass " +
                    std::to_string(static_cast<int>(pass)));
-      expect_caller_owns_matrices<RotatingAccumulators<__half>, ScatterProblem<__half>>(GetParam(), start,
-                                                                                        pass);
+      expect_caller_owns_matrices<RotatingAccumulators<__half>, ScatterProblem<__half>>(ranks, start, pass);
     }
   }
 }
-TEST_P(Chapter06, AllToAllSum) {
-  expect_caller_owns_matrices<AllToAllSum<__half>, ScatterProblem<__half>>(GetParam());
-}
+
+const bool kOwnership = test_ownership(
+    "Chapter06", {{"MultiplyThenScatter",
+                   expect_caller_owns_matrices<MultiplyThenScatter<__half>, ScatterProblem<__half>>},
+                  {"RotatingAccumulators", expect_caller_owns_with_each_start_and_pass},
+                  {"AllToAllSum", expect_caller_owns_matrices<AllToAllSum<__half>, ScatterProblem<__half>>}});
 
 }  // namespace
 }  // namespace overlap::reduce_scatter

@@ -5,9 +5,7 @@
 #include "06_reduce_scatter/all_to_all_sum.cuh"
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "06_reduce_scatter/rotating_accumulators.cuh"
-#include "dense_run.hpp"
-#include "on_virtual_gpus.hpp"
-#include "overlap/bench/timing.hpp"
+#include "dense_virtual.hpp"
 
 namespace overlap::reduce_scatter {
 namespace {
@@ -15,25 +13,23 @@ namespace {
 using Problem = ScatterProblem<__half>;
 
 TEST_F(OnVirtualGpus, AreRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
-    SCOPED_TRACE("schedule " + std::to_string(seed));
-    const int ranks = seed % 2 == 0 ? 3 : 8;
-    const MatmulShape shape = {19, 21, 11};
-    const auto with_schedule = [&](auto check) {
-      vgpu::reset();
-      vgpu::use_schedule(seed);
-      check();
-    };
-    with_schedule([&] { expect_right<MultiplyThenScatter<__half>, Problem>(ranks, shape, seed, 3); });
-    with_schedule([&] { expect_right<AllToAllSum<__half>, Problem>(ranks, shape, seed, 3); });
-    with_schedule([&] {
-      expect_right<RotatingAccumulators<__half>, Problem>(ranks, shape, seed, 3, Start::kZeros, Pass::kStore);
-    });
-    with_schedule([&] {
-      expect_right<RotatingAccumulators<__half, float>, Problem>(ranks, shape, seed, 3, Start::kFirstPartial,
-                                                                 Pass::kCopy);
-    });
-  }
+  const auto in_schedules = [](const auto& check) {
+    in_random_schedules(20, [&](std::uint64_t seed) { check(seed % 2 == 0 ? 3 : 8, seed); });
+  };
+  const MatmulShape shape = {19, 21, 11};
+  in_schedules([&](int ranks, std::uint64_t seed) {
+    expect_right<MultiplyThenScatter<__half>, Problem>(ranks, shape, seed, 3);
+  });
+  in_schedules([&](int ranks, std::uint64_t seed) {
+    expect_right<AllToAllSum<__half>, Problem>(ranks, shape, seed, 3);
+  });
+  in_schedules([&](int ranks, std::uint64_t seed) {
+    expect_right<RotatingAccumulators<__half>, Problem>(ranks, shape, seed, 3, Start::kZeros, Pass::kStore);
+  });
+  in_schedules([&](int ranks, std::uint64_t seed) {
+    expect_right<RotatingAccumulators<__half, float>, Problem>(ranks, shape, seed, 3, Start::kFirstPartial,
+                                                               Pass::kCopy);
+  });
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
@@ -67,69 +63,20 @@ TEST_F(OnVirtualGpus, AllToAllSumGivesTheSameBitsInEverySchedule) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) EXPECT_EQ(sum_of_normals(seed), in_order_of_time) << seed;
 }
 
-/// What one call of the algorithm adds to the bytes and copies from each rank to each other one.
-template <typename Algorithm, typename... More>
-std::vector<std::vector<vgpu::Traffic>> traffic_of_a_call(int ranks, MatmulShape whole, More... more) {
-  vgpu::reset();
-  const auto now = [ranks] {
-    std::vector<std::vector<vgpu::Traffic>> traffic(static_cast<std::size_t>(ranks));
-    for (int from = 0; from < ranks; ++from) {
-      for (int to = 0; to < ranks; ++to)
-        traffic[static_cast<std::size_t>(from)].push_back(from == to ? vgpu::Traffic{}
-                                                                     : vgpu::traffic(from, to));
-    }
-    return traffic;
-  };
-  std::vector<std::vector<vgpu::Traffic>> before, after;
-  run_ranks(ranks, [&](Rank& rank) {
-    Problem problem(rank, whole, 1);
-    Algorithm algorithm(rank, whole, more...);
-    problem.fill_exact();
-    rank.barrier();
-    if (rank.id() == 0) before = now();
-    rank.barrier();
-    algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
-    rank.synchronize(rank.stream());
-    rank.barrier();
-    if (rank.id() == 0) after = now();
-    rank.barrier();
-  });
-  for (std::size_t from = 0; from < after.size(); ++from) {
-    for (std::size_t to = 0; to < after.size(); ++to) {
-      after[from][to].bytes -= before[from][to].bytes;
-      after[from][to].copies -= before[from][to].copies;
-    }
-  }
-  return after;
-}
-
-std::uint64_t bytes_out(const std::vector<std::vector<vgpu::Traffic>>& traffic, int rank) {
-  std::uint64_t bytes = 0;
-  for (const vgpu::Traffic& link : traffic[static_cast<std::size_t>(rank)]) bytes += link.bytes;
-  return bytes;
-}
-
-std::uint64_t bytes_in(const std::vector<std::vector<vgpu::Traffic>>& traffic, int rank) {
-  std::uint64_t bytes = 0;
-  for (const auto& from : traffic) bytes += from[static_cast<std::size_t>(rank)].bytes;
-  return bytes;
-}
-
 constexpr MatmulShape kSizes[] = {{16, 32, 8}, {19, 37, 11}, {5, 3, 7}};
 
 TEST_F(OnVirtualGpus, AllToAllSumMovesTheBytesOfItsCostCard) {
   for (const MatmulShape shape : kSizes) {
     for (const int ranks : {1, 2, 3, 8}) {
-      const auto traffic = traffic_of_a_call<AllToAllSum<__half>>(ranks, shape);
+      const auto traffic = traffic_of_a_call<AllToAllSum<__half>, Problem>(ranks, shape);
       const Chunks chunks{shape.m, shape.n, ranks};
       for (int rank = 0; rank < ranks; ++rank) {
         SCOPED_TRACE(std::to_string(rank) + " of " + std::to_string(ranks));
         const Cost cost = AllToAllSum<__half>::cost(shape, ranks, rank);
-        EXPECT_EQ(bytes_out(traffic, rank), static_cast<std::uint64_t>(cost.bytes_out));
-        EXPECT_EQ(bytes_in(traffic, rank), static_cast<std::uint64_t>(cost.bytes_in));
+        expect_bytes_of(cost, traffic, rank);
         for (int to = 0; to < ranks; ++to) {  // one message for each owner with rows
-          const vgpu::Traffic link = traffic[static_cast<std::size_t>(rank)][static_cast<std::size_t>(to)];
-          EXPECT_EQ(link.copies, to != rank && chunks.elements(to) > 0 ? 1u : 0u);
+          if (to == rank) continue;
+          EXPECT_EQ(traffic.over(rank, to).copies, chunks.elements(to) > 0 ? 1 : 0);
         }
       }
     }
@@ -142,19 +89,20 @@ TEST_F(OnVirtualGpus, RotatingAccumulatorsMoveTheBytesOfTheirCostCard) {
       for (const Start start : {Start::kFirstPartial, Start::kZeros}) {
         for (const Pass pass : {Pass::kCopy, Pass::kStore}) {
           using Algorithm = RotatingAccumulators<__half, float>;
-          const auto traffic = traffic_of_a_call<Algorithm>(ranks, shape, start, pass);
+          const auto traffic = traffic_of_a_call<Algorithm, Problem>(ranks, shape, start, pass);
           for (int rank = 0; rank < ranks; ++rank) {
             SCOPED_TRACE(std::to_string(rank) + " of " + std::to_string(ranks));
             // What a kernel stores is no copy: only copies are counted here.
             const std::int64_t copied = Algorithm::bytes_by_copy(shape, ranks, rank, start, pass);
-            EXPECT_EQ(bytes_out(traffic, rank), static_cast<std::uint64_t>(copied));
+            EXPECT_EQ(traffic.out_of(rank).bytes, copied);
             if (pass == Pass::kCopy) {  // then all that goes is counted, and all that comes
               const Cost cost = Algorithm::cost(shape, ranks, rank, start);
               EXPECT_EQ(copied, cost.bytes_out);
-              EXPECT_EQ(bytes_in(traffic, rank), static_cast<std::uint64_t>(cost.bytes_in));
+              EXPECT_EQ(traffic.into(rank).bytes, cost.bytes_in);
             }
-            const auto next = static_cast<std::size_t>((rank + 1) % ranks);
-            EXPECT_EQ(traffic[static_cast<std::size_t>(rank)][next].bytes, bytes_out(traffic, rank));
+            if (ranks > 1) {
+              EXPECT_EQ(traffic.over(rank, (rank + 1) % ranks).bytes, copied);
+            }
           }
         }
       }
@@ -165,14 +113,10 @@ TEST_F(OnVirtualGpus, RotatingAccumulatorsMoveTheBytesOfTheirCostCard) {
 TEST_F(OnVirtualGpus, NcclMovesTheBytesOfItsCostCard) {
   for (const MatmulShape shape : kSizes) {
     for (const int ranks : {1, 2, 3, 8}) {
-      const auto traffic = traffic_of_a_call<MultiplyThenScatter<__half>>(ranks, shape);
-      for (int rank = 0; rank < ranks; ++rank) {
-        const Cost cost = MultiplyThenScatter<__half>::cost(shape, ranks);
-        EXPECT_EQ(bytes_out(traffic, rank), static_cast<std::uint64_t>(cost.bytes_out))
-            << rank << " of " << ranks;
-        EXPECT_EQ(bytes_in(traffic, rank), static_cast<std::uint64_t>(cost.bytes_in))
-            << rank << " of " << ranks;
-      }
+      const auto traffic = traffic_of_a_call<MultiplyThenScatter<__half>, Problem>(ranks, shape);
+      SCOPED_TRACE(std::to_string(ranks) + " ranks");
+      for (int rank = 0; rank < ranks; ++rank)
+        expect_bytes_of(MultiplyThenScatter<__half>::cost(shape, ranks), traffic, rank);
     }
   }
 }
@@ -185,21 +129,13 @@ TEST_F(OnVirtualGpus, OverlappedIsFasterThanOneAfterTheOtherInTheModel) {
     RotatingAccumulators<__half> rotating(rank, whole);
     RotatingAccumulators<__half> zeros(rank, whole, Start::kZeros);
     AllToAllSum<__half> all_to_all(rank, whole);
-    const auto call = [&](auto& algorithm) {
-      return [&](cudaStream_t stream) { algorithm.run(problem.a(), problem.b(), problem.c(), stream); };
-    };
-    const auto times = time_variants(rank,
-                                     {{"gemm_only", [&](cudaStream_t stream) { problem.gemm_only(stream); }},
-                                      {"nccl", call(nccl)},
-                                      {"zeros", call(zeros)},
-                                      {"rotating", call(rotating)},
-                                      {"all_to_all", call(all_to_all)}},
-                                     1, 0);
-    const auto ms = [&](int i) { return times[static_cast<std::size_t>(i)].device_ms.median; };
-    EXPECT_LT(ms(0), ms(4));  // no transfer is free
-    EXPECT_LT(ms(4), ms(1));
-    EXPECT_LT(ms(3), ms(2));  // zeros have one pass more
-    EXPECT_LT(ms(2), ms(1));
+    const auto ms = modelled_ms(
+        rank, {[&](cudaStream_t stream) { problem.gemm_only(stream); }, call_of(nccl, problem),
+               call_of(zeros, problem), call_of(rotating, problem), call_of(all_to_all, problem)});
+    EXPECT_LT(ms[0], ms[4]);  // no transfer is free
+    EXPECT_LT(ms[4], ms[1]);
+    EXPECT_LT(ms[3], ms[2]);  // zeros have one pass more
+    EXPECT_LT(ms[2], ms[1]);
   });
 }
 

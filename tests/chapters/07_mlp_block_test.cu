@@ -200,15 +200,13 @@ TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
 /// What the comparison finds on random normals, with this activation; `layer_activation` computes.
 template <Floating T>
 Verification run_normal(int ranks, Activation activation, Activation layer_activation, bool residual = true) {
-  std::vector<Verification> found(static_cast<std::size_t>(ranks));
-  run_ranks(ranks, [&](Rank& rank) {
+  return found_on(ranks, [&](Rank& rank) {
     MlpProblem<T> problem(rank, {40, 96, 64}, 3, activation);
     OverlappedBlock<T> block(rank, problem.whole());
     problem.fill_normal();
     problem.poison_result();
     MlpLayer<T> layer = problem.b();
     layer.activation = layer_activation;
-    const DeviceBuffer<T> zeros(rank.device(), problem.whole().m * problem.whole().k);
     rank.barrier();
     T* y = problem.c();
     block.run(problem.a(), layer, y, rank.stream());
@@ -217,11 +215,8 @@ Verification run_normal(int ranks, Activation activation, Activation layer_activ
       CUDA_CHECK(cudaMemsetAsync(y, 0, rows * problem.whole().k * sizeof(T), rank.stream()));
     }
     rank.synchronize(rank.stream());
-    found[static_cast<std::size_t>(rank.id())] = problem.compare_normal(false);
+    return problem.compare_normal(false);
   });
-  Verification all;
-  for (const Verification& own : found) all += own;
-  return all;
 }
 
 /// In which calls of a block the frame of the chapter's program finds a fault ('x'): nothing is written, or

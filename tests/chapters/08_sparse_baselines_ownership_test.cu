@@ -10,12 +10,8 @@
 namespace overlap::sparse_baselines {
 namespace {
 
-class Chapter08 : public OnRanks {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter08, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter08, Dense) { expect_caller_owns_gradients<DenseAllReduce>(GetParam()); }
-TEST_P(Chapter08, Host) { expect_caller_owns_gradients<HostAllReduce>(GetParam()); }
+const bool kOwnership = test_ownership("Chapter08", {{"Dense", expect_caller_owns_gradients<DenseAllReduce>},
+                                                     {"Host", expect_caller_owns_gradients<HostAllReduce>}});
 
 }  // namespace
 }  // namespace overlap::sparse_baselines

@@ -11,10 +11,8 @@
 #include "08_sparse_baselines/experiments/transport.cuh"
 #include "08_sparse_baselines/host_all_reduce.cuh"
 #include "far_rows.hpp"
-#include "on_virtual_gpus.hpp"
 #include "overlap/bench/timing.hpp"
-#include "sparse_run.hpp"
-#include "vgpu/control.hpp"
+#include "sparse_virtual_tests.hpp"
 
 namespace overlap::sparse_baselines {
 namespace {
@@ -27,14 +25,12 @@ SparseData gradients(int ranks, std::uint64_t seed = 1) {
 }
 
 TEST_F(OnVirtualGpus, AreRightInManySchedules) {
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    for (const int ranks : {2, 3, 8}) {
-      vgpu::reset();
-      vgpu::use_schedule(seed);
+  for (const int ranks : {2, 3, 8}) {
+    in_random_schedules(10, [ranks](std::uint64_t seed) {
       const std::vector<SparseData> calls = {gradients(ranks, seed), gradients(ranks, seed + 100)};
-      expect_sums<DenseAllReduce, std::int32_t, float>(calls, "schedule " + std::to_string(seed));
-      expect_sums<HostAllReduce, std::int32_t, float>(calls, "schedule " + std::to_string(seed));
-    }
+      expect_sums<DenseAllReduce, std::int32_t, float>(calls, "dense");
+      expect_sums<HostAllReduce, std::int32_t, float>(calls, "host");
+    });
   }
 }
 
@@ -43,35 +39,14 @@ TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
       [] { expect_sums<HostAllReduce, std::int32_t, float>({gradients(4)}, "host"); });
 }
 
-/// Bytes between all pairs of GPUs, and to and from the host, by [from + 1][to + 1].
-std::vector<std::vector<std::int64_t>> bytes_now(int ranks) {
-  std::vector<std::vector<std::int64_t>> all;
-  for (int from = vgpu::kHost; from < ranks; ++from) {
-    all.emplace_back();
-    for (int to = vgpu::kHost; to < ranks; ++to)
-      all.back().push_back(static_cast<std::int64_t>(vgpu::traffic(from, to).bytes));
-  }
-  return all;
-}
-
 /// What one call moves, without the constructor's and the data's.
 template <typename Algorithm>
-std::vector<std::vector<std::int64_t>> bytes_of_a_call(const SparseData& data) {
-  std::vector<std::vector<std::int64_t>> moved;
+LinkTraffic traffic_of_a_call(const SparseData& data) {
+  LinkTraffic moved;
   run_ranks(data.ranks(), [&](Rank& rank) {
     Algorithm algorithm(rank, data.shape());
-    const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
-    rank.barrier();
-    const auto before = bytes_now(rank.size());
-    rank.barrier();
-    algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
-    rank.synchronize(rank.stream());
-    rank.barrier();
-    if (rank.id() != 0) return;
-    moved = bytes_now(rank.size());
-    for (std::size_t from = 0; from < moved.size(); ++from) {
-      for (std::size_t to = 0; to < moved.size(); ++to) moved[from][to] -= before[from][to];
-    }
+    const LinkTraffic all = overlap::traffic_of_a_call(rank, algorithm, data);
+    if (rank.id() == 0) moved = all;
   });
   return moved;
 }
@@ -79,17 +54,16 @@ std::vector<std::vector<std::int64_t>> bytes_of_a_call(const SparseData& data) {
 TEST_F(OnVirtualGpus, TheDenseWayMovesTheBytesOfItsCostCard) {
   for (const int ranks : {1, 2, 4, 8}) {
     vgpu::reset();
-    const SparseData data({64, 6, 9}, ranks, RowPattern::kZipf, 3,
-                          1);  // so many elements that P divides them
-    const auto moved = bytes_of_a_call<Dense>(data);
+    // So many elements that P divides them.
+    const SparseData data({64, 6, 9}, ranks, RowPattern::kZipf, 3, 1);
+    const LinkTraffic moved = traffic_of_a_call<Dense>(data);
     const Cost cost = Dense::cost(data.shape(), ranks);
     EXPECT_EQ(cost.memory, 64 * 6 * 4);
     for (int from = 0; from < ranks; ++from) {
       for (int to = 0; to < ranks; ++to) {
         if (to == from) continue;
         const bool is_link = to == (from + 1) % ranks;
-        EXPECT_EQ(moved[static_cast<std::size_t>(from + 1)][static_cast<std::size_t>(to + 1)],
-                  is_link ? cost.bytes_out : 0)
+        EXPECT_EQ(moved.over(from, to).bytes, is_link ? cost.bytes_out : 0)
             << from << " to " << to << " of " << ranks;
       }
     }
@@ -100,16 +74,12 @@ TEST_F(OnVirtualGpus, TheHostWayMovesTheBytesOfItsCostCard) {
   for (const int ranks : {1, 2, 3, 8}) {
     vgpu::reset();
     const SparseData data({90, 6, 9}, ranks, RowPattern::kZipf, 3, 1);
-    const auto moved = bytes_of_a_call<Host>(data);
+    const LinkTraffic moved = traffic_of_a_call<Host>(data);
     const Cost cost = Host::cost(data.shape(), 9, static_cast<std::int64_t>(data.global_rows().size()));
     for (int rank = 0; rank < ranks; ++rank) {
-      const auto gpu = static_cast<std::size_t>(rank + 1);
-      EXPECT_EQ(moved[gpu][0], cost.bytes_to_host) << rank << " of " << ranks;
-      EXPECT_EQ(moved[0][gpu], cost.bytes_from_host) << rank << " of " << ranks;
-      for (int peer = 0; peer < ranks; ++peer) {
-        if (peer == rank) continue;
-        EXPECT_EQ(moved[gpu][static_cast<std::size_t>(peer + 1)], 0) << rank << " to " << peer;
-      }
+      EXPECT_EQ(moved.over(rank, vgpu::kHost).bytes, cost.bytes_to_host) << rank << " of " << ranks;
+      EXPECT_EQ(moved.over(vgpu::kHost, rank).bytes, cost.bytes_from_host) << rank << " of " << ranks;
+      EXPECT_EQ(moved.out_of(rank).bytes, 0) << rank << " of " << ranks;
     }
   }
 }

@@ -9,11 +9,8 @@
 namespace overlap::sparse_nonzero {
 namespace {
 
-class Chapter09 : public OnRanks {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter09, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter09, Nonzero) { expect_caller_owns_gradients<NonzeroAllReduce>(GetParam()); }
+const bool kOwnership =
+    test_ownership("Chapter09", {{"Nonzero", expect_caller_owns_gradients<NonzeroAllReduce>}});
 
 }  // namespace
 }  // namespace overlap::sparse_nonzero

@@ -9,11 +9,8 @@
 namespace overlap::sparse_where {
 namespace {
 
-class Chapter10 : public OnRanks {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter10, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter10, Where) { expect_caller_owns_gradients<WhereAllReduce>(GetParam()); }
+const bool kOwnership =
+    test_ownership("Chapter10", {{"Where", expect_caller_owns_gradients<WhereAllReduce>}});
 
 }  // namespace
 }  // namespace overlap::sparse_where

@@ -9,11 +9,8 @@
 namespace overlap::sparse_graph {
 namespace {
 
-class Chapter11 : public OnRanks {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter11, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter11, Graph) { expect_caller_owns_gradients<GraphAllReduce>(GetParam()); }
+const bool kOwnership =
+    test_ownership("Chapter11", {{"Graph", expect_caller_owns_gradients<GraphAllReduce>}});
 
 }  // namespace
 }  // namespace overlap::sparse_graph

@@ -9,9 +9,7 @@
 #include "09_sparse_v1_nonzero/nonzero.cuh"
 #include "11_sparse_v3_graph/graph.cuh"
 #include "far_rows.hpp"
-#include "on_virtual_gpus.hpp"
-#include "sparse_version_tests.hpp"
-#include "vgpu/control.hpp"
+#include "sparse_virtual_tests.hpp"
 
 namespace overlap::sparse_graph {
 namespace {
@@ -20,16 +18,13 @@ using Loop = sparse_where::WhereAllReduce<std::int32_t, float>;
 using Recorded = GraphAllReduce<std::int32_t, float>;
 
 TEST_F(OnVirtualGpus, IsRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    for (const int ranks : {2, 3, 8}) {
-      vgpu::reset();
-      vgpu::use_schedule(seed);
+  for (const int ranks : {2, 3, 8}) {
+    in_random_schedules(20, [ranks](std::uint64_t seed) {
       std::vector<SparseData> gradients;
       for (const std::int64_t entries : {9, 2, 0, 7})
         gradients.emplace_back(SparseShape{80, 3, entries}, ranks, RowPattern::kUniform, entries / 2, seed);
-      expect_sums<GraphAllReduce, std::int32_t, float>(gradients, "schedule " + std::to_string(seed),
-                                                       SparseCapacity{9, 80});
-    }
+      expect_sums<GraphAllReduce, std::int32_t, float>(gradients, "graph", SparseCapacity{9, 80});
+    });
   }
 }
 
@@ -42,36 +37,21 @@ TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
 
 /// One call.
 struct Call {
-  std::vector<std::int64_t> bytes;  // from each GPU to each other one
-  std::vector<int> host_waits;      // by rank
-  double map_ms = 0;                // on the slowest rank
-  double skew_ms = 0;               // from the first rank's arrival at the all-reduce to the last one's
+  LinkTraffic moved;
+  std::vector<int> host_waits;  // by rank
+  double map_ms = 0;            // on the slowest rank
+  double skew_ms = 0;           // from the first rank's arrival at the all-reduce to the last one's
 };
 
 /// The second call on a constructed algorithm.
 template <typename Algorithm, typename... More>
 Call second_call(const SparseData& data, const More&... more) {
   vgpu::reset();
-  const int ranks = data.ranks();
   Call call;
-  run_ranks(ranks, [&](Rank& rank) {
+  run_ranks(data.ranks(), [&](Rank& rank) {
     Algorithm algorithm(rank, data.shape(), more...);
     expect_sum<std::int32_t, float>(rank, algorithm, data, "first call");
-    const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
-    const auto traffic = [&] {
-      std::vector<std::int64_t> bytes;
-      for (int from = 0; from < ranks; ++from) {
-        for (int to = 0; to < ranks; ++to)
-          bytes.push_back(static_cast<std::int64_t>(vgpu::traffic(from, to).bytes));
-      }
-      return bytes;
-    };
-    rank.barrier();
-    const std::vector<std::int64_t> before = traffic();
-    rank.barrier();
-    algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
-    rank.synchronize(rank.stream());
-    rank.barrier();
+    const LinkTraffic moved = traffic_of_a_call(rank, algorithm, data);
     double map_ms = 0, arrival_ms = 0;
     for (const Phase& phase : algorithm.phases()) {
       if (phase.name == "map") map_ms = phase.ms;
@@ -84,8 +64,7 @@ Call second_call(const SparseData& data, const More&... more) {
     call.skew_ms = *last - *first;
     call.map_ms = *std::max_element(maps.begin(), maps.end());
     call.host_waits = waits;
-    call.bytes = traffic();
-    for (std::size_t i = 0; i < call.bytes.size(); ++i) call.bytes[i] -= before[i];
+    call.moved = moved;
   });
   return call;
 }
@@ -97,15 +76,8 @@ TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCardWhateverItsCapacity) {
     for (const SparseCapacity capacity : {SparseCapacity{12, 12 * ranks}, {40, 200}}) {
       const Call call = second_call<Recorded>(data, capacity);
       for (int rank = 0; rank < ranks; ++rank) {
-        std::int64_t in = 0, out = 0;
-        for (int other = 0; other < ranks; ++other) {
-          if (other == rank) continue;
-          in += call.bytes[static_cast<std::size_t>(other * ranks + rank)];
-          out += call.bytes[static_cast<std::size_t>(rank * ranks + other)];
-        }
         const Cost cost = Recorded::cost(call_of(data, rank), capacity);
-        EXPECT_EQ(in, cost.bytes_in) << "rank " << rank << " of " << ranks;
-        EXPECT_EQ(out, cost.bytes_out) << "rank " << rank << " of " << ranks;
+        expect_bytes_of(cost, call.moved, rank);
         EXPECT_EQ(call.host_waits[static_cast<std::size_t>(rank)], cost.host_waits)
             << rank << " of " << ranks;
       }

@@ -9,11 +9,8 @@
 namespace overlap::sparse_broadcast_eq {
 namespace {
 
-class Chapter12 : public OnRanks {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter12, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter12, BroadcastEq) { expect_caller_owns_gradients<BroadcastEqAllReduce>(GetParam()); }
+const bool kOwnership =
+    test_ownership("Chapter12", {{"BroadcastEq", expect_caller_owns_gradients<BroadcastEqAllReduce>}});
 
 }  // namespace
 }  // namespace overlap::sparse_broadcast_eq

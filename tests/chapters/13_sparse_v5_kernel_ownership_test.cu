@@ -9,11 +9,8 @@
 namespace overlap::sparse_kernel {
 namespace {
 
-class Chapter13 : public OnRanks {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter13, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter13, TileSearch) { expect_caller_owns_gradients<TileSearchAllReduce>(GetParam()); }
+const bool kOwnership =
+    test_ownership("Chapter13", {{"TileSearch", expect_caller_owns_gradients<TileSearchAllReduce>}});
 
 }  // namespace
 }  // namespace overlap::sparse_kernel

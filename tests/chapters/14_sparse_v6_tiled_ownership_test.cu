@@ -10,12 +10,9 @@
 namespace overlap::sparse_tiled {
 namespace {
 
-class Chapter14 : public OnRanks {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter14, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter14, OrderedSearch) { expect_caller_owns_gradients<OrderedSearchAllReduce>(GetParam()); }
-TEST_P(Chapter14, PrefetchSearch) { expect_caller_owns_gradients<PrefetchSearchAllReduce>(GetParam()); }
+const bool kOwnership =
+    test_ownership("Chapter14", {{"OrderedSearch", expect_caller_owns_gradients<OrderedSearchAllReduce>},
+                                 {"PrefetchSearch", expect_caller_owns_gradients<PrefetchSearchAllReduce>}});
 
 }  // namespace
 }  // namespace overlap::sparse_tiled

@@ -14,17 +14,14 @@
 namespace overlap::sparse_beyond {
 namespace {
 
-class Chapter15 : public OnRanks {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter15, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter15, Table) { expect_caller_owns_gradients<TableAllReduce>(GetParam()); }
-TEST_P(Chapter15, BitmapPlan) { expect_caller_owns_gradients<BitmapPlanAllReduce>(GetParam()); }
-TEST_P(Chapter15, RangeOwners) { expect_caller_owns_gradients<RangeOwnersAllReduce>(GetParam()); }
-TEST_P(Chapter15, ContributorOwners) { expect_caller_owns_gradients<ContributorOwnersAllReduce>(GetParam()); }
-TEST_P(Chapter15, NarrowOwners) { expect_caller_owns_gradients<Bf16OwnersAllReduce>(GetParam()); }
-TEST_P(Chapter15, ReduceScatter) { expect_caller_owns_gradients<ReduceScatter>(GetParam()); }
-TEST_P(Chapter15, ReduceScatterFetch) { expect_caller_owns_gradients<ReduceScatterFetch>(GetParam()); }
+const bool kOwnership = test_ownership(
+    "Chapter15", {{"Table", expect_caller_owns_gradients<TableAllReduce>},
+                  {"BitmapPlan", expect_caller_owns_gradients<BitmapPlanAllReduce>},
+                  {"RangeOwners", expect_caller_owns_gradients<RangeOwnersAllReduce>},
+                  {"ContributorOwners", expect_caller_owns_gradients<ContributorOwnersAllReduce>},
+                  {"NarrowOwners", expect_caller_owns_gradients<Bf16OwnersAllReduce>},
+                  {"ReduceScatter", expect_caller_owns_gradients<ReduceScatter>},
+                  {"ReduceScatterFetch", expect_caller_owns_gradients<ReduceScatterFetch>}});
 
 }  // namespace
 }  // namespace overlap::sparse_beyond

@@ -15,7 +15,6 @@
 #include "15_sparse_beyond/planned_all_reduce.cuh"
 #include "15_sparse_beyond/range_owners.cuh"
 
-#include "on_virtual_gpus.hpp"
 #include "sparse_virtual_tests.hpp"
 
 namespace overlap::sparse_beyond {
@@ -59,25 +58,9 @@ void expect_bytes(int ranks, SparseShape shape, bool bitmaps, const More&... mor
   run_ranks(ranks, [&](Rank& rank) {
     Algorithm<std::int32_t, float> algorithm(rank, shape);
     EXPECT_EQ(algorithm.last_plan().uses_bitmaps(), bitmaps);
-    const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
-    const auto moved = [&](bool in) {
-      std::uint64_t bytes = 0;
-      for (int other = 0; other < ranks; ++other) {
-        if (other != rank.id())
-          bytes += in ? vgpu::traffic(other, rank.id()).bytes : vgpu::traffic(rank.id(), other).bytes;
-      }
-      return static_cast<std::int64_t>(bytes);
-    };
-    rank.barrier();
-    const std::int64_t in = moved(true), out = moved(false);
-    rank.barrier();
-    algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
-    rank.synchronize(rank.stream());
-    rank.barrier();
-    const Cost cost = Algorithm<std::int32_t, float>::cost(call_of(data, rank.id()), shape, more(data)...);
-    EXPECT_EQ(moved(true) - in, cost.bytes_in) << "rank " << rank.id() << " of " << ranks;
-    EXPECT_EQ(moved(false) - out, cost.bytes_out) << "rank " << rank.id() << " of " << ranks;
-    rank.barrier();
+    const LinkTraffic moved = traffic_of_a_call(rank, algorithm, data);
+    expect_bytes_of(Algorithm<std::int32_t, float>::cost(call_of(data, rank.id()), shape, more(data)...),
+                    moved, rank.id());
   });
 }
 
@@ -147,24 +130,12 @@ TEST_F(OnVirtualGpus, ChunksMoveEachRowOnceToItsOwnerAndBack) {
   for (const int ranks : {1, 2, 3, 8}) {
     vgpu::reset();
     const SparseData data({200, 5, 40}, ranks, RowPattern::kUneven, 0, 3);
-    const auto moved = [&] {
-      std::uint64_t bytes = 0;
-      for (int from = 0; from < ranks; ++from) {
-        for (int to = 0; to < ranks; ++to) bytes += from == to ? 0 : vgpu::traffic(from, to).bytes;
-      }
-      return static_cast<std::int64_t>(bytes);
-    };
     run_ranks(ranks, [&](Rank& rank) {
       ChunkedAllReduce<std::int32_t, float> sum(rank, data.shape());
-      const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
-      rank.barrier();
-      const std::int64_t before = moved();
-      rank.barrier();
-      sum.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
-      rank.synchronize(rank.stream());
-      rank.barrier();
-      EXPECT_EQ(moved() - before, bytes_in_chunks(data)) << ranks << " ranks";
-      rank.barrier();
+      const LinkTraffic moved = traffic_of_a_call(rank, sum, data);
+      std::int64_t bytes = 0;
+      for (int to = 0; to < ranks; ++to) bytes += moved.into(to).bytes;
+      EXPECT_EQ(bytes, bytes_in_chunks(data)) << ranks << " ranks";
     });
   }
 }

@@ -25,20 +25,6 @@ std::vector<MatmulShape> shapes_around_tiles() {
           {300, 400, 96}, {65, 320, 640}, {384, 512, 128}, {1, 1032, 16}};
 }
 
-/// `count` random ones, of up to `most`.
-std::vector<MatmulShape> random_sizes(int count, int most, unsigned seed) {
-  std::mt19937 random(seed);
-  const auto size = [&](int step) {
-    return static_cast<std::int64_t>(step * (1 + random() % static_cast<unsigned>(most / step)));
-  };
-  std::vector<MatmulShape> shapes;
-  for (int i = 0; i < count; ++i) {
-    const std::int64_t m = size(1), n = size(8), k = size(8);
-    shapes.push_back({m, n, k});
-  }
-  return shapes;
-}
-
 /// A number for GoogleTest's typed suites.
 template <SixteenBit Element, typename RungOf>
 struct Case {
@@ -67,7 +53,8 @@ TYPED_TEST(Rungs, AreRightOnTwoHundredRandomSizes) {
   using Algorithm = typename TypeParam::Algorithm;
   const unsigned seed = 20260;
   SCOPED_TRACE("seed " + std::to_string(seed));
-  expect_all_right<Algorithm, GatherProblem<typename TypeParam::T>>(1, random_sizes(200, 160, seed), seed);
+  expect_all_right<Algorithm, GatherProblem<typename TypeParam::T>>(
+      1, random_shapes(200, seed, {160}, {20, 8}, {20, 8}), seed);
 }
 
 TYPED_TEST(Rungs, CallsFollowEachOtherAtOnce) {
@@ -240,18 +227,15 @@ TEST(Tiles, OfARungFitTheShape) {
 
 TEST(Ranks, HaveTheirOwnColumns) {
   for (const int ranks : {2, 3, 4}) {
-    std::vector<Verification> found(static_cast<std::size_t>(ranks));
-    run_ranks(ranks, [&](Rank& rank) {
+    const Verification all = found_on(ranks, [](Rank& rank) {
       GatherProblem<__half> problem(rank, {70, 480, 72}, 5);
       problem.fill_exact();
       problem.poison_result();
       TensorCoreGemm<__half, StoredByTma<>> algorithm(rank, problem.whole());
       algorithm.run(problem.whole_a(), problem.b(), problem.c(), rank.stream());
       rank.synchronize(rank.stream());
-      found[static_cast<std::size_t>(rank.id())] = problem.compare_exact(false);
+      return problem.compare_exact(false);
     });
-    Verification all;
-    for (const Verification& own : found) all += own;
     EXPECT_TRUE(all.ok()) << describe(all);
     EXPECT_EQ(all.elements, 70 * 480);
   }
@@ -259,12 +243,9 @@ TEST(Ranks, HaveTheirOwnColumns) {
 
 // ---- What cannot be --------------------------------------------------------------------------------------
 void expect_refused(MatmulShape shape, const std::string& sentence) {
-  try {
-    run_ranks(1, [&](Rank& rank) { TensorCoreGemm<__half, OneStage> algorithm(rank, shape); });
-    FAIL() << "not refused: " << sentence;
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos) << error.what();
-  }
+  expect_thrown<UsageError>(
+      [&] { run_ranks(1, [&](Rank& rank) { TensorCoreGemm<__half, OneStage> algorithm(rank, shape); }); },
+      sentence);
 }
 
 TEST(Refused, RowsThatTmaCannotStepOver) {

@@ -4,9 +4,7 @@
 
 #include "16_tensor_core_gemm/fitting.cuh"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
-#include "dense_run.hpp"
-#include "on_virtual_gpus.hpp"
-#include "overlap/bench/timing.hpp"
+#include "dense_virtual.hpp"
 
 namespace overlap::tensor_core_gemm {
 namespace {
@@ -23,12 +21,9 @@ using AllRungs =
 TYPED_TEST_SUITE(RungsOnVirtualGpus, AllRungs);
 
 TYPED_TEST(RungsOnVirtualGpus, AreRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
-    SCOPED_TRACE("schedule " + std::to_string(seed));
+  in_random_schedules(20, [](std::uint64_t seed) {
     expect_right<Algorithm<TypeParam>, Problem>(1, {130, 264, 328}, seed, 2);
-  }
+  });
 }
 
 /// Modelled time of one call, ms; on that machine, if one is named.
@@ -36,17 +31,7 @@ template <typename Rung>
 double time_of(MatmulShape shape, const char* machine = nullptr) {
   vgpu::reset();
   if (machine != nullptr) vgpu::use_machine(machine);
-  double ms = 0;
-  run_ranks(1, [&](Rank& rank) {
-    Problem problem(rank, shape, 1);
-    problem.fill_exact();
-    Algorithm<Rung> algorithm(rank, shape);
-    const auto call = [&](cudaStream_t stream) {
-      algorithm.run(problem.a(), problem.b(), problem.c(), stream);
-    };
-    ms = time_variants(rank, {{"rung", call}}, 1, 1).front().device_ms.median;
-  });
-  return ms;
+  return modelled_ms<Algorithm<Rung>, Problem>(1, shape);
 }
 
 TEST_F(OnVirtualGpus, StagesHideTheLoads) {

@@ -9,15 +9,13 @@
 namespace overlap::gemm_on_signals {
 namespace {
 
-class Chapter17 : public KernelOwnership {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter17, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
-
-TEST_P(Chapter17, GemmOnSignals) {
-  using Gemm = GemmOnSignals<__half, wgmma::Major::kMN, Tile>;
+void expect_caller_owns_in_pieces(int ranks) {
+  using Gemm = GemmOnSignals<__half, wgmma::Major::kMN, OwnershipTile>;
   for (const int pieces : {1, 2})
-    expect_caller_owns_all_matrices<Gemm, GatherProblem<__half>>(GetParam(), gathered(), pieces);
+    expect_caller_owns_all_matrices<Gemm, GatherProblem<__half>>(ranks, gathered_shapes(ranks), pieces);
 }
+
+const bool kOwnership = test_ownership("Chapter17", {{"GemmOnSignals", expect_caller_owns_in_pieces}});
 
 }  // namespace
 }  // namespace overlap::gemm_on_signals

@@ -5,16 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <set>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "16_tensor_core_gemm/fitting.cuh"
-#include "dense_run.hpp"
-#include "overlap/data/verify.hpp"
-#include "ownership.hpp"
+#include "signalled_gemm_run.hpp"
 
 namespace overlap::gemm_on_signals {
 namespace {
@@ -26,50 +21,29 @@ using Large = GemmOnSignals<T>;
 template <typename T>
 using Small = GemmOnSignals<T, Major::kMN, SmallTile>;
 
-/// Each rank's share of n is a multiple of 8, and so is k. Fewer rows than ranks, rows of all ranks in one
-/// tile, tiles that reach over borders, shards that end with a tile, more tiles than blocks.
-std::vector<MatmulShape> shapes_of(int ranks) {
-  const std::int64_t n = 8 * ranks;
-  return {{1, n, 8},        {ranks, n, 16},       {3 * ranks + 1, 2 * n, 72},
-          {130, 9 * n, 64}, {64 * ranks, n, 136}, {257, 33 * n, 24}};
-}
-
-/// `count` random ones with up to `most` rows.
-std::vector<MatmulShape> random_sizes(int ranks, int count, int most, unsigned seed) {
-  std::mt19937 random(seed);
-  const auto up_to = [&](int largest) {
-    return static_cast<std::int64_t>(1 + random() % static_cast<unsigned>(largest));
-  };
-  std::vector<MatmulShape> shapes;
-  for (int i = 0; i < count; ++i) {
-    const std::int64_t m = up_to(most), n = 8 * ranks * up_to(std::max(1, 20 / ranks)), k = 8 * up_to(20);
-    shapes.push_back({m, n, k});
-  }
-  return shapes;
-}
-
 class OnRanks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(GemmOnSignals, OnRanks, testing::Values(1, 2, 3, 4, 8),
                          testing::PrintToStringParamName());
 
 TEST_P(OnRanks, AreRightInBothTypes) {
-  expect_all_right<Large<__half>, GatherProblem<__half>>(GetParam(), shapes_of(GetParam()));
-  expect_all_right<Small<__half>, GatherProblem<__half>>(GetParam(), shapes_of(GetParam()));
-  expect_all_right<Large<__nv_bfloat16>, GatherProblem<__nv_bfloat16>>(GetParam(), shapes_of(GetParam()));
+  const std::vector<MatmulShape> shapes = signalled_shapes(GetParam(), 33);  // more tiles than blocks
+  expect_all_right<Large<__half>, GatherProblem<__half>>(GetParam(), shapes);
+  expect_all_right<Small<__half>, GatherProblem<__half>>(GetParam(), shapes);
+  expect_all_right<Large<__nv_bfloat16>, GatherProblem<__nv_bfloat16>>(GetParam(), shapes);
 }
 
 TEST_P(OnRanks, AreRightOnRandomSizes) {
   // 250 sizes in all, over the five numbers of ranks, in one, two and five pieces a shard.
   const unsigned seed = 17170 + static_cast<unsigned>(GetParam());
   SCOPED_TRACE("seed " + std::to_string(seed));
-  const std::vector<MatmulShape> shapes = random_sizes(GetParam(), 40, 500, seed);
+  const std::vector<MatmulShape> shapes = random_signalled_shapes(GetParam(), 40, 500, seed);
   const int pieces[] = {1, 2, 5};
   for (std::size_t i = 0; i < 3; ++i) {
     expect_all_right<Small<__half>, GatherProblem<__half>>(GetParam(), every(3, i, shapes), seed, 1,
                                                            pieces[i]);
   }
-  expect_all_right<Large<__half>, GatherProblem<__half>>(GetParam(),
-                                                         random_sizes(GetParam(), 10, 700, seed + 1), seed);
+  expect_all_right<Large<__half>, GatherProblem<__half>>(
+      GetParam(), random_signalled_shapes(GetParam(), 10, 700, seed + 1), seed);
 }
 
 TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {
@@ -81,15 +55,7 @@ TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {
 }
 
 TEST_P(OnRanks, TheCallerOwnsItsMatricesBehindTheCall) {
-  const int ranks = GetParam();
-  try {
-    run_ranks(ranks, [&](Rank& rank) {
-      for (const MatmulShape shape : {MatmulShape{150, 16 * ranks, 72}, MatmulShape{2, 8 * ranks, 8}})
-        expect_caller_owns_matrices_on<Small<__half>, GatherProblem<__half>>(rank, shape);
-    });
-  } catch (const Skip& skip) {
-    GTEST_SKIP() << skip.what();
-  }
+  expect_caller_owns_signalled<Small<__half>>(GetParam());
 }
 
 // ---- Few rows --------------------------------------------------------------------------------------------
@@ -128,109 +94,41 @@ TEST_P(OnRanks, CallsWithFewRowsFollowEachOtherAtOnce) {
 TEST_P(OnRanks, AreRightWithColumnsOfB) {
   const int ranks = GetParam();
   const MatmulShape whole{150, 24 * ranks, 136};
-  std::vector<Verification> found(static_cast<std::size_t>(ranks));
-  try {
-    run_ranks(ranks, [&](Rank& rank) {
-      GatherProblem<__half> problem(rank, whole, 5);
-      problem.fill_exact();
-      problem.poison_result();
-      const std::int64_t n = problem.product().n, k = whole.k;
-      std::vector<__half> rows(static_cast<std::size_t>(n * k)), columns(rows.size());
-      CUDA_CHECK(cudaMemcpy(rows.data(), problem.b(), rows.size() * sizeof(__half), cudaMemcpyDeviceToHost));
-      for (std::int64_t i = 0; i < k; ++i) {
-        for (std::int64_t j = 0; j < n; ++j)
-          columns[static_cast<std::size_t>(j * k + i)] = rows[static_cast<std::size_t>(i * n + j)];
-      }
-      const DeviceBuffer<__half> b(rank.device(), columns.size());
-      CUDA_CHECK(cudaMemcpy(b.data(), columns.data(), b.bytes(), cudaMemcpyHostToDevice));
-      CUDA_CHECK(cudaDeviceSynchronize());
-      GemmOnSignals<__half, Major::kK> algorithm(rank, whole);
-      algorithm.run(problem.a(), b.data(), problem.c(), rank.stream());
-      rank.synchronize(rank.stream());
-      rank.barrier();
-      found[static_cast<std::size_t>(rank.id())] = problem.compare_exact(false);
-    });
-  } catch (const Skip& skip) {
-    GTEST_SKIP() << skip.what();
-  }
-  Verification all;
-  for (const Verification& own : found) all += own;
-  EXPECT_TRUE(all.ok()) << describe(all);
-  EXPECT_EQ(all.elements, whole.m * whole.n);
+  run_ranks_or_skip(ranks, [&](Rank& rank) {
+    GatherProblem<__half> problem(rank, whole, 5);
+    problem.fill_exact();
+    problem.poison_result();
+    const std::int64_t n = problem.product().n, k = whole.k;
+    std::vector<__half> rows(static_cast<std::size_t>(n * k)), columns(rows.size());
+    CUDA_CHECK(cudaMemcpy(rows.data(), problem.b(), rows.size() * sizeof(__half), cudaMemcpyDeviceToHost));
+    for (std::int64_t i = 0; i < k; ++i) {
+      for (std::int64_t j = 0; j < n; ++j)
+        columns[static_cast<std::size_t>(j * k + i)] = rows[static_cast<std::size_t>(i * n + j)];
+    }
+    const DeviceBuffer<__half> b(rank.device(), columns.size());
+    CUDA_CHECK(cudaMemcpy(b.data(), columns.data(), b.bytes(), cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaDeviceSynchronize());
+    GemmOnSignals<__half, Major::kK> algorithm(rank, whole);
+    algorithm.run(problem.a(), b.data(), problem.c(), rank.stream());
+    rank.synchronize(rank.stream());
+    rank.barrier();
+    const Verification found = problem.compare_exact(false);
+    EXPECT_TRUE(found.ok()) << describe(found);
+    EXPECT_EQ(found.elements, whole.m * n);
+  });
 }
 
 TEST_P(OnRanks, TransfersAloneEndWhenAllShardsAreHere) {
-  const int ranks = GetParam();
-  try {
-    run_ranks(ranks, [&](Rank& rank) {
-      const MatmulShape whole{ranks + 1, 8 * ranks, 64};
-      GatherProblem<__half> problem(rank, whole, 5);
-      problem.fill_exact();
-      problem.poison_result();
-      Small<__half> algorithm(rank, whole, 2);
-      rank.barrier();
-      for (int call = 0; call < 3; ++call) {  // between calls that multiply
-        algorithm.gather(problem.a(), rank.stream());
-        algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
-      }
-      rank.synchronize(rank.stream());
-      rank.barrier();
-      const Verification found = problem.compare_exact(false);
-      EXPECT_TRUE(found.ok()) << describe(found);
-    });
-  } catch (const Skip& skip) {
-    GTEST_SKIP() << skip.what();
-  }
+  expect_transfers_alone_to_end<Small<__half>>(
+      GetParam(), {GetParam() + 1, 8 * GetParam(), 64}, [](Rank&, auto&, auto&) {}, 2);
 }
 
 TEST_P(OnRanks, NothingToMultiplyIsNoCall) {
-  try {
-    run_ranks(GetParam(), [](Rank& rank) {
-      for (const MatmulShape whole : {MatmulShape{40, 0, 8}, MatmulShape{0, 8 * rank.size(), 8}}) {
-        const DeviceBuffer<__half> any(rank.device(), 1024);
-        CUDA_CHECK(cudaMemset(any.data(), 0, any.bytes()));
-        CUDA_CHECK(cudaDeviceSynchronize());
-        Large<__half> algorithm(rank, whole);
-        rank.barrier();
-        for (int call = 0; call < 3; ++call)
-          algorithm.run(any.data(), any.data(), any.data() + 512, rank.stream());
-        rank.synchronize(rank.stream());
-        rank.barrier();
-      }
-    });
-  } catch (const Skip& skip) {
-    GTEST_SKIP() << skip.what();
-  }
+  expect_nothing_to_multiply_to_be_no_call<Large<__half>>(GetParam());
 }
 
-// ---- A rank that throws ----------------------------------------------------------------------------------
-// Kernels of the others wait for a shard that never comes. run_ranks() ends the process if they are not home
-// five seconds later.
 TEST_P(OnRanks, ARankThatThrowsInTheMiddleEndsTheRun) {
-  const int ranks = GetParam();
-  if (ranks == 1) GTEST_SKIP() << "nobody waits";
-  try {
-    run_ranks(ranks, [&](Rank& rank) {
-      GatherProblem<__half> problem(rank, {130, 16 * ranks, 72}, 5);
-      problem.fill_exact();
-      Small<__half> algorithm(rank, problem.whole());
-      const auto call = [&] { algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream()); };
-      rank.barrier();
-      call();  // one that everybody makes
-      rank.synchronize(rank.stream());
-      rank.barrier();
-      if (rank.id() == ranks - 1) throw std::runtime_error("planted");
-      call();
-      EXPECT_THROW(rank.synchronize(rank.stream()), RunStopped);
-      throw RunStopped();
-    });
-    FAIL() << "the run was not stopped";
-  } catch (const Skip& skip) {
-    GTEST_SKIP() << skip.what();
-  } catch (const std::runtime_error& error) {
-    EXPECT_EQ(std::string(error.what()), "rank " + std::to_string(ranks - 1) + ": planted");
-  }
-  expect_right<Small<__half>, GatherProblem<__half>>(ranks, {130, 16 * ranks, 72});  // none the worse
+  expect_a_rank_that_throws_to_end_the_run<Small<__half>>(GetParam());
 }
 
 // ---- Shards and order ------------------------------------------------------------------------------------
@@ -278,17 +176,8 @@ TEST(Order, TakesEachTileOnceAsRowsArrive) {
           SCOPED_TRACE(testing::Message()
                        << rows << " rows, rank " << rank << " of " << ranks << ", " << pieces << " pieces");
           const ArrivalOrder order = arrival_order(shards, tiling, 64, rank);
-          std::set<std::pair<int, int>> seen;
-          int last = 0;
-          for (int i = 0; i < order.tiles(); ++i) {
-            const TilePlace tile = order(i);
-            ASSERT_TRUE(tile.m >= 0 && tile.m < tiling.along_m && tile.n >= 0 && tile.n < tiling.along_n);
-            ASSERT_TRUE(seen.insert({tile.m, tile.n}).second) << i;
-            const int arrivals = arrivals_before(shards, rank, 64 * tile.m, std::min(64 * tile.m + 64, rows));
-            ASSERT_GE(arrivals, last) << "an earlier tile waits for what this one does not need";
-            last = arrivals;
-          }
-          ASSERT_EQ(static_cast<int>(seen.size()), tiling.tiles());
+          expect_tiles_as_rows_arrive(
+              order, rows, [&](int first, int end) { return arrivals_before(shards, rank, first, end); });
         }
       }
     }
@@ -316,14 +205,8 @@ TEST(Order, OfTheArticleFitsShardsOfWholeTilesOnly) {
 
 // ---- What cannot be --------------------------------------------------------------------------------------
 void expect_refused(MatmulShape shape, int pieces, const std::string& sentence) {
-  try {
-    run_ranks(1, [&](Rank& rank) { Large<__half> algorithm(rank, shape, pieces); });
-    FAIL() << "not refused: " << sentence;
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos) << error.what();
-  } catch (const Skip& skip) {
-    GTEST_SKIP() << skip.what();
-  }
+  expect_thrown<UsageError>(
+      [&] { run_ranks(1, [&](Rank& rank) { Large<__half> algorithm(rank, shape, pieces); }); }, sentence);
 }
 
 TEST(Refused, SizesThatTmaCannotStepOver) { expect_refused({64, 64, 60}, 1, "--k: rows of 60 elements"); }

@@ -10,17 +10,14 @@
 namespace overlap::ring_in_kernel {
 namespace {
 
-class Chapter18 : public KernelOwnership {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter18, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
+template <typename Algorithm>
+void expect_caller_owns(int ranks) {
+  expect_caller_owns_all_matrices<Algorithm, GatherProblem<__half>>(ranks, gathered_shapes(ranks));
+}
 
-TEST_P(Chapter18, RingInKernel) {
-  expect_caller_owns_all_matrices<RingInKernel<__half, Tile>, GatherProblem<__half>>(GetParam(), gathered());
-}
-TEST_P(Chapter18, RingAhead) {
-  expect_caller_owns_all_matrices<RingAhead<__half, tensor_core_gemm::Tile<64, 64, 3>>,
-                                  GatherProblem<__half>>(GetParam(), gathered());
-}
+const bool kOwnership = test_ownership(
+    "Chapter18", {{"RingInKernel", expect_caller_owns<RingInKernel<__half, OwnershipTile>>},
+                  {"RingAhead", expect_caller_owns<RingAhead<__half, tensor_core_gemm::Tile<64, 64, 3>>>}});
 
 }  // namespace
 }  // namespace overlap::ring_in_kernel

@@ -3,19 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <set>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "16_tensor_core_gemm/fitting.cuh"
 #include "18_ring_in_kernel/ring_ahead.cuh"
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
 #include "dense_run.hpp"
-#include "overlap/data/verify.hpp"
 #include "ownership.hpp"
+#include "stopped_run.hpp"
 
 namespace overlap::ring_in_kernel {
 namespace {
@@ -34,17 +31,6 @@ std::vector<MatmulShape> shapes_on(int ranks) {
   return {on(ranks, 1, 8, 8),           on(ranks, 5, 16, 72),           on(ranks, 128 * ranks, 8, 64),
           on(ranks, 33, 264, 136),      on(ranks, 129 * ranks, 40, 72), on(ranks, 130 * ranks - 1, 24, 328),
           on(ranks, 200 * ranks, 8, 8), on(ranks, 2 * ranks, 520, 24)};
-}
-
-std::vector<MatmulShape> random_shapes_on(int ranks, int count, unsigned seed) {
-  std::mt19937 random(seed);
-  const auto up_to = [&random](unsigned most) { return static_cast<std::int64_t>(1 + random() % most); };
-  std::vector<MatmulShape> shapes;
-  for (int i = 0; i < count; ++i) {
-    const std::int64_t m = up_to(300), columns = 8 * up_to(8), k = 8 * up_to(12);
-    shapes.push_back(on(ranks, m, columns, k));
-  }
-  return shapes;
 }
 
 class OnRanks : public testing::TestWithParam<int> {};
@@ -74,7 +60,7 @@ TEST_P(OnRanks, AreRightOnRandomSizes) {
   // 200 sizes in all, over the five numbers of ranks.
   const unsigned seed = 20261218 + static_cast<unsigned>(GetParam());
   SCOPED_TRACE("seed " + std::to_string(seed));
-  const std::vector<MatmulShape> shapes = random_shapes_on(GetParam(), 40, seed);
+  const std::vector<MatmulShape> shapes = random_shapes(40, seed, {300}, {8, 8 * GetParam()}, {12, 8});
   expect_all_right<RingInKernel<__half>, Problem<__half>>(GetParam(), shapes, seed);
   expect_all_right<RingAhead<__half>, Problem<__half>>(GetParam(), shapes, seed);
 }
@@ -154,31 +140,9 @@ TEST(Tunings, TakeEachTileOnce) {
 }
 
 // ---- A rank that throws ----------------------------------------------------------------------------------
-/// The last rank makes no call: the others' kernels wait for what never comes, and have to be let go.
-template <typename Algorithm>
-void expect_the_run_to_end() {
-  const auto begin = std::chrono::steady_clock::now();
-  try {
-    run_ranks(3, [](Rank& rank) {
-      GatherProblem<__half> problem(rank, on(3, 300, 264, 72), 1);
-      problem.fill_exact();
-      Algorithm algorithm(rank, problem.whole());
-      rank.barrier();
-      if (rank.id() == 2) throw std::runtime_error("on purpose");
-      algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
-      rank.synchronize(rank.stream());
-      ADD_FAILURE() << "rank " << rank.id() << " has a result";
-    });
-    FAIL() << "nothing was thrown";
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "rank 2: on purpose");
-  }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
-}
-
 TEST(ARankThatThrows, EndsTheRun) {
-  expect_the_run_to_end<RingInKernel<__half>>();
-  expect_the_run_to_end<RingAhead<__half>>();
+  expect_stopped_run<RingInKernel<__half>, Problem<__half>>(3, 2, 0, on(3, 300, 264, 72));
+  expect_stopped_run<RingAhead<__half>, Problem<__half>>(3, 2, 0, on(3, 300, 264, 72));
 }
 
 // ---- What cannot be --------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <vector>
 
 #include "19_fused_reduce_scatter/experiments/fused_block.cuh"
@@ -32,16 +31,7 @@ inline std::vector<MatmulShape> block_shapes(int ranks) {
 
 /// `count` random ones.
 inline std::vector<MatmulShape> random_block_shapes(int ranks, int count, unsigned seed) {
-  std::mt19937 random(seed);
-  const auto up_to = [&random](int most) {
-    return static_cast<std::int64_t>(1 + random() % static_cast<unsigned>(most));
-  };
-  std::vector<MatmulShape> shapes;
-  for (int i = 0; i < count; ++i) {
-    const std::int64_t t = up_to(150), f = 8 * ranks * up_to(10), h = 8 * up_to(20);
-    shapes.push_back({t, f, h});
-  }
-  return shapes;
+  return random_shapes(count, seed, {150}, {10, 8 * ranks}, {20, 8});
 }
 
 }  // namespace fused_reduce_scatter

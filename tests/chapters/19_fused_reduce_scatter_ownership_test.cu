@@ -8,19 +8,22 @@
 namespace overlap::fused_reduce_scatter {
 namespace {
 
-class Chapter19 : public KernelOwnership {};
-INSTANTIATE_TEST_SUITE_P(Ownership, Chapter19, testing::Values(1, 2, 3, 4, 8),
-                         testing::PrintToStringParamName());
+template <typename Wire>
+using Fused = FusedReduceScatter<__half, Wire, OwnershipTile>;
 
-TEST_P(Chapter19, FusedReduceScatter) {
-  expect_caller_owns_all_matrices<FusedReduceScatter<__half, SixteenBitWire, Tile>, ScatterProblem<__half>>(
-      GetParam(), scattered());
-  expect_caller_owns_all_matrices<FusedReduceScatter<__half, F32Wire, Tile>, ScatterProblem<__half>>(
-      GetParam(), scattered());
+void expect_caller_owns_with_each_wire(int ranks) {
+  const std::vector<MatmulShape> shapes = scattered_shapes(ranks);
+  expect_caller_owns_all_matrices<Fused<SixteenBitWire>, ScatterProblem<__half>>(ranks, shapes);
+  expect_caller_owns_all_matrices<Fused<F32Wire>, ScatterProblem<__half>>(ranks, shapes);
 }
-TEST_P(Chapter19, Block) {
-  expect_caller_owns_all_matrices<SmallBlock<__half>, MlpProblem<__half>>(GetParam(), gathered());
+
+void expect_caller_owns_block(int ranks) {
+  expect_caller_owns_all_matrices<SmallBlock<__half>, MlpProblem<__half>>(ranks, gathered_shapes(ranks));
 }
+
+const bool kOwnership = test_ownership(
+    "Chapter19",
+    {{"FusedReduceScatter", expect_caller_owns_with_each_wire}, {"Block", expect_caller_owns_block}});
 
 }  // namespace
 }  // namespace overlap::fused_reduce_scatter

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,15 +41,7 @@ TEST_P(ReduceAddOnRanks, AreRightAroundTiles) {
 TEST_P(ReduceAddOnRanks, AreRightOnRandomSizes) {
   const unsigned seed = 20261950 + static_cast<unsigned>(GetParam());
   SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  const auto up_to = [&random](int most) {
-    return 1 + static_cast<int>(random() % static_cast<unsigned>(most));
-  };
-  std::vector<MatmulShape> shapes;
-  for (int i = 0; i < 10; ++i) {
-    const std::int64_t m = up_to(200), n = 8 * up_to(20), k = depth(up_to(6));
-    shapes.push_back({m, n, k});
-  }
+  const std::vector<MatmulShape> shapes = random_shapes(10, seed, {200}, {20, 8}, {6, 8 * GetParam()});
   expect_all_right<SmallAdd<__half>, ScatterProblem<__half>>(GetParam(), every(2, 0, shapes), seed);
   expect_all_right<SmallAdd<__half, F32Wire>, ScatterProblem<__half>>(GetParam(), every(2, 1, shapes), seed);
 }
@@ -148,8 +139,7 @@ TEST(ReduceAddBits, AreThoseOfOneOrderOfArrival) {
 
 TEST_P(ReduceAddOnRanks, AreWithinTheBoundOnRandomNormals) {
   const MatmulShape whole{40, 48, depth(6)};
-  std::vector<Verification> found(static_cast<std::size_t>(GetParam()));
-  run_ranks(GetParam(), [&](Rank& rank) {
+  const Verification all = found_on(GetParam(), [&](Rank& rank) {
     ScatterProblem<__nv_bfloat16> problem(rank, whole, 3);
     SmallAdd<__nv_bfloat16> algorithm(rank, whole);
     problem.fill_normal();
@@ -157,11 +147,8 @@ TEST_P(ReduceAddOnRanks, AreWithinTheBoundOnRandomNormals) {
     rank.barrier();
     algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
     rank.synchronize(rank.stream());
-    found[static_cast<std::size_t>(rank.id())] = problem.compare_normal(false);
-    rank.barrier();
+    return problem.compare_normal(false);
   });
-  Verification all;
-  for (const Verification& own : found) all += own;
   EXPECT_TRUE(all.ok()) << describe(all);
   EXPECT_EQ(all.elements, whole.m * whole.n);
 }

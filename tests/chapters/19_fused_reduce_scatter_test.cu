@@ -5,16 +5,14 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "19_block_run.hpp"
 #include "dense_run.hpp"
-#include "ownership.hpp"
+#include "stopped_run.hpp"
 
 namespace overlap::fused_reduce_scatter {
 namespace {
@@ -58,15 +56,7 @@ TEST_P(OnRanks, AreRightOnRandomSizes) {
   // 200 sizes in all, over the five numbers of ranks; each kind takes every third one.
   const unsigned seed = 20261900 + static_cast<unsigned>(GetParam());
   SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  const auto up_to = [&random](int most) {
-    return 1 + static_cast<int>(random() % static_cast<unsigned>(most));
-  };
-  std::vector<MatmulShape> shapes;
-  for (int i = 0; i < 40; ++i) {
-    const std::int64_t m = up_to(200), n = 8 * up_to(20), k = depth(up_to(10));
-    shapes.push_back({m, n, k});
-  }
+  const std::vector<MatmulShape> shapes = random_shapes(40, seed, {200}, {20, 8}, {10, 8 * GetParam()});
   expect_all_right<WithSmallTiles<__half>, ScatterProblem<__half>>(GetParam(), every(3, 0, shapes), seed);
   expect_all_right<WithSmallTiles<__nv_bfloat16>, ScatterProblem<__nv_bfloat16>>(GetParam(),
                                                                                  every(3, 1, shapes), seed);
@@ -80,13 +70,6 @@ TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
   const int calls = calls_at_once(6);
   expect_all_right<WithSmallTiles<__half>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls);
   expect_all_right<WithSmallTiles<__half, F32Wire>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls);
-}
-
-TEST_P(OnRanks, TheCallerOwnsItsMatricesBehindACall) {
-  run_ranks(GetParam(), [&](Rank& rank) {
-    for (const MatmulShape shape : {MatmulShape{70, 72, depth(2)}, MatmulShape{1, 8, depth(1)}})
-      expect_caller_owns_matrices_on<WithSmallTiles<__half>, ScatterProblem<__half>>(rank, shape);
-  });
 }
 
 TEST_P(OnRanks, MakeZerosOfNoSums) {
@@ -125,29 +108,18 @@ TEST_P(OnRanks, BlocksMayFollowEachOtherAtOnce) {
   expect_right_blocks<SmallBlock<__half>>(GetParam(), {{70, 3 * f, 72}, {1, f, 8}}, 5, calls);
 }
 
-TEST_P(OnRanks, TheCallerOwnsItsMatricesBehindABlock) {
-  run_ranks(GetParam(), [&](Rank& rank) {
-    for (const MatmulShape shape : {MatmulShape{70, 16 * GetParam(), 72}, MatmulShape{1, 8 * GetParam(), 8}})
-      expect_caller_owns_matrices_on<SmallBlock<__half>, MlpProblem<__half>>(rank, shape);
-  });
-}
-
 TEST_P(OnRanks, BlocksAreRightOnRandomNormals) {
   for (const Activation activation : {Activation::kGeluTanh, Activation::kGeluErf}) {
-    const int ranks = GetParam();
-    std::vector<Verification> found(static_cast<std::size_t>(ranks));
-    run_ranks(ranks, [&](Rank& rank) {
-      MlpProblem<__half> problem(rank, {40, 48 * ranks, 64}, 3, activation);
+    const Verification all = found_on(GetParam(), [activation](Rank& rank) {
+      MlpProblem<__half> problem(rank, {40, 48 * rank.size(), 64}, 3, activation);
       SmallBlock<__half> block(rank, problem.whole());
       problem.fill_normal();
       problem.poison_result();
       rank.barrier();
       block.run(problem.a(), problem.b(), problem.c(), rank.stream());
       rank.synchronize(rank.stream());
-      found[static_cast<std::size_t>(rank.id())] = problem.compare_normal(false);
+      return problem.compare_normal(false);
     });
-    Verification all;
-    for (const Verification& own : found) all += own;
     EXPECT_TRUE(all.ok()) << describe(all);
     EXPECT_EQ(all.elements, 40 * 64);
   }
@@ -178,36 +150,15 @@ TEST(CostOf, ABlockIsThePagesCostCard) {
 
 // ---- What cannot be --------------------------------------------------------------------------------------
 TEST(Stopped, ByARankThatThrowsInsteadOfMakingItsCall) {
-  const MatmulShape whole{130, 72, 48};
-  try {
-    run_ranks(3, [&](Rank& rank) {
-      ScatterProblem<__half> problem(rank, whole, 1);
-      WithSmallTiles<__half> algorithm(rank, whole);
-      problem.fill_exact();
-      algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
-      rank.synchronize(rank.stream());
-      if (rank.id() == 1) throw std::runtime_error("on purpose");
-      // The others' kernels wait for flags that nobody will raise.
-      algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
-      rank.synchronize(rank.stream());
-      FAIL() << "rank " << rank.id() << " went on";
-    });
-    FAIL() << "the run was not stopped";
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "rank 1: on purpose");
-  }
+  expect_stopped_run<WithSmallTiles<__half>, ScatterProblem<__half>>(3, 1, 1, {130, 72, 48});
 }
 
 void expect_refused(int ranks, MatmulShape whole, const std::string& sentence) {
-  try {
-    run_ranks(ranks, [&](Rank& rank) {
-      require_all_sizes(whole, rank.size());
-      FusedReduceScatter<__half> algorithm(rank, whole);
-    });
-    FAIL() << "not refused: " << sentence;
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos) << error.what();
-  }
+  const auto run = [&](Rank& rank) {
+    require_all_sizes(whole, rank.size());
+    FusedReduceScatter<__half> algorithm(rank, whole);
+  };
+  expect_thrown<UsageError>([&] { run_ranks(ranks, run); }, sentence);
 }
 
 TEST(Refused, RowsThatTmaCannotStepOver) {

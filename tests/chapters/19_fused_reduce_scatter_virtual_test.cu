@@ -10,9 +10,7 @@
 #include "19_block_run.hpp"
 #include "19_fused_reduce_scatter/experiments/reduce_add.cuh"
 #include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
-#include "dense_run.hpp"
-#include "on_virtual_gpus.hpp"
-#include "overlap/bench/timing.hpp"
+#include "dense_virtual.hpp"
 #include "overlap/gpu/error.hpp"
 
 namespace overlap::fused_reduce_scatter::virtual_gpus {
@@ -25,36 +23,27 @@ using WithSmallTiles = FusedReduceScatter<__half, Wire, Small>;
 template <typename Wire = SixteenBitWire>
 using SmallAdd = ReduceAdd<__half, Wire, Small>;
 
-TEST_F(OnVirtualGpus, AreRightInTwentySchedules) {
+/// Two algorithms in turns, of the first rows of a tile and of more than one.
+template <typename Even, typename Odd>
+void expect_right_in_turns(int calls) {
   for (const int ranks : {1, 2, 3, 4, 8}) {
-    for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
-      SCOPED_TRACE("schedule " + std::to_string(seed) + " of " + std::to_string(ranks) + " ranks");
+    in_random_schedules(20, [&](std::uint64_t seed) {
       const MatmulShape shape = {seed % 3 == 0 ? 3 : 70, seed % 4 == 0 ? 72 : 8, 16 * ranks};
-      vgpu::reset();
-      vgpu::use_schedule(seed);
       if (seed % 2 == 0) {
-        expect_right<WithSmallTiles<>, Problem>(ranks, shape, seed, 3);
+        expect_right<Even, Problem>(ranks, shape, seed, calls);
       } else {
-        expect_right<WithSmallTiles<F32Wire>, Problem>(ranks, shape, seed, 3);
+        expect_right<Odd, Problem>(ranks, shape, seed, calls);
       }
-    }
+    });
   }
 }
 
+TEST_F(OnVirtualGpus, AreRightInTwentySchedules) {
+  expect_right_in_turns<WithSmallTiles<>, WithSmallTiles<F32Wire>>(3);
+}
+
 TEST_F(OnVirtualGpus, SumsAddedUpAreRightInTwentySchedules) {
-  for (const int ranks : {1, 2, 3, 4, 8}) {
-    for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
-      SCOPED_TRACE("schedule " + std::to_string(seed) + " of " + std::to_string(ranks) + " ranks");
-      const MatmulShape shape = {seed % 3 == 0 ? 3 : 70, seed % 4 == 0 ? 72 : 8, 16 * ranks};
-      vgpu::reset();
-      vgpu::use_schedule(seed);
-      if (seed % 2 == 0) {
-        expect_right<SmallAdd<>, Problem>(ranks, shape, seed, 4);
-      } else {
-        expect_right<SmallAdd<F32Wire>, Problem>(ranks, shape, seed, 4);
-      }
-    }
-  }
+  expect_right_in_turns<SmallAdd<>, SmallAdd<F32Wire>>(4);
 }
 
 /// The bits of C, all ranks', of random normals on four ranks in that schedule.
@@ -82,7 +71,7 @@ std::vector<std::uint16_t> bits_in_schedule(std::uint64_t seed) {
 template <typename Algorithm>
 std::size_t different_results() {
   std::set<std::vector<std::uint16_t>> results;
-  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const auto bits = bits_in_schedule<Algorithm>(seed);
     if (seed % 5 == 0) {
       EXPECT_EQ(bits, bits_in_schedule<Algorithm>(seed)) << "schedule " << seed << " again";
@@ -99,12 +88,9 @@ TEST_F(OnVirtualGpus, OnlySumsInSlotsHaveTheSameBitsInEachOrderOfArrival) {
 
 TEST_F(OnVirtualGpus, BlocksAreRightInTwentySchedulesBackToBack) {
   for (const int ranks : {2, 3, 8}) {
-    for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
-      SCOPED_TRACE("schedule " + std::to_string(seed) + " of " + std::to_string(ranks) + " ranks");
-      vgpu::reset();
-      vgpu::use_schedule(seed);
+    in_random_schedules(20, [ranks](std::uint64_t seed) {
       expect_right_block<SmallBlock<__half>>(ranks, {seed % 2 == 0 ? 3 : 70, 8 * ranks, 72}, seed, 2);
-    }
+    });
   }
 }
 
@@ -122,64 +108,25 @@ TEST_F(OnVirtualGpus, RanksMayShareAGpuUntilThereIsNoRoomForABlockOfEach) {
   expect_right<WithSmallTiles<>, Problem>(5, {150, 136, 40}, 1, 3);
   vgpu::reset();
   vgpu::use_gpus(1);
-  const DenseRun refused = run_dense<FusedReduceScatter<__half>, Problem>(16, {150, 136, 128}, 1);
-  EXPECT_NE(refused.skipped.find("waits in 1 blocks at the same time, and GPU 0 has room for 0"),
-            std::string::npos)
-      << refused.skipped;
+  expect_no_room<FusedReduceScatter<__half>, Problem>(16, {150, 136, 128});
 }
 
 TEST_F(OnVirtualGpus, MoreRanksThanTheKernelsParametersHaveRoomForAreRefused) {
   const MatmulShape whole{17, 8, 8 * 17};
   vgpu::use_gpus(kMostRanks + 1);
-  try {
-    run_ranks(kMostRanks + 1, [&](Rank& rank) { FusedReduceScatter<__half> algorithm(rank, whole); });
-    FAIL() << "not refused";
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("have room for 16 ranks, and there are 17"), std::string::npos)
-        << error.what();
-  }
+  expect_thrown<UsageError>(
+      [&] {
+        run_ranks(kMostRanks + 1, [&](Rank& rank) { FusedReduceScatter<__half> algorithm(rank, whole); });
+      },
+      "have room for 16 ranks, and there are 17");
   EXPECT_THROW(FusedReduceScatter<__half>::cost(whole, kMostRanks + 1, 0), UsageError);
-}
-
-/// Bytes that one call sends from each rank to each other one.
-template <typename Algorithm, typename Data = Problem>
-std::vector<std::vector<std::uint64_t>> bytes_of_a_call(int ranks, MatmulShape whole) {
-  vgpu::reset();
-  std::vector<std::vector<std::uint64_t>> bytes(static_cast<std::size_t>(ranks));
-  run_ranks(ranks, [&](Rank& rank) {
-    Data problem(rank, whole, 1);
-    Algorithm algorithm(rank, whole);
-    problem.fill_exact();
-    std::vector<std::uint64_t>& out = bytes[static_cast<std::size_t>(rank.id())];
-    const auto sent_to = [&](int to) { return to == rank.id() ? 0 : vgpu::traffic(rank.device(), to).bytes; };
-    for (int to = 0; to < ranks; ++to) out.push_back(sent_to(to));
-    rank.barrier();
-    algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
-    rank.synchronize(rank.stream());
-    rank.barrier();
-    for (int to = 0; to < ranks; ++to) {
-      std::uint64_t& link = out[static_cast<std::size_t>(to)];
-      link = sent_to(to) - link;
-    }
-    rank.barrier();
-  });
-  return bytes;
 }
 
 template <typename Algorithm, typename Data = Problem>
 void expect_bytes_of_the_cost_card(int ranks, MatmulShape whole) {
-  const auto bytes = bytes_of_a_call<Algorithm, Data>(ranks, whole);
-  for (int rank = 0; rank < ranks; ++rank) {
-    SCOPED_TRACE(std::to_string(rank) + " of " + std::to_string(ranks));
-    const Cost cost = Algorithm::cost(whole, ranks, rank);
-    std::uint64_t out = 0, in = 0;
-    for (int other = 0; other < ranks; ++other) {
-      out += bytes[static_cast<std::size_t>(rank)][static_cast<std::size_t>(other)];
-      in += bytes[static_cast<std::size_t>(other)][static_cast<std::size_t>(rank)];
-    }
-    EXPECT_EQ(out, static_cast<std::uint64_t>(cost.bytes_out));
-    EXPECT_EQ(in, static_cast<std::uint64_t>(cost.bytes_in));
-  }
+  SCOPED_TRACE(std::to_string(ranks) + " ranks");
+  const LinkTraffic moved = traffic_of_a_call<Algorithm, Data>(ranks, whole);
+  for (int rank = 0; rank < ranks; ++rank) expect_bytes_of(Algorithm::cost(whole, ranks, rank), moved, rank);
 }
 
 TEST_F(OnVirtualGpus, MoveTheBytesOfTheCostCard) {
@@ -200,18 +147,7 @@ TEST_F(OnVirtualGpus, MoveTheBytesOfTheCostCard) {
 template <typename Algorithm>
 double time_of(MatmulShape whole) {
   vgpu::reset();
-  double ms = 0;
-  run_ranks(4, [&](Rank& rank) {
-    Problem problem(rank, whole, 1);
-    problem.fill_exact();
-    Algorithm algorithm(rank, whole);
-    const auto call = [&](cudaStream_t stream) {
-      algorithm.run(problem.a(), problem.b(), problem.c(), stream);
-    };
-    const double median = time_variants(rank, {{"call", call}}, 1, 1).front().device_ms.median;
-    if (rank.id() == 0) ms = median;
-  });
-  return ms;
+  return modelled_ms<Algorithm, Problem>(4, whole);
 }
 
 TEST_F(OnVirtualGpus, OneKernelIsFasterThanNcclBehindAProductInTheModel) {

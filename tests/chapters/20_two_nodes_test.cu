@@ -3,17 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "20_two_nodes/two_level_gemm.cuh"
-#include "dense_run.hpp"
 #include "late_rank.hpp"
-#include "overlap/data/verify.hpp"
-#include "ownership.hpp"
+#include "signalled_gemm_run.hpp"
 
 namespace overlap::two_nodes {
 namespace {
@@ -32,27 +28,6 @@ struct Grid {
   friend void PrintTo(const Grid& grid, std::ostream* out) { *out << grid.nodes << " x " << grid.per_node; }
 };
 
-/// Each rank's share of n is a multiple of 8, and so is k. Fewer rows than ranks, rows of all ranks in one
-/// tile, tiles that reach over borders of shards and of nodes, shards that end with a tile.
-std::vector<MatmulShape> shapes_of(int ranks) {
-  const std::int64_t n = 8 * ranks;
-  return {{1, n, 8},        {ranks, n, 16},       {3 * ranks + 1, 2 * n, 72},
-          {130, 9 * n, 64}, {64 * ranks, n, 136}, {257, 17 * n, 24}};
-}
-
-std::vector<MatmulShape> random_sizes(int ranks, int count, int most, unsigned seed) {
-  std::mt19937 random(seed);
-  const auto up_to = [&](int largest) {
-    return static_cast<std::int64_t>(1 + random() % static_cast<unsigned>(largest));
-  };
-  std::vector<MatmulShape> shapes;
-  for (int i = 0; i < count; ++i) {
-    const std::int64_t m = up_to(most), n = 8 * ranks * up_to(std::max(1, 20 / ranks)), k = 8 * up_to(20);
-    shapes.push_back({m, n, k});
-  }
-  return shapes;
-}
-
 class OnNodes : public testing::TestWithParam<Grid> {
  protected:
   int ranks() const { return GetParam().ranks(); }
@@ -63,18 +38,18 @@ INSTANTIATE_TEST_SUITE_P(TwoLevelGemm, OnNodes,
                                          Grid{4, 2}, Grid{3, 2}, Grid{2, 4}));
 
 TEST_P(OnNodes, AreRightInBothTypes) {
-  expect_all_right<Large<__half>, GatherProblem<__half>>(ranks(), shapes_of(ranks()), 1, 1, per_node());
-  expect_all_right<Small<__half>, GatherProblem<__half>>(ranks(), shapes_of(ranks()), 1, 1, per_node());
-  expect_all_right<Large<__nv_bfloat16>, GatherProblem<__nv_bfloat16>>(ranks(), shapes_of(ranks()), 1, 1,
-                                                                       per_node());
+  const std::vector<MatmulShape> shapes = signalled_shapes(ranks(), 17);
+  expect_all_right<Large<__half>, GatherProblem<__half>>(ranks(), shapes, 1, 1, per_node());
+  expect_all_right<Small<__half>, GatherProblem<__half>>(ranks(), shapes, 1, 1, per_node());
+  expect_all_right<Large<__nv_bfloat16>, GatherProblem<__nv_bfloat16>>(ranks(), shapes, 1, 1, per_node());
 }
 
 TEST_P(OnNodes, AreRightOnRandomSizes) {
   // 240 sizes in all, over the eight grids.
   const unsigned seed = 20200 + static_cast<unsigned>(10 * ranks() + per_node());
   SCOPED_TRACE("seed " + std::to_string(seed));
-  expect_all_right<Small<__half>, GatherProblem<__half>>(ranks(), random_sizes(ranks(), 30, 500, seed), seed,
-                                                         1, per_node());
+  expect_all_right<Small<__half>, GatherProblem<__half>>(
+      ranks(), random_signalled_shapes(ranks(), 30, 500, seed), seed, 1, per_node());
 }
 
 TEST_P(OnNodes, CallsFollowEachOtherAtOnce) {
@@ -87,90 +62,26 @@ TEST_P(OnNodes, CallsFollowEachOtherAtOnce) {
 }
 
 TEST_P(OnNodes, TheCallerOwnsItsMatricesBehindTheCall) {
-  try {
-    run_ranks(ranks(), [&](Rank& rank) {
-      for (const MatmulShape shape : {MatmulShape{150, 16 * ranks(), 72}, MatmulShape{2, 8 * ranks(), 8}})
-        expect_caller_owns_matrices_on<Small<__half>, GatherProblem<__half>>(rank, shape, per_node());
-    });
-  } catch (const Skip& skip) {
-    GTEST_SKIP() << skip.what();
-  }
+  expect_caller_owns_signalled<Small<__half>>(ranks(), per_node());
 }
 
 TEST_P(OnNodes, TransfersAloneEndWhenAllShardsAreHere) {
-  try {
-    run_ranks(ranks(), [&](Rank& rank) {
-      const MatmulShape whole{2 * ranks() + 1, 8 * ranks(), 64};
-      GatherProblem<__half> problem(rank, whole, 5);
-      problem.fill_exact();
-      problem.poison_result();
-      Small<__half> algorithm(rank, whole, per_node());
-      rank.barrier();
-      for (int call = 0; call < 3; ++call) {  // between calls that multiply
-        algorithm.gather(problem.a(), rank.stream());
-        algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
-      }
-      rank.synchronize(rank.stream());
-      rank.barrier();
-      const Verification found = problem.compare_exact(false);
-      EXPECT_TRUE(found.ok()) << describe(found);
-      expect_all_wait_for_a_late_rank(rank,
-                                      [&](cudaStream_t stream) { algorithm.gather(problem.a(), stream); });
-    });
-  } catch (const Skip& skip) {
-    GTEST_SKIP() << skip.what();
-  }
+  expect_transfers_alone_to_end<Small<__half>>(
+      ranks(), {2 * ranks() + 1, 8 * ranks(), 64},
+      [](Rank& rank, auto& problem, auto& algorithm) {
+        expect_all_wait_for_a_late_rank(rank,
+                                        [&](cudaStream_t stream) { algorithm.gather(problem.a(), stream); });
+      },
+      per_node());
 }
 
 TEST_P(OnNodes, NothingToMultiplyIsNoCall) {
-  try {
-    run_ranks(ranks(), [&](Rank& rank) {
-      const DeviceBuffer<__half> any(rank.device(), 1024);
-      CUDA_CHECK(cudaMemset(any.data(), 0, any.bytes()));
-      CUDA_CHECK(cudaDeviceSynchronize());
-      for (const MatmulShape whole :
-           {MatmulShape{40, 0, 8}, MatmulShape{0, 8 * rank.size(), 8}, MatmulShape{4, 8 * rank.size(), 0}}) {
-        Large<__half> algorithm(rank, whole, per_node());
-        rank.barrier();
-        for (int call = 0; call < 3; ++call)
-          algorithm.run(any.data(), any.data(), any.data() + 512, rank.stream());
-        rank.synchronize(rank.stream());
-        rank.barrier();
-      }
-    });
-  } catch (const Skip& skip) {
-    GTEST_SKIP() << skip.what();
-  }
+  expect_nothing_to_multiply_to_be_no_call<Large<__half>>(ranks(), per_node());
 }
 
-// ---- A rank that throws ----------------------------------------------------------------------------------
-// Kernels of the others wait for a shard that never comes, and NCCL for its sender. run_ranks() ends the
-// process if they are not home five seconds later.
+// NCCL waits for its sender, too.
 TEST_P(OnNodes, ARankThatThrowsInTheMiddleEndsTheRun) {
-  if (ranks() == 1) GTEST_SKIP() << "nobody waits";
-  try {
-    run_ranks(ranks(), [&](Rank& rank) {
-      GatherProblem<__half> problem(rank, {130, 16 * ranks(), 72}, 5);
-      problem.fill_exact();
-      Small<__half> algorithm(rank, problem.whole(), per_node());
-      const auto call = [&] { algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream()); };
-      rank.barrier();
-      call();  // one that everybody makes
-      rank.synchronize(rank.stream());
-      rank.barrier();
-      if (rank.id() == ranks() - 1) throw std::runtime_error("planted");
-      call();
-      EXPECT_THROW(rank.synchronize(rank.stream()), RunStopped);
-      throw RunStopped();
-    });
-    FAIL() << "the run was not stopped";
-  } catch (const Skip& skip) {
-    GTEST_SKIP() << skip.what();
-  } catch (const std::runtime_error& error) {
-    EXPECT_EQ(std::string(error.what()), "rank " + std::to_string(ranks() - 1) + ": planted");
-  }
-  expect_right<Small<__half>, GatherProblem<__half>>(ranks(), {130, 16 * ranks(), 72}, 1, 1,
-                                                     per_node());  // none the worse
+  expect_a_rank_that_throws_to_end_the_run<Small<__half>>(ranks(), per_node());
 }
 
 // ---- Nodes and order -------------------------------------------------------------------------------------
@@ -211,17 +122,8 @@ TEST(NodeOrder, TakesEachTileOnceAsRowsArrive) {
                      << rows << " rows, rank " << rank << " of " << grid.nodes << " x " << grid.per_node);
         const Nodes nodes{rank, grid.ranks(), grid.per_node};
         const NodeOrder order = node_order(nodes, shards, tiling, 64);
-        std::set<std::pair<int, int>> seen;
-        int last = 0;
-        for (int i = 0; i < order.tiles(); ++i) {
-          const TilePlace tile = order(i);
-          ASSERT_TRUE(tile.m >= 0 && tile.m < tiling.along_m && tile.n >= 0 && tile.n < tiling.along_n);
-          ASSERT_TRUE(seen.insert({tile.m, tile.n}).second) << i;
-          const int arrival = latest_arrival(nodes, shards, 64 * tile.m, std::min(64 * tile.m + 64, rows));
-          ASSERT_GE(arrival, last) << "an earlier tile waits for what this one does not need";
-          last = arrival;
-        }
-        ASSERT_EQ(static_cast<int>(seen.size()), tiling.tiles());
+        expect_tiles_as_rows_arrive(
+            order, rows, [&](int first, int end) { return latest_arrival(nodes, shards, first, end); });
       }
     }
   }
@@ -266,14 +168,9 @@ TEST(NodeOrder, OfTheArticleTakesThreeNodesTheOtherWayRound) {
 
 // ---- What cannot be --------------------------------------------------------------------------------------
 void expect_refused(int ranks, int per_node, MatmulShape shape, const std::string& sentence) {
-  try {
-    run_ranks(ranks, [&](Rank& rank) { Large<__half> algorithm(rank, shape, per_node); });
-    FAIL() << "not refused: " << sentence;
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos) << error.what();
-  } catch (const Skip& skip) {
-    GTEST_SKIP() << skip.what();
-  }
+  expect_thrown<UsageError>(
+      [&] { run_ranks(ranks, [&](Rank& rank) { Large<__half> algorithm(rank, shape, per_node); }); },
+      sentence);
 }
 
 TEST(Refused, SizesThatTmaCannotStepOver) { expect_refused(1, 1, {64, 64, 60}, "--k: rows of 60 elements"); }

@@ -3,14 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
 #include "03_ring_all_gather/ring_all_gather.cuh"
 #include "20_two_nodes/two_level_gemm.cuh"
-#include "dense_run.hpp"
-#include "on_virtual_gpus.hpp"
-#include "overlap/bench/timing.hpp"
+#include "dense_virtual.hpp"
 #include "ownership.hpp"
 
 namespace overlap::two_nodes::virtual_gpus {
@@ -27,22 +24,16 @@ struct Grid {
 constexpr Grid kGrids[] = {{2, 1}, {2, 2}, {3, 2}, {2, 4}, {4, 2}};
 
 TEST_F(OnVirtualGpus, CallsAtOnceAreRightInTwentySchedules) {
-  for (std::uint64_t seed = 1; seed <= schedules(); ++seed) {
-    SCOPED_TRACE("schedule " + std::to_string(seed));
+  in_random_schedules(20, [](std::uint64_t seed) {
     const Grid grid = kGrids[seed % std::size(kGrids)];
-    vgpu::reset();
-    vgpu::use_schedule(seed);
     expect_right<Gemm, Problem>(grid.ranks(), {150, 8 * grid.ranks(), 72}, seed, 4, grid.per_node);
-  }
+  });
 }
 
 TEST_F(OnVirtualGpus, TheCallerOwnsItsMatricesInManySchedules) {
-  for (std::uint64_t seed = 1; seed <= schedules() / 2; ++seed) {
-    SCOPED_TRACE("schedule " + std::to_string(seed));
-    vgpu::reset();
-    vgpu::use_schedule(seed);
+  in_random_schedules(10, [](std::uint64_t) {
     run_ranks(4, [](Rank& rank) { expect_caller_owns_matrices_on<Gemm, Problem>(rank, {100, 32, 72}, 2); });
-  }
+  });
 }
 
 TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
@@ -54,45 +45,13 @@ TEST_F(OnVirtualGpus, SixtyFourGpusInEightNodesAreRight) {
   expect_right<Gemm, Problem>(64, {200, 8 * 64, 16}, 1, 2, 8);
 }
 
-/// What went from each rank's GPU to each other's in one call.
+/// What one call moves, on nodes of their own.
 template <typename Algorithm, typename... More>
-std::vector<std::vector<vgpu::Traffic>> traffic_of_a_call(Grid grid, MatmulShape shape, More... more) {
-  const int ranks = grid.ranks();
-  std::vector<std::vector<vgpu::Traffic>> moved(static_cast<std::size_t>(ranks));
-  const auto now = [&](Rank& rank) {
-    std::vector<vgpu::Traffic> out;
-    for (int other = 0; other < ranks; ++other) out.push_back(vgpu::traffic(rank.id(), other));
-    return out;
-  };
+LinkTraffic traffic_on(Grid grid, MatmulShape shape, More... more) {
   vgpu::reset();
   vgpu::use_nodes(grid.nodes, grid.per_node);
-  run_ranks(ranks, [&](Rank& rank) {
-    Problem problem(rank, shape, 1);
-    Algorithm algorithm(rank, shape, more...);
-    problem.fill_exact();
-    rank.barrier();
-    const auto before = now(rank);
-    rank.barrier();
-    algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
-    rank.synchronize(rank.stream());
-    rank.barrier();
-    auto& own = moved[static_cast<std::size_t>(rank.id())] = now(rank);
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      own[i].bytes -= before[i].bytes;
-      own[i].copies -= before[i].copies;
-    }
-  });
-  return moved;
+  return traffic_of_a_call<Algorithm, Problem>(grid.ranks(), shape, more...);
 }
-
-/// What of that a rank moved along its rail, and inside its node.
-struct Moved {
-  std::uint64_t in = 0, out = 0, copies = 0;
-  void expect(const Cost& cost) const {
-    EXPECT_EQ(in, static_cast<std::uint64_t>(cost.bytes_in));
-    EXPECT_EQ(out, static_cast<std::uint64_t>(cost.bytes_out));
-  }
-};
 
 TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCardOverEachLink) {
   for (const std::int64_t rows : {1, 3, 150, 256, 401}) {
@@ -101,38 +60,38 @@ TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCardOverEachLink) {
                    std::to_string(grid.per_node));
       const int ranks = grid.ranks();
       const MatmulShape shape{rows, 8 * ranks, 16};
-      const auto moved = traffic_of_a_call<Gemm>(grid, shape, grid.per_node);
+      const LinkTraffic moved = traffic_on<Gemm>(grid, shape, grid.per_node);
       for (int rank = 0; rank < ranks; ++rank) {
         const Nodes nodes{rank, ranks, grid.per_node};
         const auto bytes_of = [&](int owner) {
-          return static_cast<std::uint64_t>(balanced_share(rows, ranks, owner).size() * shape.k * 2);
+          return balanced_share(rows, ranks, owner).size() * shape.k * 2;
         };
-        Moved rail, node;
+        Moved rail_in, rail_out, node_in, node_out;
         for (int other = 0; other < ranks; ++other) {
           if (other == rank) continue;
-          Moved& way = nodes.is_near(other) ? node : rail;
-          way.in += moved[other][rank].bytes;
-          way.out += moved[rank][other].bytes;
-          way.copies += moved[rank][other].copies;
-          std::uint64_t expected = 0;  // over this very link
-          if (nodes.is_near(other)) {
+          const bool is_near = nodes.is_near(other);
+          (is_near ? node_in : rail_in) += moved.over(other, rank);
+          (is_near ? node_out : rail_out) += moved.over(rank, other);
+          std::int64_t expected = 0;  // over this very link
+          if (is_near) {
             for (int step = 0; step < nodes.count(); ++step) expected += bytes_of(nodes.at(step, 0));
           } else if (other % grid.per_node == nodes.local()) {
             expected = bytes_of(rank);
           }
-          EXPECT_EQ(moved[rank][other].bytes, expected) << "from rank " << rank << " to rank " << other;
+          EXPECT_EQ(moved.over(rank, other).bytes, expected) << "from rank " << rank << " to rank " << other;
         }
-        rail.expect(Gemm::rail_cost(shape, ranks, rank, grid.per_node));
-        EXPECT_EQ(rail.copies,
-                  static_cast<std::uint64_t>(Gemm::rail_cost(shape, ranks, rank, grid.per_node).messages));
-        node.expect(Gemm::node_cost(shape, ranks, rank, grid.per_node));
+        const Cost rail = Gemm::rail_cost(shape, ranks, rank, grid.per_node);
+        const Cost node = Gemm::node_cost(shape, ranks, rank, grid.per_node);
+        EXPECT_EQ(rail_in.bytes, rail.bytes_in);
+        EXPECT_EQ(rail_out.bytes, rail.bytes_out);
+        EXPECT_EQ(rail_out.copies, rail.messages);
+        EXPECT_EQ(node_in.bytes, node.bytes_in);
+        EXPECT_EQ(node_out.bytes, node.bytes_out);
         if (rows >= ranks) {  // else some of its messages are signals alone
-          EXPECT_EQ(node.copies,
-                    static_cast<std::uint64_t>(Gemm::node_cost(shape, ranks, rank, grid.per_node).messages));
+          EXPECT_EQ(node_out.copies, node.messages);
         }
         using Flat = gemm_on_signals::GemmOnSignals<__half, Major::kMN, Tile<64, 64, 2>>;
-        EXPECT_EQ(moved[rank][rank].bytes,
-                  static_cast<std::uint64_t>(Flat::bytes_of_edges(shape, ranks, rank)));
+        EXPECT_EQ(moved.over(rank, rank).bytes, Flat::bytes_of_edges(shape, ranks, rank));
       }
     }
   }
@@ -142,17 +101,17 @@ TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCardOverEachLink) {
 TEST_F(OnVirtualGpus, BetweenNodesMoveAsManyTimesFewerBytesAsANodeHasRanks) {
   const Grid grid{2, 4};
   const MatmulShape shape{256, 64, 16};
-  const auto between = [&](const std::vector<std::vector<vgpu::Traffic>>& moved) {
-    std::uint64_t bytes = 0;
+  const auto between = [&](const LinkTraffic& moved) {
+    std::int64_t bytes = 0;
     for (int from = 0; from < 8; ++from) {
-      for (int to = 0; to < 8; ++to) bytes += from / 4 != to / 4 ? moved[from][to].bytes : 0;
+      for (int to = 0; to < 8; ++to) bytes += from / 4 != to / 4 ? moved.over(from, to).bytes : 0;
     }
     return bytes;
   };
   using Flat = gemm_on_signals::GemmOnSignals<__half, Major::kMN, Tile<64, 64, 2>>;
-  const std::uint64_t two_level = between(traffic_of_a_call<Gemm>(grid, shape, grid.per_node));
-  EXPECT_EQ(two_level, 8U * 32 * 32);
-  EXPECT_EQ(between(traffic_of_a_call<Flat>(grid, shape)), 4 * two_level);
+  const std::int64_t two_level = between(traffic_on<Gemm>(grid, shape, grid.per_node));
+  EXPECT_EQ(two_level, 8 * 32 * 32);
+  EXPECT_EQ(between(traffic_on<Flat>(grid, shape)), 4 * two_level);
 }
 
 // A ring is one path through all ranks: almost as few bytes leave a node as with two levels, but all of them
@@ -162,17 +121,17 @@ TEST_F(OnVirtualGpus, AFlatRingSendsAllThatLeavesANodeAlongOneRail) {
     SCOPED_TRACE(std::to_string(grid.nodes) + " x " + std::to_string(grid.per_node));
     const int ranks = grid.ranks();
     const MatmulShape shape{32 * ranks, 8 * ranks, 16};
-    constexpr std::uint64_t kShard = 32 * 16 * sizeof(__half);
-    const auto moved = traffic_of_a_call<ring_all_gather::RingAllGatherMatmul<__half>>(grid, shape);
-    const auto two_level = traffic_of_a_call<Gemm>(grid, shape, grid.per_node);
+    constexpr std::int64_t kShard = 32 * 16 * sizeof(__half);
+    const LinkTraffic moved = traffic_on<ring_all_gather::RingAllGatherMatmul<__half>>(grid, shape);
+    const LinkTraffic two_level = traffic_on<Gemm>(grid, shape, grid.per_node);
     for (int from = 0; from < ranks; ++from) {
-      std::uint64_t ring_out = 0, rail_out = 0;
+      std::int64_t ring_out = 0, rail_out = 0;
       for (int to = 0; to < ranks; ++to) {
         if (from / grid.per_node == to / grid.per_node) continue;
-        ring_out += moved[from][to].bytes;
-        rail_out += two_level[from][to].bytes;
+        ring_out += moved.over(from, to).bytes;
+        rail_out += two_level.over(from, to).bytes;
       }
-      const std::uint64_t shards_left = from % grid.per_node == 0 ? ranks - 1 : 0;
+      const int shards_left = from % grid.per_node == 0 ? ranks - 1 : 0;
       EXPECT_EQ(ring_out, shards_left * kShard) << "rank " << from;
       EXPECT_EQ(rail_out, (grid.nodes - 1) * kShard) << "rank " << from;
     }
@@ -184,18 +143,7 @@ template <typename Algorithm, typename... More>
 double time_of(Grid grid, MatmulShape shape, More... more) {
   vgpu::reset();
   vgpu::use_nodes(grid.nodes, grid.per_node);
-  double ms = 0;
-  run_ranks(grid.ranks(), [&](Rank& rank) {
-    Problem problem(rank, shape, 1);
-    problem.fill_exact();
-    Algorithm algorithm(rank, shape, more...);
-    const auto call = [&](cudaStream_t stream) {
-      algorithm.run(problem.a(), problem.b(), problem.c(), stream);
-    };
-    const double found = time_variants(rank, {{"call", call}}, 1, 1).front().device_ms.median;
-    if (rank.id() == 0) ms = found;
-  });
-  return ms;
+  return modelled_ms<Algorithm, Problem>(grid.ranks(), shape, more...);
 }
 
 TEST_F(OnVirtualGpus, IsFasterThanTheFlatGatherAndThanGatheringFirst) {

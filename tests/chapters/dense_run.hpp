@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <random>
@@ -28,6 +29,38 @@ class OnRanksOfNccl : public testing::TestWithParam<int> {
     if (GetParam() > gpus) GTEST_SKIP() << "NCCL needs " << GetParam() << " GPUs";
   }
 };
+
+/// Runs ranks; where they cannot run, the test is skipped.
+inline void run_ranks_or_skip(int ranks, const std::function<void(Rank&)>& run) {
+  try {
+    run_ranks(ranks, run);
+  } catch (const Skip& skip) {
+    GTEST_SKIP() << skip.what();
+  }
+}
+
+/// `run` throws an Error whose sentence has this part. Where its ranks cannot run, the test is skipped.
+template <typename Error, typename Run>
+void expect_thrown(const Run& run, const std::string& sentence) {
+  try {
+    run();
+    FAIL() << "not thrown: " << sentence;
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(sentence), std::string::npos) << error.what();
+  } catch (const Skip& skip) {
+    GTEST_SKIP() << skip.what();
+  }
+}
+
+/// What `compare(rank)` finds on all ranks together.
+template <typename Compare>
+Verification found_on(int ranks, const Compare& compare) {
+  std::vector<Verification> found(static_cast<std::size_t>(ranks));
+  run_ranks(ranks, [&](Rank& rank) { found[static_cast<std::size_t>(rank.id())] = compare(rank); });
+  Verification all;
+  for (const Verification& own : found) all += own;
+  return all;
+}
 
 /// What a comparison on all ranks found. `skipped`: why the algorithm cannot run here, and nothing was
 /// compared.
@@ -140,9 +173,6 @@ inline std::vector<MatmulShape> every(std::size_t ways, std::size_t which,
   return chosen;
 }
 
-/// How many random schedules a test runs.
-inline std::uint64_t schedules() { return 20; }
-
 /// The sizes that every chapter on dense products must stand: even and uneven ones, smaller than the number
 /// of ranks, not a multiple of anything.
 inline std::vector<MatmulShape> dense_shapes() {
@@ -150,15 +180,21 @@ inline std::vector<MatmulShape> dense_shapes() {
           {1, 129, 64}, {100, 1, 3},  {5, 3, 7},    {64, 48, 1}};
 }
 
-/// `count` random sizes of 1 to 70, drawn from the seed.
-inline std::vector<MatmulShape> random_shapes(int count, unsigned seed) {
+/// A size that is drawn: 1 to `most` times `step`.
+struct Drawn {
+  int most = 70;
+  int step = 1;
+};
+
+/// `count` random sizes, drawn from the seed.
+inline std::vector<MatmulShape> random_shapes(int count, unsigned seed, Drawn m = {}, Drawn n = {},
+                                              Drawn k = {}) {
   std::mt19937 random(seed);
-  const auto size = [&random] { return static_cast<std::int64_t>(1 + random() % 70); };
+  const auto draw = [&random](Drawn size) {
+    return size.step * static_cast<std::int64_t>(1 + random() % static_cast<unsigned>(size.most));
+  };
   std::vector<MatmulShape> shapes;
-  for (int i = 0; i < count; ++i) {
-    const std::int64_t m = size(), n = size(), k = size();
-    shapes.push_back({m, n, k});
-  }
+  for (int i = 0; i < count; ++i) shapes.push_back({draw(m), draw(n), draw(k)});
   return shapes;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <string>
 
 #include "vgpu/control.hpp"
 
@@ -15,6 +16,18 @@ class OnVirtualGpus : public testing::Test {
   void SetUp() override { vgpu::reset(); }
   void TearDown() override { vgpu::reset(); }
 };
+
+/// Calls `test(seed)` in so many random orders of events, each on virtual GPUs as they were at the start of
+/// the program.
+template <typename Test>
+void in_random_schedules(std::uint64_t count, const Test& test) {
+  for (std::uint64_t seed = 1; seed <= count; ++seed) {
+    SCOPED_TRACE("schedule " + std::to_string(seed));
+    vgpu::reset();
+    vgpu::use_schedule(seed);
+    test(seed);
+  }
+}
 
 /// `run` takes the same order of events twice from one seed, and another order from another seed.
 template <typename Run>

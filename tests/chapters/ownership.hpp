@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "mlp_run.hpp"
+#include "on_ranks.hpp"
 #include "overlap/bench/dense_problem.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
@@ -189,14 +190,10 @@ void expect_caller_owns_matrices_on(Rank& rank, MatmulShape whole, More... more)
 template <typename Algorithm, typename Problem, typename... More>
 void expect_caller_owns_all_matrices(int ranks, const std::vector<MatmulShape>& shapes, More... more) {
   in_schedules([&] {
-    try {
-      run_ranks(ranks, [&](Rank& rank) {
-        for (const MatmulShape shape : shapes)
-          expect_caller_owns_matrices_on<Algorithm, Problem>(rank, shape, more...);
-      });
-    } catch (const Skip& skip) {
-      GTEST_SKIP() << skip.what();
-    }
+    run_ranks_or_skip(ranks, [&](Rank& rank) {
+      for (const MatmulShape shape : shapes)
+        expect_caller_owns_matrices_on<Algorithm, Problem>(rank, shape, more...);
+    });
   });
 }
 

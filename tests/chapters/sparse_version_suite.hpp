@@ -11,40 +11,28 @@
 #include <vector>
 
 #include "calls_at_once.hpp"
+#include "on_ranks.hpp"
 #include "sparse_version_tests.hpp"
 
 namespace overlap {
 
-/// A test on so many ranks.
-struct TestOnRanks {
-  const char* name;
-  void (*body)(int ranks);
-};
-
 /// Runs one of them.
-class SparseVersion : public testing::Test {
+class SparseVersion : public OnSoManyRanks {
  public:
-  SparseVersion(const TestOnRanks& test, int ranks) : test_(test), ranks_(ranks) {}
+  using OnSoManyRanks::OnSoManyRanks;
 
  private:
   void SetUp() override {
-    if (!enough_gpus(ranks_)) GTEST_SKIP() << "NCCL wants a GPU for each of " << ranks_ << " ranks";
+    if (!enough_gpus(ranks())) GTEST_SKIP() << "NCCL wants a GPU for each of " << ranks() << " ranks";
   }
-  void TestBody() override { test_.body(ranks_); }
-
-  TestOnRanks test_;
-  int ranks_;
 };
 
 /// Registers the tests as "name/suite/4.IsRight" and so on, for all numbers of ranks.
 inline bool register_tests(const std::string& name, const char* suite,
                            const std::vector<TestOnRanks>& tests) {
-  for (const int ranks : {1, 2, 3, 4, 8}) {
-    for (const TestOnRanks& test : tests) {
-      testing::RegisterTest((name + "/" + suite + "/" + std::to_string(ranks)).c_str(), test.name, nullptr,
-                            nullptr, __FILE__, __LINE__,
-                            [test, ranks]() -> SparseVersion* { return new SparseVersion(test, ranks); });
-    }
+  for (const int ranks : kNumbersOfRanks) {
+    for (const TestOnRanks& test : tests)
+      register_test<SparseVersion>(name + "/" + suite + "/" + std::to_string(ranks), test.name, test, ranks);
   }
   return true;
 }

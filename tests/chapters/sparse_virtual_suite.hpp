@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "on_virtual_gpus.hpp"
 #include "sparse_virtual_tests.hpp"
 
 namespace overlap {

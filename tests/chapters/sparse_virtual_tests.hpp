@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "09_sparse_v1_nonzero/sparse_cost.cuh"
+#include "link_traffic.hpp"
+#include "on_virtual_gpus.hpp"
 #include "overlap/gpu/phase_clock.hpp"
 #include "sparse_version_tests.hpp"
-#include "vgpu/control.hpp"
 
 namespace overlap {
 
@@ -25,14 +26,21 @@ inline SparseData uneven_gradient(int ranks) {
 /// Right in so many random orders of events, call after call.
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_right_in_schedules(std::uint64_t count) {
-  for (std::uint64_t seed = 1; seed <= count; ++seed) {
-    for (const int ranks : {2, 3, 8}) {
-      vgpu::reset();
-      vgpu::use_schedule(seed);
-      const SparseData data = uneven_gradient(ranks);
-      expect_sums<Algorithm, std::int32_t, float>({data, data}, "schedule " + std::to_string(seed));
-    }
+  for (const int ranks : {2, 3, 8}) {
+    const SparseData data = uneven_gradient(ranks);
+    in_random_schedules(count, [&](std::uint64_t) {
+      expect_sums<Algorithm, std::int32_t, float>({data, data}, "schedule");
+    });
   }
+}
+
+/// What one call moves, of a constructed algorithm. Collective.
+template <typename Algorithm>
+LinkTraffic traffic_of_a_call(Rank& rank, Algorithm& algorithm, const SparseData& data) {
+  const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
+  return traffic_of(rank, [&](cudaStream_t stream) {
+    algorithm.run(gradient.indices(), gradient.values(), gradient.count(), stream);
+  });
 }
 
 /// The bytes of one call, into each rank and out of it, are those of its cost card.
@@ -42,25 +50,8 @@ void expect_bytes_of_the_card(int ranks) {
   const SparseData data = uneven_gradient(ranks);
   run_ranks(ranks, [&](Rank& rank) {
     Algorithm<std::int32_t, float> algorithm(rank, data.shape());
-    const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
-    const auto moved = [&](bool in) {
-      std::uint64_t bytes = 0;
-      for (int other = 0; other < ranks; ++other) {
-        if (other != rank.id())
-          bytes += in ? vgpu::traffic(other, rank.id()).bytes : vgpu::traffic(rank.id(), other).bytes;
-      }
-      return static_cast<std::int64_t>(bytes);
-    };
-    rank.barrier();
-    const std::int64_t in = moved(true), out = moved(false);
-    rank.barrier();
-    algorithm.run(gradient.indices(), gradient.values(), gradient.count(), rank.stream());
-    rank.synchronize(rank.stream());
-    rank.barrier();
-    const Cost cost = Algorithm<std::int32_t, float>::cost(call_of(data, rank.id()));
-    EXPECT_EQ(moved(true) - in, cost.bytes_in) << "rank " << rank.id() << " of " << ranks;
-    EXPECT_EQ(moved(false) - out, cost.bytes_out) << "rank " << rank.id() << " of " << ranks;
-    rank.barrier();
+    const LinkTraffic moved = traffic_of_a_call(rank, algorithm, data);
+    expect_bytes_of(Algorithm<std::int32_t, float>::cost(call_of(data, rank.id())), moved, rank.id());
   });
 }
 
