@@ -9,7 +9,6 @@
 #include <functional>
 #include <limits>
 #include <numbers>
-#include <set>
 #include <stdexcept>
 #include <vector>
 
@@ -198,83 +197,6 @@ TYPED_TEST(DataTest, Ternary) {
   for (const int count : counts) EXPECT_NEAR(count, 100000, 1500);
   TestFixture::expect_shards_of_the_whole(fill);
   TestFixture::expect_refuses_what_does_not_fit(fill);
-}
-
-TYPED_TEST(DataTest, SelfDescribingElementsSayWhereTheyAreFrom) {
-  using T = TypeParam;
-  for (int rank = 0; rank < kSelfDescribingRanks; ++rank) {
-    const Shard shard = {{900, 1100}, {50, 250}, 1000000, rank};
-    const std::vector<T> out = filled<T>(shard, fill_self_describing<T>);
-    std::size_t i = 0;
-    for (std::int64_t row = shard.rows.begin; row < shard.rows.end; ++row) {
-      for (std::int64_t column = shard.columns.begin; column < shard.columns.end; ++column) {
-        const Origin expected = {rank, static_cast<int>(row % row_modulus<T>()),
-                                 static_cast<int>(column % column_modulus<T>())};
-        ASSERT_EQ(origin_of(out[i]), expected) << rank << ", " << row << ", " << column;
-        ASSERT_TRUE(std::isfinite(value_of(out[i])));
-        ++i;
-      }
-    }
-  }
-}
-
-// All elements that there are: no two alike, none zero, none that is no number.
-TYPED_TEST(DataTest, SelfDescribingElementsAreUnique) {
-  using T = TypeParam;
-  const int rows = std::min(row_modulus<T>(), 61);
-  const int columns = std::min(column_modulus<T>(), 59);
-  std::set<double> values;
-  for (int rank = 0; rank < kSelfDescribingRanks; ++rank) {
-    // The last ones, so that the largest code is among them.
-    const Shard shard = {{row_modulus<T>() - rows, row_modulus<T>()},
-                         {column_modulus<T>() - columns, column_modulus<T>()},
-                         column_modulus<T>(),
-                         rank};
-    for (const T element : filled<T>(shard, fill_self_describing<T>)) {
-      ASSERT_TRUE(std::isfinite(value_of(element)));
-      ASSERT_NE(value_of(element), 0);
-      values.insert(value_of(element));
-    }
-  }
-  EXPECT_EQ(values.size(), static_cast<std::size_t>(kSelfDescribingRanks * rows * columns));
-}
-
-TYPED_TEST(DataTest, NoShiftByAPowerOfTwoGoesUnnoticed) {
-  using T = TypeParam;
-  for (std::int64_t shift = 1; shift <= 8192; shift *= 2) {
-    EXPECT_NE(shift % row_modulus<T>(), 0);
-    EXPECT_NE(shift % column_modulus<T>(), 0);
-  }
-}
-
-TYPED_TEST(DataTest, OriginOfAForeignElement) {
-  using T = TypeParam;
-  EXPECT_EQ(origin_of(element<T>(0)), std::nullopt);
-  if constexpr (Floating<T>) {
-    EXPECT_EQ(origin_of(element<T>(std::nan(""))), std::nullopt);
-    EXPECT_EQ(origin_of(element<T>(std::numeric_limits<double>::infinity())), std::nullopt);
-    EXPECT_EQ(origin_of(element<T>(-0.0)), std::nullopt);
-  }
-  if constexpr (!SixteenBit<T>) {
-    EXPECT_EQ(origin_of(element<T>(-1)), std::nullopt);
-  }
-  if constexpr (std::same_as<T, float>) {
-    EXPECT_EQ(origin_of(1.5F), std::nullopt);
-  }
-}
-
-TYPED_TEST(DataTest, AShardOfSelfDescribingElementsIsAPartOfTheWhole) {
-  using T = TypeParam;
-  const Fill<T> fill = [](std::span<T> out, Shard s) {
-    s.rank = 5;
-    fill_self_describing<T>(out, s);
-  };
-  TestFixture::expect_shards_of_the_whole(fill);
-  TestFixture::expect_refuses_what_does_not_fit(fill);
-  std::vector<T> one(1);
-  EXPECT_THROW(fill_self_describing<T>(one, {{0, 1}, {0, 1}, 1, -1}), std::invalid_argument);
-  EXPECT_THROW(fill_self_describing<T>(one, {{0, 1}, {0, 1}, 1, kSelfDescribingRanks}),
-               std::invalid_argument);
 }
 
 template <typename T>

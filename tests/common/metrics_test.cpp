@@ -26,8 +26,6 @@ TEST(MetricsTest, Communication) {
   EXPECT_DOUBLE_EQ(hidden_percent(1.25, 1, 0.5), 50);
   EXPECT_DOUBLE_EQ(hidden_percent(1, 1, 0.5), 100);
   EXPECT_DOUBLE_EQ(hidden_percent(1.5, 1, 0.5), 0);
-  EXPECT_DOUBLE_EQ(overlap_bound_ms(1, 0.5), 1);
-  EXPECT_DOUBLE_EQ(overlap_bound_ms(1, 2.5), 2.5);
 }
 
 // The factors of nccl-tests' doc/PERFORMANCE.md: (n - 1) / n, and 2 (n - 1) / n for an all-reduce.
@@ -35,7 +33,6 @@ TEST(MetricsTest, BusBandwidth) {
   const std::int64_t bytes = 800'000'000;
   EXPECT_DOUBLE_EQ(algorithm_bandwidth(bytes, 2), 400);
   EXPECT_DOUBLE_EQ(bus_bandwidth_all_gather(bytes, 8, 2), 350);
-  EXPECT_DOUBLE_EQ(bus_bandwidth_reduce_scatter(bytes, 8, 2), 350);
   EXPECT_DOUBLE_EQ(bus_bandwidth_all_reduce(bytes, 8, 2), 700);
   EXPECT_DOUBLE_EQ(bus_bandwidth_all_reduce(bytes, 2, 2), 400);
   EXPECT_DOUBLE_EQ(bus_bandwidth_all_gather(bytes, 1, 2), 0);
@@ -49,8 +46,6 @@ TEST(MetricsTest, RefuseWhatHasNoRate) {
     EXPECT_THROW(exposed_ms(bad, 1), std::invalid_argument);
     EXPECT_THROW(exposed_ms(1, bad), std::invalid_argument);
     EXPECT_THROW(hidden_percent(1, 1, bad), std::invalid_argument);
-    EXPECT_THROW(overlap_bound_ms(bad, 1), std::invalid_argument);
-    EXPECT_THROW(overlap_bound_ms(1, bad), std::invalid_argument);
     EXPECT_THROW(algorithm_bandwidth(1, bad), std::invalid_argument);
   }
   EXPECT_THROW(flops({-1, 1, 1}), std::invalid_argument);

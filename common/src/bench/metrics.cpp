@@ -58,12 +58,6 @@ double hidden_percent(double total_ms, double gemm_only_ms, double communication
   return 100 * (1 - exposed_ms(total_ms, gemm_only_ms) / communication_only_ms);
 }
 
-double overlap_bound_ms(double gemm_only_ms, double communication_only_ms) {
-  require_positive("the time of the product alone", gemm_only_ms);
-  require_positive("the time of the communication alone", communication_only_ms);
-  return std::max(gemm_only_ms, communication_only_ms);
-}
-
 double algorithm_bandwidth(std::int64_t bytes, double ms) {
   if (bytes < 0) throw std::invalid_argument("metrics: a size is negative");
   require_positive("the time", ms);
@@ -71,10 +65,6 @@ double algorithm_bandwidth(std::int64_t bytes, double ms) {
 }
 
 double bus_bandwidth_all_gather(std::int64_t bytes, int ranks, double ms) {
-  return algorithm_bandwidth(bytes, ms) * part_sent(ranks);
-}
-
-double bus_bandwidth_reduce_scatter(std::int64_t bytes, int ranks, double ms) {
   return algorithm_bandwidth(bytes, ms) * part_sent(ranks);
 }
 

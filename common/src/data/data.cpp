@@ -120,38 +120,6 @@ std::vector<Stratum> strata_of(const Shard& shard, int strata) {
   return found;
 }
 
-// 0x7BFF is the largest finite half; below it no pattern of either 16-bit type is an infinity or NaN.
-constexpr int kPositivePatterns = 0x7BFF;
-static_assert(kSelfDescribingRanks * 61 * 59 <= 2 * kPositivePatterns);
-static_assert(kSelfDescribingRanks * 1021 * 1021 <= 1 << 24);
-static_assert(std::int64_t{kSelfDescribingRanks} * 11579 * 11579 <= 0x7FFFFFFF);
-
-// The element that stands for the number code >= 1.
-template <typename T>
-T encode(int code) {
-  if constexpr (SixteenBit<T>) {
-    const int bits = code <= kPositivePatterns ? code : 0x8000 + code - kPositivePatterns;
-    return from_bits<T>(static_cast<std::uint16_t>(bits));
-  } else {
-    return static_cast<T>(code);
-  }
-}
-
-// The inverse of encode(); 0 for an element that it never returns.
-template <typename T>
-std::int64_t decode(T element) {
-  if constexpr (SixteenBit<T>) {
-    const int bits = bits_of(element);
-    const int magnitude = bits & 0x7FFF;
-    if (magnitude == 0 || magnitude > kPositivePatterns) return 0;
-    return bits < 0x8000 ? magnitude : magnitude + kPositivePatterns;
-  } else {
-    const double value = value_of(element);
-    const bool integer = value >= 1 && value <= 0x7FFFFFFF && value == std::floor(value);
-    return integer ? static_cast<std::int64_t>(value) : 0;
-  }
-}
-
 }  // namespace
 
 template <Element T>
@@ -233,32 +201,6 @@ void fill_normal(std::span<T> out, const Shard& shard, std::uint64_t seed, doubl
   });
 }
 
-template <Element T>
-void fill_self_describing(std::span<T> out, const Shard& shard) {
-  require_fit("fill_self_describing", out.size(), shard);
-  if (shard.rank < 0 || shard.rank >= kSelfDescribingRanks) {
-    throw std::invalid_argument("fill_self_describing: there is no rank " + std::to_string(shard.rank));
-  }
-  fill_pieces_of_rows(out, shard, [&](std::span<T> piece, std::int64_t row, std::int64_t column) {
-    const int row_code = shard.rank * row_modulus<T>() + static_cast<int>(row % row_modulus<T>());
-    int column_code = static_cast<int>(column % column_modulus<T>());
-    for (T& element : piece) {
-      element = encode<T>(row_code * column_modulus<T>() + column_code + 1);
-      if (++column_code == column_modulus<T>()) column_code = 0;
-    }
-  });
-}
-
-template <Element T>
-std::optional<Origin> origin_of(T element) {
-  const std::int64_t code = decode(element) - 1;
-  const std::int64_t codes = std::int64_t{kSelfDescribingRanks} * row_modulus<T>() * column_modulus<T>();
-  if (code < 0 || code >= codes) return std::nullopt;
-  const auto row_code = static_cast<int>(code / column_modulus<T>());
-  return Origin{row_code / row_modulus<T>(), row_code % row_modulus<T>(),
-                static_cast<int>(code % column_modulus<T>())};
-}
-
 template void fill_sparse_signs(std::span<int>, const Shard&, std::uint64_t);
 template void fill_sparse_signs(std::span<__half>, const Shard&, std::uint64_t);
 template void fill_sparse_signs(std::span<__nv_bfloat16>, const Shard&, std::uint64_t);
@@ -272,15 +214,5 @@ template void fill_ternary(std::span<float>, const Shard&, std::uint64_t);
 template void fill_normal(std::span<__half>, const Shard&, std::uint64_t, double);
 template void fill_normal(std::span<__nv_bfloat16>, const Shard&, std::uint64_t, double);
 template void fill_normal(std::span<float>, const Shard&, std::uint64_t, double);
-
-template void fill_self_describing(std::span<int>, const Shard&);
-template void fill_self_describing(std::span<__half>, const Shard&);
-template void fill_self_describing(std::span<__nv_bfloat16>, const Shard&);
-template void fill_self_describing(std::span<float>, const Shard&);
-
-template std::optional<Origin> origin_of(int);
-template std::optional<Origin> origin_of(__half);
-template std::optional<Origin> origin_of(__nv_bfloat16);
-template std::optional<Origin> origin_of(float);
 
 }  // namespace overlap

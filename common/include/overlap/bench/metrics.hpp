@@ -30,9 +30,6 @@ double exposed_ms(double total_ms, double gemm_only_ms);
 /// longer than the product alone, 0 if it takes as long as one after the other.
 double hidden_percent(double total_ms, double gemm_only_ms, double communication_only_ms);
 
-/// The least time of a product with communication that overlap can reach: that of the longer one.
-double overlap_bound_ms(double gemm_only_ms, double communication_only_ms);
-
 /// Bytes a second through one rank, whatever the collective.
 double algorithm_bandwidth(std::int64_t bytes, double ms);
 
@@ -40,11 +37,9 @@ double algorithm_bandwidth(std::int64_t bytes, double ms);
 /// (doc/PERFORMANCE.md, "Bus bandwidth"): the algorithm's bandwidth times the part of the bytes that each
 /// rank's link has to carry. `bytes` is the size of the larger of the two buffers: what each rank has in the
 /// end of an all-gather or in the beginning of a reduce-scatter, all ranks' shards together. That part is
-/// (ranks - 1) / ranks in an all-gather, where only a rank's own shard does not travel to it. 0 for one rank,
-/// which sends nothing. Throws std::invalid_argument also if ranks < 1.
+/// (ranks - 1) / ranks in both, since a rank's own shard does not travel. 0 for one rank, which sends
+/// nothing. Throws std::invalid_argument also if ranks < 1.
 double bus_bandwidth_all_gather(std::int64_t bytes, int ranks, double ms);
-/// The same for a reduce-scatter: again (ranks - 1) / ranks.
-double bus_bandwidth_reduce_scatter(std::int64_t bytes, int ranks, double ms);
 /// The same for an all-reduce, which is both, one after the other: 2 (ranks - 1) / ranks.
 double bus_bandwidth_all_reduce(std::int64_t bytes, int ranks, double ms);
 

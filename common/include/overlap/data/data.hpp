@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "overlap/data/matrix.hpp"
@@ -43,41 +42,5 @@ void fill_ternary(std::span<T> out, const Shard& shard, std::uint64_t seed);
 /// infinity.
 template <Floating T>
 void fill_normal(std::span<T> out, const Shard& shard, std::uint64_t seed, double stddev = 1);
-
-/// Where a self-describing element was made: the rank, and row and column modulo the numbers below.
-struct Origin {
-  int rank;    ///< of the shard: 0 ... kSelfDescribingRanks - 1
-  int row;     ///< in the whole matrix, modulo row_modulus<T>()
-  int column;  ///< in the whole matrix, modulo column_modulus<T>()
-
-  /// Equal in all three: the same place, as far as the element can tell.
-  bool operator==(const Origin&) const = default;
-};
-
-/// So many ranks have patterns of their own: 16, as many as --gpus takes.
-inline constexpr int kSelfDescribingRanks = 16;
-
-/// The prime modulo which a self-describing element knows its row: no element is confused with one that is a
-/// tile or a shard of 2^n rows away.
-template <Element T>
-constexpr int row_modulus() {
-  return SixteenBit<T> ? 61 : type_of<T>() == ElementType::kF32 ? 1021 : 11579;
-}
-/// The same for its column. In 16 bits it is another prime, so that a row taken for a column shows, too.
-template <Element T>
-constexpr int column_modulus() {
-  return SixteenBit<T> ? 59 : row_modulus<T>();
-}
-
-/// Elements that say where they come from: the shard's rank, row and column in the whole matrix. For copies
-/// and collectives that only move data. int and f32: a positive integer. 16 bits: a bit pattern, which is no
-/// NaN, no infinity and no zero; so equal values are equal bits. Throws std::invalid_argument also unless
-/// 0 <= rank < kSelfDescribingRanks.
-template <Element T>
-void fill_self_describing(std::span<T> out, const Shard& shard);
-
-/// Where an element was made; none if fill_self_describing makes no such element.
-template <Element T>
-std::optional<Origin> origin_of(T element);
 
 }  // namespace overlap
