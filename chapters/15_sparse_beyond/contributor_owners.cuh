@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "15_sparse_beyond/meetings.cuh"
 #include "15_sparse_beyond/planned_all_reduce.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/data/sparse.hpp"
@@ -20,6 +19,7 @@
 #include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/signal_barrier.hpp"
 #include "overlap/gpu/stream.hpp"
 
 namespace overlap::sparse_beyond {
@@ -250,7 +250,7 @@ class OwnersAmongContributors {
   std::int64_t features_;
   PeerBuffer<Wire> sums_;     // [most_local, F]
   PeerBuffer<Wire> results_;  // [most_global, F]
-  Meetings meetings_;
+  SignalBarrier meetings_;
   DeviceBuffer<T> widened_;  // [most_global, F] if Wire is narrower
 };
 

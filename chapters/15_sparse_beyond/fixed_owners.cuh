@@ -15,7 +15,6 @@
 
 #include "08_sparse_baselines/coalesce.cuh"
 #include "15_sparse_beyond/contributor_owners.cuh"
-#include "15_sparse_beyond/meetings.cuh"
 #include "15_sparse_beyond/planned_all_reduce.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/data/sparse.hpp"
@@ -25,6 +24,7 @@
 #include "overlap/gpu/launch.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/signal_barrier.hpp"
 #include "overlap/gpu/stream.hpp"
 
 namespace overlap::sparse_beyond {
@@ -215,7 +215,7 @@ class FixedOwners {
   PinnedBuffer<std::int64_t> count_on_host_;
   PeerBuffer<T> sums_;     // [most_local, F]
   PeerBuffer<T> results_;  // [most_global, F]: the rows that live here
-  Meetings meetings_;
+  SignalBarrier meetings_;
   GrowingBuffer<std::byte> temporary_{rank_};
 };
 

@@ -1,5 +1,4 @@
-// Chapter 15: where the streams of all ranks meet. Once bare in chapter 04; here for whoever reads and writes
-// other ranks' rows by kernels.
+// A barrier of all ranks' streams, by signals: what chapter 05 writes out, for two ranks chapter 04.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,13 +7,14 @@
 #include "overlap/gpu/ring.hpp"
 #include "overlap/gpu/signals.hpp"
 
-namespace overlap::sparse_beyond {
+namespace overlap {
 
-/// So many meetings in a call, each at most once.
-class Meetings {
+/// So many meetings of all ranks' streams in a call, each at most once.
+class SignalBarrier {
  public:
   /// Throws as Signals do.
-  Meetings(Rank& rank, int count) : rank_(rank), ring_(rank), signals_(rank, count * rank.size()) {}
+  SignalBarrier(Rank& rank, int meetings)
+      : rank_(rank), ring_(rank), signals_(rank, meetings * rank.size()) {}
 
   void begin_call() { signals_.begin_call(); }  ///< before the first meeting of a call
 
@@ -31,4 +31,4 @@ class Meetings {
   Signals signals_;  // [meeting][raising rank]
 };
 
-}  // namespace overlap::sparse_beyond
+}  // namespace overlap
