@@ -12,6 +12,7 @@
 #include "dense_run.hpp"
 #include "late_rank.hpp"
 #include "overlap/data/data.hpp"
+#include "overlap/gpu/host_copy.hpp"
 
 namespace overlap::reduce_scatter {
 namespace {
@@ -90,10 +91,7 @@ std::vector<T> result_on_normals(int ranks, MatmulShape whole) {
     rank.barrier();
     algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
     rank.synchronize(rank.stream());
-    std::vector<T>& part = parts[static_cast<std::size_t>(rank.id())];
-    part.resize(problem.reference().size());
-    if (!part.empty())
-      CUDA_CHECK(cudaMemcpy(part.data(), problem.c(), part.size() * sizeof(T), cudaMemcpyDeviceToHost));
+    parts[static_cast<std::size_t>(rank.id())] = on_host(problem.c(), std::ssize(problem.reference()));
   });
   std::vector<T> all;
   for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
@@ -190,35 +188,20 @@ std::vector<T> numbers(std::size_t count) {
   return values;
 }
 
-template <typename T>
-std::vector<T> from_gpu(const T* data, std::int64_t elements) {
-  std::vector<T> host(static_cast<std::size_t>(elements));
-  if (elements > 0)
-    CUDA_CHECK(cudaMemcpy(host.data(), data, host.size() * sizeof(T), cudaMemcpyDeviceToHost));
-  return host;
-}
-
-template <typename T>
-DeviceBuffer<T> on_gpu(const std::vector<T>& host) {
-  DeviceBuffer<T> buffer(0, host.size());
-  CUDA_CHECK(cudaMemcpy(buffer.data(), host.data(), buffer.bytes(), cudaMemcpyHostToDevice));
-  return buffer;
-}
-
 /// The kernel's sums to the last bit, and nothing written behind them. `offset`: where in 16 bytes C begins.
 template <Floating T>
 void expect_sums_in_order(int count, std::int64_t elements, std::int64_t offset) {
   constexpr std::int64_t kPlace = 64;
   const std::vector<T> slots = numbers<T>(static_cast<std::size_t>(count * kPlace));
-  const DeviceBuffer<T> gpu_slots = on_gpu(slots);
-  const DeviceBuffer<T> gpu_sum = on_gpu(std::vector<T>(2 * kPlace, from_float<T>(-7)));
+  const DeviceBuffer<T> gpu_slots = on_device(0, slots);
+  const DeviceBuffer<T> gpu_sum = on_device(0, std::vector<T>(2 * kPlace, from_float<T>(-7)));
   T* const sum = gpu_sum.data() + offset;
   const std::int64_t packs = packs_at(sum, elements);
   EXPECT_EQ(packs > 0, offset == 0 && elements >= kPackWidth<T>);
   sum_slots<T><<<add_blocks(packs, elements, 2), kAddThreads>>>(gpu_slots.data(), kPlace, count, sum,
                                                                 elements, packs);
   CUDA_CHECK(cudaGetLastError());
-  const std::vector<T> found = from_gpu(sum, elements + 1);
+  const std::vector<T> found = on_host(sum, elements + 1);
   for (std::int64_t i = 0; i < elements; ++i) {
     float total = 0;
     for (int slot = 0; slot < count; ++slot)
@@ -244,14 +227,14 @@ TEST(SumSlots, AddsInF32InTheOrderOfTheSlots) {
 template <Floating Accumulator, Floating Sum>
 void expect_sums_of_two(std::int64_t elements, std::int64_t offset) {
   const std::vector<Accumulator> one = numbers<Accumulator>(64), other(one.rbegin(), one.rend());
-  const DeviceBuffer<Accumulator> gpu_one = on_gpu(one), gpu_other = on_gpu(other);
-  const DeviceBuffer<Sum> gpu_sum = on_gpu(std::vector<Sum>(128, from_float<Sum>(-7)));
+  const DeviceBuffer<Accumulator> gpu_one = on_device(0, one), gpu_other = on_device(0, other);
+  const DeviceBuffer<Sum> gpu_sum = on_device(0, std::vector<Sum>(128, from_float<Sum>(-7)));
   Sum* const sum = gpu_sum.data() + offset;
   const std::int64_t packs = packs_at(sum, elements);
   add<<<add_blocks(packs, elements, 2), kAddThreads>>>(gpu_one.data(), gpu_other.data(), sum, elements,
                                                        packs);
   CUDA_CHECK(cudaGetLastError());
-  const std::vector<Sum> found = from_gpu(sum, elements + 1);
+  const std::vector<Sum> found = on_host(sum, elements + 1);
   for (std::size_t i = 0; i + 1 < found.size(); ++i) {
     const float total = static_cast<float>(value_of(one[i])) + static_cast<float>(value_of(other[i]));
     EXPECT_EQ(value_of(found[i]), value_of(from_float<Sum>(total))) << "element " << i << " of " << elements;

@@ -15,30 +15,7 @@
 namespace overlap::sparse_beyond {
 namespace {
 
-TEST_P(OnRanks, ChunksAreRightOnAllDistributions) {
-  expect_right_on_distributions<ChunkedAllReduce, std::int32_t, float>(GetParam());
-  expect_right_on_distributions<ChunkedAllReduce, std::int64_t, __half>(GetParam());
-  expect_sums<ChunkedAllReduce, std::int64_t, float>({rows_equal_in_32_bits(GetParam())}, "rows above 2^32");
-}
-
-TEST_P(OnRanks, ChunksAreRightOnRandomGradients) {  // 200 in all, over the five numbers of ranks
-  const std::uint64_t seed = 20261123 + 1000 * static_cast<std::uint64_t>(GetParam());
-  expect_right_on_random_gradients<ChunkedAllReduce, std::int32_t, float>(GetParam(), seed, 40);
-}
-
-TEST_P(OnRanks, ChunksAreRightCallAfterCallInEveryType) {
-  expect_right_call_after_call<ChunkedAllReduce, std::int32_t, float>(GetParam());
-  expect_right_call_after_call<ChunkedAllReduce, std::int64_t, __half>(GetParam());
-  expect_right_call_after_call<ChunkedAllReduce, std::int32_t, __nv_bfloat16>(GetParam());
-}
-
-TEST_P(OnRanks, ChunksAreRightAfterManyCallsAtOnce) {
-  expect_right_after<ChunkedAllReduce>(GetParam(), calls_at_once(10));
-}
-
-TEST_P(OnRanks, ChunksRefuseIndicesThatAreNotInTheTable) {
-  expect_bad_indices_refused<ChunkedAllReduce, std::int32_t>(GetParam());
-}
+const bool kChunked = test_sums<VersionOf<ChunkedAllReduce>>("Chunked", "Sums");
 
 /// The values of a result on this rank.
 template <typename T, typename Algorithm>

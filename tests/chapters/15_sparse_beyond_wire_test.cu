@@ -141,43 +141,8 @@ TEST(NarrowCost, IsHalfOfTheWideOne) {
 
 // ---- Sums that stay with their owners ---------------------------------------------------------------------
 
-/// Registers the tests of what leaves each sum with one rank: those of a version that promise no more.
-template <typename Version>
-bool test_owner_keeps_sums(const std::string& name) {
-  return register_tests(
-      name, "OwnerKeepsSums",
-      {{"IsRightOnAllDistributions",
-        [](int ranks) {
-          expect_right_on_distributions<Version::template Type, std::int32_t, float>(ranks);
-          expect_right_on_distributions<Version::template Type, std::int64_t, __half>(ranks);
-        }},
-       {"IsRightOnRandomGradients",  // 200 in all, over the five numbers of ranks
-        [](int ranks) {
-          const std::uint64_t seed = 20261123 + 1000 * static_cast<std::uint64_t>(ranks);
-          expect_right_on_random_gradients<Version::template Type, std::int32_t, float>(ranks, seed, 40);
-        }},
-       {"IsRightCallAfterCallInEveryType",
-        [](int ranks) {
-          expect_right_call_after_call<Version::template Type, std::int32_t, float>(ranks);
-          expect_right_call_after_call<Version::template Type, std::int64_t, __half>(ranks);
-          expect_right_call_after_call<Version::template Type, std::int32_t, __nv_bfloat16>(ranks);
-        }},
-       {"IsRightWithAnyFeatures",
-        [](int ranks) {
-          expect_right_with_any_features<Version::template Type, std::int64_t, float>(ranks);
-        }},
-       {"IsRightAfterManyCallsAtOnce",
-        [](int ranks) { expect_right_after<Version::template Type>(ranks, calls_at_once(10)); }},
-       {"RefusesIndicesThatAreNotInTheTable",
-        [](int ranks) { expect_bad_indices_refused<Version::template Type, std::int32_t>(ranks); }},
-       {"TellsRowsApartThatAreEqualInThirtyTwoBits", [](int ranks) {
-          expect_sums<Version::template Type, std::int64_t, float>({rows_equal_in_32_bits(ranks)},
-                                                                   "rows above 2^32");
-        }}});
-}
-
-const bool kScatter = test_owner_keeps_sums<VersionOf<ReduceScatter>>("ReduceScatter");
-const bool kFetch = test_owner_keeps_sums<VersionOf<ReduceScatterFetch>>("Fetch");
+const bool kScatter = test_sums<VersionOf<ReduceScatter>>("ReduceScatter", "OwnerKeepsSums");
+const bool kFetch = test_sums<VersionOf<ReduceScatterFetch>>("Fetch", "OwnerKeepsSums");
 
 TEST(HomeOf, SharesRowsOfAnyStrideEvenly) {
   for (const std::int64_t step : {1, 2, 8, 32, 33}) {

@@ -13,6 +13,7 @@
 #include "dense_run.hpp"
 #include "overlap/data/data.hpp"
 #include "overlap/data/verify.hpp"
+#include "overlap/gpu/host_copy.hpp"
 
 namespace overlap::tensor_core_gemm {
 namespace {
@@ -69,11 +70,7 @@ struct Guarded {
   Guarded(int device, std::int64_t elements) : elements(elements), memory(device, elements + kRest) {
     CUDA_CHECK(cudaMemset(memory.data(), 0xff, memory.bytes()));
   }
-  std::vector<T> copy() const {
-    std::vector<T> host(static_cast<std::size_t>(memory.size()));
-    CUDA_CHECK(cudaMemcpy(host.data(), memory.data(), memory.bytes(), cudaMemcpyDeviceToHost));
-    return host;
-  }
+  std::vector<T> copy() const { return on_host(memory.data(), elements + kRest); }
   static constexpr std::int64_t kRest = 4096;
   std::int64_t elements;
   DeviceBuffer<T> memory;
@@ -132,23 +129,20 @@ void expect_right_with_columns_of_b(MatmulShape shape) {
     return values;
   };
   const std::vector<T> a = numbers(shape.m * shape.k), b = numbers(shape.n * shape.k);
-  std::vector<T> rows(b.size()), expected(static_cast<std::size_t>(shape.m * shape.n)), found = expected;
+  std::vector<T> rows(b.size()), expected(static_cast<std::size_t>(shape.m * shape.n)), found;
   for (std::int64_t n = 0; n < shape.n; ++n) {
     for (std::int64_t k = 0; k < shape.k; ++k)
       rows[static_cast<std::size_t>(k * shape.n + n)] = b[static_cast<std::size_t>(n * shape.k + k)];
   }
   reference_matmul<T>(shape, a, rows, expected);
   run_ranks(1, [&](Rank& rank) {
-    const DeviceBuffer<T> a_there(0, shape.m * shape.k), b_there(0, shape.n * shape.k),
-        c_there(0, shape.m * shape.n);
-    CUDA_CHECK(cudaMemcpy(a_there.data(), a.data(), a_there.bytes(), cudaMemcpyHostToDevice));
-    CUDA_CHECK(cudaMemcpy(b_there.data(), b.data(), b_there.bytes(), cudaMemcpyHostToDevice));
+    const DeviceBuffer<T> a_there = on_device(0, a), b_there = on_device(0, b), c_there(0, expected.size());
     CUDA_CHECK(cudaMemset(c_there.data(), 0xff, c_there.bytes()));
     CUDA_CHECK(cudaDeviceSynchronize());
     TensorCoreGemm<T, Rung, Major::kK> algorithm(rank, shape);
     algorithm.run(a_there.data(), b_there.data(), c_there.data(), rank.stream());
     rank.synchronize(rank.stream());
-    CUDA_CHECK(cudaMemcpy(found.data(), c_there.data(), c_there.bytes(), cudaMemcpyDeviceToHost));
+    found = on_host(c_there.data(), shape.m * shape.n);
   });
   const Verification compared = compare_matrices<T>(expected, found, shape.n);
   EXPECT_TRUE(compared.ok()) << describe(compared);

@@ -13,6 +13,7 @@
 #include "overlap/bench/mlp_problem.hpp"
 #include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/gemm.hpp"
+#include "overlap/gpu/host_copy.hpp"
 #include "overlap/program/report.hpp"
 
 namespace overlap {
@@ -173,13 +174,6 @@ TEST(DenseBenchNumbersTest, OfSeveralAlgorithmsEachTimedResultIsCompared) {
 
 // ---- How wrong a timed result may be ----------------------------------------------------------------------
 
-template <typename T>
-std::vector<T> to_host(const T* data, std::int64_t elements) {
-  std::vector<T> host(static_cast<std::size_t>(elements));
-  CUDA_CHECK(cudaMemcpy(host.data(), data, host.size() * sizeof(T), cudaMemcpyDeviceToHost));
-  return host;
-}
-
 /// On the rank's stream: a copy from pageable memory may return before the data is on the GPU, and that
 /// stream does not wait for the default one.
 void upload(Rank& rank, const std::vector<float>& from, float* to) {
@@ -204,9 +198,9 @@ TEST(TimedResultsTest, AGatheredProductMayBeOffByItsBoundAndNoMore) {
     matmul_row_major(rank.cublas(), rank.stream(), product, problem.whole_a(), problem.b(), problem.c());
     problem.gemm_only(rank.stream());
     rank.synchronize(rank.stream());
-    const std::vector<float> a = to_host(problem.whole_a(), product.m * product.k),
-                             b = to_host(problem.b(), product.k * product.n),
-                             c = to_host(problem.c(), product.m * product.n);
+    const std::vector<float> a = on_host(problem.whole_a(), product.m * product.k),
+                             b = on_host(problem.b(), product.k * product.n),
+                             c = on_host(problem.c(), product.m * product.n);
     const MatmulNorms norms = matmul_norms(product, std::span<const float>(a), std::span<const float>(b));
     const Tolerance one = matmul_tolerance(product.k, ElementType::kF32, ElementType::kF32);
     const double bound =
@@ -265,7 +259,7 @@ template <typename Problem>
 std::vector<std::vector<float>> operands(Rank& rank, bool exact, std::uint64_t seed) {
   Problem problem(rank, {12, 12, 12}, seed);
   exact ? problem.fill_exact() : problem.fill_normal();
-  return {to_host(problem.a(), 144), to_host(problem.b(), 144)};
+  return {on_host(problem.a(), 144), on_host(problem.b(), 144)};
 }
 
 /// A product of equal operands, or of the same ones for each seed, would hide that the two were mixed up.

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/host_copy.hpp"
 #include "overlap/gpu/ranks.hpp"
 
 namespace overlap {
@@ -23,10 +23,8 @@ TYPED_TEST_SUITE(MlpProblemTest, Types);
 
 template <Floating T>
 std::vector<double> to_host(const T* data, std::int64_t elements) {
-  std::vector<T> host(static_cast<std::size_t>(elements));
-  CUDA_CHECK(cudaMemcpy(host.data(), data, host.size() * sizeof(T), cudaMemcpyDeviceToHost));
   std::vector<double> values;
-  for (const T element : host) values.push_back(value_of(element));
+  for (const T element : on_host(data, elements)) values.push_back(value_of(element));
   return values;
 }
 
