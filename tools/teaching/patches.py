@@ -6,9 +6,9 @@
   tools/teaching/patches.py                          after an edit of lessons: makes all patches anew
   tools/teaching/patches.py PATCH HEADER             makes this one, which turns the chapter's header of that name into HEADER
 
-Context must be exact, lines may have moved. Where an edit has changed a patch's context, `patch --merge` puts the changes into
-the new header. Where both have changed the same lines, the header with both, marked as in any merge, is left in work/patches:
-solve the conflicts there, and make the patch of that header. Exit status 1 if there are such.
+A patch fits if its context is exact; its lines may have moved. If an edit has changed the context, `patch --merge` finds where
+the changes belong. If both have changed lines beside each other, the header with both, marked as in any merge, is left in
+work/patches: solve the conflicts there, and make the patch of that header. Exit status 1 if there are any.
 """
 import argparse
 import difflib
@@ -90,16 +90,16 @@ def merged(patch: pathlib.Path, lesson: pathlib.Path) -> str:
     return text
 
 
-def remake(patch: pathlib.Path, root: pathlib.Path = work.REPOSITORY) -> bool:
+def remake(patch: pathlib.Path) -> bool:
     """Makes a patch fit to today's lesson exactly; whether that has changed it. Throws PatchError, OSError."""
     old = patch.read_text(encoding="utf-8")
-    path = header_of(old)
-    lesson = (root / path).read_text(encoding="utf-8")
+    lesson = patch.parents[3] / header_of(old)
+    text = lesson.read_text(encoding="utf-8")
     try:
-        solution = applied(old, lesson)
+        solution = applied(old, text)
     except PatchError:
-        solution = merged(patch, root / path)
-    new = difference(lesson, solution, path)
+        solution = merged(patch, lesson)
+    new = difference(text, solution, header_of(old))
     patch.write_text(new, encoding="utf-8")
     return new != old
 

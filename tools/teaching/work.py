@@ -4,6 +4,7 @@
   work/NN_name/.handout.json   what it was made of: chapter, student
   work/hints/NN_name.json      how many hints of each task were asked for
   work/planted/TASK/NN_name/   the header with a planted error (./lab break)
+  work/patches/TASK/NN_name/   the header with an edit and a solution that are in conflict (patches.py)
 """
 import json
 import pathlib
