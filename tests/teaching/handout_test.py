@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests of hand-outs, hints, variations and planted errors, as far as nothing is built: what stands in which file, and what is
-refused. (Built and run: handout_program_test.py.)"""
+refused."""
 import contextlib
 import io
 import json
