@@ -5,6 +5,7 @@
 
   tools/teaching/patches.py                          after an edit of lessons: makes all patches anew
   tools/teaching/patches.py PATCH HEADER             makes this one, which turns the chapter's header of that name into HEADER
+  tools/teaching/patches.py --apply PATCH HEADER     writes the solution to HEADER
 
 A patch fits if its context is exact; its lines may have moved. If an edit has changed the context, `patch --merge` finds where
 the changes belong. If both have changed lines beside each other, the header with both, marked as in any merge, is left in
@@ -109,6 +110,7 @@ def main(words: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("patch", nargs="?", type=pathlib.Path)
     parser.add_argument("header", nargs="?", type=pathlib.Path)
+    parser.add_argument("--apply", action="store_true")
     chosen = parser.parse_args(words)
     if (chosen.patch is None) != (chosen.header is None):
         parser.error("a PATCH is made of a HEADER")
@@ -116,9 +118,11 @@ def main(words: Optional[Sequence[str]] = None) -> int:
     try:
         if chosen.patch:
             lesson = chosen.patch.resolve().parents[1] / chosen.header.name
-            path = str(lesson.relative_to(work.REPOSITORY))
-            chosen.patch.write_text(difference(lesson.read_text(encoding="utf-8"), chosen.header.read_text(encoding="utf-8"), path),
-                                    encoding="utf-8")
+            if chosen.apply:
+                chosen.header.write_text(solution_of(chosen.patch, lesson), encoding="utf-8")
+            else:
+                texts = [path.read_text(encoding="utf-8") for path in (lesson, chosen.header)]
+                chosen.patch.write_text(difference(*texts, str(lesson.relative_to(work.REPOSITORY))), encoding="utf-8")
             return 0
         for patch in sorted(work.REPOSITORY.glob("chapters/*/assignment/*.patch")):
             try:
@@ -127,7 +131,7 @@ def main(words: Optional[Sequence[str]] = None) -> int:
             except PatchError as error:
                 status = 1
                 print(f"{patch.relative_to(work.REPOSITORY)}: {error}", file=sys.stderr)
-    except (OSError, ValueError) as error:
+    except (PatchError, OSError, ValueError) as error:
         print(f"patches.py: {error}", file=sys.stderr)
         return 2
     return status
