@@ -89,8 +89,8 @@ def solution(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
     elif task.kind == "rebuild":
         where = f"\n\n(The code: chapters/{chapter}/{task.file})"
     elif task.kind == "extend":
-        path, lesson = f"chapters/{chapter}/{task.file}", handout.solved(chapter, task.file, way)
-        where = f"\n\n(What changes in the header)\n\n{patches.difference(lesson, way.apply(task.code), path)}".rstrip()
+        changes = patches.difference(handout.solved(chapter, task.file, way), way.apply(task.code), f"chapters/{chapter}/{task.file}")
+        where = f"\n\n(What changes; git apply chapters/{chapter}/assignment/{task.patch.name} does it to the chapter)\n\n{changes.rstrip()}"
     return f"{task.title}\n\nSolution\n\n{task.solution}{where}"
 
 
