@@ -89,8 +89,9 @@ def solution(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
     elif task.kind == "rebuild":
         where = f"\n\n(The code: chapters/{chapter}/{task.file})"
     elif task.kind == "extend":
-        changes = patches.difference(handout.solved(chapter, task.file, way), way.apply(task.code), f"chapters/{chapter}/{task.file}")
-        where = f"\n\n(What changes; git apply chapters/{chapter}/assignment/{task.patch.name} does it to the chapter)\n\n{changes.rstrip()}"
+        folder, lesson = f"chapters/{chapter}", handout.solved(chapter, task.file, way)
+        changes = patches.difference(lesson, way.apply(task.code), f"{folder}/{task.file}").rstrip()
+        where = f"\n\n(What changes; git apply {folder}/assignment/{task.patch.name} does it to the chapter)\n\n{changes}"
     return f"{task.title}\n\nSolution\n\n{task.solution}{where}"
 
 
