@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests of hand-outs, hints, variations and planted errors, as far as nothing is built: what stands in which file, and what is
-refused. (Built and run: handout_program_test.py.)"""
+refused."""
 import contextlib
 import io
 import json
@@ -143,6 +143,16 @@ class HintTest(WorkTest):
             self.assertIn(f"Hint {number} of 3\n\n{task.hints[number - 1]}\n", out)
             self.assertNotIn(task.solution, out)
         self.assertIn(task.solution, self.call(hints, RING, "transfers", "--solution")[1])
+
+    def test_of_an_extension_what_changes(self) -> None:
+        shown = self.call(hints, RING, "back_pressure", "--solution")[1]
+        self.assertRegex(shown, r"\n--- a/chapters/03_ring_all_gather/ring_all_gather.cuh\n(.*\n)*\+  static constexpr int kSlots = 2;\n")
+        self.assertNotIn("[task", shown)
+        self.assertIn("its right neighbour's send", shown)
+        student = next(f"s{number}" for number in range(40)
+                       if variation.of_student(RING, f"s{number}", variation.PRACTICE_KEY).name == "right")
+        handout.start(RING, student, "", "")
+        self.assertRegex(self.call(hints, RING, "back_pressure", "--solution")[1], r"\+ .*its left neighbour's send")
 
     def test_exercises_by_number(self) -> None:
         for name in ("exercise_3", "3", "two_slots"):

@@ -39,23 +39,6 @@ class ParseTest(unittest.TestCase):
                          ("A title", "rebuild", ["load", "wait"], 20, 2, 10, ["How.", "Where."]))
         self.assertEqual((task.text, task.solution, task.needs, task.variation), ("Do it.", "So.", "nothing", "none"))
 
-    def test_an_extension_has_code(self) -> None:
-        code = SECTIONS + "\n```cpp\nint c;\n```\n"
-        self.assertEqual(tasks.parse("more", of_kind("extend", sections=code)).code, "int c;\n")
-        self.refused("not one block", of_kind("extend"))
-        self.refused("not one block", of_kind("extend", sections=f"{code}\n```diff\n@@\n-int c;\n+int d;\n```\n"))
-
-    def test_a_diff_changes_a_header(self) -> None:
-        header = "int a;\n\nint b;\nint c;\nint b;\n"
-        self.assertEqual(tasks.changed(header, "@@ -1,3 +1,4 @@\n int a;\n+int new;\n\n-int b;\n+int d;\n@@\n int c;\n-int b;\n"),
-                         "int a;\nint new;\n\nint d;\nint c;\n")
-        for places, diff in ((0, "@@\n-int e;\n"), (2, "@@\n-int b;\n+int d;\n"), (0, "@@\n-nt c;\n"), (6, "@@\n+int d;\n"),
-                             (0, "@@\n int a;\n-int b;\n")):
-            with self.assertRaisesRegex(tasks.TaskError, f"fits in {places} places"):
-                tasks.changed(header, diff)
-        with self.assertRaisesRegex(tasks.TaskError, "begins with none of"):
-            tasks.changed(header, "@@\nint a;\n")
-
     def test_missing_keys(self) -> None:
         for key in KEYS:
             self.refused(f"'{key}' is ('', none of|missing)" if key == "kind" else f"'{key}' is missing", text(**{key: None}))
@@ -138,14 +121,22 @@ class ChapterTest(unittest.TestCase):
         self.task("found", of_kind("find", mutant="bad", file="gone.cuh"))
         self.refused("found.md: there is no file gone.cuh")
 
-    def test_a_diff_that_does_not_fit(self) -> None:
-        diff = SECTIONS + "\n```diff\n@@\n int a;\n-int b;\n+int c;\n```\n"  # without the markers
-        self.task("more", of_kind("extend", sections=diff))
+    def test_an_extension_has_a_patch(self) -> None:
+        patch = "--- a/chapters/03_ring/lesson.cuh\n+++ b/chapters/03_ring/lesson.cuh\n@@ -5,2 +5,2 @@\n-int b;\n+int c;\n // [/task]\n"
+        self.write("assignment/more.patch", patch)
+        self.task("more", of_kind("extend"))
         self.assertEqual(tasks.check_chapter(self.chapter, self.mutants)["more"].code, "int a;\nint c;\n")
-        self.task("more", of_kind("extend", sections=diff.replace("int b", "int d")))
-        self.refused("more.md: the hunk of its diff that begins 'int a;' fits in 0 places, not in one")
-        self.task("more", of_kind("extend", sections=diff, file="gone.cuh"))
-        self.refused("more.md: gone.cuh: No such file")
+        self.write("assignment/more.patch", patch.replace("int b", "int d"))
+        self.refused("more.patch: its changes at line 5 fit in 0 places .* python3 -I tools/teaching/patches.py makes it anew")
+        self.write("assignment/more.patch", patch.replace(" // [/task]", "-// [/task]"))
+        self.refused("more.patch: lesson.cuh:4: task 'wait' is never closed")
+        self.task("more", of_kind("extend", file="main.cu"))
+        self.refused("more.patch: it changes chapters/03_ring/lesson.cuh, not main.cu")
+        self.write("assignment/both.patch", patch)
+        self.refused("both.md: a task has a solution both.patch if it is of the kind extend")
+        (self.chapter / "assignment" / "both.patch").unlink()
+        (self.chapter / "assignment" / "more.patch").unlink()
+        self.refused("more.md: a task has a solution more.patch")
 
     def test_exercises(self) -> None:
         self.task("one", of_kind("exercise", file=None, points=None, exercise=2))

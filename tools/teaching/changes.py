@@ -10,7 +10,6 @@ comments say first.
 """
 import argparse
 import difflib
-import json
 import pathlib
 import re
 import signal
@@ -107,7 +106,7 @@ def main(words: Optional[Sequence[str]] = None) -> int:
     chosen = parser.parse_args(words)
     folder = work.REPOSITORY / "chapters"
     try:
-        manifest = json.loads((folder / chosen.chapter / "chapter.json").read_text(encoding="utf-8"))
+        manifest = work.manifest(chosen.chapter)
         if not manifest["builds_on"]:
             print(f"{chosen.chapter} builds on no chapter: all of it is new")
             return 0

@@ -106,7 +106,7 @@ def start(chapter: str, student: str, key_file: str, to: str) -> pathlib.Path:
     work.cmake_path(folder)
     key = variation.key_of(key_file)
     way = variation.of_student(chapter, student, key)
-    kind = json.loads((work.REPOSITORY / "chapters" / chapter / "chapter.json").read_text(encoding="utf-8"))["kind"]
+    kind = work.manifest(chapter)["kind"]
     record = {"chapter": chapter, "student": student, "variation": way.name, "sizes": variation.sizes(kind, student, key)}
     write(folder, {
         **headers(chapter, all_tasks, way), "TASKS.md": instructions(chapter, all_tasks, way, student),

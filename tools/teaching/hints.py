@@ -20,7 +20,7 @@ import sys
 from typing import Dict, Optional, Sequence
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from teaching import handout, tasks, variation, work  # noqa: E402
+from teaching import handout, patches, tasks, variation, work  # noqa: E402
 
 
 def find(all_tasks: Dict[str, tasks.Task], wanted: str, chapter: str) -> tasks.Task:
@@ -81,12 +81,17 @@ def _regions(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
 
 
 def solution(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
-    """What the solution says; where the code of a rebuild task stands, or the code, if there it is another variation's."""
+    """What the solution says, and its code: where that of a rebuild task stands, or the code, if there it is another variation's;
+    of an extend task what changes in the header."""
     where = ""
     if task.kind == "rebuild" and way.pairs:
         where = f"\n\n(The code in your variation, {way.name})\n\n{_regions(chapter, task, way)}"
     elif task.kind == "rebuild":
         where = f"\n\n(The code: chapters/{chapter}/{task.file})"
+    elif task.kind == "extend":
+        folder, lesson = f"chapters/{chapter}", handout.solved(chapter, task.file, way)
+        changes = patches.difference(lesson, way.apply(task.code), f"{folder}/{task.file}").rstrip()
+        where = f"\n\n(What changes; git apply {folder}/assignment/{task.patch.name} does it to the chapter)\n\n{changes}"
     return f"{task.title}\n\nSolution\n\n{task.solution}{where}"
 
 

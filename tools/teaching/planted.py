@@ -116,17 +116,10 @@ def choose(chapter: str, wanted: str) -> Planted:
     raise work.WorkError(f"{chapter} has no planted error '{wanted}'; its errors are: {', '.join(errors)}")
 
 
-def manifest(chapter: str) -> Dict:
-    """The chapter's chapter.json."""
-    found = json.loads((work.REPOSITORY / "chapters" / chapter / "chapter.json").read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
-
-
 def runs(chapter: str, sizes: str = "") -> List[List[str]]:
     """The command lines of uneven sizes on 1, 2, 3 and 4 GPUs: the chapter's own for blanks, if its manifest has any (then
     perhaps on one GPU only), else these sizes."""
-    values = manifest(chapter)
+    values = work.manifest(chapter)
     own = str(values.get("tests", {}).get("blank", ""))
     words = re.sub(r"--gpus \d+", "", own or sizes or SIZES[values["kind"]]).split()
     gpus = (1,) if re.search(r"--gpus 1\b", own) else GPUS
@@ -160,7 +153,7 @@ def timeline_arguments(error: Planted) -> List[str]:
     """The run whose timeline is drawn."""
     if error.task.timeline:
         return error.task.timeline.split()
-    pictures = manifest(error.chapter).get("pictures", {})
+    pictures = work.manifest(error.chapter).get("pictures", {})
     return str(next(iter(pictures.values()))).split() if pictures else error.mutant.arguments
 
 

@@ -21,8 +21,7 @@ The file's name is the task's, in lower case. Keys of all kinds: kind, minutes, 
 N GPUs). Of the kinds:
 
   rebuild   file, regions, points, variation: the regions of that header are blank, and the header is the solution
-  extend    file, points: what no chapter holds; the solution is code: a whole header (a block ```cpp), which takes the file's
-            place; or what changes in a long one (a block ```diff), whose hunks each fit the header in one place
+  extend    file, points: what no chapter holds; TASK.patch beside it turns the header into the solution's (patches.py)
   find      file, mutant, points: the planted error of tests/mutants/NN_name/MUTANT.mutant is to be found in the file;
             it may have a line timeline, the arguments of a run whose timeline shows it
   exercise  exercise: its number on the page, whose exercises all have such a file, or none has
@@ -42,6 +41,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(REPOSITORY / "tools"))
 import blank  # noqa: E402
+from teaching import patches  # noqa: E402
 
 VARIATIONS = ("none", "direction", "order", "ranks", "sizes")
 _COMMON = ("kind", "minutes", "difficulty", "needs")
@@ -52,9 +52,6 @@ KINDS = tuple(_KEYS)
 _NEEDS = re.compile(r"nothing|1 GPU|[2-8] GPUs")
 _HEADER = re.compile(r"# (\S.*)\n((?:\s*\n|[a-z]+: .*\n)*)")
 _SECTION = re.compile(r"^## (.+)\n", re.MULTILINE)
-_CODE = re.compile(r"^```cpp\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_DIFF = re.compile(r"^```diff\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_HUNK = re.compile(r"^@@.*\n", re.MULTILINE)
 _EXERCISE = re.compile(r"^(\d+)\. ", re.MULTILINE)
 
 
@@ -82,7 +79,15 @@ class Task:
     mutant: str = ""
     timeline: str = ""    # the arguments of a run that shows the error
     exercise: int = 0
-    code: str = ""        # the header that an extend task's solution is, or makes of the chapter's
+    patch: pathlib.Path = pathlib.Path()  # of an extend task
+
+    @property
+    def code(self) -> str:
+        """The header that solves an extend task, without the markers of tasks. Throws TaskError, OSError."""
+        try:
+            return blank.without_markers(patches.solution_of(self.patch, self.patch.parents[1] / self.file), self.file)
+        except (patches.PatchError, blank.TaskError) as error:
+            raise TaskError(f"{_named(self.patch)}: {error}; after an edit of the lesson {patches.COMMAND} makes it anew") from None
 
 
 def _number(values: Dict[str, str], key: str, least: int, most: int) -> int:
@@ -151,39 +156,7 @@ def parse(name: str, text: str) -> Task:
         exercise=_number(values, "exercise", 1, 99) if "exercise" in values else 0)
     if kind == "rebuild" and not task.regions:
         raise TaskError("'regions' names no region")
-    if kind != "extend":
-        return task
-    code, diffs = _CODE.findall(task.solution), _DIFF.findall(task.solution)
-    if len(code) + len(diffs) != 1:
-        raise TaskError("its solution is not one block, ```cpp with the whole header or ```diff with its changes")
-    return dataclasses.replace(task, code=code[0]) if code else task
-
-
-def changed(header: str, diff: str) -> str:
-    """A header with the changes of a diff. Line numbers do not count: each hunk fits in one place. Throws TaskError."""
-    for hunk in _HUNK.split(diff)[1:]:
-        lines = [line if line.strip("\n") else " \n" for line in hunk.splitlines(keepends=True)]
-        if {line[0] for line in lines} - set(" +-"):
-            raise TaskError("a line of its diff begins with none of a blank, + and -")
-        before, after = ("".join(line[1:] for line in lines if line[0] in kinds) for kinds in (" -", " +"))
-        # Whole lines: what is looked for begins where one does.
-        count = f"\n{header}".count(f"\n{before}")
-        if count != 1:
-            first = before.strip().partition("\n")[0]
-            raise TaskError(f"the hunk of its diff that begins '{first}' fits in {count} places, not in one")
-        header = f"\n{header}".replace(f"\n{before}", f"\n{after}")[1:]
-    return header
-
-
-def _with_code(task: Task, chapter: pathlib.Path) -> Task:
-    """The task with its code, if that is a diff: of the chapter's header, without the markers of tasks. Throws TaskError."""
-    if task.kind != "extend" or task.code:
-        return task
-    try:
-        header = (chapter / task.file).read_text(encoding="utf-8")
-    except OSError as error:
-        raise TaskError(f"{task.file}: {error.strerror}") from None
-    return dataclasses.replace(task, code=changed(blank.without_markers(header, task.file), _DIFF.findall(task.solution)[0]))
+    return task
 
 
 def read_tasks(chapter: pathlib.Path) -> Dict[str, Task]:
@@ -191,7 +164,7 @@ def read_tasks(chapter: pathlib.Path) -> Dict[str, Task]:
     tasks: List[Task] = []
     for path in sorted((chapter / "assignment").glob("*.md")):
         try:
-            tasks.append(_with_code(parse(path.stem, path.read_text(encoding="utf-8")), chapter))
+            tasks.append(dataclasses.replace(parse(path.stem, path.read_text(encoding="utf-8")), patch=path.with_suffix(".patch")))
         except TaskError as error:
             raise TaskError(f"{_named(path)}: {error}") from None
     tasks.sort(key=lambda task: (KINDS.index(task.kind), task.exercise, task.difficulty, task.name))
@@ -220,6 +193,10 @@ def check_chapter(chapter: pathlib.Path, mutants: pathlib.Path) -> Dict[str, Tas
             raise TaskError(f"{path}: there is no file {task.file}")
         if task.mutant and not (mutants / chapter.name / f"{task.mutant}.mutant").is_file():
             raise TaskError(f"{path}: there is no mutant {task.mutant}")
+        if task.patch.is_file() != (task.kind == "extend"):
+            raise TaskError(f"{path}: a task has a solution {task.patch.name} if it is of the kind extend")
+        if task.kind == "extend":
+            _ = task.code  # refuses a patch that does not fit
         if task.exercise and str(task.exercise) not in numbers:
             raise TaskError(f"{path}: the page has no exercise {task.exercise}")
     exercises = [task.exercise for task in tasks.values() if task.exercise]

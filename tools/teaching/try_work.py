@@ -38,7 +38,7 @@ def sizes_of(record: Dict[str, object]) -> List[List[str]]:
 
 def tiny(record: Dict[str, object]) -> List[List[str]]:
     """Fewer rows than ranks, where a chapter takes any sizes and divides rows."""
-    values = planted.manifest(str(record["chapter"]))
+    values = work.manifest(str(record["chapter"]))
     own = values.get("tests", {}).get("blank")
     return [] if own or values["kind"] != "dense" else [["--gpus", "4", "--m", "3", "--n", "5", "--k", "7", *ONCE]]
 

@@ -4,6 +4,7 @@
   work/NN_name/.handout.json   what it was made of: chapter, student
   work/hints/NN_name.json      how many hints of each task were asked for
   work/planted/TASK/NN_name/   the header with a planted error (./lab break)
+  work/patches/TASK/NN_name/   the header with an edit and a solution that are in conflict (patches.py)
 """
 import json
 import pathlib
@@ -18,6 +19,13 @@ RECORD = ".handout.json"
 
 class WorkError(Exception):
     """Why a command cannot go on: one sentence."""
+
+
+def manifest(chapter: str) -> Dict[str, Any]:
+    """The chapter's chapter.json."""
+    found = json.loads((REPOSITORY / "chapters" / chapter / "chapter.json").read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
 
 
 def folder_of(chapter: str) -> pathlib.Path:

@@ -133,7 +133,10 @@ def extended(tasks: List[Task], name: str, folder: pathlib.Path) -> Task:
     if task is None:
         raise TaskError(f"{name} cannot be graded: {found[name].file} is not in assignment/grade.json")
     path = folder / found[name].file
-    path.write_text(found[name].code, encoding="utf-8")
+    try:
+        path.write_text(found[name].code, encoding="utf-8")
+    except teaching_tasks.TaskError as error:
+        raise TaskError(str(error)) from None
     return dataclasses.replace(task, extension=name, right=path)
 
 
