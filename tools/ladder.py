@@ -2,7 +2,7 @@
 from typing import Callable, Dict, Iterable, List, Tuple
 
 import sparse_results
-from results import (COLUMNS, Column, column_of, field_text, is_dense, microseconds, newest, peer_rows, peers_in, peers_of,
+from results import (COLUMNS, Column, column_of, field_text, is_dense, newest, peer_rows, peers_in, peers_of,
                      run_rows, runs_of, runs_with_section, section_fields, size_text)
 
 

@@ -52,6 +52,7 @@ from call_index import call_table
 from chapters import ManifestError, Plot, all_chapters, to_come
 from excerpts import excerpt_of
 from ladder import profile_table, results_table
+from mutants import MutantError
 from planner import PlanError
 from readme_ladders import LADDERS, Step, ladder_table
 from results import load
@@ -275,7 +276,7 @@ def main() -> int:
     for path, page in pages.items():
         try:
             new = updated(page, path, check, same, measured)
-        except (PageError, bugs.BugError, tasks.TaskError, ArticleError, planner_page.PageError, PlanError) as error:
+        except (PageError, MutantError, tasks.TaskError, ArticleError, planner_page.PageError, PlanError) as error:
             print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
             return 2
         if new != page:

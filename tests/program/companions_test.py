@@ -3,16 +3,13 @@
 where our lesson is, with file and line, and a row that says what differs and what is left out; figures are those of
 docs/results."""
 import copy
-import pathlib
 import re
-import sys
 import unittest
 from typing import Dict, List
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import article_figures  # noqa: E402
-from results import load  # noqa: E402
+from support import REPOSITORY
+import article_figures
+from results import load
 
 ARTICLES = REPOSITORY / "docs" / "articles"
 WHERE, DIFFERS = "## Section by section", "## What differs, and what is left out"

@@ -12,7 +12,7 @@ try:
 except ImportError:
     yaml = None
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from support import REPOSITORY
 
 
 def text(name: str) -> str:

@@ -12,7 +12,7 @@ import time
 import unittest
 from typing import List
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from support import REPOSITORY
 
 # As the true one: programs of chapters, and a step that looks at something each time and mostly finds no change.
 CMAKE = r"""

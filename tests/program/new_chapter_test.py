@@ -12,7 +12,7 @@ import tempfile
 import unittest
 from typing import Any, Dict, List, Set
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from support import REPOSITORY
 NAME, NUMBER, HEADER = "21_my_idea", "21", "my_idea"
 ADDED = {f"chapters/{NAME}/chapter.json", f"chapters/{NAME}/{HEADER}.cuh", f"chapters/{NAME}/main.cu", f"chapters/{NAME}/README.md",
          f"tests/chapters/{NAME}_test.cu", f"tests/chapters/{NAME}_program.py",

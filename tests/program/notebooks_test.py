@@ -3,15 +3,12 @@
 hold, and what counts as drift."""
 import copy
 import json
-import pathlib
 import re
-import sys
 import unittest
 from typing import Any, Dict, List
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import notebooks  # noqa: E402
+from support import REPOSITORY
+import notebooks
 
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 

@@ -1,23 +1,19 @@
 #!/usr/bin/env python3
 """Tests of OVERLAP_PROGRAMS: a program of one file, from wherever it lies, is built beside the chapters. Nothing is built
 here: what would be run says enough."""
-import pathlib
 import re
 import subprocess
-import tempfile
 import unittest
 from typing import List
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from support import REPOSITORY, FolderTest
 
 
-class OwnProgramTest(unittest.TestCase):
+class OwnProgramTest(FolderTest):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         for name in ("first.cu", "second.cu"):
-            (self.folder / name).write_text("int main() {}\n", encoding="utf-8")
+            self.write(name, "int main() {}\n")
 
     def configure(self, preset: str, setting: str = "") -> "subprocess.CompletedProcess[str]":
         setting = setting or f"-DOVERLAP_PROGRAMS={self.folder / 'first.cu'};{self.folder / 'second.cu'}"

@@ -3,21 +3,18 @@
 import contextlib
 import io
 import json
-import pathlib
 import re
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 from typing import Any, Dict, List, Tuple
 from unittest import mock
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import plot_results  # noqa: E402
-import update_pages  # noqa: E402
-from chapters import Plot  # noqa: E402
-from results import load  # noqa: E402
+from support import REPOSITORY, FolderTest
+import plot_results
+import update_pages
+from chapters import Plot
+from results import load
 
 SVG = "{http://www.w3.org/2000/svg}"
 PLOT = Plot("sweep", "rows", {"old": "old_ms", "new & fast": "new_ms"})
@@ -121,31 +118,27 @@ class PlotTest(unittest.TestCase):
             self.picture(run(2, *ROWS), plot=many)
 
 
-class UpdateTest(unittest.TestCase):
+class UpdateTest(FolderTest):
     """tools/update_pages.py --measured, in a folder with two pages and one plot."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
+        super().setUp()
         for page in ("README.md", "common/virtual_gpu/README.md"):
-            (self.root / page).parent.mkdir(parents=True, exist_ok=True)
-            (self.root / page).write_text("A page.\n")
+            self.write(page, "A page.\n")
         self.save(run(2, *ROWS))
 
     def save(self, *runs: Dict[str, Any]) -> None:
-        (self.root / "docs" / "results").mkdir(parents=True, exist_ok=True)
-        (self.root / "docs" / "results" / "h200-x2.json").write_text(json.dumps({"runs": runs}))
+        self.write("docs/results/h200-x2.json", json.dumps({"runs": runs}))
 
     def update(self, *arguments: str) -> Tuple[int, str]:
         said = io.StringIO()
-        with mock.patch.object(update_pages, "REPOSITORY", self.root), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), \
+        with mock.patch.object(update_pages, "REPOSITORY", self.folder), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), \
                 mock.patch.object(update_pages, "plots", lambda: {"docs/pictures/a.svg": ("90_test", PLOT)}), \
                 mock.patch.object(sys, "argv", ["update_pages.py", "--measured", *arguments]):
             return update_pages.main(), said.getvalue()
 
     def test_writes_and_finds_drift(self) -> None:
-        picture = self.root / "docs" / "pictures" / "a.svg"
+        picture = self.folder / "docs" / "pictures" / "a.svg"
         self.assertEqual(self.update("--check"), (1, "drifted: docs/pictures/a.svg\n"))
         self.assertFalse(picture.exists())
         self.assertEqual(self.update(), (0, "updated: docs/pictures/a.svg\n"))

@@ -7,18 +7,16 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from typing import Any, Dict
 from unittest import mock
 
 from made_reports import file, gradient, peer, run
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import result_files  # noqa: E402
-import results  # noqa: E402
-import sparse_results  # noqa: E402
+from support import REPOSITORY, FolderTest
+import result_files
+import results
+import sparse_results
 
 
 class ProblemTest(unittest.TestCase):
@@ -87,25 +85,23 @@ class ProblemTest(unittest.TestCase):
                          [("01", "n-8192", 1), ("01", "n-8191", 2), ("02", "n-8192", 2)])
 
 
-class CollectTest(unittest.TestCase):
+class CollectTest(FolderTest):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name).resolve()
-        (self.root / "tools").mkdir()
+        super().setUp()
+        (self.folder / "tools").mkdir()
         for tool in ("chapters.py", "collect_results", "results.py", "result_files.py", "sparse_results.py"):
-            shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
+            shutil.copy(REPOSITORY / "tools" / tool, self.folder / "tools")
 
     def collect(self, *reports: Dict[str, Any], keep: bool = False) -> "subprocess.CompletedProcess[str]":
         paths = []
         for i, report in enumerate(reports):
-            paths.append(self.root / f"{i}.json")
+            paths.append(self.folder / f"{i}.json")
             paths[-1].write_text(json.dumps(report))
-        command = [sys.executable, str(self.root / "tools" / "collect_results"), *(["--keep"] if keep else []), "h200-x8"]
+        command = [sys.executable, str(self.folder / "tools" / "collect_results"), *(["--keep"] if keep else []), "h200-x8"]
         return subprocess.run([*command, *map(str, paths)], capture_output=True, text=True, check=False)
 
     def collected(self) -> Dict[str, Any]:
-        return dict(json.loads((self.root / "docs" / "results" / "h200-x8.json").read_text()))
+        return dict(json.loads((self.folder / "docs" / "results" / "h200-x8.json").read_text()))
 
     def test_runs_and_peers(self) -> None:
         done = self.collect(run(), peer(), run(gpus=2))
@@ -124,7 +120,7 @@ class CollectTest(unittest.TestCase):
             done = self.collect(*reports)
             self.assertEqual(done.returncode, 1, sentence)
             self.assertRegex(done.stderr, sentence)
-            self.assertFalse((self.root / "docs").exists())
+            self.assertFalse((self.folder / "docs").exists())
 
     def test_the_clock_may_differ(self) -> None:
         faster = run()
@@ -135,7 +131,7 @@ class CollectTest(unittest.TestCase):
         self.collect(run(), run("04_copy_engine"), peer(), peer(gpus=2), peer("JAX"))
         held = self.collected()
         held["profiles"] = [{"chapter": "01_column_split", "size": "n-8192"}]
-        (self.root / "docs" / "results" / "h200-x8.json").write_text(json.dumps(held))
+        (self.folder / "docs" / "results" / "h200-x8.json").write_text(json.dumps(held))
         self.assertEqual(self.collect(run(commit="def"), peer(device_ms=0.4), keep=True).returncode, 0)
         after = self.collected()
         self.assertEqual([(each["chapter"], each["commit"]) for each in after["runs"]],
@@ -163,9 +159,9 @@ class CollectTest(unittest.TestCase):
         self.collect(run())
         with mock.patch.object(pathlib.Path, "replace", side_effect=KeyboardInterrupt):
             with self.assertRaises(KeyboardInterrupt):
-                result_files.save(self.root / "docs" / "results" / "h200-x8.json", file())
+                result_files.save(self.folder / "docs" / "results" / "h200-x8.json", file())
         self.assertEqual(len(self.collected()["runs"]), 1)
-        self.assertEqual(len(results.load(self.root / "docs" / "results")), 1)  # what was begun beside it is no result
+        self.assertEqual(len(results.load(self.folder / "docs" / "results")), 1)  # what was begun beside it is no result
 
 
 if __name__ == "__main__":

@@ -1,19 +1,16 @@
 #!/usr/bin/env python3
 """Tests of the tables of measured results (tools/results.py, tools/ladder.py), with reports made by hand."""
-import pathlib
-import sys
 import unittest
 from typing import Any, Dict, List
 
 from made_reports import column_split, file, gradient, peer, result, rows, run
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import ladder  # noqa: E402
-import readme_ladders  # noqa: E402
-import results  # noqa: E402
-import sparse_results  # noqa: E402
-import update_pages  # noqa: E402
+from support import REPOSITORY
+import ladder
+import readme_ladders
+import results
+import sparse_results
+import update_pages
 
 
 class SparseTableTest(unittest.TestCase):

@@ -18,11 +18,11 @@ import time
 from typing import Dict, Iterator, List
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / path) for path in ("tools", "tools/teaching/grade", "tests/mutants", "tests/teaching")]
+sys.path[:0] = [str(ROOT / path) for path in ("tools", "tools/teaching/grade", "tests/teaching")]
 import blank  # noqa: E402
 import grader  # noqa: E402
 import museum_test  # noqa: E402
-import mutate  # noqa: E402
+import mutants  # noqa: E402
 import task  # noqa: E402
 from teaching import tasks  # noqa: E402
 
@@ -61,9 +61,9 @@ def halves(chosen: task.Task) -> Iterator[Student]:
 def mutants(chosen: task.Task) -> Iterator[Student]:
     """The chapter's planted errors."""
     for path in sorted((ROOT / "tests" / "mutants" / chosen.chapter).glob("*.mutant")):
-        mutant = mutate.read_mutant(path)
+        mutant = mutants.read_mutant(path)
         if mutant.file.endswith(chosen.header):
-            source = mutate.apply_mutant(mutant, chosen.solution.read_text(encoding="utf-8"))
+            source = mutants.apply_mutant(mutant, chosen.solution.read_text(encoding="utf-8"))
             yield Student(f"mutant {path.stem}", source, 10, 99)
 
 

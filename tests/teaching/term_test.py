@@ -15,10 +15,10 @@ import tempfile
 from typing import Dict, List, Tuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "teaching" / "grade"), str(ROOT / "tests" / "mutants")]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "teaching" / "grade")]
 import blank  # noqa: E402
 import grader  # noqa: E402
-import mutate  # noqa: E402
+import mutants  # noqa: E402
 import task  # noqa: E402
 
 # Of each submission: build, exact, uneven, ranks, race, cost; * is anything. Which cells are lost is what a teacher looks at.
@@ -69,8 +69,8 @@ def text_of(chosen: task.Task, kind: str, detail: str) -> str:
         return blank.blanked(source, chosen.header)
     if kind in ("broken", "refused"):
         return source.replace("#pragma once\n", f"#pragma once\n{detail}\n")
-    mutant = mutate.read_mutant(ROOT / "tests" / "mutants" / chosen.chapter / f"{detail}.mutant")
-    return mutate.apply_mutant(mutant, source)
+    mutant = mutants.read_mutant(ROOT / "tests" / "mutants" / chosen.chapter / f"{detail}.mutant")
+    return mutants.apply_mutant(mutant, source)
 
 
 def grade(number: str, folder: pathlib.Path, out: pathlib.Path, cache: pathlib.Path) -> Tuple[List[Dict[str, str]], str]:

@@ -12,10 +12,8 @@ import subprocess
 import sys
 from typing import Dict, List, Sequence, Tuple
 
+import mutants
 from teaching import tasks, work
-
-sys.path.append(str(work.REPOSITORY / "tests" / "mutants"))
-import mutate  # noqa: E402
 
 LINES = 22   # at most, of what a program says
 GPUS = (1, 2, 3, 4)
@@ -31,7 +29,7 @@ class Planted:
 
     chapter: str
     task: tasks.Task
-    mutant: mutate.Mutant
+    mutant: mutants.Mutant
 
     @property
     def folder(self) -> pathlib.Path:
@@ -51,7 +49,7 @@ class Planted:
     @property
     def broken(self) -> str:
         """The header with the error, without the markers of assignments."""
-        return without_markers(mutate.apply_mutant(self.mutant, self.source))
+        return without_markers(mutants.apply_mutant(self.mutant, self.source))
 
     def lines(self) -> Tuple[int, int]:
         """The first and the last line of the error in the broken header, counted from 1; where something is missing, the
@@ -96,9 +94,9 @@ def errors_of(chapter: str) -> Dict[str, Planted]:
     folder = work.REPOSITORY / "chapters" / chapter
     try:
         found = [task for task in tasks.read_tasks(folder).values() if task.kind == "find"]
-        read = {task.name: mutate.read_mutant(work.REPOSITORY / "tests" / "mutants" / chapter / f"{task.mutant}.mutant")
+        read = {task.name: mutants.read_mutant(work.REPOSITORY / "tests" / "mutants" / chapter / f"{task.mutant}.mutant")
                 for task in found}
-    except (tasks.TaskError, mutate.MutantError, OSError) as error:
+    except (tasks.TaskError, mutants.MutantError, OSError) as error:
         raise work.WorkError(str(error)) from None
     return {task.name: Planted(chapter, task, read[task.name]) for task in found}
 
