@@ -49,12 +49,12 @@ import plot_results
 from article_figures import ArticleError, figures_table
 from blank import TaskError, without_markers
 from call_index import call_table
-from chapters import ManifestError, Plot, all_chapters, to_come
+from chapters import ManifestError, Plot, all_chapters
 from excerpts import excerpt_of
 from ladder import profile_table, results_table
 from mutants import MutantError
 from planner import PlanError
-from readme_ladders import LADDERS, Step, ladder_table
+from readme_ladders import LADDERS, ladder_table
 from results import load
 from teaching import tasks
 
@@ -218,9 +218,7 @@ def generate(kind: str, argument: str) -> str:
         return figures_table(argument, REPOSITORY, reports)
     if argument not in LADDERS:
         raise PageError(f"there is no ladder '{argument}'; the ladders are: {', '.join(LADDERS)}")
-    steps = {chapter.name: Step(chapter.part, chapter.idea, chapter.operation) for chapter in all_chapters().values()}
-    steps.update({name: Step(planned.part, planned.idea, to_come=True) for name, planned in to_come().items()})
-    return ladder_table(argument, steps, reports)
+    return ladder_table(argument, all_chapters(), reports)
 
 
 def comparable(kind: str, text: str) -> str:
@@ -253,7 +251,7 @@ def main() -> int:
     arguments = parser.parse_args()
     check, measured = arguments.check, arguments.measured
     try:
-        all_chapters(), to_come()
+        all_chapters()
     except ManifestError as error:
         print(error, file=sys.stderr)
         return 2

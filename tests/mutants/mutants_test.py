@@ -3,14 +3,13 @@
 import contextlib
 import io
 import pathlib
-import stat
 import sys
-import tempfile
 import unittest
 from unittest import mock
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+sys.path.append(str(HERE.parent / "program"))
+from support import REPOSITORY, FolderTest  # noqa: E402
 import judge  # noqa: E402
 import mutants  # noqa: E402
 from mutants import NoVerdict  # noqa: E402
@@ -27,30 +26,18 @@ arguments: --gpus 2 --only "a,b"
 """
 
 
-class TemporaryFolder(unittest.TestCase):
-    """Each test has a folder of its own, with a chapter and a mutant file that fits it."""
+class SampleTest(FolderTest):
+    """With a chapter and a mutant file that fits it."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.chapters = self.folder / "chapters"
-        (self.chapters / "01_sample").mkdir(parents=True)
-        (self.chapters / "01_sample" / "main.cu").write_text("int main() {}\n")
-        (self.chapters / "01_sample" / "sample.cuh").write_text("a\n  int next = rank + 1;\nb\n")
-        self.file = self.folder / "01_sample" / "wrong_neighbour.mutant"
-        self.file.parent.mkdir()
-        self.file.write_text(GOOD)
-
-    def program(self, name: str, script: str) -> pathlib.Path:
-        """A stand-in for a chapter's program."""
-        path = self.folder / name
-        path.write_text("#!/bin/sh\n" + script + "\n")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        return path
+        self.write("chapters/01_sample/main.cu", "int main() {}\n")
+        self.write("chapters/01_sample/sample.cuh", "a\n  int next = rank + 1;\nb\n")
+        self.file = self.write("01_sample/wrong_neighbour.mutant", GOOD)
 
 
-class MutantTest(TemporaryFolder):
+class MutantTest(SampleTest):
     def make(self, text: str = GOOD) -> pathlib.Path:
         self.file.write_text(text)
         output = self.folder / "copy"
@@ -206,10 +193,10 @@ class MutantTest(TemporaryFolder):
         self.assertIn("occurs 0 times", errors.getvalue())
 
 
-class JudgeTest(TemporaryFolder):
+class JudgeTest(SampleTest):
     def judge(self, mutant_script: str, script: str = "exit 0", verdict: str = "wrong result",
               limit: float = 20) -> str:
-        return judge.judge([verdict], self.program("original", script), self.program("changed", mutant_script),
+        return judge.judge([verdict], self.script("original", script), self.script("changed", mutant_script),
                            ["--gpus", "2"], limit)
 
     def test_each_verdict_is_accepted(self) -> None:
@@ -250,24 +237,24 @@ class JudgeTest(TemporaryFolder):
 
     def test_one_of_several_verdicts(self) -> None:
         several = ["wrong result", "deadlock"]
-        programs = [self.program("original", "exit 0"), self.program("changed", "echo deadlock; exit 3")]
+        programs = [self.script("original", "exit 0"), self.script("changed", "echo deadlock; exit 3")]
         self.assertTrue(judge.judge(several, *programs, [], 20))
         with self.assertRaisesRegex(NoVerdict, "verdict is 'race', not 'wrong result or deadlock'"):
-            judge.judge(several, programs[0], self.program("race", "echo data race; exit 3"), [], 20)
+            judge.judge(several, programs[0], self.script("race", "echo data race; exit 3"), [], 20)
 
     def test_place(self) -> None:
         def call(report: str) -> str:
-            return judge.judge(["race"], self.program("original", "exit 0"),
-                               self.program("changed", f"echo 'data race: {report}'; exit 3"), [], 20, "x.cuh:12")
+            return judge.judge(["race"], self.script("original", "exit 0"),
+                               self.script("changed", f"echo 'data race: {report}'; exit 3"), [], 20, "x.cuh:12")
         self.assertTrue(call("write at x.cuh:12, read at x.cuh:3"))
         for report in ("x.cuh", "at x.cuh:121", "at x.cuh:1", "at max.cuh:12", "at a.x.cuh:12", "at x_cuh:12"):
             with self.subTest(report), self.assertRaisesRegex(NoVerdict, "does not name x.cuh:12"):
                 call(report)
 
     def test_start(self) -> None:
-        start = self.program("start", 'STARTED=yes exec "$@"')
-        arguments = (["race"], self.program("original", '[ "$STARTED" = yes ]'),
-                     self.program("changed", 'echo "data race"; exit $([ "$STARTED" = yes ] && echo 3)'), [], 20)
+        start = self.script("start", 'STARTED=yes exec "$@"')
+        arguments = (["race"], self.script("original", '[ "$STARTED" = yes ]'),
+                     self.script("changed", 'echo "data race"; exit $([ "$STARTED" = yes ] && echo 3)'), [], 20)
         self.assertTrue(judge.judge(*arguments, start=[str(start)]))
         with self.assertRaisesRegex(NoVerdict, "unchanged program exits with 1"):
             judge.judge(*arguments)
@@ -278,7 +265,7 @@ class JudgeTest(TemporaryFolder):
 
     def test_command_line(self) -> None:
         def call(script: str, *words: str) -> int:
-            programs = [str(self.program("original", "exit 0")), str(self.program("changed", script))]
+            programs = [str(self.script("original", "exit 0")), str(self.script("changed", script))]
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 return judge.main([*words, *programs])
         for words in (("mutant", str(self.file)), ("blank", "wrong result,deadlock")):
@@ -296,10 +283,10 @@ class RepositoryTest(unittest.TestCase):
         for path in files:
             with self.subTest(path.name):
                 mutant = mutants.read_mutant(path)
-                source = HERE.parent.parent / "chapters" / mutant.file
+                source = REPOSITORY / "chapters" / mutant.file
                 mutants.apply_mutant(mutant, source.read_text(encoding="utf-8"))
                 if mutant.report:
-                    named = HERE.parent.parent / "chapters" / mutant.report_file
+                    named = REPOSITORY / "chapters" / mutant.report_file
                     mutants.reported_place(mutant, named.read_text(encoding="utf-8"))
 
 

@@ -110,14 +110,13 @@ class ManifestTest(FolderTest):
         shutil.copy(REPOSITORY / "tools" / "chapters.py", tools)
         shutil.copytree(self.folder / "01_first", self.folder / "chapters" / "01_first")
 
-        def call(option: str) -> "subprocess.CompletedProcess[str]":
-            return subprocess.run([sys.executable, tools / "chapters.py", option], stdin=subprocess.DEVNULL, capture_output=True,
+        def call(*options: str) -> "subprocess.CompletedProcess[str]":
+            return subprocess.run([sys.executable, tools / "chapters.py", *options], stdin=subprocess.DEVNULL, capture_output=True,
                                   text=True, check=False)
-        self.assertEqual(call("--programs").stdout, "01_first\n")
-        self.assertEqual(json.loads(call("--json").stdout)["chapters"][0]["number"], "01")
-        self.assertEqual(call("--check").returncode, 0)
+        self.assertEqual(call("--sanitize").stdout, "01|dense|1|0|0|||\n")
+        self.assertEqual(call().returncode, 0)
         (self.folder / "chapters" / "01_first" / "chapter.json").write_text("{}")
-        wrong = call("--check")
+        wrong = call()
         self.assertEqual((wrong.returncode, wrong.stdout, wrong.stderr),
                          (2, "", "chapters/01_first/chapter.json: 'title' is missing\n"))
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of the tables of measured results (tools/results.py, tools/ladder.py), with reports made by hand."""
+import types
 import unittest
 from typing import Any, Dict, List
 
@@ -11,6 +12,11 @@ import readme_ladders
 import results
 import sparse_results
 import update_pages
+
+
+def step(part: int, idea: str, operation: str = "") -> Any:
+    """What a ladder asks of a chapter."""
+    return types.SimpleNamespace(part=part, idea=idea, operation=operation)
 
 
 class SparseTableTest(unittest.TestCase):
@@ -39,21 +45,20 @@ class SparseTableTest(unittest.TestCase):
         another["hardware"]["gpu"] = "NVIDIA H100"
         reports = [file(gradient("08_sparse_baselines", dense_nccl=224.0, host=22800.0), gradient("14_sparse_v6_tiled", v5=40.0, v6=16.0)),
                    file(gradient("08_sparse_baselines", pattern="zipf", dense_nccl=1.0), other, another)]
-        steps = {name: readme_ladders.Step(3, "") for name in ("08_sparse_baselines", "14_sparse_v6_tiled")}
-        steps["15_more"] = readme_ladders.Step(3, "a plan", to_come=True)
+        steps = {name: step(3, "") for name in ("08_sparse_baselines", "14_sparse_v6_tiled")}
         text = readme_ladders.ladder_table("sparse", steps, reports)
         self.assertIn("| chapter | idea | times as fast as dense, 8 x H100 | times as fast as dense, 8 x H200 |\n", text)
-        self.assertEqual([row[2:] for row in rows(text)[1:]], [["-", "14.00"], ["to come", ""], ["1.00", "1.00"]])  # "-": not on the H100
+        self.assertEqual([row[2:] for row in rows(text)[1:]], [["-", "14.00"], ["1.00", "1.00"]])  # "-": not on the H100
         self.assertEqual(rows(text)[-1][:2], ["*NCCL*", "the all-reduce of the whole table"])
         alone = [file(gradient("14_sparse_v6_tiled", v6=16.0))]
-        text = readme_ladders.ladder_table("sparse", {"14_sparse_v6_tiled": readme_ladders.Step(3, "")}, alone)
+        text = readme_ladders.ladder_table("sparse", {"14_sparse_v6_tiled": step(3, "")}, alone)
         self.assertEqual([row[2:] for row in rows(text)], [[""]])  # nothing to compare with
 
 
     def test_what_gives_another_result_is_not_the_best(self) -> None:
         """A reduce-scatter leaves the sums with their owners, and 16 bits on the wire round them."""
         fastest = gradient("15_sparse_beyond", dense_nccl=100.0, contributor_owners=4.0, owners_bf16=2.0, reduce_scatter=1.0)
-        steps = {"15_sparse_beyond": readme_ladders.Step(3, "")}
+        steps = {"15_sparse_beyond": step(3, "")}
         self.assertEqual(rows(readme_ladders.ladder_table("sparse", steps, [file(fastest)]))[0][2:], ["25.00"])
 
 
@@ -193,9 +198,8 @@ class SectionTest(unittest.TestCase):
 
 
 class LadderTest(unittest.TestCase):
-    STEPS = {"01_column_split": readme_ladders.Step(1, ""), "05_two_streams": readme_ladders.Step(2, "an idea", "all_gather_matmul"),
-             "06_reduce_scatter": readme_ladders.Step(2, "a plan", to_come=True), "14_sparse": readme_ladders.Step(3, ""),
-             "16_gemm": readme_ladders.Step(4, "a GEMM", to_come=True)}
+    STEPS = {"01_column_split": step(1, ""), "05_two_streams": step(2, "an idea", "all_gather_matmul"),
+             "14_sparse": step(3, ""), "16_gemm": step(4, "a GEMM")}
 
     def ladder(self, *files: Dict[str, Any]) -> str:
         return readme_ladders.ladder_table("dense", self.STEPS, list(files))
@@ -210,10 +214,8 @@ class LadderTest(unittest.TestCase):
         self.assertEqual(self.row("05_two_streams", *files), ["1.028", "1.222"])
         self.assertEqual(self.row("01_column_split", *files), ["-", "see below"])
         self.assertIn("\nChapter 01 compares several GPUs with one: 8.00 times as fast on 8 x H200.\n", text)
-        self.assertEqual(self.row("06_reduce_scatter", *files), ["to come", ""])
         self.assertIn("| [`05_two_streams`](chapters/05_two_streams/README.md) | an idea | all-gather, GEMM |", text)
-        self.assertIn("| `06_reduce_scatter` | a plan |", text)
-        self.assertEqual(len(rows(text)), 3)
+        self.assertEqual(len(rows(text)), 2)
 
     def test_what_an_earlier_chapter_has_is_not_the_best_of_this_one(self) -> None:
         later = run(chapter="06_reduce_scatter", ring_ms=0.4)
@@ -226,7 +228,7 @@ class LadderTest(unittest.TestCase):
 
     def test_only_its_chapters(self) -> None:
         text = readme_ladders.ladder_table("kernels", self.STEPS, [file(run())])
-        self.assertEqual(rows(text), [["`16_gemm`", "a GEMM", "to come"]])
+        self.assertEqual(rows(text), [["[`16_gemm`](chapters/16_gemm/README.md)", "a GEMM", "not run"]])
         self.assertTrue(text.startswith("| chapter | idea | x GEMM only |\n"))
 
     def test_peers_come_last(self) -> None:
@@ -236,10 +238,10 @@ class LadderTest(unittest.TestCase):
         slower = peer(gpus=2)
         slower["results"].append(result("slow", "algorithm", 0.1, ratio_to_gemm_only=1.3))  # in less time, but so was its GEMM
         text = self.ladder(file(nccl, run(), peers=[slower, peer("JAX"), peer("Other", operation="mlp_block"), peer("Small", gpus=4)]))
-        self.assertEqual([row[:1] + row[2:] for row in rows(text)[3:]], [
+        self.assertEqual([row[:1] + row[2:] for row in rows(text)[2:]], [
             ["*NCCL and cuBLAS*", "all-gather, GEMM", "1.500", "-"], ["*PyTorch*", "all-gather, GEMM", "1.149", "-"],
             ["*JAX*", "all-gather, GEMM", "-", "1.149"]])
-        self.assertEqual([row[1] for row in rows(text)[4:]], ["`fused`", "`fused`"])
+        self.assertEqual([row[1] for row in rows(text)[3:]], ["`fused`", "`fused`"])
         self.assertIn("\nOther systems, in italics, on the same machine and sizes: JAX 2.11; PyTorch 2.11.\n", text)
         self.assertNotIn("italics", self.ladder(file(run())))
 
@@ -272,7 +274,6 @@ class LadderTest(unittest.TestCase):
 
     def test_without_a_run(self) -> None:
         self.assertEqual(self.row("05_two_streams", file()), ["not run"])
-        self.assertEqual(self.row("06_reduce_scatter", file(run("06_reduce_scatter"))), ["to come"])
 
     def test_no_such_ladder(self) -> None:
         for name in ("", "all"):
