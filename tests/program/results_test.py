@@ -124,15 +124,9 @@ class DenseTableTest(unittest.TestCase):
             table = rows(ladder.results_table("05_two_streams", files))
             self.assertEqual([row[3] for row in table if row[2] == "`ring`"], ["400.0"])
 
-    def test_a_quick_run_never_takes_the_place_of_a_full_one(self) -> None:
-        full = run(ring_ms=0.5)
-        quick = run(ring_ms=0.4, date="2026-11-22T10:00:00Z", bench={"program": "05_two_streams", "arguments": "--gpus 8", "quick": True})
-        for files in ([file(full), file(quick)], [file(quick), file(full)]):
-            self.assertEqual([row[3] for row in rows(ladder.results_table("05_two_streams", files)) if row[2] == "`ring`"], ["500.0"])
-
     def test_the_command_line_tells_measurements_apart(self) -> None:
         def on(arguments: str, *variants: str) -> Dict[str, Any]:
-            one = run(bench={"program": "05_two_streams", "arguments": arguments, "quick": False})
+            one = run(bench={"program": "05_two_streams", "arguments": arguments})
             one["options"]["variants"] = list(variants)
             return one
         both = [on("--gpus 8", "pull"), on("--gpus 8 --only ring", "pull", "ring")]
@@ -157,7 +151,7 @@ class DenseTableTest(unittest.TestCase):
 
 def bench_of(arguments: str) -> Dict[str, Any]:
     """What ./lab bench adds to a report."""
-    return {"program": "x", "arguments": arguments, "seconds": 1.0, "quick": False}
+    return {"program": "x", "arguments": arguments, "seconds": 1.0}
 
 
 class SectionTest(unittest.TestCase):

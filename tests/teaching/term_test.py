@@ -2,8 +2,8 @@
 """A short term: a class's submissions of three chapters are graded, and the CSV compared cell by cell. Then again, after one has
 changed: that one alone is graded anew.
 
-Submissions are the chapters' own headers, their blanks (tools/blank.py) and mutants of them (tests/mutants): what must become of
-each is known.
+Submissions are the chapters' own headers, their blanks (tools/blank.py), mutants of them (tests/mutants), and cheats that eat
+memory, fork, print without end or delete what they can (museum/): what must become of each is known, whoever is graded before.
 
   term_test.py [NN ...]     all chapters, or these
 """
@@ -18,12 +18,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "teaching" / "grade")]
 import blank  # noqa: E402
 import grader  # noqa: E402
+import museum_test  # noqa: E402
 import mutants  # noqa: E402
 import task  # noqa: E402
 
 # Of each submission: build, exact, uneven, ranks, race, cost; * is anything. Which cells are lost is what a teacher looks at.
 TERM: Dict[str, List[Tuple[str, str, str]]] = {
-    "03": [("honest", "", "10 25 15 15 20 15"), ("kernel", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"),
+    "03": [*(("cheat", name, "* * * * * *") for name in ("eats_memory", "fork", "prints_without_end", "deletes_what_it_can")),
+           ("honest", "", "10 25 15 15 20 15"), ("kernel", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"),
            ("race", "race_product_does_not_wait", "10 * * * 0 *"), ("uneven", "rows_of_equal_shards", "10 25 * * * *")],
     "04": [("honest", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"), ("broken", "not C++", "0 0 0 0 0 0"),
            ("refused", "#include <unistd.h>", "0 0 0 0 0 0")],
@@ -65,6 +67,8 @@ def text_of(chosen: task.Task, kind: str, detail: str) -> str:
         return source
     if kind == "kernel":
         return with_own_kernel(source)
+    if kind == "cheat":
+        return museum_test.read(museum_test.MUSEUM / f"{detail}.cheat", source).source.decode()
     if kind == "blank":
         return blank.blanked(source, chosen.header)
     if kind in ("broken", "refused"):
