@@ -296,11 +296,6 @@ class PlantedTest(WorkTest):
         self.assertEqual(planted.quoted(error, "made at ring_all_gather.cuh:9, ring_all_gather.cuh:99999, other.cuh:3"),
                          f"ring_all_gather.cuh:9  {error.broken.splitlines()[8].strip()}")
 
-    def test_headers_without_markers(self) -> None:
-        for path in REPOSITORY.glob("chapters/*/*.cuh"):
-            text = path.read_text(encoding="utf-8")
-            self.assertEqual(planted.without_markers(text), tasks.blank.without_markers(text, path.name), path)
-
     def test_which_one(self) -> None:
         self.assertEqual(planted.choose(RING, "").task.name, "too_early")
         for name in ("silence", "send_and_receive_not_grouped"):

@@ -20,7 +20,6 @@ GPUS = (1, 2, 3, 4)
 AROUND = 14  # lines that --fix shows before and after the error
 SIZES = {"speed_up": "--m 33 --n 37 --k 19", "dense": "--m 33 --n 37 --k 19",
          "sparse": "--rows 97 --features 5 --entries 23 --duplicates 4"}
-_TASK, _MARKER = re.compile(r"\s*// \[task "), re.compile(r"\s*// \[(/task\]|blank\] )")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +48,12 @@ class Planted:
     @property
     def broken(self) -> str:
         """The header with the error, without the markers of assignments."""
-        return without_markers(mutants.apply_mutant(self.mutant, self.source))
+        return tasks.blank.without_markers(mutants.apply_mutant(self.mutant, self.source), self.task.file)
 
     def lines(self) -> Tuple[int, int]:
         """The first and the last line of the error in the broken header, counted from 1; where something is missing, the
         two lines around the gap."""
-        right, wrong = without_markers(self.source).splitlines(), self.broken.splitlines()
+        right, wrong = tasks.blank.without_markers(self.source, self.task.file).splitlines(), self.broken.splitlines()
         edits = [edit for edit in difflib.SequenceMatcher(None, right, wrong, autojunk=False).get_opcodes() if edit[0] != "equal"]
         first, last = edits[0][3] + 1, edits[-1][4]
         return (first - 1, last + 1) if first > last else (first, last)
@@ -75,18 +74,6 @@ class Planted:
         self.header.unlink(missing_ok=True)
         self.plant()
         return kept
-
-
-def without_markers(text: str) -> str:
-    """A header without the markers of assignments. An error may lie across one, so they need not be whole."""
-    lines: List[str] = []
-    in_question = False
-    for line in text.splitlines():
-        in_question = in_question or _TASK.match(line) is not None
-        if not in_question and not _MARKER.match(line):
-            lines.append(line)
-        in_question = in_question and not line.endswith("]")
-    return "".join(f"{line}\n" for line in lines)
 
 
 def errors_of(chapter: str) -> Dict[str, Planted]:

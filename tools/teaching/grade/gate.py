@@ -218,11 +218,6 @@ def macros_in(definitions: str) -> Set[str]:
     return set(re.findall(r"^#define (\w+)", definitions, re.MULTILINE))
 
 
-def includes_of(text: str) -> Set[str]:
-    """What a header includes."""
-    return set(re.findall(r'^#include [<"]([^>"]+)[>"]', text, re.MULTILINE))
-
-
 def rules_from(includes: Collection[str], namespaces: Collection[str], names: Collection[str]) -> Rules:
     """Frozen."""
     return Rules(frozenset(includes), frozenset(namespaces), frozenset(names))
