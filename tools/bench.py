@@ -63,15 +63,12 @@ class Job:
         return " ".join(self.words)
 
     def settings(self) -> Words:
-        """For the environment."""
         return [word for word in self.words if is_setting(word)]
 
     def options(self) -> Words:
-        """For the program."""
         return [word for word in self.words if word not in self.settings()] + list(self.more)
 
     def text(self) -> str:
-        """For people."""
         return " ".join([*self.settings(), self.program, *self.options()])
 
 
@@ -269,7 +266,6 @@ def gpu_counts(text: str) -> List[int]:
 
 
 def seconds_from(text: str) -> float:
-    """A limit."""
     seconds = float(text)
     if not seconds > 0:
         raise argparse.ArgumentTypeError("more than 0 s")
@@ -277,7 +273,6 @@ def seconds_from(text: str) -> float:
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="./lab bench", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", choices=("cuda", "virtual"), required=True)

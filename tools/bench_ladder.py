@@ -34,7 +34,6 @@ def ladder_rows(runs: Sequence[Run], peers: Sequence[Run]) -> List[List[str]]:
 
 
 def where(run: Run) -> str:
-    """The GPUs of a run."""
     return f"{run['options']['gpus']} x {run['hardware']['gpu']}"
 
 

@@ -97,7 +97,6 @@ def shortened(text: str) -> str:
 
 
 def bug(argument: str, root: pathlib.Path = REPOSITORY) -> str:
-    """The text of a block."""
     mutant = mutant_of(argument, root)
     change, (text, status) = diff(mutant, root), said(mutant, root)
     return f"```diff\n{change}\n```\n\n```\n$ {command(mutant)}\n{shortened(text)}\n(exit status {status})\n```\n"

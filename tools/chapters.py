@@ -182,7 +182,6 @@ class Experiment:
 
 @dataclasses.dataclass(frozen=True)
 class Plot:
-    """A picture of measured results."""
     section: str
     x: str
     lines: Dict[str, str]
@@ -209,12 +208,10 @@ class Chapter:
 
     @property
     def number(self) -> str:
-        """Two digits."""
         return self.name[:2]
 
 
 def _measure(value: Dict[str, Any]) -> Measure:
-    """From JSON."""
     return Measure(**{**value, "also": [(also["gpus"], also["lines"]) for also in value.get("also", ())]})
 
 

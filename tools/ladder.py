@@ -7,7 +7,6 @@ from results import (COLUMNS, Column, column_of, field_text, is_dense, newest, p
 
 
 def table(header: List[str], rows: Iterable[List[str]]) -> str:
-    """A Markdown table."""
     lines = ["| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows)]
     return "\n".join(lines) + "\n"
 

@@ -55,8 +55,6 @@ class Line:
 
 @dataclasses.dataclass
 class Numbers:
-    """What is counted of a page."""
-
     prose: int = 0
     code: int = 0
     output: int = 0
@@ -116,7 +114,6 @@ def sentences(line: str) -> int:
 
 
 def numbers_of(text: str) -> Numbers:
-    """Counts a page."""
     numbers = Numbers()
     for line in lines_of(text):
         if line.kind == "code":

@@ -83,7 +83,6 @@ def plots() -> Dict[str, Tuple[str, Plot]]:
 
 
 def read(path: str) -> str:
-    """A file of the repository."""
     try:
         return (REPOSITORY / path).read_text()
     except OSError as error:

@@ -51,7 +51,6 @@ def judge_mutant(file: pathlib.Path, program: pathlib.Path, changed: pathlib.Pat
 
 
 def main(words: Sequence[str]) -> int:
-    """The command line."""
     kind, first, *rest = words
     program, changed = map(pathlib.Path, rest[:2])
     try:

@@ -165,8 +165,6 @@ class ProgramTest(FolderTest):
 
 
 class PagesTest(FolderTest):
-    """What tools/update_pages.py makes of marked sources."""
-
     def setUp(self) -> None:
         super().setUp()
         self.write("chapters/x.cuh", SOURCE)

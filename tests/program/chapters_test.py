@@ -34,7 +34,6 @@ class ManifestTest(FolderTest):
         return self.write(f"{name}/chapter.json", value if isinstance(value, str) else json.dumps(value)).parent
 
     def refused(self, value: Any, name: str = "02_second") -> str:
-        """What is said of this manifest."""
         folder = self.chapter(name, value)
         with self.assertRaises(ManifestError) as raised:
             read_chapters(self.folder)
@@ -122,8 +121,6 @@ class ManifestTest(FolderTest):
 
 
 class CMakeTest(FolderTest):
-    """Which chapters are built."""
-
     PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(test LANGUAGES NONE)
 include({manifest})

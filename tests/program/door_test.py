@@ -16,7 +16,6 @@ from support import REPOSITORY
 
 
 def text(name: str) -> str:
-    """A file of the repository."""
     return (REPOSITORY / name).read_text(encoding="utf-8")
 
 

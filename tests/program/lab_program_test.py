@@ -157,7 +157,6 @@ class RefusedTest(ProgramTest):
 
 class WriterTest(ProgramTest):
     def tool_of_the_repository(self, name: str) -> None:
-        """A stand-in that says how it was called."""
         self.script(self.root / "tools" / name, 'echo "$0" "$@"')
         if name.endswith(".py"):
             (self.root / "tools" / name).write_text("import sys\nprint(*sys.argv)\n", encoding="utf-8")
@@ -231,7 +230,6 @@ class WriterTest(ProgramTest):
         self.assertEqual(watch.wait(timeout=20), -15)
 
     def until_it_waits(self, watch: "subprocess.Popen[str]") -> str:
-        """What it says until then."""
         said = ""
         assert watch.stderr is not None
         while "waiting for a source to be saved" not in said:

@@ -133,7 +133,6 @@ class Sandbox(FolderTest):
         self.mark("libcuda")
 
     def variables(self) -> Dict[str, str]:
-        """The environment of ./lab."""
         return {"PATH": str(self.bin), "SANDBOX": str(self.sandbox), "HOME": str(self.sandbox),
                 "CUDA_HOME": str(self.sandbox / "nothing")}
 

@@ -73,7 +73,6 @@ class NewChapterTest(unittest.TestCase):
 
     @classmethod
     def run_in_copy(cls, *command: str, **more: str) -> "subprocess.CompletedProcess[str]":
-        """A command, in the copy's root."""
         return subprocess.run(command, cwd=cls.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                               env={**os.environ, **more})
 

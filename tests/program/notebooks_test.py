@@ -14,7 +14,6 @@ NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 
 
 def code_of(notebook: Dict[str, Any]) -> List[str]:
-    """The source of each code cell."""
     return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 

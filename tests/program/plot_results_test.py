@@ -21,14 +21,12 @@ PLOT = Plot("sweep", "rows", {"old": "old_ms", "new & fast": "new_ms"})
 
 
 def run(gpus: int, *results: Dict[str, Any], modelled: bool = False) -> Dict[str, Any]:
-    """A report."""
     return {"chapter": "90_test", "modelled": modelled, "date": "2026-11-21T10:00:00Z", "commit": "abc",
             "hardware": {"gpu": "NVIDIA H200", "gpus": "8", "driver": "580.1", "toolkit": "13.0", "machine": "small"},
             "options": {"gpus": gpus, "m": 64, "n": 32, "k": 16, "type": "f16"}, "results": list(results)}
 
 
 def row(rows: int, section: str = "sweep", **times: float) -> Dict[str, Any]:
-    """A result of a section."""
     return {"section": section, "rows": rows, **times}
 
 

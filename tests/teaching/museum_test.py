@@ -32,8 +32,6 @@ CANARY = pathlib.Path("/var/tmp/overlap-museum-canary")
 
 @dataclasses.dataclass(frozen=True)
 class Cheat:
-    """One exhibit."""
-
     name: str
     refused: str
     points: float

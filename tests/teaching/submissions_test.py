@@ -31,20 +31,16 @@ MOODLE = "Ada Lovelace_4711_assignsubmission_file_"
 
 
 class FolderTest(unittest.TestCase):
-    """A class's folder, as it comes."""
-
     def setUp(self) -> None:
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()) if hasattr(self, "enterContext")
                                    else tempfile.mkdtemp())
         self.addCleanup(lambda: __import__("shutil").rmtree(self.folder, ignore_errors=True))
 
     def put(self, path: str, data: bytes = b"x") -> None:
-        """A file."""
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / path).write_bytes(data)
 
     def archive(self, path: str, *members: str, link: str = "") -> None:
-        """An archive of these members."""
         with zipfile.ZipFile(self.folder / path, "w") as archive:
             for member in members:
                 archive.writestr(member, member)
@@ -54,7 +50,6 @@ class FolderTest(unittest.TestCase):
                 archive.writestr(info, "/etc/passwd")
 
     def only(self) -> submissions.Submission:
-        """The one that is there."""
         found = submissions.find(self.folder, RING)
         self.assertEqual(len(found), 1, found)
         return found[0]
@@ -127,22 +122,17 @@ class FolderTest(unittest.TestCase):
 
 
 def verdict(criterion: str, **values: object) -> Verdict:
-    """Of a small case."""
     return Verdict(Case(criterion, "gather", 2, 3, 4, 5, "f16"), **values)  # type: ignore[arg-type]
 
 
 class PointsTest(unittest.TestCase):
-    """From verdicts to points."""
-
     links = {"rank 0 to rank 1": [80, 2]}
 
     def marks(self, verdicts: List[Verdict], race: str = "") -> "dict[str, points.Mark]":
-        """By criterion."""
         expected = verdict("exact", right=True, links=self.links)
         return {mark.criterion: mark for mark in points.marks_of(verdicts, lambda case: expected, race)}
 
     def all_right(self) -> List[Verdict]:
-        """One of each."""
         return [verdict(name, right=True, links=self.links) for name in ("exact", "uneven", "ranks", "race")]
 
     def test_full_marks(self) -> None:
@@ -178,11 +168,9 @@ class PointsTest(unittest.TestCase):
 
     def test_limits_end_the_rest(self) -> None:
         class Ended:  # pylint: disable=too-few-public-methods
-            """Runs a submission that never ends."""
             runs = 0
 
             def run(self, case: Case) -> Verdict:
-                """Each case."""
                 self.runs += 1
                 return Verdict(case, why="it did not end", ended=True)
 
@@ -193,10 +181,7 @@ class PointsTest(unittest.TestCase):
 
 
 class ReportTest(unittest.TestCase):
-    """What is written."""
-
     def grade(self, reason: str = "=1+1") -> points.Grade:
-        """One that was refused."""
         return points.Grade(points.refused(reason, "more"), "root (own user)", 1.25)
 
     def test_no_cell_is_a_formula(self) -> None:
@@ -222,8 +207,6 @@ class ReportTest(unittest.TestCase):
 
 
 class CasesTest(unittest.TestCase):
-    """Secret sizes and data."""
-
     def test_sizes_depend_on_the_secret(self) -> None:
         self.assertEqual(cases.cases_of("gather", "x", b"1"), cases.cases_of("gather", "x", b"1"))
         self.assertNotEqual(cases.cases_of("gather", "x", b"1"), cases.cases_of("gather", "x", b"2"))
@@ -251,8 +234,6 @@ class CasesTest(unittest.TestCase):
 
 
 class TaskTest(unittest.TestCase):
-    """chapters/NN/assignment/grade.json."""
-
     def test_all_of_the_repository(self) -> None:
         graded = [path.parts[-3] for path in sorted(ROOT.glob("chapters/*/assignment/grade.json"))]
         self.assertIn("03_ring_all_gather", graded)
@@ -280,8 +261,6 @@ class TaskTest(unittest.TestCase):
 
 @unittest.skipUnless(similarity.available(), "sim_c++ (similarity-tester) is not installed")
 class SimilarityTest(unittest.TestCase):
-    """Pairs that share much."""
-
     def test_renamed_copies_are_found(self) -> None:
         honest = RING.solution.read_bytes()
         other = (ROOT / "chapters/04_copy_engine/ring_push.cuh").read_bytes()
@@ -292,8 +271,6 @@ class SimilarityTest(unittest.TestCase):
 
 
 class ReadFileTest(unittest.TestCase):
-    """One file."""
-
     def test_reads_a_file(self) -> None:
         self.assertEqual(grader.read_file(RING.solution), RING.solution.read_bytes())
         with self.assertRaisesRegex(grader.Unreadable, "folder"):

@@ -61,7 +61,6 @@ def with_own_kernel(source: str) -> str:
 
 
 def text_of(chosen: task.Task, kind: str, detail: str) -> str:
-    """A submission's source."""
     source = chosen.solution.read_text(encoding="utf-8")
     if kind == "honest":
         return source

@@ -289,7 +289,6 @@ class Projects(LauncherTest):
     """The launcher under CMake, as cmake/Gpu.cmake hooks it in."""
 
     def build(self):
-        """Builds; what was printed."""
         result = self.run_command("cmake", "--build", "build", "--verbose")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         return result.stdout

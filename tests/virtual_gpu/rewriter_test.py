@@ -178,8 +178,6 @@ class Text(RewriterTest):
         self.stays("int gr\u00f6\u00dfe; // \u221e \udcff\n")
 
 class Refusals(unittest.TestCase):
-    """One test for each entry of REFUSED."""
-
     def test_place_behind_includes_and_line_directives(self):
         with self.assertRaises(Refusal) as caught:
             rewrite('# 1 "a.cu"\n# 1 "/usr/s.h" 1 3 4\nasm\n\n# 2 "a.cu" 2\n\n# 40 "b \\"q.cuh"\n\n\n  asm("");\n')

@@ -12,7 +12,6 @@ import process
 
 
 def main(words: List[str]) -> int:
-    """Does what the words ask for; the exit status."""
     try:
         call = command_line.parse(words)
         return int(call.main(call))

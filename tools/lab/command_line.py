@@ -32,12 +32,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def names() -> List[str]:
-    """All commands."""
     return sorted(path.stem for path in (HERE / "commands").glob("[a-z]*.py"))
 
 
 def parser_of(command: str) -> Parser:
-    """The parser of a command."""
     module = importlib.import_module(f"commands.{command}")
     parser = Parser(f"./lab {command}", description=module.__doc__)
     parser.set_defaults(main=module.main, passes_on=None)

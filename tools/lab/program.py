@@ -22,7 +22,6 @@ class Program:
     experiments: List[str] = dataclasses.field(default_factory=list)  # that its chapter has
 
     def build(self, build: Build) -> None:
-        """Builds it."""
         build.build(self.target, *self.settings)
 
 

@@ -82,7 +82,6 @@ def coloured(line: str, colours: bool) -> str:
 
 
 def compared(chapter: pathlib.Path, before: pathlib.Path, colours: bool) -> Iterator[str]:
-    """The lines to print."""
     others = {path: lesson(path) for path in headers(before)}
     for path in headers(chapter):
         lines = lesson(path)
@@ -101,7 +100,6 @@ def compared(chapter: pathlib.Path, before: pathlib.Path, colours: bool) -> Iter
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chapter")
     chosen = parser.parse_args(words)

@@ -57,7 +57,6 @@ def solved(chapter: str, file: str, way: variation.Variation) -> str:
 
 
 def instructions(chapter: str, all_tasks: Dict[str, tasks.Task], way: variation.Variation, student: str) -> str:
-    """TASKS.md."""
     number = chapter[:2]
     lines = [f"# Tasks of chapter {chapter}", ""]
     if student:
@@ -83,7 +82,6 @@ def instructions(chapter: str, all_tasks: Dict[str, tasks.Task], way: variation.
 
 
 def write(folder: pathlib.Path, files: Dict[str, str]) -> None:
-    """Writes files into a folder."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -141,7 +139,6 @@ def reset(chapter: str) -> List[str]:
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("start", "reset"))
     parser.add_argument("chapter")

@@ -91,7 +91,6 @@ def solution(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chapter")
     parser.add_argument("task", nargs="?")

@@ -42,7 +42,6 @@ class Planted:
 
     @property
     def source(self) -> str:
-        """The chapter's header."""
         return (work.REPOSITORY / "chapters" / self.mutant.file).read_text(encoding="utf-8")
 
     @property

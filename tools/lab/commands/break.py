@@ -11,7 +11,6 @@ from teaching import planted, tasks, work
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Which error, and what is done about it."""
     chapters.add_to(parser)
     parser.add_argument("mutant", nargs="?", default="", metavar="MUTANT", help="one of those that --list names")
     parser.add_argument("--fix", action="store_true", help="check the cure")
@@ -19,7 +18,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(call: argparse.Namespace) -> int:
-    """Shows an error, lists all, or checks a cure."""
     chapter = chapters.find(call.chapter)
     try:
         if call.list:

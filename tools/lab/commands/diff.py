@@ -8,5 +8,4 @@ arguments = chapters.add_to
 
 
 def main(call: argparse.Namespace) -> int:
-    """Leaves it to tools/teaching/changes.py."""
     leave_to("teaching/changes.py", chapters.find(call.chapter))

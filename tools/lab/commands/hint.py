@@ -7,7 +7,6 @@ from process import leave_to
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Of what."""
     chapters.add_to(parser)
     parser.add_argument("task", nargs="?", metavar="TASK", help="a task, an exercise or a planted error of ./lab break")
     parser.add_argument("--solution", action="store_true", help="the solution")
@@ -15,6 +14,5 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(call: argparse.Namespace) -> int:
-    """Leaves it to tools/teaching/hints.py."""
     task = [call.task] if call.task else []
     leave_to("teaching/hints.py", chapters.find(call.chapter), *task, *given(call, "solution", "to"))

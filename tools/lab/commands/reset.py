@@ -8,5 +8,4 @@ arguments = chapters.add_to
 
 
 def main(call: argparse.Namespace) -> int:
-    """Leaves it to tools/teaching/handout.py."""
     leave_to("teaching/handout.py", "reset", chapters.find(call.chapter))

@@ -7,7 +7,6 @@ from process import leave_to
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Which chapter, whose and where."""
     chapters.add_to(parser)
     parser.add_argument("--student", metavar="ID", help="the student's own variation, with the course's key")
     parser.add_argument("--key", metavar="FILE", help="the course's key")
@@ -15,5 +14,4 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(call: argparse.Namespace) -> int:
-    """Leaves it to tools/teaching/handout.py."""
     leave_to("teaching/handout.py", "start", chapters.find(call.chapter), *given(call, "student", "key", "to"))

@@ -133,7 +133,6 @@ def _main(arguments: argparse.Namespace, scratch: pathlib.Path) -> int:
 
 
 def main() -> int:
-    """Exit status."""
     for number in (signal.SIGTERM, signal.SIGHUP):  # what runs in a sandbox ends with us, and its folder goes
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     try:

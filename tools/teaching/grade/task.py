@@ -42,7 +42,6 @@ class Task:
 
     @property
     def own(self) -> pathlib.Path:
-        """The chapter's header."""
         return ROOT / "chapters" / self.path
 
     @property
