@@ -283,9 +283,9 @@ class WorkTest(ProgramTest):
             (self.root / "tools/teaching" / tool).write_text("import sys\nprint(sys.argv[1:])\n", encoding="utf-8")
         for words, expected in ((("start", "1", "--to", "a b", "--student=x"), ["start", "01_first", "--student=x", "--to=a b"]),
                                 (("grade", "01", "--submissions", "a b", "--csv=x", "--unsafe"),
-                                 ["01", "--submissions", "a b", "--csv=x", "--unsafe"]),
+                                 ["01_first", "--submissions", "a b", "--csv=x", "--unsafe"]),
                                 (("hint", "--to", "a b", "01", "--solution", "t"), ["01_first", "t", "--solution", "--to=a b"]),
-                                (("grade", "1", "--help"), ["1", "--help"]),
+                                (("grade", "1", "--help"), ["01_first", "--help"]),
                                 (("reset", "01"), ["reset", "01_first"]), (("diff", "2"), ["02_second"]),
                                 (("hint", "01"), ["01_first"]), (("hint", "01", "t", "--solution"), ["01_first", "t", "--solution"])):
             with self.subTest(words):

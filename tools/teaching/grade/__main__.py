@@ -96,7 +96,7 @@ def _all(engine: grader.Grader, arguments: argparse.Namespace) -> List[Tuple[str
 
 
 def _main(arguments: argparse.Namespace, scratch: pathlib.Path) -> int:
-    tasks = task.tasks_of(task.chapter_of(arguments.chapter))
+    tasks = task.tasks_of(arguments.chapter)
     wanted = arguments.task or (arguments.file.name if arguments.file else "")
     if arguments.task and arguments.task not in [each.header for each in tasks]:
         raise task.TaskError(f"there is no header {arguments.task} to grade; there are: {', '.join(each.header for each in tasks)}")

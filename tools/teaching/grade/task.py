@@ -112,16 +112,6 @@ def tasks_of(chapter: str) -> List[Task]:
     return found
 
 
-def chapter_of(word: str) -> str:
-    """3, 03 or 03_ring_all_gather -> 03_ring_all_gather"""
-    names = sorted(path.parent.name for path in ROOT.glob("chapters/[0-9][0-9]_*/main.cu"))
-    wanted = word.zfill(2) if word.isdigit() else word
-    for name in names:
-        if wanted in (name, name[:2]):
-            return name
-    raise TaskError(f"there is no chapter '{word}'; the chapters are: {', '.join(names)}")
-
-
 def extended(tasks: List[Task], name: str, folder: pathlib.Path) -> Task:
     """A task of the kind extend: its worked solution, written to `folder`, says which cost is asked for. Throws TaskError."""
     chapter = ROOT / "chapters" / tasks[0].chapter
