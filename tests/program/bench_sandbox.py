@@ -54,7 +54,6 @@ class BenchTest(Sandbox):
     def setUp(self) -> None:
         super().setUp()
         self.install(*PACKAGES)
-        shutil.copytree(REPOSITORY / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
         shutil.rmtree(self.root / "chapters")
         self.mark("program.py", PROGRAM)
         for name in self.CHAPTERS:

@@ -75,13 +75,8 @@ class Sandbox(FolderTest):
         self.root = self.sandbox / "repository"
         self.bin = self.sandbox / "usr" / "bin"
         self.bin.mkdir(parents=True)
-        (self.root / "tools").mkdir(parents=True)
+        shutil.copytree(REPOSITORY / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(REPOSITORY / "lab", self.root)
-        for tool in ("setup.sh", "doctor.sh", "race_run"):
-            shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
-        for folder_of_tools in ("lab", "teaching"):
-            shutil.copytree(REPOSITORY / "tools" / folder_of_tools, self.root / "tools" / folder_of_tools,
-                            ignore=shutil.ignore_patterns("__pycache__"))
         for tool in BARE:
             # A copy and no link: a test may write a stand-in over it, and must not reach the true one.
             shutil.copy(shutil.which(tool) or self.fail(f"{tool} is not here"), self.bin)
