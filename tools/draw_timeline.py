@@ -15,7 +15,7 @@ import pathlib
 import re
 import sys
 from dataclasses import dataclass, field
-from typing import Dict, List
+from typing import Dict, List, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 WIDTH = 900
@@ -242,13 +242,15 @@ class Drawing:
         self.y -= 8
         self.axis()
         self.legend()
-        height = number(self.y + 32)
-        label = quoteattr("timeline of " + ", ".join(f"{panel.title} ({panel.end():.0f} µs)" for panel in self.panels))
-        body = "\n  ".join(self.parts)
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img" '
-                f'aria-label={label}>\n  <style>{STYLE}  </style>\n'
-                f'  <rect class="page" x="0.5" y="0.5" width="{WIDTH - 1}" height="{number(float(height) - 1)}" rx="6"/>\n'
-                f"  {body}\n</svg>\n")
+        return svg(self.parts, self.y + 32, "timeline of " + ", ".join(f"{panel.title} ({panel.end():.0f} µs)" for panel in self.panels))
+
+
+def svg(parts: Sequence[str], height: float, label: str) -> str:
+    """A whole picture of these parts."""
+    body = "\n  ".join(parts)
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {number(height)}" width="{WIDTH}" role="img" '
+            f"aria-label={quoteattr(label)}>\n  <style>{STYLE}  </style>\n"
+            f'  <rect class="page" x="0.5" y="0.5" width="{WIDTH - 1}" height="{number(height - 1)}" rx="6"/>\n  {body}\n</svg>\n')
 
 
 def main() -> int:

@@ -5,10 +5,10 @@ picture and finds it drifted. The same results always give the same file.
 """
 import math
 from typing import Any, Dict, List, Sequence, Tuple
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
 
 from chapters import Plot
-from draw_timeline import FONT, SMALL, STYLE, WIDTH, number
+from draw_timeline import FONT, SMALL, WIDTH, number, svg
 from ladder import by_gpus, what_and_where
 from results import Run, field_text, runs_with_section
 
@@ -83,14 +83,6 @@ def drawing(lines: Dict[str, Points], x_name: str, source: str, unit: str = "ms"
         parts.append(f'<text x="{number(LEFT + width + 12)}" y="{number(y_of_name + 4)}" font-size="{FONT}" '
                      f'style="fill:{colour}">{escape(name)}</text>')
     return svg(parts, HEIGHT, f"{what} against {x_name.replace('_', ' ')}, of {', '.join(lines)}")
-
-
-def svg(parts: Sequence[str], height: int, label: str) -> str:
-    """A whole picture of these parts."""
-    body = "\n  ".join(parts)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img" '
-            f"aria-label={quoteattr(label)}>\n  <style>{STYLE}  </style>\n"
-            f'  <rect class="page" x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" rx="6"/>\n  {body}\n</svg>\n')
 
 
 def picture(chapter: str, plot: Plot, reports: List[Dict[str, Any]]) -> str:
