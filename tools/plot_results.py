@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 
 from chapters import Plot
 from draw_timeline import FONT, SMALL, WIDTH, number, svg
+from excerpts import PageError
 from ladder import by_gpus, what_and_where
 from results import Run, field_text, runs_with_section
 
@@ -18,10 +19,6 @@ GAP = 15  # between the names of two lines, at least
 COLOURS = ("#7d8590", "#d07a00", "#2277bb", "#3a9a3a", "#b0508c", "#5a51c4")
 
 Points = List[Tuple[float, float]]
-
-
-class PlotError(Exception):
-    """More is to be drawn than can be told apart: one sentence."""
 
 
 def lines_of(run: Run, plot: Plot) -> Dict[str, Points]:
@@ -92,5 +89,5 @@ def picture(chapter: str, plot: Plot, reports: List[Dict[str, Any]]) -> str:
     if not lines:
         return svg([f'<text class="note" x="16" y="26" font-size="{FONT}">{NOT_YET}</text>'], 44, NOT_YET)
     if len(lines) > len(COLOURS):
-        raise PlotError(f"{chapter}: {len(lines)} lines of '{plot.section}' are too many for one plot, {len(COLOURS)} at most")
+        raise PageError(f"{chapter}: {len(lines)} lines of '{plot.section}' are too many for one plot, {len(COLOURS)} at most")
     return drawing(lines, plot.x, f"measured: {what_and_where(runs[0])}, CUDA {runs[0]['hardware']['toolkit']}")

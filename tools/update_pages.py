@@ -46,11 +46,11 @@ from typing import Callable, Dict, List, Tuple
 import bugs
 import planner_page
 import plot_results
-from article_figures import ArticleError, figures_table
+from article_figures import figures_table
 from blank import TaskError, without_markers
 from call_index import call_table
 from chapters import ManifestError, Plot, all_chapters
-from excerpts import excerpt_of
+from excerpts import PageError, excerpt_of
 from ladder import profile_table, results_table
 from mutants import MutantError
 from planner import PlanError
@@ -62,10 +62,6 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 KINDS = ("code", "output", "tests", "race", "bug", "results", "profile", "ladder", "figures", "commands", "calls", "tasks", "planner")
 BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
-
-
-class PageError(Exception):
-    """A page asks for something that is not there."""
 
 
 def pictures() -> Dict[str, Tuple[str, ...]]:
@@ -273,7 +269,7 @@ def main() -> int:
     for path, page in pages.items():
         try:
             new = updated(page, path, check, same, measured)
-        except (PageError, MutantError, tasks.TaskError, ArticleError, planner_page.PageError, PlanError) as error:
+        except (PageError, MutantError, tasks.TaskError, planner_page.PageError, PlanError) as error:
             print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
             return 2
         if new != page:
@@ -284,7 +280,7 @@ def main() -> int:
                 path.write_text(new)
     try:
         drawn = [(name, "plot", plot_results.picture(*plot, load(REPOSITORY / "docs" / "results"))) for name, plot in plots().items()]
-    except plot_results.PlotError as error:
+    except PageError as error:
         print(error, file=sys.stderr)
         return 2
     if not measured:

@@ -106,7 +106,7 @@ class FiguresTest(unittest.TestCase):
             self.assertNotIn("Ours:", self.table())
 
     def test_no_such_article(self) -> None:
-        with self.assertRaisesRegex(article_figures.ArticleError, "no article 'none'"):
+        with self.assertRaisesRegex(article_figures.PageError, "no article 'none'"):
             article_figures.figures_table("none", REPOSITORY, self.reports)
 
 

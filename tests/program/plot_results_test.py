@@ -112,7 +112,7 @@ class PlotTest(unittest.TestCase):
 
     def test_too_many_lines(self) -> None:
         many = Plot("sweep", "rows", {str(number): "new_ms" for number in range(7)})
-        with self.assertRaisesRegex(plot_results.PlotError, "7 lines of 'sweep' are too many for one plot, 6 at most"):
+        with self.assertRaisesRegex(plot_results.PageError, "7 lines of 'sweep' are too many for one plot, 6 at most"):
             self.picture(run(2, *ROWS), plot=many)
 
 
