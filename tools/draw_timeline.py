@@ -242,7 +242,8 @@ class Drawing:
         self.y -= 8
         self.axis()
         self.legend()
-        return svg(self.parts, self.y + 32, "timeline of " + ", ".join(f"{panel.title} ({panel.end():.0f} µs)" for panel in self.panels))
+        panels = ", ".join(f"{panel.title} ({panel.end():.0f} µs)" for panel in self.panels)
+        return svg(self.parts, self.y + 32, f"timeline of {panels}")
 
 
 def svg(parts: Sequence[str], height: float, label: str) -> str:

@@ -37,7 +37,8 @@ def filled(text: str, name: str) -> str:
     """A file of the pattern for the chapter `name`."""
     words = name[3:].split("_")
     for old, new in (("NN_name", name), ("lesson.cuh", f"{name[3:]}.cuh"), ("NewChapter", "".join(word.title() for word in words)),
-                     ("new_chapter", name[3:]), ("New chapter", " ".join(words).capitalize()), ("new chapter", " ".join(words)), ("NN", name[:2])):
+                     ("new_chapter", name[3:]), ("New chapter", " ".join(words).capitalize()), ("new chapter", " ".join(words)),
+                     ("NN", name[:2])):
         text = text.replace(old, new)
     return text
 

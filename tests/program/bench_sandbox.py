@@ -66,7 +66,8 @@ class BenchTest(Sandbox):
             self.write(f"repository/{path}", text)
         for name in ("pytorch_peer", "jax_peer"):
             self.write(f"repository/tests/peers/{name}.py",
-                       f"import os, sys\nos.execv(sys.executable, [sys.executable, os.environ['SANDBOX'] + '/program.py', '{name}', *sys.argv[1:]])\n")
+                       f"import os, sys\nos.execv(sys.executable, [sys.executable, "
+                       f"os.environ['SANDBOX'] + '/program.py', '{name}', *sys.argv[1:]])\n")
 
     def add_gpus(self, count: int) -> None:
         self.add_gpu()

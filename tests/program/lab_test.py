@@ -177,7 +177,8 @@ class TestTest(LabTest):
                 ((), "-LE ^(slow|full)", "quick", "MUTANTS=OFF -DOVERLAP_FULL=OFF"),
                 (("2",), "-L chapter_02$ -LE ^(slow|full)", "chapter_02", "MUTANTS=OFF -DOVERLAP_FULL=OFF"),
                 (("01", "--slow"), "-L chapter_01$ -L ^slow", "chapter_01", "MUTANTS=ON -DOVERLAP_FULL=OFF"),
-                (("--full",), "-L ^full", "all", "MUTANTS=OFF -DOVERLAP_FULL=ON"), (("--all",), "", "all", "MUTANTS=ON -DOVERLAP_FULL=ON")):
+                (("--full",), "-L ^full", "all", "MUTANTS=OFF -DOVERLAP_FULL=ON"),
+                (("--all",), "", "all", "MUTANTS=ON -DOVERLAP_FULL=ON")):
             with self.subTest(arguments):
                 call = self.ctest(*arguments)
                 self.assertIn(chosen, call)

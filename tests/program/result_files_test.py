@@ -122,7 +122,8 @@ class CollectTest(FolderTest):
 
     def test_a_profile(self) -> None:
         self.collect(run())
-        table = self.write("01_column_split-n-8192.csv", '"Kernel Name","Metric Name","Metric Unit","Metric Value"\n"k(int)","x.sum","ns","1,024"\n')
+        table = self.write("01_column_split-n-8192.csv",
+                           '"Kernel Name","Metric Name","Metric Unit","Metric Value"\n"k(int)","x.sum","ns","1,024"\n')
         tool = [sys.executable, str(self.folder / "tools" / "collect_results"), "h200-x8", str(table)]
         for _ in range(2):
             subprocess.run(tool, check=True)

@@ -122,7 +122,8 @@ class PlantedTest(RaceTest):
         self.assert_refused(result)
 
     def assert_found(self, case: str, result: "subprocess.CompletedProcess[str]") -> None:
-        refusals = {"cluster_exit": "of block (1,0,0), which has ended", "wgmma_fence": "issues a wgmma", "scope": "at device scope"}
+        refusals = {"cluster_exit": "of block (1,0,0), which has ended", "wgmma_fence": "issues a wgmma",
+                    "scope": "at device scope"}
         if case == "bulk_count":
             self.assert_deadlock(result)
         elif case in refusals:
