@@ -69,7 +69,7 @@ endfunction()
 file(GLOB manifests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/chapters/[0-9][0-9]_*/chapter.json)
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${manifests})
 if(Python3_EXECUTABLE)
-  execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/chapters.py --check
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/chapters.py
     RESULT_VARIABLE wrong ERROR_VARIABLE sentence ERROR_STRIP_TRAILING_WHITESPACE)
   if(wrong)
     message(FATAL_ERROR "${sentence}")

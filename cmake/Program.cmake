@@ -11,20 +11,11 @@ function(overlap_add_program name source)
   endif()
 endfunction()
 
-# Your own programs, without an edit of any CMake file: cmake --preset virtual -DOVERLAP_PROGRAMS=FILE.cu
-set(OVERLAP_PROGRAMS "" CACHE STRING "CUDA programs of one file each to build beside the chapters (paths, separated by ;)")
-function(overlap_add_own_programs)
-  foreach(source IN LISTS OVERLAP_PROGRAMS)
-    get_filename_component(name ${source} NAME_WE)
-    get_filename_component(source ${source} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
-    overlap_add_program(${name} ${source})
-  endforeach()
-endfunction()
-
-# ./lab run FILE.cu: the file joins those that it ran before, so that none is compiled again when they take turns; of two
-# with the same name the newer stays. Target own_NAME, program own/NAME; a build of everything leaves them out.
+# Your own programs, without an edit of any CMake file: ./lab run FILE.cu, or cmake --preset virtual -DOVERLAP_OWN_PROGRAM=FILE.cu.
+# The file joins those that were named before, so that none is compiled again when they take turns; of two with the same name the
+# newer stays. Target own_NAME, program own/NAME; a build of everything leaves them out.
 set(OVERLAP_OWN_PROGRAM "" CACHE FILEPATH "CUDA program of one file to build as own_NAME")
-function(overlap_add_lab_programs)
+function(overlap_add_own_programs)
   set(sources)
   get_filename_component(newest "${OVERLAP_OWN_PROGRAM}" NAME)
   foreach(source IN LISTS OVERLAP_OWN_PROGRAMS)
@@ -36,7 +27,7 @@ function(overlap_add_lab_programs)
   if(EXISTS "${OVERLAP_OWN_PROGRAM}")
     list(APPEND sources ${OVERLAP_OWN_PROGRAM})
   endif()
-  set(OVERLAP_OWN_PROGRAMS "${sources}" CACHE INTERNAL "What ./lab run FILE.cu ran")
+  set(OVERLAP_OWN_PROGRAMS "${sources}" CACHE INTERNAL "Those that were named so far")
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WLE)
     string(REGEX REPLACE "[^A-Za-z0-9_.+-]" "_" name ${name})

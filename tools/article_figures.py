@@ -4,15 +4,12 @@ import json
 import pathlib
 from typing import Any, Dict, List, Optional, Tuple
 
+from excerpts import PageError
 from ladder import stamp, table
 from results import field_text, newest
 
 UP = "../.."  # from a companion page to the repository
 _FACTORS = {"us": 1000.0}  # of fields in milliseconds
-
-
-class ArticleError(Exception):
-    """docs/articles/articles.json asks for what there is not."""
 
 
 def articles(root: pathlib.Path) -> List[Dict[str, Any]]:
@@ -36,7 +33,7 @@ def figures_table(name: str, root: pathlib.Path, reports: List[Dict[str, Any]]) 
     """The table of one article, and where its right half was measured."""
     found = [article for article in articles(root) if article["page"] == f"{name}.md"]
     if not found:
-        raise ArticleError(f"articles.json has no article '{name}'")
+        raise PageError(f"articles.json has no article '{name}'")
     rows, stamps = [], []
     for figure in found[0]["figures"]:
         ours = _run_and_result(figure, reports)

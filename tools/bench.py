@@ -5,14 +5,16 @@
                  [--limit=SECONDS] CHAPTER...
 
 A CHAPTER may be the program of an experiment. They are built already. On real GPUs each runs at the sizes of its manifest
-(bench_plans.py) on all GPUs that are here, and on 2 and 4 of them where there are more; then the peers of tests/peers run at the same sizes. Each report goes to docs/results as soon
-as its program has ended, in the place of what the same command line measured before; all tables of README.md and the pages
-follow in the end, also when the bench is ended early (SIGINT, SIGTERM, --limit). On virtual GPUs each chapter runs once, at
-its own sizes; times are modelled, and nothing but the ladder comes of it.
+(bench_plans.py) on all GPUs that are here, and on 2 and 4 of them where there are more; then the peers of tests/peers run at the
+same sizes. Each report goes to docs/results as soon as its program has ended, in the place of what the same command line measured
+before; all tables of README.md and the pages follow in the end, also when the bench is ended early (SIGINT, SIGTERM, --limit).
+Of --quick, which measures with few iterations, and of virtual GPUs, where each chapter runs once, at its own sizes and in modelled
+times, nothing but the ladder comes.
 """
 import argparse
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import re
@@ -26,13 +28,13 @@ import result_files
 from bench_ladder import ladder
 from bench_plans import QUICK, Words, is_setting, plans
 from chapters import OPERATIONS, ManifestError, all_chapters, operation_of
-from results import Run, load
+from results import Run
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = REPOSITORY / "docs" / "results"
 SKIPPED = 77
 LIMIT_S = 600  # of one program; a peer's variants have limits of their own
-QUICK_LIMIT_S = 345  # six minutes, with the pages
+QUICK_LIMIT_S = 345  # six minutes, with the start
 PEERS = {operation: ("pytorch_peer",) for operation in OPERATIONS}
 PEERS["all_gather_matmul"] = ("pytorch_peer", "jax_peer")
 
@@ -50,7 +52,7 @@ class Job:
     """One run of a program: a chapter, or a peer."""
     program: str
     words: Sequence[str]  # NAME=VALUE in front is a setting of the environment
-    quick: bool = False
+    more: Sequence[str] = ()  # options that make no other measurement of it
 
     def is_peer(self) -> bool:
         """Of tests/peers."""
@@ -61,15 +63,12 @@ class Job:
         return " ".join(self.words)
 
     def settings(self) -> Words:
-        """For the environment."""
         return [word for word in self.words if is_setting(word)]
 
     def options(self) -> Words:
-        """For the program."""
-        return [word for word in self.words if word not in self.settings()] + (QUICK if self.quick else [])
+        return [word for word in self.words if word not in self.settings()] + list(self.more)
 
     def text(self) -> str:
-        """For people."""
         return " ".join([*self.settings(), self.program, *self.options()])
 
 
@@ -138,13 +137,6 @@ def read_report(path: pathlib.Path) -> Optional[Run]:
     return report
 
 
-def seconds_of_last_time() -> Dict[Tuple[str, str, bool], float]:
-    """How long each program took with its arguments, quick or not, when its results were measured."""
-    reports = [report for file in load(RESULTS) for part in ("runs", "peers") for report in file.get(part, []) if "bench" in report]
-    return {(report["bench"]["program"], report["bench"]["arguments"], report["bench"]["quick"]): report["bench"]["seconds"]
-            for report in sorted(reports, key=lambda report: str(report["date"]))}
-
-
 def file_name(hardware: Dict[str, str]) -> str:
     """The name of a machine's result file: h200-x8."""
     gpu = re.sub(r"[^a-z0-9]+", "-", hardware["gpu"].lower().replace("nvidia", "")).strip("-")
@@ -154,14 +146,13 @@ def file_name(hardware: Dict[str, str]) -> str:
 class Bench:
     """Runs the programs one after the other."""
 
-    def __init__(self, backend: str, jobs: Sequence[Job], limit_s: Optional[float]) -> None:
+    def __init__(self, backend: str, jobs: Sequence[Job], limit_s: float, keep: bool) -> None:
         self._programs = REPOSITORY / "build" / backend / "bin"
         self._folder = REPOSITORY / "build" / backend / "bench"
         self._folder.mkdir(parents=True, exist_ok=True)
         self._jobs = list(jobs)
         self._done = 0
-        self._started, self._limit_s = time.monotonic(), limit_s
-        self._last_time = seconds_of_last_time() if backend == "cuda" else {}
+        self._started, self._limit_s, self._keep_results = time.monotonic(), limit_s, keep
         self._measured: Set[Tuple[str, ...]] = set()  # problems of the peers
         self.outcome = Outcome()
         self.written = False  # to docs/results
@@ -169,18 +160,9 @@ class Bench:
     def _so_far(self) -> float:
         return time.monotonic() - self._started
 
-    def _expected(self, job: Job) -> Optional[float]:
-        """Seconds; a quick run takes no longer than a full one."""
-        return self._last_time.get((job.program, job.arguments(), job.quick)) or \
-            self._last_time.get((job.program, job.arguments(), False))
-
-    def _fits(self, job: Job) -> bool:
-        return self._limit_s is None or self._so_far() + (self._expected(job) or 0) < self._limit_s
-
     def run(self) -> None:
         """All that fits. Throws Stopped."""
-        known = [seconds for seconds in map(self._expected, self._jobs) if seconds is not None]
-        say(f"{len(self._jobs)} programs" + (f"; {len(known)} of them took {sum(known):.0f} s last time" if known else ""))
+        say(f"{len(self._jobs)} programs")
         try:
             for job in self._jobs:
                 self._next(job)
@@ -193,7 +175,7 @@ class Bench:
     def _next(self, job: Job) -> None:
         if job.is_peer() and problem_words(job) not in self._measured:
             self.outcome.skipped.append(f"{job.text()}: no chapter has measured this")
-        elif not self._fits(job):
+        elif self._so_far() >= self._limit_s:
             self.outcome.left_out.append(f"{job.text()}: no time left")
         else:
             self._run(job)
@@ -209,7 +191,7 @@ class Bench:
         script = [sys.executable, str(REPOSITORY / "tests" / "peers" / f"{job.program}.py")]
         program = script if job.is_peer() else [str(self._programs / job.program)]
         command = [*(["env", *job.settings()] if job.settings() else []), *program, *job.options(), "--json", str(path)]
-        left = float("inf") if self._limit_s is None else self._limit_s - self._so_far()
+        left = self._limit_s - self._so_far()
         started = time.monotonic()
         say(job.text())
         status, last = call(command, path.with_suffix(".log"), min(LIMIT_S, left))
@@ -221,8 +203,7 @@ class Bench:
         elif status == SKIPPED:
             self.outcome.skipped.append(f"{job.program if job.is_peer() else job.text()}: {last}")
         elif status == 0 and report is not None:
-            report["bench"] = {"program": job.program, "arguments": job.arguments(), "seconds": round(seconds, 1),
-                               "quick": job.quick}
+            report["bench"] = {"program": job.program, "arguments": job.arguments(), "seconds": round(seconds, 1)}
             self._keep(job, report)
         elif job.is_peer():  # one that fails is named, but says nothing of the chapters
             self.outcome.skipped.append(f"{job.text()}: {last}")
@@ -238,14 +219,13 @@ class Bench:
         else:
             self.outcome.runs.append(report)
             self._measured.add(problem_words(job))
-        if report["modelled"]:
+        if report["modelled"] or not self._keep_results:
             return
         path = RESULTS / f"{file_name(report['hardware'])}.json"
         try:
             result_files.require_published(report, job.text())
             held = result_files.load(path)
-            if result_files.merge(held, {"peers" if job.is_peer() else "runs": [report]}):
-                say("  docs/results holds a full run of this: it stays there")
+            result_files.merge(held, {"peers" if job.is_peer() else "runs": [report]})
             result_files.save(path, held)
             self.written = True
         except (result_files.Refused, OSError, ValueError) as error:
@@ -263,7 +243,7 @@ def problem_words(job: Job) -> Tuple[str, ...]:
 
 
 def peer_jobs(jobs: Sequence[Job]) -> List[Job]:
-    """All peers at what the chapters measure. They take no fewer iterations in a quick run."""
+    """All peers at what the chapters measure, with no fewer iterations in a quick run."""
     problems = dict.fromkeys(problem for problem in map(problem_words, jobs) if problem)
     return [Job(peer, problem) for problem in problems for peer in PEERS[problem[1]]]
 
@@ -286,7 +266,6 @@ def gpu_counts(text: str) -> List[int]:
 
 
 def seconds_from(text: str) -> float:
-    """A limit."""
     seconds = float(text)
     if not seconds > 0:
         raise argparse.ArgumentTypeError("more than 0 s")
@@ -294,7 +273,6 @@ def seconds_from(text: str) -> float:
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="./lab bench", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", choices=("cuda", "virtual"), required=True)
@@ -306,15 +284,14 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true",
                         help=f"one size and one pattern of each chapter on all GPUs, few iterations; --limit={QUICK_LIMIT_S}")
     parser.add_argument("--limit", type=seconds_from, metavar="SECONDS",
-                        help="start nothing that took longer last time than is left; name what was not run")
+                        help="end what runs then, start nothing more, and name what was not run")
     parser.add_argument("--unbuilt", action="append", default=[], metavar="CHAPTER", help="one that does not build")
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER")
     chosen = parser.parse_args()
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     here = min(chosen.here, len(visible.split(","))) if visible else chosen.here
     chosen.gpus = chosen.gpus or sorted({count for count in (2, 4) if count < here} | {max(here, 1)})
-    if chosen.quick and chosen.limit is None:
-        chosen.limit = QUICK_LIMIT_S
+    chosen.limit = chosen.limit or (QUICK_LIMIT_S if chosen.quick else math.inf)
     return chosen
 
 
@@ -334,11 +311,11 @@ def main() -> int:
         say(str(error))
         return 2
     real = chosen.backend == "cuda"
-    jobs = [Job(name, words, chosen.quick) for name in chosen.chapters if name not in chosen.unbuilt
+    jobs = [Job(name, words, QUICK if chosen.quick else ()) for name in chosen.chapters if name not in chosen.unbuilt
             for words in (plans(name, chosen.gpus, chosen.sizes == "all", chosen.quick) if real else [[]])]
     if real and chosen.peers == "yes":
         jobs += peer_jobs(jobs)
-    bench = Bench(chosen.backend, jobs, chosen.limit)
+    bench = Bench(chosen.backend, jobs, chosen.limit, not chosen.quick)
     outcome = bench.outcome
     for name in chosen.unbuilt:
         outcome.fail(name, 2, "does not build")

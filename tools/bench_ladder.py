@@ -3,15 +3,9 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import sparse_results
 from chapters import operation_of
+from ladder import aligned
 from results import (COLUMNS, Row, Run, best_algorithm, chapter_of, is_dense, peer_rows, peers_of, problem_of, run_rows,
                      size_text)
-
-
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table for the terminal: names on the left, numbers on the right."""
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    return "\n".join("  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
-                               for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in (header, *rows))
 
 
 def ladder_rows(runs: Sequence[Run], peers: Sequence[Run]) -> List[List[str]]:
@@ -34,7 +28,6 @@ def ladder_rows(runs: Sequence[Run], peers: Sequence[Run]) -> List[List[str]]:
 
 
 def where(run: Run) -> str:
-    """The GPUs of a run."""
     return f"{run['options']['gpus']} x {run['hardware']['gpu']}"
 
 

@@ -8,8 +8,7 @@ from chapters import Measure, all_chapters
 
 Words = List[str]  # a command line without the program; NAME=VALUE in front is a setting of the environment
 
-# Fewer iterations: a quick run is marked, and never takes the place of a full one.
-QUICK = ["--iterations", "10", "--warmup", "2"]
+QUICK = ("--iterations", "10", "--warmup", "2")
 
 _SETTING = re.compile("[A-Z0-9_]+=")
 

@@ -153,7 +153,6 @@ def tasks_of(chapter: pathlib.Path) -> Dict[str, Tuple[pathlib.Path, Region]]:
 
 
 def sources_of(chapter: pathlib.Path) -> List[pathlib.Path]:
-    """The chapter's programs and headers."""
     return sorted(path for path in chapter.rglob("*") if path.suffix in SOURCES)
 
 

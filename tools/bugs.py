@@ -14,15 +14,13 @@ import difflib
 import pathlib
 import re
 import shlex
-import subprocess
 import sys
 from typing import Iterator, List, Sequence, Tuple
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(REPOSITORY / "tests" / "mutants"))
-import judge  # noqa: E402
-import mutate  # noqa: E402
+import mutants
+from mutants import Mutant, MutantError
 
+REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 BUG = re.compile(r"^<!-- bug (.+) -->$", re.MULTILINE)
 _ANNOUNCEMENT = re.compile(r"Running main\(\) from |Note: Google Test filter = |\[(?:=+|-+| RUN +)\] ")
 LINES = 25   # at most, of what the program says
@@ -30,47 +28,37 @@ CONTEXT = 2  # lines around the change
 LIMIT_S = 60.0
 
 
-class BugError(Exception):
-    """A page asks for a mutant that cannot be shown: one sentence."""
-
-
-def mutant_of(argument: str, root: pathlib.Path) -> mutate.Mutant:
+def mutant_of(argument: str, root: pathlib.Path) -> Mutant:
     """The mutant that "NN MUTANT" names; NN_EXPERIMENT will do for NN."""
     chapter, _, name = argument.partition(" ")
     found = list(root.glob(f"tests/mutants/{chapter[:2]}_*/{name}.mutant"))
     if len(found) != 1 or not re.fullmatch(r"\d\d(_\w+)? \w+", argument):
-        raise BugError(f"'{argument}' names no mutant: NN MUTANT, of tests/mutants/NN_*/MUTANT.mutant")
-    try:
-        mutant = mutate.read_mutant(found[0])
-    except mutate.MutantError as error:
-        raise BugError(str(error)) from None
+        raise MutantError(f"'{argument}' names no mutant: NN MUTANT, of tests/mutants/NN_*/MUTANT.mutant")
+    mutant = mutants.read_mutant(found[0])
     if len(chapter) > 2 and chapter not in (mutant.chapter, mutant.program):
-        raise BugError(f"the mutant {name} is none of {chapter}, but of {mutant.program or mutant.chapter}")
+        raise MutantError(f"the mutant {name} is none of {chapter}, but of {mutant.program or mutant.chapter}")
     return mutant
 
 
-def build_of(mutant: mutate.Mutant) -> str:
+def build_of(mutant: Mutant) -> str:
     """The build that its test is in."""
     return "race" if mutant.verdict == "race" else "virtual"
 
 
-def target_of(mutant: mutate.Mutant) -> str:
+def target_of(mutant: Mutant) -> str:
     """The target, and the program in bin/changed."""
     return f"mutant_{mutant.chapter}_{mutant.path.stem}"
 
 
-def diff(mutant: mutate.Mutant, root: pathlib.Path) -> str:
+def diff(mutant: Mutant, root: pathlib.Path) -> str:
     """The change as `patch -p0` takes it."""
     source = (root / "chapters" / mutant.file).read_text(encoding="utf-8")
-    try:
-        changed = mutate.apply_mutant(mutant, source)
-    except mutate.MutantError as error:
-        raise BugError(str(error)) from None
+    changed = mutants.apply_mutant(mutant, source)
     path = f"chapters/{mutant.file}"
     return "\n".join(difflib.unified_diff(source.splitlines(), changed.splitlines(), path, path, n=CONTEXT, lineterm=""))
 
 
-def command(mutant: mutate.Mutant) -> str:
+def command(mutant: Mutant) -> str:
     """What shows it in a repository with that change."""
     race = build_of(mutant) == "race"
     if mutant.test:
@@ -81,24 +69,24 @@ def command(mutant: mutate.Mutant) -> str:
     return shlex.join([*words, *mutant.arguments])
 
 
-def said(mutant: mutate.Mutant, root: pathlib.Path) -> Tuple[str, int]:
-    """What the mutant's program says, and its exit status. Throws BugError if it is not there, is older than what it is made of, or says
+def said(mutant: Mutant, root: pathlib.Path) -> Tuple[str, int]:
+    """What the mutant's program says, and its exit status. Throws MutantError if it is not there, is older than what it is made of, or says
     something else than its test wants."""
     program = root / "build" / build_of(mutant) / "bin" / "changed" / target_of(mutant)
     how = "./lab pages builds it, and so does ./lab " + ("race --test" if build_of(mutant) == "race" else "test --slow")
     if not program.exists():
-        raise BugError(f"{program.relative_to(root)} is not built: {how}")
+        raise MutantError(f"{program.relative_to(root)} is not built: {how}")
     for source in (mutant.path, root / "chapters" / mutant.file):
         if source.stat().st_mtime > program.stat().st_mtime:
-            raise BugError(f"{program.relative_to(root)} is older than {source.relative_to(root)}: {how}")
+            raise MutantError(f"{program.relative_to(root)} is older than {source.relative_to(root)}: {how}")
     start = [str(root / "tools" / "race_run")] if build_of(mutant) == "race" else []
     try:
-        run = judge.run(program, mutant.arguments, LIMIT_S, start)
-        verdict = judge.verdict_of(run.returncode, run.stdout)
-    except judge.Refused as refused:
-        raise BugError(f"{program.name}: {refused}") from None
+        run = mutants.run(program, mutant.arguments, LIMIT_S, start)
+        verdict = mutants.verdict_of(run.returncode, run.stdout)
+    except mutants.NoVerdict as reason:
+        raise MutantError(f"{program.name}: {reason}") from None
     if verdict != mutant.verdict:
-        raise BugError(f"{program.name}: its verdict is '{verdict}', not '{mutant.verdict}'")
+        raise MutantError(f"{program.name}: its verdict is '{verdict}', not '{mutant.verdict}'")
     return run.stdout.replace(f"{root}/", ""), run.returncode  # a test names its file by its whole path
 
 
@@ -109,7 +97,6 @@ def shortened(text: str) -> str:
 
 
 def bug(argument: str, root: pathlib.Path = REPOSITORY) -> str:
-    """The text of a block."""
     mutant = mutant_of(argument, root)
     change, (text, status) = diff(mutant, root), said(mutant, root)
     return f"```diff\n{change}\n```\n\n```\n$ {command(mutant)}\n{shortened(text)}\n(exit status {status})\n```\n"
@@ -147,7 +134,7 @@ def main() -> int:
     parser.parse_args()
     try:
         print("\n".join(targets(sorted(REPOSITORY.glob("chapters/**/*.md")), REPOSITORY)))
-    except (BugError, OSError) as error:
+    except (MutantError, OSError) as error:
         print(f"bugs.py: {error}", file=sys.stderr)
         return 2
     return 0

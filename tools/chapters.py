@@ -32,10 +32,8 @@ It does not hold what stands elsewhere: number and name (the folder), variants, 
   tests.sanitize           memcheck, racecheck, synccheck: on at most so many GPUs (tools/sanitize); arguments; nccl: it is
                            used; racecheck_test: the GoogleTest filter of what racecheck runs in the program's place
 
-  tools/chapters.py --check      exit status 2 and one sentence if a manifest is wrong
-  tools/chapters.py --programs   the programs, chapters and experiments, one a line
+  tools/chapters.py              exit status 2 and one sentence if a manifest is wrong
   tools/chapters.py --sanitize   what tools/sanitize runs of each chapter, in columns
-  tools/chapters.py --json       everything
 """
 import argparse
 import dataclasses
@@ -184,7 +182,6 @@ class Experiment:
 
 @dataclasses.dataclass(frozen=True)
 class Plot:
-    """A picture of measured results."""
     section: str
     x: str
     lines: Dict[str, str]
@@ -211,12 +208,10 @@ class Chapter:
 
     @property
     def number(self) -> str:
-        """Two digits."""
         return self.name[:2]
 
 
 def _measure(value: Dict[str, Any]) -> Measure:
-    """From JSON."""
     return Measure(**{**value, "also": [(also["gpus"], also["lines"]) for also in value.get("also", ())]})
 
 
@@ -283,27 +278,6 @@ def all_chapters() -> Dict[str, Chapter]:
     return read_chapters(CHAPTERS)
 
 
-@dataclasses.dataclass(frozen=True)
-class Planned:
-    """What is known of a chapter that is to come."""
-
-    part: int
-    idea: str
-
-
-def to_come(folder: pathlib.Path = CHAPTERS) -> Dict[str, Planned]:
-    """The chapters that are planned (chapters/to_come.json), by name: those whose number no chapter has. Throws
-    ManifestError."""
-    taken = {name[:2] for name in read_chapters(folder)}
-    path = folder / "to_come.json"
-    try:
-        planned = _read(path) if path.exists() else {}
-        _named(_record({"part": _one_of(*range(1, len(PARTS) + 1)), "idea": _text}))(planned, "")
-    except _Wrong as wrong:
-        raise ManifestError(f"chapters/to_come.json: {wrong}") from None
-    return {name: Planned(**values) for name, values in planned.items() if name[:2] not in taken}
-
-
 def operation_of(chapter: str) -> str:
     """What the peers call what the chapter computes; nothing for one without peers, or that is not there."""
     found = all_chapters().get(chapter)
@@ -319,23 +293,15 @@ def sanitize_row(chapter: Chapter) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group(required=True)
-    for option in ("check", "programs", "sanitize", "json"):
-        what.add_argument(f"--{option}", action="store_true")
+    parser.add_argument("--sanitize", action="store_true")
     chosen = parser.parse_args()
     try:
-        chapters, planned = all_chapters(), to_come()
+        chapters = all_chapters()
     except ManifestError as error:
         print(error, file=sys.stderr)
         return 2
-    if chosen.programs:
-        for chapter in chapters.values():
-            print("\n".join([chapter.name, *(experiment.program for experiment in chapter.experiments)]))
-    elif chosen.sanitize:
+    if chosen.sanitize:
         print("\n".join(map(sanitize_row, chapters.values())))
-    elif chosen.json:
-        print(json.dumps({"chapters": [{"number": chapter.number, **dataclasses.asdict(chapter)} for chapter in chapters.values()],
-                          "to_come": {name: dataclasses.asdict(each) for name, each in planned.items()}}, indent=2))
     return 0
 
 

@@ -6,7 +6,7 @@
 
 A trace is the file of --timeline, modelled or measured: there is no difference but in what is said below the axis. Each
 section of a trace (a variant of a chapter, say) becomes a panel whose time begins at 0; several traces are drawn one
-below the other. Names stand in the bars where they fit (of "step 3: multiply shard 5" at least what follows the colon);
+below the other, on one axis. Names stand in the bars where they fit (of "step 3: multiply shard 5" at least what follows the colon);
 a viewer shows any bar's name and times when the mouse rests on it. The same traces always give the same file.
 """
 import argparse
@@ -15,7 +15,7 @@ import pathlib
 import re
 import sys
 from dataclasses import dataclass, field
-from typing import Dict, List
+from typing import Dict, List, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 WIDTH = 900
@@ -153,8 +153,8 @@ def words_that_fit(name: str, width: float) -> str:
 class Drawing:
     """Grows from the top to the bottom."""
 
-    def __init__(self, panels: List[Panel], title: str, same_axis: bool) -> None:
-        self.panels, self.title, self.same_axis = panels, title, same_axis
+    def __init__(self, panels: List[Panel]) -> None:
+        self.panels = panels
         self.parts: List[str] = []
         self.y = 12.0
         self.longest = max(panel.end() for panel in panels)
@@ -168,9 +168,9 @@ class Drawing:
     def line(self, x1: float, y1: float, x2: float, y2: float, style: str) -> None:
         self.parts.append(f'<line class="{style}" x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"/>')
 
-    def scale(self, span: float) -> float:
+    def scale(self) -> float:
         """Pixels a microsecond."""
-        return (WIDTH - LEFT - RIGHT) / span
+        return (WIDTH - LEFT - RIGHT) / self.longest
 
     def bar(self, bar: Bar, top: float, scale: float) -> None:
         x, width = LEFT + bar.begin * scale, (bar.end - bar.begin) * scale
@@ -183,8 +183,7 @@ class Drawing:
         self.parts.append("</g>")
 
     def panel(self, panel: Panel) -> None:
-        span = self.longest if self.same_axis else panel.end()
-        scale = self.scale(span)
+        scale = self.scale()
         self.y += 20
         took = f"{panel.end():.0f} µs" if panel.end() < 10000 else f"{panel.end() / 1000:.1f} ms"
         source = "" if self.one_source else f", {panel.source}"
@@ -197,8 +196,8 @@ class Drawing:
             self.parts.append(f'<rect class="lane" x="{LEFT}" y="{number(row)}" width="{WIDTH - LEFT - RIGHT}" '
                               f'height="{ROW * len(gpu.lanes)}"/>')
             row += ROW * len(gpu.lanes) + 6
-        step = nice_step(span)
-        for tick in range(int(span / step + 1e-9) + 1):
+        step = nice_step(self.longest)
+        for tick in range(int(self.longest / step + 1e-9) + 1):
             self.line(LEFT + tick * step * scale, top, LEFT + tick * step * scale, top + height, "grid")
         self.line(LEFT + panel.end() * scale, top, LEFT + panel.end() * scale, top + height, "end")
         for gpu in panel.gpus:
@@ -211,14 +210,12 @@ class Drawing:
                 self.y += ROW
             self.y += 6
         self.y -= 6
-        if not self.same_axis:
-            self.axis(span)
 
-    def axis(self, span: float) -> None:
-        """The numbers below a panel, or below all of them."""
-        scale, step = self.scale(span), nice_step(span)
-        milliseconds = span >= 10000
-        for tick in range(int(span / step + 1e-9) + 1):
+    def axis(self) -> None:
+        """The numbers below all panels."""
+        scale, step = self.scale(), nice_step(self.longest)
+        milliseconds = self.longest >= 10000
+        for tick in range(int(self.longest / step + 1e-9) + 1):
             value = tick * step / (1000 if milliseconds else 1)
             self.text(LEFT + tick * step * scale, self.y + 16, f"{value:.6g}", "note", SMALL, "middle")
         self.y += 16
@@ -239,36 +236,28 @@ class Drawing:
             x -= 14
 
     def svg(self) -> str:
-        if self.title:
-            self.y += 14
-            self.text(16, self.y, self.title, "strong", 15)
-            self.y += 4
         for panel in self.panels:
             self.panel(panel)
-            self.y += 8 if self.same_axis else 28
-        if self.same_axis:
-            self.y -= 8
-            self.axis(self.longest)
-        else:
-            self.y -= 28
+            self.y += 8
+        self.y -= 8
+        self.axis()
         self.legend()
-        height = number(self.y + 32)
-        label = quoteattr((self.title + ": " if self.title else "") + "timeline of " +
-                          ", ".join(f"{panel.title} ({panel.end():.0f} µs)" for panel in self.panels))
-        body = "\n  ".join(self.parts)
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img" '
-                f'aria-label={label}>\n  <style>{STYLE}  </style>\n'
-                f'  <rect class="page" x="0.5" y="0.5" width="{WIDTH - 1}" height="{number(float(height) - 1)}" rx="6"/>\n'
-                f"  {body}\n</svg>\n")
+        panels = ", ".join(f"{panel.title} ({panel.end():.0f} µs)" for panel in self.panels)
+        return svg(self.parts, self.y + 32, f"timeline of {panels}")
+
+
+def svg(parts: Sequence[str], height: float, label: str) -> str:
+    """A whole picture of these parts."""
+    body = "\n  ".join(parts)
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {number(height)}" width="{WIDTH}" role="img" '
+            f"aria-label={quoteattr(label)}>\n  <style>{STYLE}  </style>\n"
+            f'  <rect class="page" x="0.5" y="0.5" width="{WIDTH - 1}" height="{number(height - 1)}" rx="6"/>\n  {body}\n</svg>\n')
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("traces", nargs="+", type=pathlib.Path, metavar="TRACE.json", help="files of --timeline")
     parser.add_argument("-o", "--output", required=True, type=pathlib.Path, metavar="FILE.svg")
-    parser.add_argument("--title", default="", help="a line at the top (default: none)")
-    parser.add_argument("--time-axis", choices=("same", "own"), default="same",
-                        help="one axis for all panels, so that lengths compare, or one for each (default: same)")
     options = parser.parse_args()
     panels: List[Panel] = []
     for path in options.traces:
@@ -280,7 +269,7 @@ def main() -> int:
             parser.error(f"{path}: this is no file of --timeline")
     if not panels:
         parser.error("there is nothing to draw")
-    options.output.write_text(Drawing(panels, options.title, options.time_axis == "same").svg(), encoding="utf-8")
+    options.output.write_text(Drawing(panels).svg(), encoding="utf-8")
     return 0
 
 

@@ -3,6 +3,10 @@ import re
 from typing import Sequence
 
 
+class PageError(Exception):
+    """A page asks for what there is not, or for what cannot be shown: one sentence."""
+
+
 def excerpt_of(lines: Sequence[str], number: int) -> str:
     """The function or class whose first line has this index: from the comment above it to its closing brace, without common
     indent, as a block of Markdown."""

@@ -1,15 +1,21 @@
 """The tables of measured results in the pages of chapters. (Those of the README: readme_ladders.py.)"""
-from typing import Callable, Dict, Iterable, List, Tuple
+from typing import Callable, Dict, Iterable, List, Sequence, Tuple
 
 import sparse_results
-from results import (COLUMNS, Column, column_of, field_text, is_dense, microseconds, newest, peer_rows, peers_in, peers_of,
+from results import (COLUMNS, Column, column_of, field_text, is_dense, newest, peer_rows, peers_in, peers_of,
                      run_rows, runs_of, runs_with_section, section_fields, size_text)
 
 
 def table(header: List[str], rows: Iterable[List[str]]) -> str:
-    """A Markdown table."""
     lines = ["| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows)]
     return "\n".join(lines) + "\n"
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table for the terminal: names on the left, numbers on the right."""
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    return "\n".join("  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
+                               for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in (header, *rows))
 
 
 def stamp(run: Dict) -> str:

@@ -1,20 +1,14 @@
-#!/usr/bin/env python3
-"""Checks links: those of all Markdown files or, with --html, those of the generated site.
+"""Checks links: those of Markdown files (tests/program/links_test.py), and those of the generated site (build_site.py).
 
 A relative link must lead to a file or folder of this repository (of the site), and its fragment to something in it: a
 heading of a page (`#cost-card`), a line of another file (`#L12`), an element's id (HTML). Links to other hosts are left
 alone.
-
-  tools/links.py                            exit status 1 and "file:line: sentence" for each bad link in a Markdown file
-  tools/links.py --html build/docs/html
 """
-import argparse
 import dataclasses
 import html.parser
 import os
 import pathlib
 import re
-import sys
 import urllib.parse
 from typing import Dict, Iterator, List, Set, Tuple
 
@@ -73,11 +67,6 @@ def links_of(text: str) -> List[Link]:
         group = next(number for number in (1, 2, 3) if match.group(number) is not None)
         found.append(Link(match.start(group), match.end(group), match.group(group)))
     return found
-
-
-def code_of(text: str) -> List[re.Match]:
-    """All code inside the lines of a Markdown text, with its backticks."""
-    return list(_CODE.finditer(_COMMENT.sub(_blank, _FENCE.sub(_blank, text))))
 
 
 def headings_of(text: str) -> List[Tuple[re.Match, str]]:
@@ -178,21 +167,3 @@ def bad_html_links(folder: pathlib.Path) -> Iterator[str]:
                 yield f"{where}: does not exist"
             elif link.fragment and goal in pages and urllib.parse.unquote(link.fragment) not in pages[goal].places:
                 yield f"{where}: there is no such place"
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--html", type=pathlib.Path, metavar="FOLDER", help="check a site instead of the Markdown files")
-    folder = parser.parse_args().html
-    if folder is None:
-        pages = markdown_files()
-        bad = [problem for page in pages for problem in bad_markdown_links(page)]
-    else:
-        pages = sorted(folder.rglob("*.html"))
-        bad = list(bad_html_links(folder))
-    print("\n".join(bad) if bad else f"the links of {len(pages)} pages are good")
-    return 1 if bad or not pages else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,13 +8,12 @@ page, a test of its header, one of its program, and a mutant. Nothing else chang
 folders. The files of tools/new_chapter are its pattern. tools/update_pages.py then writes the page's output and the ladder.
 """
 import argparse
-import json
 import pathlib
 import re
 import sys
 from typing import Dict
 
-from chapters import CHAPTERS, FOLDER, ManifestError, Planned, read_chapters, to_come
+from chapters import CHAPTERS, FOLDER, ManifestError, read_chapters
 from update_pages import BLOCK, generate
 
 REPOSITORY = CHAPTERS.parent
@@ -38,15 +37,10 @@ def filled(text: str, name: str) -> str:
     """A file of the pattern for the chapter `name`."""
     words = name[3:].split("_")
     for old, new in (("NN_name", name), ("lesson.cuh", f"{name[3:]}.cuh"), ("NewChapter", "".join(word.title() for word in words)),
-                     ("new_chapter", name[3:]), ("New chapter", " ".join(words).capitalize()), ("NN", name[:2])):
+                     ("new_chapter", name[3:]), ("New chapter", " ".join(words).capitalize()), ("new chapter", " ".join(words)),
+                     ("NN", name[:2])):
         text = text.replace(old, new)
     return text
-
-
-def manifest(text: str, planned: Dict[str, Planned], name: str) -> str:
-    """The pattern's manifest with what is planned of the chapter."""
-    plan = planned.get(name, Planned(4, name[3:].replace("_", " ")))
-    return text.replace('"idea": ""', f'"idea": {json.dumps(plan.idea)}').replace('"part": 4', f'"part": {plan.part}')
 
 
 def without_a_build(block: re.Match) -> str:
@@ -69,13 +63,9 @@ def write(name: str) -> None:
     for place in files.values():
         if place.exists():
             raise Refused(f"{place.relative_to(REPOSITORY)} is there already")
-    planned = to_come()
     for source, place in files.items():
-        text = filled(source.read_text(encoding="utf-8"), name)
-        if source.name == "chapter.json":
-            text = manifest(text, planned, name)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+        place.write_text(filled(source.read_text(encoding="utf-8"), name), encoding="utf-8")
         print(place.relative_to(REPOSITORY))
     page = files[PATTERN / "page.in"]
     page.write_text(BLOCK.sub(without_a_build, page.read_text(encoding="utf-8")), encoding="utf-8")

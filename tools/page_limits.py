@@ -23,6 +23,7 @@ import re
 import sys
 from typing import Dict, Iterator, List, Sequence, Tuple
 
+from ladder import aligned
 from links import REPOSITORY, headings_of, markdown_files
 from update_pages import BLOCK, KINDS
 
@@ -55,8 +56,6 @@ class Line:
 
 @dataclasses.dataclass
 class Numbers:
-    """What is counted of a page."""
-
     prose: int = 0
     code: int = 0
     output: int = 0
@@ -116,7 +115,6 @@ def sentences(line: str) -> int:
 
 
 def numbers_of(text: str) -> Numbers:
-    """Counts a page."""
     numbers = Numbers()
     for line in lines_of(text):
         if line.kind == "code":
@@ -221,15 +219,13 @@ def problems(root: pathlib.Path = REPOSITORY) -> List[str]:
 
 def numbers_table(pages: Sequence[pathlib.Path]) -> str:
     """The numbers of pages, one a line."""
-    rows = [("page", "prose", "code", "output", "longest fold", "longest line")]
+    rows = []
     for page in pages:
         numbers = numbers_of(page.read_text(encoding="utf-8"))
-        rows.append((page.parent.name, *map(str, (numbers.prose, numbers.code, numbers.output, max(numbers.folds.values(), default=0),
-                                                  numbers.longest))))
-    rows.append(("at most", *map(str, (PROSE, CODE, OUTPUT, FOLD, LONGEST_LINE))))
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    return "\n".join("  ".join(cell.rjust(width) if i else cell.ljust(width) for i, (cell, width) in enumerate(zip(row, widths)))
-                     for row in rows)
+        rows.append([page.parent.name, *map(str, (numbers.prose, numbers.code, numbers.output, max(numbers.folds.values(), default=0),
+                                                  numbers.longest))])
+    rows.append(["at most", *map(str, (PROSE, CODE, OUTPUT, FOLD, LONGEST_LINE))])
+    return aligned(["page", "prose", "code", "output", "longest fold", "longest line"], rows)
 
 
 def main() -> int:

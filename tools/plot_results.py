@@ -5,10 +5,11 @@ picture and finds it drifted. The same results always give the same file.
 """
 import math
 from typing import Any, Dict, List, Sequence, Tuple
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
 
 from chapters import Plot
-from draw_timeline import FONT, SMALL, STYLE, WIDTH, number
+from draw_timeline import FONT, SMALL, WIDTH, number, svg
+from excerpts import PageError
 from ladder import by_gpus, what_and_where
 from results import Run, field_text, runs_with_section
 
@@ -18,10 +19,6 @@ GAP = 15  # between the names of two lines, at least
 COLOURS = ("#7d8590", "#d07a00", "#2277bb", "#3a9a3a", "#b0508c", "#5a51c4")
 
 Points = List[Tuple[float, float]]
-
-
-class PlotError(Exception):
-    """More is to be drawn than can be told apart: one sentence."""
 
 
 def lines_of(run: Run, plot: Plot) -> Dict[str, Points]:
@@ -85,14 +82,6 @@ def drawing(lines: Dict[str, Points], x_name: str, source: str, unit: str = "ms"
     return svg(parts, HEIGHT, f"{what} against {x_name.replace('_', ' ')}, of {', '.join(lines)}")
 
 
-def svg(parts: Sequence[str], height: int, label: str) -> str:
-    """A whole picture of these parts."""
-    body = "\n  ".join(parts)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img" '
-            f"aria-label={quoteattr(label)}>\n  <style>{STYLE}  </style>\n"
-            f'  <rect class="page" x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" rx="6"/>\n  {body}\n</svg>\n')
-
-
 def picture(chapter: str, plot: Plot, reports: List[Dict[str, Any]]) -> str:
     """The plot of a chapter's results: of the runs with that section the one that comes first in the tables of pages."""
     runs = [run for _, group in by_gpus(runs_with_section(chapter, plot.section, reports)) for run in group]
@@ -100,5 +89,5 @@ def picture(chapter: str, plot: Plot, reports: List[Dict[str, Any]]) -> str:
     if not lines:
         return svg([f'<text class="note" x="16" y="26" font-size="{FONT}">{NOT_YET}</text>'], 44, NOT_YET)
     if len(lines) > len(COLOURS):
-        raise PlotError(f"{chapter}: {len(lines)} lines of '{plot.section}' are too many for one plot, {len(COLOURS)} at most")
+        raise PageError(f"{chapter}: {len(lines)} lines of '{plot.section}' are too many for one plot, {len(COLOURS)} at most")
     return drawing(lines, plot.x, f"measured: {what_and_where(runs[0])}, CUDA {runs[0]['hardware']['toolkit']}")

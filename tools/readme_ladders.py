@@ -2,6 +2,7 @@
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import sparse_results
+from chapters import Chapter
 from ladder import table
 from results import Column, best_algorithm, column_of, is_dense, newest, peers_in, peers_of, plain_results, runs_of
 
@@ -16,15 +17,6 @@ class Ladder(NamedTuple):
 LADDERS = {"dense": Ladder((1, 2), "x GEMM only"), "sparse": Ladder((3,), "times as fast as dense"),
            "kernels": Ladder((4,), "x GEMM only")}
 COMPUTES = {"all_gather_matmul": "all-gather, GEMM", "matmul_reduce_scatter": "GEMM, reduce-scatter", "mlp_block": "MLP block"}
-
-
-class Step(NamedTuple):
-    """A chapter, or one that is to come."""
-
-    part: int
-    idea: str
-    operation: str = ""   # what the peers call what it computes
-    to_come: bool = False
 
 
 def measures_the_chapter(run: Dict) -> bool:
@@ -60,7 +52,7 @@ def cell(run: Dict, reports: List[Dict]) -> str:
     return f"{fastest['ratio_to_gemm_only']:.3f}" if fastest else "see below"
 
 
-def nccl_rows(chosen: Mapping[str, List[Dict]], steps: Mapping[str, Step], columns: Sequence[Column]) -> List[List[str]]:
+def nccl_rows(chosen: Mapping[str, List[Dict]], chapters: Mapping[str, Chapter], columns: Sequence[Column]) -> List[List[str]]:
     """NCCL and cuBLAS, one after the other: of each operation the best variant of that name."""
     best: Dict[str, Dict[Column, float]] = {}
     for name, runs in chosen.items():
@@ -68,7 +60,7 @@ def nccl_rows(chosen: Mapping[str, List[Dict]], steps: Mapping[str, Step], colum
             ratios = [float(result["ratio_to_gemm_only"]) for result in plain_results(run)
                       if result.get("role") == "algorithm" and result["variant"].startswith("nccl") and "ratio_to_gemm_only" in result]
             if ratios:
-                held = best.setdefault(steps[name].operation, {})
+                held = best.setdefault(chapters[name].operation, {})
                 held[column_of(run)] = min(held.get(column_of(run), min(ratios)), *ratios)
     return [["*NCCL and cuBLAS*", "one after the other", COMPUTES[operation],
              *(f"{held[column]:.3f}" if column in held else "-" for column in columns)] for operation, held in best.items()]
@@ -113,20 +105,17 @@ def speed_up_note(runs: Sequence[Dict]) -> str:
     return f"\nChapter {runs[0]['chapter'][:2]} compares several GPUs with one: {', '.join(ratios)}.\n" if ratios else ""
 
 
-def ladder_table(which: str, steps: Mapping[str, Step], reports: List[Dict]) -> str:
+def ladder_table(which: str, chapters: Mapping[str, Chapter], reports: List[Dict]) -> str:
     """A ladder: its chapters, the best algorithm of each at the first size on each number of GPUs that was measured, then the
     peers. Where it was not run stands a dash."""
     ladder = LADDERS[which]
-    shown = {name: step for name, step in sorted(steps.items()) if step.part in ladder.parts}
-    chosen = {name: [run for run in runs_of(name, reports) if measures_the_chapter(run)] for name, step in shown.items() if not step.to_come}
+    shown = {name: chapter for name, chapter in sorted(chapters.items()) if chapter.part in ladder.parts}
+    chosen = {name: [run for run in runs_of(name, reports) if measures_the_chapter(run)] for name in shown}
     columns = ladder_columns(run for runs in chosen.values() for run in runs)
     titles = [f"{ladder.unit}, {gpus} x {gpu}" for gpu, gpus in columns] or [ladder.unit]
     rows, notes = [], ""
-    for name, step in shown.items():
-        head = [step.idea, COMPUTES.get(step.operation, "GEMM")] if which == "dense" else [step.idea]
-        if step.to_come:
-            rows.append([f"`{name}`", *head, "to come", *("" for _ in titles[1:])])
-            continue
+    for name, chapter in shown.items():
+        head = [chapter.idea, COMPUTES.get(chapter.operation, "GEMM")] if which == "dense" else [chapter.idea]
         firsts: List[Optional[Dict]] = [next((run for run in chosen[name] if column_of(run) == column), None) for column in columns]
         cells = [cell(first, reports) if first else "-" for first in firsts] if chosen[name] else ["not run", *("" for _ in titles[1:])]
         rows.append([f"[`{name}`](chapters/{name}/README.md)", *head, *cells])

@@ -4,11 +4,10 @@ import csv
 import json
 import os
 import pathlib
-from typing import Any, Dict, Iterable, List
+from typing import Any, Dict, List
 
-from results import replaces, same_measurement
+from results import same_measurement
 
-CHANGING = {"sm_clock"}  # what may differ from run to run
 PARTS = ("runs", "peers", "profiles")
 
 Report = Dict[str, Any]
@@ -36,38 +35,6 @@ def require_published(report: Report, name: str) -> None:
         raise Refused(f"{name}: not a finished run on real GPUs")
 
 
-def read(paths: Iterable[pathlib.Path]) -> Parts:
-    """The reports, each in the part of a file that it belongs to."""
-    parts: Parts = {part: [] for part in PARTS}
-    for path in paths:
-        if path.suffix == ".csv":
-            parts["profiles"].append(profile(path))
-            continue
-        report: Report = json.loads(path.read_text())
-        require_published(report, str(path))
-        parts["peers" if "peer" in report else "runs"].append(report)
-    return parts
-
-
-def lasting(hardware: Dict[str, str]) -> Dict[str, str]:
-    """What must not differ."""
-    return {name: value for name, value in hardware.items() if name not in CHANGING}
-
-
-def require_one_machine(parts: Parts) -> None:
-    """All from one machine, and the chapters of one commit. Peers stamp less of the hardware; that must agree."""
-    for what, values in (("commit", {run["commit"] for run in parts["runs"]}),
-                         ("hardware", {json.dumps(lasting(run["hardware"])) for run in parts["runs"]})):
-        if len(values) > 1:
-            raise Refused(f"the reports differ in {what}: {sorted(values)}")
-    machine = next((run["hardware"] for run in parts["runs"]), None)
-    for peer in parts["peers"]:
-        machine = machine or peer["hardware"]
-        differs = [name for name, value in peer["hardware"].items() if machine.get(name) != value]
-        if differs:
-            raise Refused(f"the reports differ in hardware: {peer['peer']} has another {', '.join(differs)}")
-
-
 def same(one: Report, other: Report) -> bool:
     """True if both say the same thing, perhaps with other numbers."""
     if "metrics" in one or "metrics" in other:
@@ -75,17 +42,12 @@ def same(one: Report, other: Report) -> bool:
     return ("peer" in one) == ("peer" in other) and same_measurement(one, other)
 
 
-def merge(held: Parts, new: Parts) -> List[Report]:
-    """Puts the new reports into `held`: each in the place of what measured the same, else behind the others of its chapter.
-    Returns those that stayed out, since what is held counts more (a full run counts more than a quick one)."""
-    out: List[Report] = []
+def merge(held: Parts, new: Parts) -> None:
+    """Puts the new reports into `held`: each in the place of what measured the same, else behind the others of its chapter."""
     for part in PARTS:
         reports = held.setdefault(part, [])
         for report in new.get(part, []):
             places = [i for i, old in enumerate(reports) if same(report, old)]
-            if part != "profiles" and any(not replaces(report, reports[i]) for i in places):
-                out.append(report)
-                continue
             for i in reversed(places[1:]):
                 del reports[i]
             if places:
@@ -93,7 +55,6 @@ def merge(held: Parts, new: Parts) -> List[Report]:
             else:
                 reports.append(report)
     held["runs"].sort(key=lambda run: str(run["chapter"]))
-    return out
 
 
 def load(path: pathlib.Path) -> Parts:

@@ -4,7 +4,7 @@ A report of a chapter on dense products holds results with these fields, all but
   variant, role (gemm_only, algorithm, product, part, communication), gpus, device_ms, device_p99_ms, host_ms,
   back_to_back_ms, tflops, percent_of_peak, ratio_to_gemm_only, exposed_ms, bus_gb_per_s
 and results with `section` and any other fields: those of a table of their own. ./lab bench adds to each report the field
-`bench`: program, arguments, seconds, and quick if it was measured with few iterations.
+`bench`: program, arguments, seconds.
 """
 import dataclasses
 import json
@@ -59,24 +59,13 @@ def same_measurement(one: Run, other: Run) -> bool:
     return not variants or not others or not variants.isdisjoint(others)
 
 
-def is_quick(run: Run) -> bool:
-    """True if it came of ./lab bench --quick, with few iterations."""
-    return bool(run.get("bench", {}).get("quick", False))
-
-
-def replaces(new: Run, old: Run) -> bool:
-    """True if of two runs that measured the same the first one counts: a full one before a quick one, then the later one."""
-    return (not is_quick(new), new["date"]) >= (not is_quick(old), old["date"])
-
-
 def newest(runs: Iterable[Run]) -> List[Run]:
-    """Of runs on the same kind of GPU that measured the same, the one that counts: see replaces(). In the order of the first
-    ones."""
+    """Of runs on the same kind of GPU that measured the same the later one, in the order of the first ones."""
     chosen: List[Run] = []
     for run in runs:
         for i, other in enumerate(chosen):
             if same_measurement(run, other):
-                chosen[i] = run if replaces(run, other) else other
+                chosen[i] = run if run["date"] >= other["date"] else other
                 break
         else:
             chosen.append(run)
@@ -100,7 +89,7 @@ def runs_with_section(chapter: str, section: str, reports: List[Dict[str, Any]])
     experiment takes the place of one of the chapter's program, which measured such sections before there were experiments."""
     def of_section(run: Run) -> Run:
         """Two runs that hold the section measured the same if they solved the same, whatever else their programs did."""
-        rest = {name: value for name, value in run.items() if name != "bench" or value["quick"]}
+        rest = {name: value for name, value in run.items() if name != "bench"}
         return {**rest, "chapter": chapter, "options": {**run["options"], "variants": [section]}}
     runs = [of_section(run) for report in reports for run in report["runs"]
             if chapter_of(run) == chapter and not run["modelled"]

@@ -46,14 +46,15 @@ from typing import Callable, Dict, List, Tuple
 import bugs
 import planner_page
 import plot_results
-from article_figures import ArticleError, figures_table
+from article_figures import figures_table
 from blank import TaskError, without_markers
 from call_index import call_table
-from chapters import ManifestError, Plot, all_chapters, to_come
-from excerpts import excerpt_of
+from chapters import ManifestError, Plot, all_chapters
+from excerpts import PageError, excerpt_of
 from ladder import profile_table, results_table
+from mutants import MutantError
 from planner import PlanError
-from readme_ladders import LADDERS, Step, ladder_table
+from readme_ladders import LADDERS, ladder_table
 from results import load
 from teaching import tasks
 
@@ -61,10 +62,6 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 KINDS = ("code", "output", "tests", "race", "bug", "results", "profile", "ladder", "figures", "commands", "calls", "tasks", "planner")
 BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
-
-
-class PageError(Exception):
-    """A page asks for something that is not there."""
 
 
 def pictures() -> Dict[str, Tuple[str, ...]]:
@@ -82,7 +79,6 @@ def plots() -> Dict[str, Tuple[str, Plot]]:
 
 
 def read(path: str) -> str:
-    """A file of the repository."""
     try:
         return (REPOSITORY / path).read_text()
     except OSError as error:
@@ -217,9 +213,7 @@ def generate(kind: str, argument: str) -> str:
         return figures_table(argument, REPOSITORY, reports)
     if argument not in LADDERS:
         raise PageError(f"there is no ladder '{argument}'; the ladders are: {', '.join(LADDERS)}")
-    steps = {chapter.name: Step(chapter.part, chapter.idea, chapter.operation) for chapter in all_chapters().values()}
-    steps.update({name: Step(planned.part, planned.idea, to_come=True) for name, planned in to_come().items()})
-    return ladder_table(argument, steps, reports)
+    return ladder_table(argument, all_chapters(), reports)
 
 
 def comparable(kind: str, text: str) -> str:
@@ -252,7 +246,7 @@ def main() -> int:
     arguments = parser.parse_args()
     check, measured = arguments.check, arguments.measured
     try:
-        all_chapters(), to_come()
+        all_chapters()
     except ManifestError as error:
         print(error, file=sys.stderr)
         return 2
@@ -275,7 +269,7 @@ def main() -> int:
     for path, page in pages.items():
         try:
             new = updated(page, path, check, same, measured)
-        except (PageError, bugs.BugError, tasks.TaskError, ArticleError, planner_page.PageError, PlanError) as error:
+        except (PageError, MutantError, tasks.TaskError, planner_page.PageError, PlanError) as error:
             print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
             return 2
         if new != page:
@@ -286,7 +280,7 @@ def main() -> int:
                 path.write_text(new)
     try:
         drawn = [(name, "plot", plot_results.picture(*plot, load(REPOSITORY / "docs" / "results"))) for name, plot in plots().items()]
-    except plot_results.PlotError as error:
+    except PageError as error:
         print(error, file=sys.stderr)
         return 2
     if not measured:

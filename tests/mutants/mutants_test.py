@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Tests of the mutants' own tools: what mutate.py refuses, and each way in which judge.py must fail."""
+"""Tests of the mutants' own tools: what tools/mutants.py refuses, and each way in which judge.py must fail."""
 import contextlib
 import io
 import pathlib
-import stat
 import sys
-import tempfile
 import unittest
 from unittest import mock
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path.append(str(HERE.parent / "program"))
+from support import REPOSITORY, FolderTest  # noqa: E402
 import judge  # noqa: E402
-import mutate  # noqa: E402
+import mutants  # noqa: E402
+from mutants import NoVerdict  # noqa: E402
 
 GOOD = """why: wrong neighbour
 file: 01_sample/sample.cuh
@@ -26,52 +26,40 @@ arguments: --gpus 2 --only "a,b"
 """
 
 
-class TemporaryFolder(unittest.TestCase):
-    """Each test has a folder of its own, with a chapter and a mutant file that fits it."""
+class SampleTest(FolderTest):
+    """With a chapter and a mutant file that fits it."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.chapters = self.folder / "chapters"
-        (self.chapters / "01_sample").mkdir(parents=True)
-        (self.chapters / "01_sample" / "main.cu").write_text("int main() {}\n")
-        (self.chapters / "01_sample" / "sample.cuh").write_text("a\n  int next = rank + 1;\nb\n")
-        self.file = self.folder / "01_sample" / "wrong_neighbour.mutant"
-        self.file.parent.mkdir()
-        self.file.write_text(GOOD)
-
-    def program(self, name: str, script: str) -> pathlib.Path:
-        """A stand-in for a chapter's program."""
-        path = self.folder / name
-        path.write_text("#!/bin/sh\n" + script + "\n")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        return path
+        self.write("chapters/01_sample/main.cu", "int main() {}\n")
+        self.write("chapters/01_sample/sample.cuh", "a\n  int next = rank + 1;\nb\n")
+        self.file = self.write("01_sample/wrong_neighbour.mutant", GOOD)
 
 
-class MutateTest(TemporaryFolder):
+class MutantTest(SampleTest):
     def make(self, text: str = GOOD) -> pathlib.Path:
         self.file.write_text(text)
         output = self.folder / "copy"
-        mutate.make_tree(mutate.read_mutant(self.file), self.chapters, output)
+        mutants.make_tree(mutants.read_mutant(self.file), self.chapters, output)
         return output
 
     def assert_refused(self, text: str, sentence: str) -> None:
-        with self.assertRaisesRegex(mutate.MutantError, sentence):
+        with self.assertRaisesRegex(mutants.MutantError, sentence):
             self.make(text)
         self.assertFalse((self.folder / "copy").exists())
 
     def test_reads_all_fields(self) -> None:
-        mutant = mutate.read_mutant(self.file)
+        mutant = mutants.read_mutant(self.file)
         self.assertEqual(mutant.why, "wrong neighbour")
         self.assertEqual(mutant.chapter, "01_sample")
         self.assertEqual(mutant.arguments, ["--gpus", "2", "--only", "a,b"])
         self.assertEqual(mutant.original, "  int next = rank + 1;")
 
     def test_may_name_a_test_that_runs_in_the_programs_place(self) -> None:
-        self.assertEqual(mutate.read_mutant(self.file).test, "")
+        self.assertEqual(mutants.read_mutant(self.file).test, "")
         self.make(GOOD.replace("arguments:", "test: 01_sample_sizes_test.cu\narguments:"))
-        self.assertEqual(mutate.read_mutant(self.file).test, "01_sample_sizes_test.cu")
+        self.assertEqual(mutants.read_mutant(self.file).test, "01_sample_sizes_test.cu")
 
     def test_may_name_an_experiment(self) -> None:
         (self.chapters / "01_sample" / "experiments").mkdir()
@@ -134,14 +122,14 @@ class MutateTest(TemporaryFolder):
                   "  bench.template add_algorithm<D>(\"b\");  // last\n"
                   "  bench.add_algorithm<E>(kName);\n  bench.add(\"e\", [] {});\n")
         lines = source.splitlines()
-        self.assertEqual(mutate.chosen_only(["--gpus", "2"], source), source)
-        self.assertEqual(mutate.chosen_only(["--only", "a,c,b"], source), source)
-        self.assertEqual(mutate.chosen_only(["--only", "a,b"], source).splitlines(),
+        self.assertEqual(mutants.chosen_only(["--gpus", "2"], source), source)
+        self.assertEqual(mutants.chosen_only(["--only", "a,c,b"], source), source)
+        self.assertEqual(mutants.chosen_only(["--only", "a,b"], source).splitlines(),
                          [lines[0], "  if (more) ", ";", *lines[3:]])
-        self.assertEqual(mutate.chosen_only(["--only", "c", "--gpus", "2"], source).splitlines(),
+        self.assertEqual(mutants.chosen_only(["--only", "c", "--gpus", "2"], source).splitlines(),
                          ["  ;", *lines[1:3], "  ;  // last", *lines[4:]])
         (self.chapters / "01_sample" / "main.cu").write_text(source)
-        self.assertEqual((self.make() / "01_sample" / "main.cu").read_text(), mutate.chosen_only(["--only", "a,b"], source))
+        self.assertEqual((self.make() / "01_sample" / "main.cu").read_text(), mutants.chosen_only(["--only", "a,b"], source))
 
     def test_original_not_found(self) -> None:
         self.assert_refused(GOOD.replace("rank + 1", "rank - 1"), "occurs 0 times")
@@ -180,14 +168,14 @@ class MutateTest(TemporaryFolder):
 
         def place(text: str) -> str:
             self.file.write_text(text)
-            return mutate.reported_place(mutate.read_mutant(self.file), source)
+            return mutants.reported_place(mutants.read_mutant(self.file), source)
         self.assertEqual(place(race), "sample.cuh:2")
         self.assertEqual(place(race.replace("report: rank + 2", "report: b")), "sample.cuh:3")
         # In a file that does not change: its line as it is.
         elsewhere = race.replace("report: rank + 2", "report: b\nreport_file: x/other.cuh")
         self.assertEqual(place(elsewhere), f"other.cuh:{source[:source.index('b')].count(chr(10)) + 1}")
         for text, count in {"rank + 1": 0, "a": 2}.items():  # 'a' is in 'rank' too
-            with self.subTest(text), self.assertRaisesRegex(mutate.MutantError, f"occurs {count} times"):
+            with self.subTest(text), self.assertRaisesRegex(mutants.MutantError, f"occurs {count} times"):
                 place(race.replace("report: rank + 2", f"report: {text}"))
 
     def test_no_such_chapter(self) -> None:
@@ -195,20 +183,20 @@ class MutateTest(TemporaryFolder):
         self.assert_refused(GOOD, "no chapter 01_sample")
 
     def test_command_line(self) -> None:
-        arguments = ["mutate.py", str(self.file), str(self.chapters), str(self.folder / "copy")]
+        arguments = ["mutants.py", str(self.file), str(self.chapters), str(self.folder / "copy")]
         with mock.patch.object(sys, "argv", arguments):
-            self.assertEqual(mutate.main(), 0)
+            self.assertEqual(mutants.main(), 0)
             self.file.write_text(GOOD.replace("rank + 1", "nothing"))
             errors = io.StringIO()
             with contextlib.redirect_stderr(errors):
-                self.assertEqual(mutate.main(), 1)
+                self.assertEqual(mutants.main(), 1)
         self.assertIn("occurs 0 times", errors.getvalue())
 
 
-class JudgeTest(TemporaryFolder):
+class JudgeTest(SampleTest):
     def judge(self, mutant_script: str, script: str = "exit 0", verdict: str = "wrong result",
               limit: float = 20) -> str:
-        return judge.judge([verdict], self.program("original", script), self.program("changed", mutant_script),
+        return judge.judge([verdict], self.script("original", script), self.script("changed", mutant_script),
                            ["--gpus", "2"], limit)
 
     def test_each_verdict_is_accepted(self) -> None:
@@ -244,46 +232,46 @@ class JudgeTest(TemporaryFolder):
             "original hangs": (dict(mutant_script="exit 1", script="exec sleep 20", limit=0.3), "original did not end"),
         }
         for name, (arguments, sentence) in cases.items():
-            with self.subTest(name), self.assertRaisesRegex(judge.Refused, sentence):
+            with self.subTest(name), self.assertRaisesRegex(NoVerdict, sentence):
                 self.judge(**arguments)
 
     def test_one_of_several_verdicts(self) -> None:
         several = ["wrong result", "deadlock"]
-        programs = [self.program("original", "exit 0"), self.program("changed", "echo deadlock; exit 3")]
+        programs = [self.script("original", "exit 0"), self.script("changed", "echo deadlock; exit 3")]
         self.assertTrue(judge.judge(several, *programs, [], 20))
-        with self.assertRaisesRegex(judge.Refused, "verdict is 'race', not 'wrong result or deadlock'"):
-            judge.judge(several, programs[0], self.program("race", "echo data race; exit 3"), [], 20)
+        with self.assertRaisesRegex(NoVerdict, "verdict is 'race', not 'wrong result or deadlock'"):
+            judge.judge(several, programs[0], self.script("race", "echo data race; exit 3"), [], 20)
 
     def test_place(self) -> None:
         def call(report: str) -> str:
-            return judge.judge(["race"], self.program("original", "exit 0"),
-                               self.program("changed", f"echo 'data race: {report}'; exit 3"), [], 20, "x.cuh:12")
+            return judge.judge(["race"], self.script("original", "exit 0"),
+                               self.script("changed", f"echo 'data race: {report}'; exit 3"), [], 20, "x.cuh:12")
         self.assertTrue(call("write at x.cuh:12, read at x.cuh:3"))
         for report in ("x.cuh", "at x.cuh:121", "at x.cuh:1", "at max.cuh:12", "at a.x.cuh:12", "at x_cuh:12"):
-            with self.subTest(report), self.assertRaisesRegex(judge.Refused, "does not name x.cuh:12"):
+            with self.subTest(report), self.assertRaisesRegex(NoVerdict, "does not name x.cuh:12"):
                 call(report)
 
     def test_start(self) -> None:
-        start = self.program("start", 'STARTED=yes exec "$@"')
-        arguments = (["race"], self.program("original", '[ "$STARTED" = yes ]'),
-                     self.program("changed", 'echo "data race"; exit $([ "$STARTED" = yes ] && echo 3)'), [], 20)
+        start = self.script("start", 'STARTED=yes exec "$@"')
+        arguments = (["race"], self.script("original", '[ "$STARTED" = yes ]'),
+                     self.script("changed", 'echo "data race"; exit $([ "$STARTED" = yes ] && echo 3)'), [], 20)
         self.assertTrue(judge.judge(*arguments, start=[str(start)]))
-        with self.assertRaisesRegex(judge.Refused, "unchanged program exits with 1"):
+        with self.assertRaisesRegex(NoVerdict, "unchanged program exits with 1"):
             judge.judge(*arguments)
 
     def test_missing_program(self) -> None:
-        with self.assertRaisesRegex(judge.Refused, "cannot be started"):
-            judge.run(self.folder / "nothing", [], 5)
+        with self.assertRaisesRegex(NoVerdict, "cannot be started"):
+            mutants.run(self.folder / "nothing", [], 5)
 
     def test_command_line(self) -> None:
-        def call(script: str) -> int:
-            arguments = ["judge.py", str(self.file), str(self.program("original", "exit 0")),
-                         str(self.program("changed", script))]
-            with mock.patch.object(sys, "argv", arguments), contextlib.redirect_stdout(io.StringIO()), \
-                    contextlib.redirect_stderr(io.StringIO()):
-                return judge.main()
-        self.assertEqual(call("exit 1"), 0)
-        self.assertEqual(call("exit 0"), 1)
+        def call(script: str, *words: str) -> int:
+            programs = [str(self.script("original", "exit 0")), str(self.script("changed", script))]
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                return judge.main([*words, *programs])
+        for words in (("mutant", str(self.file)), ("blank", "wrong result,deadlock")):
+            self.assertEqual(call("exit 1", *words), 0)
+            self.assertEqual(call("exit 0", *words), 1)
+        self.assertEqual(call("echo deadlock; exit 3", "blank", "wrong result,deadlock"), 0)
 
 
 class RepositoryTest(unittest.TestCase):
@@ -294,12 +282,12 @@ class RepositoryTest(unittest.TestCase):
         self.assertTrue(files)
         for path in files:
             with self.subTest(path.name):
-                mutant = mutate.read_mutant(path)
-                source = HERE.parent.parent / "chapters" / mutant.file
-                mutate.apply_mutant(mutant, source.read_text(encoding="utf-8"))
+                mutant = mutants.read_mutant(path)
+                source = REPOSITORY / "chapters" / mutant.file
+                mutants.apply_mutant(mutant, source.read_text(encoding="utf-8"))
                 if mutant.report:
-                    named = HERE.parent.parent / "chapters" / mutant.report_file
-                    mutate.reported_place(mutant, named.read_text(encoding="utf-8"))
+                    named = REPOSITORY / "chapters" / mutant.report_file
+                    mutants.reported_place(mutant, named.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -54,30 +54,20 @@ class BenchTest(Sandbox):
     def setUp(self) -> None:
         super().setUp()
         self.install(*PACKAGES)
-        for tool in ("bench.py", "bench_ladder.py", "bench_plans.py", "results.py", "result_files.py", "sparse_results.py",
-                     "ladder.py", "readme_ladders.py", "blank.py", "bugs.py", "call_index.py", "excerpts.py", "article_figures.py", "chapters.py",
-                     "update_pages.py", "planner.py", "planner_page.py", "plot_results.py", "draw_timeline.py"):
-            shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
-        (self.root / "tests" / "mutants").mkdir(parents=True)
-        for tool in ("judge.py", "mutate.py"):
-            shutil.copy(REPOSITORY / "tests" / "mutants" / tool, self.root / "tests" / "mutants")
         shutil.rmtree(self.root / "chapters")
         self.mark("program.py", PROGRAM)
         for name in self.CHAPTERS:
-            (self.root / "chapters" / name).mkdir(parents=True)
-            (self.root / "chapters" / name / "main.cu").touch()
             manifest = json.loads((REPOSITORY / "chapters" / name / "chapter.json").read_text())
-            (self.root / "chapters" / name / "chapter.json").write_text(json.dumps({**manifest, "builds_on": [], "experiments": []}))
-            (self.root / "chapters" / name / "README.md").write_text(f"<!-- results {name} -->\n<!-- /results -->\n")
+            for file, text in (("main.cu", ""), ("chapter.json", json.dumps({**manifest, "builds_on": [], "experiments": []})),
+                               ("README.md", f"<!-- results {name} -->\n<!-- /results -->\n")):
+                self.write(f"repository/chapters/{name}/{file}", text)
             self.program(name, f'exec {PYTHON} -IS "$SANDBOX/program.py" {name} "$@"')
         for path, text in (("README.md", LADDER), ("common/virtual_gpu/README.md", "<!-- output 01 -->\n<!-- /output -->\n")):
-            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
-            (self.root / path).write_text(text)
+            self.write(f"repository/{path}", text)
         for name in ("pytorch_peer", "jax_peer"):
-            script = self.root / "tests" / "peers" / f"{name}.py"
-            script.parent.mkdir(parents=True, exist_ok=True)
-            script.write_text(f"import os, sys\nos.execv(sys.executable, [sys.executable, "
-                              f"os.environ['SANDBOX'] + '/program.py', '{name}', *sys.argv[1:]])\n")
+            self.write(f"repository/tests/peers/{name}.py",
+                       f"import os, sys\nos.execv(sys.executable, [sys.executable, "
+                       f"os.environ['SANDBOX'] + '/program.py', '{name}', *sys.argv[1:]])\n")
 
     def add_gpus(self, count: int) -> None:
         self.add_gpu()

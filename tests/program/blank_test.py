@@ -2,17 +2,14 @@
 """Tests of tools/blank.py: what a blank holds, which markers are refused, and that excerpts in pages show no markers."""
 import contextlib
 import io
-import pathlib
 import sys
-import tempfile
 import unittest
 from typing import List
 from unittest import mock
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import blank  # noqa: E402
-import update_pages  # noqa: E402
+from support import REPOSITORY, FolderTest
+import blank
+import update_pages
 
 SOURCE = """// Adds.
 int add(int a, int b) {
@@ -102,16 +99,12 @@ class RefusalTest(unittest.TestCase):
                         action(text, "x.cuh")
 
 
-class FolderTest(unittest.TestCase):
+class ProgramTest(FolderTest):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.chapter = self.folder / "01_sample"
-        self.chapter.mkdir()
-        (self.chapter / "main.cu").write_text("int main() {}\n")
-        (self.chapter / "sample.cuh").write_text(SOURCE)
-        (self.chapter / "README.md").write_text("the solution\n")
+        super().setUp()
+        self.chapter = self.write("01_sample/main.cu", "int main() {}\n").parent
+        self.write("01_sample/sample.cuh", SOURCE)
+        self.write("01_sample/README.md", "the solution\n")
         self.output = self.folder / "out" / "01_sample"
 
     def call(self, *arguments: str) -> List[str]:
@@ -171,16 +164,11 @@ class FolderTest(unittest.TestCase):
         self.assertEqual((self.output / "sample.cuh").read_text(), BLANK)
 
 
-class PagesTest(unittest.TestCase):
-    """What tools/update_pages.py makes of marked sources."""
-
+class PagesTest(FolderTest):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name).resolve()
-        (self.root / "chapters").mkdir()
-        (self.root / "chapters" / "x.cuh").write_text(SOURCE)
-        patch = mock.patch.object(update_pages, "REPOSITORY", self.root)
+        super().setUp()
+        self.write("chapters/x.cuh", SOURCE)
+        patch = mock.patch.object(update_pages, "REPOSITORY", self.folder)
         patch.start()
         self.addCleanup(patch.stop)
 
@@ -191,7 +179,7 @@ class PagesTest(unittest.TestCase):
 
     def test_link_to_line(self) -> None:
         def updated(text: str) -> str:
-            return update_pages.updated(text, self.root / "docs" / "articles" / "page.md", False, lambda *_: False)
+            return update_pages.updated(text, self.folder / "docs" / "articles" / "page.md", False, lambda *_: False)
         start = "a <!-- line chapters/x.cuh void hello( -->"
         link = "[x.cuh:9](../../chapters/x.cuh#L9)<!-- /line -->"
         for old in ("", "[x.cuh:8](../../chapters/x.cuh#L8)"):
@@ -203,7 +191,7 @@ class PagesTest(unittest.TestCase):
                 updated(f"<!-- line chapters/{file} {text} --><!-- /line -->")
 
     def test_bad_markers(self) -> None:
-        (self.root / "chapters" / "x.cuh").write_text(SOURCE.replace("// [/task]\n  return", "return"))
+        self.write("chapters/x.cuh", SOURCE.replace("// [/task]\n  return", "return"))
         with self.assertRaisesRegex(update_pages.PageError, "x.cuh:9: tasks do not nest"):
             update_pages.excerpt("chapters/x.cuh", "int add(")
 

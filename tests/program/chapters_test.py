@@ -7,40 +7,34 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from typing import Any, Dict, Sequence, Set
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(REPOSITORY / "tools"), str(REPOSITORY / "tests" / "peers")]
+from support import REPOSITORY, FolderTest
+from chapters import OPERATIONS, ManifestError, all_chapters, read_chapters
+
+sys.path.insert(0, str(REPOSITORY / "tests" / "peers"))
 import peer  # noqa: E402
-from chapters import OPERATIONS, Chapter, ManifestError, Planned, all_chapters, read_chapters, to_come  # noqa: E402
 
 RIGHT: Dict[str, Any] = {"title": "A title", "idea": "an idea", "part": 1, "kind": "dense", "builds_on": [],
                          "needs": {"gpus": 1, "compute_capability": "8.0"}, "minutes": 30}
 PLOT = {"section": "sweep", "x": "rows", "lines": {"new": "new_ms"}}
 
 
-class ManifestTest(unittest.TestCase):
+class ManifestTest(FolderTest):
     """A folder of chapters made by hand."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.write("01_first", RIGHT)
+        super().setUp()
+        self.chapter("01_first", RIGHT)
 
-    def write(self, name: str, value: Any) -> pathlib.Path:
+    def chapter(self, name: str, value: Any) -> pathlib.Path:
         """The chapter `name`, with this text or this value as its manifest."""
-        folder = self.folder / name
-        folder.mkdir(exist_ok=True)
-        (folder / "main.cu").touch()
-        (folder / "chapter.json").write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
-        return folder
+        self.write(f"{name}/main.cu")
+        return self.write(f"{name}/chapter.json", value if isinstance(value, str) else json.dumps(value)).parent
 
     def refused(self, value: Any, name: str = "02_second") -> str:
-        """What is said of this manifest."""
-        folder = self.write(name, value)
+        folder = self.chapter(name, value)
         with self.assertRaises(ManifestError) as raised:
             read_chapters(self.folder)
         shutil.rmtree(folder)
@@ -89,7 +83,7 @@ class ManifestTest(unittest.TestCase):
         self.assertEqual(self.refused('{\n"title": x}'), "line 2: Expecting value")
         self.assertEqual(self.refused("[]"), "'it' is [], not an object")
         self.assertEqual(self.refused('{"title": "a", "title": "b"}'), "'title' is there twice")
-        folder = self.write("02_second", RIGHT)
+        folder = self.chapter("02_second", RIGHT)
         (folder / "chapter.json").unlink()
         with self.assertRaisesRegex(ManifestError, "^chapters/02_second/chapter.json: the file is not there$"):
             read_chapters(self.folder)
@@ -99,25 +93,15 @@ class ManifestTest(unittest.TestCase):
         folder.mkdir(parents=True)
         (folder / "sizes.cu").touch()
         sizes = {"name": "sizes", "idea": "which sizes", "measure": {"usual": ["--m 1*P"]}}
-        self.write("02_second", {**RIGHT, "experiments": [{**sizes, "builds_on": ["02_second"]}]})
+        self.chapter("02_second", {**RIGHT, "experiments": [{**sizes, "builds_on": ["02_second"]}]})
         with self.assertRaisesRegex(ManifestError, r"'experiments\[0\]\.builds_on\[0\]' is \"02_second\", which is no chapter before"):
             read_chapters(self.folder)
-        self.write("02_second", {**RIGHT, "experiments": [{**sizes, "builds_on": ["01_first"]}]})
+        self.chapter("02_second", {**RIGHT, "experiments": [{**sizes, "builds_on": ["01_first"]}]})
         experiment, = read_chapters(self.folder)["02_second"].experiments
         self.assertEqual((experiment.program, experiment.measure.usual, experiment.builds_on), ("02_sizes", ["--m 1*P"], ["01_first"]))
         (folder / "more.cu").touch()
         with self.assertRaisesRegex(ManifestError, "'experiments' does not name experiments/more.cu"):
             read_chapters(self.folder)
-
-    def test_chapters_to_come(self) -> None:
-        self.assertEqual(to_come(self.folder), {})
-        (self.folder / "to_come.json").write_text('{"01_other": {"part": 1, "idea": "this number is taken"}, '
-                                                  '"03_third": {"part": 4, "idea": "an idea"}}')
-        self.assertEqual(to_come(self.folder), {"03_third": Planned(4, "an idea")})
-        for text in ('{"03_third": 3}', '{"03_third": "an idea"}', '{"03_third": {"part": 5, "idea": "x"}}', '{"03_third": {"part": 4}}'):
-            (self.folder / "to_come.json").write_text(text)
-            with self.assertRaisesRegex(ManifestError, "^chapters/to_come.json: "):
-                to_come(self.folder)
 
     def test_the_command(self) -> None:
         tools = self.folder / "tools"
@@ -125,32 +109,24 @@ class ManifestTest(unittest.TestCase):
         shutil.copy(REPOSITORY / "tools" / "chapters.py", tools)
         shutil.copytree(self.folder / "01_first", self.folder / "chapters" / "01_first")
 
-        def call(option: str) -> "subprocess.CompletedProcess[str]":
-            return subprocess.run([sys.executable, tools / "chapters.py", option], stdin=subprocess.DEVNULL, capture_output=True,
+        def call(*options: str) -> "subprocess.CompletedProcess[str]":
+            return subprocess.run([sys.executable, tools / "chapters.py", *options], stdin=subprocess.DEVNULL, capture_output=True,
                                   text=True, check=False)
-        self.assertEqual(call("--programs").stdout, "01_first\n")
-        self.assertEqual(json.loads(call("--json").stdout)["chapters"][0]["number"], "01")
-        self.assertEqual(call("--check").returncode, 0)
+        self.assertEqual(call("--sanitize").stdout, "01|dense|1|0|0|||\n")
+        self.assertEqual(call().returncode, 0)
         (self.folder / "chapters" / "01_first" / "chapter.json").write_text("{}")
-        wrong = call("--check")
+        wrong = call()
         self.assertEqual((wrong.returncode, wrong.stdout, wrong.stderr),
                          (2, "", "chapters/01_first/chapter.json: 'title' is missing\n"))
 
 
-class CMakeTest(unittest.TestCase):
-    """Which chapters are built."""
-
+class CMakeTest(FolderTest):
     PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(test LANGUAGES NONE)
 include({manifest})
 overlap_chapters(chapters)
 message(STATUS "chapters: ${{chapters}}")
 """
-
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
 
     def configured(self, backend: str, cuda: str) -> str:
         """What CMake says of a folder of chapters."""

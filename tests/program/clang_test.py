@@ -12,7 +12,7 @@ import tempfile
 import unittest
 from typing import List, Optional
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from support import REPOSITORY
 COMMANDS = REPOSITORY / "build" / "virtual" / "compile_commands.json"
 COMMON = REPOSITORY / "common"
 SOURCES = (COMMON / "src" / "bench" / "mlp_problem.cpp",  # a member template of what depends on T, called without `template`

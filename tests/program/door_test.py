@@ -12,11 +12,10 @@ try:
 except ImportError:
     yaml = None
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from support import REPOSITORY
 
 
 def text(name: str) -> str:
-    """A file of the repository."""
     return (REPOSITORY / name).read_text(encoding="utf-8")
 
 

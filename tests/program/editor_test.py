@@ -11,7 +11,7 @@ import tempfile
 import unittest
 from typing import List
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from support import REPOSITORY
 COMMANDS = REPOSITORY / "build" / "virtual" / "compile_commands.json"
 HEADERS = REPOSITORY / "common" / "virtual_gpu" / "include"
 

@@ -7,12 +7,11 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 from typing import List
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from support import REPOSITORY, FolderTest
 
 # As the true one: programs of chapters, and a step that looks at something each time and mostly finds no change.
 CMAKE = r"""
@@ -47,33 +46,25 @@ int main(int count, char**) {
 """
 
 
-class BuildTest(unittest.TestCase):
+class BuildTest(FolderTest):
     folder_name = "repository"
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name) / self.folder_name
-        for name in ("lab", "CMakePresets.json", "tools/setup.sh", "cmake/Link.cmake", "cmake/Paths.cmake",
-                     "cmake/Version.cmake"):
-            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(REPOSITORY / name, self.root / name)
-        for tools in ("tools/lab", "tools/teaching"):
-            shutil.copytree(REPOSITORY / tools, self.root / tools, ignore=shutil.ignore_patterns("__pycache__"))
-        (self.root / "CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
+        super().setUp()
+        self.root = self.folder / self.folder_name
+        for name in ("tools", "cmake"):
+            shutil.copytree(REPOSITORY / name, self.root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("lab", "CMakePresets.json"):
+            shutil.copy(REPOSITORY / name, self.root)
+        self.write(self.root / "CMakeLists.txt", CMAKE)
         for chapter in ("01_first", "02_second"):
-            (self.root / "chapters" / chapter).mkdir(parents=True)
             self.source(chapter, PROGRAM)
         (self.root / ".deps").symlink_to(REPOSITORY / ".deps")
         included, = re.findall(r'#include "(.*)"', (REPOSITORY / "cmake/Version.cmake").read_text(encoding="utf-8"))
-        header = self.root / "include" / included
-        header.parent.mkdir(parents=True)
-        header.write_text("#include <string_view>\nnamespace overlap { std::string_view commit(); }\n", encoding="utf-8")
+        self.write(self.root / "include" / included, "#include <string_view>\nnamespace overlap { std::string_view commit(); }\n")
 
     def source(self, chapter: str, text: str) -> pathlib.Path:
-        path = self.root / "chapters" / chapter / "main.cu"
-        path.write_text(text, encoding="utf-8")
-        return path
+        return self.write(self.root / "chapters" / chapter / "main.cu", text)
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         command = [str(self.root / "lab"), *arguments, "--backend", "virtual"]

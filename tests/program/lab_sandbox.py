@@ -6,11 +6,9 @@ import pty
 import shutil
 import subprocess
 import sys
-import tempfile
-import unittest
 from typing import Dict, List, Optional
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from support import REPOSITORY, FolderTest
 
 BARE = ("bash sh env dirname readlink basename sort head tail paste mkdir rm cat nproc timeout grep sed uname wc"
         " cp mktemp true").split()
@@ -68,23 +66,17 @@ APT = {
 }
 
 
-class Sandbox(unittest.TestCase):
+class Sandbox(FolderTest):
     """Base of the tests: a fresh stand-in machine for each."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.sandbox = pathlib.Path(folder.name)
+        super().setUp()
+        self.sandbox = self.folder
         self.root = self.sandbox / "repository"
         self.bin = self.sandbox / "usr" / "bin"
         self.bin.mkdir(parents=True)
-        (self.root / "tools").mkdir(parents=True)
+        shutil.copytree(REPOSITORY / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(REPOSITORY / "lab", self.root)
-        for tool in ("setup.sh", "doctor.sh", "race_run"):
-            shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
-        for folder_of_tools in ("lab", "teaching"):
-            shutil.copytree(REPOSITORY / "tools" / folder_of_tools, self.root / "tools" / folder_of_tools,
-                            ignore=shutil.ignore_patterns("__pycache__"))
         for tool in BARE:
             # A copy and no link: a test may write a stand-in over it, and must not reach the true one.
             shutil.copy(shutil.which(tool) or self.fail(f"{tool} is not here"), self.bin)
@@ -101,11 +93,6 @@ class Sandbox(unittest.TestCase):
         (self.root / "tools" / "build_site.py").write_text("import pathlib, sys\nprint(pathlib.Path(sys.argv[1], 'html', 'index.html'))\n")
         (self.sandbox / "ctest_status").write_text("0")
         self.be_user(0)
-
-    def script(self, path: pathlib.Path, content: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{content}\n" if path.parent.name != "cmake" else content)
-        path.chmod(0o755)
 
     def tool(self, name: str, content: str) -> None:
         self.script(self.bin / name, content)
@@ -141,7 +128,6 @@ class Sandbox(unittest.TestCase):
         self.mark("libcuda")
 
     def variables(self) -> Dict[str, str]:
-        """The environment of ./lab."""
         return {"PATH": str(self.bin), "SANDBOX": str(self.sandbox), "HOME": str(self.sandbox),
                 "CUDA_HOME": str(self.sandbox / "nothing")}
 

@@ -172,30 +172,20 @@ class TestTest(LabTest):
         self.assertIn("--no-tests=error", call)
         return call
 
-    def test_quick_set(self) -> None:
-        self.assertIn("-LE ^(slow|full)", self.ctest())
-        self.assertIn("-DBUILD_TESTING=ON -DOVERLAP_MUTANTS=OFF -DOVERLAP_FULL=OFF", self.calls("cmake")[0])
-
-    def test_one_chapter(self) -> None:
-        self.assertIn("-L chapter_02$ -LE ^(slow|full)", self.ctest("2"))
-        self.assertIn("--target chapter_02 ", self.calls("cmake")[-1])
-
-    def test_every_quick_test_is_built(self) -> None:
-        self.ctest()
-        self.assertIn("--target quick ", self.calls("cmake")[-1])
-
-    def test_all(self) -> None:
-        call = self.ctest("--all")
-        self.assertNotIn("-L", call)
-        self.assertIn("-DOVERLAP_MUTANTS=ON -DOVERLAP_FULL=ON", self.calls("cmake")[0])
-
-    def test_full(self) -> None:
-        self.assertIn("-L ^full", self.ctest("--full"))
-        self.assertIn("-DOVERLAP_MUTANTS=OFF -DOVERLAP_FULL=ON", self.calls("cmake")[0])
-
-    def test_slow(self) -> None:
-        self.assertIn("-L chapter_01$ -L ^slow", self.ctest("01", "--slow"))
-        self.assertIn("-DOVERLAP_MUTANTS=ON -DOVERLAP_FULL=OFF", self.calls("cmake")[0])
+    def test_what_is_built_and_which_tests_run(self) -> None:
+        for arguments, chosen, target, settings in (
+                ((), "-LE ^(slow|full)", "quick", "MUTANTS=OFF -DOVERLAP_FULL=OFF"),
+                (("2",), "-L chapter_02$ -LE ^(slow|full)", "chapter_02", "MUTANTS=OFF -DOVERLAP_FULL=OFF"),
+                (("01", "--slow"), "-L chapter_01$ -L ^slow", "chapter_01", "MUTANTS=ON -DOVERLAP_FULL=OFF"),
+                (("--full",), "-L ^full", "all", "MUTANTS=OFF -DOVERLAP_FULL=ON"),
+                (("--all",), "", "all", "MUTANTS=ON -DOVERLAP_FULL=ON")):
+            with self.subTest(arguments):
+                call = self.ctest(*arguments)
+                self.assertIn(chosen, call)
+                self.assertEqual("-L" in call, bool(chosen))
+                configure, build = self.calls("cmake")[-2:]
+                self.assertTrue(configure.endswith(f"-DBUILD_TESTING=ON -DOVERLAP_{settings}"), configure)
+                self.assertIn(f"--target {target} ", build)
 
     def test_real_gpus_run_three_tests_at_a_time(self) -> None:
         self.add_gpu()

@@ -1,14 +1,10 @@
 #!/usr/bin/env python3
 """Tests of tools/links.py: which links it finds, which it refuses; and that those of all our pages are good."""
-import pathlib
-import sys
-import tempfile
 import unittest
 from typing import List
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import links  # noqa: E402
+from support import REPOSITORY, FolderTest
+import links
 
 
 class RepositoryTest(unittest.TestCase):
@@ -56,20 +52,7 @@ class FindTest(unittest.TestCase):
         self.assertEqual([name for _, name in links.headings_of(text)], ["a-b-c-d", "e", "f-g", "e-1", "x_y---z"])
 
 
-class TemporaryFolder(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name).resolve()
-
-    def write(self, name: str, text: str) -> pathlib.Path:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
-
-class MarkdownTest(TemporaryFolder):
+class MarkdownTest(FolderTest):
     def setUp(self) -> None:
         super().setUp()
         self.write("README.md", "# Top\n## Cost card\n")
@@ -78,7 +61,7 @@ class MarkdownTest(TemporaryFolder):
 
     def problems(self, target: str) -> List[str]:
         page = self.write("docs/page.md", f"# Page\n\n[a]({target})\n## Here\n")
-        return list(links.bad_markdown_links(page, self.root))
+        return list(links.bad_markdown_links(page, self.folder))
 
     def test_good(self) -> None:
         for target in ("../README.md", "../README.md#cost-card", "../src", "../src/", "../src/a.cuh", "../src/a.cuh#L3",
@@ -106,18 +89,18 @@ class MarkdownTest(TemporaryFolder):
                 self.assertRegex(self.problems(target)[0], f"^docs/page.md:3: .*{sentence}")
 
     def test_builds_are_not_looked_into(self) -> None:
-        self.assertEqual(links.markdown_files(self.root), [self.root / "README.md"])
+        self.assertEqual(links.markdown_files(self.folder), [self.folder / "README.md"])
 
 
-class HtmlTest(TemporaryFolder):
+class HtmlTest(FolderTest):
     def setUp(self) -> None:
         super().setUp()
         self.write("site/index.html", "<h1 id='top'>T</h1>")
-        self.write("outside.html", "")
+        self.write("outside.html")
 
     def problems(self, html: str) -> List[str]:
         self.write("site/sub/page.html", f"<a id='here'></a><a name='old'></a>\n{html}")
-        return list(links.bad_html_links(self.root / "site"))
+        return list(links.bad_html_links(self.folder / "site"))
 
     def test_good(self) -> None:
         for html in ("<a href='../index.html#top'>", "<a href='#here'>", "<a href='#old'>", "<img src='page.html'>",

@@ -13,7 +13,6 @@ def result(variant: str, role: str, device_ms: float, **more: Any) -> Dict[str, 
 
 def run(chapter: str = "05_two_streams", gpus: int = 8, commit: str = "abc", date: str = "2026-11-21T10:00:00Z",
         ring_ms: float = 0.39, **more: Any) -> Dict[str, Any]:
-    """A chapter's report."""
     return {"chapter": chapter, "modelled": False, "hardware": dict(HARDWARE), "commit": commit, "status": "ok", "date": date,
             "options": {"gpus": gpus, **SHAPE, "type": "f16", "variants": ["pull", "ring"]},
             "results": [
@@ -29,7 +28,6 @@ def run(chapter: str = "05_two_streams", gpus: int = 8, commit: str = "abc", dat
 
 def peer(name: str = "PyTorch", operation: str = "all_gather_matmul", gpus: int = 8, date: str = "2026-11-21T11:00:00Z",
          device_ms: float = 0.425) -> Dict[str, Any]:
-    """A peer's report."""
     return {"peer": name, "version": "2.11", "modelled": False, "protocol": "events", "status": "ok", "date": date,
             "hardware": {name: HARDWARE[name] for name in ("gpu", "gpus", "driver")},
             "options": {"operation": operation, "gpus": gpus, **SHAPE, "type": "f16"},
@@ -49,7 +47,6 @@ def gradient(chapter: str, gpus: int = 8, pattern: str = "uniform", **ms: float)
 
 
 def column_split(gpus: int, kernel_ms: float) -> Dict[str, Any]:
-    """A report of chapter 01."""
     both = [{"variant": "one_gpu", "gpus": 1, "kernel_ms": 16.0, "end_to_end_ms": 20.0},
             {"variant": "all_gpus", "gpus": gpus, "kernel_ms": kernel_ms, "end_to_end_ms": 10.0}]
     options = {"gpus": gpus, "m": 4096, "n": 8192, "k": 1024, "type": "int32", "variants": ["one_gpu", "all_gpus"]}
@@ -57,7 +54,6 @@ def column_split(gpus: int, kernel_ms: float) -> Dict[str, Any]:
 
 
 def file(*runs: Dict[str, Any], peers: List[Dict[str, Any]] = []) -> Dict[str, Any]:
-    """A file of docs/results."""
     return {"runs": list(runs), "peers": list(peers), "profiles": []}
 
 

@@ -3,21 +3,17 @@
 hold, and what counts as drift."""
 import copy
 import json
-import pathlib
 import re
-import sys
 import unittest
 from typing import Any, Dict, List
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import notebooks  # noqa: E402
+from support import REPOSITORY
+import notebooks
 
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 
 
 def code_of(notebook: Dict[str, Any]) -> List[str]:
-    """The source of each code cell."""
     return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 

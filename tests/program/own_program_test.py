@@ -1,28 +1,25 @@
 #!/usr/bin/env python3
-"""Tests of OVERLAP_PROGRAMS: a program of one file, from wherever it lies, is built beside the chapters. Nothing is built
+"""Tests of OVERLAP_OWN_PROGRAM: a program of one file, from wherever it lies, is built beside the chapters. Nothing is built
 here: what would be run says enough."""
 import pathlib
 import re
 import subprocess
-import tempfile
 import unittest
-from typing import List
+from typing import List, Union
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from support import REPOSITORY, FolderTest
 
 
-class OwnProgramTest(unittest.TestCase):
+class OwnProgramTest(FolderTest):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         for name in ("first.cu", "second.cu"):
-            (self.folder / name).write_text("int main() {}\n", encoding="utf-8")
+            self.write(name, "int main() {}\n")
 
-    def configure(self, preset: str, setting: str = "") -> "subprocess.CompletedProcess[str]":
-        setting = setting or f"-DOVERLAP_PROGRAMS={self.folder / 'first.cu'};{self.folder / 'second.cu'}"
-        return subprocess.run(["cmake", "--preset", preset, "-B", self.folder / "build", setting],
-                              cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    def configure(self, preset: str, source: Union[str, pathlib.Path]) -> None:
+        run = subprocess.run(["cmake", "--preset", preset, "-B", self.folder / "build", f"-DOVERLAP_OWN_PROGRAM={source}"],
+                             cwd=REPOSITORY, capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
 
     def commands(self, target: str) -> str:
         """What would be run to build a target."""
@@ -31,31 +28,22 @@ class OwnProgramTest(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         return run.stdout
 
-    def test_each_is_a_target_that_virtual_gpus_run(self) -> None:
-        configured = self.configure("virtual")
-        self.assertEqual(configured.returncode, 0, configured.stdout + configured.stderr)
-        for name in ("first", "second"):
-            compiled, = [line for line in self.commands(name).splitlines() if f"-c {self.folder / name}.cu" in line]
-            linked = [line for line in self.commands(name).splitlines() if f"-o bin/{name}" in line]
-            self.assertIn("tools/compile.py", compiled)
-            for option in ("-fsanitize-coverage=trace-pc", "-fsanitize=alignment"):
-                self.assertIn(f" {option} ", compiled)
-            self.assertNotIn("-fsanitize=thread", compiled)
-            self.assertRegex(linked[-1], r"settings\.cpp\.o .*libvirtual_gpu\.a")
+    def test_virtual_gpus_run_it(self) -> None:
+        self.configure("virtual", self.folder / "first.cu")
+        compiled, = [line for line in self.commands("own_first").splitlines() if f"-c {self.folder / 'first.cu'}" in line]
+        linked = [line for line in self.commands("own_first").splitlines() if "-o own/first" in line]
+        self.assertIn("tools/compile.py", compiled)
+        for option in ("-fsanitize-coverage=trace-pc", "-fsanitize=alignment"):
+            self.assertIn(f" {option} ", compiled)
+        self.assertNotIn("-fsanitize=thread", compiled)
+        self.assertRegex(linked[-1], r"settings\.cpp\.o .*libvirtual_gpu\.a")
 
-    def test_race_build_instruments_them(self) -> None:
-        self.assertEqual(self.configure("race").returncode, 0)
-        compiled, = [line for line in self.commands("first").splitlines() if f"-c {self.folder / 'first.cu'}" in line]
+    def test_race_build_instruments_it(self) -> None:
+        self.configure("race", self.folder / "first.cu")
+        compiled, = [line for line in self.commands("own_first").splitlines() if f"-c {self.folder / 'first.cu'}" in line]
         self.assertIn("-fsanitize=thread", compiled)
 
-    def test_a_file_that_is_not_there(self) -> None:
-        (self.folder / "second.cu").unlink()
-        configured = self.configure("virtual")
-        self.assertNotEqual(configured.returncode, 0)
-        self.assertIn("second.cu", configured.stderr)
-
-    def test_those_of_lab_stay_until_they_are_gone(self) -> None:
-        """OVERLAP_OWN_PROGRAM is what ./lab run FILE.cu sets, one file at a time."""
+    def test_all_stay_until_they_are_gone(self) -> None:
         def targets() -> List[str]:
             run = subprocess.run(["ninja", "-C", self.folder / "build", "-t", "targets", "all"], capture_output=True, text=True,
                                  check=True)
@@ -67,15 +55,13 @@ class OwnProgramTest(unittest.TestCase):
                                  (other / "my own.cu", ["first", "my_own", "second"]),
                                  (other / "first.cu", ["first", "my_own", "second"])):
             source.touch()
-            configured = self.configure("virtual", f"-DOVERLAP_OWN_PROGRAM={source}")
-            self.assertEqual(configured.returncode, 0, configured.stdout + configured.stderr)
+            self.configure("virtual", source)
             self.assertEqual(targets(), expected)
         self.assertIn(f"-c {other}/first.cu", self.commands("own_first"))
         self.assertNotIn("own/", self.commands("all"))
         for source in (other / "first.cu", self.folder / "second.cu"):
             source.unlink()
-        configured = self.configure("virtual", "-DBUILD_TESTING=OFF")
-        self.assertEqual(configured.returncode, 0, configured.stdout + configured.stderr)
+        self.configure("virtual", "")
         self.assertEqual(targets(), ["my_own"])
 
 

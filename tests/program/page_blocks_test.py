@@ -3,16 +3,13 @@
 calls (tools/call_index.py)."""
 import os
 import pathlib
-import sys
-import tempfile
 import unittest
 from unittest import mock
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import bugs  # noqa: E402
-import call_index  # noqa: E402
-import update_pages  # noqa: E402
+from support import REPOSITORY, FolderTest
+import bugs
+import call_index
+import update_pages
 
 SOURCE = "".join(f"line {number}\n" for number in range(1, 10)).replace("line 5", "int next = rank + 1;")
 MUTANT = """why: wrong neighbour
@@ -42,21 +39,7 @@ $ ./lab run 01 --gpus 2 --only 'a b'
 """
 
 
-class Folder(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name).resolve()
-
-    def write(self, name: str, text: str, program: bool = False) -> pathlib.Path:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755 if program else 0o644)
-        return path
-
-
-class BugTest(Folder):
+class BugTest(FolderTest):
     def setUp(self) -> None:
         super().setUp()
         self.write("chapters/01_sample/sample.cuh", SOURCE)
@@ -68,49 +51,49 @@ class BugTest(Folder):
         self.write("tests/mutants/01_sample/wrong.mutant", MUTANT.format(verdict, more))
 
     def program(self, script: str, build: str = "virtual") -> pathlib.Path:
-        return self.write(f"build/{build}/bin/changed/mutant_01_sample_wrong", f"#!/bin/sh\n{script}\n", program=True)
+        return self.script(f"build/{build}/bin/changed/mutant_01_sample_wrong", script)
 
     def refused(self, sentence: str, argument: str = "01 wrong") -> None:
-        with self.assertRaisesRegex(bugs.BugError, sentence):
-            bugs.bug(argument, self.root)
+        with self.assertRaisesRegex(bugs.MutantError, sentence):
+            bugs.bug(argument, self.folder)
 
     def test_wrong_result(self) -> None:
         expected = DIFF + "args: <--gpus> <2> <--only> <a b>\n3 elements are wrong\n(exit status 1)\n```\n"
-        self.assertEqual(bugs.bug("01 wrong", self.root), expected)
-        self.assertEqual(bugs.bug("01_sample wrong", self.root), expected)
+        self.assertEqual(bugs.bug("01 wrong", self.folder), expected)
+        self.assertEqual(bugs.bug("01_sample wrong", self.folder), expected)
 
     def test_a_deleted_line_is_deleted_only(self) -> None:
         self.write("tests/mutants/01_sample/wrong.mutant",
                    MUTANT.format("wrong result", "").replace("rank + 2;\n", "").replace("rank + 1;", "int next = rank + 1;"))
         self.program("exit 1")
-        lines = bugs.bug("01 wrong", self.root).split("\n")
+        lines = bugs.bug("01 wrong", self.folder).split("\n")
         self.assertEqual(lines[3:9], ["@@ -3,5 +3,4 @@", " line 3", " line 4", "-int next = rank + 1;", " line 6", " line 7"])
 
     def test_in_a_page(self) -> None:
         page = "a\n<!-- bug 01 wrong -->\nold\n<!-- /bug -->\nb\n"
-        with mock.patch.object(update_pages, "REPOSITORY", self.root):
-            new = update_pages.updated(page, self.root / "page.md", False, lambda *_: False)
-        self.assertEqual(new, f"a\n<!-- bug 01 wrong -->\n{bugs.bug('01 wrong', self.root)}<!-- /bug -->\nb\n")
+        with mock.patch.object(update_pages, "REPOSITORY", self.folder):
+            new = update_pages.updated(page, self.folder / "page.md", False, lambda *_: False)
+        self.assertEqual(new, f"a\n<!-- bug 01 wrong -->\n{bugs.bug('01 wrong', self.folder)}<!-- /bug -->\nb\n")
 
     def test_race(self) -> None:
         self.mutant("race", "\nreport: rank + 2")
         self.refused("build/race/bin/changed/mutant_01_sample_wrong is not built: ./lab pages .* ./lab race --test$")
-        self.write("tools/race_run", '#!/bin/sh\nSTARTED=yes exec "$@"\n', program=True)
+        self.script("tools/race_run", 'STARTED=yes exec "$@"')
         self.program('[ "$STARTED" = yes ] && echo "WARNING: data race" && exit 3', "race")
-        text = bugs.bug("01 wrong", self.root)
+        text = bugs.bug("01 wrong", self.folder)
         self.assertIn("$ ./lab race 01 --gpus 2 --only 'a b'\nWARNING: data race\n(exit status 3)\n", text)
 
     def test_other_programs(self) -> None:
         for more, command in (("\nprogram: 01_more", "./lab run 01/more"), ("\ntest: 01_sample_some_test.cu", "build/virtual/bin/01_sample_test")):
             self.mutant("wrong result", more)
             self.program("exit 1")
-            self.assertIn(f"$ {command} --gpus 2 --only 'a b'\n", bugs.bug("01 wrong", self.root))
+            self.assertIn(f"$ {command} --gpus 2 --only 'a b'\n", bugs.bug("01 wrong", self.folder))
         self.mutant("wrong result", "\nprogram: 01_more")
         self.program("exit 1")
-        self.assertEqual(bugs.bug("01_more wrong", self.root), bugs.bug("01 wrong", self.root))
+        self.assertEqual(bugs.bug("01_more wrong", self.folder), bugs.bug("01 wrong", self.folder))
         self.refused("the mutant wrong is none of 01_less, but of 01_more", "01_less wrong")
         self.mutant("race", "\nreport: rank + 2\ntest: 01_sample_some_test.cu")
-        self.assertTrue(bugs.command(bugs.mutant_of("01 wrong", self.root)).startswith("tools/race_run build/race/bin/01_sample_test --"))
+        self.assertTrue(bugs.command(bugs.mutant_of("01 wrong", self.folder)).startswith("tools/race_run build/race/bin/01_sample_test --"))
 
     def test_what_it_says_must_be_its_verdict(self) -> None:
         for script, sentence in (("exit 0", "its verdict is 'not noticed', not 'wrong result'"), ("exit 2", "status 2 is no verdict"),
@@ -121,9 +104,9 @@ class BugTest(Folder):
     def test_not_built_or_old(self) -> None:
         program = self.program("exit 1")
         for source in ("tests/mutants/01_sample/wrong.mutant", "chapters/01_sample/sample.cuh"):
-            os.utime(self.root / source, ns=(2 * 10**18, 2 * 10**18))
+            os.utime(self.folder / source, ns=(2 * 10**18, 2 * 10**18))
             self.refused(f"is older than {source}: ./lab pages builds it, and so does ./lab test --slow$")
-            os.utime(self.root / source, ns=(10**18, 10**18))
+            os.utime(self.folder / source, ns=(10**18, 10**18))
         program.unlink()
         self.refused("build/virtual/bin/changed/mutant_01_sample_wrong is not built")
 
@@ -136,7 +119,7 @@ class BugTest(Folder):
     def test_long_output_is_cut(self) -> None:
         for lines in (bugs.LINES, bugs.LINES + 1):
             self.program(f"seq {lines}; exit 1")
-            said = bugs.bug("01 wrong", self.root).split("'a b'\n")[1].removesuffix("\n(exit status 1)\n```\n").split("\n")
+            said = bugs.bug("01 wrong", self.folder).split("'a b'\n")[1].removesuffix("\n(exit status 1)\n```\n").split("\n")
             self.assertEqual(len(said), bugs.LINES)
             self.assertEqual(said[-1], str(lines) if lines == bugs.LINES else "...")
 
@@ -166,12 +149,12 @@ class BugTest(Folder):
     def test_targets(self) -> None:
         page = self.write("page.md", "<!-- bug 01 wrong -->\n<!-- /bug -->\n")
         again = self.write("again.md", "<!-- bug 01 wrong -->\n<!-- /bug -->\nnot `<!-- bug 01 none -->`\n")
-        self.assertEqual(list(bugs.targets([page, again], self.root)), ["virtual mutant_01_sample_wrong"])
+        self.assertEqual(list(bugs.targets([page, again], self.folder)), ["virtual mutant_01_sample_wrong"])
         self.mutant("race", "\nreport: rank + 2")
-        self.assertEqual(list(bugs.targets([page], self.root)), ["race mutant_01_sample_wrong"])
+        self.assertEqual(list(bugs.targets([page], self.folder)), ["race mutant_01_sample_wrong"])
 
 
-class CallIndexTest(Folder):
+class CallIndexTest(FolderTest):
     def setUp(self) -> None:
         super().setUp()
         self.write("chapters/01_one/lesson.cuh", '#include "overlap/gpu/stream.hpp"\ncudaStream_t s(0); cudaMemcpyAsync(a, b); // cudaFree(x)\n')
@@ -184,7 +167,7 @@ class CallIndexTest(Folder):
         self.write("common/include/overlap/gpu/unused.hpp", "cudaFree(x);")
 
     def test_table(self) -> None:
-        text = call_index.call_table(self.root)
+        text = call_index.call_table(self.folder)
         rows = [line for line in text.splitlines() if line.startswith("| `")]
         helper = "[`stream.hpp`](../common/include/overlap/gpu/stream.hpp) (from 01)"
         self.assertEqual(rows, [

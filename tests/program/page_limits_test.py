@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 """Tests of tools/page_limits.py: what it counts, and each page that it must refuse. (.ci/run checks our own pages.)"""
 import pathlib
-import sys
 import tempfile
 import unittest
 from typing import List
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import page_limits  # noqa: E402
+from support import REPOSITORY
+import page_limits
 
 BUG = "<!-- bug 01 wrong -->\n```\n$ ./lab run 01\n9 elements are wrong\n```\n<!-- /bug -->\n"
 

@@ -13,7 +13,7 @@ import unittest
 from typing import Any, Dict, List, Sequence
 from unittest import mock
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from support import REPOSITORY
 PEERS = REPOSITORY / "tests" / "peers"
 sys.path.insert(0, str(PEERS))
 import jax_peer  # noqa: E402

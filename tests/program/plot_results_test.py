@@ -3,35 +3,30 @@
 import contextlib
 import io
 import json
-import pathlib
 import re
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 from typing import Any, Dict, List, Tuple
 from unittest import mock
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import plot_results  # noqa: E402
-import update_pages  # noqa: E402
-from chapters import Plot  # noqa: E402
-from results import load  # noqa: E402
+from support import REPOSITORY, FolderTest
+import plot_results
+import update_pages
+from chapters import Plot
+from results import load
 
 SVG = "{http://www.w3.org/2000/svg}"
 PLOT = Plot("sweep", "rows", {"old": "old_ms", "new & fast": "new_ms"})
 
 
 def run(gpus: int, *results: Dict[str, Any], modelled: bool = False) -> Dict[str, Any]:
-    """A report."""
     return {"chapter": "90_test", "modelled": modelled, "date": "2026-11-21T10:00:00Z", "commit": "abc",
             "hardware": {"gpu": "NVIDIA H200", "gpus": "8", "driver": "580.1", "toolkit": "13.0", "machine": "small"},
             "options": {"gpus": gpus, "m": 64, "n": 32, "k": 16, "type": "f16"}, "results": list(results)}
 
 
 def row(rows: int, section: str = "sweep", **times: float) -> Dict[str, Any]:
-    """A result of a section."""
     return {"section": section, "rows": rows, **times}
 
 
@@ -117,35 +112,31 @@ class PlotTest(unittest.TestCase):
 
     def test_too_many_lines(self) -> None:
         many = Plot("sweep", "rows", {str(number): "new_ms" for number in range(7)})
-        with self.assertRaisesRegex(plot_results.PlotError, "7 lines of 'sweep' are too many for one plot, 6 at most"):
+        with self.assertRaisesRegex(plot_results.PageError, "7 lines of 'sweep' are too many for one plot, 6 at most"):
             self.picture(run(2, *ROWS), plot=many)
 
 
-class UpdateTest(unittest.TestCase):
+class UpdateTest(FolderTest):
     """tools/update_pages.py --measured, in a folder with two pages and one plot."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
+        super().setUp()
         for page in ("README.md", "common/virtual_gpu/README.md"):
-            (self.root / page).parent.mkdir(parents=True, exist_ok=True)
-            (self.root / page).write_text("A page.\n")
+            self.write(page, "A page.\n")
         self.save(run(2, *ROWS))
 
     def save(self, *runs: Dict[str, Any]) -> None:
-        (self.root / "docs" / "results").mkdir(parents=True, exist_ok=True)
-        (self.root / "docs" / "results" / "h200-x2.json").write_text(json.dumps({"runs": runs}))
+        self.write("docs/results/h200-x2.json", json.dumps({"runs": runs}))
 
     def update(self, *arguments: str) -> Tuple[int, str]:
         said = io.StringIO()
-        with mock.patch.object(update_pages, "REPOSITORY", self.root), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), \
+        with mock.patch.object(update_pages, "REPOSITORY", self.folder), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), \
                 mock.patch.object(update_pages, "plots", lambda: {"docs/pictures/a.svg": ("90_test", PLOT)}), \
                 mock.patch.object(sys, "argv", ["update_pages.py", "--measured", *arguments]):
             return update_pages.main(), said.getvalue()
 
     def test_writes_and_finds_drift(self) -> None:
-        picture = self.root / "docs" / "pictures" / "a.svg"
+        picture = self.folder / "docs" / "pictures" / "a.svg"
         self.assertEqual(self.update("--check"), (1, "drifted: docs/pictures/a.svg\n"))
         self.assertFalse(picture.exists())
         self.assertEqual(self.update(), (0, "updated: docs/pictures/a.svg\n"))

@@ -4,11 +4,10 @@ import pathlib
 import re
 import shutil
 import subprocess
-import tempfile
 import unittest
 from typing import Iterable, Iterator, List, Sequence, Tuple
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from support import REPOSITORY, FolderTest
 NOT_OURS = {".git", ".deps", "build", "__pycache__", "work"}
 
 # Chapters compile unchanged for virtual and for real GPUs, so they must not look at which of the two it is.
@@ -212,15 +211,12 @@ class RepositoryTest(unittest.TestCase):
         self.assertEqual(foreign_paths(ours, REPOSITORY), [])
 
 
-class RulesTest(unittest.TestCase):
+class RulesTest(FolderTest):
     """The rules themselves: what they must find, and what they must leave alone."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
-        (self.root / "docs").mkdir()
-        self.file = self.root / "docs" / "page.md"
+        super().setUp()
+        self.file = self.write("docs/page.md")
 
     def test_conditionals(self) -> None:
         for text in ("#if 1", "#ifdef X", "  # ifndef X", "#else", "#elif X"):
@@ -257,12 +253,6 @@ class RulesTest(unittest.TestCase):
         self.file.write_text('#include "06_reduce_scatter/packs.cuh"\n// see 06_reduce_scatter/experiments/errors.cuh\n')
         self.assertEqual(includes_of_experiments([self.file]), [])
 
-    def write(self, name: str, text: str = "") -> pathlib.Path:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
     def test_includes_against_the_rooms(self) -> None:
         headers = ("api/a.hpp", "libraries/work.hpp", "libraries/cub/c.hpp", "libraries/nccl/n.hpp", "engine/e.hpp",
                    "race/report.hpp", "race/run_facts.hpp", RACE_HOOKS)
@@ -281,10 +271,10 @@ class RulesTest(unittest.TestCase):
             path = self.write(source, "".join(f'#include "{name}"\n' for name in headers) + "#include <vector>\n")
             refused = [f"{path}:{number}: {name}" for number, name in enumerate(headers, start=1)
                        if name not in allowed]
-            self.assertEqual(includes_against_the_rooms(self.root, [path]), refused, source)
+            self.assertEqual(includes_against_the_rooms(self.folder, [path]), refused, source)
 
     def test_includes_from_above(self) -> None:
-        folder = self.root / "gpu"
+        folder = self.folder / "gpu"
         beside = self.write("gpu/src/engine/beside.hpp")
         self.write("gpu/include/cuda.h")
         headers = [beside, folder / "include" / "cuda.h", self.write("include/overlap/check.hpp"),
@@ -299,11 +289,11 @@ class RulesTest(unittest.TestCase):
     def test_foreign_paths(self) -> None:
         for text in ("see /home/someone/notes", '"/root/x"', "cd /srv/data", "(../../other/x)", "../../../a"):
             self.file.write_text(text)
-            self.assertEqual(len(foreign_paths([self.file], self.root)), 1, text)
+            self.assertEqual(len(foreign_paths([self.file], self.folder)), 1, text)
         for text in ("/usr/local/cuda/bin", "../lab", "https://host.org/home/page", "a/b/c", "/dev/null", "1 / 2 / 3",
                      "$root/home/x", "// comment/with/slashes"):
             self.file.write_text(text)
-            self.assertEqual(foreign_paths([self.file], self.root), [], text)
+            self.assertEqual(foreign_paths([self.file], self.folder), [], text)
 
 
 if __name__ == "__main__":

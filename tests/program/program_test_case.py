@@ -6,18 +6,18 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 from typing import Any, Dict, Mapping, Sequence
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+from support import REPOSITORY, FolderTest
+
 MACHINES = REPOSITORY / "common" / "virtual_gpu" / "machines"
 ONCE = ("--iterations", "1", "--warmup", "0")
 SMALL = ("--m", "33", "--n", "37", "--k", "19", *ONCE)  # a multiple of nothing
 TINY = ("--m", "5", "--n", "3", "--k", "2", *ONCE)  # on 8 ranks not even a row and a column for each
 
 
-class ProgramTestCase(unittest.TestCase):
+class ProgramTestCase(FolderTest):
     """Runs the program in an empty folder of its own."""
 
     program: pathlib.Path
@@ -27,11 +27,6 @@ class ProgramTestCase(unittest.TestCase):
     types: Sequence[str] = ("f16", "bf16", "f32")
     ranks = "12348"  # counts of them, on which results are compared
     tiny_ranks = "48"  # the same of tiny sizes
-
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
 
     def sizes_on(self, _ranks: int) -> Sequence[str]:
         """The sizes on so many ranks."""
@@ -118,17 +113,13 @@ class ProgramTestCase(unittest.TestCase):
             part = description if name in description else description["gpu"]
             self.assertIn(name, part)
             part[name] = value
-        path = self.folder / "machine.json"
-        path.write_text(json.dumps(description), encoding="utf-8")
-        return str(path)
+        return str(self.write("machine.json", json.dumps(description)))
 
     def machine_without_peer_access(self) -> str:
         """The default machine, whose GPUs do not reach each other's memory. Its path."""
-        path = pathlib.Path(self.machine())
-        description = json.loads(path.read_text(encoding="utf-8"))
+        description = json.loads(pathlib.Path(self.machine()).read_text(encoding="utf-8"))
         description["peer"]["access"] = False
-        path.write_text(json.dumps(description), encoding="utf-8")
-        return str(path)
+        return str(self.write("machine.json", json.dumps(description)))
 
     def assert_left_out(self, report: Dict[str, Any], skipped: Sequence[str], reason: str) -> None:
         """The report names just these variants as skipped, in any order, each for a reason that matches."""

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Tests of tools/race_run, which starts the programs of the race build, with stand-ins for setarch and the program."""
 import os
-import pathlib
 import subprocess
-import tempfile
 import unittest
 
-RACE_RUN = pathlib.Path(__file__).resolve().parents[2] / "tools" / "race_run"
+from support import REPOSITORY, FolderTest
+
+RACE_RUN = REPOSITORY / "tools" / "race_run"
 ALLOWED = 'shift 2; STARTED=yes exec "$@"'  # setarch ARCHITECTURE -R COMMAND...
 REFUSED = "echo 'setarch: failed to set personality: Operation not permitted' >&2; exit 1"
 # Before and since g++ 14.
@@ -14,17 +14,10 @@ MESSAGES = ("FATAL: ThreadSanitizer: unexpected memory mapping 0x5d6d7a8f9000-0x
             "FATAL: ThreadSanitizer: memory layout is incompatible, even though ASLR is disabled.")
 
 
-class RaceRunTest(unittest.TestCase):
+class RaceRunTest(FolderTest):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.bits(28)
-
-    def script(self, name: str, content: str) -> None:
-        path = self.folder / name
-        path.write_text(f"#!/bin/sh\n{content}\n")
-        path.chmod(0o755)
 
     def bits(self, number: int) -> None:
         """How many bits of an address the kernel randomises, as it seems."""

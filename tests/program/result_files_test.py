@@ -7,18 +7,16 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from typing import Any, Dict
 from unittest import mock
 
 from made_reports import file, gradient, peer, run
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import result_files  # noqa: E402
-import results  # noqa: E402
-import sparse_results  # noqa: E402
+from support import REPOSITORY, FolderTest
+import result_files
+import results
+import sparse_results
 
 
 class ProblemTest(unittest.TestCase):
@@ -87,85 +85,59 @@ class ProblemTest(unittest.TestCase):
                          [("01", "n-8192", 1), ("01", "n-8191", 2), ("02", "n-8192", 2)])
 
 
-class CollectTest(unittest.TestCase):
+class CollectTest(FolderTest):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name).resolve()
-        (self.root / "tools").mkdir()
+        super().setUp()
+        (self.folder / "tools").mkdir()
         for tool in ("chapters.py", "collect_results", "results.py", "result_files.py", "sparse_results.py"):
-            shutil.copy(REPOSITORY / "tools" / tool, self.root / "tools")
+            shutil.copy(REPOSITORY / "tools" / tool, self.folder / "tools")
 
-    def collect(self, *reports: Dict[str, Any], keep: bool = False) -> "subprocess.CompletedProcess[str]":
-        paths = []
-        for i, report in enumerate(reports):
-            paths.append(self.root / f"{i}.json")
-            paths[-1].write_text(json.dumps(report))
-        command = [sys.executable, str(self.root / "tools" / "collect_results"), *(["--keep"] if keep else []), "h200-x8"]
+    def collect(self, *reports: Dict[str, Any]) -> "subprocess.CompletedProcess[str]":
+        paths = [self.write(f"{i}.json", json.dumps(report)) for i, report in enumerate(reports)]
+        command = [sys.executable, str(self.folder / "tools" / "collect_results"), "h200-x8"]
         return subprocess.run([*command, *map(str, paths)], capture_output=True, text=True, check=False)
 
     def collected(self) -> Dict[str, Any]:
-        return dict(json.loads((self.root / "docs" / "results" / "h200-x8.json").read_text()))
+        return dict(json.loads((self.folder / "docs" / "results" / "h200-x8.json").read_text()))
 
-    def test_runs_and_peers(self) -> None:
-        done = self.collect(run(), peer(), run(gpus=2))
-        self.assertEqual((done.returncode, done.stdout), (0, "docs/results/h200-x8.json: 2 runs, 1 of peers\n"), done.stderr)
-        self.assertEqual([each["options"]["gpus"] for each in self.collected()["runs"]], [8, 2])
-        self.assertEqual(self.collected()["peers"], [peer()])
+    def test_unfinished_and_modelled_runs_are_refused(self) -> None:
+        for report in ({**peer(), "status": "failed"}, {**run(), "modelled": True}):
+            done = self.collect(run(), report)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, "1.json: not a finished run on real GPUs")
+            self.assertFalse((self.folder / "docs").exists())
 
-    def test_refusals(self) -> None:
-        other_machine, other_driver, unfinished = run(), peer(), peer()
-        other_machine["hardware"]["toolkit"] = "12.4"
-        other_driver["hardware"]["driver"] = "570"
-        unfinished["status"] = "failed"
-        for reports, sentence in (([run(), run(commit="def")], "differ in commit"), ([run(), other_machine], "differ in hardware"),
-                                  ([run(), other_driver], "PyTorch has another driver"), ([unfinished], "not a finished run"),
-                                  ([{**run(), "modelled": True}], "not a finished run on real GPUs")):
-            done = self.collect(*reports)
-            self.assertEqual(done.returncode, 1, sentence)
-            self.assertRegex(done.stderr, sentence)
-            self.assertFalse((self.root / "docs").exists())
-
-    def test_the_clock_may_differ(self) -> None:
-        faster = run()
-        faster["hardware"]["sm_clock"] = "1 MHz"
-        self.assertEqual(self.collect(run(), faster).returncode, 0)
-
-    def test_keep(self) -> None:
+    def test_what_measured_the_same_is_replaced_and_only_that(self) -> None:
         self.collect(run(), run("04_copy_engine"), peer(), peer(gpus=2), peer("JAX"))
         held = self.collected()
         held["profiles"] = [{"chapter": "01_column_split", "size": "n-8192"}]
-        (self.root / "docs" / "results" / "h200-x8.json").write_text(json.dumps(held))
-        self.assertEqual(self.collect(run(commit="def"), peer(device_ms=0.4), keep=True).returncode, 0)
+        (self.folder / "docs" / "results" / "h200-x8.json").write_text(json.dumps(held))
+        self.assertEqual(self.collect(run(commit="def"), run(gpus=4, commit="def"), peer(device_ms=0.4)).returncode, 0)
         after = self.collected()
-        self.assertEqual([(each["chapter"], each["commit"]) for each in after["runs"]],
-                         [("04_copy_engine", "abc"), ("05_two_streams", "def")])
+        self.assertEqual([(each["chapter"], each["options"]["gpus"], each["commit"]) for each in after["runs"]],
+                         [("04_copy_engine", 8, "abc"), ("05_two_streams", 8, "def"), ("05_two_streams", 4, "def")])
         self.assertEqual([(each["peer"], each["options"]["gpus"], each["results"][1]["device_ms"]) for each in after["peers"]],
                          [("PyTorch", 8, 0.4), ("PyTorch", 2, 0.425), ("JAX", 8, 0.425)])
         self.assertEqual(len(after["profiles"]), 1)
-        self.assertEqual(self.collect(run()).returncode, 0)
-        self.assertEqual([len(self.collected()[part]) for part in ("runs", "peers", "profiles")], [1, 0, 0])
 
-    def test_keep_replaces_what_measured_the_same_and_only_that(self) -> None:
-        self.collect(run(), run(gpus=2))
-        self.assertEqual(self.collect(run(gpus=2, commit="def"), run(gpus=4, commit="def"), keep=True).returncode, 0)
-        after = [(each["options"]["gpus"], each["commit"]) for each in self.collected()["runs"]]
-        self.assertEqual(after, [(8, "abc"), (2, "def"), (4, "def")])
-
-    def test_keep_leaves_out_what_counts_less(self) -> None:
+    def test_a_profile(self) -> None:
         self.collect(run())
-        quick = run(commit="def", bench={"program": "05_two_streams", "arguments": "--gpus 8", "quick": True})
-        done = self.collect(quick, keep=True)
-        self.assertEqual(done.stderr, "left out, the file holds a better one: 05_two_streams\n")
-        self.assertEqual([each["commit"] for each in self.collected()["runs"]], ["abc"])
+        table = self.write("01_column_split-n-8192.csv",
+                           '"Kernel Name","Metric Name","Metric Unit","Metric Value"\n"k(int)","x.sum","ns","1,024"\n')
+        tool = [sys.executable, str(self.folder / "tools" / "collect_results"), "h200-x8", str(table)]
+        for _ in range(2):
+            subprocess.run(tool, check=True)
+        self.assertEqual(self.collected()["profiles"], [{"chapter": "01_column_split", "size": "n-8192", "kernel": "k(int)",
+                                                         "metrics": {"x.sum": {"value": 1024.0, "unit": "ns"}}}])
+        self.assertEqual(len(self.collected()["runs"]), 1)
 
     def test_a_file_is_whole_or_as_before(self) -> None:
         self.collect(run())
         with mock.patch.object(pathlib.Path, "replace", side_effect=KeyboardInterrupt):
             with self.assertRaises(KeyboardInterrupt):
-                result_files.save(self.root / "docs" / "results" / "h200-x8.json", file())
+                result_files.save(self.folder / "docs" / "results" / "h200-x8.json", file())
         self.assertEqual(len(self.collected()["runs"]), 1)
-        self.assertEqual(len(results.load(self.root / "docs" / "results")), 1)  # what was begun beside it is no result
+        self.assertEqual(len(results.load(self.folder / "docs" / "results")), 1)  # what was begun beside it is no result
 
 
 if __name__ == "__main__":

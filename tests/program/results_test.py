@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 """Tests of the tables of measured results (tools/results.py, tools/ladder.py), with reports made by hand."""
-import pathlib
-import sys
+import types
 import unittest
 from typing import Any, Dict, List
 
 from made_reports import column_split, file, gradient, peer, result, rows, run
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import ladder  # noqa: E402
-import readme_ladders  # noqa: E402
-import results  # noqa: E402
-import sparse_results  # noqa: E402
-import update_pages  # noqa: E402
+from support import REPOSITORY
+import ladder
+import readme_ladders
+import results
+import sparse_results
+import update_pages
+
+
+def step(part: int, idea: str, operation: str = "") -> Any:
+    """What a ladder asks of a chapter."""
+    return types.SimpleNamespace(part=part, idea=idea, operation=operation)
 
 
 class SparseTableTest(unittest.TestCase):
@@ -42,21 +45,20 @@ class SparseTableTest(unittest.TestCase):
         another["hardware"]["gpu"] = "NVIDIA H100"
         reports = [file(gradient("08_sparse_baselines", dense_nccl=224.0, host=22800.0), gradient("14_sparse_v6_tiled", v5=40.0, v6=16.0)),
                    file(gradient("08_sparse_baselines", pattern="zipf", dense_nccl=1.0), other, another)]
-        steps = {name: readme_ladders.Step(3, "") for name in ("08_sparse_baselines", "14_sparse_v6_tiled")}
-        steps["15_more"] = readme_ladders.Step(3, "a plan", to_come=True)
+        steps = {name: step(3, "") for name in ("08_sparse_baselines", "14_sparse_v6_tiled")}
         text = readme_ladders.ladder_table("sparse", steps, reports)
         self.assertIn("| chapter | idea | times as fast as dense, 8 x H100 | times as fast as dense, 8 x H200 |\n", text)
-        self.assertEqual([row[2:] for row in rows(text)[1:]], [["-", "14.00"], ["to come", ""], ["1.00", "1.00"]])  # "-": not on the H100
+        self.assertEqual([row[2:] for row in rows(text)[1:]], [["-", "14.00"], ["1.00", "1.00"]])  # "-": not on the H100
         self.assertEqual(rows(text)[-1][:2], ["*NCCL*", "the all-reduce of the whole table"])
         alone = [file(gradient("14_sparse_v6_tiled", v6=16.0))]
-        text = readme_ladders.ladder_table("sparse", {"14_sparse_v6_tiled": readme_ladders.Step(3, "")}, alone)
+        text = readme_ladders.ladder_table("sparse", {"14_sparse_v6_tiled": step(3, "")}, alone)
         self.assertEqual([row[2:] for row in rows(text)], [[""]])  # nothing to compare with
 
 
     def test_what_gives_another_result_is_not_the_best(self) -> None:
         """A reduce-scatter leaves the sums with their owners, and 16 bits on the wire round them."""
         fastest = gradient("15_sparse_beyond", dense_nccl=100.0, contributor_owners=4.0, owners_bf16=2.0, reduce_scatter=1.0)
-        steps = {"15_sparse_beyond": readme_ladders.Step(3, "")}
+        steps = {"15_sparse_beyond": step(3, "")}
         self.assertEqual(rows(readme_ladders.ladder_table("sparse", steps, [file(fastest)]))[0][2:], ["25.00"])
 
 
@@ -122,15 +124,9 @@ class DenseTableTest(unittest.TestCase):
             table = rows(ladder.results_table("05_two_streams", files))
             self.assertEqual([row[3] for row in table if row[2] == "`ring`"], ["400.0"])
 
-    def test_a_quick_run_never_takes_the_place_of_a_full_one(self) -> None:
-        full = run(ring_ms=0.5)
-        quick = run(ring_ms=0.4, date="2026-11-22T10:00:00Z", bench={"program": "05_two_streams", "arguments": "--gpus 8", "quick": True})
-        for files in ([file(full), file(quick)], [file(quick), file(full)]):
-            self.assertEqual([row[3] for row in rows(ladder.results_table("05_two_streams", files)) if row[2] == "`ring`"], ["500.0"])
-
     def test_the_command_line_tells_measurements_apart(self) -> None:
         def on(arguments: str, *variants: str) -> Dict[str, Any]:
-            one = run(bench={"program": "05_two_streams", "arguments": arguments, "quick": False})
+            one = run(bench={"program": "05_two_streams", "arguments": arguments})
             one["options"]["variants"] = list(variants)
             return one
         both = [on("--gpus 8", "pull"), on("--gpus 8 --only ring", "pull", "ring")]
@@ -155,7 +151,7 @@ class DenseTableTest(unittest.TestCase):
 
 def bench_of(arguments: str) -> Dict[str, Any]:
     """What ./lab bench adds to a report."""
-    return {"program": "x", "arguments": arguments, "seconds": 1.0, "quick": False}
+    return {"program": "x", "arguments": arguments, "seconds": 1.0}
 
 
 class SectionTest(unittest.TestCase):
@@ -196,9 +192,8 @@ class SectionTest(unittest.TestCase):
 
 
 class LadderTest(unittest.TestCase):
-    STEPS = {"01_column_split": readme_ladders.Step(1, ""), "05_two_streams": readme_ladders.Step(2, "an idea", "all_gather_matmul"),
-             "06_reduce_scatter": readme_ladders.Step(2, "a plan", to_come=True), "14_sparse": readme_ladders.Step(3, ""),
-             "16_gemm": readme_ladders.Step(4, "a GEMM", to_come=True)}
+    STEPS = {"01_column_split": step(1, ""), "05_two_streams": step(2, "an idea", "all_gather_matmul"),
+             "14_sparse": step(3, ""), "16_gemm": step(4, "a GEMM")}
 
     def ladder(self, *files: Dict[str, Any]) -> str:
         return readme_ladders.ladder_table("dense", self.STEPS, list(files))
@@ -213,10 +208,8 @@ class LadderTest(unittest.TestCase):
         self.assertEqual(self.row("05_two_streams", *files), ["1.028", "1.222"])
         self.assertEqual(self.row("01_column_split", *files), ["-", "see below"])
         self.assertIn("\nChapter 01 compares several GPUs with one: 8.00 times as fast on 8 x H200.\n", text)
-        self.assertEqual(self.row("06_reduce_scatter", *files), ["to come", ""])
         self.assertIn("| [`05_two_streams`](chapters/05_two_streams/README.md) | an idea | all-gather, GEMM |", text)
-        self.assertIn("| `06_reduce_scatter` | a plan |", text)
-        self.assertEqual(len(rows(text)), 3)
+        self.assertEqual(len(rows(text)), 2)
 
     def test_what_an_earlier_chapter_has_is_not_the_best_of_this_one(self) -> None:
         later = run(chapter="06_reduce_scatter", ring_ms=0.4)
@@ -229,7 +222,7 @@ class LadderTest(unittest.TestCase):
 
     def test_only_its_chapters(self) -> None:
         text = readme_ladders.ladder_table("kernels", self.STEPS, [file(run())])
-        self.assertEqual(rows(text), [["`16_gemm`", "a GEMM", "to come"]])
+        self.assertEqual(rows(text), [["[`16_gemm`](chapters/16_gemm/README.md)", "a GEMM", "not run"]])
         self.assertTrue(text.startswith("| chapter | idea | x GEMM only |\n"))
 
     def test_peers_come_last(self) -> None:
@@ -239,10 +232,10 @@ class LadderTest(unittest.TestCase):
         slower = peer(gpus=2)
         slower["results"].append(result("slow", "algorithm", 0.1, ratio_to_gemm_only=1.3))  # in less time, but so was its GEMM
         text = self.ladder(file(nccl, run(), peers=[slower, peer("JAX"), peer("Other", operation="mlp_block"), peer("Small", gpus=4)]))
-        self.assertEqual([row[:1] + row[2:] for row in rows(text)[3:]], [
+        self.assertEqual([row[:1] + row[2:] for row in rows(text)[2:]], [
             ["*NCCL and cuBLAS*", "all-gather, GEMM", "1.500", "-"], ["*PyTorch*", "all-gather, GEMM", "1.149", "-"],
             ["*JAX*", "all-gather, GEMM", "-", "1.149"]])
-        self.assertEqual([row[1] for row in rows(text)[4:]], ["`fused`", "`fused`"])
+        self.assertEqual([row[1] for row in rows(text)[3:]], ["`fused`", "`fused`"])
         self.assertIn("\nOther systems, in italics, on the same machine and sizes: JAX 2.11; PyTorch 2.11.\n", text)
         self.assertNotIn("italics", self.ladder(file(run())))
 
@@ -275,7 +268,6 @@ class LadderTest(unittest.TestCase):
 
     def test_without_a_run(self) -> None:
         self.assertEqual(self.row("05_two_streams", file()), ["not run"])
-        self.assertEqual(self.row("06_reduce_scatter", file(run("06_reduce_scatter"))), ["to come"])
 
     def test_no_such_ladder(self) -> None:
         for name in ("", "all"):

@@ -2,18 +2,18 @@
 """Tests of tools/sanitize, with stand-ins for compute-sanitizer, nvidia-smi and the chapters' programs."""
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 from typing import List, Tuple
 
-SANITIZE = pathlib.Path(__file__).resolve().parents[2] / "tools" / "sanitize"
-CHAPTERS = sorted(path.parent.name for path in SANITIZE.parents[1].glob("chapters/[0-9][0-9]_*/main.cu"))
+from support import REPOSITORY, FolderTest
+
+SANITIZE = REPOSITORY / "tools" / "sanitize"
+CHAPTERS = sorted(path.parent.name for path in REPOSITORY.glob("chapters/[0-9][0-9]_*/main.cu"))
 BARE = ("bash env sh cat sed sort head tail paste tr grep wc awk mkdir rm rmdir find nproc timeout dirname readlink sleep"
         " tee python3").split()
 
@@ -42,11 +42,9 @@ esac
 exit $status"""
 
 
-class SanitizeTest(unittest.TestCase):
+class SanitizeTest(FolderTest):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.programs = self.folder / "build" / "cuda" / "bin"
         self.logs = self.folder / "build" / "cuda" / "sanitize"
         self.bin = self.folder / "path"
@@ -55,7 +53,7 @@ class SanitizeTest(unittest.TestCase):
         for tool in (SANITIZE, SANITIZE.with_name("chapters.py")):
             shutil.copy(tool, self.folder / "tools")
         for chapter in CHAPTERS:
-            shutil.copytree(SANITIZE.parents[1] / "chapters" / chapter, self.folder / "chapters" / chapter)
+            shutil.copytree(REPOSITORY / "chapters" / chapter, self.folder / "chapters" / chapter)
         for tool in BARE:
             (self.bin / tool).symlink_to(sys.executable if tool == "python3" else shutil.which(tool))
         self.script(self.bin / "compute-sanitizer", SANITIZER)
@@ -68,11 +66,6 @@ class SanitizeTest(unittest.TestCase):
             manifest = json.loads((self.folder / "chapters" / chapter / "chapter.json").read_text())
             if "racecheck_test" in manifest.get("tests", {}).get("sanitize", {}):
                 self.script(self.programs / f"{chapter}_test", 'test "$TOOL" = racecheck')
-
-    @staticmethod
-    def script(path: pathlib.Path, content: str) -> None:
-        path.write_text(f"#!/bin/sh\n{content}\n")
-        path.chmod(0o755)
 
     def gpus(self, count: int) -> None:
         lines = "\n".join(f"echo 'GPU {i}: NVIDIA H100 (UUID: GPU-{i})'" for i in range(count))

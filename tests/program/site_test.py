@@ -2,15 +2,12 @@
 """Tests of the documentation site's own steps, without Doxygen and MkDocs (./lab docs builds all of it): what the staging makes of
 pages, and where links lead."""
 import pathlib
-import sys
-import tempfile
 import unittest
 from unittest import mock
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import build_site  # noqa: E402
-import chapters  # noqa: E402
+from support import REPOSITORY, FolderTest
+import build_site
+import chapters
 
 NOTEBOOK = """{"cells": [
 {"cell_type": "markdown", "source": ["# Title\\n", "[a](../tools)"]},
@@ -38,29 +35,25 @@ class DialectTest(unittest.TestCase):
         self.assertEqual(build_site.dialect("- a\n  ```\n  - b\n    c\n  ```\nd"), "- a\n    ```\n    - b\n      c\n    ```\nd")
 
 
-class StagingTest(unittest.TestCase):
+class StagingTest(FolderTest):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name).resolve()
-        self.pages = self.root / "build" / "pages"
+        super().setUp()
+        self.pages = self.folder / "build" / "pages"
         for name, text in {"README.md": "# Top\n", "chapters/01_first/README.md": "# First\n## Cost\n", "chapters/01_first/p.svg": "<svg/>",
                            "chapters/01_first/first.cuh": "// A.\n", "chapters/01_first/t.svg": '<svg><rect class="bar x"/></svg>',
                            "chapters/01_first/assignment/a.md": "# The solution\n", "docs/site/timeline.js": "zoom();",
                            "notebooks/1_a.ipynb": NOTEBOOK,
                            "tools/run": "a < b\nc\n", "tools/.hidden": "x\n", "tools/more/x.py": "", "tools/long.json": "{}"}.items():
-            path = self.root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        for module, name, value in ((build_site, "REPOSITORY", self.root), (build_site, "SITE", self.root / "docs" / "site"),
-                                    (build_site, "markdown_files", lambda _: sorted(self.root.rglob("*.md")))):
+            self.write(name, text)
+        for module, name, value in ((build_site, "REPOSITORY", self.folder), (build_site, "SITE", self.folder / "docs" / "site"),
+                                    (build_site, "markdown_files", lambda _: sorted(self.folder.rglob("*.md")))):
             patch = mock.patch.object(module, name, value)
             patch.start()
             self.addCleanup(patch.stop)
 
     def staged(self, text: str) -> str:
         """What becomes of a page of chapter 01."""
-        (self.root / "chapters" / "01_first" / "README.md").write_text(text)
+        self.write("chapters/01_first/README.md", text)
         self.staging = build_site.Staging(self.pages, {"chapters/01_first/first.cuh": "first_source.html"})
         self.staging.add_pages()
         return (self.pages / "chapters" / "01_first" / "README.md").read_text()

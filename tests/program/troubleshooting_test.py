@@ -3,13 +3,11 @@
 and none that nobody says."""
 import pathlib
 import re
-import sys
 import tempfile
 import unittest
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import messages  # noqa: E402
+from support import REPOSITORY
+import messages
 
 
 class PageTest(unittest.TestCase):

@@ -30,7 +30,6 @@ class BreakTest(unittest.TestCase):
             cls.kept.rename(PLANTED)
 
     def lab(self, *words: str) -> Tuple[int, str]:
-        """Exit status, and output with errors."""
         run = subprocess.run([str(REPOSITORY / "lab"), "break", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False)
         return run.returncode, run.stdout

@@ -18,10 +18,7 @@ def preprocessed(*lines: str) -> str:
 
 
 class SourceTest(unittest.TestCase):
-    """Directives."""
-
     def refused(self, text: str) -> str:
-        """Why."""
         with self.assertRaises(gate.Refused) as caught:
             gate.check_source(text, RULES)
         return str(caught.exception)
@@ -61,10 +58,7 @@ class SourceTest(unittest.TestCase):
 
 
 class TokensTest(unittest.TestCase):
-    """After preprocessing."""
-
     def refused(self, *lines: str) -> str:
-        """Why."""
         with self.assertRaises(gate.Refused) as caught:
             gate.check_tokens(gate.tokens_of(preprocessed(*lines), FILE), RULES)
         return str(caught.exception)
@@ -101,8 +95,6 @@ class TokensTest(unittest.TestCase):
 
 
 class ReadTest(unittest.TestCase):
-    """Bytes."""
-
     def test_what_is_no_text(self) -> None:
         for data, reason in ((b"a\n\0", "line 2: a byte 0"), (b"\xff", "line 1: this is no UTF-8"), (b"\n" * (256 * 1024 + 1), "256 KiB")):
             with self.assertRaisesRegex(gate.Refused, reason):

@@ -16,8 +16,9 @@ from typing import Tuple
 from unittest import mock
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-from teaching import changes, handout, hints, planted, tasks, try_work, variation, work  # noqa: E402
+sys.path[:0] = [str(REPOSITORY / "tools" / "lab"), str(REPOSITORY / "tools")]
+import command_line  # noqa: E402
+from teaching import changes, handout, planted, tasks, try_work, variation, work  # noqa: E402
 
 RING = "03_ring_all_gather"
 KEY = b"a key of a course, long enough"
@@ -34,11 +35,11 @@ class WorkTest(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
 
-    def call(self, module: object, *words: str) -> Tuple[int, str, str]:
-        """Exit status, output and errors of a module's main()."""
+    def call(self, *words: str) -> Tuple[int, str, str]:
+        """Exit status, output and errors of ./lab."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = module.main(list(words))  # type: ignore[attr-defined]
+            status = command_line.main(list(words))
         return status, out.getvalue(), err.getvalue()
 
 
@@ -76,13 +77,13 @@ class StartTest(WorkTest):
     def test_never_overwrites(self) -> None:
         folder = handout.start(RING, "", "", "")
         (folder / "ring_all_gather.cuh").write_text("mine", encoding="utf-8")
-        status, out, err = self.call(handout, "start", RING)
+        status, out, err = self.call("start", RING)
         self.assertEqual((status, out), (2, ""))
         self.assertRegex(err, "is already there: it may hold somebody's work .*reset 03")
         self.assertEqual((folder / "ring_all_gather.cuh").read_text(encoding="utf-8"), "mine")
 
     def test_elsewhere(self) -> None:
-        status, out, err = self.call(handout, "start", RING, f"--to={self.folder}/my own")
+        status, out, err = self.call("start", RING, f"--to={self.folder}/my own")
         self.assertEqual((status, err), (0, ""))
         self.assertTrue((self.folder / "my own" / RING / "try").stat().st_mode & 0o100)
         self.assertIn("call ./try", out)
@@ -94,7 +95,7 @@ class StartTest(WorkTest):
                                 ((RING, "--student=a", f"--key={self.folder}/key"), "holds 5 bytes"),
                                 ((RING, f"--to={self.folder}/a;b"), "CMake cannot build")):
             with self.subTest(words):
-                status, out, err = self.call(handout, "start", *words)
+                status, out, err = self.call("start", *words)
                 self.assertEqual((status, out, len(err.splitlines())), (2, "", 1), err)
                 self.assertRegex(err, sentence)
         self.assertEqual([path.name for path in self.folder.iterdir()], ["key"])
@@ -118,18 +119,18 @@ class ResetTest(WorkTest):
         folder = handout.start(RING, "ada", "", "")
         header = folder / "ring_all_gather.cuh"
         first = header.read_text(encoding="utf-8")
-        self.assertEqual(self.call(handout, "reset", RING)[1], "nothing has changed since the beginning\n")
+        self.assertEqual(self.call("reset", RING)[1], "nothing has changed since the beginning\n")
         for number, text in ((1, "mine"), (2, "mine again")):
             header.write_text(text, encoding="utf-8")
-            self.assertEqual(self.call(handout, "reset", RING)[1], f"ring_all_gather.cuh is kept in ring_all_gather.cuh.bak-{number}\n")
+            self.assertEqual(self.call("reset", RING)[1], f"ring_all_gather.cuh is kept in ring_all_gather.cuh.bak-{number}\n")
             self.assertEqual(header.read_text(encoding="utf-8"), first)
             self.assertEqual((folder / f"ring_all_gather.cuh.bak-{number}").read_text(encoding="utf-8"), text)
         header.unlink()
-        self.assertEqual(self.call(handout, "reset", RING)[0], 0)
+        self.assertEqual(self.call("reset", RING)[0], 0)
         self.assertEqual(header.read_text(encoding="utf-8"), first)
 
     def test_without_a_hand_out(self) -> None:
-        status, _, err = self.call(handout, "reset", RING)
+        status, _, err = self.call("reset", RING)
         self.assertEqual(status, 2)
         self.assertIn("./lab start 03 makes it", err)
 
@@ -138,11 +139,11 @@ class HintTest(WorkTest):
     def test_one_more_each_time(self) -> None:
         task = tasks.read_tasks(REPOSITORY / "chapters" / RING)["transfers"]
         for number in (1, 2, 3, 3):
-            status, out, _ = self.call(hints, RING, "transfers")
+            status, out, _ = self.call("hint", RING, "transfers")
             self.assertEqual(status, 0)
             self.assertIn(f"Hint {number} of 3\n\n{task.hints[number - 1]}\n", out)
             self.assertNotIn(task.solution, out)
-        self.assertIn(task.solution, self.call(hints, RING, "transfers", "--solution")[1])
+        self.assertIn(task.solution, self.call("hint", RING, "transfers", "--solution")[1])
 
     def test_of_an_extension_what_changes(self) -> None:
         shown = self.call(hints, RING, "back_pressure", "--solution")[1]
@@ -156,45 +157,45 @@ class HintTest(WorkTest):
 
     def test_exercises_by_number(self) -> None:
         for name in ("exercise_3", "3", "two_slots"):
-            self.assertTrue(self.call(hints, RING, name, "--solution")[1].startswith("Two slots instead of P - 1\n"))
+            self.assertTrue(self.call("hint", RING, name, "--solution")[1].startswith("Two slots instead of P - 1\n"))
 
     def test_list_and_refusals(self) -> None:
-        self.assertIn("transfers        rebuild", self.call(hints, RING)[1])
-        self.assertRegex(self.call(hints, RING, "none")[2], "has no task 'none'; its tasks are: shards, ")
-        self.assertRegex(self.call(hints, RING, "--solution")[2], "of which task")
-        self.assertEqual(self.call(hints, RING, "none")[0], 2)
+        self.assertIn("transfers        rebuild", self.call("hint", RING)[1])
+        self.assertRegex(self.call("hint", RING, "none")[2], "has no task 'none'; its tasks are: shards, ")
+        self.assertRegex(self.call("hint", RING, "--solution")[2], "of which task")
+        self.assertEqual(self.call("hint", RING, "none")[0], 2)
 
     def test_in_the_words_of_the_hand_out(self) -> None:
         right = variation.ways(RING)[1]
         student = next(name for name in map(str, range(60)) if variation.of_student(RING, name, variation.PRACTICE_KEY) == right)
         task = tasks.read_tasks(REPOSITORY / "chapters" / RING)["transfers"]
         self.assertNotEqual(right.apply(task.solution), task.solution)
-        own = self.call(hints, RING, "transfers", "--solution")[1]
+        own = self.call("hint", RING, "transfers", "--solution")[1]
         elsewhere = str(self.folder / "elsewhere")
         handout.start(RING, student, "", elsewhere)
-        self.assertEqual(self.call(hints, RING, "transfers", "--solution")[1], own)
+        self.assertEqual(self.call("hint", RING, "transfers", "--solution")[1], own)
         code = "\n".join(line for line in right.apply((REPOSITORY / "chapters" / RING / task.file).read_text(encoding="utf-8")).splitlines()
                          if "ncclSend" in line)
         self.assertIn("ncclSend", code)
-        told = self.call(hints, RING, "transfers", "--solution", f"--to={elsewhere}")[1]
+        told = self.call("hint", RING, "transfers", "--solution", f"--to={elsewhere}")[1]
         self.assertIn(right.apply(task.solution), told)
         self.assertIn(code, told)
-        self.assertEqual(self.call(hints, RING, "transfers", "--solution", f"--to={elsewhere}/{RING}")[1], told)
+        self.assertEqual(self.call("hint", RING, "transfers", "--solution", f"--to={elsewhere}/{RING}")[1], told)
         handout.start(RING, student, "", "")
-        self.assertEqual(self.call(hints, RING, "transfers", "--solution")[1], told)
-        self.assertIn(right.apply(task.hints[0]), self.call(hints, RING, "transfers")[1])
+        self.assertEqual(self.call("hint", RING, "transfers", "--solution")[1], told)
+        self.assertIn(right.apply(task.hints[0]), self.call("hint", RING, "transfers")[1])
         for chapter, folder in ((RING, "nowhere"), ("02_gather_then_multiply", f"elsewhere/{RING}")):
-            self.assertEqual(self.call(hints, chapter, f"--to={self.folder}/{folder}")[0], 2)
+            self.assertEqual(self.call("hint", chapter, f"--to={self.folder}/{folder}")[0], 2)
 
     def test_where_nothing_can_be_written(self) -> None:
         (self.folder / "hints").write_text("a file where a folder should be", encoding="utf-8")
-        self.assertIn("Hint 1 of 3", self.call(hints, RING, "transfers")[1])
+        self.assertIn("Hint 1 of 3", self.call("hint", RING, "transfers")[1])
 
     def test_a_broken_state(self) -> None:
         (self.folder / "hints").mkdir()
         for text in ("{", "[]", '{"transfers": "x"}', '{"transfers": -7}', '{"transfers": 99}'):
             (self.folder / "hints" / f"{RING}.json").write_text(text, encoding="utf-8")
-            self.assertEqual(self.call(hints, RING, "transfers")[0], 0, text)
+            self.assertEqual(self.call("hint", RING, "transfers")[0], 0, text)
 
 
 class VariationTest(WorkTest):
@@ -306,11 +307,6 @@ class PlantedTest(WorkTest):
         self.assertEqual(planted.quoted(error, "made at ring_all_gather.cuh:9, ring_all_gather.cuh:99999, other.cuh:3"),
                          f"ring_all_gather.cuh:9  {error.broken.splitlines()[8].strip()}")
 
-    def test_headers_without_markers(self) -> None:
-        for path in REPOSITORY.glob("chapters/*/*.cuh"):
-            text = path.read_text(encoding="utf-8")
-            self.assertEqual(planted.without_markers(text), tasks.blank.without_markers(text, path.name), path)
-
     def test_which_one(self) -> None:
         self.assertEqual(planted.choose(RING, "").task.name, "too_early")
         for name in ("silence", "send_and_receive_not_grouped"):
@@ -330,15 +326,15 @@ class PlantedTest(WorkTest):
 
 class DiffTest(WorkTest):
     def test_calls_that_come_and_go(self) -> None:
-        status, out, _ = self.call(changes, "04_copy_engine")
+        status, out, _ = self.call("diff", "04_copy_engine")
         self.assertEqual(status, 0)
         self.assertRegex(out, "new calls: .*cuStreamWriteValue32")
         self.assertRegex(out, "calls that are gone: ncclGroupStart")
 
     def test_every_chapter(self) -> None:
         for chapter in tasks.chapters_with_tasks():
-            self.assertEqual(self.call(changes, chapter.name)[0], 0)
-        self.assertIn("builds on no chapter", self.call(changes, "01_column_split")[1])
+            self.assertEqual(self.call("diff", chapter.name)[0], 0)
+        self.assertIn("builds on no chapter", self.call("diff", "01_column_split")[1])
 
     def test_alike_headers_are_compared_line_by_line(self) -> None:
         for name, text in (("a", "int f() {\n  return 1;\n}\nint g() {\n  return 2;\n}\n"),

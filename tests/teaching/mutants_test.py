@@ -13,10 +13,10 @@ import sys
 from typing import Iterator, List, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / path) for path in ("tools/teaching/grade", "tests/mutants")]
+sys.path[:0] = [str(ROOT / path) for path in ("tools", "tools/teaching/grade")]
 import cases  # noqa: E402
 import grader  # noqa: E402
-import mutate  # noqa: E402
+import mutants  # noqa: E402
 import sandbox  # noqa: E402
 import task  # noqa: E402
 import unit  # noqa: E402
@@ -62,9 +62,9 @@ def problem(found: Verdict) -> str:
     return ""
 
 
-def mutants_of(chosen: task.Task, names: Sequence[str]) -> List[mutate.Mutant]:
+def mutants_of(chosen: task.Task, names: Sequence[str]) -> List[mutants.Mutant]:
     """Those of a header, but for what another program than the chapter's runs."""
-    found = [mutate.read_mutant(path) for path in sorted((ROOT / "tests" / "mutants" / chosen.chapter).glob("*.mutant"))]
+    found = [mutants.read_mutant(path) for path in sorted((ROOT / "tests" / "mutants" / chosen.chapter).glob("*.mutant"))]
     return [each for each in found if each.file == chosen.path and not each.program and (not names or each.path.stem in names)]
 
 
@@ -85,7 +85,7 @@ def main() -> int:
                 wrong += _said(f"the own {chosen.header}", said)
             for mutant in mutants_of(chosen, names):
                 kinds = ["race", "plain"] if mutant.verdict == "race" else ["plain", "race"]
-                verdicts = hand.verdicts(mutate.apply_mutant(mutant, honest), kinds)
+                verdicts = hand.verdicts(mutants.apply_mutant(mutant, honest), kinds)
                 first = next((each for each in verdicts if failed(each)), None)
                 handed_in += 1
                 wrong += _said(f"{mutant.path.stem} ({mutant.verdict})", "it passes" if first is None else problem(first))

@@ -33,12 +33,9 @@ def sleeping() -> List[str]:
 
 
 class AnyLevel:
-    """What holds at each level."""
-
     level = ""
 
     def setUp(self) -> None:
-        """A sandbox."""
         self.folder = pathlib.Path(tempfile.mkdtemp(dir="/var/tmp"))
         os.chmod(self.folder, 0o755)
         (self.folder / "readable").write_text("hello", encoding="utf-8")
@@ -51,61 +48,50 @@ class AnyLevel:
             self.skipTest(str(why))
 
     def tearDown(self) -> None:
-        """Nothing is left."""
         self.context.__exit__(None, None, None)
         shutil.rmtree(self.folder)
         self.assertEqual(sleeping(), [])
         self.assertFalse(self.place.home.exists())
 
     def run_shell(self, script: str, limits: Limits = LONG, data: bytes = b"", frame: bool = False) -> Outcome:
-        """In the sandbox."""
         return self.place.run(["bash", "-c", script, "bash"], limits, data, frame)
 
     def test_status_output_input_and_frame(self) -> None:
-        """What comes back."""
         done = self.run_shell("cat >&$1; echo out; echo error >&2; exit 7", data=b"x" * 300_000, frame=True)
         self.assertEqual((done.status, done.ended, done.output, len(done.frame)), (7, "", "out\nerror\n", 300_000))
 
     def test_reads_what_it_may_and_writes_in_its_folder(self) -> None:
-        """Its files."""
         done = self.run_shell(f"cat {self.folder}/readable && echo x > mine && cat mine")
         self.assertEqual((done.status, done.output), (0, "hellox\n"), done.output)
 
     def test_does_not_end(self) -> None:
-        """Time."""
         done = self.run_shell(f"sleep {SLEEP}", SHORT)
         self.assertIn("did not end within 2 s", done.ended)
         self.assertLess(done.seconds, 15)
 
     def test_eats_memory(self) -> None:
-        """Memory, of all its processes together."""
         eater = "import time; x = bytearray(150 << 20); time.sleep(30)"
         done = self.run_shell(f"python3 -c '{eater}' & python3 -c '{eater}' & wait")
         self.assertIn("more than 200 MB of memory", done.ended)
 
     def test_prints_without_end(self) -> None:
-        """Output, while reading."""
         done = self.run_shell("yes and so on")
         self.assertIn("more than 64 KiB of output", done.ended)
         self.assertEqual(len(done.output), sandbox.OUTPUT)
 
     def test_too_long_an_answer(self) -> None:
-        """The frame."""
         self.assertIn("far too long", self.run_shell("cat /dev/zero >&$1", frame=True).ended)
 
     def test_daemons_end_with_it(self) -> None:
-        """All processes, whatever session they are in."""
         self.run_shell(f"setsid sleep {SLEEP} >/dev/null 2>&1 </dev/null & setsid sh -c 'sleep {SLEEP} & sleep {SLEEP}' & echo done")
         self.assertEqual(sleeping(), [])
 
     def test_does_not_wait_for_who_keeps_its_pipes(self) -> None:
-        """The command itself has ended."""
         done = self.run_shell(f"sleep {SLEEP} & echo done")
         self.assertEqual((done.ended, done.output), ("", "done\n"))
         self.assertLess(done.seconds, 10)
 
     def test_stops_reading(self) -> None:
-        """Input that nobody takes."""
         self.assertEqual(self.run_shell("exit 3", data=b"x" * 3_000_000).status, 3)
 
 
@@ -115,7 +101,6 @@ class RootTest(AnyLevel, unittest.TestCase):
     level = "root"
 
     def test_is_another_user_without_rights(self) -> None:
-        """Who it is."""
         done = self.run_shell("id -u; id -G; grep -E 'NoNewPrivs|CapEff|CapBnd' /proc/self/status")
         lines = done.output.split()
         self.assertEqual(lines[0], str(self.place.uid))
@@ -126,7 +111,6 @@ class RootTest(AnyLevel, unittest.TestCase):
         self.assertNotEqual(self.place.isolated(), reads)
 
     def test_cannot_harm_others(self) -> None:
-        """Files and processes that are not its own."""
         secret = self.place.home / "grader"
         secret.mkdir(mode=0o700)
         (secret / "file").write_text("secret", encoding="utf-8")
@@ -135,7 +119,6 @@ class RootTest(AnyLevel, unittest.TestCase):
         self.assertTrue((secret / "file").is_file() and (self.folder / "readable").is_file())
 
     def test_forks_without_end(self) -> None:
-        """Processes."""
         started = time.monotonic()
         self.run_shell(f"f() {{ sleep {SLEEP} & f | f & }}; f; sleep 5", SHORT)
         self.assertLess(time.monotonic() - started, 30)
@@ -143,7 +126,6 @@ class RootTest(AnyLevel, unittest.TestCase):
         self.assertEqual(living, [])
 
     def test_sees_no_repository(self) -> None:
-        """Solutions, builds, the repository's own files."""
         if not self.place.wrapped:
             self.skipTest("bubblewrap is not installed")
         for path in (ROOT / "chapters", ROOT / "build", ROOT / ".git", pathlib.Path("/root"), pathlib.Path("/home"), self.place.home / "x"):
@@ -165,7 +147,6 @@ class RootAloneTest(RootTest):
         self.assertEqual(done.output.split(), [str(self.place.uid), "NoNewPrivs:", "1"])
 
     def test_says_whether_the_repository_can_be_read(self) -> None:
-        """The report and the answer to `isolated` are one."""
         can_read = self.run_shell(f"test -r {ROOT}/chapters").status == 0
         self.assertEqual(self.place.isolated(), not can_read)
         self.assertIn("CAN read" if can_read else "cannot read", self.place.describe())
@@ -177,18 +158,14 @@ class BubblewrapTest(AnyLevel, unittest.TestCase):
     level = "bubblewrap"
 
     def test_sees_no_repository(self) -> None:
-        """As root does."""
         self.assertNotEqual(self.run_shell(f"ls {ROOT}/chapters").status, 0)
         self.assertTrue(self.place.isolated())
 
 
 class NoneTest(AnyLevel, unittest.TestCase):
-    """Limits alone."""
-
     level = "none"
 
     def test_says_so(self) -> None:
-        """The report."""
         self.assertIn("not isolated", self.place.describe())
         self.assertFalse(self.place.isolated())
 

@@ -2,10 +2,10 @@
 """A short term: a class's submissions of three chapters are graded, and the CSV compared cell by cell. Then again, after one has
 changed: that one alone is graded anew.
 
-Submissions are the chapters' own headers, their blanks (tools/blank.py) and mutants of them (tests/mutants): what must become of
-each is known.
+Submissions are the chapters' own headers, their blanks (tools/blank.py), mutants of them (tests/mutants), and cheats that eat
+memory, fork, print without end or delete what they can (museum/): what must become of each is known, whoever is graded before.
 
-  term_test.py [NN ...]     all chapters, or these
+  term_test.py [NN_name ...]     all chapters, or these
 """
 import csv
 import pathlib
@@ -15,20 +15,25 @@ import tempfile
 from typing import Dict, List, Tuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "teaching" / "grade"), str(ROOT / "tests" / "mutants")]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "teaching" / "grade")]
 import blank  # noqa: E402
 import grader  # noqa: E402
-import mutate  # noqa: E402
+import museum_test  # noqa: E402
+import mutants  # noqa: E402
 import task  # noqa: E402
 
 # Of each submission: build, exact, uneven, ranks, race, cost; * is anything. Which cells are lost is what a teacher looks at.
 TERM: Dict[str, List[Tuple[str, str, str]]] = {
-    "03": [("honest", "", "10 25 15 15 20 15"), ("kernel", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"),
-           ("race", "race_product_does_not_wait", "10 * * * 0 *"), ("uneven", "rows_of_equal_shards", "10 25 * * * *")],
-    "04": [("honest", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"), ("broken", "not C++", "0 0 0 0 0 0"),
-           ("refused", "#include <unistd.h>", "0 0 0 0 0 0")],
-    "06": [("honest", "", "10 25 15 15 20 15"), ("blank", "", "10 0 * * 0 0"), ("broken", "not C++", "0 0 0 0 0 0"),
-           ("refused", "#include <unistd.h>", "0 0 0 0 0 0")],
+    "03_ring_all_gather": [
+        *(("cheat", name, "* * * * * *") for name in ("eats_memory", "fork", "prints_without_end", "deletes_what_it_can")),
+        ("honest", "", "10 25 15 15 20 15"), ("kernel", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"),
+        ("race", "race_product_does_not_wait", "10 * * * 0 *"), ("uneven", "rows_of_equal_shards", "10 25 * * * *")],
+    "04_copy_engine": [
+        ("honest", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"), ("broken", "not C++", "0 0 0 0 0 0"),
+        ("refused", "#include <unistd.h>", "0 0 0 0 0 0")],
+    "06_reduce_scatter": [
+        ("honest", "", "10 25 15 15 20 15"), ("blank", "", "10 0 * * 0 0"), ("broken", "not C++", "0 0 0 0 0 0"),
+        ("refused", "#include <unistd.h>", "0 0 0 0 0 0")],
 }
 
 
@@ -59,23 +64,24 @@ def with_own_kernel(source: str) -> str:
 
 
 def text_of(chosen: task.Task, kind: str, detail: str) -> str:
-    """A submission's source."""
     source = chosen.solution.read_text(encoding="utf-8")
     if kind == "honest":
         return source
     if kind == "kernel":
         return with_own_kernel(source)
+    if kind == "cheat":
+        return museum_test.read(museum_test.MUSEUM / f"{detail}.cheat", source).source.decode()
     if kind == "blank":
         return blank.blanked(source, chosen.header)
     if kind in ("broken", "refused"):
         return source.replace("#pragma once\n", f"#pragma once\n{detail}\n")
-    mutant = mutate.read_mutant(ROOT / "tests" / "mutants" / chosen.chapter / f"{detail}.mutant")
-    return mutate.apply_mutant(mutant, source)
+    mutant = mutants.read_mutant(ROOT / "tests" / "mutants" / chosen.chapter / f"{detail}.mutant")
+    return mutants.apply_mutant(mutant, source)
 
 
-def grade(number: str, folder: pathlib.Path, out: pathlib.Path, cache: pathlib.Path) -> Tuple[List[Dict[str, str]], str]:
+def grade(chapter: str, folder: pathlib.Path, out: pathlib.Path, cache: pathlib.Path) -> Tuple[List[Dict[str, str]], str]:
     """The CSV's rows, and what the command said. These submissions may read the repository: they are of it."""
-    done = subprocess.run([sys.executable, "-I", str(ROOT / "tools" / "teaching" / "grade"), number, "--submissions", str(folder), "--csv",
+    done = subprocess.run([sys.executable, "-I", str(ROOT / "tools" / "teaching" / "grade"), chapter, "--submissions", str(folder), "--csv",
                            str(out), "--cache", str(cache), "--seconds", "300", "--unsafe"], stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"status {done.returncode}: {done.stderr}")
@@ -101,23 +107,23 @@ def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as scratch:
         cache = pathlib.Path(scratch, "cache")
-        for number, students in ((number, TERM[number]) for number in sys.argv[1:] or TERM):
-            chosen = task.tasks_of(task.chapter_of(number))[0]
-            folder = pathlib.Path(scratch, number)
+        for chapter, students in ((chapter, TERM[chapter]) for chapter in sys.argv[1:] or TERM):
+            chosen = task.tasks_of(chapter)[0]
+            folder = pathlib.Path(scratch, chapter)
             for position, (kind, detail, _wanted) in enumerate(students):
                 place = folder / f"Student {kind}_{position}_assignsubmission_file_"
                 place.mkdir(parents=True)
                 (place / chosen.header).write_text(text_of(chosen, kind, detail), encoding="utf-8")
-            rows, _said = grade(number, folder, pathlib.Path(scratch, "out.csv"), cache)
+            rows, _said = grade(chapter, folder, pathlib.Path(scratch, "out.csv"), cache)
             by_name = {row["submission"]: row for row in rows}
             for position, (kind, _detail, wanted) in enumerate(students):
                 wrong = compared(by_name[f"Student {kind} {position}"], wanted)
                 failed += bool(wrong)
-                print(f"{'FAILED' if wrong else 'ok':6} {number} {kind} {wrong}", flush=True)
-            if number == "03":
+                print(f"{'FAILED' if wrong else 'ok':6} {chapter[:2]} {kind} {wrong}", flush=True)
+            if chapter[:2] == "03":
                 changed = next(folder.glob("Student blank*")) / chosen.header
                 changed.write_text(text_of(chosen, "broken", "not C++"), encoding="utf-8")
-                again, said = grade(number, folder, pathlib.Path(scratch, "again.csv"), cache)
+                again, said = grade(chapter, folder, pathlib.Path(scratch, "again.csv"), cache)
                 kept = sum("(kept)" in line for line in said.splitlines())
                 same = [row for row in again if row in rows]
                 wrong = kept != len(students) - 1 or len(same) != len(students) - 1

@@ -9,8 +9,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "rewriter"))
-from support import lines_of, run_tests, squeezed  # noqa: E402
-from rewriter_test_case import START, RewriterTest  # noqa: E402
+from support import START, RewriterTest, lines_of, run_tests, squeezed  # noqa: E402
 
 
 class Launches(RewriterTest):

@@ -6,6 +6,8 @@ import importlib
 import pathlib
 from typing import List, NoReturn
 
+import build
+import process
 from process import Refusal
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -31,13 +33,26 @@ class Parser(argparse.ArgumentParser):
         raise Refusal(f"{message} ({self.prog} --help shows what is accepted)")
 
 
+def main(words: List[str]) -> int:
+    """Does what the words ask for; the exit status."""
+    try:
+        call = parse(words)
+        return int(call.main(call))
+    except build.Skip as skip:
+        process.say(f"skipped: {skip}")
+        return 77
+    except Refusal as refusal:
+        process.say(str(refusal))
+    except OSError as error:
+        process.say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    return 2
+
+
 def names() -> List[str]:
-    """All commands."""
     return sorted(path.stem for path in (HERE / "commands").glob("[a-z]*.py"))
 
 
 def parser_of(command: str) -> Parser:
-    """The parser of a command."""
     module = importlib.import_module(f"commands.{command}")
     parser = Parser(f"./lab {command}", description=module.__doc__)
     parser.set_defaults(main=module.main, passes_on=None)

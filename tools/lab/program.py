@@ -1,15 +1,16 @@
 """PROGRAM of the command line: a chapter, an experiment of one, or a CUDA source of the reader's own."""
 import argparse
+import contextlib
 import dataclasses
 import pathlib
 import re
-from typing import List, Optional
+from typing import Iterator, List, Optional
 
 import chapters
 from build import Build, check_path
 from command_line import Parser
 from process import Refusal
-from teaching import work
+from teaching import tasks, work
 
 
 @dataclasses.dataclass
@@ -22,8 +23,16 @@ class Program:
     experiments: List[str] = dataclasses.field(default_factory=list)  # that its chapter has
 
     def build(self, build: Build) -> None:
-        """Builds it."""
         build.build(self.target, *self.settings)
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """What tools/teaching says cannot be is what ./lab refuses."""
+    try:
+        yield
+    except (work.WorkError, tasks.TaskError, tasks.blank.TaskError, ValueError, KeyError) as error:
+        raise Refusal(str(error)) from None
 
 
 def add_to(parser: Parser, **more: str) -> None:
@@ -45,18 +54,14 @@ def asked_for(call: argparse.Namespace) -> Optional[Program]:
 
 def work_on(operand: str) -> pathlib.Path:
     """The folder of a chapter's hand-out; Refusal if there is none."""
-    try:
+    with refusals():
         return work.started(chapters.find(operand))
-    except work.WorkError as error:
-        raise Refusal(str(error)) from None
 
 
 def of_work(folder: pathlib.Path, kind: str = "work") -> Program:
     """The chapter's program with the headers of a folder that has the chapter's name (cmake/Program.cmake)."""
-    try:
+    with refusals():
         setting = f"-DOVERLAP_{kind.upper()}={work.cmake_path(folder)}"
-    except work.WorkError as error:
-        raise Refusal(str(error)) from None
     return Program(f"{kind}_{folder.name}", f"{kind}/{folder.name}", [setting])
 
 

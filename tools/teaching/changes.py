@@ -1,23 +1,16 @@
-#!/usr/bin/env python3
-"""Prints what a chapter adds to the one that it builds on; ./lab diff calls it.
-
-  tools/teaching/changes.py NN_name
+"""What a chapter adds to the one that it builds on: ./lab diff prints it.
 
 Lessons are compared, not programs. First the calls of CUDA, NCCL and cuBLAS and the helpers that come and go; then each
 header of the chapter beside that one of the other chapter which shares most lines with it (includes and the markers of
 assignments do not count). A header that shares little with any other is new: of it the parts are listed, with what their
 comments say first.
 """
-import argparse
 import difflib
 import pathlib
 import re
-import signal
-import sys
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from teaching import tasks, work  # noqa: E402
+from teaching import tasks, work
 
 ALIKE = 0.25  # of two headers' lines at least, for a comparison line by line
 CONTEXT = 2
@@ -81,7 +74,6 @@ def coloured(line: str, colours: bool) -> str:
 
 
 def compared(chapter: pathlib.Path, before: pathlib.Path, colours: bool) -> Iterator[str]:
-    """The lines to print."""
     others = {path: lesson(path) for path in headers(before)}
     for path in headers(chapter):
         lines = lesson(path)
@@ -99,27 +91,14 @@ def compared(chapter: pathlib.Path, before: pathlib.Path, colours: bool) -> Iter
         yield from (coloured(line, colours) for line in changes)
 
 
-def main(words: Optional[Sequence[str]] = None) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("chapter")
-    chosen = parser.parse_args(words)
+def shown(chapter: str, colours: bool) -> Iterator[str]:
+    """The lines to print."""
     folder = work.REPOSITORY / "chapters"
-    try:
-        manifest = work.manifest(chosen.chapter)
-        if not manifest["builds_on"]:
-            print(f"{chosen.chapter} builds on no chapter: all of it is new")
-            return 0
-        before = manifest["builds_on"][0]
-        print(f"{chosen.chapter}: {manifest['idea']}\nIt builds on {', '.join(manifest['builds_on'])}; compared with {before}.")
-        print("\n".join(come_and_go(folder / chosen.chapter, folder / before)))
-        print("\n".join(compared(folder / chosen.chapter, folder / before, sys.stdout.isatty())))
-    except (tasks.blank.TaskError, OSError, ValueError, KeyError) as error:
-        print(f"lab: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a closed pipe ends it without a word
-    sys.exit(main())
+    manifest = work.manifest(chapter)
+    if not manifest["builds_on"]:
+        yield f"{chapter} builds on no chapter: all of it is new"
+        return
+    before = manifest["builds_on"][0]
+    yield f"{chapter}: {manifest['idea']}\nIt builds on {', '.join(manifest['builds_on'])}; compared with {before}."
+    yield from come_and_go(folder / chapter, folder / before)
+    yield from compared(folder / chapter, folder / before, colours)

@@ -1,8 +1,4 @@
-#!/usr/bin/env python3
-"""Makes the hand-out of a chapter, and puts it back to its beginning; ./lab start and ./lab reset call it.
-
-  tools/teaching/handout.py start NN_name [--student=ID] [--key=FILE] [--to=FOLDER]
-  tools/teaching/handout.py reset NN_name
+"""Makes the hand-out of a chapter (./lab start), and puts it back to its beginning (./lab reset).
 
 A hand-out is a folder NN_name in work/ (or FOLDER). It builds by itself and holds
 
@@ -14,18 +10,13 @@ A hand-out is a folder NN_name in work/ (or FOLDER). It builds by itself and hol
 
 All other headers are the chapter's. start never writes over anything; reset keeps what is there in NAME.bak-N.
 """
-import argparse
 import json
-import os
 import pathlib
 import re
 import shlex
-import signal
-import sys
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from teaching import page, tasks, variation, work  # noqa: E402
+from teaching import page, tasks, variation, work
 
 CMAKE = """# Builds this hand-out by hand, in a folder of its own. (./try builds in the repository's folder, which is faster.)
 #   cmake -S . -B build -G Ninja && cmake --build build --target work_{chapter} && build/work/{chapter}
@@ -57,7 +48,6 @@ def solved(chapter: str, file: str, way: variation.Variation) -> str:
 
 
 def instructions(chapter: str, all_tasks: Dict[str, tasks.Task], way: variation.Variation, student: str) -> str:
-    """TASKS.md."""
     number = chapter[:2]
     lines = [f"# Tasks of chapter {chapter}", ""]
     if student:
@@ -83,7 +73,6 @@ def instructions(chapter: str, all_tasks: Dict[str, tasks.Task], way: variation.
 
 
 def write(folder: pathlib.Path, files: Dict[str, str]) -> None:
-    """Writes files into a folder."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,31 +127,3 @@ def reset(chapter: str) -> List[str]:
             kept.append(f"{name} is kept in {work.keep_backup(path).name}")
         write(folder, {name: text})
     return kept
-
-
-def main(words: Optional[Sequence[str]] = None) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("start", "reset"))
-    parser.add_argument("chapter")
-    for option in ("student", "key", "to"):
-        parser.add_argument(f"--{option}", default="")
-    chosen = parser.parse_args(words)
-    try:
-        if chosen.what == "reset":
-            print("\n".join(reset(chosen.chapter)) or "nothing has changed since the beginning")
-            return 0
-        folder = start(chosen.chapter, chosen.student, chosen.key, chosen.to)
-        print(f"{os.path.relpath(folder)}\n\nRead TASKS.md there, edit the header, and call ./try in that folder.")
-    except OSError as error:
-        print(f"lab: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 2
-    except (tasks.TaskError, tasks.blank.TaskError, work.WorkError, ValueError, KeyError) as error:
-        print(f"lab: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a closed pipe ends it without a word
-    sys.exit(main())

@@ -1,26 +1,15 @@
-#!/usr/bin/env python3
-"""Prints the next hint of a task; ./lab hint calls it.
-
-  tools/teaching/hints.py NN_name                   the tasks and the page's exercises
-  tools/teaching/hints.py NN_name TASK              the next hint, after those that were shown before
-  tools/teaching/hints.py NN_name TASK --solution   the solution
-
-  tools/teaching/hints.py ... --to=FOLDER           as for the hand-out that ./lab start --to=FOLDER has made
+"""The hints and solutions of tasks: what ./lab hint prints.
 
 All of it is said in the words of the hand-out's variation: of the one in work/, if there is one. An exercise is also found by
 its number on the page: exercise_3, or 3. How many hints were shown is kept in work/hints/NN_name.json; where nothing can be
 written, each call shows all that there are so far: the first one.
 """
-import argparse
 import dataclasses
 import json
 import pathlib
-import signal
-import sys
-from typing import Dict, Optional, Sequence
+from typing import Dict
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from teaching import handout, patches, tasks, variation, work  # noqa: E402
+from teaching import handout, patches, tasks, variation, work
 
 
 def find(all_tasks: Dict[str, tasks.Task], wanted: str, chapter: str) -> tasks.Task:
@@ -95,33 +84,17 @@ def solution(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
     return f"{task.title}\n\nSolution\n\n{task.solution}{where}"
 
 
-def main(words: Optional[Sequence[str]] = None) -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("chapter")
-    parser.add_argument("task", nargs="?")
-    parser.add_argument("--solution", action="store_true")
-    parser.add_argument("--to", default="", metavar="FOLDER")
-    chosen = parser.parse_args(words)
-    try:
-        way = way_of_work(chosen.chapter, chosen.to)
-        own_words = tasks.read_tasks(work.REPOSITORY / "chapters" / chosen.chapter)
-        all_tasks = {name: varied(task, way) for name, task in own_words.items()}
-        if not all_tasks:
-            raise work.WorkError(f"{chosen.chapter} has no tasks yet")
-        if chosen.task is None:
-            if chosen.solution:
-                raise work.WorkError(f"the solution of which task? They are: {', '.join(all_tasks)}")
-            print(tasks.listing(list(all_tasks.values())))
-            return 0
-        task = find(all_tasks, chosen.task, chosen.chapter)
-        print(solution(chosen.chapter, task, way) if chosen.solution else next_hint(chosen.chapter, task))
-    except (tasks.TaskError, work.WorkError, OSError, ValueError) as error:
-        print(f"lab: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a closed pipe ends it without a word
-    sys.exit(main())
+def text(chapter: str, wanted: str, with_solution: bool, to: str) -> str:
+    """The tasks and the page's exercises; of the wanted one the next hint, after those that were shown before, or the solution.
+    Throws WorkError, TaskError."""
+    way = way_of_work(chapter, to)
+    own_words = tasks.read_tasks(work.REPOSITORY / "chapters" / chapter)
+    all_tasks = {name: varied(task, way) for name, task in own_words.items()}
+    if not all_tasks:
+        raise work.WorkError(f"{chapter} has no tasks yet")
+    if wanted:
+        task = find(all_tasks, wanted, chapter)
+        return solution(chapter, task, way) if with_solution else next_hint(chapter, task)
+    if with_solution:
+        raise work.WorkError(f"the solution of which task? They are: {', '.join(all_tasks)}")
+    return tasks.listing(list(all_tasks.values()))

@@ -12,17 +12,14 @@ import subprocess
 import sys
 from typing import Dict, List, Sequence, Tuple
 
+import mutants
 from teaching import tasks, work
-
-sys.path.append(str(work.REPOSITORY / "tests" / "mutants"))
-import mutate  # noqa: E402
 
 LINES = 22   # at most, of what a program says
 GPUS = (1, 2, 3, 4)
 AROUND = 14  # lines that --fix shows before and after the error
 SIZES = {"speed_up": "--m 33 --n 37 --k 19", "dense": "--m 33 --n 37 --k 19",
          "sparse": "--rows 97 --features 5 --entries 23 --duplicates 4"}
-_TASK, _MARKER = re.compile(r"\s*// \[task "), re.compile(r"\s*// \[(/task\]|blank\] )")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +28,7 @@ class Planted:
 
     chapter: str
     task: tasks.Task
-    mutant: mutate.Mutant
+    mutant: mutants.Mutant
 
     @property
     def folder(self) -> pathlib.Path:
@@ -45,18 +42,17 @@ class Planted:
 
     @property
     def source(self) -> str:
-        """The chapter's header."""
         return (work.REPOSITORY / "chapters" / self.mutant.file).read_text(encoding="utf-8")
 
     @property
     def broken(self) -> str:
         """The header with the error, without the markers of assignments."""
-        return without_markers(mutate.apply_mutant(self.mutant, self.source))
+        return tasks.blank.without_markers(mutants.apply_mutant(self.mutant, self.source), self.task.file)
 
     def lines(self) -> Tuple[int, int]:
         """The first and the last line of the error in the broken header, counted from 1; where something is missing, the
         two lines around the gap."""
-        right, wrong = without_markers(self.source).splitlines(), self.broken.splitlines()
+        right, wrong = tasks.blank.without_markers(self.source, self.task.file).splitlines(), self.broken.splitlines()
         edits = [edit for edit in difflib.SequenceMatcher(None, right, wrong, autojunk=False).get_opcodes() if edit[0] != "equal"]
         first, last = edits[0][3] + 1, edits[-1][4]
         return (first - 1, last + 1) if first > last else (first, last)
@@ -79,26 +75,14 @@ class Planted:
         return kept
 
 
-def without_markers(text: str) -> str:
-    """A header without the markers of assignments. An error may lie across one, so they need not be whole."""
-    lines: List[str] = []
-    in_question = False
-    for line in text.splitlines():
-        in_question = in_question or _TASK.match(line) is not None
-        if not in_question and not _MARKER.match(line):
-            lines.append(line)
-        in_question = in_question and not line.endswith("]")
-    return "".join(f"{line}\n" for line in lines)
-
-
 def errors_of(chapter: str) -> Dict[str, Planted]:
     """The planted errors of a chapter by task, the easy ones first. Throws WorkError."""
     folder = work.REPOSITORY / "chapters" / chapter
     try:
         found = [task for task in tasks.read_tasks(folder).values() if task.kind == "find"]
-        read = {task.name: mutate.read_mutant(work.REPOSITORY / "tests" / "mutants" / chapter / f"{task.mutant}.mutant")
+        read = {task.name: mutants.read_mutant(work.REPOSITORY / "tests" / "mutants" / chapter / f"{task.mutant}.mutant")
                 for task in found}
-    except (tasks.TaskError, mutate.MutantError, OSError) as error:
+    except (tasks.TaskError, mutants.MutantError, OSError) as error:
         raise work.WorkError(str(error)) from None
     return {task.name: Planted(chapter, task, read[task.name]) for task in found}
 

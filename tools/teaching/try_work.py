@@ -180,7 +180,6 @@ def pack(folder: pathlib.Path, record: Dict[str, object]) -> pathlib.Path:
 
 
 def main(words: Optional[Sequence[str]] = None) -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--pack", action="store_true")

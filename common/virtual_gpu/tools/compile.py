@@ -118,7 +118,6 @@ def depend_on_tools(path: str) -> None:
 
 
 def main() -> int:
-    """Runs the command in sys.argv[1:]."""
     arguments = sys.argv[1:]
     if not arguments:
         print(__doc__, file=sys.stderr)

@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""Turns preprocessed CUDA C++ into C++ for virtual GPUs: rewrite(text) -> text; as a program, a filter.
+"""Turns preprocessed CUDA C++ into C++ for virtual GPUs: rewrite(text) -> text.
 
 Three things of CUDA are not C++ and become it here:
 
@@ -13,13 +12,10 @@ preprocessed text makes kernels in headers and macros work. No line is added or 
 the debugger and race reports show lines of the .cu file. What virtual GPUs cannot do is refused by name.
 """
 
-import os
-import sys
 from typing import Dict, List, NoReturn, Tuple
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cuda_syntax import Syntax, is_identifier  # noqa: E402
-from cuda_tokens import TOKEN  # noqa: E402
+from cuda_syntax import Syntax, is_identifier
+from cuda_tokens import TOKEN
 
 VARIABLE_WORDS = ("__constant__", "__managed__")
 FUNCTION_WORDS = ("__device__", "__host__", "__global__", "__noinline__", "__grid_constant__")
@@ -300,23 +296,6 @@ class Rewriter:
         self.blank(index, index)
 
 
-
 def rewrite(text: str) -> str:
     """Preprocessed CUDA C++ in, preprocessed C++ with the same lines out. Throws Refusal."""
     return Rewriter(text).run()
-
-
-def main() -> int:
-    """Filter: standard input to standard output; 1 if the unit is refused."""
-    for stream in (sys.stdin, sys.stdout):
-        stream.reconfigure(encoding="utf-8", errors="surrogateescape", newline="")
-    try:
-        sys.stdout.write(rewrite(sys.stdin.read()))
-    except Refusal as refusal:
-        print(refusal, file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

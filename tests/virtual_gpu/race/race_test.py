@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the race build: planted bugs are found in every schedule, with both places; right programs give no report.
-    race_test.py RACE_RUN list PROGRAM CASE...           the planted bugs are these
-    race_test.py RACE_RUN planted PROGRAM CASE           one planted bug, and the same program without it
-    race_test.py RACE_RUN ring PROGRAM GPUS              the ring without its bug, on so many GPUs
+    race_test.py RACE_RUN planted PROGRAM                its planted bugs, and the same without them
+    race_test.py RACE_RUN ring PROGRAM                   the ring without its bug, on 1 to 8 GPUs
     race_test.py RACE_RUN default_sizes PROGRAM          a chapter with its default sizes
     race_test.py RACE_RUN chapter PROGRAM GPUS COUNT [OPTIONS...]  ... on so many GPUs, in so many schedules
     race_test.py RACE_RUN few_rows PROGRAM MOST [OPTIONS...]  ... with fewer rows than ranks, on up to MOST GPUs
@@ -16,7 +15,7 @@ import re
 import subprocess
 import sys
 import unittest
-from typing import List
+from typing import Iterator, List, Tuple
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_S = 300  # of a call: what hangs is reported as a deadlock; 8 ranks on a busy machine take minutes
@@ -75,27 +74,20 @@ class RaceTest(unittest.TestCase):
         self.assertEqual(result.stderr, "")
 
 
-class ListTest(RaceTest):
-    def test_each_bug_has_its_test(self) -> None:
-        result = self.race("--list")
-        self.assert_quiet(result)
-        self.assertEqual(sorted(result.stdout.split()), sorted(self.arguments))
-
-
 class PlantedTest(RaceTest):
-    def setUp(self) -> None:
-        self.case, = self.arguments
+    def each(self) -> Iterator[Tuple[str, List[str]]]:
+        """The bugs of the program, each with its schedules: more of the one with the most orders."""
+        listed = self.race("--list")
+        self.assert_quiet(listed)
         self.source = HERE / f"{self.program.name}.cu"
-        self.lines = marked_lines(self.source, self.case)
-        if self.case.endswith("_swizzle"):  # no two accesses: it computes something else
-            return
-        self.assertEqual(len(self.lines), 2, f"{self.source.name} must have two marks @{self.case}")
+        self.assertTrue(listed.stdout)
+        for case in listed.stdout.split():
+            self.lines = marked_lines(self.source, case)
+            if not case.endswith("_swizzle"):  # no two accesses: it computes something else
+                self.assertEqual(len(self.lines), 2, f"{self.source.name} must have two marks @{case}")
+            yield case, SCHEDULES if case == "ring_wait" or ALL else PLANTED
 
-    def schedules(self) -> List[str]:
-        """More of the program with the most orders."""
-        return SCHEDULES if self.case == "ring_wait" or ALL else PLANTED
-
-    def assert_reported(self, result: "subprocess.CompletedProcess[str]") -> None:
+    def assert_reported(self, case: str, result: "subprocess.CompletedProcess[str]") -> None:
         """A report with two accesses, of which one names the first marked line and the other the second."""
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertRegex(result.stderr, r"^virtual GPUs: data race in ")
@@ -113,7 +105,7 @@ class PlantedTest(RaceTest):
                 name = enqueued.group(1).split(", in '")[0]  # ... the function that it was given
                 self.assertRegex(name, r"^((cuda|cublas|nccl)[A-Z]\w*|cub::Device\w+::[A-Z]\w*)$")
                 self.assertIn(f"{name}(", sources[int(enqueued.group(2)) - 1])
-        self.assertIn(CURES.get(self.case, ""), result.stderr)
+        self.assertIn(CURES.get(case, ""), result.stderr)
         self.assertRegex(result.stderr, r"\n  schedule (time order|\d+), hash [0-9a-f]{16}\n")
 
     def assert_refused(self, result: "subprocess.CompletedProcess[str]") -> None:
@@ -129,49 +121,47 @@ class PlantedTest(RaceTest):
                                         r"\(phase 0: 0 of 1 arrivals and 16 bytes missing")
         self.assert_refused(result)
 
-    def test_bug_is_found(self) -> None:
-        for schedule in self.schedules():
-            with self.subTest(schedule=schedule):
-                result = self.race(self.case, "bug", schedule)
-                if self.case == "bulk_count":
-                    self.assert_deadlock(result)
-                elif self.case == "cluster_exit":
-                    self.assertEqual(result.returncode, 2, result.stderr)
-                    self.assertIn("of block (1,0,0), which has ended", result.stderr)
-                    self.assert_refused(result)
-                elif self.case == "wgmma_fence":
-                    self.assertEqual(result.returncode, 2, result.stderr)
-                    self.assertIn("issues a wgmma", result.stderr)
-                    self.assert_refused(result)
-                elif self.case == "scope":
-                    self.assertEqual(result.returncode, 2, result.stderr)
-                    self.assertIn("at device scope", result.stderr)
-                    self.assert_refused(result)
-                elif self.case.endswith("_swizzle"):
-                    self.assertEqual(result.returncode, 2, result.stderr)
-                    self.assertRegex(result.stderr, r"^wrong result: element \d+")
-                elif self.case == "early_free" and result.returncode == 2:  # cudaFree itself may notice
-                    self.assert_refused(result)
-                else:
-                    self.assert_reported(result)
+    def assert_found(self, case: str, result: "subprocess.CompletedProcess[str]") -> None:
+        refusals = {"cluster_exit": "of block (1,0,0), which has ended", "wgmma_fence": "issues a wgmma",
+                    "scope": "at device scope"}
+        if case == "bulk_count":
+            self.assert_deadlock(result)
+        elif case in refusals:
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(refusals[case], result.stderr)
+            self.assert_refused(result)
+        elif case.endswith("_swizzle"):
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertRegex(result.stderr, r"^wrong result: element \d+")
+        elif case == "early_free" and result.returncode == 2:  # cudaFree itself may notice
+            self.assert_refused(result)
+        else:
+            self.assert_reported(case, result)
 
-    def test_fixed_program_has_no_report(self) -> None:
-        hashes = set()
-        for schedule in self.schedules():
-            with self.subTest(schedule=schedule):
-                result = self.race(self.case, "fixed", schedule)
-                self.assert_quiet(result)
-                hashes.add(self.hash_of(result))
-        if self.case == "ring_wait":  # elsewhere little or nothing can be reordered
-            self.assertGreater(len(hashes), 10, "the seeds did not change the order")
+    def test_bugs_are_found(self) -> None:
+        for case, schedules in self.each():
+            for schedule in schedules:
+                with self.subTest(case, schedule=schedule):
+                    self.assert_found(case, self.race(case, "bug", schedule))
+
+    def test_fixed_programs_have_no_report(self) -> None:
+        for case, schedules in self.each():
+            hashes = set()
+            for schedule in schedules:
+                with self.subTest(case, schedule=schedule):
+                    result = self.race(case, "fixed", schedule)
+                    self.assert_quiet(result)
+                    hashes.add(self.hash_of(result))
+            if case == "ring_wait":  # elsewhere little or nothing can be reordered
+                self.assertGreater(len(hashes), 10, "the seeds did not change the order")
 
 
 class RingTest(RaceTest):
     def test_has_no_race(self) -> None:
-        gpus, = self.arguments
-        for schedule in SCHEDULES:
-            with self.subTest(schedule=schedule):
-                self.assert_quiet(self.race("ring_wait", "fixed", schedule, gpus))
+        for gpus in "1238":
+            for schedule in SCHEDULES:
+                with self.subTest(gpus=gpus, schedule=schedule):
+                    self.assert_quiet(self.race("ring_wait", "fixed", schedule, gpus))
 
 
 class DefaultSizesTest(RaceTest):
@@ -241,7 +231,7 @@ class SameSchedulesTest(RaceTest):
         return [["--gpus", gpus, "--schedule", seed, *sizes] for gpus, seed in runs]
 
 
-TESTS = {"list": ListTest, "planted": PlantedTest, "ring": RingTest, "default_sizes": DefaultSizesTest, "chapter": ChapterTest,
+TESTS = {"planted": PlantedTest, "ring": RingTest, "default_sizes": DefaultSizesTest, "chapter": ChapterTest,
          "few_rows": FewRowsTest, "same_schedules": SameSchedulesTest}
 
 

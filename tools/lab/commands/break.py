@@ -5,13 +5,12 @@ from typing import List, Tuple
 
 import chapters
 from build import Build, Skip, set_up
-from process import Refusal, say
-from program import find, of_work
-from teaching import planted, tasks, work
+from process import say
+from program import find, of_work, refusals
+from teaching import planted, tasks
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Which error, and what is done about it."""
     chapters.add_to(parser)
     parser.add_argument("mutant", nargs="?", default="", metavar="MUTANT", help="one of those that --list names")
     parser.add_argument("--fix", action="store_true", help="check the cure")
@@ -19,17 +18,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(call: argparse.Namespace) -> int:
-    """Shows an error, lists all, or checks a cure."""
     chapter = chapters.find(call.chapter)
-    try:
+    with refusals():
         if call.list:
             print(tasks.listing([error.task for error in planted.errors_of(chapter).values()]))
             return 0
         error = planted.choose(chapter, call.mutant)
-        plain = set_up("run", "virtual", call.yes)
-        return _fix(error, plain) if call.fix else _show(error, plain)
-    except work.WorkError as problem:
-        raise Refusal(str(problem)) from None
+    plain = set_up("run", "virtual", call.yes)
+    return _fix(error, plain) if call.fix else _show(error, plain)
 
 
 def _show(error: planted.Planted, plain: Build) -> int:

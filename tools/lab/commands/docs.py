@@ -7,7 +7,6 @@ from process import ROOT, Refusal, become, run, say
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Whether it is served."""
     parser.add_argument("--serve", action="store_true", help="then serve it on this computer alone: its search needs HTTP")
 
 

@@ -5,7 +5,6 @@ from process import ROOT, become
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Whether it writes."""
     parser.add_argument("--check", action="store_true", help="only say which are not formatted")
 
 

@@ -17,10 +17,10 @@ def arguments(parser: Parser) -> None:
 
 def main(call: argparse.Namespace) -> int:
     """Builds the runner and the judge. Both builds are needed: results come from the plain one, races from the other."""
-    if "--help" not in call.arguments:
-        chapter = chapters.find(call.chapter)
-        if (ROOT / "chapters" / chapter / "assignment" / "grade.json").is_file():  # else the grader says what is missing
-            plain = set_up("run", "virtual", call.yes)
-            plain.build("teaching")
-            plain.race().build("teaching")
-    process.become([sys.executable, "-I", str(ROOT / "tools" / "teaching" / "grade"), call.chapter, *call.arguments])
+    chapter = chapters.find(call.chapter)
+    # Else the grader says what is missing.
+    if "--help" not in call.arguments and (ROOT / "chapters" / chapter / "assignment" / "grade.json").is_file():
+        plain = set_up("run", "virtual", call.yes)
+        plain.build("teaching")
+        plain.race().build("teaching")
+    process.become([sys.executable, "-I", str(ROOT / "tools" / "teaching" / "grade"), chapter, *call.arguments])

@@ -2,19 +2,18 @@
 import argparse
 
 import chapters
-from command_line import given
-from process import leave_to
+from program import refusals
+from teaching import hints
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Of what."""
     chapters.add_to(parser)
-    parser.add_argument("task", nargs="?", metavar="TASK", help="a task, an exercise or a planted error of ./lab break")
+    parser.add_argument("task", nargs="?", default="", metavar="TASK", help="a task, an exercise or a planted error of ./lab break")
     parser.add_argument("--solution", action="store_true", help="the solution")
-    parser.add_argument("--to", metavar="FOLDER", help="in the words of the hand-out there, if its variation is another one")
+    parser.add_argument("--to", default="", metavar="FOLDER", help="in the words of the hand-out there, if its variation is another one")
 
 
 def main(call: argparse.Namespace) -> int:
-    """Leaves it to tools/teaching/hints.py."""
-    task = [call.task] if call.task else []
-    leave_to("teaching/hints.py", chapters.find(call.chapter), *task, *given(call, "solution", "to"))
+    with refusals():
+        print(hints.text(chapters.find(call.chapter), call.task, call.solution, call.to))
+    return 0

@@ -5,10 +5,8 @@ from process import leave_to
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Its name."""
     parser.add_argument("name", metavar="NN_NAME", help="number and name, as 21_my_idea")
 
 
 def main(call: argparse.Namespace) -> int:
-    """Leaves it to tools/new_chapter.py."""
     leave_to("new_chapter.py", call.name)

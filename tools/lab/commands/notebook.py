@@ -8,14 +8,12 @@ from process import ROOT, Refusal, become
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Which one, and what is done with it."""
     parser.add_argument("notebook", nargs="?", metavar="NUMBER", help="1, 2 ...")
     parser.add_argument("--execute", action="store_true", help="run them as a test")
     parser.add_argument("--update", action="store_true", help="run them, and keep what they show now")
 
 
 def main(call: argparse.Namespace) -> int:
-    """Opens one or all, or runs them."""
     executes = call.execute or call.update
     notebooks = find(call.notebook)
     set_up("notebooks" if executes else "notebook", "virtual", call.yes)

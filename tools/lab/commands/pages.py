@@ -9,7 +9,6 @@ from process import ROOT
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What of it."""
     parser.add_argument("--check", action="store_true", help="say what has drifted, and change nothing")
     parser.add_argument("--measured", action="store_true", help="only what comes from docs/results: needs no build")
 

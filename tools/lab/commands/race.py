@@ -17,7 +17,6 @@ def arguments(parser: Parser) -> None:
 
 
 def main(call: argparse.Namespace) -> int:
-    """Runs or tests what was asked for."""
     if call.backend == "cuda":
         raise Refusal("the race detector works on virtual GPUs only")
     if call.test:

@@ -11,13 +11,11 @@ from program import Program
 
 
 def arguments(parser: Parser) -> None:
-    """PROGRAM and what it runs with."""
     programs.add_to(parser, nargs="?")
     parser.add_argument("--nodes", metavar="COUNT", help="as so many processes of MPI, each of which is a node (chapter 20; docs/cluster.md)")
 
 
 def main(call: argparse.Namespace) -> int:
-    """Runs what was asked for."""
     program = programs.asked_for(call)
     nodes = 0 if call.nodes is None else mpi.nodes(call.nodes, program.target if program else "")
     build = set_up("run", call.backend, call.yes)
@@ -27,7 +25,6 @@ def main(call: argparse.Namespace) -> int:
 
 
 def _run(build: Build, program: Program, call: argparse.Namespace) -> int:
-    """Builds and runs one program."""
     program.build(build)
     build.need_gpus()
     command = build.command(program.path) + call.arguments

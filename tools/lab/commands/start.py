@@ -1,19 +1,21 @@
 """a hand-out in work/: the header with questions, the page without their answers, ./try"""
 import argparse
+import os
 
 import chapters
-from command_line import given
-from process import leave_to
+from program import refusals
+from teaching import handout
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Which chapter, whose and where."""
     chapters.add_to(parser)
-    parser.add_argument("--student", metavar="ID", help="the student's own variation, with the course's key")
-    parser.add_argument("--key", metavar="FILE", help="the course's key")
-    parser.add_argument("--to", metavar="FOLDER", help="put it there instead")
+    parser.add_argument("--student", default="", metavar="ID", help="the student's own variation, with the course's key")
+    parser.add_argument("--key", default="", metavar="FILE", help="the course's key")
+    parser.add_argument("--to", default="", metavar="FOLDER", help="put it there instead")
 
 
 def main(call: argparse.Namespace) -> int:
-    """Leaves it to tools/teaching/handout.py."""
-    leave_to("teaching/handout.py", "start", chapters.find(call.chapter), *given(call, "student", "key", "to"))
+    with refusals():
+        folder = handout.start(chapters.find(call.chapter), call.student, call.key, call.to)
+    print(f"{os.path.relpath(folder)}\n\nRead TASKS.md there, edit the header, and call ./try in that folder.")
+    return 0

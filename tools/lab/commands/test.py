@@ -9,7 +9,6 @@ from program import of_work, work_on
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Which tests."""
     chapters.add_to(parser, nargs="?")
     for scope, text in (("slow", "the slow tests (4 and 8 ranks, random sizes, mutants)"),
                         ("full", "what takes longest (blanks of assignments, a new chapter)"), ("all", "everything")):
@@ -18,7 +17,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(call: argparse.Namespace) -> int:
-    """Builds and tests."""
     if call.work:
         return _of_work(call)
     labels = _labels(call.chapter) + {"quick": ["-LE", "^(slow|full)"], "slow": ["-L", "^slow"], "full": ["-L", "^full"],

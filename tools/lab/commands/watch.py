@@ -17,7 +17,6 @@ arguments = add_to
 
 
 def main(call: argparse.Namespace) -> int:
-    """Goes on until a signal ends it."""
     program = asked_for(call)
     assert program is not None  # its parser says that it takes one
     build = set_up("run", call.backend, call.yes)

@@ -96,7 +96,7 @@ def _all(engine: grader.Grader, arguments: argparse.Namespace) -> List[Tuple[str
 
 
 def _main(arguments: argparse.Namespace, scratch: pathlib.Path) -> int:
-    tasks = task.tasks_of(task.chapter_of(arguments.chapter))
+    tasks = task.tasks_of(arguments.chapter)
     wanted = arguments.task or (arguments.file.name if arguments.file else "")
     if arguments.task and arguments.task not in [each.header for each in tasks]:
         raise task.TaskError(f"there is no header {arguments.task} to grade; there are: {', '.join(each.header for each in tasks)}")
@@ -133,7 +133,6 @@ def _main(arguments: argparse.Namespace, scratch: pathlib.Path) -> int:
 
 
 def main() -> int:
-    """Exit status."""
     for number in (signal.SIGTERM, signal.SIGHUP):  # what runs in a sandbox ends with us, and its folder goes
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     try:

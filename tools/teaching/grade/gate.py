@@ -41,8 +41,6 @@ class Refused(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What a chapter allows."""
-
     includes: FrozenSet[str]  # beyond STANDARD
     namespaces: FrozenSet[str]  # that the header may open
     names: FrozenSet[str]  # of the repository: no macro may be called so
@@ -63,7 +61,6 @@ def refuse(line: int, sentence: str) -> Refused:
 
 
 def read(data: bytes) -> str:
-    """A submission's text."""
     if len(data) > MOST_BYTES:
         raise Refused(f"the file is larger than {MOST_BYTES // 1024} KiB")
     if b"\0" in data:
@@ -209,7 +206,6 @@ def namespaces_of(tokens: List[Token]) -> Set[str]:
 
 
 def names_in(preprocessed: str) -> Set[str]:
-    """All names of a unit."""
     return {match.group() for match in TOKEN.finditer(preprocessed) if match.group("name")}
 
 
@@ -219,5 +215,4 @@ def macros_in(definitions: str) -> Set[str]:
 
 
 def rules_from(includes: Collection[str], namespaces: Collection[str], names: Collection[str]) -> Rules:
-    """Frozen."""
     return Rules(frozenset(includes), frozenset(namespaces), frozenset(names))

@@ -55,8 +55,6 @@ def command(kind: str) -> List[str]:
 
 @dataclasses.dataclass
 class Settings:
-    """How it is graded."""
-
     builds: Dict[str, pathlib.Path]  # plain and, if there is one, race
     secret: bytes
     level: str = ""  # of the sandbox; the best one if empty
@@ -105,7 +103,6 @@ class Grader:
         return self._expected[key]
 
     def grade(self, data: bytes) -> Grade:
-        """A submission's points."""
         started = time.monotonic()
         with contextlib.ExitStack() as stack:
             # The two builds have places and users of their own: one's end is not the other's, and each has one of two cores.

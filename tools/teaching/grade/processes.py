@@ -82,5 +82,4 @@ def orphans() -> Set[int]:
 
 
 def forget(child: "subprocess.Popen[bytes]") -> None:
-    """It has ended."""
     _started.discard(child.pid)

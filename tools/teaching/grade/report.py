@@ -30,7 +30,6 @@ def _title(mark: Mark) -> str:
 
 
 def values(grade: Grade) -> Dict[str, Any]:
-    """For JSON."""
     return {"points": grade.points, "points_judged": grade.judged, "marks": [dataclasses.asdict(mark) for mark in grade.marks],
             "isolation": grade.isolation, "trust": REPORTED, "seconds": round(grade.seconds, 1)}
 

@@ -42,7 +42,6 @@ class Task:
 
     @property
     def own(self) -> pathlib.Path:
-        """The chapter's header."""
         return ROOT / "chapters" / self.path
 
     @property
@@ -111,16 +110,6 @@ def tasks_of(chapter: str) -> List[Task]:
     if not found:
         raise TaskError(f"chapters/{chapter}/assignment/grade.json is empty")
     return found
-
-
-def chapter_of(word: str) -> str:
-    """3, 03 or 03_ring_all_gather -> 03_ring_all_gather"""
-    names = sorted(path.parent.name for path in ROOT.glob("chapters/[0-9][0-9]_*/main.cu"))
-    wanted = word.zfill(2) if word.isdigit() else word
-    for name in names:
-        if wanted in (name, name[:2]):
-            return name
-    raise TaskError(f"there is no chapter '{word}'; the chapters are: {', '.join(names)}")
 
 
 def extended(tasks: List[Task], name: str, folder: pathlib.Path) -> Task:

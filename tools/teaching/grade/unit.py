@@ -59,7 +59,6 @@ class Toolchain:
 
     @staticmethod
     def of(build: pathlib.Path) -> "Toolchain":
-        """That of a build folder."""
         return Toolchain(**json.loads((build / "teaching" / "toolchain.json").read_text(encoding="utf-8")))
 
 
@@ -87,7 +86,6 @@ class Kit:
         self.symbols: FrozenSet[str] = frozenset()
 
     def close(self) -> None:
-        """Takes it away."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
@@ -130,7 +128,6 @@ class Kit:
         return [tools.compiler, *first, *tools.runner, f"{program}.unit.o", "-o", program, *tools.libraries, "-ldl"]
 
     def compiler(self, kind: str, sandbox: Sandbox) -> List[str]:
-        """How it is called there."""
         return [self.tools[kind].compiler, *self.tools[kind].flags, *self.includes(sandbox), "-x", "c++"]
 
     def _copied(self, kind: str, tools: Toolchain) -> Toolchain:

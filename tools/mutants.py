@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes a mutant: a copy of a chapter's sources with one small, known error in it.
+"""Reads mutants (chapters with one small, known error), applies them, and says what a program that was run has noticed. As a program
+it writes a mutant: a copy of a chapter's sources with that error.
 
 A mutant file says what is changed, and what the tests must say about it:
 
@@ -15,7 +16,7 @@ A mutant file says what is changed, and what the tests must say about it:
 
 `file` is a path inside chapters/. The original text, which may be part of a line, must occur in it exactly once, so
 that a mutant cannot get lost when the chapter changes. If no text takes its place, a line of which nothing is left is
-left out, too. The program is the chapter whose name the mutant file's folder has. Verdicts: see judge.py. A mutant with
+left out, too. The program is the chapter whose name the mutant file's folder has. Verdicts: see verdict_of(). A mutant with
 the verdict `race` or `scope` has one more line, which names a line of the changed file by a text that occurs in it once: the
 report must name that line too.
 
@@ -37,8 +38,9 @@ import pathlib
 import re
 import shlex
 import shutil
+import subprocess
 import sys
-from typing import List
+from typing import List, Sequence
 
 VERDICTS = ("wrong result", "illegal access", "scope", "race", "deadlock")
 _REPORTED = ("race", "scope")  # whose report names a line
@@ -52,6 +54,10 @@ _LAYOUT = re.compile(r"(.*?)^--- original\n(.*?)^--- mutant\n(.*?)^--- end\n?(.*
 
 class MutantError(Exception):
     """The mutant file cannot be read, or it does not fit the chapter: one sentence."""
+
+
+class NoVerdict(Exception):
+    """What became of a program says nothing of its error: one sentence."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,6 +188,43 @@ def make_tree(mutant: Mutant, chapters: pathlib.Path, output: pathlib.Path) -> N
         (output / name).write_text(text, encoding="utf-8")
 
 
+def run(program: pathlib.Path, arguments: List[str], limit: float,
+        start: Sequence[str] = ()) -> "subprocess.CompletedProcess[str]":
+    """Runs a program, standard error included in its output. Throws NoVerdict on a time-out or if it cannot start.
+    `start` is a command that starts the program, such as tools/race_run."""
+    try:
+        return subprocess.run([*start, str(program), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=limit, check=False, text=True, errors="replace")
+    except subprocess.TimeoutExpired:
+        raise NoVerdict(f"{program.name} did not end within {limit:g} s") from None
+    except OSError as error:
+        raise NoVerdict(f"{program.name} cannot be started: {error}") from None
+
+
+def verdict_of(status: int, output: str) -> str:
+    """What a program's exit status and its report say: 0 not noticed, 1 wrong result, 3 race or deadlock (the report says which). A
+    kernel that leaves its arrays ends in a failed call, status 2, and is an illegal access only if CUDA's error says so; one that
+    reads with too small a scope what another GPU has written ends likewise, and the sentence says that. Throws NoVerdict."""
+    if status == 0:
+        return "not noticed"
+    if status == 1:
+        return "wrong result"
+    if status == 2 and "cudaErrorIllegalAddress" in output:
+        return "illegal access"
+    if status == 2 and "what another GPU writes is read at system scope" in output:
+        return "scope"
+    if status == 2 and "cudaErrorLaunchFailure" in output:
+        return "failed kernel"
+    if status == 3:
+        found = [word for word in ("data race", "deadlock") if re.search(rf"\b{word}\b", output, re.IGNORECASE)]
+        if len(found) == 1:
+            return found[0].split()[-1]
+        raise NoVerdict(f"exit status 3, but the report speaks of {' and of '.join(found) or 'no race and no deadlock'}")
+    if status < 0:
+        raise NoVerdict(f"ended by signal {-status}")
+    raise NoVerdict(f"exit status {status} is no verdict")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Makes a copy of a chapter's sources with one known error in it.")
     parser.add_argument("mutant", type=pathlib.Path, help="the mutant file")
@@ -191,7 +234,7 @@ def main() -> int:
     try:
         make_tree(read_mutant(arguments.mutant), arguments.chapters, arguments.output)
     except (MutantError, OSError, ValueError) as error:
-        print(f"mutate.py: {error}", file=sys.stderr)
+        print(f"mutants.py: {error}", file=sys.stderr)
         return 1
     return 0
 
