@@ -2,8 +2,8 @@
 """What ./lab and the programs say when they refuse: tools/messages.py prints each sentence of the sources, with `...` where a
 program puts a name or a number. docs/troubleshooting.md has the cure of each (tests/program/troubleshooting_test.py).
 
-These are: Refusal and Skip of tools/lab; `die` of its shell scripts, and what they echo of old or missing tools; UsageError, Skip
-and SparseInputError of common/ and of the planner. A sentence that a chapter adds has its cure on the chapter's page, and one that only hands on
+These are: Refusal and Skip of tools/lab, PlanError of tools/results; `die` of its shell scripts, and what they echo of old or missing tools; UsageError, Skip
+and SparseInputError of common/. A sentence that a chapter adds has its cure on the chapter's page, and one that only hands on
 somebody else's words has none of its own: both are left out.
 """
 import ast
@@ -25,7 +25,7 @@ def _collapsed(text: str) -> str:
 
 def _of_python(text: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).rpartition(".")[2] in ("Refusal", "Skip"):
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func).rpartition(".")[2] in ("Refusal", "Skip", "PlanError"):
             said = node.args[0]
             if isinstance(said, ast.Constant):
                 yield str(said.value)
@@ -61,7 +61,7 @@ def messages(root: pathlib.Path = REPOSITORY) -> Dict[str, str]:
     found: Dict[str, str] = {}
     sources: Tuple[Tuple[str, object], ...] = (
         ("tools/lab/**/*.py", _of_python), ("lab", _of_shell), ("tools/*.sh", _of_shell), ("tools/race_run", _of_shell),
-        ("common/src/**/*.[ch]pp", _of_cpp), ("common/include/**/*.hpp", _of_cpp), ("planner/*.cpp", _of_cpp))
+        ("common/src/**/*.[ch]pp", _of_cpp), ("common/include/**/*.hpp", _of_cpp), ("tools/results/*.py", _of_python))
     for pattern, of in sources:
         for path in sorted(root.glob(pattern)):
             for said in of(path.read_text(encoding="utf-8")):  # type: ignore[operator]

@@ -48,7 +48,7 @@ _KEYS = ("why", "file", "verdict", "arguments")  # all of them must be there
 _KEYS_OF_A_RACE = _KEYS + ("report",)
 _ALL_KEYS = _KEYS_OF_A_RACE + ("report_file", "test", "program")
 _SEPARATORS = ("original", "mutant", "end")
-_ADDED = re.compile(r'\bbench\.(?:template )?add_\w+<[^;"]*?>\(\s*"(\w+)"')  # a variant, up to its name
+_ADDED = re.compile(r'\b(?:bench|table)\.add\(\s*"(\w+)"')  # a variant, up to its name
 _LAYOUT = re.compile(r"(.*?)^--- original\n(.*?)^--- mutant\n(.*?)^--- end\n?(.*)", re.DOTALL | re.MULTILINE)
 
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What ./lab plan says against what was measured: tools/planner.py prints it, row by row, once bin/plan is built.
+"""What ./lab plan says against what was measured: tools/planner.py prints it, row by row, once the chapters' programs are built.
 
 A row is a variant of a run in docs/results that the planner predicts, under the same sizes and number of GPUs. The error is
 (predicted - measured) / measured. A problem is a set of rows that were measured in one run; its winner is the fastest. The
 constants of a machine file name the chapter whose runs they were taken from: rows of other chapters are no fit.
 """
 import dataclasses
+import functools
 import json
 import pathlib
 import re
@@ -18,7 +19,7 @@ from chapters import operation_of
 from results import Result, Run, chapter_of, load, newest, plain_results
 
 MACHINES = {"NVIDIA H200": "h200-nvlink"}  # whose machine file has the constants of which GPU
-# What follows is the planner's own knowledge of chapters in its catalogue (planner/*.cu). An added one needs none of it.
+# What follows is knowledge of single chapters. An added one needs none of it.
 PRODUCTS = "16_tensor_core_gemm"  # its operation is the planner's alone: no peer is compared on it, so no manifest names it
 SWEEP = {"ring_one_stream_ms": "copy_engine_ring", "ring_two_streams_ms": "ring_two_streams", "gemm_only_ms": "gemm_only"}
 CHAPTERS_OF_NAMES = {"17": {"gather_then_multiply": "nccl"}}  # one algorithm, another name
@@ -53,6 +54,7 @@ class PlanError(Exception):
     """The planner failed: what it said."""
 
 
+@functools.lru_cache(maxsize=None)
 def plan(program: pathlib.Path, *arguments: str) -> Dict[str, Any]:
     """What the planner predicts."""
     run = subprocess.run([program, *arguments, "--json", "-"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -206,4 +208,4 @@ def report(rows: Sequence[Row]) -> str:
 if __name__ == "__main__":
     REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
     measured = [run for each in load(REPOSITORY / "docs" / "results") for run in each["runs"]]
-    print(report(rows_of(measured, REPOSITORY / "build" / "virtual" / "bin" / "plan")))
+    print(report(rows_of(measured, REPOSITORY / "tools" / "results" / "plan.py")))

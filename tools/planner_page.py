@@ -1,5 +1,5 @@
 """What docs/planner.md shows of the planner: its errors against docs/results, its constants with their sources, and what it
-predicts for 8 to 4,096 GPUs, as tables and pictures. All of it comes from bin/plan, which must have been built."""
+predicts for 8 to 4,096 GPUs, as tables and pictures. All of it comes from ./lab plan's program, which asks those of the chapters: they must have been built."""
 import functools
 import pathlib
 import statistics
@@ -11,7 +11,7 @@ from ladder import table
 from plot_results import Points, drawing
 from results import Run
 
-PROGRAM = pathlib.Path("build", "virtual", "bin", "plan")  # in the repository
+PROGRAM = pathlib.Path("tools", "results", "plan.py")  # in the repository
 MACHINE = "h200-nvlink"
 GPUS = [2**i for i in range(3, 13)]
 SPARSE = "sparse_all_reduce"
@@ -23,6 +23,11 @@ PICTURES = {"docs/pictures/planner_dense.svg": ("all_gather_matmul", DENSE_LINES
             "docs/pictures/planner_sparse.svg": (SPARSE, SPARSE_LINES)}
 
 Reports = List[Dict[str, Any]]
+
+
+def can_predict(repository: pathlib.Path) -> bool:
+    """True if the programs of all chapters are there, which are asked for their cost cards."""
+    return all((repository / "build" / "virtual" / "bin" / path.parent.name).exists() for path in repository.glob("chapters/[0-9][0-9]_*/main.cu"))
 
 
 class PageError(Exception):

@@ -180,7 +180,7 @@ def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]]) -> No
 
 
 # What comes from docs/results, and so needs no build; the planner's errors are brought up to date where it is built.
-MEASURED = ("results", "profile", "ladder", "figures", *(("planner",) if (REPOSITORY / planner_page.PROGRAM).exists() else ()))
+MEASURED = ("results", "profile", "ladder", "figures", *(("planner",) if planner_page.can_predict(REPOSITORY) else ()))
 
 
 def generate(kind: str, argument: str) -> str:
@@ -261,7 +261,8 @@ def main() -> int:
     if not measured:
         outputs = [block.group(2) for page in pages.values() for block in BLOCK.finditer(page) if block.group(1) == "output"]
         try:
-            lab("plan", "--help")  # builds it
+            for words in ((), ("--sparse",)):
+                lab("plan", *words)  # builds what it asks
             run_side_by_side(outputs, list(pictures().values()))
         except PageError as error:
             print(error, file=sys.stderr)

@@ -1,5 +1,6 @@
 // Chapter 02: the baseline of all dense chapters, an NCCL all-gather and a product of cuBLAS, one after the
 // other.
+#include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -10,17 +11,9 @@
 namespace overlap::gather_then_multiply {
 namespace {
 
-std::vector<std::string> variants() {
-  std::vector<std::string> names;  // of each mode of NCCL: the baseline is the fastest
-  for (const NcclMode mode : nccl_modes()) names.emplace_back(variant_of(mode));
-  names.insert(names.end(), {"communication_only", "one_shard"});
-  return names;
-}
-
 const ChapterInfo kChapter = gather_chapter({
     .name = "02_gather_then_multiply",
     .summary = "C = A B, A by rows and B by columns: an all-gather of A, then the product.",
-    .variants = variants(),
     .has_nccl_modes = true,
 });
 
@@ -42,16 +35,25 @@ void print_lower_bound(const DenseBench& bench) {
             << fixed(100 * bound / best->device_ms.median, 0) << " % of that speed\n";
 }
 
-template <Floating T>
-void add_variants(DenseBench& bench, GatherProblem<T>& problem, const Options& options) {
-  for (const NcclMode mode : nccl_modes())
-    bench.add_algorithm<GatherThenMultiply<T>>(variant_of(mode), problem, mode);
+/// How it is predicted: the all-gather, then the product.
+Plan<DenseCall> in_turn(NcclMode mode) {
+  const Step gather = {"collective", {{"mode", std::string(name_of(mode))}}};
+  return {.steps = [=](const DenseCall&) { return std::vector<Step>{gather, {"products"}}; }};
+}
+
+constexpr auto kVariants = []<Floating T>(DenseTable<GatherProblem<T>>& table) {
+  const std::vector<NcclMode> here = nccl_modes();  // the baseline is the fastest
+  for (const NcclMode mode : all_nccl_modes()) {
+    const bool runs_here = std::find(here.begin(), here.end(), mode) != here.end();
+    table.add(variant_of(mode), algorithm<GatherThenMultiply<T>>(mode), in_turn(mode), runs_here);
+  }
   const auto gather = [](auto& algorithm, auto& data, cudaStream_t stream) {
     algorithm.gather(data.a(), stream);
   };
-  bench.add_part<GatherThenMultiply<T>>("communication_only", Role::kCommunication, problem, gather,
-                                        options.nccl.value_or(NcclMode::kPlain));
-  bench.add("one_shard", Role::kPart, [&]() -> DenseBench::Enqueue {
+  table.add("communication_only",
+            part<GatherThenMultiply<T>>(Role::kCommunication, gather,
+                                        table.options().nccl.value_or(NcclMode::kPlain)));
+  const auto multiply_shard = [](GatherProblem<T>& problem) -> DenseBench::Enqueue {
     Rank& rank = problem.rank();
     MatmulShape shard = problem.product();
     shard.m = balanced_share(problem.whole().m, rank.size(), rank.id()).size();
@@ -59,19 +61,15 @@ void add_variants(DenseBench& bench, GatherProblem<T>& problem, const Options& o
     return [&problem, shard](cudaStream_t stream) {
       matmul_row_major(problem.rank().cublas(), stream, shard, problem.a(), problem.b(), problem.c());
     };
-  });
-}
-
-void run(const Options& options, Report& report) {
-  run_dense_chapter<GatherProblem>(
-      options, report, [&](DenseBench& bench, auto& problem) { add_variants(bench, problem, options); },
-      print_lower_bound);
-}
+  };
+  table.add("one_shard", MadeBy{Role::kPart, multiply_shard});
+};
 
 }  // namespace
 }  // namespace overlap::gather_then_multiply
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::gather_then_multiply::kChapter,
-                               overlap::gather_then_multiply::run);
+  using namespace overlap::gather_then_multiply;
+  return overlap::dense_chapter_main<overlap::GatherProblem>(argc, argv, kChapter, kVariants,
+                                                             {.after = print_lower_bound});
 }

@@ -1,7 +1,5 @@
 // Chapter 04: the first push, and the ring by copy engine and signals.
 #include <iostream>
-#include <string>
-#include <vector>
 
 #include "04_copy_engine/copy_engine_ring.cuh"
 #include "04_copy_engine/first_push.cuh"
@@ -16,8 +14,9 @@ const ChapterInfo kChapter = gather_chapter({
     .name = "04_copy_engine",
     .summary =
         "All-gather, then product: shards pushed round a ring by copy engines while they are multiplied.",
-    .variants = {"first_push", "split_only", "copy_engine_ring", "communication_only"},
 });
+
+constexpr const char* kFirstPush = "first_push";
 
 /// Two ranks, bare: two messages by push, two by pull.
 void show_first_push(const Options& options) {
@@ -39,24 +38,23 @@ void show_first_push(const Options& options) {
   });
 }
 
-template <Floating T>
-void add_variants(DenseBench& bench, GatherProblem<T>& problem) {
-  bench.add_product<SplitOnly<T>>("split_only", problem);
-  bench.add_algorithm<CopyEngineRing<T>>("copy_engine_ring", problem);
+constexpr auto kVariants = []<Floating T>(DenseTable<GatherProblem<T>>& table) {
+  table.add_own(kFirstPush);
+  table.add("split_only", product<SplitOnly<T>>());
+  table.add("copy_engine_ring", algorithm<CopyEngineRing<T>>(), dense_plan("copy_ring"));
   const auto push = [](auto& ring, auto& data, cudaStream_t stream) { ring.run(data.a(), stream); };
-  bench.add_part<RingPush<T>>("communication_only", Role::kCommunication, problem, push);
-}
+  table.add("communication_only", part<RingPush<T>>(Role::kCommunication, push));
+};
 
-void run(const Options& options, Report& report) {
-  if (options.runs("first_push")) report.run_part("first_push", true, [&] { show_first_push(options); });
-  if (options.variants == std::vector<std::string>{"first_push"}) return;
-  run_dense_chapter<GatherProblem>(options, report,
-                                   [](DenseBench& bench, auto& problem) { add_variants(bench, problem); });
+void before(const Options& options, Report& report) {
+  if (options.runs(kFirstPush)) report.run_part(kFirstPush, true, [&] { show_first_push(options); });
 }
 
 }  // namespace
 }  // namespace overlap::copy_engine
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::copy_engine::kChapter, overlap::copy_engine::run);
+  using namespace overlap::copy_engine;
+  return overlap::dense_chapter_main<overlap::GatherProblem>(argc, argv, kChapter, kVariants,
+                                                             {.before = before});
 }

@@ -11,23 +11,20 @@ namespace {
 const ChapterInfo kChapter = gather_chapter({
     .name = "05_two_streams",
     .summary = "All-gather, then product: sub-products on alternating streams fill each other's last wave.",
-    .variants = {"split_only", "copy_engine_ring", "ring_two_streams", "pull_two_streams"},
     .on_virtual_gpus = {.shape = {0, 0, 256}, .per_gpu = {128, 640, 0}, .gpus = 4, .iterations = 1},
 });
 
-void run(const Options& options, Report& report) {
-  run_dense_chapter<GatherProblem>(
-      options, report, []<Floating T>(DenseBench& bench, GatherProblem<T>& problem) {
-        bench.add_product<SplitOnly<T>>("split_only", problem, 2);
-        bench.add_algorithm<copy_engine::CopyEngineRing<T>>("copy_engine_ring", problem);
-        bench.add_algorithm<RingTwoStreams<T>>("ring_two_streams", problem);
-        bench.add_algorithm<PullTwoStreams<T>>("pull_two_streams", problem);
-      });
-}
+constexpr auto kVariants = []<Floating T>(DenseTable<GatherProblem<T>>& table) {
+  table.add("split_only", product<SplitOnly<T>>(2));
+  table.add("copy_engine_ring", algorithm<copy_engine::CopyEngineRing<T>>());
+  table.add("ring_two_streams", algorithm<RingTwoStreams<T>>(), dense_plan("copy_ring", {{"streams", 2}}));
+  table.add("pull_two_streams", algorithm<PullTwoStreams<T>>(), dense_plan("pulls"));
+};
 
 }  // namespace
 }  // namespace overlap::two_streams
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::two_streams::kChapter, overlap::two_streams::run);
+  using namespace overlap::two_streams;
+  return overlap::dense_chapter_main<overlap::GatherProblem>(argc, argv, kChapter, kVariants);
 }

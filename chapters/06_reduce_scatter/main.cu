@@ -12,40 +12,43 @@ const ChapterInfo kChapter = scatter_chapter({
     .name = "06_reduce_scatter",
     .summary =
         "C = X W, X by columns, W by rows: each rank gets its rows of the sum, while products still run.",
-    .variants = {"nccl", "rotating", "rotating_f32", "rotating_zero_filled", "all_to_all", "split_only",
-                 "communication_only"},
 });
 
-/// The algorithms: the whole problem, verified.
-template <Floating T>
-void add_algorithms(DenseBench& bench, ScatterProblem<T>& problem) {
-  bench.add_algorithm<MultiplyThenScatter<T>>("nccl", problem);
-  bench.add_algorithm<RotatingAccumulators<T>>("rotating", problem);
-  bench.add_algorithm<RotatingAccumulators<T, float>>("rotating_f32", problem);
-  bench.add_algorithm<RotatingAccumulators<T>>("rotating_zero_filled", problem, Start::kZeros);
-  bench.add_algorithm<AllToAllSum<T>>("all_to_all", problem);
+/// What is predicted of accumulators that go round.
+template <typename Accumulator>
+Plan<DenseCall> rotation(Start start = Start::kFirstPartial) {
+  return {.steps = [start](const DenseCall& call) -> std::vector<Step> {
+    const bool stores = RotatingAccumulators<__half>::usual_pass(call.ranks) == Pass::kStore;
+    return {{"rotation",
+             {{"accumulator_size", std::int64_t{sizeof(Accumulator)}},
+              {"zeros", std::int64_t{start == Start::kZeros}},
+              {"stores", std::int64_t{stores}}}}};
+  }};
 }
 
-/// Parts of all_to_all alone: what splitting the product costs, and how long the transfers take.
-template <Floating T>
-void add_parts(DenseBench& bench, ScatterProblem<T>& problem) {
-  bench.add_part<AllToAllSum<T>>(
-      "split_only", Role::kPart, problem,
-      [](auto& parts, auto& data, auto stream) { parts.run_products(data.a(), data.b(), stream); });
-  bench.add_part<AllToAllSum<T>>("communication_only", Role::kCommunication, problem,
-                                 [](auto& parts, auto&, auto stream) { parts.run_transfers(stream); });
-}
-
-void run(const Options& options, Report& report) {
-  run_dense_chapter<ScatterProblem>(options, report, [](DenseBench& bench, auto& problem) {
-    add_algorithms(bench, problem);
-    add_parts(bench, problem);
-  });
-}
+constexpr auto kVariants = []<Floating T>(DenseTable<ScatterProblem<T>>& table) {
+  const Plan<DenseCall> nccl = {.steps = [](const DenseCall&) {
+    return std::vector<Step>{{"products"}, {"collective"}};
+  }};
+  table.add("nccl", algorithm<MultiplyThenScatter<T>>(), nccl);
+  table.add("rotating", algorithm<RotatingAccumulators<T>>(), rotation<T>());
+  table.add("rotating_f32", algorithm<RotatingAccumulators<T, float>>(), rotation<float>());
+  table.add("rotating_zero_filled", algorithm<RotatingAccumulators<T>>(Start::kZeros),
+            rotation<T>(Start::kZeros));
+  table.add("all_to_all", algorithm<AllToAllSum<T>>(), dense_plan("send_and_sum"));
+  // Parts of all_to_all alone: what splitting the product costs, and how long the transfers take.
+  const auto products = [](auto& parts, auto& data, auto stream) {
+    parts.run_products(data.a(), data.b(), stream);
+  };
+  table.add("split_only", part<AllToAllSum<T>>(Role::kPart, products));
+  const auto transfers = [](auto& parts, auto&, auto stream) { parts.run_transfers(stream); };
+  table.add("communication_only", part<AllToAllSum<T>>(Role::kCommunication, transfers));
+};
 
 }  // namespace
 }  // namespace overlap::reduce_scatter
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::reduce_scatter::kChapter, overlap::reduce_scatter::run);
+  using namespace overlap::reduce_scatter;
+  return overlap::dense_chapter_main<overlap::ScatterProblem>(argc, argv, kChapter, kVariants);
 }

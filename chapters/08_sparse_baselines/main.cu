@@ -10,21 +10,18 @@ namespace {
 const ChapterInfo kChapter = sparse_chapter({
     .name = "08_sparse_baselines",
     .summary = "The sum of row-sparse gradients: as a dense table by NCCL, and through the host.",
-    .variants = {"dense_nccl", "host_gloo"},
     .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {1000, 32, 60}, .duplicates = 6},
 });
 
-void run(const Options& options, Report& report) {
-  run_sparse_chapter(options, report, [](auto& bench) {
-    bench.template add_algorithm<DenseAllReduce>("dense_nccl");
-    bench.template add_algorithm<HostAllReduce>("host_gloo");
-  });
-}
+constexpr auto kVariants = []<SparseIndex Index, Floating T>(SparseTable<Index, T>& table) {
+  table.add("dense_nccl", all_reduce<DenseAllReduce<Index, T>>(), sparse_plan("dense_sum"));
+  table.add("host_gloo", all_reduce<HostAllReduce<Index, T>>());
+};
 
 }  // namespace
 }  // namespace overlap::sparse_baselines
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::sparse_baselines::kChapter,
-                               overlap::sparse_baselines::run);
+  using namespace overlap::sparse_baselines;
+  return overlap::sparse_chapter_main(argc, argv, kChapter, kVariants);
 }

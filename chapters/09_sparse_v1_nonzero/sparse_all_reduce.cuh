@@ -155,7 +155,10 @@ class SparseAllReduce {
 
   /// What one call costs a rank. `more` is what Find's own cost() wants to know beside the call.
   template <typename... More>
-  static Cost cost(const SparseCall& call, const More&... more) {
+  static Cost cost(const SparseCall& call, const More&... more) requires requires {
+    Find::cost(call, more...);
+  }
+  {
     Cost cost = frame_cost<Index, T>(call);
     const Cost search = Find::cost(call, more...);
     cost.host_waits += search.host_waits;

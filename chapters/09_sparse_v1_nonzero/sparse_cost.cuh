@@ -12,15 +12,7 @@
 
 namespace overlap::sparse_nonzero {
 
-/// What decides the cost of one call for one rank.
-struct SparseCall {
-  int ranks = 1;              ///< P
-  int rank = 0;               ///< whose cost
-  std::int64_t features = 0;  ///< F
-  std::int64_t local = 0;     ///< n_r, different rows of this rank
-  std::int64_t most = 0;      ///< the largest n_r of any rank
-  std::int64_t global = 0;    ///< G, different rows of all ranks
-};
+using overlap::SparseCall;
 
 /// What each rank tells the others first: a RankRecord (ranks_agree.cuh), in numbers of 64 bits.
 inline constexpr int kRecordFields = 6;

@@ -2,6 +2,7 @@
 #include "10_sparse_v2_where/where.cuh"
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
+#include "09_sparse_v1_nonzero/program.hpp"
 #include "overlap/program/sparse_chapter.hpp"
 
 namespace overlap::sparse_where {
@@ -10,19 +11,18 @@ namespace {
 const ChapterInfo kChapter = sparse_chapter({
     .name = "10_sparse_v2_where",
     .summary = "The sum of row-sparse gradients: rows are found one by one, and the host waits for none.",
-    .variants = {"v1_nonzero", "v2_where"},
 });
 
-void run(const Options& options, Report& report) {
-  run_sparse_chapter(options, report, [](auto& bench) {
-    bench.template add_algorithm<sparse_nonzero::NonzeroAllReduce>("v1_nonzero");
-    bench.template add_algorithm<WhereAllReduce>("v2_where");
-  });
-}
+constexpr auto kVariants = []<SparseIndex Index, Floating T>(SparseTable<Index, T>& table) {
+  table.add("v1_nonzero", all_reduce<sparse_nonzero::NonzeroAllReduce<Index, T>>());
+  table.add("v2_where", all_reduce<WhereAllReduce<Index, T>>(),
+            sparse_nonzero::search_plan("search_by_host"));
+};
 
 }  // namespace
 }  // namespace overlap::sparse_where
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::sparse_where::kChapter, overlap::sparse_where::run);
+  using namespace overlap::sparse_where;
+  return overlap::sparse_chapter_main(argc, argv, kChapter, kVariants);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"
+#include "09_sparse_v1_nonzero/program.hpp"
 #include "overlap/data/sparse_lengths.hpp"
 #include "overlap/program/sparse_chapter.hpp"
 
@@ -18,12 +19,11 @@ namespace {
 const ChapterInfo kChapter = sparse_chapter({
     .name = "11_sparse_v3_graph",
     .summary = "The sum of row-sparse gradients: the search for rows is one CUDA graph of fixed size.",
-    .variants = {"v1_nonzero", "v2_where", "v3_graph"},
 });
 
 /// What the recording took: no part of the table, since it is done once. Rank 0 prints and saves.
 template <SparseIndex Index, Floating T>
-void report_recording(Rank& rank, const GraphWriter<Index, T>& graph, Report& report) {
+void report_recording(Rank& rank, const GraphWriter<Index, T>& graph, Report* report) {
   const std::vector<double> all_ms = rank.exchange(graph.recording_ms());
   const double ms = *std::max_element(all_ms.begin(), all_ms.end());
   if (rank.id() != 0) return;
@@ -33,36 +33,43 @@ void report_recording(Rank& rank, const GraphWriter<Index, T>& graph, Report& re
   if (graph.graph_bytes() > 0)  // not on virtual GPUs
     std::cout << ", which take " << fixed(static_cast<double>(graph.graph_bytes()) / (1 << 20), 0) << " MiB";
   std::cout << "\n";
-  report.add_result({{"section", std::string("graph")},
-                     {"gpus", std::int64_t{rank.size()}},
-                     {"nodes", static_cast<std::int64_t>(graph.graph_nodes())},
-                     {"local_capacity", local},
-                     {"global_capacity", global},
-                     {"graph_bytes", static_cast<std::int64_t>(graph.graph_bytes())},
-                     {"recording_ms", ms}});
+  report->add_result({{"section", std::string("graph")},
+                      {"gpus", std::int64_t{rank.size()}},
+                      {"nodes", static_cast<std::int64_t>(graph.graph_nodes())},
+                      {"local_capacity", local},
+                      {"global_capacity", global},
+                      {"graph_bytes", static_cast<std::int64_t>(graph.graph_bytes())},
+                      {"recording_ms", ms}});
 }
 
-void run(const Options& options, Report& report) {
-  run_sparse_chapter(options, report, [&]<SparseIndex Index, Floating T>(SparseBench<Index, T>& bench) {
-    Rank& rank = bench.rank();
-    bench.template add_algorithm<sparse_nonzero::NonzeroAllReduce>("v1_nonzero");
-    bench.template add_algorithm<sparse_where::WhereAllReduce>("v2_where");
-    bench.add("v3_graph", [&] {
-      auto graph = std::make_unique<GraphAllReduce<Index, T>>(rank, bench.data().shape());
-      if (bench.settings().check) {
-        const auto lengths = verify_lengths<Index, T>(rank, "v3_graph", *graph, bench.data().shape());
-        if (rank.id() == 0)
-          std::cout << "v3_graph: calls of " << lengths << " rows are right, on one graph\n";
-      }
-      report_recording(rank, graph->find(), report);
-      return graph;
-    });
-  });
+/// The chapter's own variant, first on calls of changing lengths.
+template <SparseIndex Index, Floating T>
+std::unique_ptr<GraphAllReduce<Index, T>> make_graph(SparseBench<Index, T>& bench, Report* report) {
+  Rank& rank = bench.rank();
+  auto graph = std::make_unique<GraphAllReduce<Index, T>>(rank, bench.data().shape());
+  if (bench.settings().check) {
+    const auto lengths = verify_lengths<Index, T>(rank, "v3_graph", *graph, bench.data().shape());
+    if (rank.id() == 0) std::cout << "v3_graph: calls of " << lengths << " rows are right, on one graph\n";
+  }
+  report_recording(rank, graph->find(), report);
+  return graph;
 }
+
+constexpr auto kVariants = []<SparseIndex Index, Floating T>(SparseTable<Index, T>& table) {
+  table.add("v1_nonzero", all_reduce<sparse_nonzero::NonzeroAllReduce<Index, T>>());
+  table.add("v2_where", all_reduce<sparse_where::WhereAllReduce<Index, T>>());
+  const auto capacity = SparseCapacity::of(table.sum().shape, table.sum().call.ranks);
+  Plan<SparseSum> plan = sparse_nonzero::search_plan("search_by_graph", {{"nodes", 2 * capacity.local + 1}});
+  plan.cost = [capacity](const SparseSum& sum) { return GraphAllReduce<Index, T>::cost(sum.call, capacity); };
+  table.add(
+      "v3_graph", [report = table.report()](auto& bench) { return make_graph<Index, T>(bench, report); },
+      plan);
+};
 
 }  // namespace
 }  // namespace overlap::sparse_graph
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::sparse_graph::kChapter, overlap::sparse_graph::run);
+  using namespace overlap::sparse_graph;
+  return overlap::sparse_chapter_main(argc, argv, kChapter, kVariants);
 }

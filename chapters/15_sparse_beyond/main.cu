@@ -7,6 +7,7 @@
 #include "15_sparse_beyond/look_up.cuh"
 #include "15_sparse_beyond/narrow_owners.cuh"
 #include "15_sparse_beyond/planned_all_reduce.cuh"
+#include "15_sparse_beyond/program.hpp"
 #include "15_sparse_beyond/range_owners.cuh"
 #include "overlap/program/sparse_chapter.hpp"
 
@@ -16,31 +17,37 @@ namespace {
 const ChapterInfo kChapter = sparse_chapter({
     .name = "15_sparse_beyond",
     .summary = "The sum of row-sparse gradients: planned by bitmaps, added up by one owner of each row.",
-    .variants = {"dense_nccl", "v6_ordered", "v6_table", "v6_binary", "bitmap_plan", "range_owners",
-                 "contributor_owners", "owners_bf16", "owners_f16", "reduce_scatter", "scatter_fetch"},
     .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {8'000, 4, 300}, .duplicates = 20},
     .on_race_build = {{.gpus = 4, .iterations = 1, .sparse = {1500, 2, 100}, .duplicates = 3}},
 });
 
-void run(const Options& options, Report& report) {
-  run_sparse_chapter(options, report, [](auto& bench) {
-    bench.template add_algorithm<sparse_baselines::DenseAllReduce>("dense_nccl");
-    bench.template add_algorithm<sparse_tiled::OrderedSearchAllReduce>("v6_ordered");
-    bench.template add_algorithm<TableAllReduce>("v6_table");
-    bench.template add_algorithm<BinaryAllReduce>("v6_binary");
-    bench.template add_algorithm<BitmapPlanAllReduce>("bitmap_plan");
-    bench.template add_algorithm<RangeOwnersAllReduce>("range_owners");
-    bench.template add_algorithm<ContributorOwnersAllReduce>("contributor_owners");
-    bench.template add_algorithm<Bf16OwnersAllReduce>("owners_bf16");
-    bench.template add_algorithm<F16OwnersAllReduce>("owners_f16");
-    bench.template add_algorithm<ReduceScatter>("reduce_scatter");
-    bench.template add_algorithm<ReduceScatterFetch>("scatter_fetch");
-  });
-}
+constexpr auto kVariants = []<SparseIndex Index, Floating T>(SparseTable<Index, T>& table) {
+  const SparseSum& sum = table.sum();
+  table.add("dense_nccl", all_reduce<sparse_baselines::DenseAllReduce<Index, T>>());
+  table.add("v6_ordered", all_reduce<sparse_tiled::OrderedSearchAllReduce<Index, T>>());
+  table.add("v6_table", all_reduce<TableAllReduce<Index, T>>(), table_plan<TableAllReduce<Index, T>>());
+  table.add("v6_binary", all_reduce<BinaryAllReduce<Index, T>>(),
+            sparse_nonzero::search_plan("search_by_halves"));
+  table.add("bitmap_plan", all_reduce<BitmapPlanAllReduce<Index, T>>(), row_plan<Index>(sum, "planned_nccl"));
+  table.add("range_owners", all_reduce<RangeOwnersAllReduce<Index, T>>(),
+            ranges_plan<RangeOwnersAllReduce<Index, T>, Index>(sum));
+  table.add("contributor_owners", all_reduce<ContributorOwnersAllReduce<Index, T>>(),
+            owners_plan<ContributorOwnersAllReduce<Index, T>, Index>(sum, among_contributors));
+  constexpr const char* kNarrow = "sums of values in 16 bits";
+  table.add("owners_bf16", all_reduce<Bf16OwnersAllReduce<Index, T>>(),
+            owners_plan<Bf16OwnersAllReduce<Index, T>, Index>(sum, among_contributors, kNarrow, true));
+  table.add("owners_f16", all_reduce<F16OwnersAllReduce<Index, T>>(),
+            owners_plan<F16OwnersAllReduce<Index, T>, Index>(sum, among_contributors, kNarrow, true));
+  table.add("reduce_scatter", all_reduce<ReduceScatter<Index, T>>(),
+            owners_plan<ReduceScatter<Index, T>, Index>(sum, at_home, "sums stay with their owners"));
+  table.add("scatter_fetch", all_reduce<ReduceScatterFetch<Index, T>>(),
+            owners_plan<ReduceScatterFetch<Index, T>, Index>(sum, at_home, "a rank gets its own rows only"));
+};
 
 }  // namespace
 }  // namespace overlap::sparse_beyond
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::sparse_beyond::kChapter, overlap::sparse_beyond::run);
+  using namespace overlap::sparse_beyond;
+  return overlap::sparse_chapter_main(argc, argv, kChapter, kVariants);
 }

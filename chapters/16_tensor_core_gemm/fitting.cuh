@@ -10,6 +10,7 @@
 #include "16_tensor_core_gemm/specialised.cuh"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "16_tensor_core_gemm/tile.cuh"
+#include "overlap/data/cost.hpp"
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/ranks.hpp"
 
@@ -98,6 +99,13 @@ class Fitting {
     };
     std::apply([&](const auto&... each) { (run_one(each), ...); }, algorithms_);
   }
+
+  /// The algorithm's cost card. No tile moves more.
+  template <typename... Arguments>
+  static Cost cost(const Arguments&... arguments) requires requires {
+    Algorithm::cost(arguments...);
+  }
+  { return Algorithm::cost(arguments...); }
 
  private:
   template <typename Tile>

@@ -2,7 +2,7 @@
 // the product, and beside the same kernel that waits for nothing.
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
-#include "16_tensor_core_gemm/fitting.cuh"
+#include "16_tensor_core_gemm/program.hpp"
 #include "17_gemm_on_signals/gemm_on_signals.cuh"
 #include "overlap/program/dense_chapter.hpp"
 
@@ -13,8 +13,6 @@ const ChapterInfo kChapter = {
     .name = "17_gemm_on_signals",
     .summary =
         "All-gather, then product, in one kernel: it waits for each shard of A that copy engines push.",
-    .variants = {"kernel_only", "gather_then_multiply", "ring_two_streams", "gemm_on_signals",
-                 "communication_only"},
     .on_virtual_gpus = {.shape = {0, 0, 128}, .per_gpu = {256, 1024, 0}, .gpus = 4, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 8, .iterations = 30, .warmup = 5},
@@ -29,27 +27,22 @@ struct KernelAlone {
   using WithTile = tensor_core_gemm::TensorCoreGemm<T, tensor_core_gemm::StoredByTma<Tile>>;
 };
 
-template <SixteenBit T>
-void add_variants(DenseBench& bench, GatherProblem<T>& problem) {
+constexpr auto kVariants = []<SixteenBit T>(DenseTable<GatherProblem<T>>& table) {
   using tensor_core_gemm::Fitting;
-  bench.add_product<Fitting<KernelAlone<T>>>("kernel_only", problem);
-  bench.add_algorithm<gather_then_multiply::GatherThenMultiply<T>>("gather_then_multiply", problem);
-  bench.add_algorithm<two_streams::RingTwoStreams<T>>("ring_two_streams", problem);
-  bench.add_algorithm<Fitting<GemmOnSignals<T>>>("gemm_on_signals", problem);
+  table.add("kernel_only", product<Fitting<KernelAlone<T>>>());
+  table.add("gather_then_multiply", algorithm<gather_then_multiply::GatherThenMultiply<T>>());
+  table.add("ring_two_streams", algorithm<two_streams::RingTwoStreams<T>>());
+  table.add("gemm_on_signals", algorithm<Fitting<GemmOnSignals<T>>>(),
+            tensor_core_gemm::tile_plan("persistent").up_to(kMostSignals));
   const auto gather = [](auto& gemm, auto& data, cudaStream_t stream) { gemm.gather(data.a(), stream); };
-  bench.add_part<GemmOnSignals<T>>("communication_only", Role::kCommunication, problem, gather);
-}
-
-void run(const Options& options, Report& report) {
-  tensor_core_gemm::require_all_sizes(options.shape, options.gpus);
-  run_dense_chapter<GatherProblem, __half, __nv_bfloat16>(
-      options, report,
-      []<SixteenBit T>(DenseBench& bench, GatherProblem<T>& problem) { add_variants(bench, problem); });
-}
+  table.add("communication_only", part<GemmOnSignals<T>>(Role::kCommunication, gather));
+};
 
 }  // namespace
 }  // namespace overlap::gemm_on_signals
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::gemm_on_signals::kChapter, overlap::gemm_on_signals::run);
+  using namespace overlap::gemm_on_signals;
+  return overlap::dense_chapter_main<overlap::GatherProblem, __half, __nv_bfloat16>(
+      argc, argv, kChapter, kVariants, {.before = overlap::tensor_core_gemm::require_sizes_of});
 }

@@ -7,7 +7,6 @@ MODES = {"plain": "nccl", "registered": "nccl_registered", "copy-engine": "nccl_
 
 
 class Program(dense_program.DenseProgram):
-    right = ("nccl",)
     needs_nccl = ("nccl",)
     no_variant = "ring"
     refused = {("--nccl", "fast"): "--nccl: 'fast' is not a mode of NCCL .known: plain, registered, copy-engine.",

@@ -5,8 +5,6 @@ import dense_program
 
 
 class Program(dense_program.DenseProgram):
-    variants = ("ring", "split_only", "communication_only")
-    right = ("ring", "split_only")
     needs_nccl = ("ring",)
     help_says = ("--type",)
     no_variant = "nccl"

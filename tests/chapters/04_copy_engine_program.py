@@ -4,15 +4,13 @@ from program_test_case import ONCE
 
 
 class Program(dense_program.DenseProgram):
-    variants = ("first_push", "split_only", "copy_engine_ring", "communication_only")
-    right = ("split_only", "copy_engine_ring")
     timed = ("split_only", "copy_engine_ring", "communication_only")
     corrupted = {name: "" for name in ("first_push", "split_only", "copy_engine_ring")}
     help_says = ("copy engines",)
     no_variant = "pull"
 
     def test_each_variant_alone(self) -> None:
-        for variant in self.variants:
+        for variant in self.all_variants():
             with self.subTest(variant):
                 self.call_right("--gpus", "2", "--only", variant, *self.small)
 

@@ -5,7 +5,6 @@ ALGORITHMS = ("split_only", "copy_engine_ring", "ring_two_streams", "pull_two_st
 
 
 class Program(dense_program.DenseProgram):
-    variants = ALGORITHMS
     help_says = ("--type",)
     no_variant = "ring"
 

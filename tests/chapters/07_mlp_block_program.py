@@ -4,7 +4,6 @@ from program_test_case import TINY
 
 
 class Program(dense_program.DenseProgram):
-    variants = ("vanilla", "sequence_parallel", "overlapped")
     needs_nccl = ("vanilla", "sequence_parallel")
     help_says = ("m tokens, feed-forward size n, hidden size k",)
     no_variant = "ring"

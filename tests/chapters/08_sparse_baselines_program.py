@@ -3,7 +3,6 @@ import sparse_program
 
 
 class Program(sparse_program.SparseProgram):
-    variants = ("dense_nccl", "host_gloo")
     no_variant = "nccl"
     refused = {
         ("--rows", "0"): "--rows: 0 is not between 1",

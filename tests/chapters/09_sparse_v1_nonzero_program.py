@@ -8,7 +8,6 @@ PHASES = ["coalesce", "local_indices", "global_indices", "fill", "map", "scatter
 
 
 class Program(sparse_program.SparseProgram):
-    variants = ("v1_nonzero",)
     no_variant = "v2_where"
 
     def test_a_table_of_more_than_2_to_the_31_rows(self) -> None:

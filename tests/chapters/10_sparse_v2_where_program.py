@@ -5,7 +5,6 @@ import sparse_program
 
 
 class Program(sparse_program.SparseProgram):
-    variants = ("v1_nonzero", "v2_where")
     no_variant = "v3_graph"
 
     def test_version_2_is_faster_in_the_model(self) -> None:

@@ -6,7 +6,6 @@ import sparse_program
 
 
 class Program(sparse_program.SparseProgram):
-    variants = ("v1_nonzero", "v2_where", "v3_graph")
     no_variant = "graph"
 
     def test_one_graph_serves_calls_of_all_lengths(self) -> None:

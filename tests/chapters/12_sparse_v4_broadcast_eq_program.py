@@ -3,7 +3,6 @@ import sparse_program
 
 
 class Program(sparse_program.SparseProgram):
-    variants = ("dense_nccl", "v2_where", "v3_graph", "v4_broadcast_eq")
     no_variant = "v9"
 
     def test_a_matrix_beyond_the_budget_is_refused(self) -> None:

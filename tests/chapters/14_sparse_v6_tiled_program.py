@@ -3,7 +3,6 @@ import sparse_program
 
 
 class Program(sparse_program.SparseProgram):
-    variants = ("v5_kernel", "v6_ordered", "v6_prefetch", "v6_all_rows", "v6_skip")
     no_variant = "v4_broadcast_eq"
 
     def test_json(self) -> None:

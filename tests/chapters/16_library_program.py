@@ -3,5 +3,4 @@ import tensor_core_program
 
 
 class Program(tensor_core_program.TensorCoreProgram):
-    variants = ("cublaslt", "tma_store")
     help_says = ("cuBLASLt",)

@@ -3,5 +3,4 @@ import tensor_core_program
 
 
 class Program(tensor_core_program.TensorCoreProgram):
-    variants = ("one_stage", "ring_of_stages", "specialised", "persistent", "tma_store", "cluster_multicast")
     help_says = ("by our own kernel",)

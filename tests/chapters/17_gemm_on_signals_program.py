@@ -1,15 +1,9 @@
 """What is special about the program 17_gemm_on_signals."""
 import tensor_core_program
 
-ALGORITHMS = ("gather_then_multiply", "ring_two_streams", "gemm_on_signals")
-
 
 class Program(tensor_core_program.TensorCoreProgram):
-    variants = ("kernel_only", *ALGORITHMS, "communication_only")
-    right = ("kernel_only", *ALGORITHMS)
-    timed = ("kernel_only", *ALGORITHMS, "communication_only")
     needs_nccl = ("gather_then_multiply",)
-    corrupted = {name: name for name in ("kernel_only", *ALGORITHMS)}
     help_says = ("in one kernel",)
 
     def test_no_peer_access(self) -> None:

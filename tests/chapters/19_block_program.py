@@ -10,7 +10,6 @@ OF_CHAPTER_07 = ("vanilla", "sequence_parallel", "overlapped")
 class Program(dense_program.DenseProgram):
     """The variants of chapter 07, and one more, which wants rows that TMA can step over and elements of 16 bits."""
 
-    variants = (*OF_CHAPTER_07, "fused")
     needs_nccl = ("vanilla", "sequence_parallel")
     help_says = ("m tokens, feed-forward size n, hidden size k",)
     no_variant = "ring"

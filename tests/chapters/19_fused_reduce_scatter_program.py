@@ -2,14 +2,10 @@
 import tensor_core_program
 from program_test_case import ONCE
 
-ALGORITHMS = ("nccl", "rotating", "all_to_all", "fused", "fused_f32")
-
 
 class Program(tensor_core_program.TensorCoreProgram):
     """Each rank's share of k is a multiple of 8."""
 
-    variants = (*ALGORITHMS, "own_product")
-    right = ALGORITHMS
     needs_nccl = ("nccl",)
     help_says = ("one kernel multiplies",)
     sizes = ("--m", "33", "--n", "72", "--k", "960", *ONCE)  # of k each of up to 8 ranks, and of 5, has a multiple of 8

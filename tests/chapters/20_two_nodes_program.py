@@ -1,15 +1,9 @@
 """What is special about the program 20_two_nodes."""
 import tensor_core_program
 
-ALGORITHMS = ("gather_then_multiply", "flat_ring", "flat", "two_level")
-
 
 class Program(tensor_core_program.TensorCoreProgram):
-    variants = ("kernel_only", *ALGORITHMS, "communication_only")
-    right = ("kernel_only", *ALGORITHMS)
-    timed = ("kernel_only", *ALGORITHMS, "communication_only")
     needs_nccl = ("gather_then_multiply", "flat_ring", "two_level", "communication_only")
-    corrupted = {name: name for name in ("kernel_only", *ALGORITHMS)}
     help_says = ("on several nodes", "--gpus-per-node COUNT")
     refused = {("--gpus", "4", "--gpus-per-node", "3"): "--gpus-per-node: 3 does not divide the 4 of --gpus",
                ("--gpus", "2", "--gpus-per-node", "4"): "--gpus-per-node: 4 does not divide the 2 of --gpus",

@@ -117,10 +117,10 @@ class MutantTest(SampleTest):
         self.assertEqual(copied(self.make(text)), ["01_sample/experiments/sizes.cu", *files])
 
     def test_leaves_out_the_variants_that_do_not_run(self) -> None:
-        source = ("  bench.add_algorithm<A<T, B>>(\"a\", problem, f(1));\n"
-                  "  if (more) bench.template add_part<C>(\n      \"c\", [](auto x) { x.run(g()); });\n"
-                  "  bench.template add_algorithm<D>(\"b\");  // last\n"
-                  "  bench.add_algorithm<E>(kName);\n  bench.add(\"e\", [] {});\n")
+        source = ("  table.add(\"a\", algorithm<A<T, B>>(f(1)), plan());\n"
+                  "  if (more) table.add(\n      \"c\", [](auto x) { x.run(g()); });\n"
+                  "  bench.add(\"b\", algorithm<D>(), problem);  // last\n"
+                  "  table.add(kName, algorithm<E>());\n  table.add_own(\"e\");\n")
         lines = source.splitlines()
         self.assertEqual(mutants.chosen_only(["--gpus", "2"], source), source)
         self.assertEqual(mutants.chosen_only(["--only", "a,c,b"], source), source)

@@ -7,6 +7,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 from program_test_case import ONCE, REPOSITORY, ProgramTestCase
 
 sys.path.insert(0, str(REPOSITORY / "tools"))
+sys.path.insert(0, str(REPOSITORY / "tests" / "mutants"))
+import mutate  # noqa: E402
 from chapters import Chapter, Experiment, all_chapters  # noqa: E402
 
 NO_NCCL = "skipped: NCCL wants a GPU for each rank, and all ranks share one here"
@@ -40,8 +42,8 @@ class ExperimentProgram(ProgramTestCase):
 class ChapterProgram(ProgramTestCase):
     """A chapter says of its program what differs from the others; where it says nothing, the program's own --list counts."""
 
-    variants: Sequence[str] = ()  # all that --list prints, in order
-    right: Sequence[str] = ()  # those that the sentence on right results names, in order; without it: all
+    variants: Sequence[str] = ()  # all that --list prints, in order, of a program without a table of its own
+    right: Sequence[str] = ()  # those that the sentence on right results names, in order; without it: what the table says
     needs_nccl: Sequence[str] = ()  # those of them that cannot run where ranks share a GPU
     corrupted: Mapping[str, str] = {}  # variant -> a regular expression of what is called wrong; without it: each of `right`
     help_says: Sequence[str] = ()  # words of --help
@@ -73,9 +75,17 @@ class ChapterProgram(ProgramTestCase):
         """What --list must print."""
         return list(self.variants) or self.call("--list").stdout.split()
 
+    def table(self) -> List[Dict[str, Any]]:
+        """The program's table of variants: what --cost prints of those that --list names; nothing of a program without one."""
+        result = self.call("--cost")
+        if result.returncode == 2:
+            return []
+        return [variant for variant in json.loads(result.stdout)["variants"] if variant.get("runs_here", True)]
+
     def all_right(self) -> List[str]:
         """The variants whose results are compared."""
-        return list(self.right) or self.all_variants()
+        results = [variant["variant"] for variant in self.table() if variant["role"] in ("algorithm", "product")]
+        return list(self.right) or results or self.all_variants()
 
     def refused_by_all(self) -> Dict[Sequence[str], str]:
         """What every program of the kind refuses."""
@@ -88,14 +98,30 @@ class ChapterProgram(ProgramTestCase):
             self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertTrue(listed.stdout.split())
         self.assertEqual(listed.stdout.split(), self.all_variants())
+        self.assertIn([variant["variant"] for variant in self.table()], (listed.stdout.split(), []))
         for words in self.help_says:
             self.assertIn(words, told.stdout)
 
     def test_bad_options(self) -> None:
         self.assert_refused({**self.refused_by_all(), **self.refused})
 
-    def test_the_manifest_names_variants_that_there_are(self) -> None:
-        """In the command lines of bench, pictures and tests."""
+    def test_cost_cards_need_no_gpu(self) -> None:
+        """Nor a machine that could be read, nor sizes that fit into it."""
+        if self.chapter.name != self.program.name:
+            self.skipTest("an experiment's algorithms are its chapter's")
+        sizes = ("--rows", "1000000") if self.chapter.kind == "sparse" else ("--m", "800000", "--n", "800000", "--k", "800000")
+        result = self.call("--cost", "--machine", "nowhere", "--gpus", "1000", *sizes)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        cards = json.loads(result.stdout)
+        self.assertEqual((cards["chapter"], cards["gpus"]), (self.program.name, 1000))
+        for variant in cards["variants"]:
+            with self.subTest(variant["variant"]):
+                self.assertFalse("steps" in variant and variant.get("most_ranks", 1000) < 1000)
+                self.assertLessEqual(0, min(variant.get("cost", {"none": 0}).values()))
+        self.assertTrue(any("cost" in variant for variant in cards["variants"]))
+
+    def test_mutants_and_manifest_name_variants_that_there_are(self) -> None:
+        """In the command lines of bench, pictures, tests and mutants."""
         def named(value: Any) -> Set[str]:
             if isinstance(value, str):
                 return {name for only in re.findall(r"--only (\S+)", value) for name in only.split(",")}
@@ -104,7 +130,10 @@ class ChapterProgram(ProgramTestCase):
         experiment = self.experiment_of(self.chapter)
         program, tests = (experiment, experiment.tests) if experiment else (self.chapter, self.chapter.tests)
         measure = [program.measure.usual, program.measure.large, *(lines for _, lines in program.measure.also)]
-        self.assertLessEqual(named([*map(list, measure), program.pictures, tests]),
+        mutants = [mutate.read_mutant(path) for path in (REPOSITORY / "tests" / "mutants" / self.chapter.name).glob("*.mutant")]
+        arguments = [" ".join(mutant.arguments) for mutant in mutants
+                     if not mutant.test and (mutant.program or self.chapter.name) == self.program.name]
+        self.assertLessEqual(named([*map(list, measure), program.pictures, tests, arguments]),
                              set(self.call("--list").stdout.split()))
 
     def report_of(self, *arguments: str) -> Dict[str, Any]:

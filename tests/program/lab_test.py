@@ -72,15 +72,22 @@ class UsageTest(LabTest):
 
 class PlanTest(LabTest):
     def test_built_for_virtual_gpus_and_told_everything(self) -> None:
-        self.program("plan", 'printf "[%s]" "$@"; exit 2')
+        planner = self.root / "tools" / "results" / "plan.py"
+        planner.parent.mkdir()
+        planner.write_text("import sys\nif '--bad' in sys.argv: sys.exit(2)\nif sys.argv[1:2] == ['--programs']: print('01_first 02_second')\n"
+                           "else: print(*(f'[{word}]' for word in sys.argv[1:]), sep='', end=''); sys.exit(2)\n")
         self.add_gpu()
         result = self.lab("plan", "--gpus", "4", "--json", "-")
         self.assertEqual((result.returncode, result.stdout), (2, "[--gpus][4][--json][-]"))
         calls = self.calls("cmake")
         self.assertIn("--preset virtual", calls[0])
-        self.assertIn("--target plan", calls[1])
+        self.assertIn("--target 01_first", calls[1])
+        self.assertIn("--target 02_second", calls[-1])
         self.assertEqual(self.lab("plan", "--help").stdout, "[--help]")
-        self.assertEqual(self.lab("plan").stdout, "[]")
+        self.assertEqual(self.lab("plan").stdout, "")
+        calls = self.calls("cmake")
+        self.assertEqual(self.lab("plan", "--bad").returncode, 2)
+        self.assertEqual(self.calls("cmake"), calls)  # refused before anything is built
 
 
 class RunTest(LabTest):

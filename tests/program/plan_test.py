@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
-"""Tests of bin/plan as its users call it: what it prints, what it refuses."""
+"""Tests of ./lab plan as its users call it: what it prints, what it refuses."""
+import dataclasses
 import json
+import os
 import pathlib
 import sys
 import time
 import unittest
-from typing import Any, Dict
+from typing import Any, Dict, Iterator, List, Tuple
 
 from program_test_case import MACHINES, REPOSITORY, ProgramTestCase, main
 
-sys.path.append(str(REPOSITORY / "tools"))
+sys.path[1:1] = [str(REPOSITORY / "tools"), str(REPOSITORY / "tools" / "results")]
+import plan  # noqa: E402
+import plan_rules  # noqa: E402
 import planner  # noqa: E402
 import planner_page  # noqa: E402
 import update_pages  # noqa: E402
+from plan_machine import Machine, read_machine, without  # noqa: E402
 from results import load  # noqa: E402
 
 ALL_GATHER = ("--operation", "all_gather_matmul")
@@ -129,6 +134,127 @@ class PlanTest(ProgramTestCase):
                 self.assertEqual(result.returncode, 2)
                 self.assertIn(sentence, result.stderr)
                 self.assertEqual(len(result.stderr.splitlines()), 1)
+
+
+DENSE = ("all_gather_matmul", "matmul_reduce_scatter", "mlp_block")
+SHAPES = ((4096, 16384, 4096), (8192, 28672, 8192), (513, 4096, 1000))
+SPARSE = ("--rows", "100000", "--features", "64", "--entries", "1000")
+Card = Dict[str, Any]
+
+
+class CardsTest(unittest.TestCase):
+    """What must hold of every prediction, whatever the constants."""
+
+    machine = read_machine("h200-nvlink")
+
+    def cards(self, operation: str, gpus: int, *sizes: str, per_node: int = 0) -> List[Card]:
+        """The cost cards of all chapters that compute it."""
+        programs = pathlib.Path(os.environ.get("OVERLAP_PROGRAMS", plan.PROGRAMS))
+        words = ("--gpus", str(gpus), "--gpus-per-node", str(per_node or gpus), *sizes)
+        return [plan.cards_of(programs / chapter, words) for chapter in plan.chapters_of(operation)]
+
+    def dense(self, operation: str, gpus: int, shape: Tuple[int, int, int], per_node: int = 0) -> List[Card]:
+        sizes = [word for name, size in zip("mnk", shape) for word in (f"--{name}", str(size))]
+        return self.cards(operation, gpus, *sizes, per_node=per_node)
+
+    def all_cards(self, gpus: int) -> Iterator[Card]:
+        for shape in SHAPES:
+            for operation in ("matmul", *DENSE):
+                yield from self.dense(operation, gpus, shape)
+        yield from self.cards(plan.SPARSE, gpus, *SPARSE)
+
+    def times(self, on: Machine, card: Card) -> Dict[str, float]:
+        return {variant["variant"]: plan_rules.call_us(on, card, variant) for variant in card["variants"] if "steps" in variant}
+
+    def test_every_chapter_is_there(self) -> None:
+        chapters = {card["chapter"][:2] for card in self.all_cards(4) if self.times(self.machine, card)}
+        self.assertLessEqual({f"{number:02}" for number in range(2, 21)}, chapters)
+
+    def test_every_step_has_a_rule(self) -> None:
+        rules = {step["rule"] for card in self.all_cards(4) for variant in card["variants"] for step in variant.get("steps", ())}
+        self.assertEqual(rules, set(plan_rules.RULES))
+
+    def test_one_gpu_is_the_product_alone(self) -> None:
+        for operation in DENSE[:2]:
+            for card in self.dense(operation, 1, (4096, 4096, 4096)):
+                for us in self.times(self.machine, card).values():
+                    self.assertAlmostEqual(us, plan_rules.gemm_only_us(self.machine, card), delta=1e-6)
+
+    def test_where_all_but_products_is_free_all_are_as_fast_as_the_product(self) -> None:
+        on = dataclasses.replace(self.machine, smaller_tile=1)
+        for bound in ("link", "latency", "memory", "waves"):
+            on = without(on, bound)
+        for operation in DENSE:
+            for shape in SHAPES[:2]:  # equal parts: else the largest counts for all
+                for card in self.dense(operation, 8, shape):
+                    for name, us in self.times(on, card).items():
+                        self.assertAlmostEqual(us / plan_rules.gemm_only_us(on, card), 1, delta=1e-9, msg=name)
+
+    def test_nothing_is_faster_on_a_slower_machine_or_than_its_product(self) -> None:
+        slower = [dataclasses.replace(self.machine, **{name: getattr(self.machine, name) * by}) for name, by in (
+            ("link_rate", 1 / 2), ("signal_us", 3), ("memory_rate", 1 / 4), ("collective_rate", 1 / 2), ("collective_us", 2),
+            ("product_rate", 1 / 1.5), ("host_launch_us", 2), ("launch_us", 2), ("push_us", 4))]
+        for gpus in (2, 3, 8):
+            for card in self.all_cards(gpus):
+                usual = self.times(self.machine, card)
+                for on in slower:
+                    for name, us in self.times(on, card).items():
+                        # An add that misses a wave's end waits for the next one: a little slower may be luckier.
+                        luck = 0.99 if name.startswith("rotating") else 1
+                        self.assertGreaterEqual(us, luck * usual[name] - 1e-9, f"{card['chapter']} {name}")
+                product = plan_rules.gemm_only_us(self.machine, card)
+                for name, us in usual.items() if product else ():
+                    self.assertGreaterEqual(us, 0.999 * product, f"{card['chapter']} {name}")
+
+    def test_bytes_are_the_cost_cards(self) -> None:
+        for card in self.dense("all_gather_matmul", 4, SHAPES[0]):
+            for variant in card["variants"]:
+                if "steps" in variant:  # all of A but the left neighbour's shard
+                    self.assertEqual(variant["cost"]["bytes_out"], 3 * 1024 * 4096 * 2, variant["variant"])
+
+    def test_expected_rows_of_all_ranks(self) -> None:
+        for rows, entries, gpus, expected in ((5_000_000, 50_000, 1, 50_000), (5_000_000, 50_000, 2, 99_500), (10, 10, 3, 10)):
+            card = self.cards(plan.SPARSE, gpus, "--rows", str(rows), "--entries", str(entries))[0]
+            self.assertEqual(card["global"], expected)
+
+    def test_two_levels_in_one_node_are_one_level(self) -> None:
+        for gpus in (1, 2, 8):
+            for shape in SHAPES:
+                times = {name: us for card in self.dense("all_gather_matmul", gpus, shape) for name, us in self.times(self.machine, card).items()}
+                self.assertAlmostEqual(times["two_level"], times["gemm_on_signals"])
+
+    def test_of_sparse_sums_the_cards_of_chapter_15(self) -> None:
+        """As its page works them out: F = 2048, P = 2, N = 100,000, G = 99,500; with the plan's one message."""
+        card = self.cards(plan.SPARSE, 2, "--rows", "5000000", "--features", "2048", "--entries", "50000", "--global", "99500")[-1]
+        found = {variant["variant"]: variant["cost"]["bytes_in"] - (16 + 4 * 50_000) for variant in card["variants"] if "steps" in variant}
+        row = 2048 * 4
+        self.assertLessEqual({"bitmap_plan": 99_500 * row, "range_owners": (25_000 + 49_750) * row, "contributor_owners": (250 + 49_750) * row,
+                              "owners_bf16": (250 + 49_750) * row // 2, "reduce_scatter": 25_000 * row, "scatter_fetch": 50_000 * row}.items(),
+                             found.items())
+
+    def test_what_gives_another_result_never_wins(self) -> None:
+        cards = self.cards(plan.SPARSE, 4, "--rows", "5000000", "--features", "2048", "--entries", "50000", "--global", "197000")
+        operation = plan.predict_operation(self.machine, plan.SPARSE, cards)
+        self.assertEqual(operation["winner"], "15_sparse_beyond contributor_owners")
+        self.assertEqual({variant["variant"] for variant in operation["variants"] if "differs" in variant},
+                         {"owners_bf16", "owners_f16", "reduce_scatter", "scatter_fetch"})
+
+    def test_what_needs_peers_ends_at_the_node(self) -> None:
+        on = dataclasses.replace(self.machine, gpus_per_node=4)
+        operation = plan.predict_operation(on, "all_gather_matmul", self.dense("all_gather_matmul", 8, (8192, 32768, 4096), 4))
+        for variant in operation["variants"]:
+            self.assertEqual("why_not" not in variant, variant["chapter"][:2] in ("02", "03", "20"), variant["variant"])
+        self.assertEqual(operation["winner"], "20_two_nodes two_level")
+
+    def test_what_bounds_is_what_saves_most(self) -> None:
+        def bound(operation: str, cards: List[Card], name: str) -> str:
+            variants = plan.predict_operation(self.machine, operation, cards)["variants"]
+            return str(next(variant["bound"] for variant in variants if variant["variant"] == name))
+        for shape, name, expected in (((8192, 32768, 4096), "gemm_on_signals", "product"), ((8192, 2048, 8192), "ring_two_streams", "link"),
+                                      ((64, 512, 512), "ring_two_streams", "latency")):
+            self.assertEqual(bound(DENSE[0], self.dense(DENSE[0], 8, shape), name), expected)
+        sparse = self.cards(plan.SPARSE, 8, "--rows", "5000000", "--features", "64", "--entries", "50000", "--global", "390000")
+        self.assertEqual(bound(plan.SPARSE, sparse, "v2_where"), "host")
 
 
 class MeasuredTest(ProgramTestCase):

@@ -14,7 +14,7 @@ import planner
 import planner_page
 from results import load
 
-# Stands in for bin/plan: says the same to everybody, and writes down what it was asked.
+# Stands in for tools/results/plan.py: says the same to everybody, and writes down what it was asked.
 STAND_IN = """#!/usr/bin/env python3
 import json, pathlib, sys
 with open(pathlib.Path(__file__).parent / "asked", "a") as file:
@@ -48,7 +48,7 @@ DENSE = run_of("05_two_streams", [result("gemm_only", 0.1, "gemm_only"), result(
 
 
 class StandIn(unittest.TestCase):
-    """With the stand-in for bin/plan."""
+    """With the stand-in for the planner."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -153,7 +153,7 @@ class PlannerCheckTest(StandIn):
 
 
 class PageTest(StandIn):
-    """The blocks of docs/planner.md, with the stand-in for bin/plan."""
+    """The blocks of docs/planner.md, with the stand-in for the planner."""
 
     def setUp(self) -> None:
         super().setUp()

@@ -33,7 +33,7 @@ void compare(GatherProblem<T>& problem, Options options, Report& report) {
   options.timeline.clear();  // drawn below, without GEMM only
   DenseBench bench(problem, options);
   for (const auto& [name, opening] : kOpenings)
-    bench.add_algorithm<PullWithOpening<T>>(name, problem, opening);
+    bench.add(name, algorithm<PullWithOpening<T>>(opening), problem);
   bench.verify();
   bench.time(false);
   Rank& rank = problem.rank();

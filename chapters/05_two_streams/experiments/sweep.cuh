@@ -20,12 +20,12 @@ namespace overlap::two_streams {
 /// transfers.
 template <Floating T>
 void add_variants(DenseBench& bench, GatherProblem<T>& problem) {
-  bench.add_product<SplitOnly<T>>("split_one", problem, 1);
-  bench.add_product<SplitOnly<T>>("split_two", problem, 2);
-  bench.add_algorithm<copy_engine::CopyEngineRing<T>>("copy_engine_ring", problem);
-  bench.add_algorithm<RingTwoStreams<T>>("ring_two_streams", problem);
+  bench.add("split_one", product<SplitOnly<T>>(1), problem);
+  bench.add("split_two", product<SplitOnly<T>>(2), problem);
+  bench.add("copy_engine_ring", algorithm<copy_engine::CopyEngineRing<T>>(), problem);
+  bench.add("ring_two_streams", algorithm<RingTwoStreams<T>>(), problem);
   const auto push = [](auto& ring, auto& data, cudaStream_t stream) { ring.run(data.a(), stream); };
-  bench.add_part<copy_engine::RingPush<T>>("transfers", Role::kCommunication, problem, push);
+  bench.add("transfers", part<copy_engine::RingPush<T>>(Role::kCommunication, push), problem);
 }
 
 /// The table, without lines.

@@ -18,11 +18,11 @@ const ChapterInfo kExperiment = scatter_chapter({
 void run(const Options& options, Report& report) {
   run_dense_problem<ScatterProblem>(options, [&]<Floating T>(ScatterProblem<T>& problem) {
     DenseBench bench(problem, options);
-    bench.add_algorithm<MultiplyThenScatter<T>>("nccl", problem);
-    bench.add_algorithm<RotatingAccumulators<T>>("rotating", problem);
-    bench.add_algorithm<RotatingAccumulators<T, float>>("rotating_f32", problem);
-    bench.add_algorithm<RotatingAccumulators<T>>("rotating_zero_filled", problem, Start::kZeros);
-    bench.add_algorithm<AllToAllSum<T>>("all_to_all", problem);
+    bench.add("nccl", algorithm<MultiplyThenScatter<T>>(), problem);
+    bench.add("rotating", algorithm<RotatingAccumulators<T>>(), problem);
+    bench.add("rotating_f32", algorithm<RotatingAccumulators<T, float>>(), problem);
+    bench.add("rotating_zero_filled", algorithm<RotatingAccumulators<T>>(Start::kZeros), problem);
+    bench.add("all_to_all", algorithm<AllToAllSum<T>>(), problem);
     bench.measure(report, false);  // and so on random normals
     report_errors(bench, problem, report);
   });

@@ -1,6 +1,7 @@
 // Experiment of chapter 16: the rung tma_store beside what the library can do: cuBLAS as it chooses itself
 // (GEMM only), and the fastest algorithm that cuBLASLt proposes.
 #include "16_tensor_core_gemm/experiments/library_product.cuh"
+#include "16_tensor_core_gemm/program.hpp"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "overlap/program/dense_chapter.hpp"
 
@@ -10,26 +11,22 @@ namespace {
 const ChapterInfo kExperiment = {
     .name = "16_tensor_core_gemm/library",
     .summary = "The rung tma_store beside cuBLAS and the fastest algorithm of cuBLASLt's heuristic.",
-    .variants = {"cublaslt", StoredByTma<>::kName},
     .on_virtual_gpus = {.shape = {512, 512, 512}, .gpus = 1, .iterations = 2, .warmup = 1},
     .on_real_gpus = {.shape = {8192, 8192, 8192}, .gpus = 1, .iterations = 30, .warmup = 5},
     .on_race_build = {{.shape = {130, 136, 112}, .gpus = 1, .iterations = 1, .warmup = 0}},
     .types = {ElementType::kF16, ElementType::kBf16},
 };
 
-void run(const Options& options, Report& report) {
-  require_all_sizes(options.shape, options.gpus);
-  run_dense_chapter<GatherProblem, __half, __nv_bfloat16>(
-      options, report, []<SixteenBit T>(DenseBench& bench, GatherProblem<T>& problem) {
-        bench.add_product<LibraryProduct<T>>("cublaslt", problem);
-        bench.add_product<TensorCoreGemm<T, StoredByTma<>>>(StoredByTma<>::kName, problem);
-      });
-}
+constexpr auto kVariants = []<SixteenBit T>(DenseTable<GatherProblem<T>>& table) {
+  table.add("cublaslt", product<LibraryProduct<T>>());
+  table.add(StoredByTma<>::kName, product<TensorCoreGemm<T, StoredByTma<>>>());
+};
 
 }  // namespace
 }  // namespace overlap::tensor_core_gemm
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::tensor_core_gemm::kExperiment,
-                               overlap::tensor_core_gemm::run);
+  using namespace overlap::tensor_core_gemm;
+  return overlap::dense_chapter_main<overlap::GatherProblem, __half, __nv_bfloat16>(
+      argc, argv, kExperiment, kVariants, {.before = overlap::tensor_core_gemm::require_sizes_of});
 }

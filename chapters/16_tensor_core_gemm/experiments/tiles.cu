@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "16_tensor_core_gemm/fitting.cuh"
+#include "16_tensor_core_gemm/program.hpp"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "overlap/program/dense_chapter.hpp"
 
@@ -48,37 +48,30 @@ struct Fits {
   static std::string name() { return "fitting"; }
 };
 
-template <typename... Each>
-struct List {
-  static std::vector<std::string> names() { return {Each::name()...}; }
-  static void add(DenseBench& bench, GatherProblem<__half>& problem) {
-    (bench.add_product<typename Each::Product>(Each::name(), problem), ...);
-  }
-};
-using Tiles =
-    List<Named<128, 256, 2>, Named<128, 256, 3>, Named<128, 256, 4>, Named<128, 128, 4>, Named<128, 128, 6>,
-         Named<64, 256, 4>, Named<64, 256, 5>, Named<64, 128, 8>, Named<64, 64, 8>, Pairs, Fits>;
-
 const ChapterInfo kExperiment = {
     .name = "16_tensor_core_gemm/tiles",
     .summary = "The rung tma_store with other tiles and other numbers of stages, and pairs of blocks.",
-    .variants = Tiles::names(),
     .on_virtual_gpus = {.shape = {512, 512, 512}, .gpus = 1, .iterations = 1, .warmup = 0},
     .on_real_gpus = {.shape = {8192, 8192, 8192}, .gpus = 1, .iterations = 20, .warmup = 3},
     .on_race_build = {{.shape = {130, 136, 112}, .gpus = 1, .iterations = 1, .warmup = 0}},
     .types = {ElementType::kF16},
 };
 
-void run(const Options& options, Report& report) {
-  require_all_sizes(options.shape, options.gpus);
-  run_dense_chapter<GatherProblem, __half>(
-      options, report, [](DenseBench& bench, GatherProblem<__half>& problem) { Tiles::add(bench, problem); });
+template <typename... Each>
+void add(DenseTable<GatherProblem<__half>>& table) {
+  (table.add(Each::name(), product<typename Each::Product>()), ...);
 }
+
+constexpr auto kVariants = [](DenseTable<GatherProblem<__half>>& table) {
+  add<Named<128, 256, 2>, Named<128, 256, 3>, Named<128, 256, 4>, Named<128, 128, 4>, Named<128, 128, 6>,
+      Named<64, 256, 4>, Named<64, 256, 5>, Named<64, 128, 8>, Named<64, 64, 8>, Pairs, Fits>(table);
+};
 
 }  // namespace
 }  // namespace overlap::tensor_core_gemm
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::tensor_core_gemm::kExperiment,
-                               overlap::tensor_core_gemm::run);
+  using namespace overlap::tensor_core_gemm;
+  return overlap::dense_chapter_main<overlap::GatherProblem, __half>(
+      argc, argv, kExperiment, kVariants, {.before = overlap::tensor_core_gemm::require_sizes_of});
 }

@@ -1,6 +1,7 @@
 // Experiment of chapter 17: each shard in one piece, in two, in four, with a signal behind each.
 #include <string>
 
+#include "16_tensor_core_gemm/program.hpp"
 #include "17_gemm_on_signals/gemm_on_signals.cuh"
 #include "overlap/program/dense_chapter.hpp"
 
@@ -10,7 +11,6 @@ namespace {
 const ChapterInfo kExperiment = {
     .name = "17_gemm_on_signals/pieces",
     .summary = "Each shard in one piece, in two, in four, with a signal behind each.",
-    .variants = {"pieces_1", "pieces_2", "pieces_4"},
     .on_virtual_gpus = {.shape = {0, 0, 128}, .per_gpu = {256, 512, 0}, .gpus = 2, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 8, .iterations = 30, .warmup = 5},
@@ -18,20 +18,16 @@ const ChapterInfo kExperiment = {
     .types = {ElementType::kF16},
 };
 
-void run(const Options& options, Report& report) {
-  tensor_core_gemm::require_all_sizes(options.shape, options.gpus);
-  run_dense_chapter<GatherProblem, __half>(
-      options, report, [](DenseBench& bench, GatherProblem<__half>& problem) {
-        for (const int pieces : {1, 2, 4}) {
-          bench.add_algorithm<GemmOnSignals<__half>>("pieces_" + std::to_string(pieces), problem, pieces);
-        }
-      });
-}
+constexpr auto kVariants = [](DenseTable<GatherProblem<__half>>& table) {
+  for (const int pieces : {1, 2, 4})
+    table.add("pieces_" + std::to_string(pieces), algorithm<GemmOnSignals<__half>>(pieces));
+};
 
 }  // namespace
 }  // namespace overlap::gemm_on_signals
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::gemm_on_signals::kExperiment,
-                               overlap::gemm_on_signals::run);
+  using namespace overlap::gemm_on_signals;
+  return overlap::dense_chapter_main<overlap::GatherProblem, __half>(
+      argc, argv, kExperiment, kVariants, {.before = overlap::tensor_core_gemm::require_sizes_of});
 }

@@ -1,6 +1,7 @@
 // Experiment of chapter 18: both kernels with other tiles, stages and orders of tiles.
 #include <string>
 
+#include "16_tensor_core_gemm/program.hpp"
 #include "18_ring_in_kernel/ring_ahead.cuh"
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
 #include "overlap/program/dense_chapter.hpp"
@@ -19,20 +20,17 @@ struct Choice {
            (Side == Minor::kM ? "_m" : "_n") + std::to_string(Width) + "_by" + std::to_string(Senders);
   }
   template <SixteenBit T>
-  static void add(DenseBench& bench, GatherProblem<T>& problem, const std::string& kernel) {
-    bench.add_algorithm<Kernel<T, Tile>>(name(kernel), problem, Tuning{Side, Width, Senders});
+  static void add(DenseTable<GatherProblem<T>>& table, const std::string& kernel) {
+    table.add(name(kernel), algorithm<Kernel<T, Tile>>(Tuning{Side, Width, Senders}));
   }
 };
 
 /// All choices for one kernel.
 template <template <typename, typename> class Kernel, typename... Each>
 struct Choices {
-  static void append(std::vector<std::string>& names, const std::string& kernel) {
-    (names.push_back(Each::name(kernel)), ...);
-  }
   template <SixteenBit T>
-  static void add(DenseBench& bench, GatherProblem<T>& problem, const std::string& kernel) {
-    (Each::add(bench, problem, kernel), ...);
+  static void add(DenseTable<GatherProblem<T>>& table, const std::string& kernel) {
+    (Each::add(table, kernel), ...);
   }
 };
 
@@ -42,20 +40,10 @@ using ForKernel =
             Choice<K, 128, 256, 4, Minor::kM, 8, 1>, Choice<K, 128, 256, 4, Minor::kN, 8, 16>,
             Choice<K, 128, 256, 4, Minor::kM, 1, 16>, Choice<K, 128, 256, 3, Minor::kM, 8, 16>,
             Choice<K, 128, 128, 6, Minor::kM, 8, 16>, Choice<K, 64, 256, 5, Minor::kM, 8, 16>>;
-using InKernel = ForKernel<RingInKernel>;
-using AheadOfIt = ForKernel<RingAhead>;
-
-std::vector<std::string> names() {
-  std::vector<std::string> all;
-  InKernel::append(all, "in");
-  AheadOfIt::append(all, "ahead");
-  return all;
-}
 
 const ChapterInfo kExperiment = {
     .name = "18_ring_in_kernel/search",
     .summary = "Both kernels with other tiles, numbers of stages and orders of tiles.",
-    .variants = names(),
     .on_virtual_gpus = {.shape = {0, 0, 128}, .per_gpu = {256, 512, 0}, .gpus = 2, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 16, .iterations = 20, .warmup = 3},
@@ -63,19 +51,16 @@ const ChapterInfo kExperiment = {
     .types = {ElementType::kF16},
 };
 
-void run(const Options& options, Report& report) {
-  require_all_sizes(options.shape, options.gpus);
-  run_dense_chapter<GatherProblem, __half>(options, report,
-                                           [](DenseBench& bench, GatherProblem<__half>& problem) {
-                                             InKernel::add(bench, problem, "in");
-                                             AheadOfIt::add(bench, problem, "ahead");
-                                           });
-}
+constexpr auto kVariants = [](DenseTable<GatherProblem<__half>>& table) {
+  ForKernel<RingInKernel>::add(table, "in");
+  ForKernel<RingAhead>::add(table, "ahead");
+};
 
 }  // namespace
 }  // namespace overlap::ring_in_kernel
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::ring_in_kernel::kExperiment,
-                               overlap::ring_in_kernel::run);
+  using namespace overlap::ring_in_kernel;
+  return overlap::dense_chapter_main<overlap::GatherProblem, __half>(
+      argc, argv, kExperiment, kVariants, {.before = overlap::tensor_core_gemm::require_sizes_of});
 }

@@ -13,45 +13,39 @@ namespace {
 const ChapterInfo kExperiment = {
     .name = "19_fused_reduce_scatter/block",
     .summary = "Y = X + act(norm(X) W1) W2: m tokens, feed-forward size n, hidden size k.",
-    .variants = {"vanilla", "sequence_parallel", "overlapped", "fused"},
     .on_virtual_gpus = {.shape = {0, 0, 512}, .per_gpu = {256, 512, 0}, .gpus = 2, .iterations = 1},
     .on_real_gpus = {.shape = {8192, 28672, 8192}, .gpus = 8, .iterations = 30, .warmup = 5},
     .on_race_build = {{.shape = {0, 0, 72}, .per_gpu = {35, 64, 0}, .gpus = 2, .iterations = 1}},
     .types = {ElementType::kF16, ElementType::kBf16, ElementType::kF32},
 };
 
-template <SixteenBit T>
-void add_fused(DenseBench& bench, MlpProblem<T>& problem) {
-  bench.add_algorithm<FusedBlock<T>>("fused", problem);
-}
-[[maybe_unused]] void add_fused(DenseBench& bench,
-                                MlpProblem<float>&) {  // not by builds for the first type alone
-  bench.add("fused", Role::kAlgorithm, []() -> DenseBench::Enqueue {
-    throw Skip("its kernels multiply elements of 16 bits, and those of f32 have 32");
-  });
+/// Left out, with the reason, where TMA or wgmma cannot be used.
+template <Floating T>
+void add_fused(DenseTable<MlpProblem<T>>& table) {
+  if constexpr (sizeof(T) == 2) {
+    table.add("fused", algorithm<FusedBlock<T>>());
+  } else {
+    table.add("fused",
+              MadeBy{Role::kAlgorithm, [](MlpProblem<T>&) -> DenseBench::Enqueue {
+                       throw Skip("its kernels multiply elements of 16 bits, and those of f32 have 32");
+                     }});
+  }
 }
 
-/// Those of chapter 07, and `fused`; which is left out, with the reason, where TMA or wgmma cannot be used.
-template <Floating T>
-void add_variants(DenseBench& bench, MlpProblem<T>& problem) {
+constexpr auto kVariants = []<Floating T>(DenseTable<MlpProblem<T>>& table) {
   const auto on_whole = [](auto& block, auto& data, cudaStream_t stream) {
     block.run(data.whole_x(), data.b(), data.whole_y(), stream);
   };
-  bench.add_part<mlp_block::VanillaBlock<T>>("vanilla", Role::kAlgorithm, problem, on_whole);
-  bench.add_algorithm<mlp_block::SequenceParallelBlock<T>>("sequence_parallel", problem);
-  bench.add_algorithm<mlp_block::OverlappedBlock<T>>("overlapped", problem);
-  add_fused(bench, problem);
-}
-
-void run(const Options& options, Report& report) {
-  run_dense_chapter<MlpProblem>(options, report,
-                                [](DenseBench& bench, auto& problem) { add_variants(bench, problem); });
-}
+  table.add("vanilla", part<mlp_block::VanillaBlock<T>>(Role::kAlgorithm, on_whole));
+  table.add("sequence_parallel", algorithm<mlp_block::SequenceParallelBlock<T>>());
+  table.add("overlapped", algorithm<mlp_block::OverlappedBlock<T>>());
+  add_fused(table);
+};
 
 }  // namespace
 }  // namespace overlap::fused_reduce_scatter
 
 int main(int argc, char** argv) {
-  return overlap::chapter_main(argc, argv, overlap::fused_reduce_scatter::kExperiment,
-                               overlap::fused_reduce_scatter::run);
+  using namespace overlap::fused_reduce_scatter;
+  return overlap::dense_chapter_main<overlap::MlpProblem>(argc, argv, kExperiment, kVariants);
 }

@@ -24,7 +24,7 @@ const ChapterInfo kExperiment = {
 template <typename Algorithm, SixteenBit T>
 void add(DenseBench& bench, ScatterProblem<T>& problem, const std::string& name,
          std::vector<Memory>& memory) {
-  bench.add_algorithm<Algorithm>(name, problem);
+  bench.add(name, algorithm<Algorithm>(), problem);
   memory.push_back({name, Algorithm::cost(problem.whole(), problem.rank().size(), 0).memory});
 }
 

@@ -9,6 +9,22 @@
 
 namespace overlap {
 
+const char* name_of(Role role) {
+  switch (role) {
+    case Role::kGemmOnly:
+      return "gemm_only";
+    case Role::kAlgorithm:
+      return "algorithm";
+    case Role::kProduct:
+      return "product";
+    case Role::kPart:
+      return "part";
+    case Role::kCommunication:
+      return "communication_only";
+  }
+  return "unknown";
+}
+
 Bench::~Bench() = default;
 
 void Bench::add_variant(const std::string& name, const std::function<Variant()>& make) {

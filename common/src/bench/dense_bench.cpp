@@ -11,22 +11,6 @@ namespace {
 
 constexpr const char* kGemmOnlyName = "gemm_only";
 
-const char* name_of(Role role) {
-  switch (role) {
-    case Role::kGemmOnly:
-      return "gemm_only";
-    case Role::kAlgorithm:
-      return "algorithm";
-    case Role::kProduct:
-      return "product";
-    case Role::kPart:
-      return "part";
-    case Role::kCommunication:
-      return "communication_only";
-  }
-  return "unknown";
-}
-
 bool writes_result(Role role) { return role == Role::kAlgorithm || role == Role::kProduct; }
 
 }  // namespace

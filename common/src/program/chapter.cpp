@@ -18,6 +18,7 @@
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/processes.hpp"
+#include "overlap/program/cost_cards.hpp"
 #include "overlap/program/timeline_file.hpp"
 
 namespace overlap {
@@ -161,8 +162,13 @@ int run_and_report(const std::string& name, const std::function<void()>& program
   return kExitOk;
 }
 
-int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
+int chapter_main(int argc, char** argv, ChapterInfo chapter,
                  const std::function<void(const Options&)>& program) {
+  if (chapter.table) {
+    Options none;
+    none.type = chapter.element_types().front();
+    chapter.variants = chapter.table(none).names();
+  }
   const std::unique_ptr<Processes> processes = start_processes();
   const std::vector<std::string> arguments = arguments_of_all(processes.get(), argc, argv);
   std::vector<const char*> words;
@@ -174,6 +180,10 @@ int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
       std::ostringstream nowhere;
       std::ostream& out = processes == nullptr || processes->index() == 0 ? std::cout : nowhere;
       options = parse_options(static_cast<int>(words.size()), words.data(), chapter, out, processes.get());
+      if (options && options->cost) {
+        print_costs(out, chapter, *options);
+        options.reset();
+      }
       if (options) backend::configure(options->backend);
     } catch (const UsageError& error) {
       throw UsageError(std::string(error.what()) + " (--help shows the options)");

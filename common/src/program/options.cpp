@@ -10,6 +10,7 @@
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/processes.hpp"
+#include "overlap/program/cost_cards.hpp"
 #include "overlap/program/report.hpp"
 #include "program/option_values.hpp"
 
@@ -20,6 +21,7 @@ constexpr const char* kCommon = "Common";
 constexpr const char* kMore = "More";
 constexpr const char* kVirtual = "Virtual GPUs only";
 constexpr const char* kHidden = "";  // CLI11: such a group is not in the help
+constexpr int kMostCostedGpus = 4096;
 
 // The command line of one chapter. It refers to `options`, which must live as long.
 class CommandLine {
@@ -47,6 +49,7 @@ class CommandLine {
     for (const std::string& word : app_.remaining()) {
       throw UsageError(word.starts_with("-") ? word + ": unknown option" : "'" + word + "': not an option");
     }
+    check_gpus();
     if (check_ && no_check_) throw UsageError("--no-check: cannot be given together with --check");
     options_.check = !no_check_;
     if (!list_) return std::nullopt;
@@ -101,6 +104,17 @@ class CommandLine {
         });
   }
 
+  // --gpus and --gpus-per-node, which may be more if no GPU is needed.
+  void check_gpus() {
+    if (gpus_per_node_ && !chapter_.has_nodes && !options_.cost)
+      throw UsageError("--gpus-per-node: unknown option");
+    const int most = options_.cost ? kMostCostedGpus : chapter_.most_gpus();
+    if (gpus_) options_.gpus = number<int>("--gpus", *gpus_, 1, most);
+    if (gpus_per_node_)
+      options_.given_gpus_per_node = number<int>("--gpus-per-node", *gpus_per_node_, 1, most);
+    options_.gpus_given = gpus_.has_value();
+  }
+
   // What only gradients have.
   void add_sparse() {
     add(kMore, "--pattern", "NAME",
@@ -117,23 +131,22 @@ class CommandLine {
         [this](const std::string& option, const std::string& text) {
           options_.sparse.index = chosen<IndexType>(option, text, {IndexType::kInt32, IndexType::kInt64});
         });
+    add(kMore, "--global", "COUNT",
+        "with --cost: different rows of all GPUs (default: as rows at random have)",
+        [this](const std::string& option, const std::string& text) {
+          options_.sparse.global = number<std::int64_t>(option, text, 1, kMaxBytes);
+        });
   }
 
   void add_common() {
     add(kCommon, "--gpus", "COUNT",
         "GPUs that share the work, 1 to " + std::to_string(chapter_.most_gpus()) + " (default " +
             std::to_string(options_.gpus) + ", or as many as there are if that is less)",
-        [this](const std::string& option, const std::string& text) {
-          options_.gpus = number<int>(option, text, 1, chapter_.most_gpus());
-          options_.gpus_given = true;
-        });
-    if (chapter_.has_nodes) {
-      add(kCommon, "--gpus-per-node", "COUNT",
-          "GPUs of each node (default: those of two nodes, or of more if there is no half of them)",
-          [this](const std::string& option, const std::string& text) {
-            options_.given_gpus_per_node = number<int>(option, text, 1, chapter_.most_gpus());
-          });
-    }
+        [this](const std::string&, const std::string& text) { gpus_ = text; });
+    // Cost cards are asked for with it whatever the chapter.
+    add(chapter_.has_nodes ? kCommon : kHidden, "--gpus-per-node", "COUNT",
+        "GPUs of each node (default: those of two nodes, or of more if there is no half of them)",
+        [this](const std::string&, const std::string& text) { gpus_per_node_ = text; });
     if (chapter_.sparse()) {
       add_sparse_size(kCommon, "--rows", "rows of the table", 1, options_.sparse.shape.rows);
       add_sparse_size(kCommon, "--features", "elements of a row", 1, options_.sparse.shape.features);
@@ -178,6 +191,8 @@ class CommandLine {
           options_.timeline = text;
         });
     add_flag(kMore, "--list", "print the variants of this chapter and stop", list_);
+    add_flag(kMore, "--cost", "print what a call of each variant moves and computes, as JSON, and stop",
+             options_.cost);
     add(kMore, "--only", "A,B", "run these variants only (default: all)",
         [this](const std::string&, const std::string& text) {
           options_.variants = chosen_variants(chapter_, text);
@@ -217,6 +232,7 @@ class CommandLine {
   CLI::App app_;
   const ChapterInfo& chapter_;
   Options& options_;
+  std::optional<std::string> gpus_, gpus_per_node_;  // as they were given
   bool check_ = false;
   bool no_check_ = false;
   bool list_ = false;
@@ -251,6 +267,15 @@ int gpus_of_each(int processes, int gpus, int given_per_node) {
     throw UsageError("--gpus-per-node: " + std::to_string(given_per_node) + ", but " + std::to_string(gpus) +
                      " of --gpus are " + std::to_string(each) + " on each of " + of);
   return each;
+}
+
+/// Of --cost, which draws no rows.
+void complete_rows(SparseOptions& sparse, int gpus) {
+  const SparseShape shape = sparse.shape;
+  if (shape.entries > shape.rows) throw UsageError("--entries: more than the table has rows");
+  if (sparse.global == 0) sparse.global = expected_global_rows(shape, gpus);
+  if (sparse.global < shape.entries || sparse.global > shape.rows || sparse.global > shape.entries * gpus)
+    throw UsageError("--global: all ranks have at least --entries rows, and at most --gpus times as many");
 }
 
 }  // namespace
@@ -312,6 +337,11 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Ch
       throw UsageError("--index: int32 cannot number so many --rows");
     if (options.sparse.shape.entries == 0 && options.sparse.duplicates > 0)
       throw UsageError("--duplicates: there is no row to repeat");
+    if (options.cost) {
+      complete_rows(options.sparse, options.gpus);
+    } else if (options.sparse.global > 0) {
+      throw UsageError("--global: goes with --cost; data have as many rows as they have");
+    }
     return options;
   }
   check_matrix("A", "--m --k", options.shape.m, options.shape.k, options.type);

@@ -1,21 +1,29 @@
 """predict what each algorithm takes and which one wins, on a machine that need not be here"""
 import argparse
+import sys
 from typing import NoReturn
 
 import process
 from build import set_up
 from command_line import Parser
 
+PLANNER = "results/plan.py"
+
 
 def arguments(parser: Parser) -> None:
-    """All goes to bin/plan, --help too."""
+    """All goes to the planner, --help too."""
     parser.pass_on_behind("command", "the planner")
 
 
 def main(call: argparse.Namespace) -> NoReturn:
-    """Builds bin/plan, which asks no GPU and so stands beside the programs of the virtual ones."""
+    """Builds the programs of the chapters that are asked for, which say what a call costs: virtual ones, since no GPU is asked."""
     if call.backend == "cuda":
         raise process.Refusal("nothing is run to predict: plan takes no --backend cuda")
-    build = set_up("run", "virtual", call.yes)
-    build.build("plan")
-    process.become([*build.command("bin/plan"), *call.arguments])
+    status, names = process.output([sys.executable, str(process.ROOT / "tools" / PLANNER), "--programs", *call.arguments])
+    if status != 0:  # it has said why
+        raise SystemExit(status)
+    if names:
+        build = set_up("run", "virtual", call.yes)
+        for name in names.split():
+            build.build(name)
+    process.leave_to(PLANNER, *call.arguments)

@@ -26,6 +26,9 @@ enum class Role {
   kCommunication,  ///< the transfers alone; writes no result
 };
 
+/// "algorithm", "product", "part", "communication_only" or "gemm_only": as reports and --cost have it.
+const char* name_of(Role role);
+
 /// Verifies and times several ways to solve one problem. All members are collective, and called by each rank
 /// in the same order. Rank 0 prints.
 class Bench {

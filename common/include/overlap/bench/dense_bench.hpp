@@ -5,12 +5,93 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 
 #include "overlap/bench/bench.hpp"
 #include "overlap/bench/dense_problem.hpp"
+#include "overlap/data/cost.hpp"
 
 namespace overlap {
+
+/// How a variant is made: an object of a class with a constructor Algorithm(rank, whole, more...), of which
+/// enqueue(algorithm, problem, stream) enqueues one call. See algorithm(), product() and part().
+template <typename Algorithm, typename Function, typename... More>
+struct MadeOf {
+  Role role;
+  Function enqueue;
+  std::tuple<More...> more;
+
+  /// Makes the object, on all ranks, and returns what enqueues one call.
+  template <typename Problem>
+  std::function<void(cudaStream_t)> operator()(Problem& problem) const {
+    const auto make = [&](const More&... each) {
+      return std::make_shared<Algorithm>(problem.rank(), problem.whole(), each...);
+    };
+    return [algorithm = std::apply(make, more), &problem, enqueue = enqueue](cudaStream_t stream) {
+      enqueue(*algorithm, problem, stream);
+    };
+  }
+
+  /// The class's cost card, of rank 0; none if it has none, or for what is only a part of a call. `product`
+  /// is what the rank multiplies.
+  std::optional<Cost> cost(MatmulShape whole, MatmulShape product, int ranks) const {
+    if (role == Role::kPart || role == Role::kCommunication) return {};
+    return std::apply(
+        [&]([[maybe_unused]] const More&... each) -> std::optional<Cost> {
+          if constexpr (requires { Algorithm::cost(whole, ranks, 0, each...); }) {
+            return Algorithm::cost(whole, ranks, 0, each...);
+          } else if constexpr (requires { Algorithm::cost(whole, ranks, 0); }) {
+            return Algorithm::cost(whole, ranks, 0);
+          } else if constexpr (requires { Algorithm::cost(whole, ranks); }) {  // the same for all ranks
+            return Algorithm::cost(whole, ranks);
+          } else if constexpr (requires { Algorithm::cost(product); }) {  // it knows no ranks
+            return Algorithm::cost(product);
+          } else {
+            return {};
+          }
+        },
+        more);
+  }
+};
+
+/// How a variant is made that no class makes alone: make(problem) returns what enqueues one call.
+template <typename Function>
+struct MadeBy {
+  Role role;
+  Function make;
+
+  /// See MadeOf.
+  template <typename Problem>
+  std::function<void(cudaStream_t)> operator()(Problem& problem) const {
+    return make(problem);
+  }
+};
+template <typename Function>
+MadeBy(Role, Function) -> MadeBy<Function>;
+
+/// A part of the work, or an algorithm that is called in another way than the usual one.
+template <typename Algorithm, typename Function, typename... More>
+MadeOf<Algorithm, Function, More...> part(Role role, Function enqueue, More... more) {
+  return {role, enqueue, {more...}};
+}
+/// An algorithm: a class with a function run(a, b, c, stream).
+template <typename Algorithm, typename... More>
+auto algorithm(More... more) {
+  const auto run = [](auto& algorithm, auto& data, cudaStream_t stream) {
+    algorithm.run(data.a(), data.b(), data.c(), stream);
+  };
+  return part<Algorithm>(Role::kAlgorithm, run, more...);
+}
+/// A product without transfers, whose run(a, b, c, stream) gets all of A.
+template <typename Algorithm, typename... More>
+auto product(More... more) {
+  const auto run = [](auto& algorithm, auto& data, cudaStream_t stream) {
+    algorithm.run(data.whole_a(), data.b(), data.c(), stream);
+  };
+  return part<Algorithm>(Role::kProduct, run, more...);
+}
 
 /// Several ways to solve a dense problem, timed by the GPUs beside the rank's product alone (GEMM only).
 class DenseBench final : public Bench {
@@ -27,30 +108,10 @@ class DenseBench final : public Bench {
   /// call. If that throws Skip, the variant is left out and the reason printed.
   void add(const std::string& name, Role role, const std::function<Enqueue()>& make);
 
-  /// The same for an object of a class with a constructor Algorithm(rank, whole, more...), of which
-  /// enqueue(algorithm, problem, stream) enqueues one call.
-  template <typename Algorithm, typename Problem, typename Function, typename... More>
-  void add_part(const std::string& name, Role role, Problem& problem, const Function& enqueue, More... more) {
-    add(name, role, [&]() -> Enqueue {
-      auto algorithm = std::make_shared<Algorithm>(problem.rank(), problem.whole(), more...);
-      return [algorithm, &problem, enqueue](cudaStream_t stream) { enqueue(*algorithm, problem, stream); };
-    });
-  }
-  /// The same for an algorithm: a class with a function run(a, b, c, stream).
-  template <typename Algorithm, typename Problem, typename... More>
-  void add_algorithm(const std::string& name, Problem& problem, More... more) {
-    const auto run = [](Algorithm& algorithm, Problem& data, cudaStream_t stream) {
-      algorithm.run(data.a(), data.b(), data.c(), stream);
-    };
-    add_part<Algorithm>(name, Role::kAlgorithm, problem, run, more...);
-  }
-  /// The same for a product without transfers, whose run(a, b, c, stream) gets all of A.
-  template <typename Algorithm, typename Problem, typename... More>
-  void add_product(const std::string& name, Problem& problem, More... more) {
-    const auto run = [](Algorithm& algorithm, Problem& data, cudaStream_t stream) {
-      algorithm.run(data.whole_a(), data.b(), data.c(), stream);
-    };
-    add_part<Algorithm>(name, Role::kProduct, problem, run, more...);
+  /// The same for what algorithm(), product() and part() return.
+  template <typename Made, typename Problem>
+  void add(const std::string& name, const Made& made, Problem& problem) {
+    add(name, made.role, [&] { return made(problem); });
   }
 
   /// Prints where the time of `algorithm` beyond the product alone goes: into splitting the product, as

@@ -74,6 +74,10 @@ class GatherProblem : public DenseProblem {
   T* c() const { return c_.data(); }        ///< its columns of C, [m, n_r]
 
   MatmulShape product() const override;
+  /// What rank 0, which has the largest shares, multiplies.
+  static std::vector<MatmulShape> largest_products(MatmulShape whole, int ranks) {
+    return {{whole.m, balanced_share(whole.n, ranks, 0).size(), whole.k}};
+  }
   std::int64_t collective_bytes() const override;
   const char* unit() const override { return "rows of A and columns of B"; }
   void fill_exact() override;
@@ -106,6 +110,10 @@ class ScatterProblem : public DenseProblem {
   T* c() const { return c_.data(); }        ///< its rows of C, [m_r, n]
 
   MatmulShape product() const override;
+  /// See GatherProblem.
+  static std::vector<MatmulShape> largest_products(MatmulShape whole, int ranks) {
+    return {{whole.m, whole.n, balanced_share(whole.k, ranks, 0).size()}};
+  }
   std::int64_t collective_bytes() const override;
   const char* unit() const override { return "columns of A and rows of B"; }
   void fill_exact() override;

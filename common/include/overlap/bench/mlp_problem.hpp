@@ -50,6 +50,11 @@ class MlpProblem : public DenseProblem {
 
   /// {t, f_r, 2 h}: as many multiply-adds as the rank's two products, [t, h] [h, f_r] and [t, f_r] [f_r, h].
   MatmulShape product() const override;
+  /// The two products of rank 0, which has the largest shares.
+  static std::vector<MatmulShape> largest_products(MatmulShape whole, int ranks) {
+    const std::int64_t inner = balanced_share(whole.n, ranks, 0).size();
+    return {{whole.m, inner, whole.k}, {whole.m, whole.k, inner}};
+  }
   std::int64_t result_elements() const override { return whole().m * whole().k; }
   std::int64_t collective_bytes() const override;
   std::string formula() const override;

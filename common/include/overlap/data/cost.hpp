@@ -24,4 +24,14 @@ struct Cost {
   bool operator==(const Cost&) const = default;
 };
 
+/// What decides the cost of one call of a sparse all-reduce for one rank.
+struct SparseCall {
+  int ranks = 1;              ///< P
+  int rank = 0;               ///< whose cost
+  std::int64_t features = 0;  ///< F
+  std::int64_t local = 0;     ///< n_r, different rows of this rank
+  std::int64_t most = 0;      ///< the largest n_r of any rank
+  std::int64_t global = 0;    ///< G, different rows of all ranks
+};
+
 }  // namespace overlap

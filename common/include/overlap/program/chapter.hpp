@@ -13,7 +13,7 @@ namespace overlap {
 /// Reads the options, prepares the GPUs, runs `program` and returns the exit status for main(). Every failure
 /// becomes one sentence on standard error; under --schedule, success and failure are told with the schedule
 /// and its hash. The status is
-///   0   the result is right (or --help, --list),
+///   0   the result is right (or --help, --list, --cost),
 ///   1   WrongResult,
 ///   2   the options cannot be used, a call failed, memory ran out, or --timeout passed,
 ///   3   the virtual GPUs reported a race or a deadlock,
@@ -22,7 +22,7 @@ namespace overlap {
 /// writes the files, and a failure of one ends all of them with its status.
 /// When --timeout passes, the process ends at once from a thread of its own, without destructors: a GPU that
 /// hangs never lets the main thread go.
-int chapter_main(int argc, char** argv, const ChapterInfo& chapter,
+int chapter_main(int argc, char** argv, ChapterInfo chapter,
                  const std::function<void(const Options&)>& program);
 /// The same for a program with results, which are saved at its end.
 int chapter_main(int argc, char** argv, const ChapterInfo& chapter,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,13 +29,19 @@ struct ChapterDefaults {
   bool empty() const;
 };
 
+struct CostCards;
+struct Options;
+
 /// What a chapter is. (Every member has a default, so that a designated initialiser may leave it out.)
 struct ChapterInfo {
-  std::string name = {};                   ///< as its folder: "01_column_split"
-  std::string summary = {};                ///< one sentence for --help
-  std::vector<std::string> variants = {};  ///< for --list and --only, in the order in which they run
-  ChapterDefaults on_virtual_gpus = {};    ///< sizes that take seconds on a CPU
-  ChapterDefaults on_real_gpus = {};       ///< the source's sizes
+  std::string name = {};     ///< as its folder: "01_column_split"
+  std::string summary = {};  ///< one sentence for --help
+  /// The table of variants: for --list, --only and --cost. dense_chapter_main() and its like set it.
+  std::function<CostCards(const Options& options)> table = {};
+  /// The names of the table, in the order in which they run; a program without a table gives them itself.
+  std::vector<std::string> variants = {};
+  ChapterDefaults on_virtual_gpus = {};  ///< sizes that take seconds on a CPU
+  ChapterDefaults on_real_gpus = {};     ///< the source's sizes
   /// With the race detector, where a kernel takes about twenty times as long; empty: as on
   /// virtual GPUs.
   std::optional<ChapterDefaults> on_race_build = {};

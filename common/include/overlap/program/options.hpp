@@ -25,6 +25,7 @@ struct SparseOptions {
   std::int64_t duplicates = 0;                ///< entries of each rank that repeat one of its rows
   RowPattern pattern = RowPattern::kUniform;  ///< which rows the ranks have
   IndexType index = IndexType::kInt32;        ///< of row numbers
+  std::int64_t global = 0;                    ///< with --cost: different rows of all ranks
 };
 
 /// The command line, checked and complete.
@@ -41,6 +42,7 @@ struct Options : BenchSettings {
   int timeout_s = 0;                  ///< seconds; 0: none
   std::optional<NcclMode> nccl = {};  ///< the only mode of NCCL to run; empty: all of nccl_modes()
   BackendOptions backend = {};        ///< --schedule and --machine
+  bool cost = false;                  ///< print the cost cards, and run nothing
   Processes* processes = nullptr;     ///< if several run this program together
 
   /// True in the process that prints and writes files: the only one, or process 0.

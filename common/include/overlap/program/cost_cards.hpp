@@ -1,0 +1,109 @@
+// What --list and --cost print of a chapter's table of variants: names, roles, cost cards, and how the parts
+// of a call follow each other. No GPU is touched for it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "overlap/bench/bench.hpp"
+#include "overlap/bench/results.hpp"
+#include "overlap/data/cost.hpp"
+#include "overlap/data/sparse.hpp"
+#include "overlap/gpu/shape.hpp"
+
+namespace overlap {
+
+struct ChapterInfo;
+struct Options;
+
+/// A part of a call, for who predicts its time: a rule of tools/results/plan_rules.py, and what the rule
+/// wants to know beyond the call's sizes and its cost card.
+struct Step {
+  std::string rule;
+  Results::Fields numbers = {};
+};
+
+/// How ./lab plan predicts a variant of a Call.
+template <typename Call>
+struct Plan {
+  /// The parts of a call, one behind the other. Empty: no prediction, or that of the chapter that it comes
+  /// from.
+  std::function<std::vector<Step>(const Call& call)> steps = {};
+  int most_ranks = 0;        ///< that the kernel takes; 0: any. With more there is no cost card
+  std::string differs = {};  ///< how its result is another one than the others'; then it never wins
+  /// The cost card where the class's own cost() wants to know more than the call.
+  std::function<Cost(const Call& call)> cost = {};
+
+  /// The same for so many ranks at most.
+  Plan up_to(int ranks) const {
+    Plan plan = *this;
+    plan.most_ranks = ranks;
+    return plan;
+  }
+};
+
+/// The sizes of a dense call. Costs are those of rank 0, to which balanced_share() gives the largest shares.
+struct DenseCall {
+  MatmulShape whole = {};
+  int ranks = 1;
+  int gpus_per_node = 1;  ///< of a chapter whose ranks are in nodes
+};
+/// A plan of one step, whose numbers do not depend on the call.
+Plan<DenseCall> dense_plan(std::string rule, Results::Fields numbers = {});
+
+/// The same of a sum of sparse gradients. `shape.entries` are the different rows of each rank.
+struct SparseSum {
+  SparseShape shape = {};
+  SparseCall call = {};
+};
+/// What --cost asks of a chapter on sparse gradients.
+SparseSum sum_of(const Options& options);
+
+/// See dense_plan().
+Plan<SparseSum> sparse_plan(std::string rule, Results::Fields numbers = {});
+
+/// A row of a chapter's table, without what makes the variant.
+struct VariantCard {
+  std::string name;
+  Role role = Role::kAlgorithm;
+  bool runs_here =
+      true;  ///< false: this program was built without what it needs; then --list does not name it
+  bool by_program = false;  ///< it is no variant of the bench
+  int most_ranks = 0;       ///< see Plan
+  std::string differs = {};
+  std::function<std::optional<Cost>()> cost = {};  ///< none: the class has no cost()
+  std::function<std::vector<Step>()> steps = {};
+};
+
+/// The row of a variant whose class has no cost().
+template <typename Call>
+VariantCard card_of(const std::string& name, Role role, const Plan<Call>& plan, const Call& call) {
+  VariantCard card = {.name = name, .role = role, .most_ranks = plan.most_ranks, .differs = plan.differs};
+  card.cost = [plan, call]() { return plan.cost ? std::optional(plan.cost(call)) : std::nullopt; };
+  card.steps = [plan, call]() { return plan.steps ? plan.steps(call) : std::vector<Step>{}; };
+  return card;
+}
+
+/// A chapter's table for one call.
+struct CostCards {
+  std::vector<MatmulShape> products = {};  ///< of the rank, one behind the other; none of a sparse chapter
+  std::vector<VariantCard> variants = {};
+
+  /// What --list prints.
+  std::vector<std::string> names() const;
+  /// True if the bench has none of these.
+  bool all_by_program(const std::vector<std::string>& chosen) const;
+};
+
+/// How many different rows all ranks have, if each has its own at random.
+std::int64_t expected_global_rows(SparseShape shape, int ranks);
+
+/// The JSON of --cost.
+void print_costs(std::ostream& out, const ChapterInfo& chapter, const Options& options);
+
+}  // namespace overlap

@@ -1,0 +1,46 @@
+"""How an algorithm's parts follow and overlap each other, as times on a machine: a rule for each form of overlap.
+
+What the parts are, how many and how large, a chapter's program says by --cost: sizes, cost cards, and the steps of a call, each
+with the name of its rule. All ranks do the same at the same time, so one rank's call is all there is to follow: a shard comes
+from the neighbour when this rank's own would get there. Times are microseconds.
+"""
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+
+import plan_dense as dense
+import plan_sparse as sparse
+from plan_machine import Machine
+from plan_model import Call, Cut, Shape, products_us, warm
+
+RULES: Dict[str, Callable[[Machine, Call], float]] = {rule.__name__: rule for rule in (
+    dense.kernel, dense.products, dense.collective, dense.nccl_ring, dense.copy_ring, dense.pulls, dense.send_and_sum, dense.rotation,
+    dense.persistent, dense.hopping, dense.two_level, dense.stepwise, dense.scattered, sparse.search_by_host, sparse.search_by_graph,
+    sparse.search_by_matrix, sparse.search_by_kernel, sparse.search_by_halves, sparse.search_by_table, sparse.dense_sum,
+    sparse.planned_nccl, sparse.planned_copies, sparse.planned_pulls)}
+# These want all GPUs to reach each other's memory.
+PEERS = frozenset(("copy_ring", "pulls", "send_and_sum", "rotation", "persistent", "hopping", "stepwise", "scattered", "planned_copies",
+                   "planned_pulls"))
+
+
+def _shapes(card: Mapping[str, Any]) -> List[Shape]:
+    return [Shape(**product) for product in card["products"]]
+
+
+def gemm_only_us(machine: Machine, card: Mapping[str, Any]) -> Optional[float]:
+    """The rank's products alone, which dense variants are compared with."""
+    def alone(on: Machine) -> Iterator[float]:
+        return (products_us(on, Cut(shape)) for shape in _shapes(card))
+    if not card["products"]:
+        return None
+    return machine.call_us + sum(alone(warm(machine, sum(alone(machine)))))
+
+
+def call_us(machine: Machine, card: Mapping[str, Any], variant: Mapping[str, Any]) -> float:
+    """A call of a variant: its steps, one behind the other."""
+    shapes, before = _shapes(card), 0.0
+    if shapes:  # one product of as many operations heats as much
+        first = shapes[0]
+        operations = sum(shape.m * shape.n * shape.k for shape in shapes)
+        whole = Shape(first.m, operations // max(first.m * first.k, 1), first.k)
+        machine = warm(machine, products_us(machine, Cut(whole)))
+        before = machine.call_us
+    return before + sum(RULES[step["rule"]](machine, Call(card, variant, step)) for step in variant["steps"])
