@@ -33,7 +33,7 @@ def run(program: str, *arguments: str) -> Report:
 
 def plan(*arguments: str, **constants: float) -> Report:
     """What the planner predicts for GPUs like the H200, or for some that differ in these constants; nothing is run."""
-    machine = json.loads((ROOT / "common" / "virtual_gpu" / "machines" / "h200-nvlink.json").read_text(encoding="utf-8"))
+    machine = json.loads((ROOT / "virtual_gpu" / "machines" / "h200-nvlink.json").read_text(encoding="utf-8"))
     machine["name"] += ", changed" if constants else ""
     machine["plan"].update({name: {"is": value, "from": "chosen in a notebook"} for name, value in constants.items()})
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the cases of a GoogleTest program, which CTest sees as one test:
     run_cases.py [OPTIONS] [START...] PROGRAM
-START is what the program is started with (tools/race_run). One process runs all cases, or one process each suite (--suites)
+START is what the program is started with (virtual_gpu/tools/race_run). One process runs all cases, or one process each suite (--suites)
 or each case (--alone). Of cases that pass nothing is printed. Of one that fails: what it printed, and how to run it alone. If
 a process crashes, is stopped by a deadlock or exceeds the time limit: which case was running, and which were not run.
 The exit status is 0 if every case ran and passed or was skipped, 77 if all were skipped, else 1. No case is a failure.
@@ -25,7 +25,7 @@ def cases_of(command: List[str], chosen: str) -> List[str]:
     """The names of the program's cases that GoogleTest's filter chooses."""
     done = subprocess.run([*command, "--gtest_list_tests", f"--gtest_filter={chosen}"], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode == 77:  # tools/race_run has said why
+    if done.returncode == 77:  # virtual_gpu/tools/race_run has said why
         sys.exit(77)
     if done.returncode != 0:
         sys.exit(f"{command[-1]} cannot list its cases (exit status {done.returncode})")

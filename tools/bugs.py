@@ -62,7 +62,7 @@ def command(mutant: Mutant) -> str:
     """What shows it in a repository with that change."""
     race = build_of(mutant) == "race"
     if mutant.test:
-        words = [*(["tools/race_run"] if race else []), f"build/{build_of(mutant)}/bin/{mutant.chapter}_test"]
+        words = [*(["virtual_gpu/tools/race_run"] if race else []), f"build/{build_of(mutant)}/bin/{mutant.chapter}_test"]
     else:
         number, _, experiment = (mutant.program or mutant.chapter).partition("_")
         words = ["./lab", "race" if race else "run", f"{number}/{experiment}" if mutant.program else number]
@@ -79,7 +79,7 @@ def said(mutant: Mutant, root: pathlib.Path) -> Tuple[str, int]:
     for source in (mutant.path, root / "chapters" / mutant.file):
         if source.stat().st_mtime > program.stat().st_mtime:
             raise MutantError(f"{program.relative_to(root)} is older than {source.relative_to(root)}: {how}")
-    start = [str(root / "tools" / "race_run")] if build_of(mutant) == "race" else []
+    start = [str(root / "virtual_gpu" / "tools" / "race_run")] if build_of(mutant) == "race" else []
     try:
         run = mutants.run(program, mutant.arguments, LIMIT_S, start)
         verdict = mutants.verdict_of(run.returncode, run.stdout)

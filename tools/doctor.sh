@@ -23,7 +23,7 @@ doctor() {  # BACKEND
     row 'install with' "apt-get install --no-install-recommends $missing (./lab run and ./lab test each install theirs)"
   [[ -z $(optional_packages) ]] || row optional "$(optional_packages) would make cuBLAS on virtual GPUs faster"
   row backend "$backend${no_cuda:+ (real GPUs cannot be used: $no_cuda)}"
-  row 'race detector' "$("$root/tools/race_run" --why-not | grep . || echo 'can run (./lab race)')"
+  row 'race detector' "$("$root/virtual_gpu/tools/race_run" --why-not | grep . || echo 'can run (./lab race)')"
   case $backend in
     virtual) row skipped 'real times (those of virtual GPUs are modelled)' ;;
     cuda) row skipped "$([[ -n $no_cuda ]] && echo 'all runs' || echo "runs on more than $(gpu_list | wc -l) GPUs")" ;;

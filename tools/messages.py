@@ -60,7 +60,7 @@ def messages(root: pathlib.Path = REPOSITORY) -> Dict[str, str]:
     """Each sentence, and the first file that says it."""
     found: Dict[str, str] = {}
     sources: Tuple[Tuple[str, object], ...] = (
-        ("tools/lab/**/*.py", _of_python), ("lab", _of_shell), ("tools/*.sh", _of_shell), ("tools/race_run", _of_shell),
+        ("tools/lab/**/*.py", _of_python), ("lab", _of_shell), ("tools/*.sh", _of_shell), ("virtual_gpu/tools/race_run", _of_shell),
         ("common/src/**/*.[ch]pp", _of_cpp), ("common/include/**/*.hpp", _of_cpp), ("tools/results/*.py", _of_python))
     for pattern, of in sources:
         for path in sorted(root.glob(pattern)):

@@ -191,7 +191,7 @@ def make_tree(mutant: Mutant, chapters: pathlib.Path, output: pathlib.Path) -> N
 def run(program: pathlib.Path, arguments: List[str], limit: float,
         start: Sequence[str] = ()) -> "subprocess.CompletedProcess[str]":
     """Runs a program, standard error included in its output. Throws NoVerdict on a time-out or if it cannot start.
-    `start` is a command that starts the program, such as tools/race_run."""
+    `start` is a command that starts the program, such as virtual_gpu/tools/race_run."""
     try:
         return subprocess.run([*start, str(program), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=limit, check=False, text=True, errors="replace")

@@ -145,13 +145,13 @@ def tests() -> str:
 
 
 def race(case: str) -> str:
-    """What the race build reports on a case of tests/virtual_gpu/race/planted_bugs.cu, or on "PROGRAM GPUS"."""
+    """What the race build reports on a case of virtual_gpu/tests/race/planted_bugs.cu, or on "PROGRAM GPUS"."""
     name, _, gpus = case.partition(" ")
     arguments = [] if gpus else [case, "bug", "time"]
     program = REPOSITORY / "build" / "race" / "bin" / (name if gpus else "planted_bugs")
     if not program.exists():
         raise PageError(f"{program.relative_to(REPOSITORY)} is not built: ./lab race --test builds it")
-    run = subprocess.run([REPOSITORY / "tools" / "race_run", program, *arguments], stdin=subprocess.DEVNULL,
+    run = subprocess.run([REPOSITORY / "virtual_gpu" / "tools" / "race_run", program, *arguments], stdin=subprocess.DEVNULL,
                          env={**os.environ, **({"VGPU_GPUS": gpus} if gpus else {})}, capture_output=True, text=True, check=False)
     if run.returncode != 3:
         raise PageError(f"{program.name} {case}: exit status {run.returncode}: {run.stderr.strip()}")
@@ -256,7 +256,7 @@ def main() -> int:
 
     drifted, word = [], "drifted" if check else "updated"
     pages = {path: path.read_text() for path in [
-        REPOSITORY / "README.md", REPOSITORY / "common" / "virtual_gpu" / "README.md", *REPOSITORY.glob("examples/README.md"),
+        REPOSITORY / "README.md", REPOSITORY / "virtual_gpu" / "README.md", *REPOSITORY.glob("examples/README.md"),
         *sorted(REPOSITORY.glob("chapters/**/*.md")), *sorted(REPOSITORY.glob("docs/**/*.md"))]}
     if not measured:
         outputs = [block.group(2) for page in pages.values() for block in BLOCK.finditer(page) if block.group(1) == "output"]

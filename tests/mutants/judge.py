@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a chapter's program, or a test of it, and a changed copy with the same arguments, and judges whether the change was noticed.
 
-  judge.py mutant MUTANT_FILE PROGRAM CHANGED [START]      as the mutant's file says; START starts a program, as tools/race_run does
+  judge.py mutant MUTANT_FILE PROGRAM CHANGED [START]      as the mutant's file says; START starts a program, as virtual_gpu/tools/race_run does
   judge.py blank VERDICT,... PROGRAM CHANGED ARGUMENT...   a blank (tools/blank.py), with one of these verdicts
 
 The unchanged program must exit with 0: otherwise the other's failure would prove nothing. The test passes only with the expected

@@ -62,7 +62,7 @@ class BenchTest(Sandbox):
                                ("README.md", f"<!-- results {name} -->\n<!-- /results -->\n")):
                 self.write(f"repository/chapters/{name}/{file}", text)
             self.program(name, f'exec {PYTHON} -IS "$SANDBOX/program.py" {name} "$@"')
-        for path, text in (("README.md", LADDER), ("common/virtual_gpu/README.md", "<!-- output 01 -->\n<!-- /output -->\n")):
+        for path, text in (("README.md", LADDER), ("virtual_gpu/README.md", "<!-- output 01 -->\n<!-- /output -->\n")):
             self.write(f"repository/{path}", text)
         for name in ("pytorch_peer", "jax_peer"):
             self.write(f"repository/tests/peers/{name}.py",

@@ -61,7 +61,7 @@ class RealGpusTest(BenchTest):
         self.assertIn("| all-gather, GEMM | 1.250 |", (self.root / "README.md").read_text())
         self.assertIn("*pytorch: fused*", (self.root / "chapters/02_gather_then_multiply/README.md").read_text())
         self.assertIn("| 2.00 x |", (self.root / "chapters/01_column_split/README.md").read_text())
-        self.assertEqual((self.root / "common/virtual_gpu/README.md").read_text(), "<!-- output 01 -->\n<!-- /output -->\n")
+        self.assertEqual((self.root / "virtual_gpu/README.md").read_text(), "<!-- output 01 -->\n<!-- /output -->\n")
         self.assertIn("01_column_split, 4096 x 8192 x 1024 on 2 x NVIDIA H200: 8.00 ms, 2.00 x one GPU\n", result.stdout)
         block = result.stdout.split("all_gather_matmul 2048 x 8192 x 4096 on 2 x NVIDIA H200\n")[1].splitlines()[1:6]
         self.assertEqual([" ".join(line.split()) for line in block], [

@@ -32,8 +32,8 @@ def folders(source: pathlib.Path) -> List[str]:
             words = shlex.split(entry["command"])
             systems = [words[place + 1] for place, word in enumerate(words) if word == "-isystem"]
             return [word for word in words if re.match(r"-I.", word)] + [f"-isystem{folder}" for folder in systems]
-    return [*(f"-I{COMMON / folder}" for folder in ("src", "virtual_gpu/stand_in", "include")),
-            f"-isystem{COMMON / 'virtual_gpu' / 'include'}", f"-isystem{REPOSITORY / '.deps' / 'usr' / 'include'}"]
+    return [*(f"-I{COMMON / folder}" for folder in ("src", "for_virtual_gpus", "include")),
+            f"-isystem{REPOSITORY / 'virtual_gpu' / 'include'}", f"-isystem{REPOSITORY / '.deps' / 'usr' / 'include'}"]
 
 
 class ClangTest(unittest.TestCase):

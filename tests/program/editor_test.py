@@ -13,7 +13,7 @@ from typing import List
 
 from support import REPOSITORY
 COMMANDS = REPOSITORY / "build" / "virtual" / "compile_commands.json"
-HEADERS = REPOSITORY / "common" / "virtual_gpu" / "include"
+HEADERS = REPOSITORY / "virtual_gpu" / "include"
 
 KERNEL = """#pragma once
 #include <cuda_runtime.h>

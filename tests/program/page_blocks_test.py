@@ -78,7 +78,7 @@ class BugTest(FolderTest):
     def test_race(self) -> None:
         self.mutant("race", "\nreport: rank + 2")
         self.refused("build/race/bin/changed/mutant_01_sample_wrong is not built: ./lab pages .* ./lab race --test$")
-        self.script("tools/race_run", 'STARTED=yes exec "$@"')
+        self.script("virtual_gpu/tools/race_run", 'STARTED=yes exec "$@"')
         self.program('[ "$STARTED" = yes ] && echo "WARNING: data race" && exit 3', "race")
         text = bugs.bug("01 wrong", self.folder)
         self.assertIn("$ ./lab race 01 --gpus 2 --only 'a b'\nWARNING: data race\n(exit status 3)\n", text)
@@ -93,7 +93,7 @@ class BugTest(FolderTest):
         self.assertEqual(bugs.bug("01_more wrong", self.folder), bugs.bug("01 wrong", self.folder))
         self.refused("the mutant wrong is none of 01_less, but of 01_more", "01_less wrong")
         self.mutant("race", "\nreport: rank + 2\ntest: 01_sample_some_test.cu")
-        self.assertTrue(bugs.command(bugs.mutant_of("01 wrong", self.folder)).startswith("tools/race_run build/race/bin/01_sample_test --"))
+        self.assertTrue(bugs.command(bugs.mutant_of("01 wrong", self.folder)).startswith("virtual_gpu/tools/race_run build/race/bin/01_sample_test --"))
 
     def test_what_it_says_must_be_its_verdict(self) -> None:
         for script, sentence in (("exit 0", "its verdict is 'not noticed', not 'wrong result'"), ("exit 2", "status 2 is no verdict"),

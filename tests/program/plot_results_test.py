@@ -121,7 +121,7 @@ class UpdateTest(FolderTest):
 
     def setUp(self) -> None:
         super().setUp()
-        for page in ("README.md", "common/virtual_gpu/README.md"):
+        for page in ("README.md", "virtual_gpu/README.md"):
             self.write(page, "A page.\n")
         self.save(run(2, *ROWS))
 

@@ -25,7 +25,7 @@ INCLUDE = re.compile(r"""^\s*#\s*include\s*(["<])([^">]+)""")
 
 # The rooms of the virtual GPUs' sources, and the rooms whose headers each may include. What tells ThreadSanitizer of
 # CUDA's order is one header, for all of them.
-VIRTUAL_GPU = REPOSITORY / "common" / "virtual_gpu"
+VIRTUAL_GPU = REPOSITORY / "virtual_gpu"
 ROOMS = {"api": {"api", "libraries", "engine"}, "libraries": {"libraries", "engine"}, "engine": {"engine"},
          "race": {"race"}}
 RACE_HOOKS = "race/happens_before.hpp"
@@ -127,7 +127,7 @@ def includes_from_above(root: pathlib.Path, paths: List[pathlib.Path], headers: 
     found = []
     for path in paths:
         for number, name, quoted in includes(path):
-            places = [root / "include", root / "src"] + ([path.parent] if quoted else [])
+            places = [root / "include", root] + ([path.parent] if quoted else [])
             inside = any((place / name).is_file() and root in (place / name).resolve().parents for place in places)
             if not inside and (quoted or any(header.endswith(f"/{name}") for header in outside)):
                 found.append(f"{path}:{number}: {name}")
@@ -159,7 +159,7 @@ class RepositoryTest(unittest.TestCase):
         self.assertEqual(conditionals(sources), [])
 
     def test_ranks_wait_for_each_other_only_by_what_knows_them(self) -> None:
-        apart = (REPOSITORY / "common" / "src" / "gpu" / "backend", REPOSITORY / "common" / "virtual_gpu")
+        apart = (REPOSITORY / "common" / "src" / "gpu" / "backend",)
         sources = [path for path in files() if path.suffix in (".cu", ".cuh", ".cpp", ".hpp")
                    and {REPOSITORY / "chapters", REPOSITORY / "common"} & set(path.parents)
                    and not set(apart) & set(path.parents)]
@@ -192,15 +192,15 @@ class RepositoryTest(unittest.TestCase):
         self.assertEqual(includes_of_experiments(lessons), [])
 
     def test_rooms_of_the_virtual_gpus(self) -> None:
-        src = VIRTUAL_GPU / "src"
-        sources = [path for path in files() if src in path.parents]
-        self.assertEqual({path.relative_to(src).parts[0] for path in sources}, set(ROOMS))
-        self.assertEqual(includes_against_the_rooms(src, sources), [])
+        sources = [path for path in files() for room in ROOMS if VIRTUAL_GPU / room in path.parents]
+        self.assertEqual({path.relative_to(VIRTUAL_GPU).parts[0] for path in sources}, set(ROOMS))
+        self.assertEqual(includes_against_the_rooms(VIRTUAL_GPU, sources), [])
 
     def test_virtual_gpus_know_nothing_above_them(self) -> None:
         paths = files()
         sources = [path for path in paths
-                   if VIRTUAL_GPU in path.parents and path.suffix not in (".md", ".svg", ".json")]
+                   if VIRTUAL_GPU in path.parents and path.suffix not in (".md", ".svg", ".json")
+                   and VIRTUAL_GPU / "tests" not in path.parents]
         self.assertGreater(len(sources), 100)
         headers = [path for path in paths if path.suffix in (".h", ".hpp", ".cuh", ".inl", "")]
         self.assertEqual(includes_from_above(VIRTUAL_GPU, sources, headers), [])
@@ -275,14 +275,14 @@ class RulesTest(FolderTest):
 
     def test_includes_from_above(self) -> None:
         folder = self.folder / "gpu"
-        beside = self.write("gpu/src/engine/beside.hpp")
+        beside = self.write("gpu/engine/beside.hpp")
         self.write("gpu/include/cuda.h")
         headers = [beside, folder / "include" / "cuda.h", self.write("include/overlap/check.hpp"),
                    self.write("stub/cuda.h")]
         good = ("<vector>", "<cuda.h>", '"cuda.h"', '"beside.hpp"', '"engine/beside.hpp"')
         bad = ('"overlap/check.hpp"', "<overlap/check.hpp>", '"../../../stub/cuda.h"', '"missing.hpp"')
         for name in good + bad:
-            path = self.write("gpu/src/engine/x.cpp", f"#include {name}\n")
+            path = self.write("gpu/engine/x.cpp", f"#include {name}\n")
             found = [f"{path}:1: {name[1:-1]}"] if name in bad else []
             self.assertEqual(includes_from_above(folder, [path], headers), found, name)
 

@@ -11,7 +11,7 @@ from typing import Any, Dict, Mapping, Sequence
 
 from support import REPOSITORY, FolderTest
 
-MACHINES = REPOSITORY / "common" / "virtual_gpu" / "machines"
+MACHINES = REPOSITORY / "virtual_gpu" / "machines"
 ONCE = ("--iterations", "1", "--warmup", "0")
 SMALL = ("--m", "33", "--n", "37", "--k", "19", *ONCE)  # a multiple of nothing
 TINY = ("--m", "5", "--n", "3", "--k", "2", *ONCE)  # on 8 ranks not even a row and a column for each

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Tests of tools/race_run, which starts the programs of the race build, with stand-ins for setarch and the program."""
+"""Tests of virtual_gpu/tools/race_run, which starts the programs of the race build, with stand-ins for setarch and the program."""
 import os
 import subprocess
 import unittest
 
 from support import REPOSITORY, FolderTest
 
-RACE_RUN = REPOSITORY / "tools" / "race_run"
+RACE_RUN = REPOSITORY / "virtual_gpu" / "tools" / "race_run"
 ALLOWED = 'shift 2; STARTED=yes exec "$@"'  # setarch ARCHITECTURE -R COMMAND...
 REFUSED = "echo 'setarch: failed to set personality: Operation not permitted' >&2; exit 1"
 # Before and since g++ 14.

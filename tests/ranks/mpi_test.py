@@ -118,7 +118,7 @@ class MpiTest(unittest.TestCase):
 
     @without_gpus
     def test_different_numbers_of_gpus(self) -> None:
-        small = (REPOSITORY / "common/virtual_gpu/machines/small.json").read_text(encoding="utf-8")
+        small = (REPOSITORY / "virtual_gpu/machines/small.json").read_text(encoding="utf-8")
         for name, gpus in (("two", 2), ("one", 1)):
             (self.folder / name).mkdir()
             (self.folder / name / "machine.json").write_text(re.sub(r'"gpus": \d+', f'"gpus": {gpus}', small, count=1),

@@ -54,7 +54,7 @@ class Build:
 
     def command(self, program: str) -> List[str]:
         """How a program of this build is started."""
-        start = [str(ROOT / "tools" / "race_run")] if self.backend == "race" else []
+        start = [str(ROOT / "virtual_gpu" / "tools" / "race_run")] if self.backend == "race" else []
         return [*start, str(self.folder / program)]
 
     def build(self, target: str, *settings: str) -> None:
@@ -82,7 +82,7 @@ class Build:
         if self.backend == "cuda":
             problem = shell("why_no_cuda_run")
         if self.backend == "race":
-            problem = process.output([str(ROOT / "tools" / "race_run"), "--why-not"])[1]
+            problem = process.output([str(ROOT / "virtual_gpu" / "tools" / "race_run"), "--why-not"])[1]
         if problem:
             raise Skip(problem)
 

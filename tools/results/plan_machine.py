@@ -5,7 +5,7 @@ import json
 import pathlib
 from typing import Any, Dict, List, Tuple
 
-MACHINES = pathlib.Path(__file__).resolve().parents[2] / "common" / "virtual_gpu" / "machines"
+MACHINES = pathlib.Path(__file__).resolve().parents[2] / "virtual_gpu" / "machines"
 AT_ONCE = 1e30  # infinitely fast; not infinity: a rate is multiplied, too
 BOUNDS = ("product", "waves", "link", "latency", "memory", "host")  # what can hold a call up
 Tile = Tuple[int, int]  # rows and columns

@@ -44,7 +44,7 @@ def read_file(path: pathlib.Path) -> bytes:
 
 def why_no_race() -> str:
     """Why the race detector cannot start here; empty if it can."""
-    return subprocess.run(["bash", ROOT / "tools" / "race_run", "--why-not"], stdout=subprocess.PIPE, text=True,
+    return subprocess.run(["bash", ROOT / "virtual_gpu" / "tools" / "race_run", "--why-not"], stdout=subprocess.PIPE, text=True,
                           check=False).stdout.strip()
 
 

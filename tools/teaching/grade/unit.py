@@ -71,11 +71,11 @@ class Kit:
         self.tools = {name: self._copied(name, Toolchain.of(build)) for name, build in builds.items()}
         include = self.folder / "include"
         common = ROOT / "common"
-        shutil.copytree(common / "virtual_gpu" / "stand_in", include / "stand_in")
+        shutil.copytree(common / "for_virtual_gpus", include / "for_virtual_gpus")
         shutil.copytree(common / "include", include / "common")
-        shutil.copytree(common / "virtual_gpu" / "include", include / "virtual_gpu")
-        shutil.copytree(common / "virtual_gpu" / "tools", self.folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(common / "virtual_gpu" / "machines", self.folder / "machines")
+        shutil.copytree(ROOT / "virtual_gpu" / "include", include / "virtual_gpu")
+        shutil.copytree(ROOT / "virtual_gpu" / "tools", self.folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "virtual_gpu" / "machines", self.folder / "machines")
         for path, source in task.visible().items():
             self._copy(source, include / "chapters" / path)
         for name in ("submission.hpp", "dense_unit.hpp", "sparse_unit.hpp"):
@@ -97,8 +97,8 @@ class Kit:
         """Where the compiler looks: first in the submission's folder. Race reports leave out lines of relative paths: those of
         helpers, so that a student reads of the chapter's."""
         include = self.folder / "include"
-        helpers = [f"-ffile-prefix-map={include}/{name}=." for name in ("common", "teaching", "stand_in", "virtual_gpu")]
-        return [*helpers, f"-I{sandbox.work}", f"-I{include}/chapters", f"-I{include}/teaching", f"-I{include}/stand_in", f"-I{include}/common",
+        helpers = [f"-ffile-prefix-map={include}/{name}=." for name in ("common", "teaching", "for_virtual_gpus", "virtual_gpu")]
+        return [*helpers, f"-I{sandbox.work}", f"-I{include}/chapters", f"-I{include}/teaching", f"-I{include}/for_virtual_gpus", f"-I{include}/common",
                 "-isystem", f"{include}/virtual_gpu"]
 
     def learn(self, sandbox: Sandbox) -> None:

@@ -46,7 +46,7 @@ class PeerMemory {
 ///
 /// Pulls take turns. A copy *from* another rank's buffer is carried out by that rank's GPU, in one queue for
 /// all ranks that pull from it: in the order in which their hosts enqueued the copies, also while one still
-/// waits in its own stream (measured on H200; tests/virtual_gpu/semantics/pulls.cu). So a rank that enqueues
+/// waits in its own stream (measured on H200; virtual_gpu/tests/semantics/pulls.cu). So a rank that enqueues
 /// a pull ahead of time holds up the others' pulls, and if it waits for what comes behind one of those, all
 /// of them wait for ever. The rule: enqueue a pull only once all that it waits for has been enqueued, on
 /// every rank, which a rank.barrier() sees to; no GPU has to be waited for. A copy *to* another rank's buffer

@@ -1,0 +1,122 @@
+// The functions that kernels call.
+#include <cstring>
+
+#include "engine/kernel/block.hpp"
+#include "engine/kernel/coverage.hpp"
+#include "engine/runtime.hpp"
+#include "vgpu/async_copy.h"
+#include "vgpu/types.h"
+
+using vgpu::Block;
+
+// Declared here, not included: kernel.h declares the built-in variables constant, block.cpp defines them
+// variable.
+int __syncthreads_count(int predicate) {
+  return vgpu::current_block()->barrier_reduce(predicate != 0, [](int a, int b) { return a + b; });
+}
+int __syncthreads_and(int predicate) {
+  return vgpu::current_block()->barrier_reduce(predicate != 0, [](int a, int b) { return a & b; });
+}
+int __syncthreads_or(int predicate) {
+  return vgpu::current_block()->barrier_reduce(predicate != 0, [](int a, int b) { return a | b; });
+}
+
+void __nanosleep(unsigned int nanoseconds) {
+  Block& block = *vgpu::current_block();
+  block.poll(std::max<double>(nanoseconds, block.grid().poll_ns));
+}
+
+long long clock64() {
+  const double cycles =
+      static_cast<double>(vgpu::basic_blocks()) * vgpu::runtime().machine().cycles_per_basic_block;
+  return static_cast<long long>(cycles);
+}
+
+[[noreturn]] void __trap() {
+  Block& block = *vgpu::current_block();
+  block.fault("kernel '" + block.grid().name + "' called __trap()");
+}
+
+void __syncwarp(unsigned int mask) {
+  unsigned int present;
+  vgpu::current_block()->exchange(mask, 0, &present);
+}
+
+unsigned int __ballot_sync(unsigned int mask, int predicate) {
+  unsigned int present;
+  const std::uint64_t* values = vgpu::current_block()->exchange(mask, predicate != 0, &present);
+  unsigned int ballot = 0;
+  for (int lane = 0; lane < 32; ++lane) {
+    if ((present >> lane & 1) != 0 && values[lane] != 0) ballot |= 1u << lane;
+  }
+  return ballot;
+}
+
+int __all_sync(unsigned int mask, int predicate) { return __ballot_sync(mask, !predicate) == 0; }
+
+namespace vgpu {
+
+void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment) {
+  return current_block()->shared_storage(declaration, bytes, alignment);
+}
+void* dynamic_shared() { return current_block()->dynamic_shared(); }
+
+const std::uint64_t* warp_exchange(unsigned int mask, std::uint64_t value, unsigned int* present) {
+  return current_block()->exchange(mask, value, present);
+}
+int lane_index() { return current_block()->current().lane; }
+
+void note_load(const void* address, std::uint64_t bits) {
+  if (Block* block = current_block()) block->look(address, bits);  // else it is host code
+}
+
+void note_store(const void* address) {
+  runtime().scheduler().note_progress();
+  Block* block = current_block();
+  if (block == nullptr) return;
+  const Block::RuntimeTurn turn(*block, block->current());
+  runtime().foreign_words().wrote(runtime().memory(), address, block->launch().stream->device());
+}
+
+void require_own_word(const void* address, const char* scope, const char* file, int line) {
+  Block* block = current_block();
+  if (block == nullptr) return;
+  const int writer = runtime().foreign_words().writer(address);
+  if (writer == kHost || writer == block->launch().stream->device()) return;
+  const Block::RuntimeTurn turn(*block, block->current());
+  const std::string path = file;
+  block->fault(block->who() + "reads a word at " + scope + " scope at " + path.substr(path.rfind('/') + 1) +
+               ":" + std::to_string(line) + ", and GPU " + std::to_string(writer) + " has written it (" +
+               runtime().memory().locate(address) + "): what another GPU writes is read at system scope");
+}
+
+// Host code has no hardware that copies.
+void copy_async(void* to, const void* from, std::size_t bytes, std::size_t zeros) {
+  Block* block = current_block();
+  if (block != nullptr) return block->copy_async({to, from, bytes, zeros, __builtin_return_address(0)});
+  std::memcpy(to, from, bytes);
+  std::memset(static_cast<std::byte*>(to) + bytes, 0, zeros);
+}
+void commit_copies() {
+  if (Block* block = current_block()) block->commit_copies();
+}
+void wait_for_copies(unsigned int prior) {
+  if (Block* block = current_block()) block->wait_for_copies(prior);
+}
+void require_aligned(const void* to, const void* from, std::size_t bytes, std::size_t alignment) {
+  const auto all = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes;
+  Block* block = current_block();
+  if (block == nullptr || all % alignment == 0) return;
+  block->fault("kernel '" + block->grid().name + "': an asynchronous copy of " + std::to_string(bytes) +
+                   " bytes has an address or a size that is no multiple of " + std::to_string(alignment),
+               cudaErrorMisalignedAddress);
+}
+void misused_pipeline(const char* sentence) {
+  Block* block = current_block();
+  if (block == nullptr) throw std::logic_error(sentence);
+  block->fault("kernel '" + block->grid().name + "': " + sentence);
+}
+
+void note_progress() { runtime().scheduler().note_progress(); }
+
+}  // namespace vgpu

@@ -1,0 +1,123 @@
+// The bulk copies of a block (cp.async.bulk, TMA): asynchronous means late.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/hopper/mbarrier.hpp"
+#include "engine/hopper/tensor_map.hpp"
+
+namespace vgpu {
+
+/// What a copy moves: consecutive bytes, or a box of a tensor.
+struct BulkRequest {
+  std::byte* shared;
+  std::byte* global;  // of consecutive bytes
+  std::size_t bytes;  // those of the box that lie outside the tensor included
+  bool tensor;
+  TensorMap map;
+  std::int32_t at[TensorMap::kMostDimensions];
+  const void* caller;  // return address into the kernel
+  bool adds = false;   // a store of a box that adds to what is there
+};
+
+/// A load is done when a thread waits for it and nothing else in the block can run, a store in two steps
+/// likewise: its source is read for `.read`, its destination written for the full wait. With a seed both are
+/// done at any time from the issue on.
+class BulkCopies {
+ public:
+  BulkCopies(Block& block, Mbarriers& barriers) : block_(block), barriers_(barriers) {}
+
+  /// To this block or, with a mask, to those blocks of its cluster whose bits it has: to the same place in
+  /// each, and to the same mbarrier.
+  void load(const BulkRequest& request, const void* mbarrier, std::uint16_t mask = 0);
+  void store(const BulkRequest& request);
+  void commit();
+  /// Waits until at most the last `prior` groups of the thread are not done; `read`: not read.
+  void wait(unsigned int prior, bool read);
+
+  /// When the next copy is done that a thread is parked for, in modelled ns; nothing if there is none.
+  std::optional<double> needed_at() const;
+  /// Nothing else in the block can run: does that copy. False if there is none.
+  bool do_needed();
+  bool can_do_any() const;
+  /// True if some copy to other blocks is not done.
+  bool reaching_others() const;
+  /// The return address into the kernel of a copy to that block, not this one, that is not done; nullptr if
+  /// there is none.
+  const void* reaching(const Block& block) const;
+  /// The same for any copy; `loads`: for any load.
+  bool do_any(bool loads);
+  /// With a seed: maybe does a step of some copy.
+  void maybe_do_one();
+  /// Does what is left when the block ends. Returns "" or what is wrong with that.
+  std::string finish();
+
+ private:
+  /// Where a load writes, and reports to.
+  struct Target {
+    Block* block;
+    Mbarrier* barrier;
+    std::byte* shared;
+  };
+  struct Copy {
+    bool is_load() const { return !targets.empty(); }
+    BulkRequest request;
+    std::size_t thread, group;    // group: of a store
+    std::size_t number;           // of the block's copies
+    std::vector<Target> targets;  // of a load
+    double read_at, done_at;      // modelled, ns
+    bool read = false, read_seen = false, done = false;
+    std::vector<std::byte> box;  // what was read
+    OrderPoint issued, fetched, written;
+    char probed;  // its address: to synchronise on
+  };
+  struct Waiter {
+    Thread* thread;
+    std::size_t number;  // of the thread
+    unsigned int prior;
+    bool read;
+  };
+
+  Target target_of(const BulkRequest& request, const void* mbarrier, std::size_t rank);
+  void issue(const BulkRequest& request, std::vector<Target> targets);
+  /// Whose memory it touches: this GPU's, or a peer's.
+  int owner_of(const BulkRequest& request) const;
+  /// A copy from or to a peer takes the link, too.
+  void take_link(Copy& copy);
+  /// Counts its bytes as sent by one GPU to another.
+  void count(const Copy& copy) const;
+  bool awaited(const Waiter& waiter, const Copy& copy) const;
+  bool satisfied(const Waiter& waiter) const;
+  bool needed(const Copy& copy) const;
+  /// When its next step is done.
+  static double step_at(const Copy& copy) {
+    return !copy.is_load() && !copy.read ? copy.read_at : copy.done_at;
+  }
+  /// The next step of the copy: a load has one, a store two.
+  void advance(Copy& copy);
+  /// advance(), as late as the model says.
+  void advance_on_demand(Copy& copy);
+  void fetch(Copy& copy);
+  void deliver(Copy& copy);
+  bool accessible(const Copy& copy);
+  void note(Copy& copy, Space space, const void* memory, std::size_t bytes, bool write);
+  void note_global(Copy& copy, bool write);
+  void finish_step(Copy& copy, OrderPoint& point);
+  hb::Context engine(const Copy& copy) const;
+
+  Block& block_;
+  Mbarriers& barriers_;
+  std::list<Copy> copies_;  // that are not done or whose threads have not waited for them, oldest first
+  std::unordered_map<std::size_t, std::size_t> groups_;  // that are closed, by thread
+  std::vector<Waiter> waiters_;
+  std::size_t issued_ = 0;
+  double engine_free_ = 0;  // modelled, ns
+};
+
+}  // namespace vgpu

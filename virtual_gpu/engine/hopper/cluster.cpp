@@ -1,0 +1,92 @@
+#include "engine/hopper/cluster.hpp"
+
+#include <algorithm>
+
+#include "engine/hopper/async_unit.hpp"
+#include "engine/kernel/block.hpp"
+#include "engine/hopper/caller_line.hpp"
+
+namespace vgpu {
+
+void Cluster::join(Block& block) {
+  members_.push_back({&block, nullptr});
+  alive_ += block.alive_count();
+}
+
+std::size_t Cluster::rank_of(const Block& block) const {
+  const auto found = std::find_if(members_.begin(), members_.end(),
+                                  [&block](const Member& member) { return member.block == &block; });
+  return static_cast<std::size_t>(found - members_.begin());
+}
+
+bool Cluster::others_live(const Block& block) const {
+  return std::any_of(members_.begin(), members_.end(), [&block](const Member& member) {
+    return member.block != &block && member.ended == nullptr;
+  });
+}
+
+void Cluster::keep(std::unique_ptr<Block> block) {
+  Member& member = members_[rank_of(*block)];
+  member.ended = std::move(block);
+}
+
+std::size_t Cluster::owner_of(const void* address, std::size_t bytes) const {
+  const auto found = std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
+    return member.block->shared().offset_of(address, bytes).has_value();
+  });
+  return static_cast<std::size_t>(found - members_.begin());
+}
+
+void Cluster::arrive(Block& block, bool release, const void* caller) {
+  Thread& thread = block.current();
+  if (thread.arrived_at_cluster) {
+    block.fault(block.who() + "arrives at the cluster's barrier twice" + at_line("called", caller) +
+                ": barrier_cluster_wait comes between");
+  }
+  if (release) block.release(order_[phase_ & 1]);
+  thread.arrived_at_cluster = true;
+  thread.cluster_phase = phase_;
+  latest_ = std::max(latest_, block.now());
+  ++arrived_;
+  open_if_complete();
+}
+
+void Cluster::wait(Block& block, bool acquire, const void* caller) {
+  Thread& thread = block.current();
+  if (!thread.arrived_at_cluster) {
+    block.fault(block.who() + "waits at the cluster's barrier" + at_line("called", caller) +
+                " without having arrived there");
+  }
+  const std::size_t parity = thread.cluster_phase & 1;
+  if (thread.cluster_phase == phase_) block.park(&block.at_cluster_barrier());
+  thread.arrived_at_cluster = false;
+  if (members_.size() > 1) block.pass_time_until(opened_[parity]);
+  if (acquire) block.acquire(order_[parity]);
+}
+
+void Cluster::leave(const Thread& thread) {
+  --alive_;
+  if (thread.arrived_at_cluster && thread.cluster_phase == phase_) --arrived_;
+  open_if_complete();
+}
+
+void Cluster::open_if_complete() {
+  if (arrived_ == 0 || arrived_ != alive_) return;
+  opened_[phase_ & 1] = latest_;
+  ++phase_;
+  arrived_ = 0;
+  for (const Member& member : members_) member.block->wake(member.block->at_cluster_barrier());
+}
+
+std::string Cluster::describe_reaching(const Block& block) const {
+  for (const Member& member : members_) {
+    if (member.block == &block || member.ended != nullptr) continue;
+    const void* caller = member.block->async().copies.reaching(block);
+    if (caller == nullptr) continue;
+    return "ends although a multicast copy by " + member.block->name() + at_line("copied", caller) +
+           " is under way into its shared memory";
+  }
+  return {};
+}
+
+}  // namespace vgpu

@@ -1,0 +1,78 @@
+// The mbarriers of a block: barriers in shared memory that count arrivals and bytes (PTX, "mbarrier").
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "engine/hopper/proxy_contexts.hpp"
+#include "engine/kernel/thread_list.hpp"
+
+namespace vgpu {
+
+class Block;
+
+/// One phase after the other: a phase completes when neither arrivals nor bytes are missing.
+class Mbarrier {
+ public:
+  std::uint64_t phase() const { return phase_; }
+  /// Threads that are parked until the phase completes.
+  ThreadList& waiting() { return waiting_; }
+  const ThreadList& waiting() const { return waiting_; }
+
+ private:
+  friend class Mbarriers;
+
+  std::int64_t count_ = 0;     // arrivals of each phase
+  std::int64_t arrivals_ = 0;  // that are missing in this one
+  std::int64_t bytes_ = 0;     // likewise; negative: more came than is expected so far
+  std::uint64_t phase_ = 0;
+  std::uint64_t copied_ = 0,
+                seen_ = 0;  // phases up to the last in which a copy ended; up to the last seen complete
+  ThreadList waiting_;
+  OrderPoint order_[2];                // by the parity of the phase
+  double latest_ = 0;                  // modelled time of what last happened to it, ns
+  double completed_at_[2] = {0, 0};    // likewise, of the phase; by parity
+  const void* made_at_ = nullptr;      // return addresses into the kernel
+  const void* expected_at_ = nullptr;  // of who last said that bytes will come
+  const void* copied_at_ = nullptr;    // of the last copy that ended
+};
+
+/// All functions are called for the running thread, of the block `by` where there is one: it may be another
+/// one of the cluster. `caller` is a return address into the kernel.
+class Mbarriers {
+ public:
+  explicit Mbarriers(Block& block) : block_(block) {}
+
+  void init(const void* word, std::uint32_t count, const void* caller);
+  /// Expects `bytes` more in this phase, then arrives `count` times. Returns the phase.
+  std::uint64_t arrive(Block& by, const void* word, std::uint32_t count, std::uint32_t bytes, bool release,
+                       const void* caller);
+  /// True if the current phase has the other parity, so that the one of this parity is complete. Otherwise
+  /// the thread parks until it is, if it `may_park`; with a seed it may give up at once, as real GPUs do
+  /// after a while.
+  bool wait(const void* word, bool parity, bool may_park, bool acquire, const void* caller);
+  /// The mbarrier at that address, which a bulk copy will report to.
+  Mbarrier& find(Block& by, const void* word, const void* caller);
+  /// `bytes` bytes of a copy have come, at modelled time `time`, ns.
+  void complete(Mbarrier& barrier, std::uint32_t bytes, double time, const void* copied_at);
+  /// What stands behind it, for the order of threads: the point of the phase that is under way.
+  static OrderPoint& point(Mbarrier& barrier) { return barrier.order_[barrier.phase_ & 1]; }
+  /// A value that changes with everything that happens to the barrier.
+  std::uint64_t bits(const void* word) const;
+
+  /// For deadlock reports: who waits for which mbarrier, and what it lacks.
+  std::string describe() const;
+  /// A sentence on a bulk load that nobody has waited for; "" if there is none.
+  std::string describe_unseen() const;
+
+ private:
+  void advance(Mbarrier& barrier, double time);
+  std::string name_of(const void* word) const;
+
+  Block& block_;
+  std::map<const void*, std::unique_ptr<Mbarrier>> barriers_;
+};
+
+}  // namespace vgpu

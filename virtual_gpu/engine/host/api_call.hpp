@@ -1,0 +1,54 @@
+// What every API function runs in.
+#pragma once
+
+#include <new>
+#include <string>
+
+#include "engine/host/own_thread.hpp"
+#include "engine/runtime.hpp"
+
+namespace vgpu {
+
+/// Charges the call to the host's clock, turns exceptions into CUDA's codes and keeps them for
+/// cudaGetLastError.
+template <class Function>
+cudaError_t api_call(const char* name, Function function) {
+  cudaError_t code = cudaSuccess;
+  std::string sentence;
+  Runtime* state = nullptr;
+  bool faulted_before = false;
+  require_own_thread(name);
+  hb::start();
+  const hb::RuntimeScope scope;
+  try {
+    state = &runtime();
+    state->host().spend(state->machine().host_call_ns);
+    if (state->in_host_function()) {
+      throw ApiError(cudaErrorNotPermitted,
+                     "CUDA calls are not permitted in a function of cudaLaunchHostFunc");
+    }
+    faulted_before = state->errors().sticky_error() != cudaSuccess;
+    state->errors().throw_if_faulted();
+    function(*state);
+    return cudaSuccess;
+  } catch (const ApiError& error) {
+    code = error.code();
+    sentence = error.what();
+  } catch (const std::bad_alloc&) {
+    code = cudaErrorMemoryAllocation;
+    sentence = "the host has no memory left";
+  } catch (const std::exception& error) {
+    code = cudaErrorUnknown;
+    sentence = error.what();
+  }
+  if (state != nullptr) {
+    // cudaErrorNotReady is an answer, not an error that cudaGetLastError should find later. A function of
+    // cudaLaunchHostFunc stands for another thread, which has a last error of its own.
+    if (code != cudaErrorNotReady && !state->in_host_function()) state->host().set_last_error(code);
+    // After a fault every call fails; the one that met it says most.
+    if (!faulted_before) state->errors().note(name, sentence, code != cudaErrorNotReady);
+  }
+  return code;
+}
+
+}  // namespace vgpu

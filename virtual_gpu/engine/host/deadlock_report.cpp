@@ -1,0 +1,27 @@
+#include "engine/host/deadlock_report.hpp"
+
+#include <cstdio>
+
+namespace vgpu {
+
+void report_deadlock(const Scheduler& scheduler, const Devices& devices, const HostThreads& hosts) {
+  std::fprintf(stderr, "virtual GPUs: deadlock: the host waits, and nothing can happen any more (%s)\n",
+               scheduler.describe().c_str());
+  bool idle = true;  // then what the host waits for is all that there is to say
+  for (const auto& device : devices) {
+    for (const auto& stream : device->streams()) {
+      const Operation* head = stream->head();
+      if (head == nullptr) continue;
+      idle = false;
+      std::fprintf(stderr, "  %s: %s: %s; %zu more behind it\n", head->origin().c_str(),
+                   head->describe().c_str(), head->progress().c_str(), stream->queue().size() - 1);
+    }
+  }
+  for (const auto& thread : hosts.all()) {
+    if ((!hosts.several() && !idle) || thread->wait() == nullptr || thread->ended()) continue;
+    std::fprintf(stderr, "  %s (GPU %d): waits for %s\n", thread->name().c_str(), thread->device(),
+                 thread->wait()->what.c_str());
+  }
+}
+
+}  // namespace vgpu

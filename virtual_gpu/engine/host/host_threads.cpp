@@ -1,0 +1,117 @@
+#include "engine/host/host_threads.hpp"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+
+#include "engine/host/host_waits.hpp"
+#include "engine/runtime.hpp"
+
+namespace vgpu {
+namespace {
+
+// As much as an operating system thread has. The memory is only reserved.
+constexpr std::size_t kHostStack = 8 << 20;
+
+static_assert(sizeof(HostThread::ExceptionState) == 2 * sizeof(void*));
+/// libstdc++ and libc++abi begin their state of a thread with these two members (Itanium C++ ABI, 2.2.2).
+HostThread::ExceptionState& exception_state() {
+  return *reinterpret_cast<HostThread::ExceptionState*>(abi::__cxa_get_globals());
+}
+
+}  // namespace
+
+HostThreads::HostThreads() : stacks_(kHostStack) {
+  threads_.push_back(std::make_unique<HostThread>());
+  current_ = threads_.front().get();
+  hb::start();
+  current_->context_ = hb::host_context();
+}
+
+void HostThreads::switch_to(HostThread& thread) {
+  HostThread& from = *current_;
+  if (&thread == &from) return;
+  from.exceptions_ = exception_state();
+  exception_state() = thread.exceptions_;
+  current_ = &thread;
+  hb::become_host(thread.context_);
+  switch_fiber(from.stack_ != nullptr ? *from.stack_ : from.fiber_,
+               thread.stack_ != nullptr ? *thread.stack_ : thread.fiber_);
+}
+
+void HostThreads::start(HostThread& thread, int index) {
+  const HostThread& parent = *current_;
+  thread.number_ = index;
+  thread.name_ = "host thread " + std::to_string(index);
+  thread.now_ = parent.now_;
+  thread.context_ = hb::make_context(thread.name_);
+  thread.stack_ = &stacks_.get(&HostThreads::fiber_entry);
+}
+
+void HostThreads::fiber_entry() {
+  HostThreads& threads = runtime().hosts();
+  HostThread& self = threads.current();
+  hb::acquire(self.context_, &threads);
+  hb::enter(self.context_);
+  (*threads.body_)(self.number_);
+  hb::enter(hb::runtime_context());
+  hb::release(self.context_, &threads.join_order_);
+  self.ended_ = true;
+  // Somebody else goes on, at the latest who waits for this thread's end. After a deadlock all do.
+  const HostThread::Wait never{[] { return false; }, [] { return 0.0; }, "", false};
+  for (;;) threads.waits_->block_until(never);
+}
+
+void HostThreads::run(HostWaits& waits, int count, const std::function<void(int)>& body) {
+  if (several()) throw std::logic_error("host threads cannot start others");
+  if (count < 1) throw std::logic_error("at least one host thread is needed");
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(count));
+  const std::function<void(int)> guarded = [&](int index) {
+    try {
+      body(index);
+    } catch (...) {
+      errors[static_cast<std::size_t>(index)] = std::current_exception();
+    }
+  };
+  body_ = &guarded;
+  waits_ = &waits;
+  hb::release(current_->context_, this);
+  HostThread::Wait at_once{[] { return true; }, {}, "its start", false};
+  std::vector<HostThread::Wait> starts;
+  starts.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    threads_.push_back(std::make_unique<HostThread>());
+    start(*threads_.back(), i);
+    HostThread* thread = threads_.back().get();
+    starts.push_back(at_once);
+    starts.back().time = [thread] { return thread->now_; };
+    thread->begin_wait(starts.back());
+  }
+  const auto all_ended = [this] {
+    return std::all_of(threads_.begin() + 1, threads_.end(),
+                       [](const auto& thread) { return thread->ended_; });
+  };
+  const auto last_end = [this] {
+    double time = 0;
+    for (const auto& thread : threads_) time = std::max(time, thread->now_);
+    return time;
+  };
+  const HostThread::Wait join{all_ended, last_end, "the end of its threads", false};
+  while (!all_ended()) waits.block_until(join);
+  current_->now_ = last_end();
+  hb::acquire(current_->context_, &join_order_);
+  for (std::size_t i = 1; i < threads_.size(); ++i) {
+    stacks_.put(*threads_[i]->stack_);
+    hb::destroy_context(threads_[i]->context_);
+  }
+  threads_.resize(1);
+  waits.note_threads_ended();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+}  // namespace vgpu

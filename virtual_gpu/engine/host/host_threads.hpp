@@ -1,0 +1,46 @@
+// The host's threads. A program starts with one. run_host_threads() adds more, as fibers: the scheduler lets
+// one of them run until it blocks or asks, then chooses what happens next.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/kernel/fiber.hpp"
+#include "engine/host/host_thread.hpp"
+
+namespace vgpu {
+
+class HostWaits;
+
+/// All host threads of the program, and the switch between them.
+class HostThreads {
+ public:
+  HostThreads();
+  HostThreads(const HostThreads&) = delete;
+  HostThreads& operator=(const HostThreads&) = delete;
+
+  HostThread& current() { return *current_; }
+  const std::vector<std::unique_ptr<HostThread>>& all() const { return threads_; }
+  bool several() const { return threads_.size() > 1; }
+
+  /// The address by which what comes before the end of run() is ordered.
+  const void* join_order() const { return &join_order_; }
+  /// See vgpu::run_host_threads().
+  void run(HostWaits& waits, int count, const std::function<void(int)>& body);
+  /// Continues `thread`, whose wait is over. Returns when the caller's is.
+  void switch_to(HostThread& thread);
+
+ private:
+  static void fiber_entry();
+  void start(HostThread& thread, int index);
+
+  FiberPool stacks_;
+  std::vector<std::unique_ptr<HostThread>> threads_;  // the first is the program's own
+  HostThread* current_;
+  const std::function<void(int)>* body_ = nullptr;
+  HostWaits* waits_ = nullptr;
+  char join_order_ = 0;  // an address: what the threads have done comes before the end of run()
+};
+
+}  // namespace vgpu

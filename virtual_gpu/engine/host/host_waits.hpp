@@ -1,0 +1,59 @@
+// How the host waits for the GPUs and for other host threads, and when it gives up.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/host/errors.hpp"
+#include "engine/scheduler.hpp"
+
+namespace vgpu {
+
+/// All of the following is about the host thread that runs.
+class HostWaits {
+ public:
+  HostWaits(const Devices& devices, HostThreads& hosts, Scheduler& scheduler, Errors& errors)
+      : devices_(devices), hosts_(hosts), scheduler_(scheduler), errors_(errors) {}
+
+  /// Blocks the host until all tokens are complete (nullptr counts as complete). Throws after a deadlock or a
+  /// fault.
+  void wait(const std::vector<Token>& tokens);
+  void wait(const Token& token) { wait(std::vector<Token>{token}); }
+  /// Blocks the calling host thread until `reached` holds, which others bring about. `what` completes the
+  /// report's "waits for". Throws after a deadlock, a fault or stop().
+  void block_host(const std::function<bool()>& reached, const std::string& what);
+  /// The same for any wait, without exceptions. Reports a deadlock, after which all waits are over.
+  void block_until(const HostThread::Wait& wait);
+  /// Lets everybody else do what is due by now. For calls that only ask.
+  void yield();
+  /// True if the host could know by now that all tokens are complete.
+  bool observe(const std::vector<Token>& tokens);
+  bool observe(const Token& token) { return observe(std::vector<Token>{token}); }
+
+  /// Gives up all that the GPUs hold, and wakes all host threads with an error. From here to the end of
+  /// run_host_threads() nothing is enqueued and nothing blocks.
+  void stop();
+  bool stopping() const { return stopping_; }
+  /// All threads of run_host_threads() have ended: from now on there is work and waiting again.
+  void note_threads_ended() { stopping_ = false; }
+
+  bool deadlock_reported() const { return deadlock_reported_; }
+
+ private:
+  void give_up_for_deadlock();
+  /// Waits are over when what they wait for has happened, and when it never will.
+  bool given_up() const { return errors_.faulted() || stopping_; }
+  void throw_if_given_up() const;
+
+  const Devices& devices_;
+  HostThreads& hosts_;
+  Scheduler& scheduler_;
+  Errors& errors_;
+  bool stopping_ = false;
+  bool deadlock_reported_ = false;
+  std::uint64_t idle_queries_ = 0;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,25 @@
+#include "engine/host/settings.hpp"
+
+#include <stdexcept>
+
+namespace vgpu {
+
+Machine Settings::load() const {
+  Machine machine = load_machine(machine_);
+  if (gpus_ != 0) machine.gpus = gpus_;
+  if (gpus_per_node_ != 0) {
+    if (machine.rail_rate == 0 && gpus_per_node_ < machine.gpus) {
+      throw std::runtime_error("machine description: '" + machine_ +
+                               "' has no 'nodes', which say what is between groups of GPUs");
+    }
+    machine.gpus_per_node = gpus_per_node_;
+  }
+  return machine;
+}
+
+Settings& settings() {
+  static Settings chosen;
+  return chosen;
+}
+
+}  // namespace vgpu

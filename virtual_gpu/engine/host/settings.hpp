@@ -1,0 +1,43 @@
+// What a program chooses before its first CUDA call (vgpu/control.hpp), and what it may ask for at any time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/model/machine.hpp"
+
+namespace vgpu {
+
+class Settings {
+ public:
+  void choose_seed(std::uint64_t seed) { seed_ = seed; }
+  void choose_machine(const std::string& name_or_file) { machine_ = name_or_file; }
+  void choose_gpus(int count) { gpus_ = count; }
+  void choose_nodes(int nodes, int gpus_per_node) {
+    gpus_ = nodes * gpus_per_node;
+    gpus_per_node_ = gpus_per_node;
+  }
+  void print_errors() { prints_errors_ = true; }
+  void record_timeline() { records_timeline_ = true; }
+
+  /// Of the random schedule; none: the order of the modelled clock.
+  std::optional<std::uint64_t> seed() const { return seed_; }
+  /// The chosen machine, with so many GPUs as were chosen. Throws as load_machine() does, and if GPUs are to
+  /// be in several nodes and the machine's file does not say what is between those.
+  Machine load() const;
+  bool prints_errors() const { return prints_errors_; }
+  bool records_timeline() const { return records_timeline_; }
+
+ private:
+  std::optional<std::uint64_t> seed_;
+  std::string machine_ = "small";
+  int gpus_ = 0, gpus_per_node_ = 0;  // 0: as many as the machine has
+  bool records_timeline_ = false;
+  bool prints_errors_ = false;
+};
+
+/// The process's own.
+Settings& settings();
+
+}  // namespace vgpu

@@ -1,0 +1,60 @@
+// Asynchronous copies of a block's threads (vgpu/async_copy.h).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "engine/streams/operation.hpp"
+#include "engine/scheduler.hpp"
+#include "engine/kernel/stream_contexts.hpp"
+
+namespace vgpu {
+
+/// To the race detector a copy is an access by a context that stands for the hardware that copies: ordered
+/// after its issue, and before what its thread does after the wait. Threads that share a context share such a
+/// one. The copies of a thread are done one after the other, so that none is ordered after a later issue.
+class AsyncCopies {
+ public:
+  struct Request {
+    void* to;
+    const void* from;
+    std::size_t bytes, zeros;
+    const void* caller;  // return address into the kernel
+  };
+
+  AsyncCopies(const Operation& launch, std::size_t block, std::size_t threads, Scheduler& scheduler)
+      : launch_(launch), block_(block), threads_(threads), scheduler_(scheduler) {}
+
+  void issue(std::size_t thread, const Request& request);
+  void commit(std::size_t thread);
+  void wait(std::size_t thread, unsigned int prior);
+  /// Does what nobody has waited for.
+  void finish();
+
+ private:
+  struct Copy {
+    Request request;
+    std::size_t group;
+    std::unique_ptr<char> order;  // its address: to synchronise on
+    bool done = false;
+  };
+  struct ThreadCopies {
+    std::vector<Copy> copies;  // that are not awaited yet, oldest first
+    std::size_t done = 0;      // of them
+    std::size_t groups = 0;    // that are closed
+  };
+
+  StreamContexts& contexts() const;
+  ThreadCopies& of(std::size_t thread);
+  /// With a seed: maybe does the next copy of some thread.
+  void maybe_do_one();
+  void do_next(std::size_t thread);
+
+  const Operation& launch_;
+  std::size_t block_, threads_;
+  Scheduler& scheduler_;
+  std::vector<ThreadCopies> by_thread_;  // empty before the first copy
+};
+
+}  // namespace vgpu

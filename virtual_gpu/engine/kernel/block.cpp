@@ -1,0 +1,316 @@
+#include "engine/kernel/block.hpp"
+
+#include <cstdlib>
+#include <new>
+#include <numeric>
+#include <utility>
+
+#include "engine/hopper/async_unit.hpp"
+#include "engine/kernel/coverage.hpp"
+
+// The kernel's built-in variables (kernel.h declares them constant; for one CUDA thread they are).
+uint3 threadIdx;
+uint3 blockIdx;
+dim3 blockDim;
+dim3 gridDim;
+
+namespace vgpu {
+namespace {
+
+thread_local Block* running_block = nullptr;  // none in other threads of the operating system
+Fiber* running_fiber = nullptr;               // where the running CUDA thread runs
+
+}  // namespace
+
+Fiber Block::scheduler_fiber;
+
+Block* current_block() { return running_block; }
+
+Block::Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, const Operation& launch,
+             bool may_be_impatient)
+    : grid_(grid),
+      linear_index_(linear_index),
+      index_{static_cast<unsigned>(linear_index % grid.grid.x),
+             static_cast<unsigned>(linear_index / grid.grid.x % grid.grid.y),
+             static_cast<unsigned>(linear_index / grid.grid.x / grid.grid.y)},
+      scheduler_(scheduler),
+      launch_(launch),
+      threads_(std::size_t{grid.block.x} * grid.block.y * grid.block.z),
+      alive_(threads_.size()),
+      spins_(scheduler, may_be_impatient),
+      warps_((threads_.size() + 31) / 32),
+      copies_(launch, linear_index, threads_.size(), scheduler),
+      shared_(grid.dynamic_shared_bytes, grid.shared_limit, grid.declared_shared) {
+  std::size_t i = 0;
+  for (unsigned z = 0; z < grid.block.z; ++z) {
+    for (unsigned y = 0; y < grid.block.y; ++y) {
+      for (unsigned x = 0; x < grid.block.x; ++x, ++i) {
+        threads_[i].index = {x, y, z};
+        threads_[i].lane = static_cast<int>(i % 32);
+        threads_[i].warp = static_cast<int>(i / 32);
+        warps_[i / 32].alive |= 1u << (i % 32);
+      }
+    }
+  }
+  if (scheduler.random()) {
+    start_order_.resize(threads_.size());
+    std::iota(start_order_.begin(), start_order_.end(), 0u);
+    for (std::size_t n = threads_.size(); n > 1; --n)
+      std::swap(start_order_[n - 1], start_order_[scheduler.pick(n)]);
+  }
+}
+
+Block::~Block() {
+  // After a fault or a deadlock its threads are abandoned where they are; others may have their stacks.
+  for (const Thread& thread : threads_) {
+    if (thread.fiber != nullptr) fibers_of(thread).put(*thread.fiber);
+  }
+}
+
+void* Block::shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment) {
+  const RuntimeTurn turn(*this, *current_);
+  void* memory = shared_.declared(declaration, bytes, alignment);
+  if (memory == nullptr) {
+    fault("kernel '" + grid_.name + "' uses " + std::to_string(shared_.bytes()) +
+          " bytes of shared memory, more than " + std::to_string(grid_.shared_limit));
+  }
+  return memory;
+}
+
+Block::State Block::run(double now) {
+  running_block = this;
+  blockIdx = index_;
+  blockDim = grid_.block;
+  gridDim = grid_.grid;
+  state_ = State::kReady;
+  runnable_.append(polling_);
+  run_from_ = now;
+  stalled_ = 0;
+  ran_before_ = basic_blocks();
+  Fiber& first = next();
+  if (&first != &scheduler_fiber) switch_fiber(scheduler_fiber, first);
+  const std::uint64_t ran = basic_blocks() - ran_before_;
+  work_ += ran - std::min(ran, spins_.take_waited());
+  running_block = nullptr;
+  return state_;
+}
+
+inline void Block::become(Thread& thread) {
+  current_ = &thread;
+  threadIdx = thread.index;
+  ++turns;
+}
+
+/// The fiber that runs next: a suspended thread's, a fresh one for threads that have not started, or the
+/// scheduler's.
+inline Fiber& Block::next() {
+  const bool unstarted = started_ < threads_.size();
+  if (!unstarted && runnable_.empty()) find_runnable();
+  // Starting threads first keeps the number of fibers small; with a seed any order goes.
+  const bool resume = !runnable_.empty() && (!unstarted || scheduler_.pick(2) == 1);
+  if (resume) {
+    become(*runnable_.pop(scheduler_));
+    running_fiber = current_->fiber;
+    return *running_fiber;
+  }
+  if (unstarted) return fresh_fiber();
+  if (state_ == State::kReady) {
+    state_ = alive_ == 0             ? State::kFinished
+             : !polling_.empty()     ? State::kPolling
+             : has_live_neighbours() ? State::kAwaitsCluster
+                                     : State::kStuck;
+  }
+  return scheduler_fiber;
+}
+
+/// A fiber that will run the next thread to start; the scheduler's if the host has no memory for its stack.
+Fiber& Block::fresh_fiber() {
+  try {
+    running_fiber = &fibers_of(next_to_start()).get(&Block::fiber_entry);
+    return *running_fiber;
+  } catch (const std::bad_alloc&) {
+    state_ = State::kFaulted;
+    fault_code_ = cudaErrorLaunchOutOfResources;
+    fault_sentence_ =
+        "kernel '" + grid_.name +
+        "': so many CUDA threads wait at the same time that the host has no memory for their stacks";
+    return scheduler_fiber;
+  }
+}
+
+void Block::fiber_entry() { running_block->run_threads(*running_fiber); }
+
+void Block::run_threads(Fiber& fiber) {
+  FiberPool& home = fibers_of(next_to_start());
+  while (started_ < threads_.size()) {
+    Thread& thread = next_to_start();
+    if (&fibers_of(thread) != &home) {  // only in the race build: the next thread has other stacks
+      home.put(fiber);
+      switch_fiber(fiber, fresh_fiber());
+    }
+    ++started_;
+    thread.fiber = &fiber;
+    become(thread);
+    hb::enter(context_of(thread));
+    hb::push_callers(launch_.site);
+    grid_.body->run_thread();
+    hb::pop_callers(launch_.site);
+    hb::enter(hb::runtime_context());
+    end_thread();
+  }
+  home.put(fiber);
+  switch_fiber(fiber, next());
+}
+
+inline void Block::suspend() {
+  Fiber& from = *current_->fiber;
+  Fiber& to = next();
+  if (&from != &to) switch_fiber(from, to);
+}
+
+void Block::let_others_run() { suspend(); }
+
+void Block::end_thread() {
+  if (alive_ == 1) {  // while there is a thread whose fault it could be
+    copies_.finish();
+    if (async_ != nullptr) finish_async();
+  }
+  --alive_;
+  current_->fiber = nullptr;
+  scheduler_.note_progress();
+  if (alive_ > 0 && at_barrier_.size() == alive_) open_barrier();
+  if (cluster_ != nullptr) cluster_->leave(*current_);
+  Warp& warp = warps_[current_->warp];
+  warp.alive &= ~(1u << current_->lane);
+  for (const auto& exchange : warp.exchanges) {
+    if (exchange->arrived != 0 && (exchange->mask & warp.alive & ~exchange->arrived) == 0)
+      complete(*exchange);
+  }
+}
+
+void Block::open_barrier() {
+  barrier_result_ = barrier_value_;
+  barrier_has_value_ = false;
+  barrier_parity_ ^= 1;
+  runnable_.append(at_barrier_);
+}
+
+inline void Block::barrier() {
+  Thread& me = *current_;
+  const OrderPoint& order = barrier_order_[barrier_parity_];
+  release(order);
+  {
+    const RuntimeTurn turn(*this, me);
+    if (at_barrier_.size() + 1 == alive_) {
+      scheduler_.note_progress();
+      open_barrier();
+    } else {
+      at_barrier_.push(&me);
+      suspend();
+    }
+  }
+  acquire(order);
+}
+
+}  // namespace vgpu
+
+// Here and not with the other kernel functions: the barrier decides how fast tiled kernels run, so it should
+// be one frame.
+void __syncthreads() { vgpu::running_block->barrier(); }
+
+namespace vgpu {
+
+int Block::barrier_reduce(int predicate, int (*combine)(int, int)) {
+  barrier_value_ = barrier_has_value_ ? combine(barrier_value_, predicate) : predicate;
+  barrier_has_value_ = true;
+  barrier();
+  return barrier_result_;  // the next barrier, which would overwrite it, cannot open before this thread is
+                           // there
+}
+
+void Block::complete(Exchange& exchange) {
+  exchange.present[exchange.parity] = exchange.arrived;
+  exchange.arrived = 0;
+  exchange.parity ^= 1;
+  scheduler_.note_progress();
+  runnable_.append(exchange.waiting);
+}
+
+const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, unsigned int* present,
+                                     bool orders) {
+  Thread& me = *current_;
+  RuntimeTurn turn(*this, me);
+  Warp& warp = warps_[me.warp];
+  if (!(mask >> me.lane & 1)) {
+    fault("kernel '" + grid_.name + "': lane " + std::to_string(me.lane) +
+          " calls a warp function whose mask leaves it out");
+  }
+  Exchange* meeting = nullptr;
+  for (const auto& exchange : warp.exchanges) {
+    if (exchange->mask == mask && exchange->orders == orders) meeting = exchange.get();
+  }
+  if (meeting == nullptr) {
+    warp.exchanges.push_back(std::make_unique<Exchange>());
+    meeting = warp.exchanges.back().get();
+    meeting->mask = mask;
+    meeting->orders = orders;
+  }
+  const int parity = meeting->parity;
+  if (orders) release(meeting->order[parity]);
+  meeting->values[parity][me.lane] = value;
+  meeting->arrived |= 1u << me.lane;
+  if ((mask & warp.alive & ~meeting->arrived) == 0) {
+    complete(*meeting);
+  } else {
+    meeting->waiting.push(&me);
+    suspend();
+  }
+  if (orders) acquire(meeting->order[parity]);
+  *present = meeting->present[parity];
+  return meeting->values[parity];
+}
+
+void Block::copy_async(const AsyncCopies::Request& request) {
+  const RuntimeTurn turn(*this, *current_);
+  copies_.issue(number_of(*current_), request);
+}
+
+void Block::commit_copies() {
+  const RuntimeTurn turn(*this, *current_);
+  copies_.commit(number_of(*current_));
+}
+
+void Block::wait_for_copies(unsigned int prior) {
+  const RuntimeTurn turn(*this, *current_);
+  copies_.wait(number_of(*current_), prior);
+}
+
+void Block::fault(const std::string& sentence, cudaError_t code) {
+  hb::enter(hb::runtime_context());
+  fault_code_ = code;
+  fault_sentence_ = sentence;
+  state_ = State::kFaulted;
+  // The block's fibers are abandoned where they are: a kernel holds nothing that needs destroying.
+  switch_fiber(*current_->fiber, scheduler_fiber);
+  std::abort();
+}
+
+std::string Block::describe() const {
+  std::size_t in_warp_functions = 0;
+  for (const Warp& warp : warps_) {
+    for (const auto& exchange : warp.exchanges) in_warp_functions += exchange->waiting.size();
+  }
+  std::string text = name() + ":";
+  const auto add = [&text](std::size_t count, const char* what) {
+    if (count > 0) text += " " + std::to_string(count) + what;
+  };
+  add(at_barrier_.size(), " in __syncthreads");
+  add(at_cluster_barrier_.size(), " in barrier_cluster_wait");
+  add(in_warp_functions, " in a warp function");
+  if (async_ != nullptr) text += async_->describe();
+  add(polling_.size(), " polling");
+  add(threads_.size() - alive_, " ended");
+  return text;
+}
+
+}  // namespace vgpu

@@ -1,0 +1,254 @@
+// One block of a kernel: its CUDA threads, barriers, warps and shared memory.
+//
+// A block starts on one fiber, which runs CUDA thread 0, 1, 2, ... one after the other on the same stack.
+// Only when a thread has to wait, a second fiber takes over with the next thread. Kernels without barriers
+// need no switch at all.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/kernel/async_copy.hpp"
+#include "engine/hopper/cluster.hpp"
+#include "engine/kernel/fiber.hpp"
+#include "engine/streams/operation.hpp"
+#include "engine/scheduler.hpp"
+#include "engine/kernel/shared_memory.hpp"
+#include "engine/streams/stream.hpp"
+#include "engine/kernel/thread_list.hpp"
+#include "vgpu/launch.h"
+#include "vgpu/types.h"
+
+namespace vgpu {
+
+struct AsyncUnit;
+
+/// What all blocks of one launch share.
+struct Grid {
+  dim3 grid, block;
+  std::size_t dynamic_shared_bytes;
+  std::size_t shared_limit;  // static and dynamic together
+  const KernelBody* body;
+  std::string name;
+  double poll_ns;             // modelled time of one look in a spin-wait
+  std::uint64_t cluster = 1;  // blocks that are resident together: consecutive ones
+  // Modelled: what a block needs for one basic block; its share of the memory's rate, bytes per ns, and what
+  // a bulk copy takes beside that; its share of the tensor cores' rate, operations per ns.
+  double ns_per_basic_block = 0, bulk_rate = 1, bulk_latency_ns = 0, tensor_rate = 1;
+  // Bytes that a block declares, as far as those that ended have shown it.
+  mutable std::optional<std::size_t> declared_shared = std::nullopt;
+};
+
+class Block {
+ public:
+  /// kAwaitsCluster: only another block of its cluster can let it go on.
+  enum class State { kReady, kPolling, kFinished, kAwaitsCluster, kStuck, kFaulted };
+
+  /// `launch` is the operation that the block belongs to. Of a block that may be impatient each unsuccessful
+  /// look may be taken for a wait (SpinDetection): so other blocks come in between its looks. That order is
+  /// as good as any, but all its threads keep stacks.
+  Block(const Grid& grid, std::uint64_t linear_index, Scheduler& scheduler, const Operation& launch,
+        bool may_be_impatient);
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  /// Runs the block from modelled time `now` on, ns, until it is finished, only has threads that poll, or
+  /// cannot go on.
+  State run(double now);
+  /// Before it runs: the block is one of those of the cluster. Otherwise it has one of its own.
+  void join(Cluster& cluster);
+  /// False if it awaits its cluster, and nothing has happened there.
+  bool can_run() const { return state_ != State::kAwaitsCluster || !runnable_.empty(); }
+
+  std::uint64_t linear_index() const { return linear_index_; }
+  int thread_count() const { return static_cast<int>(threads_.size()); }
+  /// Threads that have not ended.
+  std::size_t alive_count() const { return alive_; }
+  /// Basic blocks of code that its threads have run so far: the model's measure of work.
+  std::uint64_t work() const { return work_; }
+  /// "block (3,0,0): 12 threads wait in __syncthreads, 4 have ended".
+  std::string describe() const;
+  /// Modelled time that must pass before it makes sense to look again, ns. Only for kPolling.
+  double poll_time() const { return poll_time_; }
+  /// Modelled time that the last run() spent waiting for its own bulk copies, ns.
+  double stalled() const { return stalled_; }
+  const std::string& fault_sentence() const { return fault_sentence_; }
+  cudaError_t fault_code() const { return fault_code_; }
+
+  // Called by the running CUDA thread.
+  void barrier();
+  int barrier_reduce(int predicate, int (*combine)(int, int));
+  /// The lanes of `mask` give and get values. What they did before comes before what they do afterwards, if
+  /// the exchange `orders` them.
+  const std::uint64_t* exchange(unsigned int mask, std::uint64_t value, unsigned int* present,
+                                bool orders = true);
+  /// True in one lane of the running warp, the same one each time.
+  bool elect();
+  void copy_async(const AsyncCopies::Request& request);
+  void commit_copies();
+  void wait_for_copies(unsigned int prior);
+  /// Lets everybody else run before it returns; costs `nanoseconds` of modelled time.
+  void poll(double nanoseconds);
+  /// The thread has looked at the word at `address` and seen `bits`. If it saw the same last time, the other
+  /// threads of the block go first. If it has seen nothing else for many looks, it waits: a poll.
+  void look(const void* address, std::uint64_t bits);
+  void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment);
+  void* dynamic_shared() { return shared_.dynamic(); }
+  /// Abandons the block; does not return.
+  [[noreturn]] void fault(const std::string& sentence, cudaError_t code = cudaErrorLaunchFailure);
+  Thread& current() { return *current_; }
+  const Grid& grid() const { return grid_; }
+
+  /// The runtime works in the stead of a CUDA thread until the end of the scope.
+  class RuntimeTurn;
+
+  // For its cluster and its asynchronous unit.
+  Cluster& cluster();
+  bool has_neighbours() const { return cluster_ != nullptr && cluster_->size() > 1; }
+  ThreadList& at_cluster_barrier() { return at_cluster_barrier_; }
+  /// "block (3,0,0)".
+  std::string name() const;
+  SharedMemory& shared() { return shared_; }
+  AsyncUnit& async();
+  const SharedMemory& shared() const { return shared_; }
+  const Operation& launch() const { return launch_; }
+  Scheduler& scheduler() { return scheduler_; }
+  std::size_t current_number() const { return number_of(*current_); }
+  /// "kernel 'x': thread (1,0,0) of block (0,0,0) ": how a sentence about the running thread begins.
+  std::string who() const;
+  /// Suspends the running thread until wake(), in `list` if there is one.
+  void park(ThreadList* list = nullptr);
+  /// Ends the wait of all of them.
+  void wake(ThreadList& parked);
+  void wake(Thread& parked);
+  /// Where the running thread, and its shadows, meet others.
+  ///@{
+  void release(const OrderPoint& point) {
+    if constexpr (hb::kEnabled) launch_.stream->contexts().release(linear_index_, current_number(), point);
+  }
+  void acquire(const OrderPoint& point) {
+    if constexpr (hb::kEnabled) launch_.stream->contexts().acquire(linear_index_, current_number(), point);
+  }
+  ///@}
+  /// The running thread, not its shadows, comes after what was released at `point`.
+  void see(const char& point);
+  /// A proxy fence of the running thread.
+  void fence_proxy(Space space);
+  /// An access of the running thread that the compiler did not see.
+  void note_access(const void* memory, std::size_t bytes, bool write, const void* caller);
+  /// Modelled time of the block, ns, and how it passes without work.
+  double now() const;
+  void pass_time_until(double time);
+  /// The block has failed; whoever calls this must come back to the scheduler.
+  void fail(const std::string& sentence, cudaError_t code);
+  bool failed() const { return state_ == State::kFaulted; }
+  /// Abandons the block if it has failed.
+  void leave_if_failed();
+
+  /// Where the scheduler is suspended while a block runs.
+  static Fiber scheduler_fiber;
+
+ private:
+  struct Exchange {
+    unsigned int mask;
+    bool orders;
+    unsigned int arrived = 0;
+    int parity =
+        0;  // two sets of values: a lane may already be in the next exchange while another still reads
+    std::uint64_t values[2][32];
+    unsigned int present[2];
+    OrderPoint order[2];  // by parity
+    ThreadList waiting;
+  };
+  struct Warp {
+    unsigned int alive = 0;
+    int elected = -1;  // lane; negative: none yet
+    std::vector<std::unique_ptr<Exchange>> exchanges;
+  };
+  std::size_t number_of(const Thread& thread) const {
+    return static_cast<std::size_t>(&thread - threads_.data());
+  }
+  hb::Context context_of(const Thread& thread) const {
+    return launch_.stream->contexts().of(linear_index_, number_of(thread));
+  }
+  FiberPool& fibers_of(const Thread& thread) const {
+    return launch_.stream->contexts().fibers(linear_index_, number_of(thread));
+  }
+  Thread& next_to_start() { return threads_[start_order_.empty() ? started_ : start_order_[started_]]; }
+  static void fiber_entry();
+  void run_threads(Fiber& fiber);
+  void suspend();
+  Fiber& fresh_fiber();
+  Fiber& next();
+  void end_thread();
+  void open_barrier();
+  void complete(Exchange& exchange);
+  /// suspend(), for what runs too rarely to be worth a copy of it.
+  void let_others_run();
+  void wait_for_own_block();
+  void become(Thread& thread);
+  /// No thread can go on at once: does a bulk copy that one waits for, or lets those go on that look at
+  /// words.
+  void find_runnable();
+  void finish_async();
+  /// Other blocks can let this one go on.
+  bool has_live_neighbours() const { return cluster_ != nullptr && cluster_->others_live(*this); }
+
+  const Grid& grid_;
+  std::uint64_t linear_index_;
+  uint3 index_;
+  Scheduler& scheduler_;
+  const Operation& launch_;
+
+  std::vector<Thread> threads_;
+  std::vector<std::uint32_t> start_order_;  // with a seed
+  std::size_t started_ = 0;
+  std::size_t alive_;
+  Thread* current_ = nullptr;
+  ThreadList runnable_, looking_, polling_, at_barrier_, at_cluster_barrier_;
+  SpinDetection spins_;
+  std::vector<Warp> warps_;
+  int barrier_value_ = 0, barrier_result_ = 0;
+  bool barrier_has_value_ = false;
+  // Addresses that the barrier's threads synchronise on alternately: a thread that has not left one barrier
+  // yet must not be ordered after what others do between it and the next one.
+  OrderPoint barrier_order_[2];
+  int barrier_parity_ = 0;
+
+  std::unique_ptr<Cluster> own_cluster_;  // if no other
+  Cluster* cluster_ = nullptr;
+  AsyncCopies copies_;
+  std::unique_ptr<AsyncUnit> async_;
+  SharedMemory shared_;
+
+  State state_ = State::kReady;
+  std::uint64_t work_ = 0;
+  double run_from_ = 0, stalled_ = 0;
+  std::uint64_t ran_before_ = 0;
+  double poll_time_ = 0;
+  std::string fault_sentence_;
+  cudaError_t fault_code_ = cudaSuccess;
+};
+
+class Block::RuntimeTurn {
+ public:
+  RuntimeTurn(const Block& block, const Thread& thread) : block_(block), thread_(thread) {
+    hb::enter(hb::runtime_context());
+  }
+  ~RuntimeTurn() { hb::enter(block_.context_of(thread_)); }
+  RuntimeTurn(const RuntimeTurn&) = delete;
+  RuntimeTurn& operator=(const RuntimeTurn&) = delete;
+
+ private:
+  const Block& block_;
+  const Thread& thread_;
+};
+
+/// The block whose thread is running; nullptr in host code.
+Block* current_block();
+
+}  // namespace vgpu

@@ -1,0 +1,127 @@
+#include "engine/kernel/fault_handler.hpp"
+
+#include <signal.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "engine/kernel/block.hpp"
+#include "engine/runtime.hpp"
+
+// The kernel's built-in variables; block.cpp defines them.
+extern uint3 threadIdx;
+extern uint3 blockIdx;
+
+namespace vgpu {
+namespace {
+
+const void* fault_address = nullptr;
+
+std::string position(const uint3& p) {
+  return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ")";
+}
+
+/// "kernel 'k', block (0,0,0), thread (1,0,0) ": which thread runs.
+std::string who() {
+  return "kernel '" + current_block()->grid().name + "', block " + position(blockIdx) + ", thread " +
+         position(threadIdx) + " ";
+}
+/// Runs in place of the kernel's code after the handler has returned.
+void abandon_block() {
+  Block& block = *current_block();
+  const std::string what =
+      block.current().fiber->overflows_at(fault_address)
+          ? "has used up its stack: the recursion is too deep, or local arrays are too large"
+          : "accessed memory that is not there: " + runtime().memory().locate(fault_address);
+  block.fault(who() + what, cudaErrorIllegalAddress);
+}
+
+void handle(int signal, siginfo_t* information, void* context) {
+  if (current_block() != nullptr) {
+    fault_address = information->si_addr;
+#ifdef __x86_64__
+    // Continue in abandon_block() on the thread's own stack, as if it had just been called there. Whatever
+    // the stack held is given up, so its top will do; this also serves a stack that overflowed.
+    auto* machine_context = &static_cast<ucontext_t*>(context)->uc_mcontext;
+    const auto top = reinterpret_cast<std::uintptr_t>(current_block()->current().fiber->stack_top);
+    machine_context->gregs[REG_RSP] = static_cast<greg_t>(top - sizeof(void*));
+    machine_context->gregs[REG_RIP] = reinterpret_cast<greg_t>(&abandon_block);
+    return;
+#else
+    (void)context;
+    const std::string sentence = "virtual GPUs: a kernel accessed memory that is not there: " +
+                                 runtime().memory().locate(fault_address) + "\n";
+    (void)!write(STDERR_FILENO, sentence.data(), sentence.size());
+    _exit(2);
+#endif
+  }
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  sigaction(signal, &standard, nullptr);  // the access is repeated and ends the program
+}
+
+}  // namespace
+
+void install_fault_handler() {
+  static std::byte stack[64 * 1024];
+  stack_t alternative{};
+  alternative.ss_sp = stack;
+  alternative.ss_size = sizeof(stack);
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action {};
+  action.sa_sigaction = &handle;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, nullptr);
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+}  // namespace vgpu
+
+// What assert() calls when its condition does not hold, in place of the C library's, which ends the process:
+// in a kernel, real GPUs stop the kernel instead.
+extern "C" [[noreturn]] void __assert_fail(const char* assertion, const char* file, unsigned int line,
+                                           const char* function) noexcept {
+  const std::string sentence = std::string(file) + ":" + std::to_string(line) + ": " + function +
+                               ": Assertion `" + assertion + "' failed.";
+  if (vgpu::Block* block = vgpu::current_block())
+    block->fault(vgpu::who() + "found that an assertion does not hold: " + sentence, cudaErrorAssert);
+  std::fprintf(stderr, "%s\n", sentence.c_str());
+  std::abort();
+}
+
+namespace {
+
+// What -fsanitize=alignment passes on (the interface of GCC and Clang).
+struct SourceLocation {
+  const char* file;
+  std::uint32_t line, column;
+};
+struct TypeDescriptor {
+  std::uint16_t kind, information;
+  char name[];
+};
+struct TypeMismatch {
+  SourceLocation location;
+  const TypeDescriptor* type;
+  unsigned char log_alignment, access;
+};
+
+}  // namespace
+
+// What -fsanitize=alignment calls before an access whose address does not fit its type. In a kernel this is
+// the error that it is on real GPUs. Host code may do it: these processors can.
+extern "C" void __ubsan_handle_type_mismatch_v1(const TypeMismatch* mismatch, std::uintptr_t address) {
+  vgpu::Block* block = vgpu::current_block();
+  const std::uintptr_t alignment = std::uintptr_t{1} << mismatch->log_alignment;
+  if (block == nullptr || address % alignment == 0) return;
+  const SourceLocation& where = mismatch->location;
+  block->fault(vgpu::who() + "accessed a " + mismatch->type->name + " whose address is no multiple of " +
+                   std::to_string(alignment) + ", at " + where.file + ":" + std::to_string(where.line) +
+                   ", " + vgpu::runtime().memory().locate(reinterpret_cast<const void*>(address)),
+               cudaErrorMisalignedAddress);
+}

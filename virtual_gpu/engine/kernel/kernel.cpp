@@ -1,0 +1,165 @@
+#include "engine/kernel/kernel.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+namespace vgpu {
+namespace {
+/// Those of the range that a grid of `total` blocks has, in whole clusters.
+BlockRange within(const BlockRange& range, std::uint64_t total, std::uint64_t cluster) {
+  const std::uint64_t first = std::min(range.first, total) / cluster * cluster;
+  const std::uint64_t end =
+      std::min(range.first, total) + std::min(range.count, total - std::min(range.first, total));
+  return {first, (end - first + cluster - 1) / cluster * cluster};
+}
+
+// So many threads of a launch may be suspended because they are impatient (block.hpp): few beside the stacks
+// that a process can have, which are some 30,000 on Linux (two mappings for each).
+constexpr std::size_t kImpatientThreads = 1024;
+}  // namespace
+
+KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid,
+                           std::shared_ptr<const KernelBody> body)
+    : runtime_(runtime),
+      device_(device),
+      grid_(std::move(grid)),
+      body_(std::move(body)),
+      footprint_{static_cast<int>(grid_.block.x * grid_.block.y * grid_.block.z), grid_.dynamic_shared_bytes},
+      blocks_(within(runtime.kernels().blocks(), std::uint64_t{grid_.grid.x} * grid_.grid.y * grid_.grid.z,
+                     grid_.cluster)),
+      total_(blocks_.count) {
+  grid_.body = body_.get();
+}
+
+void KernelLaunch::begin(double now) {
+  stream->contexts().begin_kernel(grid_.cluster);
+  start_ = end_ = now + runtime_.machine().kernel_start_ns(graph != nullptr);
+  if (total_ == 0) {  // see run_blocks()
+    stream->contexts().end_kernel();
+    return finish(start_);
+  }
+  const auto per_multiprocessor =
+      (total_ + runtime_.machine().multiprocessors - 1) / runtime_.machine().multiprocessors;
+  share_ = static_cast<int>(std::min<std::uint64_t>(device_.multiprocessors().capacity(footprint_),
+                                                    std::max<std::uint64_t>(1, per_multiprocessor)));
+  const Machine& machine = runtime_.machine();
+  grid_.ns_per_basic_block = duration(1);
+  // All blocks that run at a time share the memory's rate.
+  grid_.bulk_rate =
+      machine.memory_rate / static_cast<double>(std::min<std::uint64_t>(
+                                total_, static_cast<std::uint64_t>(machine.multiprocessors) * share_));
+  grid_.bulk_latency_ns = machine.bulk_latency_ns;
+  // Tensor cores are a multiprocessor's own; blocks on it share them.
+  grid_.tensor_rate = machine.product_rate_f16 / (static_cast<double>(machine.multiprocessors) * share_);
+  if (runtime_.scheduler().random()) {
+    order_.resize(total_ / grid_.cluster);
+    std::iota(order_.begin(), order_.end(), 0u);
+    for (std::size_t n = order_.size(); n > 1; --n)
+      std::swap(order_[n - 1], order_[runtime_.scheduler().pick(n)]);
+  }
+}
+
+void KernelLaunch::offer(std::vector<Step>& steps) {
+  if (started_ < total_) {
+    if (place_version_ != device_.multiprocessors().version()) {
+      places_ = device_.multiprocessors().find_several(footprint_, static_cast<int>(grid_.cluster), start_,
+                                                       runtime_.scheduler().random());
+      place_version_ = device_.multiprocessors().version();
+    }
+    if (!places_.empty()) steps.push_back({places_[0].time, this, static_cast<std::int64_t>(started_)});
+  }
+  if (stuck_) return;
+  for (const Resident& resident : residents_) {
+    if (!resident.block->can_run()) continue;
+    steps.push_back({resident.time, this,
+                     static_cast<std::int64_t>(total_ + resident.block->linear_index() - blocks_.first),
+                     true});
+  }
+}
+
+void KernelLaunch::step(const Step& step) {
+  if (step.item < static_cast<std::int64_t>(total_)) {
+    start(step.time);
+  } else {
+    const std::uint64_t index = blocks_.first + static_cast<std::uint64_t>(step.item) - total_;
+    const auto resident = std::find_if(residents_.begin(), residents_.end(), [index](const Resident& r) {
+      return r.block->linear_index() == index;
+    });
+    if (!advance(*resident)) residents_.erase(resident);
+  }
+  if (finished_ == total_) {
+    stream->contexts().end_kernel();
+    finish(end_);
+  }
+}
+
+void KernelLaunch::start(double time) {
+  const std::uint64_t number = started_ / grid_.cluster;
+  const std::uint64_t index = blocks_.first + (order_.empty() ? number : order_[number]) * grid_.cluster;
+  occupied_from = started_ == 0 ? time : std::min(occupied_from, time);
+  started_ += grid_.cluster;
+  const auto cluster = grid_.cluster > 1 ? std::make_shared<Cluster>() : nullptr;
+  const std::vector<Multiprocessors::Place> places = places_;
+  for (std::uint64_t rank = 0; rank < grid_.cluster; ++rank) {
+    const bool few = residents_.size() * static_cast<std::size_t>(footprint_.threads) < kImpatientThreads;
+    auto block = std::make_unique<Block>(grid_, index + rank, runtime_.scheduler(), *this, few);
+    if (cluster != nullptr) block->join(*cluster);
+    const int id = device_.multiprocessors().occupy(footprint_, {places[rank].multiprocessor, time});
+    residents_.push_back({std::move(block), cluster, places[rank].multiprocessor, id, time});
+  }
+  // A cluster's blocks all exist before one of them runs.
+  if (cluster == nullptr && !advance(residents_.back())) residents_.pop_back();
+}
+
+bool KernelLaunch::advance(Resident& resident) {
+  const std::uint64_t before = resident.block->work();
+  const Block::State state = resident.block->run(resident.time);
+  resident.time += duration(resident.block->work() - before) + resident.block->stalled();
+  switch (state) {
+    case Block::State::kFinished:
+      device_.multiprocessors().release(resident.place_id, resident.multiprocessor, resident.time);
+      end_ = std::max(end_, resident.time);
+      ++finished_;
+      if (resident.cluster != nullptr) resident.cluster->keep(std::move(resident.block));
+      return false;
+    case Block::State::kPolling:
+      resident.time += resident.block->poll_time();
+      return true;
+    case Block::State::kAwaitsCluster:
+      return true;
+    case Block::State::kFaulted:
+      runtime_.errors().fault(resident.block->fault_code(), resident.block->fault_sentence());
+      stuck_ = true;
+      return true;
+    default:
+      stuck_ = true;
+      return true;
+  }
+}
+
+/// Time that a block needs for its work while `share_` equal blocks are on the same multiprocessor.
+double KernelLaunch::duration(std::uint64_t basic_blocks) const {
+  const int lanes = std::min(runtime_.machine().lanes, (footprint_.threads + 31) / 32 * 32);
+  const double cycles = static_cast<double>(basic_blocks) * runtime_.machine().cycles_per_basic_block / lanes;
+  // Few blocks leave part of the multiprocessor idle: sharing costs only what exceeds its lanes.
+  const double contention = std::max(1.0, static_cast<double>(share_) * lanes / runtime_.machine().lanes);
+  return cycles * contention / runtime_.machine().clock_ghz;
+}
+
+std::string KernelLaunch::progress() const {
+  if (!begun) return Operation::progress();
+  std::string text = std::to_string(finished_) + " of " + std::to_string(total_) + " blocks done";
+  if (started_ < total_)
+    text += ", " + std::to_string(total_ - started_) + " cannot start (no free multiprocessor)";
+  if (!residents_.empty()) {
+    text += ", " + std::to_string(residents_.size()) + " resident; " + residents_.front().block->describe();
+    const auto& cluster = residents_.front().cluster;
+    for (auto next = std::next(residents_.begin()); cluster != nullptr && next != residents_.end(); ++next) {
+      if (next->cluster == cluster) text += "; " + next->block->describe();
+    }
+  }
+  return text;
+}
+
+}  // namespace vgpu

@@ -1,0 +1,62 @@
+// Tells a thread that looks at a word now and then from one that waits until the word changes.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "engine/kernel/coverage.hpp"
+#include "engine/scheduler.hpp"
+
+namespace vgpu {
+
+/// For the threads of one block.
+class SpinDetection {
+ public:
+  /// Looks in a row of one thread at one word, which all saw the same; or at two alternately, as a wait does
+  /// that may also be broken off.
+  struct Looks {
+    const void* address = nullptr;
+    std::uint64_t bits = 0;
+    const void* other = nullptr;  // the word before that one
+    std::uint64_t other_bits = 0;
+    std::uint64_t unsuccessful = 0;  // all but the first one
+    std::uint64_t work = 0;          // basic blocks between them, as far as they may be those of a wait
+    std::uint64_t turn = 0;          // when the thread went on after the last one (`turns`)
+    std::uint64_t basic_blocks = 0;  // and what the program had run then
+  };
+  /// What a thread does after a look.
+  enum class Next { kGoOn, kLetBlockRun, kWait };
+
+  /// With a seed, every other block that may be impatient takes each unsuccessful look for a wait.
+  SpinDetection(Scheduler& scheduler, bool may_be_impatient)
+      : scheduler_(scheduler), may_be_impatient_(may_be_impatient) {}
+
+  /// The thread has looked at the word at `address` and seen `bits`. If it sees what it saw last time, the
+  /// other threads of its block go first; after many such looks it waits.
+  Next see(Looks& looks, const void* address, std::uint64_t bits) {
+    if (looks.address != address) {
+      std::swap(looks.address, looks.other);
+      std::swap(looks.bits, looks.other_bits);
+    }
+    if (looks.address == address && looks.bits == bits) return see_nothing_new(looks);
+    looks = {address, bits, looks.other, looks.other_bits};
+    return Next::kGoOn;
+  }
+  /// The thread goes on after a look.
+  static void go_on(Looks& looks) {
+    looks.turn = turns;
+    looks.basic_blocks = basic_blocks();
+  }
+  /// Basic blocks, since this was last asked, that were a wait, not work.
+  std::uint64_t take_waited() { return std::exchange(waited_, 0); }
+
+ private:
+  Next see_nothing_new(Looks& looks);
+
+  Scheduler& scheduler_;
+  bool may_be_impatient_;
+  std::uint64_t patience_ = 0;  // a thread waits after so many unsuccessful looks; chosen at the first one
+  std::uint64_t waited_ = 0;
+};
+
+}  // namespace vgpu

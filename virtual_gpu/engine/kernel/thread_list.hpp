@@ -1,0 +1,60 @@
+// The CUDA threads of a block, and lists of those that are suspended.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "engine/kernel/fiber.hpp"
+#include "engine/scheduler.hpp"
+#include "engine/kernel/spin_detection.hpp"
+#include "vgpu/types.h"
+
+namespace vgpu {
+
+/// One CUDA thread.
+struct Thread {
+  uint3 index;
+  int lane, warp;
+  Fiber* fiber = nullptr;  // where it is suspended or runs; nullptr: not started, or ended
+  SpinDetection::Looks looks;
+  bool arrived_at_cluster =
+      false;  // in the phase `cluster_phase` of the cluster's barrier, and has not waited
+  std::uint64_t cluster_phase = 0;
+};
+
+/// Suspended threads, continued in order or, with a seed, at random.
+class ThreadList {
+ public:
+  bool empty() const { return first_ == threads_.size(); }
+  std::size_t size() const { return threads_.size() - first_; }
+  void push(Thread* thread) { threads_.push_back(thread); }
+  Thread* pop(Scheduler& scheduler) {
+    if (scheduler.random()) std::swap(threads_[first_], threads_[first_ + scheduler.pick(size())]);
+    Thread* thread = threads_[first_++];
+    if (empty()) {
+      threads_.clear();
+      first_ = 0;
+    }
+    return thread;
+  }
+  /// Takes over all threads of `other`.
+  void append(ThreadList& other) {
+    if (empty() && other.first_ == 0) {
+      std::swap(threads_, other.threads_);
+      std::swap(first_, other.first_);
+    } else {
+      threads_.insert(threads_.end(), other.threads_.begin() + static_cast<std::ptrdiff_t>(other.first_),
+                      other.threads_.end());
+    }
+    other.threads_.clear();
+    other.first_ = 0;
+  }
+
+ private:
+  std::vector<Thread*> threads_;
+  std::size_t first_ = 0;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,79 @@
+#include "engine/runtime.hpp"
+
+#include "engine/kernel/fault_handler.hpp"
+#include "engine/host/settings.hpp"
+
+namespace vgpu {
+namespace {
+
+/// At the program's end, blocks may still wait for ever: that their memory goes is no access of the host.
+struct Destroy {
+  void operator()(Runtime* runtime) const {
+    const hb::RuntimeScope scope;
+    delete runtime;
+  }
+};
+
+std::unique_ptr<Runtime, Destroy>& instance() {
+  static std::unique_ptr<Runtime, Destroy> runtime;
+  return runtime;
+}
+
+Devices make_devices(const Machine& machine) {
+  Devices devices;
+  for (int id = 0; id < machine.gpus; ++id) devices.push_back(std::make_unique<Device>(id, machine));
+  return devices;
+}
+
+}  // namespace
+
+Runtime& runtime() {
+  auto& existing = instance();
+  if (!existing) {
+    existing.reset(new Runtime(settings().load(), settings().seed()));
+    install_fault_handler();
+  }
+  return *existing;
+}
+
+Runtime* runtime_if_started() { return instance().get(); }
+
+void destroy_runtime() { instance().reset(); }
+
+Runtime::Runtime(Machine machine, std::optional<std::uint64_t> seed)
+    : machine_(std::move(machine)),
+      devices_(make_devices(machine_)),
+      scheduler_(devices_, hosts_, seed),
+      waits_(devices_, hosts_, scheduler_, errors_),
+      captures_(hosts_),
+      queues_(devices_, hosts_, scheduler_, waits_, captures_) {}
+
+Link Runtime::link(int from, int to) {
+  Device &out = device(from), &in = device(to);
+  if (machine_.between_nodes(from, to))
+    return {out.rail_out(), in.rail_in(), machine_.rail_rate, machine_.rail_latency_ns};
+  return {out.egress(), in.ingress(), machine_.peer_copy_rate, machine_.peer_copy_latency_ns};
+}
+
+Stream& Runtime::stream(cudaStream_t handle) {
+  Stream& stream = find_stream(handle);
+  if (stream.is_default()) captures_.check_default_stream(device(stream.device()));
+  return stream;
+}
+
+Stream& Runtime::find_stream(cudaStream_t handle) {
+  if (handle == nullptr || handle == cudaStreamLegacy) return current_device().default_stream();
+  for (const auto& device : devices_) {
+    for (const auto& stream : device->streams()) {
+      if (reinterpret_cast<cudaStream_t>(stream.get()) == handle && !stream->destroyed()) return *stream;
+    }
+  }
+  throw ApiError(cudaErrorInvalidResourceHandle, "this stream does not exist (any more)");
+}
+
+Event& Runtime::event(cudaEvent_t handle) {
+  if (const auto found = events_.find(handle)) return *found;
+  throw ApiError(cudaErrorInvalidResourceHandle, "this event does not exist (any more)");
+}
+
+}  // namespace vgpu

@@ -1,0 +1,68 @@
+// The discrete-event scheduler. Everything that happens on the virtual GPUs is a step; one happens at a time.
+// Which one of the possible steps comes next is decided by the modelled clock or, with a seed, at random.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/model/device.hpp"
+#include "engine/host/host_threads.hpp"
+#include "engine/streams/operation.hpp"
+
+namespace vgpu {
+
+class Scheduler {
+ public:
+  Scheduler(const Devices& devices, HostThreads& hosts, std::optional<std::uint64_t> seed);
+
+  /// Runs steps, other host threads among them, until the running host thread's wait is over and it is its
+  /// turn. Returns false on a deadlock: nothing can happen any more, or only polls that see nothing new.
+  bool run_until(const HostThread::Wait& wait);
+  /// Gives the GPUs the time until `now` on the modelled clock; with a seed, a random number of steps. For
+  /// queries. Returns false if polls that saw nothing new are all that has happened and all that can happen.
+  bool run_to(double now);
+
+  bool random() const { return seed_.has_value(); }
+  /// With a seed: a random number below `bound`. Without: 0.
+  std::uint64_t pick(std::uint64_t bound) { return random() && bound > 1 ? generator_() % bound : 0; }
+  std::uint64_t hash() const { return hash_; }
+  /// Something happened that a polling block may be waiting for.
+  void note_progress() {
+    idle_polls_ = 0;
+    ++progress_;
+  }
+  /// Grows with everything that happens but polls.
+  std::uint64_t progress() const { return progress_; }
+  /// True if some step other than polls could come next on the GPUs.
+  bool work_is_left();
+  /// Time of the last step, ns.
+  double now() const { return now_; }
+  /// "schedule 17, hash 7a42e5de413b0806", or "schedule time order, ...".
+  std::string describe() const;
+
+ private:
+  void take(const Step& step);
+  /// Gathers the steps that are possible.
+  void collect();
+  void add_host_threads();
+  bool only_polls() const;
+  const Step& choose();
+  void mix(std::uint64_t value);
+
+  const Devices& devices_;
+  HostThreads& hosts_;
+  std::optional<std::uint64_t> seed_;
+  std::mt19937_64 generator_;
+  std::vector<Step> steps_;  // possible ones; kept to reuse its memory
+  std::uint64_t hash_ = 14695981039346656037u;
+  std::int64_t idle_polls_ = 0;
+  std::uint64_t progress_ = 0;
+  double now_ = 0;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,12 @@
+#include "engine/streams/host_function.hpp"
+
+#include "engine/streams/stream_call.hpp"
+
+namespace vgpu {
+
+void HostFunction::begin(double now) {
+  runtime_.call_host_function([this] { call_in(*stream, site, [this] { function_(data_); }); });
+  finish(now + runtime_.machine().host_call_ns);
+}
+
+}  // namespace vgpu

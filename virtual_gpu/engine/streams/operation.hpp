@@ -1,0 +1,135 @@
+// What streams hold: operations, and the tokens by which they wait for each other.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/streams/timeline.hpp"
+#include "race/happens_before.hpp"
+#include "vgpu/control.hpp"
+#include "vgpu/timeline.hpp"
+
+namespace vgpu {
+
+class GraphLaunch;
+class PullQueue;
+class Stream;
+
+/// Completion of one operation. Whoever waits for the operation holds its token; the operation itself may be
+/// gone.
+struct Completion {
+  bool complete = false;
+  double time = 0;  // modelled time of completion, ns
+
+  void complete_at(double end) {
+    complete = true;
+    time = end;
+  }
+};
+using Token = std::shared_ptr<Completion>;
+
+class Operation;
+class HostThread;
+
+/// Something that could happen next. The scheduler chooses one of all steps that are possible.
+struct Step {
+  double time;  // modelled time at which it happens, ns
+  Operation* operation;
+  std::int64_t item;           // which of the operation's steps; kBegin: its first
+  bool poll = false;           // a waiting kernel block that looks again
+  HostThread* host = nullptr;  // instead of an operation: this host thread goes on
+};
+inline constexpr std::int64_t kBegin = -1;
+
+/// One entry of a stream. It begins once it is at the head of its stream, all tokens it waits for are
+/// complete and it is its turn in its queue of pulls; then it offers steps until it calls finish().
+class Operation {
+ public:
+  virtual ~Operation() = default;
+
+  /// Starts at modelled time `now`, ns. May finish at once.
+  virtual void begin(double now) = 0;
+  /// Appends the steps that are possible now, in an order that does not depend on modelled time.
+  virtual void offer(std::vector<Step>& /*steps*/) {}
+  virtual void step(const Step& /*step*/) {}
+  /// For reports: "copy of 4096 bytes from the host to GPU 1".
+  virtual std::string describe() const = 0;
+  /// For deadlock reports: what it has done and what it lacks.
+  virtual std::string progress() const {
+    return begun ? "running" : "waiting for an event or another stream";
+  }
+  /// "gpu1/stream2" and, in the race build, the line of the program that enqueued it.
+  std::string origin() const;
+  /// True if that token tells that the operation, or a part of it, is complete.
+  virtual bool completes(const Token& token) const { return done == token; }
+  /// In a stream of GPU `device`: the GPU in whose queue of pulls it takes its turn; kHost: in none.
+  virtual int pulls_from(int /*device*/) const { return kHost; }
+  /// True if the operation reads or writes part of that memory. Kernels cannot tell.
+  virtual bool touches(const void* /*memory*/, std::size_t /*bytes*/) const { return false; }
+
+  /// A fresh one that does the same: a captured operation runs once for each launch of its graph. Null if it
+  /// cannot be captured.
+  virtual std::unique_ptr<Operation> again() const { return nullptr; }
+
+  /// For a timeline.
+  virtual Work work() const { return {"kernel", describe()}; }
+  /// True if it occupies no hardware while it runs: a timeline shows a gap.
+  virtual bool only_waits() const { return false; }
+
+  // ---- What happens to it, in about this order: others change what is below by these functions alone ------
+
+  /// A kernel was launched: the program's line is that of the kernel, which calls the runtime.
+  void called_through_kernel() { site.through_kernel = true; }
+  /// It begins after what this token tells of; a null one tells of nothing.
+  void wait_for(const Token& token) {
+    if (token) waits_for.push_back(token);
+  }
+  /// It becomes part of a graph: it never runs itself, but again() does.
+  void captured_at(const hb::CallSite& where) {
+    site = where;
+    done = nullptr;
+  }
+  /// A host thread with these labels enqueues it, at that time of its clock, ns.
+  void enqueued_at(const hb::CallSite& where, double time, std::vector<std::string> labels_of_host);
+  /// A launch enqueues it in a branch of its graph, at modelled time `time`, ns: it is captured.again().
+  void enqueued_by(GraphLaunch& launch, unsigned its_branch, const Operation& captured, double time);
+  /// By this token others wait for it already.
+  void tell_by(Token token) { done = std::move(token); }
+  /// It also has to wait for its turn there; null: nowhere.
+  void take_turns_in(PullQueue* queue) { pulls = queue; }
+  void take_number(std::uint64_t number) { id = number; }
+  /// It is now the last one in that stream.
+  void joined(Stream& its_stream) { stream = &its_stream; }
+  /// The scheduler has chosen it: from modelled time `time`, ns, on it runs.
+  void started(double time) {
+    begun = true;
+    occupied_from = time;
+  }
+  /// It will not run: the run has been stopped, or its device was reset. Who waits for it goes on.
+  void discarded(double time) { done->complete_at(time); }
+
+  std::uint64_t id = 0;  // order of enqueueing
+  Stream* stream = nullptr;
+  double enqueued = 0;  // host clock, ns
+  bool begun = false;
+  // From when on it occupies multiprocessors, ns: since it began, unless it then had to wait for room on
+  // them.
+  double occupied_from = 0;
+  std::vector<Span> spans;          // what it occupies instead: copy engines
+  std::vector<std::string> labels;  // of the host thread that enqueued it
+  hb::CallSite site;                // who enqueued it
+  std::vector<Token> waits_for;
+  PullQueue* pulls = nullptr;  // where it also has to be the first one to begin; null: nowhere
+  Token done = std::make_shared<Completion>();
+  GraphLaunch* graph = nullptr;  // what it is a node of
+  unsigned branch = 0;           // of the graph; its stream is that branch's
+
+ protected:
+  /// Completes at modelled time `end`, ns, and takes the operation off its stream: `this` dies.
+  void finish(double end);
+};
+
+}  // namespace vgpu

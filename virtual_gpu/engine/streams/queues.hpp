@@ -1,0 +1,43 @@
+// How operations come into streams, and what CUDA's rules order them after.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/streams/capture.hpp"
+#include "engine/host/host_waits.hpp"
+
+namespace vgpu {
+
+class Queues {
+ public:
+  Queues(const Devices& devices, HostThreads& hosts, Scheduler& scheduler, const HostWaits& waits,
+         Captures& captures)
+      : devices_(devices), hosts_(hosts), scheduler_(scheduler), waits_(waits), captures_(captures) {}
+
+  /// Adds `operation` to the stream, behind what CUDA's rules order it after. Returns its token; null if the
+  /// stream captures.
+  Token enqueue(Stream& stream, std::unique_ptr<Operation> operation);
+  /// Adds a node of a graph that runs to the stream of its branch. It knows what it waits for.
+  void enqueue_node(Stream& stream, std::unique_ptr<Operation> node);
+  /// Puts what completes with `done` into the queue of pulls to which `operation` belongs in a stream of GPU
+  /// `device`, as enqueued now. Returns the queue; nullptr if it belongs to none.
+  PullQueue* queue_pull(const Operation& operation, int device, const Token& done);
+
+  /// Completions of all that the streams of a device hold.
+  std::vector<Token> pending(const Device& device) const;
+  /// What a wait for the stream waits for: its own work and, for the default stream, that of all blocking
+  /// streams.
+  std::vector<Token> pending(const Stream& stream) const;
+
+ private:
+  const Devices& devices_;
+  HostThreads& hosts_;
+  Scheduler& scheduler_;
+  const HostWaits& waits_;
+  Captures& captures_;
+  std::uint64_t next_operation_ = 1;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,69 @@
+#include "engine/streams/stream.hpp"
+
+#include <algorithm>
+
+#include "engine/streams/graph.hpp"
+#include "engine/streams/pull_queue.hpp"
+#include "engine/streams/timeline.hpp"
+
+namespace vgpu {
+
+void Operation::finish(double end) {
+  hb::release(stream->contexts().own(), done.get());
+  done->complete_at(end);
+  note_finished(*this, end);
+  GraphLaunch* const launch = graph;
+  const unsigned node_branch = branch;
+  stream->pop(end);
+  if (launch != nullptr) launch->node_finished(node_branch, end);
+}
+
+void Operation::enqueued_at(const hb::CallSite& where, double time, std::vector<std::string> labels_of_host) {
+  site = where;
+  enqueued = time;
+  labels = std::move(labels_of_host);
+}
+
+void Operation::enqueued_by(GraphLaunch& launch, unsigned its_branch, const Operation& captured,
+                            double time) {
+  enqueued_at(captured.site, time, launch.labels);
+  graph = &launch;
+  branch = its_branch;
+}
+
+std::string Operation::origin() const {
+  const std::string line = hb::describe(site);
+  return line.empty() ? stream->name() : stream->name() + ", enqueued at " + line;
+}
+
+void Stream::push(std::unique_ptr<Operation> operation) {
+  operation->joined(*this);
+  last_ = operation->done;
+  queue_.push_back(std::move(operation));
+}
+
+void Stream::pop(double end) {
+  free_at_ = std::max(free_at_, end);
+  queue_.pop_front();
+}
+
+void Stream::discard(double now, const void* order) {
+  contexts_.end_kernel();
+  hb::release(contexts_.own(), order);
+  for (const auto& operation : queue_) operation->discarded(now);
+  queue_.clear();
+}
+
+bool Stream::can_begin(double& time) const {
+  const Operation& operation = *queue_.front();
+  time = std::max(free_at_, operation.enqueued);
+  for (const Token& token : operation.waits_for) {
+    if (!token->complete) return false;
+    time = std::max(time, token->time);
+  }
+  return operation.pulls == nullptr || operation.pulls->is_first(operation.done, time);
+}
+
+std::string Stream::name() const { return is_default() ? contexts_.name() + " (default)" : contexts_.name(); }
+
+}  // namespace vgpu

@@ -1,0 +1,112 @@
+// Streams and events of one virtual GPU.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "engine/streams/capture.hpp"
+#include "engine/streams/operation.hpp"
+#include "engine/kernel/stream_contexts.hpp"
+
+namespace vgpu {
+
+/// A queue of operations that run one after the other.
+class Stream {
+ public:
+  /// `what`: for its name, "stream2" if it is one of the program's.
+  Stream(int device, int number, bool blocking, const std::string& what)
+      : contexts_("gpu" + std::to_string(device) + "/" + what),
+        device_(device),
+        number_(number),
+        blocking_(blocking) {}
+  Stream(int device, int number, bool blocking)
+      : Stream(device, number, blocking, "stream" + std::to_string(number)) {}
+
+  void push(std::unique_ptr<Operation> operation);
+  /// The operation that runs or is next to run; nullptr if there is none.
+  Operation* head() const { return queue_.empty() ? nullptr : queue_.front().get(); }
+  void pop(double end);
+  /// Gives up all operations; to whom waits for them they are complete.
+  /// What its threads have done comes before whatever acquires `order`.
+  void discard(double now, const void* order);
+  /// True if the head may begin; `time` gets the modelled time at which it does.
+  bool can_begin(double& time) const;
+  /// Completion of all that has been enqueued so far; nullptr if nothing has.
+  Token last() const { return last_; }
+  const std::deque<std::unique_ptr<Operation>>& queue() const { return queue_; }
+
+  int device() const { return device_; }
+  int number() const { return number_; }
+  /// False if it takes no part in the legacy default stream's ordering.
+  bool blocking() const { return blocking_; }
+  bool is_default() const { return number_ == 0; }
+  /// "gpu1/stream2"; stream 0 is the legacy default stream.
+  std::string name() const;
+
+  /// It is gone for the program, and kept until its work is done.
+  void destroy() { destroyed_ = true; }
+  bool destroyed() const { return destroyed_; }
+  /// What its CUDA threads run on.
+  StreamContexts& contexts() { return contexts_; }
+  /// Where it is in a capture, if it captures.
+  const CapturePosition& captured() const { return captured_; }
+  bool captures() const { return captured_.capture != nullptr; }
+
+ private:
+  friend class Captures;  // moves it through a capture
+
+  StreamContexts contexts_;
+  CapturePosition captured_;
+  bool destroyed_ = false;
+  int device_;
+  int number_;
+  bool blocking_;
+  double free_at_ = 0;
+  Token last_;
+  std::deque<std::unique_ptr<Operation>> queue_;
+};
+
+class Event {
+ public:
+  Event(int device, bool timing) : device_(device), timing_(timing) {}
+
+  int device() const { return device_; }
+  bool timing() const { return timing_; }
+  /// cudaEventRecord into a stream that does not capture: `token` tells when it completes.
+  void record(const Token& token) {
+    last_record_ = token;
+    captured_ = {};
+  }
+  /// Completion of the last record; nullptr: there was none.
+  const Token& last_record() const { return last_record_; }
+  /// Where in a capture that was, if it was in a capturing stream.
+  const CapturePosition& captured() const { return captured_; }
+  bool was_captured() const { return captured_.capture != nullptr; }
+
+ private:
+  friend class Captures;  // records it in captures
+
+  int device_;
+  bool timing_;
+  Token last_record_;
+  CapturePosition captured_;
+};
+
+/// cudaEventRecord: completes when all earlier work of the stream has. `done` becomes the event's token.
+class RecordOperation final : public Operation {
+ public:
+  void begin(double now) override { finish(now); }
+  std::string describe() const override { return "event record"; }
+  bool only_waits() const override { return true; }
+};
+
+/// cudaStreamWaitEvent: its tokens are what it waits for.
+class WaitOperation final : public Operation {
+ public:
+  void begin(double now) override { finish(now); }
+  std::string describe() const override { return "wait for an event"; }
+  bool only_waits() const override { return true; }
+};
+
+}  // namespace vgpu

@@ -1,0 +1,59 @@
+// What every NCCL function runs in.
+#pragma once
+
+#include <new>
+#include <string>
+
+#include "engine/host/own_thread.hpp"
+#include "libraries/nccl/communicator.hpp"
+
+namespace vgpu::nccl {
+
+/// Charges the call to the host's clock, and turns exceptions into NCCL's codes. CUDA's own errors and faults
+/// of the GPUs become ncclUnhandledCudaError, as in NCCL. In a group the first failure is what ncclGroupEnd()
+/// returns, too.
+template <class Function>
+ncclResult_t api_call(const char* name, Function function) {
+  ncclResult_t code = ncclSuccess;
+  std::string sentence;
+  Runtime* runtime = nullptr;
+  bool faulted_before = false;
+  require_own_thread(name);
+  hb::start();
+  const hb::RuntimeScope scope;
+  try {
+    runtime = &vgpu::runtime();
+    runtime->host().spend(runtime->machine().host_call_ns);
+    if (runtime->in_host_function()) {
+      throw Failure(ncclInvalidUsage, "NCCL calls are not permitted in a function of cudaLaunchHostFunc");
+    }
+    faulted_before = runtime->errors().sticky_error() != cudaSuccess;
+    runtime->errors().throw_if_faulted();
+    function(*runtime);
+    return ncclSuccess;
+  } catch (const Failure& failure) {
+    code = failure.code;
+    sentence = failure.what();
+  } catch (const ApiError& error) {
+    code = ncclUnhandledCudaError;
+    sentence = error.what();
+  } catch (const std::bad_alloc&) {
+    code = ncclSystemError;
+    sentence = "the host has no memory left";
+  } catch (const std::exception& error) {
+    code = ncclInternalError;
+    sentence = error.what();
+  }
+  if (runtime != nullptr) {
+    Group& mine = group(*runtime);
+    if (mine.depth > 0 && mine.failure == ncclSuccess) {
+      mine.failure = code;
+      mine.sentence = std::string(name) + ": " + sentence;
+    }
+    if (!faulted_before) runtime->errors().note(name, sentence);
+    state(*runtime).last_error = runtime->errors().last_detail();
+  }
+  return code;
+}
+
+}  // namespace vgpu::nccl

@@ -1,0 +1,278 @@
+#include "race/race_report.hpp"
+
+#if VGPU_RACE
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "race/happens_before.hpp"
+#include "race/run_facts.hpp"
+
+extern "C" {
+void __sanitizer_symbolize_pc(void* pc, const char* format, char* buffer, std::size_t size);
+void __tsan_ignore_thread_begin();
+void __tsan_ignore_thread_end();
+void* __tsan_get_current_report();
+int __tsan_get_report_data(void* report, const char** description, int* count, int* stacks, int* accesses,
+                           int* locations, int* mutexes, int* threads, int* unique_tids, void** sleep_trace,
+                           unsigned long trace_size);
+int __tsan_get_report_mop(void* report, unsigned long index, int* tid, void** address, int* size, int* write,
+                          int* atomic, void** trace, unsigned long trace_size);
+int __tsan_get_report_thread(void* report, unsigned long index, int* tid, unsigned long* os_id, int* running,
+                             const char** name, int* parent_tid, void** trace, unsigned long trace_size);
+
+// Read by ThreadSanitizer before main. One report is enough: what follows a race may be its consequence. But
+// a report that is held back must not hide the next one of the same place.
+const char* __tsan_default_options() {
+  return "halt_on_error=1 exitcode=3 atexit_sleep_ms=0 history_size=7 report_signal_unsafe=0 "
+         "suppress_equal_stacks=0 suppress_equal_addresses=0";
+}
+}
+
+namespace vgpu {
+namespace {
+
+constexpr int kExitRace = 3;
+
+struct Access {
+  int tid = 0;
+  void* address = nullptr;
+  int bytes = 0;
+  bool write = false;
+  std::string who;       // "gpu1/stream2", "the host"
+  std::string line;      // of the access itself; empty if the runtime made it
+  std::string function;  // that line's
+  std::string enqueued;  // line that enqueued the operation; empty for the host
+  std::string call;      // what that line called if it is no launch: "cublasSgemm"
+};
+
+/// "cudaMemcpyAsync", "cublasSgemm", "ncclAllReduce", "cub::DeviceScan::ExclusiveSum": the function of CUDA
+/// or of a library of it in which the return address lies; empty if it lies in none.
+std::string api_function(void* return_address) {
+  std::array<char, 4096> buffer{};
+  __sanitizer_symbolize_pc(return_address, "%f", buffer.data(), buffer.size() - 1);
+  for (const char* frame = buffer.data(); *frame != '\0'; frame += std::strlen(frame) + 1) {
+    const std::string name(frame, std::strcspn(frame, "("));
+    const bool has_prefix = name.rfind("cu", 0) == 0 || name.rfind("nccl", 0) == 0;
+    // What has a namespace or a template's return type before it is the runtime's own.
+    if (has_prefix && name.find_first_of(" :<") == std::string::npos) return name;
+  }
+  return {};
+}
+
+/// Splits the stack of an access at the mark between what ran and who enqueued it.
+void read_stack(Access& access, void* const* trace) {
+  int i = 0;
+  for (; trace[i] != nullptr && hb::mark(trace[i]) == hb::Mark::kNone; ++i) {
+    for (const ProgramLine& line : program_lines(trace[i])) {
+      if (access.line.empty()) {
+        access.line = line.text;
+        access.function = line.function;
+      }
+    }
+  }
+  if (trace[i] == nullptr) return;  // the host
+  const bool launched = hb::mark(trace[i]) == hb::Mark::kLaunch;
+  if (hb::mark(trace[i]) == hb::Mark::kNamedCall) access.call = static_cast<const char*>(trace[++i]);
+  CallerLine caller(launched);
+  for (++i; trace[i] != nullptr && access.enqueued.empty(); ++i) {
+    if (!launched && access.call.empty()) access.call = api_function(trace[i]);
+    for (const ProgramLine& line : program_lines(trace[i])) {
+      if (access.enqueued.empty() && caller.is(line)) access.enqueued = line.text;
+    }
+  }
+  // A kernel's body is a lambda without a name of its own.
+  if (!caller.kernel().function.empty()) access.function = caller.kernel().function;
+}
+
+/// "(anonymous namespace)::rotate(int*)::{lambda()#1}::operator()() const" -> "rotate"; "operator()(int)" ->
+/// "operator()".
+std::string short_function(std::string name) {
+  constexpr std::string_view kAnonymous = "(anonymous namespace)::";
+  for (std::size_t at = name.find(kAnonymous); at != std::string::npos; at = name.find(kAnonymous)) {
+    name.erase(at, kAnonymous.size());
+  }
+  std::size_t end = name.find('(');
+  if (name.substr(0, end).ends_with("operator")) end += std::strlen("()");
+  return name.substr(0, end);
+}
+
+std::string name_of_thread(void* report, int threads, int tid) {
+  for (int i = 0; i < threads; ++i) {
+    int found = 0, running = 0, parent = 0;
+    unsigned long os_id = 0;
+    const char* name = nullptr;
+    void* trace[1] = {};
+    __tsan_get_report_thread(report, i, &found, &os_id, &running, &name, &parent, trace, 1);
+    if (found == tid && name != nullptr) return name;
+  }
+  return "the host";
+}
+
+/// "write by gpu1/stream2: kernel 'multiply' at x.cuh:31, enqueued at x.cuh:40".
+std::string what(const Access& access) {
+  std::string text = access.write ? "write" : "read";
+  text += " by " + access.who + ": ";
+  if (access.enqueued.empty()) return text + short_function(access.function) + " at " + access.line;
+  const std::string place = "'" + short_function(access.function) + "' at " + access.line;
+  if (access.call.empty()) {
+    text += "kernel " + place;
+  } else {
+    text += access.call + (access.line.empty() ? "" : ", in " + place);  // a function that the call got
+  }
+  return text + ", enqueued at " + access.enqueued;
+}
+
+/// What is missing if one of the two is a bulk copy's; empty if none is.
+std::string bulk_cure(const Access& later, const Access& earlier) {
+  // The probe comes behind the engine, which has found that the two are ordered.
+  if (later.who.find(" (TMA, async proxy)") != std::string::npos) {
+    std::string text = "The bulk copy comes after that access, but no proxy fence is between them: ";
+    text += "fence_proxy_async() by the thread that ";
+    text += earlier.write ? "wrote" : "read";
+    return text += ", before the barrier, or by the thread that issues the copy, after it saw the flag.";
+  }
+  if (later.who.find(" (TMA") == std::string::npos && earlier.who.find(" (TMA") == std::string::npos)
+    return {};
+  return "Nothing orders the bulk copy and that access: wait for its mbarrier or its bulk group before the "
+         "memory is used again, and let all who used it arrive before the copy is issued.";
+}
+
+/// The same of a wgmma. It writes its Fragment alone, and reads its operands.
+std::string wgmma_cure(const Access& later, const Access& earlier) {
+  constexpr const char* kProxy = " (wgmma, async proxy)";
+  const auto by = [](const Access& access, const char* who) {
+    return access.who.find(who) != std::string::npos;
+  };
+  if (by(later, kProxy))
+    return "The wgmma comes after that access, but no proxy fence is between them: fence_proxy_async() by "
+           "the "
+           "thread that wrote, before the barrier.";
+  if (!by(later, " (wgmma") && !by(earlier, " (wgmma")) return {};
+  const Access& own = by(later, " (wgmma") ? later : earlier;
+  if (own.write) return "The wgmma may still write its Fragment: commit() and wait() before it is touched.";
+  return "Nothing orders the wgmma and that access to its operands: wait for the mbarrier of the copy that "
+         "brings them before the wgmma is issued, and for the wgmma before they change.";
+}
+
+std::string cure(const Access& later, const Access& earlier) {
+  if (std::string wgmma = wgmma_cure(later, earlier); !wgmma.empty()) return wgmma;
+  if (std::string bulk = bulk_cure(later, earlier); !bulk.empty()) return bulk;
+  for (const Access* copy : {&later, &earlier}) {
+    const Access& other = copy == &later ? earlier : later;
+    const std::size_t name = copy->who.find(" (memcpy_async)");
+    if (name == std::string::npos || other.who.compare(0, name, copy->who, 0, name) != 0) continue;
+    return "Nothing orders the kernel's asynchronous copy and that access: consumer_wait() before the data "
+           "is "
+           "used, and __syncthreads if other threads use it.";
+  }
+  if (later.who == earlier.who) {
+    return "Nothing orders these two threads of the kernel: __syncthreads between the accesses, or an atomic "
+           "operation.";
+  }
+  if (later.enqueued.empty() && earlier.enqueued.empty())
+    return "Nothing orders " + later.who + " after " + earlier.who +
+           ": they meet at a barrier, or not at all.";
+  if (later.enqueued.empty() || earlier.enqueued.empty()) {
+    const Access& gpu = later.enqueued.empty() ? earlier : later;
+    return "The host does not wait for " + gpu.who +
+           " between them: synchronise the stream, or an event recorded after that operation.";
+  }
+  return "No event or synchronisation orders " + later.who + " after " + earlier.who + ".";
+}
+
+std::string held_report;
+
+/// The whole text of a report.
+std::string text_of(void* report) {
+  const char* description = nullptr;
+  int count = 0, stacks = 0, accesses = 0, locations = 0, mutexes = 0, threads = 0, tids = 0;
+  void* sleep_trace[1] = {};
+  __tsan_get_report_data(report, &description, &count, &stacks, &accesses, &locations, &mutexes, &threads,
+                         &tids, sleep_trace, 1);
+  std::vector<Access> found;
+  for (int i = 0; i < accesses; ++i) {
+    Access access;
+    int write = 0, atomic = 0;
+    std::array<void*, 64> trace{};
+    __tsan_get_report_mop(report, i, &access.tid, &access.address, &access.bytes, &write, &atomic,
+                          trace.data(), trace.size() - 1);
+    access.write = write != 0 || (i == 0 && hb::ReadsForAWrite::active());  // the first one happens now
+    access.who = name_of_thread(report, threads, access.tid);
+    read_stack(access, trace.data());
+    found.push_back(std::move(access));
+  }
+  std::string text = "virtual GPUs: ";
+  text += description == nullptr || std::strcmp(description, "data-race") == 0 ? "data race" : description;
+  if (found.size() == 2) {
+    text += " in " + describe_memory(found[0].address);
+    for (const std::string& line : {what(found[0]), what(found[1]), cure(found[0], found[1])})
+      text += "\n  " + line;
+    text += '\n';
+  }
+  if (const std::string schedule = describe_schedule(); !schedule.empty()) text += "  " + schedule + '\n';
+  return text;
+}
+
+[[noreturn]] void tell(const std::string& report) {
+  std::fputs(report.c_str(), stderr);
+  std::fflush(nullptr);
+  _exit(kExitRace);
+}
+
+}  // namespace
+
+std::vector<ProgramLine> program_lines(void* return_address) {
+  std::array<char, 4096> buffer{};
+  __sanitizer_symbolize_pc(return_address, "%s:%l\t%f", buffer.data(), buffer.size() - 1);
+  std::vector<ProgramLine> lines;
+  for (const char* frame = buffer.data(); *frame != '\0'; frame += std::strlen(frame) + 1) {
+    const std::string text = frame;
+    const std::size_t tab = text.find('\t');
+    const std::string place = text.substr(0, tab);
+    // Neither this library nor the helpers around it: a reader looks for the line of the chapter.
+    if (!place.starts_with("/") || place.starts_with("/usr/") || place.starts_with(VGPU_HELPERS_DIR)) continue;
+    if (place.starts_with(VGPU_DIR) && !place.starts_with(VGPU_DIR "tests/")) continue;
+    lines.push_back({place.substr(place.rfind('/') + 1), text.substr(tab + 1)});
+  }
+  return lines;
+}
+
+hb::LateReport::~LateReport() {
+  if (held_report.empty()) return;
+  enter(host_context());  // whose accesses are not ignored: ThreadSanitizer looks at that when a program ends
+  tell(held_report);
+}
+
+}  // namespace vgpu
+
+namespace __tsan {
+class ReportDesc;
+/// Replaces ThreadSanitizer's own (weak) hook: prints our report instead of its own. VGPU_FULL_RACE_REPORT=1
+/// in the environment prints both.
+bool OnReport(const ReportDesc*, bool suppressed) {
+  if (suppressed) return true;
+  // The report is made under ThreadSanitizer's locks. What it calls of std::string may be the program's own
+  // copy, which is instrumented: a second race found in there would wait for them for ever.
+  __tsan_ignore_thread_begin();
+  std::string text;
+  if (!vgpu::hb::LateReport::holding() || vgpu::held_report.empty())
+    text = vgpu::text_of(__tsan_get_current_report());
+  if (std::getenv("VGPU_FULL_RACE_REPORT") != nullptr) {
+    std::fputs(text.c_str(), stderr);
+    return false;
+  }
+  if (!vgpu::hb::LateReport::holding()) vgpu::tell(text);
+  if (!text.empty()) vgpu::held_report = text;
+  __tsan_ignore_thread_end();
+  return true;
+}
+}  // namespace __tsan
+
+#endif
