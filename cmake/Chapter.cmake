@@ -98,7 +98,7 @@ function(_overlap_changed_chapters)
   list(TRANSFORM headers REPLACE "^#include " "")
   list(FILTER headers EXCLUDE REGEX "^\"[0-9][0-9]_")
   foreach(header IN LISTS headers)  # device code wants the rewriter, which this unit does not see
-    string(REGEX REPLACE "^\"(.*)\"$" "${PROJECT_SOURCE_DIR}/common/include/\\1" file "${header}")
+    string(REGEX REPLACE "^\"(.*)\"$" "${PROJECT_SOURCE_DIR}/common/\\1" file "${header}")
     if(EXISTS "${file}")
       file(STRINGS "${file}" device_code REGEX "^__(host|device|global)__" LIMIT_COUNT 1)
       if(device_code)

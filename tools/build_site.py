@@ -36,7 +36,7 @@ GROUPS = {
 }
 
 # Names that need no comment: members of types, and what chapters do not use.
-_NEEDS_NONE = re.compile(r"(?: of (?:class|struct|union) |\b(?:src|virtual_gpu)/.*warning|\.cpp:).* is not documented")
+_NEEDS_NONE = re.compile(r"(?: of (?:class|struct|union) |\bvirtual_gpu/.*warning|\.cpp:).* is not documented")
 _SHOWS = re.compile(r"<title>Overlap: (.*) Source File</title>")
 _SUMMARY = re.compile(r'<a href="#([\w-]+)">[^<]*</a>(?: &#124;)?\n')  # Doxygen 1.9.4 has one also for what it does not show
 _FOLD = re.compile(r"<details><summary>(.*)</summary>$")

@@ -36,8 +36,8 @@ def _link(path: pathlib.Path, text: str, root: pathlib.Path) -> str:
 def helpers(root: pathlib.Path) -> Dict[pathlib.Path, str]:
     """The helpers of common/ that lessons use: header -> all its text, its .cpp included."""
     found = {}
-    for header in sorted(root.glob("common/include/overlap/gpu/*.hpp")):
-        parts = [header, *sorted(root.glob(f"common/src/gpu/**/{header.stem}.cpp"))]
+    for header in sorted(root.glob("common/overlap/gpu/*.hpp")):
+        parts = [header, *sorted(root.glob(f"common/overlap/gpu/**/{header.stem}.cpp"))]
         found[header] = "\n".join(part.read_text(encoding="utf-8") for part in parts)
     return found
 

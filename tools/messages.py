@@ -61,7 +61,7 @@ def messages(root: pathlib.Path = REPOSITORY) -> Dict[str, str]:
     found: Dict[str, str] = {}
     sources: Tuple[Tuple[str, object], ...] = (
         ("tools/lab/**/*.py", _of_python), ("lab", _of_shell), ("tools/*.sh", _of_shell), ("virtual_gpu/tools/race_run", _of_shell),
-        ("common/src/**/*.[ch]pp", _of_cpp), ("common/include/**/*.hpp", _of_cpp), ("tools/results/*.py", _of_python))
+        ("common/overlap/**/*.[ch]pp", _of_cpp), ("tools/results/*.py", _of_python))
     for pattern, of in sources:
         for path in sorted(root.glob(pattern)):
             for said in of(path.read_text(encoding="utf-8")):  # type: ignore[operator]

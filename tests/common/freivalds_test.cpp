@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/random.hpp"
+#include "overlap/data/random.hpp"
 #include "element_types.hpp"
 #include "overlap/data/data.hpp"
 #include "overlap/gpu/error.hpp"

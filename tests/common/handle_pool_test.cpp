@@ -1,4 +1,4 @@
-#include "gpu/backend/handle_pool.hpp"
+#include "overlap/gpu/backend/handle_pool.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "gpu/nvml.hpp"
+#include "overlap/gpu/nvml.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/program/report.hpp"
 

@@ -15,8 +15,8 @@ from typing import List, Optional
 from support import REPOSITORY
 COMMANDS = REPOSITORY / "build" / "virtual" / "compile_commands.json"
 COMMON = REPOSITORY / "common"
-SOURCES = (COMMON / "src" / "bench" / "mlp_problem.cpp",  # a member template of what depends on T, called without `template`
-           COMMON / "src" / "bench" / "regime.cpp")  # a structured binding, captured as it is
+SOURCES = (COMMON / "overlap" / "bench" / "mlp_problem.cpp",  # a member template of what depends on T, called without `template`
+           COMMON / "overlap" / "bench" / "regime.cpp")  # a structured binding, captured as it is
 
 
 def clang() -> Optional[str]:
@@ -32,7 +32,7 @@ def folders(source: pathlib.Path) -> List[str]:
             words = shlex.split(entry["command"])
             systems = [words[place + 1] for place, word in enumerate(words) if word == "-isystem"]
             return [word for word in words if re.match(r"-I.", word)] + [f"-isystem{folder}" for folder in systems]
-    return [*(f"-I{COMMON / folder}" for folder in ("src", "for_virtual_gpus", "include")),
+    return [*(f"-I{folder}" for folder in (COMMON / "for_virtual_gpus", COMMON)),
             f"-isystem{REPOSITORY / 'virtual_gpu' / 'include'}", f"-isystem{REPOSITORY / '.deps' / 'usr' / 'include'}"]
 
 

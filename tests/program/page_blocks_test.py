@@ -162,14 +162,14 @@ class CallIndexTest(FolderTest):
                                                  "__syncthreads(); my_cudaFree(x); /* cudaFree(\n x) */ f(&cudaMallocHost);\n")
         self.write("chapters/02_two/main.cu", "cudaMemcpyAsync(a, b); cuda::atomic_ref<int> r(x);")
         self.write("chapters/02_two/experiments/more.cu", "cudaFree(x);")
-        self.write("common/include/overlap/gpu/stream.hpp", "int stream();")
-        self.write("common/src/gpu/backend/stream.cpp", "cudaStreamCreate(&s); cudaMemcpyAsync(a, b);")
-        self.write("common/include/overlap/gpu/unused.hpp", "cudaFree(x);")
+        self.write("common/overlap/gpu/stream.hpp", "int stream();")
+        self.write("common/overlap/gpu/backend/stream.cpp", "cudaStreamCreate(&s); cudaMemcpyAsync(a, b);")
+        self.write("common/overlap/gpu/unused.hpp", "cudaFree(x);")
 
     def test_table(self) -> None:
         text = call_index.call_table(self.folder)
         rows = [line for line in text.splitlines() if line.startswith("| `")]
-        helper = "[`stream.hpp`](../common/include/overlap/gpu/stream.hpp) (from 01)"
+        helper = "[`stream.hpp`](../common/overlap/gpu/stream.hpp) (from 01)"
         self.assertEqual(rows, [
             f"| `cudaMemcpyAsync` | [01](../chapters/01_one/lesson.cuh), [02](../chapters/02_two/main.cu) | {helper} |",
             f"| `cudaStreamCreate` |  | {helper} |",

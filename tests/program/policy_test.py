@@ -159,7 +159,7 @@ class RepositoryTest(unittest.TestCase):
         self.assertEqual(conditionals(sources), [])
 
     def test_ranks_wait_for_each_other_only_by_what_knows_them(self) -> None:
-        apart = (REPOSITORY / "common" / "src" / "gpu" / "backend",)
+        apart = (REPOSITORY / "common" / "overlap" / "gpu" / "backend",)
         sources = [path for path in files() if path.suffix in (".cu", ".cuh", ".cpp", ".hpp")
                    and {REPOSITORY / "chapters", REPOSITORY / "common"} & set(path.parents)
                    and not set(apart) & set(path.parents)]
@@ -168,8 +168,7 @@ class RepositoryTest(unittest.TestCase):
 
     def test_rooms_include_downwards_only(self) -> None:
         for height, room in enumerate(COMMON_ROOMS):
-            sources = [path for folder in ("common/include/overlap", "common/src")
-                       for path in (REPOSITORY / folder / room).rglob("*pp")]
+            sources = list((REPOSITORY / "common" / "overlap" / room).rglob("*pp"))
             self.assertGreater(len(sources), 10)
             self.assertEqual(rooms_beyond(sources, COMMON_ROOMS[:height + 1]), [])
 
@@ -234,7 +233,7 @@ class RulesTest(FolderTest):
         self.assertEqual(blocking([self.file]), [])
 
     def test_rooms_beyond(self) -> None:
-        for text in ('#include "overlap/bench/timing.hpp"', '#include "program/utc_now.hpp"', ' # include "bench/x.hpp"'):
+        for text in ('#include "overlap/bench/timing.hpp"', '#include "overlap/program/utc_now.hpp"', ' # include "bench/x.hpp"'):
             self.file.write_text(text)
             self.assertEqual(len(rooms_beyond([self.file], ("gpu", "data"))), 1, text)
         for text in ('#include "overlap/gpu/check.hpp"', "#include <bench/x.hpp>", '// #include "bench/x.hpp"'):

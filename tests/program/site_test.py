@@ -125,15 +125,15 @@ class ReferenceTest(unittest.TestCase):
             build_site.make_reference(pathlib.Path("/nowhere"))
 
     def test_members_need_no_comment(self) -> None:
-        self.made("common/include/x.hpp:3: warning: Member size() const (function) of class overlap::X is not documented.\n"
-                  "common/src/x.cpp:3: warning: Member f() (function) of namespace overlap is not documented.\n"
+        self.made("common/overlap/x.hpp:3: warning: Member size() const (function) of class overlap::X is not documented.\n"
+                  "common/overlap/x.cpp:3: warning: Member f() (function) of namespace overlap is not documented.\n"
                   "virtual_gpu/include/nccl.h:3: warning: Compound ncclUniqueId is not documented.\n")
 
     def test_other_warnings_are_errors(self) -> None:
-        for said in ("common/include/x.hpp:3: warning: Compound overlap::X is not documented.",
-                     "common/include/x.hpp:3: warning: Member f() (function) of namespace overlap is not documented.",
+        for said in ("common/overlap/x.hpp:3: warning: Compound overlap::X is not documented.",
+                     "common/overlap/x.hpp:3: warning: Member f() (function) of namespace overlap is not documented.",
                      "chapters/01_first/x.cuh:3: warning: Member f() (function) of file x.cuh is not documented.",
-                     "common/src/x.cpp:3: warning: unable to resolve reference to 'y' for \\ref command"):
+                     "common/overlap/x.cpp:3: warning: unable to resolve reference to 'y' for \\ref command"):
             with self.assertRaisesRegex(SystemExit, "warning"):
                 self.made(said + "\n")
 

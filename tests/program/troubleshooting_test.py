@@ -41,7 +41,7 @@ class MessagesTest(unittest.TestCase):
     def test_programs(self) -> None:
         text = ('throw UsageError("--k: sums of " + std::to_string(f(k, "x")) +\n    " products" " of two");\nthrow Skip(reason);\n'
                 'throw std::logic_error("not this");\nthrow UsageError(std::string("--machine: ") + error.what());\n')
-        self.assertEqual(self.found("common/src/a.cpp", text), ["--k: sums of ... products of two"])
+        self.assertEqual(self.found("common/overlap/a.cpp", text), ["--k: sums of ... products of two"])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // What one run leaves to the next: on real GPUs streams, cuBLAS handles and communicators, unless it was
 // stopped; on virtual ones nothing.
-#include "gpu/kept_handles.hpp"
+#include "overlap/gpu/kept_handles.hpp"
 
 #include <cublas_v2.h>
 #include <cuda_runtime.h>

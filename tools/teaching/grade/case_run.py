@@ -1,4 +1,4 @@
-"""Runs one case: inputs by pipe from the judge (common/teaching/judge.cpp) to a fresh process of the submission, one framed message
+"""Runs one case: inputs by pipe from the judge (course/runner/judge.cpp) to a fresh process of the submission, one framed message
 back, which the judge compares with its own reference. In the plain build once more in other schedules.
 """
 import dataclasses

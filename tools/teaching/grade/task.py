@@ -1,7 +1,7 @@
 """What is graded of a chapter: chapters/NN_name/assignment/grade.json, {HEADER: {...}}, the first one if nothing else is said.
 
   algorithm   the class that the judge makes of each rank; T stands for the type of the values
-  problem     gather, scatter or sparse: its inputs and results (common/teaching/problems.cpp)
+  problem     gather, scatter or sparse: its inputs and results (course/runner/problems.cpp)
   unit        the header that defines the class, if that is another one of the chapter, which includes HEADER
 """
 import dataclasses

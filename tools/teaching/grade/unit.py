@@ -72,14 +72,14 @@ class Kit:
         include = self.folder / "include"
         common = ROOT / "common"
         shutil.copytree(common / "for_virtual_gpus", include / "for_virtual_gpus")
-        shutil.copytree(common / "include", include / "common")
+        shutil.copytree(common / "overlap", include / "common" / "overlap", ignore=shutil.ignore_patterns("*.cpp", "backend"))
         shutil.copytree(ROOT / "virtual_gpu" / "include", include / "virtual_gpu")
         shutil.copytree(ROOT / "virtual_gpu" / "tools", self.folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(ROOT / "virtual_gpu" / "machines", self.folder / "machines")
         for path, source in task.visible().items():
             self._copy(source, include / "chapters" / path)
         for name in ("submission.hpp", "dense_unit.hpp", "sparse_unit.hpp"):
-            self._copy(common / "teaching" / name, include / "teaching" / name)
+            self._copy(ROOT / "course" / "runner" / name, include / "runner" / name)
         (self.folder / "unit.cu").write_text(task.source(), encoding="utf-8")
         self._readable()
         self.rules: Optional[gate.Rules] = None
@@ -97,8 +97,8 @@ class Kit:
         """Where the compiler looks: first in the submission's folder. Race reports leave out lines of relative paths: those of
         helpers, so that a student reads of the chapter's."""
         include = self.folder / "include"
-        helpers = [f"-ffile-prefix-map={include}/{name}=." for name in ("common", "teaching", "for_virtual_gpus", "virtual_gpu")]
-        return [*helpers, f"-I{sandbox.work}", f"-I{include}/chapters", f"-I{include}/teaching", f"-I{include}/for_virtual_gpus", f"-I{include}/common",
+        helpers = [f"-ffile-prefix-map={include}/{name}=." for name in ("common", "runner", "for_virtual_gpus", "virtual_gpu")]
+        return [*helpers, f"-I{sandbox.work}", f"-I{include}/chapters", f"-I{include}/runner", f"-I{include}/for_virtual_gpus", f"-I{include}/common",
                 "-isystem", f"{include}/virtual_gpu"]
 
     def learn(self, sandbox: Sandbox) -> None:
@@ -155,7 +155,7 @@ class Kit:
 
 def _common_headers() -> List[str]:
     """The helpers that a lesson may include."""
-    return [f"overlap/{room}/{path.name}" for room in ("gpu", "data") for path in (ROOT / "common/include/overlap" / room).glob("*.hpp")
+    return [f"overlap/{room}/{path.name}" for room in ("gpu", "data") for path in (ROOT / "common/overlap" / room).glob("*.hpp")
             if path.name not in ("backend.hpp", "verify.hpp", "freivalds.hpp", "data.hpp", "sparse_data.hpp")]
 
 

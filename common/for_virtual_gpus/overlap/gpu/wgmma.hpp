@@ -1,6 +1,6 @@
 // The stand-in of the header of this name: the same names and signatures, on virtual GPUs (a test compares
 // them; the rewriter does not see this one, so they have no markup). What they mean stands there, in
-// common/include/overlap/gpu/wgmma.hpp.
+// common/overlap/gpu/wgmma.hpp.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,0 +1,43 @@
+#include "overlap/bench/gate.hpp"
+
+#include <cuda.h>
+
+#include "overlap/gpu/team.hpp"
+#include "overlap/gpu/check.hpp"
+
+namespace overlap {
+
+Gate::Gate(Rank& rank) : rank_(rank) {
+  if (rank.id() == rank.first_here()) {
+    own_.emplace(1);
+    *own_->data() = 0;
+  }
+  word_ = rank.exchange_here(own_ ? own_->data() : nullptr).front();
+  // Every rank enters the word, so that a report says who waits; opening it several times does no harm.
+  rank.team().add({rank.id(), SignalWords::kPinned, word_, 1, "the gate's word", &awaited_});
+}
+
+Gate::~Gate() {
+  detail::before_release();
+  try {
+    rank_.barrier();  // nobody looks at the word any more
+  } catch (...) {
+    // The run is being stopped; the streams that waited here have gone on.
+  }
+  rank_.team().remove(&awaited_);
+}
+
+void Gate::close(cudaStream_t stream) {
+  if (rank_.stopping()) throw RunStopped();
+  awaited_ = round_;
+  CU_CHECK(
+      cuStreamWaitValue32(stream, reinterpret_cast<CUdeviceptr>(word_), round_, CU_STREAM_WAIT_VALUE_GEQ));
+}
+
+void Gate::open() {
+  rank_.barrier();
+  if (own_) __atomic_store_n(word_, round_, __ATOMIC_RELEASE);
+  ++round_;
+}
+
+}  // namespace overlap

@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "overlap/bench/phase_times.hpp"
+#include "overlap/bench/gate.hpp"
+#include "overlap/bench/timing.hpp"
+#include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/stream.hpp"
+
+namespace overlap {
+namespace {
+
+constexpr double kMostMillisecondsOfAVariant = 10e3;
+constexpr double kMostMillisecondsOfWarmup = 1e3;
+constexpr int kFewestIterations = 3;
+
+/// By index, the largest value of any rank. All ranks give equally many.
+std::vector<double> largest_of_all_ranks(Rank* rank, const std::vector<double>& own) {
+  return rank == nullptr ? own : rank->largest_of_all(own);
+}
+
+struct Samples {
+  std::vector<double> device_ms, host_ms, back_to_back_ms;
+  detail::PhasesOfCalls phases;
+};
+
+/// The GPUs' clock, behind a gate.
+class GpuClock {
+ public:
+  explicit GpuClock(Rank& rank) : rank_(rank), gate_(rank), start_(rank.device()), stop_(rank.device()) {}
+
+  double milliseconds(const TimedVariant& variant) {
+    const cudaStream_t stream = rank_.stream();
+    gate_.close(stream);
+    CUDA_CHECK(cudaEventRecord(start_, stream));
+    variant.call(stream);
+    CUDA_CHECK(cudaEventRecord(stop_, stream));
+    gate_.open();
+    rank_.synchronize(stream);
+    float milliseconds = 0;
+    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start_, stop_));
+    return milliseconds;
+  }
+
+ private:
+  Rank& rank_;
+  Gate gate_;
+  Event start_, stop_;
+};
+
+/// The host's clock. Without a rank each call waits for its GPUs itself.
+double host_ms(Rank* rank, const TimedVariant& variant, int calls) {
+  if (rank != nullptr) rank->barrier();
+  const cudaStream_t stream = rank != nullptr ? rank->stream() : nullptr;
+  const HostTimer timer;
+  for (int call = 0; call < calls; ++call) variant.call(stream);
+  if (rank != nullptr) rank->synchronize(stream);
+  return timer.milliseconds() / calls;
+}
+
+/// How often a variant runs, first without being timed.
+struct Rounds {
+  int warmup, timed;
+};
+
+/// Collective. All ranks take the time of the slowest one's first call, and so run equally often.
+Rounds rounds_of(Rank* rank, const TimedVariant& variant, double first_ms, Rounds wanted) {
+  if (variant.clock == Clock::kGpu) return wanted;
+  const double ms = largest_of_all_ranks(rank, {first_ms}).front();
+  const double warmups = std::ceil(kMostMillisecondsOfWarmup / ms);
+  const double that_fit = std::max<double>(kFewestIterations, std::floor(kMostMillisecondsOfAVariant / ms));
+  return {static_cast<int>(std::min<double>(wanted.warmup, warmups)),
+          static_cast<int>(std::min<double>(wanted.timed, that_fit))};
+}
+
+/// The variant of index 0 before each of the others, if these are compared with it: so that each of them
+/// finds the clocks and the caches that it leaves, and it what any of them leaves.
+std::vector<std::size_t> order_of_a_round(const std::vector<TimedVariant>& variants) {
+  std::vector<std::size_t> order;
+  const bool compared = variants.size() > 1 && variants.front().clock == Clock::kGpu;
+  for (std::size_t v = compared ? 1 : 0; v < variants.size(); ++v) {
+    if (compared) order.push_back(0);
+    order.push_back(v);
+  }
+  return order;
+}
+
+/// One timed call in its round: by the GPUs, and by the host; or by the host alone.
+void time_once(Rank* rank, std::optional<GpuClock>& gpu_clock, const TimedVariant& variant, bool last,
+               Samples& samples) {
+  const bool by_gpu = variant.clock == Clock::kGpu;
+  if (last && variant.before_last) variant.before_last();
+  if (by_gpu) {
+    samples.device_ms.push_back(gpu_clock->milliseconds(variant));
+  } else {
+    samples.host_ms.push_back(host_ms(rank, variant, 1));
+    if (variant.device_ms) samples.device_ms.push_back(variant.device_ms());
+    if (variant.phases) samples.phases.push_back(variant.phases());
+  }
+  if (last && variant.after_last) variant.after_last();
+  if (by_gpu) samples.host_ms.push_back(host_ms(rank, variant, 1));
+}
+
+/// Collective.
+VariantTimes times_of_all_ranks(Rank* rank, const TimedVariant& variant, const Samples& samples) {
+  VariantTimes times{.name = variant.name, .device_ms = {}, .host_ms = {}};
+  if (!samples.device_ms.empty()) times.device_ms = summarise(largest_of_all_ranks(rank, samples.device_ms));
+  times.host_ms = summarise(largest_of_all_ranks(rank, samples.host_ms));
+  if (!samples.back_to_back_ms.empty())
+    times.back_to_back_ms = summarise(largest_of_all_ranks(rank, samples.back_to_back_ms)).median;
+  if (samples.phases.empty()) return times;
+  if (rank == nullptr) {
+    detail::summarise_phases({&samples.phases}, times);
+    return times;
+  }
+  // Ranks of one process can read each other's samples; of several, each tells of its own.
+  detail::summarise_phases(rank->exchange_here(&samples.phases), times);
+  rank->barrier();  // they stay until everybody has read them
+  return times;
+}
+
+std::vector<VariantTimes> time_all(Rank* rank, const std::vector<TimedVariant>& variants, int iterations,
+                                   int warmup, bool back_to_back) {
+  const auto by_gpu = [](const TimedVariant& variant) { return variant.clock == Clock::kGpu; };
+  std::optional<GpuClock> gpu_clock;
+  if (std::any_of(variants.begin(), variants.end(), by_gpu)) gpu_clock.emplace(*rank);
+  std::vector<Rounds> rounds;
+  for (const TimedVariant& variant : variants)
+    rounds.push_back(rounds_of(rank, variant, host_ms(rank, variant, 1), {warmup, iterations}));
+
+  std::vector<Samples> samples(variants.size());
+  const std::vector<std::size_t> order = order_of_a_round(variants);
+  for (int i = -warmup; i < iterations; ++i) {
+    for (const std::size_t v : order) {
+      if (i < -rounds[v].warmup || i >= rounds[v].timed) continue;
+      Samples not_timed;
+      time_once(rank, gpu_clock, variants[v], i == rounds[v].timed - 1, i < 0 ? not_timed : samples[v]);
+    }
+  }
+  for (int i = 0; back_to_back && i < std::min(iterations, 3); ++i) {
+    for (std::size_t v = 0; v < variants.size(); ++v) {
+      if (by_gpu(variants[v]))
+        samples[v].back_to_back_ms.push_back(host_ms(rank, variants[v], VariantTimes::calls_at_once()));
+    }
+  }
+  std::vector<VariantTimes> times;
+  for (std::size_t v = 0; v < variants.size(); ++v)
+    times.push_back(times_of_all_ranks(rank, variants[v], samples[v]));
+  return times;
+}
+
+}  // namespace
+
+int VariantTimes::calls_at_once() { return backend::modelled_time() ? 5 : 20; }
+
+std::vector<VariantTimes> time_variants(Rank& rank, const std::vector<TimedVariant>& variants, int iterations,
+                                        int warmup, bool back_to_back) {
+  return time_all(&rank, variants, iterations, warmup, back_to_back);
+}
+
+std::vector<VariantTimes> time_variants(const std::vector<TimedVariant>& variants, int iterations,
+                                        int warmup) {
+  return time_all(nullptr, variants, iterations, warmup, false);
+}
+
+}  // namespace overlap

@@ -1,0 +1,398 @@
+// Ranks on real GPUs: one thread of the operating system each. Stopping a run is the difficult part: GPUs
+// that wait for each other never give up by themselves, so everything that they may wait for is opened or
+// aborted.
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "overlap/gpu/backend/sticky_errors.hpp"
+#include "overlap/gpu/kept_handles.hpp"
+#include "overlap/gpu/team.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/stream.hpp"
+
+namespace overlap {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kPatience = 5s;         // for the ranks to join after a stop
+constexpr auto kLookPatience = 200ms;  // for reading a signal of a GPU that may hang
+
+/// All of them at the same time, each on a thread of its own, as ranks do it: NCCL may let each wait for the
+/// others.
+void destroy(const std::vector<ncclComm*>& communicators) {
+  std::vector<std::thread> threads;
+  for (ncclComm* communicator : communicators)
+    threads.emplace_back([communicator] { ncclCommDestroy(communicator); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+class CudaTeam;
+thread_local CudaTeam* team_of_thread = nullptr;
+thread_local int rank_of_thread = -1;
+/// The team whose run is under way; the watchdog asks for it.
+struct Active {
+  std::mutex mutex;
+  CudaTeam* team = nullptr;
+};
+Active& active() {
+  static Active instance;
+  return instance;
+}
+
+class CudaTeam final : public Team {
+ public:
+  CudaTeam(int size, int devices)
+      : size_(size),
+        devices_(devices),
+        stop_word_(1),
+        seen_(static_cast<std::size_t>(devices) + 1),
+        doing_(static_cast<std::size_t>(size)),
+        ended_(static_cast<std::size_t>(size)),
+        sets_(static_cast<std::size_t>(size)) {
+    for (auto& doing : doing_) doing = "";
+    *stop_word_.data() = 0;
+    // Communicators have streams inside, which nobody counts, and ranks that share a GPU may need all but a
+    // few of its queues.
+    if (shares_gpu()) {
+      for (const auto& set : kept_handles().communicators.take_all()) destroy(set);
+    }
+    // Made before all streams of the ranks: once all hardware queues hold waits, a write on a stream made
+    // later would never run. Kept ones are older than all streams that are kept.
+    for (int device = 0; device < devices; ++device) {
+      std::optional<Stream> kept = kept_handles().rescue.take(device);
+      rescue_.push_back(kept ? std::move(*kept) : Stream(device));
+    }
+    const std::lock_guard lock(active().mutex);
+    active().team = this;
+  }
+  ~CudaTeam() override {
+    if (stopping_) {
+      drop_idle_handles();  // the rescue streams of the next run must not be younger than other streams
+    } else {
+      for (Stream& stream : rescue_) kept_handles().rescue.give_back(stream.device(), std::move(stream));
+    }
+    const std::lock_guard lock(active().mutex);
+    active().team = nullptr;
+  }
+
+  void run(const std::function<void(int)>& body) override {
+    std::vector<std::thread> ranks;
+    for (int rank = 0; rank < size_; ++rank) {
+      ranks.emplace_back([this, &body, rank] {
+        team_of_thread = this;
+        rank_of_thread = rank;
+        body(rank);
+        const std::lock_guard lock(mutex_);
+        ++home_;
+        changed_.notify_all();
+      });
+    }
+    {
+      std::unique_lock lock(mutex_);
+      const auto all_home = [this] { return home_ == size_; };
+      serve(lock, [&] { return all_home() || stopping_; });
+      if (!changed_.wait_for(lock, kPatience, all_home)) give_up("the other ranks did not stop");
+    }
+    for (std::thread& rank : ranks) rank.join();
+    if (opener_.joinable()) opener_.join();
+    if (!stopping_) keep_for_later();
+    if (reason_.empty()) return;
+    std::fputs(waits_.c_str(), stderr);
+    throw std::runtime_error(reason_);
+  }
+
+  bool barrier(int rank) override {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t generation = generation_;
+    if (++arrived_ == size_) {
+      arrived_ = 0;
+      ++generation_;
+      changed_.notify_all();
+    }
+    changed_.wait(lock, [&] { return stopping_ || generation_ != generation || home_ > 0; });
+    if (generation_ == generation && home_ > 0 && !stopping_) {
+      lock.unlock();
+      stop("rank " + std::to_string(first + rank) + " waits at a barrier, but another one has ended");
+    }
+    return !stopping_;
+  }
+
+  void on_main_thread(const std::function<void()>& call) override {
+    std::unique_lock lock(mutex_);
+    if (stopping_) return;
+    handed_over_ = &call;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return handed_over_ == nullptr; });
+  }
+
+  void stop(int rank) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+      stopping_ = true;
+      culprit = rank;
+      __atomic_store_n(stop_word_.data(), 1u, __ATOMIC_RELEASE);
+      changed_.notify_all();
+      opener_ = std::thread([this] { open_everything(); });
+    }
+  }
+  void stop(const std::string& reason) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!stopping_) reason_ = reason;
+    }
+    stop(-1);
+  }
+
+  void stop_if_unwinding(int rank) noexcept override {
+    if (std::uncaught_exceptions() > 0) stop(rank);
+    if (!stopping_) return;
+    // A call that gives memory back waits for the GPU, and blocks the calls that open what the GPU waits for.
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kPatience, [this] { return opened_; });
+  }
+  bool stopping() const override { return stopping_; }
+  unsigned* stop_word() override { return stop_word_.data(); }
+
+  void failed(int rank, const std::exception_ptr& error) override {
+    std::unique_lock lock(mutex_);
+    if (rank != culprit) return;
+    reason_of_culprit_ = "rank " + std::to_string(first + rank) + ": " + sentence_of(error);
+    if (is_sticky(error)) give_up("its GPU can do nothing more after that");
+  }
+
+  void waits_for(int rank, const char* what) override { doing_[static_cast<std::size_t>(rank)] = what; }
+
+  void add(const SignalWords& words) override {
+    const std::lock_guard lock(registry_);
+    words_.push_back(words);
+    // Signals are made by all ranks together: each rank's nth ones belong together.
+    if (words.raised != nullptr) words_.back().set = sets_[static_cast<std::size_t>(words.rank - first)]++;
+  }
+  void remove(const std::atomic<std::uint32_t>* awaited) override {
+    const std::lock_guard lock(registry_);
+    std::erase_if(words_, [&](const SignalWords& known) { return known.awaited == awaited; });
+  }
+  void add(ncclComm* communicator) override {
+    const std::lock_guard lock(registry_);
+    communicators_.push_back(communicator);
+  }
+  bool remove(ncclComm* communicator) override {
+    const std::lock_guard lock(registry_);
+    return std::erase(communicators_, communicator) > 0;
+  }
+
+  bool keep(int rank, std::unique_ptr<RankHandles>& handles) override {
+    if (!stopping_) {
+      waits_for(rank, "its GPU, at its end");
+      // Ranks that share a GPU wait for no streams but their own: others may wait for what is yet to be
+      // enqueued.
+      const bool idle = shares_gpu() ? handles->wait()
+                                     : cudaSetDevice(handles->device()) == cudaSuccess &&
+                                           cudaDeviceSynchronize() == cudaSuccess;
+      if (!idle) all_idle_ = false;
+      waits_for(rank, "");
+    }
+    if (stopping_) {
+      stop_if_unwinding(rank);  // nothing may be destroyed before everything has been opened
+      return false;
+    }
+    ended_[static_cast<std::size_t>(rank)] = std::move(handles);
+    return true;
+  }
+
+  void take_communicators(bool copy_engines) override {
+    const std::lock_guard lock(registry_);
+    if (stopping_) return;  // everything may have been aborted already, and nobody would abort these
+    auto kept = kept_handles().communicators.take({size_, copy_engines});
+    if (!kept) return;
+    communicators_.insert(communicators_.end(), kept->begin(), kept->end());
+    communicators[copy_engines] = std::move(*kept);
+  }
+
+ private:
+  bool shares_gpu() const { return size_ > devices_; }
+
+  /// Waits until `over` holds. Meanwhile makes the calls that ranks hand to this thread.
+  template <typename Over>
+  void serve(std::unique_lock<std::mutex>& lock, const Over& over) {
+    while (true) {
+      changed_.wait(lock, [&] { return over() || handed_over_ != nullptr; });
+      if (handed_over_ == nullptr) return;
+      lock.unlock();
+      (*handed_over_)();
+      lock.lock();
+      handed_over_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  /// The run was not stopped: what its ranks had serves the next one, unless a GPU has failed unnoticed.
+  void keep_for_later() {
+    if (!all_idle_) {
+      destroy(communicators_);
+      return;
+    }
+    for (auto handles = ended_.rbegin(); handles != ended_.rend(); ++handles) (*handles)->give_back();
+    for (const bool copy_engines : {false, true}) {
+      auto& set = communicators[copy_engines];
+      if (set.front() != nullptr)
+        kept_handles().communicators.give_back({size_, copy_engines}, std::move(set));
+    }
+  }
+
+  /// The word's value, read by a stream that waits for nothing; none if the GPU does not answer. The stream
+  /// is one of the word's own GPU: enqueued on another one, the copy would take its turn behind all pulls
+  /// from this GPU (see PeerBuffer), one of which may be what hangs.
+  std::optional<std::uint32_t> look(const SignalWords& words, int i, std::uint32_t* seen) {
+    if (words.device == SignalWords::kPinned) return __atomic_load_n(words.words + i, __ATOMIC_ACQUIRE);
+    const Stream& stream = rescue_[static_cast<std::size_t>(words.device)];
+    cudaSetDevice(stream.device());
+    if (cudaMemcpyAsync(seen, words.words + i, sizeof(std::uint32_t), cudaMemcpyDefault, stream) !=
+        cudaSuccess)
+      return std::nullopt;
+    return finished(stream) ? std::optional(*seen) : std::nullopt;
+  }
+
+  /// A stream that can reach the GPU's memory and hangs on none of its streams: another GPU's, if there is
+  /// one.
+  cudaStream_t rescue_stream(int device) {
+    const Stream& stream = rescue_[static_cast<std::size_t>((device + 1) % devices_)];
+    cudaSetDevice(stream.device());
+    return stream;
+  }
+
+  static bool finished(cudaStream_t stream) {
+    const auto until = std::chrono::steady_clock::now() + kLookPatience;
+    while (cudaStreamQuery(stream) == cudaErrorNotReady) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::sleep_for(1ms);
+    }
+    return true;
+  }
+
+  /// Opens what each GPU waits for, from another GPU, all at the same time: a GPU whose calls are blocked, by
+  /// a call that waits for it, goes on once it has been opened, and then opens others.
+  void open_everything() {
+    {
+      const std::lock_guard lock(registry_);
+      std::vector<std::thread> openers;
+      for (int device = SignalWords::kPinned; device < devices_; ++device)
+        openers.emplace_back([this, device] { open(device); });
+      for (ncclComm* communicator : communicators_)
+        openers.emplace_back([communicator] { ncclCommAbort(communicator); });
+      for (std::thread& opener : openers) opener.join();
+      communicators_.clear();
+    }
+    const std::lock_guard lock(mutex_);
+    opened_ = true;
+    changed_.notify_all();
+  }
+
+  /// Opens the words in the memory of that GPU, and notes who waits for them.
+  void open(int device) {
+    std::uint32_t* seen = seen_.data() + (device + 1);
+    for (const SignalWords& words : words_) {
+      if (words.device != device) continue;
+      for (int i = 0; i < words.count; ++i) {
+        const std::uint32_t awaited = words.awaited[i];
+        const auto value = look(words, i, seen);
+        if (awaited != 0 && (!value || static_cast<std::int32_t>(*value - awaited) < 0))
+          note_wait(words, i, value);
+        const std::uint32_t open = awaited + kOpen;
+        if (device == SignalWords::kPinned) {
+          __atomic_store_n(words.words + i, open, __ATOMIC_RELEASE);
+        } else {
+          cuStreamWriteValue32(rescue_stream(device), reinterpret_cast<CUdeviceptr>(words.words + i), open,
+                               CU_STREAM_WRITE_VALUE_DEFAULT);
+        }
+      }
+    }
+    if (device != SignalWords::kPinned) finished(rescue_stream(device));
+  }
+
+  void note_wait(const SignalWords& words, int i, const std::optional<std::uint32_t>& seen) {
+    const std::lock_guard lock(mutex_);
+    waits_ += "  rank " + std::to_string(words.rank) + " waits for " + words.name + " " + std::to_string(i) +
+              ": expected " + std::to_string(words.awaited[i]) + ", seen " +
+              (seen ? std::to_string(*seen) : "nothing") + raised_by(words, i) + "\n";
+  }
+
+  /// Who raises the word, and how far that rank's host is; "" if no rank has raised it.
+  std::string raised_by(const SignalWords& words, int i) const {
+    for (const SignalWords& raiser : words_) {
+      if (raiser.raised == nullptr || words.raised == nullptr || raiser.set != words.set) continue;
+      const std::uint32_t raised = raiser.raised[words.rank * words.count + i];
+      if (raised == 0) continue;
+      return " (rank " + std::to_string(raiser.rank) + " raises it; its host has enqueued " +
+             std::to_string(raised) + ")";
+    }
+    return "";
+  }
+
+  /// Ends the process. The one way out when a call never returns; mutex_ is held.
+  [[noreturn]] void give_up(const char* why) {
+    std::string said = !reason_.empty() ? reason_ : reason_of_culprit_;
+    if (said.empty()) said = "rank " + std::to_string(first + culprit) + " has failed, and has not joined";
+    std::fprintf(stderr, "%s: %s (%s)\n", program_invocation_short_name, said.c_str(), why);
+    for (int rank = 0; rank < size_; ++rank) {
+      const char* what = doing_[static_cast<std::size_t>(rank)];
+      if (*what != '\0') std::fprintf(stderr, "  rank %d waits for %s\n", first + rank, what);
+    }
+    std::fputs(waits_.c_str(), stderr);
+    std::fflush(nullptr);
+    std::_Exit(kExitFailed);
+  }
+
+  int size_, devices_;
+  PinnedBuffer<unsigned> stop_word_;
+  PinnedBuffer<std::uint32_t> seen_;  // by GPU, the pinned words first
+  std::vector<Stream> rescue_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int home_ = 0, arrived_ = 0;
+  const std::function<void()>* handed_over_ = nullptr;  // by on_main_thread(), until the call has returned
+  std::uint64_t generation_ = 0;
+  std::atomic<bool> stopping_ = false;
+  bool opened_ = false;
+  std::string reason_, reason_of_culprit_;
+  std::thread opener_;
+  std::vector<std::atomic<const char*>> doing_;
+  std::vector<std::unique_ptr<RankHandles>> ended_;  // of the ranks that have ended before any stop
+  std::atomic<bool> all_idle_ = true;                // nothing of theirs works any more
+
+  std::mutex registry_;
+  std::vector<SignalWords> words_;
+  std::vector<int> sets_;  // how many Signals a rank has made
+  std::vector<ncclComm*> communicators_;
+  std::string waits_;
+};
+
+}  // namespace
+
+std::unique_ptr<Team> Team::make(int size, int devices) { return std::make_unique<CudaTeam>(size, devices); }
+
+void detail::before_release() noexcept {
+  if (team_of_thread != nullptr) team_of_thread->stop_if_unwinding(rank_of_thread);
+}
+
+bool stop_active_run(const std::string& reason) {
+  const std::lock_guard lock(active().mutex);
+  if (active().team == nullptr) return false;
+  active().team->stop(reason);
+  return true;
+}
+
+}  // namespace overlap

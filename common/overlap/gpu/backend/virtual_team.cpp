@@ -1,0 +1,54 @@
+// Ranks on virtual GPUs: fibers of one thread.
+#include <vgpu/control.hpp>
+
+#include "overlap/gpu/kept_handles.hpp"
+#include "overlap/gpu/team.hpp"
+#include "overlap/gpu/stream.hpp"
+
+namespace overlap {
+namespace {
+
+class VirtualTeam;
+VirtualTeam* active = nullptr;  // the one whose ranks run
+
+class VirtualTeam final : public Team {
+ public:
+  explicit VirtualTeam(int size) : size_(size), barrier_(size) { active = this; }
+  ~VirtualTeam() override { active = nullptr; }
+
+  void run(const std::function<void(int)>& body) override { vgpu::run_host_threads(size_, body); }
+  bool barrier(int) override { return barrier_.wait(); }
+  void on_main_thread(const std::function<void()>& call) override { call(); }  // ranks are fibers of it
+  void stop(int rank) override {
+    if (stopping()) return;
+    culprit = rank;
+    __atomic_store_n(&stop_word_, 1u, __ATOMIC_RELEASE);
+    vgpu::stop_host_threads();  // opens signals and ends collectives, too: nothing runs on the GPUs any more
+  }
+  void stop_if_unwinding(int rank) noexcept override {
+    if (std::uncaught_exceptions() > 0) stop(rank);
+  }
+  bool stopping() const override { return __atomic_load_n(&stop_word_, __ATOMIC_ACQUIRE) != 0; }
+  unsigned* stop_word() override { return &stop_word_; }
+  /// Nothing is kept: tests take the virtual GPUs away between runs (vgpu::reset()), and with them what was
+  /// made on them. Nor may the order of events in a run, or its modelled times, depend on the runs before it.
+  bool keep(int, std::unique_ptr<RankHandles>&) override { return false; }
+
+ private:
+  int size_;
+  vgpu::HostBarrier barrier_;
+  unsigned stop_word_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Team> Team::make(int size, int) { return std::make_unique<VirtualTeam>(size); }
+
+void detail::before_release() noexcept {
+  const int rank = vgpu::host_thread();
+  if (active != nullptr && rank >= 0) active->stop_if_unwinding(rank);
+}
+
+bool stop_active_run(const std::string&) { return false; }
+
+}  // namespace overlap

@@ -1,0 +1,70 @@
+#include "overlap/gpu/peer_buffer.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include "overlap/gpu/team.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/peer_access.hpp"
+
+namespace overlap {
+namespace {
+
+/// Where one process has no peer access, all processes go on without it.
+void agree(Rank& rank, const std::string& refused_here) {
+  for (const int refused : rank.exchange(refused_here.empty() ? 0 : 1)) {
+    if (refused != 0 && refused_here.empty()) throw Skip("another process has no peer access");
+  }
+}
+
+/// One rank proves peer access for all of its process, unless that was done before. If there is none, all
+/// throw, so that they may go on together without it. Ranks that share a GPU need none. It is not enabled for
+/// them either: it would make each allocation and each release the business of GPUs that take no part.
+Rank& with_peer_access(Rank& rank, Reach reach) {
+  if (reach == Reach::kAllRanks && rank.ranks_here() < rank.size())
+    throw Skip("a rank reaches the memory of another one in its own process only");
+  Team& team = rank.team();
+  if (rank.id() == rank.first_here() && team.peer_access_refused.empty()) {
+    try {
+      require_peer_access(rank.shares_gpu() ? 1 : rank.ranks_here());
+    } catch (const Skip& skip) {
+      team.peer_access_refused = skip.what();
+    }
+  }
+  rank.barrier();
+  if (rank.ranks_here() < rank.size()) agree(rank, team.peer_access_refused);
+  if (!team.peer_access_refused.empty()) throw Skip(team.peer_access_refused);
+  return rank;
+}
+
+}  // namespace
+
+PeerMemory::PeerMemory(Rank& rank, std::size_t bytes, Reach reach)
+    : rank_(with_peer_access(rank, reach)), own_(rank.device(), bytes) {
+  const std::vector<std::size_t> sizes = rank.exchange(bytes);
+  if (std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end()) {
+    throw std::invalid_argument("PeerBuffer: this rank asks for " + std::to_string(bytes) +
+                                " bytes, another one for a different number");
+  }
+  CUDA_CHECK(cudaDeviceSynchronize());
+  all_.resize(static_cast<std::size_t>(rank.size()));
+  const std::vector<void*> here = rank.exchange_here(static_cast<void*>(own_.data()));
+  std::copy(here.begin(), here.end(), all_.begin() + rank.first_here());
+}
+
+PeerMemory::~PeerMemory() { settle(); }
+
+void PeerMemory::settle() noexcept {
+  detail::before_release();
+  if (rank_.stopping()) return;
+  try {
+    CUDA_CHECK(cudaDeviceSynchronize());
+    rank_.barrier();
+  } catch (...) {
+    // Stopped meanwhile, or the GPU has failed: the next call says so.
+  }
+}
+
+}  // namespace overlap
