@@ -42,7 +42,7 @@ function(overlap_add_experiment chapter source)
 endfunction()
 
 # overlap_add_changed_chapter(target NN_name folder [TEST file | EXPERIMENT NN_FILE] COMMAND ... DEPENDS ...): the program of a
-# changed copy of a chapter, as bin/changed/target; or the file of tests/chapters with the copy, or that experiment's program. The command writes the copy to folder/NN_name,
+# changed copy of a chapter, as bin/changed/target; or that file of the chapter's tests/ with the copy, or that experiment's program. The command writes the copy to folder/NN_name,
 # main.cu included; what the copy does not hold comes from chapters/. Without overlap_warnings: a change may well leave a
 # variable unused.
 function(overlap_add_changed_chapter target name folder)
@@ -56,6 +56,7 @@ function(overlap_add_changed_chapter target name folder)
   list(TRANSFORM outputs PREPEND ${folder}/)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/chapters/*.cu ${PROJECT_SOURCE_DIR}/chapters/*.cuh)
+  list(FILTER sources EXCLUDE REGEX "/(tests|assignment)/")
   add_custom_command(
     OUTPUT ${outputs}
     COMMAND ${change_COMMAND}
@@ -116,7 +117,7 @@ endfunction()
 
 # A test with a changed copy of the chapter `name`: a unit of its own, compiled again whenever the copy is made again.
 function(_overlap_changed_chapter_test target folder name test)
-  set(tests ${PROJECT_SOURCE_DIR}/tests/chapters)
+  set(tests ${PROJECT_SOURCE_DIR}/tests/chapters)  # what tests of several chapters share
   set(copy ${folder}/${name}/main.cu)  # a source, so that the copy is made; but not compiled
   set_source_files_properties(${copy} PROPERTIES HEADER_FILE_ONLY ON)
   set(unit ${CMAKE_CURRENT_BINARY_DIR}/${target}.cu)
@@ -124,7 +125,7 @@ function(_overlap_changed_chapter_test target folder name test)
   add_executable(${target} ${unit} ${tests}/schedule_${OVERLAP_BACKEND}.cpp ${copy})
   overlap_gpu_sources(${target})
   set_property(SOURCE ${unit} APPEND PROPERTY OBJECT_DEPENDS ${copy})
-  target_include_directories(${target} PRIVATE ${folder} ${tests})
+  target_include_directories(${target} PRIVATE ${folder} ${PROJECT_SOURCE_DIR}/chapters/${name}/tests ${tests})
   target_link_libraries(${target} PRIVATE overlap GTest::gtest_main)
 endfunction()
 

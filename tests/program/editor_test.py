@@ -47,7 +47,7 @@ class EditorTest(unittest.TestCase):
         if not COMMANDS.exists():
             self.skipTest("build/virtual is not configured: ./lab run does it")
         for name in ("chapters/13_sparse_v5_kernel/tile_search.cuh", "chapters/13_sparse_v5_kernel/main.cu",
-                     "tests/chapters/03_ring_all_gather_test.cu"):
+                     "chapters/03_ring_all_gather/tests/ring_all_gather_test.cu"):
             with self.subTest(name):
                 self.assertEqual(errors(REPOSITORY / name), [])
 
