@@ -14,8 +14,8 @@ A manifest holds
   minutes              to read the page and the code, and to run it: an estimate
   operation            what the peers call what it computes (tests/peers); none: it has no peers
   measure              the command lines of ./lab bench, see Measure
-  pictures             {NAME: ARGUMENTS}: docs/pictures/chapter_NN_NAME.svg is the timeline of these arguments
-  plots                {NAME: {section, x, lines}}: docs/pictures/chapter_NN_NAME.svg has the measured results of that section,
+  pictures             {NAME: ARGUMENTS}: chapters/NN_name/NAME.svg is the timeline of these arguments
+  plots                {NAME: {section, x, lines}}: chapters/NN_name/NAME.svg has the measured results of that section,
                        for each of lines, {TITLE: FIELD}, a time in milliseconds against the field x (plot_results.py)
   tests                blank: the arguments of the tests of its blanks; blank_stops: a blank may also end in a deadlock or a
                        failed kernel, which the report explains; race, program, sanitize: see below
@@ -28,7 +28,7 @@ It does not hold what stands elsewhere: number and name (the folder), variants, 
   tests.race.schedules     of each number of GPUs in the race suite;  .arguments  of all its runs but those at default sizes
   tests.race.same          the arguments in which builds with and without the race detector are compared
   tests.race.ranks         on how many GPUs at most: 8, or fewer where ranks have nothing to do with each other
-  tests.program.sizes      small ones, for the tests of the program (tests/program/chapter_test.py)
+  tests.program.sizes      small ones, for the tests of the program (tests/programs/chapter_test.py)
   tests.sanitize           memcheck, racecheck, synccheck: on at most so many GPUs (tools/sanitize); arguments; nccl: it is
                            used; racecheck_test: the GoogleTest filter of what racecheck runs in the program's place
 

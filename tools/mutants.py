@@ -24,11 +24,11 @@ report must name that line too.
 
 Where the accesses stand in a file that does not change, one more line names it: `report_file: 16_tensor_core_gemm/operands.cuh`.
 
-What the chapter's program does not do, such as to overwrite A behind a call, a test of tests/chapters does. A line names the
+What the chapter's program does not do, such as to overwrite A behind a call, a test in the folder tests does. A line names the
 file of that test, which alone is compiled with the mutant: the chapter's test program runs in the program's place, and the
 arguments are GoogleTest's.
 
-    test: 11_sparse_v3_graph_calls.hpp
+    test: sparse_v3_graph_calls.hpp
 
 In the same way `program: 04_transports` names the program of an experiment of the chapter, experiments/transports.cu.
 """
@@ -78,8 +78,8 @@ class Mutant:
 
     @property
     def chapter(self) -> str:
-        """The chapter with the name of the mutant file's folder: its program is run, if no test is named."""
-        return self.path.parent.name
+        """The chapter in whose folder the mutant lies: its program is run, if no test is named."""
+        return self.path.parents[1].name
 
 
 def read_mutant(path: pathlib.Path) -> Mutant:

@@ -5,7 +5,7 @@
 
 It builds, runs and verifies as it is: all rows of A to every rank by broadcasts, then one product. With it come its manifest, its
 page, a test of its header, one of its program, and a mutant. Nothing else changes: all lists of chapters are made of the
-folders. The files of tools/new_chapter are its pattern. tools/update_pages.py then writes the page's output and the ladder.
+folders. The files of tools/new_chapter are its pattern. tools/pages/update_pages.py then writes the page's output and the ladder.
 """
 import argparse
 import pathlib
@@ -13,8 +13,9 @@ import re
 import sys
 from typing import Dict
 
-from chapters import CHAPTERS, FOLDER, ManifestError, read_chapters
-from update_pages import BLOCK, generate
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))  # the repository's root
+from tools.chapters import CHAPTERS, FOLDER, ManifestError, read_chapters  # noqa: E402
+from tools.pages.update_pages import BLOCK, generate  # noqa: E402
 
 REPOSITORY = CHAPTERS.parent
 PATTERN = pathlib.Path(__file__).resolve().parent / "new_chapter"
@@ -26,11 +27,11 @@ class Refused(Exception):
 
 def places(name: str) -> Dict[str, pathlib.Path]:
     """Where the files of the pattern go."""
-    chapter, tests = pathlib.Path("chapters", name), pathlib.Path("tests")
+    chapter = pathlib.Path("chapters", name)
     return {"chapter.json": chapter / "chapter.json", "lesson.cuh": chapter / f"{name[3:]}.cuh", "main.cu": chapter / "main.cu",
-            "page.in": chapter / "README.md", "test.cu": tests / "chapters" / f"{name}_test.cu",
-            "program.py": tests / "chapters" / f"{name}_program.py",
-            "rows_of_the_first_rank.mutant": tests / "mutants" / name / "rows_of_the_first_rank.mutant"}
+            "page.in": chapter / "README.md", "test.cu": chapter / "tests" / f"{name[3:]}_test.cu",
+            "program.py": chapter / "tests" / f"{name[3:]}_program.py",
+            "rows_of_the_first_rank.mutant": chapter / "mutants" / "rows_of_the_first_rank.mutant"}
 
 
 def filled(text: str, name: str) -> str:

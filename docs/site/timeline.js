@@ -1,4 +1,4 @@
-// Zoom and details for a timeline of tools/draw_timeline.py, inside the picture itself: tools/build_site.py puts this script
+// Zoom and details for a timeline of tools/pages/draw_timeline.py, inside the picture itself: tools/pages/build_site.py puts this script
 // into the site's copies. Only time is stretched, so that words keep their size. Without the script, and on paper, the picture
 // stays as it is.
 (function () {

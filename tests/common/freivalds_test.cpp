@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "overlap/data/random.hpp"
 #include "element_types.hpp"
 #include "overlap/data/data.hpp"
+#include "overlap/data/random.hpp"
 #include "overlap/gpu/error.hpp"
 
 namespace overlap {

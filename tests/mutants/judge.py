@@ -2,7 +2,7 @@
 """Runs a chapter's program, or a test of it, and a changed copy with the same arguments, and judges whether the change was noticed.
 
   judge.py mutant MUTANT_FILE PROGRAM CHANGED [START]      as the mutant's file says; START starts a program, as virtual_gpu/tools/race_run does
-  judge.py blank VERDICT,... PROGRAM CHANGED ARGUMENT...   a blank (tools/blank.py), with one of these verdicts
+  judge.py blank VERDICT,... PROGRAM CHANGED ARGUMENT...   a blank (course/blank.py), with one of these verdicts
 
 The unchanged program must exit with 0: otherwise the other's failure would prove nothing. The test passes only with the expected
 verdict (tools/mutants.py) and, for a race, if the report names the line that the mutant file says; any other exit status, a signal
@@ -14,9 +14,9 @@ import sys
 from typing import List, Sequence
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tools"))
-import mutants  # noqa: E402
-from mutants import NoVerdict  # noqa: E402
+sys.path.insert(0, str(REPOSITORY))
+from tools import mutants  # noqa: E402
+from tools.mutants import NoVerdict  # noqa: E402
 
 LIMIT_S = 60  # of each of the two programs
 

@@ -8,11 +8,11 @@ import unittest
 from unittest import mock
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "program"))
-from support import REPOSITORY, FolderTest  # noqa: E402
+sys.path.insert(0, str(HERE.parents[1]))
 import judge  # noqa: E402
-import mutants  # noqa: E402
-from mutants import NoVerdict  # noqa: E402
+from tests.programs.support import REPOSITORY, FolderTest  # noqa: E402
+from tools import mutants  # noqa: E402
+from tools.mutants import NoVerdict  # noqa: E402
 
 GOOD = """why: wrong neighbour
 file: 01_sample/sample.cuh
@@ -34,7 +34,7 @@ class SampleTest(FolderTest):
         self.chapters = self.folder / "chapters"
         self.write("chapters/01_sample/main.cu", "int main() {}\n")
         self.write("chapters/01_sample/sample.cuh", "a\n  int next = rank + 1;\nb\n")
-        self.file = self.write("01_sample/wrong_neighbour.mutant", GOOD)
+        self.file = self.write("01_sample/mutants/wrong_neighbour.mutant", GOOD)
 
 
 class MutantTest(SampleTest):
@@ -278,7 +278,7 @@ class RepositoryTest(unittest.TestCase):
     """The mutants that are here fit the chapters that are here; building them is a slow test."""
 
     def test_all_mutants_apply(self) -> None:
-        files = sorted(HERE.glob("*/*.mutant"))
+        files = sorted(HERE.parents[1].glob("chapters/*/mutants/*.mutant"))
         self.assertTrue(files)
         for path in files:
             with self.subTest(path.name):

@@ -19,8 +19,8 @@ class Skip(Exception):
 
 
 def shell(function: str, *arguments: str) -> str:
-    """What a function of tools/setup.sh prints; if it fails it has said why, and its exit status is ours."""
-    status, printed = process.output(["bash", str(ROOT / "tools" / "setup.sh"), function, *arguments])
+    """What a function of tools/lab/setup.sh prints; if it fails it has said why, and its exit status is ours."""
+    status, printed = process.output(["bash", str(ROOT / "tools" / "lab" / "setup.sh"), function, *arguments])
     if status != 0:
         raise SystemExit(status)
     return printed

@@ -99,8 +99,8 @@ def become(command: List[str]) -> NoReturn:
 
 
 def leave_to(tool: str, *words: str) -> NoReturn:
-    """Runs a Python script of tools/ in the place of this one."""
-    become([sys.executable, str(ROOT / "tools" / tool), *words])
+    """Runs a Python script of the repository in the place of this one."""
+    become([sys.executable, str(ROOT / tool), *words])
 
 
 def output(command: List[str]) -> Tuple[int, str]:

@@ -10,7 +10,7 @@ import chapters
 from build import Build, check_path
 from command_line import Parser
 from process import Refusal
-from teaching import tasks, work
+from course import tasks, work
 
 
 @dataclasses.dataclass
@@ -28,7 +28,7 @@ class Program:
 
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
-    """What tools/teaching says cannot be is what ./lab refuses."""
+    """What course says cannot be is what ./lab refuses."""
     try:
         yield
     except (work.WorkError, tasks.TaskError, tasks.blank.TaskError, ValueError, KeyError) as error:

@@ -11,10 +11,10 @@ import sys
 from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Sequence, Tuple
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(REPOSITORY / "tools")]
-import plan_rules  # noqa: E402
-from chapters import Chapter, all_chapters  # noqa: E402
-from plan_machine import BOUNDS, Machine, PlanError, read_machine, without  # noqa: E402
+sys.path.insert(0, str(REPOSITORY))
+from tools.results import plan_rules  # noqa: E402
+from tools.chapters import Chapter, all_chapters  # noqa: E402
+from tools.results.plan_machine import BOUNDS, Machine, PlanError, read_machine, without  # noqa: E402
 
 PROGRAMS = REPOSITORY / "build" / "virtual" / "bin"
 MOST_SIZE, MOST_GPUS = 2**26, 4096

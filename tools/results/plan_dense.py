@@ -1,8 +1,8 @@
 """The rules of dense calls: what waits for what, and what overlaps. Without what lies before the first kernel and behind the last."""
 import math
 
-from plan_machine import Machine
-from plan_model import Call, Product, collective_us, filled_us, kernel_us, part_of, products_on_two_streams_us, products_us
+from tools.results.plan_machine import Machine
+from tools.results.plan_model import Call, Product, collective_us, filled_us, kernel_us, part_of, products_on_two_streams_us, products_us
 
 
 def kernel(machine: Machine, call: Call) -> float:

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from typing import Any, Callable, Mapping, Optional, Tuple
 
-from plan_machine import Machine, Tile
+from tools.results.plan_machine import Machine, Tile
 
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "int32": 4}  # bytes of an element
 

@@ -6,10 +6,10 @@ from the neighbour when this rank's own would get there. Times are microseconds.
 """
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
-import plan_dense as dense
-import plan_sparse as sparse
-from plan_machine import Machine
-from plan_model import Call, Cut, Shape, products_us, warm
+from tools.results import plan_dense as dense
+from tools.results import plan_sparse as sparse
+from tools.results.plan_machine import Machine
+from tools.results.plan_model import Call, Cut, Shape, products_us, warm
 
 RULES: Dict[str, Callable[[Machine, Call], float]] = {rule.__name__: rule for rule in (
     dense.kernel, dense.products, dense.collective, dense.nccl_ring, dense.copy_ring, dense.pulls, dense.send_and_sum, dense.rotation,

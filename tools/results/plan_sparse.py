@@ -1,6 +1,6 @@
 """The rules of sums of row-sparse gradients: the host waits for the GPU in between, so nothing overlaps."""
-from plan_machine import Machine
-from plan_model import Call, collective_us, kernel_us
+from tools.results.plan_machine import Machine
+from tools.results.plan_model import Call, collective_us, kernel_us
 
 SECTOR = 32  # bytes that memory carries for a single number
 

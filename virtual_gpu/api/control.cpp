@@ -3,8 +3,8 @@
 
 #include <stdexcept>
 
-#include "engine/runtime.hpp"
 #include "engine/host/settings.hpp"
+#include "engine/runtime.hpp"
 
 namespace vgpu {
 namespace {

@@ -1,8 +1,8 @@
 // What a program may ask of its timeline.
 #include "vgpu/timeline.hpp"
 
-#include "engine/runtime.hpp"
 #include "engine/host/settings.hpp"
+#include "engine/runtime.hpp"
 
 namespace vgpu {
 

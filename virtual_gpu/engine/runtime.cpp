@@ -1,7 +1,7 @@
 #include "engine/runtime.hpp"
 
-#include "engine/kernel/fault_handler.hpp"
 #include "engine/host/settings.hpp"
+#include "engine/kernel/fault_handler.hpp"
 
 namespace vgpu {
 namespace {

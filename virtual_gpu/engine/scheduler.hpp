@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/model/device.hpp"
 #include "engine/host/host_threads.hpp"
+#include "engine/model/device.hpp"
 #include "engine/streams/operation.hpp"
 
 namespace vgpu {

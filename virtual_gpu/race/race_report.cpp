@@ -237,7 +237,8 @@ std::vector<ProgramLine> program_lines(void* return_address) {
     const std::size_t tab = text.find('\t');
     const std::string place = text.substr(0, tab);
     // Neither this library nor the helpers around it: a reader looks for the line of the chapter.
-    if (!place.starts_with("/") || place.starts_with("/usr/") || place.starts_with(VGPU_HELPERS_DIR)) continue;
+    if (!place.starts_with("/") || place.starts_with("/usr/") || place.starts_with(VGPU_HELPERS_DIR))
+      continue;
     if (place.starts_with(VGPU_DIR) && !place.starts_with(VGPU_DIR "tests/")) continue;
     lines.push_back({place.substr(place.rfind('/') + 1), text.substr(tab + 1)});
   }

@@ -9,8 +9,8 @@
 
 #include "10_sparse_v2_where/where.cuh"
 
-#include "sparse_v3_graph_calls.hpp"
 #include "sparse_search_tests.hpp"
+#include "sparse_v3_graph_calls.hpp"
 #include "sparse_version_suite.hpp"
 
 namespace overlap::sparse_graph {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
-#include "block_run.hpp"
 #include "19_fused_reduce_scatter/experiments/reduce_add.cuh"
 #include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
+#include "block_run.hpp"
 #include "dense_virtual.hpp"
 #include "overlap/gpu/error.hpp"
 

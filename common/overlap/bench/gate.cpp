@@ -2,8 +2,8 @@
 
 #include <cuda.h>
 
-#include "overlap/gpu/team.hpp"
 #include "overlap/gpu/check.hpp"
+#include "overlap/gpu/team.hpp"
 
 namespace overlap {
 

@@ -5,9 +5,9 @@
 #include <span>
 
 #include "overlap/bench/device_data.hpp"
-#include "overlap/data/random.hpp"
 #include "overlap/data/data.hpp"
 #include "overlap/data/parallel.hpp"
+#include "overlap/data/random.hpp"
 #include "overlap/gpu/gemm.hpp"
 
 namespace overlap {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "overlap/bench/phase_times.hpp"
 #include "overlap/bench/gate.hpp"
+#include "overlap/bench/phase_times.hpp"
 #include "overlap/bench/timing.hpp"
 #include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/check.hpp"

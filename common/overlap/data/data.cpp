@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "overlap/data/random.hpp"
 #include "overlap/data/parallel.hpp"
+#include "overlap/data/random.hpp"
 #include "overlap/gpu/error.hpp"
 
 namespace overlap {

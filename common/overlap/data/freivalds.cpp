@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "overlap/data/compare.hpp"
-#include "overlap/data/random.hpp"
 #include "overlap/data/parallel.hpp"
+#include "overlap/data/random.hpp"
 #include "overlap/gpu/error.hpp"
 
 namespace overlap {

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <unordered_set>
 
-#include "overlap/data/random.hpp"
 #include "overlap/data/parallel.hpp"
+#include "overlap/data/random.hpp"
 #include "overlap/data/text.hpp"
 #include "overlap/gpu/error.hpp"
 

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "overlap/gpu/nccl_config.hpp"
 #include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/nccl_config.hpp"
 
 namespace overlap {
 namespace {

@@ -5,9 +5,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "overlap/gpu/team.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/peer_access.hpp"
+#include "overlap/gpu/team.hpp"
 
 namespace overlap {
 namespace {

@@ -8,14 +8,14 @@
 #include <string>
 #include <utility>
 
-#include "overlap/gpu/kept_handles.hpp"
-#include "overlap/gpu/nccl_config.hpp"
-#include "overlap/gpu/team.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/error.hpp"
+#include "overlap/gpu/kept_handles.hpp"
+#include "overlap/gpu/nccl_config.hpp"
 #include "overlap/gpu/processes.hpp"
 #include "overlap/gpu/stream.hpp"
+#include "overlap/gpu/team.hpp"
 
 namespace overlap {
 namespace {

@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "overlap/gpu/team.hpp"
 #include "overlap/gpu/check.hpp"
+#include "overlap/gpu/team.hpp"
 
 namespace overlap {
 

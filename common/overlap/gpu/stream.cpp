@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "overlap/gpu/kept_handles.hpp"
 #include "overlap/gpu/backend.hpp"
+#include "overlap/gpu/kept_handles.hpp"
 
 namespace overlap::detail {
 namespace {

@@ -14,10 +14,10 @@
 #include <thread>
 #include <vector>
 
-#include "overlap/gpu/team.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/processes.hpp"
+#include "overlap/gpu/team.hpp"
 #include "overlap/program/cost_cards.hpp"
 #include "overlap/program/timeline_file.hpp"
 

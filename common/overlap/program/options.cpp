@@ -11,8 +11,8 @@
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/processes.hpp"
 #include "overlap/program/cost_cards.hpp"
-#include "overlap/program/report.hpp"
 #include "overlap/program/option_values.hpp"
+#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {

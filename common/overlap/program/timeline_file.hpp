@@ -1,5 +1,5 @@
 // The file of --timeline: what the GPUs did and when, in the format of https://ui.perfetto.dev (Chrome's
-// trace events). Modelled and measured timelines have the same form; tools/draw_timeline.py draws both.
+// trace events). Modelled and measured timelines have the same form; tools/pages/draw_timeline.py draws both.
 #pragma once
 
 #include <string>

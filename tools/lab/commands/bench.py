@@ -11,7 +11,7 @@ OPTIONS = ("gpus", "sizes", "peers", "limit", "quick")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What tools/bench.py takes, and checks."""
+    """What tools/results/bench.py takes, and checks."""
     chapters.add_to(parser, nargs="?")
     parser.add_argument("--gpus", metavar="LIST", help="on so many GPUs, as 2,8 (default: 2, 4 and all)")
     parser.add_argument("--sizes", metavar="first|all", help="all: larger sizes on fewer than 8 GPUs, too")
@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(call: argparse.Namespace) -> int:
-    """Builds what is measured, and leaves the rest to tools/bench.py."""
+    """Builds what is measured, and leaves the rest to tools/results/bench.py."""
     names = chapters.names() if call.chapter is None else [chapters.find(call.chapter)]
     if not call.quick:
         names = [program for name in names for program in (name, *chapters.programs_of_experiments(name))]
@@ -36,4 +36,4 @@ def main(call: argparse.Namespace) -> int:
     build.need_gpus()
     here = len(shell("gpus_here").splitlines())
     # Not isolated: the systems that it compares with may be installed for this user only.
-    process.leave_to("bench.py", f"--backend={build.backend}", f"--here={here}", *unbuilt, *given(call, *OPTIONS), *names)
+    process.leave_to("tools/results/bench.py", f"--backend={build.backend}", f"--here={here}", *unbuilt, *given(call, *OPTIONS), *names)

@@ -7,7 +7,7 @@ import chapters
 from build import Build, Skip, set_up
 from process import say
 from program import find, of_work, refusals
-from teaching import planted, tasks
+from course import planted, tasks
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ import sys
 
 import chapters
 from program import refusals
-from teaching import changes
+from course import changes
 
 arguments = chapters.add_to
 

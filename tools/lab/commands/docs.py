@@ -21,7 +21,7 @@ def main(call: argparse.Namespace) -> int:
     except OSError as error:
         raise Refusal(f"{folder.relative_to(ROOT)} cannot be made: {error.strerror}") from None
     say("building the documentation")
-    if run([sys.executable, str(ROOT / "tools" / "build_site.py"), str(folder)]) != 0:
+    if run([sys.executable, str(ROOT / "tools" / "pages" / "build_site.py"), str(folder)]) != 0:
         raise Refusal("building the documentation failed")
     if call.serve:
         become([sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(folder / "html")])

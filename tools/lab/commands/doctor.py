@@ -6,8 +6,8 @@ from process import ROOT, run
 
 
 def main(call: argparse.Namespace) -> int:
-    """What tools/doctor.sh finds, which needs no Python; then bin/doctor, which copies between GPUs."""
-    status = run(["bash", str(ROOT / "tools" / "doctor.sh"), call.backend])
+    """What tools/lab/doctor.sh finds, which needs no Python; then bin/doctor, which copies between GPUs."""
+    status = run(["bash", str(ROOT / "tools" / "lab" / "doctor.sh"), call.backend])
     if status != 0:
         return status
     build = set_up("run", call.backend, call.yes)  # doctor.sh ends with 2 if anything is missing

@@ -10,7 +10,7 @@ from process import ROOT
 
 
 def arguments(parser: Parser) -> None:
-    """All behind the chapter goes to tools/teaching/grade."""
+    """All behind the chapter goes to course/grade."""
     chapters.add_to(parser)
     parser.pass_on_behind("chapter", "the grader: FILE, or --submissions FOLDER --csv FILE; ./lab grade NN --help shows its options")
 
@@ -23,4 +23,4 @@ def main(call: argparse.Namespace) -> int:
         plain = set_up("run", "virtual", call.yes)
         plain.build("teaching")
         plain.race().build("teaching")
-    process.become([sys.executable, "-I", str(ROOT / "tools" / "teaching" / "grade"), chapter, *call.arguments])
+    process.become([sys.executable, "-I", str(ROOT / "course" / "grade"), chapter, *call.arguments])

@@ -3,7 +3,7 @@ import argparse
 
 import chapters
 from program import refusals
-from teaching import hints
+from course import hints
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

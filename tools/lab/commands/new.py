@@ -9,4 +9,4 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(call: argparse.Namespace) -> int:
-    leave_to("new_chapter.py", call.name)
+    leave_to("tools/new_chapter.py", call.name)

@@ -19,7 +19,7 @@ def main(call: argparse.Namespace) -> int:
     set_up("notebooks" if executes else "notebook", "virtual", call.yes)
     python = shell("notebook_python").strip()
     if executes:
-        become([python, str(ROOT / "tools" / "notebooks.py"), *given(call, "update"), *notebooks])
+        become([python, str(ROOT / "tools" / "pages" / "notebooks.py"), *given(call, "update"), *notebooks])
     target = notebooks[0] if call.notebook else str(ROOT / "notebooks")
     become([python, "-m", "notebook", target])
 

@@ -17,7 +17,7 @@ def main(call: argparse.Namespace) -> int:
     """Builds the mutants that pages show, unless it is to change nothing or needs no build; update_pages.py does the rest."""
     options = given(call, "check", "measured")
     if not options:
-        status, printed = process.output([sys.executable, str(ROOT / "tools" / "bugs.py"), "--targets"])
+        status, printed = process.output([sys.executable, str(ROOT / "tools" / "pages" / "bugs.py"), "--targets"])
         if status != 0:
             return status
         targets = [line.split() for line in printed.splitlines()]
@@ -25,4 +25,4 @@ def main(call: argparse.Namespace) -> int:
         for build, target in targets:
             assert plain is not None
             (plain.race() if build == "race" else plain).build(target, "-DBUILD_TESTING=ON", "-DOVERLAP_MUTANTS=ON")
-    process.leave_to("update_pages.py", *options)
+    process.leave_to("tools/pages/update_pages.py", *options)

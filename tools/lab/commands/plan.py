@@ -7,7 +7,7 @@ import process
 from build import set_up
 from command_line import Parser
 
-PLANNER = "results/plan.py"
+PLANNER = "tools/results/plan.py"
 
 
 def arguments(parser: Parser) -> None:
@@ -19,7 +19,7 @@ def main(call: argparse.Namespace) -> NoReturn:
     """Builds the programs of the chapters that are asked for, which say what a call costs: virtual ones, since no GPU is asked."""
     if call.backend == "cuda":
         raise process.Refusal("nothing is run to predict: plan takes no --backend cuda")
-    status, names = process.output([sys.executable, str(process.ROOT / "tools" / PLANNER), "--programs", *call.arguments])
+    status, names = process.output([sys.executable, str(process.ROOT / PLANNER), "--programs", *call.arguments])
     if status != 0:  # it has said why
         raise SystemExit(status)
     if names:

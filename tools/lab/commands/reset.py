@@ -3,7 +3,7 @@ import argparse
 
 import chapters
 from program import refusals
-from teaching import handout
+from course import handout
 
 arguments = chapters.add_to
 

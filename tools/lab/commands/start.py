@@ -4,7 +4,7 @@ import os
 
 import chapters
 from program import refusals
-from teaching import handout
+from course import handout
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

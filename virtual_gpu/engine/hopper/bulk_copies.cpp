@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "engine/hopper/async_unit.hpp"
-#include "engine/kernel/block.hpp"
 #include "engine/hopper/caller_line.hpp"
+#include "engine/kernel/block.hpp"
 #include "engine/runtime.hpp"
 
 namespace vgpu {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "engine/hopper/async_unit.hpp"
-#include "engine/kernel/block.hpp"
 #include "engine/hopper/caller_line.hpp"
+#include "engine/kernel/block.hpp"
 
 namespace vgpu {
 

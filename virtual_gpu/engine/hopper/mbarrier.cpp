@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "engine/kernel/block.hpp"
 #include "engine/hopper/caller_line.hpp"
+#include "engine/kernel/block.hpp"
 
 namespace vgpu {
 namespace {

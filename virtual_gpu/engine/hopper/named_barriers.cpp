@@ -1,7 +1,7 @@
 #include "engine/hopper/named_barriers.hpp"
 
-#include "engine/kernel/block.hpp"
 #include "engine/hopper/caller_line.hpp"
+#include "engine/kernel/block.hpp"
 
 namespace vgpu {
 

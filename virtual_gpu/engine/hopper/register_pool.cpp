@@ -1,8 +1,8 @@
 #include "engine/hopper/register_pool.hpp"
 
-#include "engine/kernel/block.hpp"
 #include "engine/hopper/caller_line.hpp"
 #include "engine/hopper/wgmma_product.hpp"
+#include "engine/kernel/block.hpp"
 
 namespace vgpu {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "engine/kernel/block.hpp"
 #include "engine/hopper/caller_line.hpp"
+#include "engine/kernel/block.hpp"
 
 namespace vgpu {
 namespace {

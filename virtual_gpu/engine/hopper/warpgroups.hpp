@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "engine/hopper/proxy_contexts.hpp"
+#include "engine/hopper/wgmma_product.hpp"
 #include "engine/kernel/shared_memory.hpp"
 #include "engine/kernel/thread_list.hpp"
-#include "engine/hopper/wgmma_product.hpp"
 #include "vgpu/wgmma.h"
 
 namespace vgpu {

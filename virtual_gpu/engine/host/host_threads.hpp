@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/kernel/fiber.hpp"
 #include "engine/host/host_thread.hpp"
+#include "engine/kernel/fiber.hpp"
 
 namespace vgpu {
 

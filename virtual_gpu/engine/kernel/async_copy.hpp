@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "engine/streams/operation.hpp"
-#include "engine/scheduler.hpp"
 #include "engine/kernel/stream_contexts.hpp"
+#include "engine/scheduler.hpp"
+#include "engine/streams/operation.hpp"
 
 namespace vgpu {
 

@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "engine/kernel/async_copy.hpp"
 #include "engine/hopper/cluster.hpp"
+#include "engine/kernel/async_copy.hpp"
 #include "engine/kernel/fiber.hpp"
-#include "engine/streams/operation.hpp"
-#include "engine/scheduler.hpp"
 #include "engine/kernel/shared_memory.hpp"
-#include "engine/streams/stream.hpp"
 #include "engine/kernel/thread_list.hpp"
+#include "engine/scheduler.hpp"
+#include "engine/streams/operation.hpp"
+#include "engine/streams/stream.hpp"
 #include "vgpu/launch.h"
 #include "vgpu/types.h"
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "engine/kernel/fiber.hpp"
 #include "engine/hopper/proxy_contexts.hpp"
+#include "engine/kernel/fiber.hpp"
 #include "race/happens_before.hpp"
 
 namespace vgpu {

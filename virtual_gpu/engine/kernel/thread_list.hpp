@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/kernel/fiber.hpp"
-#include "engine/scheduler.hpp"
 #include "engine/kernel/spin_detection.hpp"
+#include "engine/scheduler.hpp"
 #include "vgpu/types.h"
 
 namespace vgpu {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "engine/host/api_error.hpp"
+#include "engine/host/host_threads.hpp"
 #include "engine/model/device.hpp"
 #include "engine/streams/graph.hpp"
-#include "engine/host/host_threads.hpp"
 
 namespace vgpu {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/streams/capture.hpp"
 #include "engine/host/host_waits.hpp"
+#include "engine/streams/capture.hpp"
 
 namespace vgpu {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "engine/kernel/stream_contexts.hpp"
 #include "engine/streams/capture.hpp"
 #include "engine/streams/operation.hpp"
-#include "engine/kernel/stream_contexts.hpp"
 
 namespace vgpu {
 

@@ -1,8 +1,8 @@
 #include "engine/streams/timeline.hpp"
 
-#include "engine/streams/graph.hpp"
-#include "engine/runtime.hpp"
 #include "engine/host/settings.hpp"
+#include "engine/runtime.hpp"
+#include "engine/streams/graph.hpp"
 
 namespace vgpu {
 

@@ -14,8 +14,8 @@
 #include <fstream>
 #include <optional>
 
-#include "overlap/gpu/nvml.hpp"
 #include "overlap/gpu/error.hpp"
+#include "overlap/gpu/nvml.hpp"
 
 namespace overlap::backend {
 namespace {

@@ -15,11 +15,11 @@
 #include <thread>
 
 #include "overlap/gpu/backend/sticky_errors.hpp"
-#include "overlap/gpu/kept_handles.hpp"
-#include "overlap/gpu/team.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
+#include "overlap/gpu/kept_handles.hpp"
 #include "overlap/gpu/stream.hpp"
+#include "overlap/gpu/team.hpp"
 
 namespace overlap {
 namespace {

@@ -2,8 +2,8 @@
 #include <vgpu/control.hpp>
 
 #include "overlap/gpu/kept_handles.hpp"
-#include "overlap/gpu/team.hpp"
 #include "overlap/gpu/stream.hpp"
+#include "overlap/gpu/team.hpp"
 
 namespace overlap {
 namespace {

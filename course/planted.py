@@ -1,0 +1,189 @@
+"""A chapter with one planted error: what ./lab break shows, and how it checks the cure.
+
+An error is a task of the kind find (tasks.py), which names a mutant of the chapter. The header with the error in it lies in
+work/planted/TASK/NN_name, where the reader mends it.
+"""
+import dataclasses
+import difflib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+from typing import Dict, List, Sequence, Tuple
+
+from tools import mutants
+from course import tasks, work
+
+LINES = 22   # at most, of what a program says
+GPUS = (1, 2, 3, 4)
+AROUND = 14  # lines that --fix shows before and after the error
+SIZES = {"speed_up": "--m 33 --n 37 --k 19", "dense": "--m 33 --n 37 --k 19",
+         "sparse": "--rows 97 --features 5 --entries 23 --duplicates 4"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Planted:
+    """A planted error, and where its copy of the header is."""
+
+    chapter: str
+    task: tasks.Task
+    mutant: mutants.Mutant
+
+    @property
+    def folder(self) -> pathlib.Path:
+        """What CMake takes for OVERLAP_PLANTED."""
+        return work.FOLDER / "planted" / self.task.name / self.chapter
+
+    @property
+    def header(self) -> pathlib.Path:
+        """The header that is to be mended."""
+        return self.folder / self.task.file
+
+    @property
+    def source(self) -> str:
+        return (work.REPOSITORY / "chapters" / self.mutant.file).read_text(encoding="utf-8")
+
+    @property
+    def broken(self) -> str:
+        """The header with the error, without the markers of assignments."""
+        return tasks.blank.without_markers(mutants.apply_mutant(self.mutant, self.source), self.task.file)
+
+    def lines(self) -> Tuple[int, int]:
+        """The first and the last line of the error in the broken header, counted from 1; where something is missing, the
+        two lines around the gap."""
+        right, wrong = tasks.blank.without_markers(self.source, self.task.file).splitlines(), self.broken.splitlines()
+        edits = [edit for edit in difflib.SequenceMatcher(None, right, wrong, autojunk=False).get_opcodes() if edit[0] != "equal"]
+        first, last = edits[0][3] + 1, edits[-1][4]
+        return (first - 1, last + 1) if first > last else (first, last)
+
+    def plant(self) -> bool:
+        """Writes the broken header, unless there is one; whether it did."""
+        if self.header.exists():
+            return False
+        self.header.parent.mkdir(parents=True, exist_ok=True)
+        self.header.write_text(self.broken, encoding="utf-8")
+        return True
+
+    def plant_again(self) -> str:
+        """The same, over what is there; where that is kept, if somebody has changed it."""
+        kept = ""
+        if self.header.exists() and self.header.read_text(encoding="utf-8") != self.broken:
+            kept = shown(work.keep_backup(self.header))
+        self.header.unlink(missing_ok=True)
+        self.plant()
+        return kept
+
+
+def errors_of(chapter: str) -> Dict[str, Planted]:
+    """The planted errors of a chapter by task, the easy ones first. Throws WorkError."""
+    folder = work.REPOSITORY / "chapters" / chapter
+    try:
+        found = [task for task in tasks.read_tasks(folder).values() if task.kind == "find"]
+        read = {task.name: mutants.read_mutant(work.REPOSITORY / "chapters" / chapter / "mutants" / f"{task.mutant}.mutant")
+                for task in found}
+    except (tasks.TaskError, mutants.MutantError, OSError) as error:
+        raise work.WorkError(str(error)) from None
+    return {task.name: Planted(chapter, task, read[task.name]) for task in found}
+
+
+def choose(chapter: str, wanted: str) -> Planted:
+    """The error with this name, its task's or its mutant's; the first one if nothing is wanted. Throws WorkError."""
+    errors = errors_of(chapter)
+    if not errors:
+        raise work.WorkError(f"{chapter} has no planted error to find")
+    if not wanted:
+        return next(iter(errors.values()))
+    for name, error in errors.items():
+        if wanted in (name, error.task.mutant):
+            return error
+    raise work.WorkError(f"{chapter} has no planted error '{wanted}'; its errors are: {', '.join(errors)}")
+
+
+def runs(chapter: str, sizes: str = "") -> List[List[str]]:
+    """The command lines of uneven sizes on 1, 2, 3 and 4 GPUs: the chapter's own for blanks, if its manifest has any (then
+    perhaps on one GPU only), else these sizes."""
+    values = work.manifest(chapter)
+    own = str(values.get("tests", {}).get("blank", ""))
+    words = re.sub(r"--gpus \d+", "", own or sizes or SIZES[values["kind"]]).split()
+    gpus = (1,) if re.search(r"--gpus 1\b", own) else GPUS
+    return [["--gpus", str(number), *words, "--iterations", "1", "--warmup", "0"] for number in gpus]
+
+
+def cases(error: Planted) -> List[List[str]]:
+    """The command lines that a cure has to pass: the error's own, and uneven sizes."""
+    return [error.mutant.arguments, *runs(error.chapter)]
+
+
+def said(command: Sequence[str], limit: float = 120) -> Tuple[int, str]:
+    """The exit status and the first lines of what a program says."""
+    try:
+        run = subprocess.run(list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             timeout=limit, check=False, text=True, errors="replace")
+    except subprocess.TimeoutExpired:
+        return 124, f"it did not end within {limit:g} s"
+    lines = [line if len(line) <= 240 else line[:237] + "..." for line in run.stdout.rstrip().splitlines()]
+    return run.returncode, "\n".join(lines if len(lines) <= LINES else [*lines[:LINES - 1], "..."])
+
+
+def quoted(error: Planted, report: str) -> str:
+    """The lines of the broken header that a report names."""
+    lines = error.header.read_text(encoding="utf-8").splitlines()
+    named = sorted({int(number) for number in re.findall(rf"\b{re.escape(error.header.name)}:(\d+)", report)})
+    return "\n".join(f"{error.header.name}:{number}  {lines[number - 1].strip()}" for number in named if number <= len(lines))
+
+
+def timeline_arguments(error: Planted) -> List[str]:
+    """The run whose timeline is drawn."""
+    if error.task.timeline:
+        return error.task.timeline.split()
+    pictures = work.manifest(error.chapter).get("pictures", {})
+    return str(next(iter(pictures.values()))).split() if pictures else error.mutant.arguments
+
+
+def draw(error: Planted, right: Sequence[str], wrong: Sequence[str]) -> str:
+    """Writes the two timelines into one picture; where it lies, or why there is none."""
+    folder = error.folder.parent
+    traces = []
+    for name, program in (("as in the chapter", right), ("with the error", wrong)):
+        trace = folder / f"{name.replace(' ', '_')}.json"
+        trace.unlink(missing_ok=True)
+        arguments = [*timeline_arguments(error), "--no-check", "--timeline", str(trace)]
+        status, text = said([*program, *arguments])
+        if status != 0 or not trace.is_file():
+            return f"there is no timeline {name}: {(text.splitlines() or ['nothing is said'])[-1]}"
+        _rename(trace, name)
+        traces.append(str(trace))
+    picture = folder / "timelines.svg"
+    drawn = subprocess.run([sys.executable, str(work.REPOSITORY / "tools" / "pages" / "draw_timeline.py"), *traces, "-o", str(picture)],
+                           capture_output=True, text=True, check=False)
+    if drawn.returncode != 0:
+        return f"there is no picture: {drawn.stderr.strip()}"
+    return shown(picture)
+
+
+def _rename(path: pathlib.Path, name: str) -> None:
+    """The sections of a trace say which of the two programs they are of."""
+    trace = json.loads(path.read_text(encoding="utf-8"))
+    sections = {event["pid"]: event["args"]["labels"] for event in trace["traceEvents"] if event["name"] == "process_labels"}
+    if set(sections.values()) - {"gemm_only"}:  # what everything is compared with has no part in the error
+        trace["traceEvents"] = [event for event in trace["traceEvents"] if sections[event["pid"]] != "gemm_only"]
+    for event in trace["traceEvents"]:
+        if event["name"] == "process_labels":
+            event["args"]["labels"] = f"{event['args']['labels']}, {name}".lstrip(", ")
+    path.write_text(json.dumps(trace), encoding="utf-8")
+
+
+def shown(path: pathlib.Path) -> str:
+    """A path as a reader in the repository would type it."""
+    return str(path.relative_to(work.REPOSITORY) if work.REPOSITORY in path.parents else path)
+
+
+def numbered(error: Planted, text: str) -> str:
+    """The lines around the error, numbered; the error is somewhere among them, not always in the middle."""
+    lines = text.splitlines()
+    first, last = error.lines()
+    shift = (first * 7) % AROUND  # so that nobody can count
+    begin = max(1, first - AROUND + shift // 2)
+    end = min(len(lines), last + AROUND - shift // 2)
+    return "\n".join(f"{number:4d}  {lines[number - 1]}" for number in range(begin, end + 1))

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""The museum of cheats: each is refused for its own reason, and the honest solution beside it has full marks.
+
+museum/NAME.cheat changes the header of chapter 03:
+  why: what it tries        refused: CRITERION: text that the reason has        points: at most so many
+  behind the gate: the same where the gate is left open, so that what stands behind it has to hold (| between alternatives)
+  --- original / --- cheat (both once or more) / --- end: as in tests/mutants
+
+  museum_test.py [--behind-the-gate] [NAME ...]     builds in build/virtual and build/race have to be there (./lab grade 03)
+"""
+import dataclasses
+import pathlib
+import re
+import sys
+from typing import List, Set
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "course" / "grade"))
+import grader  # noqa: E402
+import report  # noqa: E402
+import sandbox  # noqa: E402
+import task  # noqa: E402
+from points import Grade  # noqa: E402
+from processes import processes  # noqa: E402
+
+MUSEUM = pathlib.Path(__file__).resolve().parent / "museum"
+SECONDS = 60.0  # for each
+CANARY = pathlib.Path("/var/tmp/overlap-museum-canary")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cheat:
+    name: str
+    refused: str
+    points: float
+    behind: str
+    source: bytes
+
+
+def read(path: pathlib.Path, honest: str) -> Cheat:
+    """Throws ValueError if it does not fit the header."""
+    head, *changes = re.split(r"^--- original\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    values = dict(line.split(": ", 1) for line in head.splitlines())
+    source = honest
+    for change in changes:
+        original, cheat = re.split(r"^--- cheat\n", re.sub(r"^--- end\n", "", change, flags=re.MULTILINE), flags=re.MULTILINE)
+        if source.count(original.rstrip("\n")) != 1:
+            raise ValueError(f"{path.name}: its original text occurs {source.count(original)} times")
+        source = source.replace(original.rstrip("\n"), cheat.rstrip("\n"))
+    if not values.get("why") or source == honest:
+        raise ValueError(f"{path.name}: says nothing, or changes nothing")
+    return Cheat(path.stem, values["refused"], float(values["points"]), values.get("behind the gate", ""), source.encode())
+
+
+def problem(grade: Grade, expected: str, points: float) -> str:
+    """What is wrong with a cheat's grade; empty if nothing is."""
+    criterion, _, texts = expected.partition(": ")
+    mark = next(mark for mark in grade.marks if mark.criterion == criterion)
+    if grade.points > points:
+        return f"has {grade.points:g} points, {points:g} at most"
+    if texts and (mark.points == mark.most or not any(text in mark.reason + mark.details for text in texts.split("|"))):
+        return f"the reason of '{criterion}' is not '{texts}'"
+    return ""
+
+
+def noted_users() -> Set[int]:
+    """From now on, the user ids that sandboxes make up."""
+    users: Set[int] = set()
+    draw = sandbox._unused_uid  # pylint: disable=protected-access
+
+    def noted() -> int:
+        uid = draw()
+        users.add(uid)
+        return uid
+    sandbox._unused_uid = noted  # pylint: disable=protected-access
+    return users
+
+
+def left_over(users: Set[int]) -> List[int]:
+    """Processes of these users, but for the kit's own sandbox, which runs nothing between two submissions."""
+    return [pid for pid, (_parent, uid) in processes().items() if uid in users]
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    behind = "--behind-the-gate" in words
+    names = [word for word in words if not word.startswith("-")]
+    chosen = task.tasks_of("03_ring_all_gather")[0]
+    honest = chosen.solution.read_text(encoding="utf-8")
+    cheats = [read(path, honest) for path in sorted(MUSEUM.glob("*.cheat")) if not names or path.stem in names]
+    if behind:
+        cheats = [cheat for cheat in cheats if cheat.behind]
+    settings = grader.default_settings(seconds=SECONDS)
+    if "race" not in settings.builds or grader.why_no_race():
+        print("skipped: no race build, or the race detector cannot start")
+        return 77
+    if behind and sandbox.best_level() == "none":
+        print("skipped: nothing isolates here")
+        return 77
+    failed = 0
+    users = noted_users()
+    with grader.Grader(chosen, settings) as engine:
+        print(f"isolation: {engine.describe()}")
+        if not behind:
+            grade = engine.grade(honest.encode())
+            failed += _say("the honest solution", "" if grade.points == 100 else report.text("honest", grade))
+        settings.gate = not behind
+        CANARY.mkdir(exist_ok=True)
+        (CANARY / "file").write_text("still here", encoding="utf-8")
+        for cheat in cheats:
+            grade = engine.grade(cheat.source)
+            expected = cheat.behind if behind else cheat.refused
+            most = 100.0 if behind else cheat.points
+            wrong = problem(grade, expected, most)
+            wrong = wrong or ("processes are left" if left_over(users) else "")
+            wrong = wrong or ("the canary is gone" if not (CANARY / "file").is_file() else "")
+            failed += _say(f"{cheat.name} ({grade.points:g} points, {grade.seconds:.0f} s)", wrong and f"{wrong}\n{report.text(cheat.name, grade)}")
+        (CANARY / "file").unlink()
+        CANARY.rmdir()
+    print(f"{len(cheats)} cheats, {failed} not as expected")
+    return 1 if failed else 0
+
+
+def _say(what: str, wrong: str) -> int:
+    print(f"{'FAILED' if wrong else 'ok':6} {what}" + (f": {wrong}" if wrong else ""), flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

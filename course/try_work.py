@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""The public report of a hand-out: what is right so far. The hand-out's ./try calls it.
+
+  try_work.py FOLDER           builds, runs uneven sizes on 1, 2, 3 and 4 GPUs, looks for races; exit status 1 if anything is
+                               wrong
+  try_work.py FOLDER --pack    writes the one file to hand in: the header, or a ZIP of several
+
+It is for practice: the sizes are the student's, and known. What counts is what the teacher's grader says.
+"""
+import argparse
+import json
+import pathlib
+import re
+import sys
+import tempfile
+import zipfile
+from typing import Dict, List, Optional, Sequence, Set, Tuple
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(REPOSITORY / "tools" / "lab"), str(REPOSITORY)]
+import build as builds  # noqa: E402
+import process  # noqa: E402
+import program  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))  # the repository's root
+from course import handout, planted, tasks, work  # noqa: E402
+
+RING = 3  # GPUs of the run whose links are looked at: on fewer, both neighbours are the same
+ONCE = ["--iterations", "1", "--warmup", "0"]
+_SENT = re.compile(r"ncclSend of \d+ bytes to rank (\d+)|copy \S+ \w+ GPU \d+ -> GPU (\d+)")
+_COPY = re.compile(r"copy \S+ \w+ GPU (\d+) -> GPU (\d+)")
+
+
+def sizes_of(record: Dict[str, object]) -> List[List[str]]:
+    """The arguments of the runs: the student's sizes, unless the chapter has its own."""
+    sizes = record["sizes"]
+    assert isinstance(sizes, dict)
+    return planted.runs(str(record["chapter"]), " ".join(f"--{name} {value}" for name, value in sizes.items()))
+
+
+def tiny(record: Dict[str, object]) -> List[List[str]]:
+    """Fewer rows than ranks, where a chapter takes any sizes and divides rows."""
+    values = work.manifest(str(record["chapter"]))
+    own = values.get("tests", {}).get("blank")
+    return [] if own or values["kind"] != "dense" else [["--gpus", "4", "--m", "3", "--n", "5", "--k", "7", *ONCE]]
+
+
+def links_of(trace: Dict[str, object]) -> Set[Tuple[int, int]]:
+    """From which GPU to which data went in a recorded run, but for what everything is compared with."""
+    gpus: Dict[int, int] = {}
+    found: Set[Tuple[int, int]] = set()
+    events = trace["traceEvents"]
+    assert isinstance(events, list)
+    for event in events:
+        if event["name"] == "process_labels":
+            gpus[event["pid"]] = event["args"]["gpu"]
+        if event["ph"] == "X":
+            for match in _SENT.finditer(event["args"]["what"]):
+                found.add((gpus[event["pid"]], int(match.group(1) or match.group(2))))
+    return found
+
+
+def first_sources(trace: Dict[str, object]) -> Dict[int, int]:
+    """From which other GPU the first copy to each GPU came in a recorded run."""
+    found: Dict[int, Tuple[float, int]] = {}
+    events = trace["traceEvents"]
+    assert isinstance(events, list)
+    for event in events:
+        match = _COPY.search(event["args"]["what"]) if event["ph"] == "X" else None
+        if match and match.group(1) != match.group(2):
+            source, target = int(match.group(1)), int(match.group(2))
+            found[target] = min(found.get(target, (event["ts"], source)), (event["ts"], source))
+    return {target: source for target, (_, source) in found.items()}
+
+
+def wrong_sources(found: Dict[int, int], wanted: str, gpus: int) -> str:
+    """What is wrong with where the data of each rank come from first; nothing if they come from the `wanted` neighbour."""
+    step = -1 if wanted == "previous" else 1
+    for rank in range(gpus):
+        if found.get(rank) != (rank + step) % gpus:
+            other = f"begins with rank {found[rank]}" if rank in found else "takes nothing"
+            return f"rank {rank} {other}; in your variation each rank begins with the {wanted} one"
+    return ""
+
+
+def wrong_links(found: Set[Tuple[int, int]], wanted: str, gpus: int) -> str:
+    """What is wrong with the links of a ring whose ranks send to the `wanted` neighbour; nothing if they are right."""
+    step = -1 if wanted == "previous" else 1
+    right = {(rank, (rank + step) % gpus) for rank in range(gpus)}
+    if found == right:
+        return ""
+    odd = sorted(found - right) or sorted(right - found)
+    verb = "sends" if found - right else "does not send"
+    return f"rank {odd[0][0]} {verb} to rank {odd[0][1]}; in your variation each rank sends to the {wanted} one"
+
+
+class Report:
+    """The lines of the report, and whether anything is wrong."""
+
+    def __init__(self) -> None:
+        self.wrong = False
+
+    def line(self, what: str, verdict: str, reason: str = "") -> None:
+        """One judgement; `reason` if it is wrong."""
+        print(f"{what:<44} {verdict}")
+        if reason:
+            print("\n".join(f"    {line}" for line in reason.splitlines()))
+            self.wrong = True
+
+
+def report(folder: pathlib.Path, record: Dict[str, object]) -> int:
+    """Builds and runs; the exit status."""
+    out = Report()
+    work_program = program.of_work(folder)
+    plain = builds.set_up("run", "virtual", False)
+    work_program.build(plain)
+    out.line("builds", "yes")
+    for arguments in [*sizes_of(record), *tiny(record)]:
+        status, text = planted.said([*plain.command(work_program.path), *arguments])
+        out.line(" ".join(arguments[:-len(ONCE)]), "right" if status == 0 else "WRONG", "" if status == 0 else text)
+    if not out.wrong:
+        _links(out, plain, work_program, folder, record)
+    race = plain.race()
+    work_program.build(race)
+    try:
+        race.need_gpus()
+        _races(out, race.command(work_program.path), record)
+    except builds.Skip as skip:
+        out.line("free of races and deadlocks", f"not judged: {skip}")
+    print("\nSomething is still to be done." if out.wrong else "\nAll of it is right. ./try --pack writes the file to hand in.")
+    return 1 if out.wrong else 0
+
+
+def _races(out: Report, command: List[str], record: Dict[str, object]) -> None:
+    """Whether the race detector reports nothing, on every number of GPUs: some errors show from four on."""
+    for arguments in sizes_of(record):
+        status, text = planted.said([*command, *arguments])
+        if status == 3:
+            out.line("free of races and deadlocks", "NO", text)
+            return
+        if status != 0:
+            out.line("free of races and deadlocks", "not judged: the result is wrong")
+            return
+    out.line("free of races and deadlocks", "yes")
+
+
+def _links(out: Report, plain: "builds.Build", work_program: "program.Program", folder: pathlib.Path,
+           record: Dict[str, object]) -> None:
+    """Whether data go the student's way, where the variation says which."""
+    wanted = handout.way_of(record).links
+    if not wanted:
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        trace = pathlib.Path(scratch, "trace.json")
+        arguments = [*sizes_of(record)[RING - 1], *handout.way_of(record).arguments.split()]
+        command = [*plain.command(work_program.path), *arguments, "--timeline", str(trace)]
+        status, text = planted.said(command)
+        if status != 0 or not trace.is_file():
+            out.line("the data's way", "WRONG", text)
+            return
+        recorded = json.loads(trace.read_text(encoding="utf-8"))
+    first = wanted.startswith("from ")
+    reason = (wrong_sources(first_sources(recorded), wanted.removeprefix("from "), RING) if first
+              else wrong_links(links_of(recorded), wanted, RING))
+    out.line("the data's way", "WRONG" if reason else "right", reason)
+
+
+def pack(folder: pathlib.Path, record: Dict[str, object]) -> pathlib.Path:
+    """Writes the file to hand in."""
+    chapter = str(record["chapter"])
+    names = sorted(handout.headers(chapter, tasks.read_tasks(work.REPOSITORY / "chapters" / chapter), handout.way_of(record)))
+    suffix = f"-{record['student']}" if record.get("student") else ""
+    if len(names) == 1:
+        packed = folder / f"{pathlib.Path(names[0]).stem}{suffix}.handin.cuh"
+        packed.write_bytes((folder / names[0]).read_bytes())
+        return packed
+    packed = folder / f"{chapter}{suffix}.zip"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            archive.write(folder / name, name)
+    return packed
+
+
+def main(words: Optional[Sequence[str]] = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--pack", action="store_true")
+    chosen = parser.parse_args(words)
+    try:
+        folder = chosen.folder.resolve()
+        record = work.record_of(folder)
+        if chosen.pack:
+            print(pack(folder, record).name)
+            return 0
+        return report(folder, record)
+    except OSError as error:
+        process.say(f"{error.filename}: {error.strerror}")
+    except (process.Refusal, work.WorkError, tasks.TaskError) as problem:
+        process.say(str(problem))
+    return 2
+
+
+if __name__ == "__main__":
+    process.end_without_a_word()
+    sys.exit(main())

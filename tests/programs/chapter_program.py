@@ -1,0 +1,148 @@
+"""What is tested of the program of every chapter, of whatever kind."""
+import json
+import re
+import sys
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
+
+from program_test_case import ONCE, REPOSITORY, ProgramTestCase
+
+sys.path.insert(0, str(REPOSITORY))
+from tools import mutants  # noqa: E402
+from tools.chapters import Chapter, Experiment, all_chapters  # noqa: E402
+
+NO_NCCL = "skipped: NCCL wants a GPU for each rank, and all ranks share one here"
+LEFT_OUT = "is left out: NCCL wants a GPU for each rank"
+
+
+class ExperimentProgram(ProgramTestCase):
+    """The program of an experiment: that it runs, and says what it is. What it measures is the chapter's own to test."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        chapter, = (each for each in all_chapters().values()
+                    if self.program.name in (experiment.program for experiment in each.experiments))
+        sizes = "--rows 97 --features 5 --entries 23 --duplicates 4" if chapter.kind == "sparse" else "--m 33 --n 37 --k 19"
+        self.small = (*sizes.split(), *ONCE)
+
+    def test_help_and_list(self) -> None:
+        for option in ("--help", "--list"):
+            result = self.call(option)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertTrue(result.stdout)
+
+    def test_bad_options(self) -> None:
+        self.assert_refused({("--gpus", "17"): "--gpus: 17 is not between 1 and 16", ("--only", "nothing"): "--only: 'nothing'"})
+
+    def test_json(self) -> None:
+        for gpus in ("2", "3"):
+            self.assertTrue(self.report("--gpus", gpus, *self.small)["results"])
+
+
+class ChapterProgram(ProgramTestCase):
+    """A chapter says of its program what differs from the others; where it says nothing, the program's own --list counts."""
+
+    variants: Sequence[str] = ()  # all that --list prints, in order, of a program without a table of its own
+    right: Sequence[str] = ()  # those that the sentence on right results names, in order; without it: what the table says
+    needs_nccl: Sequence[str] = ()  # those of them that cannot run where ranks share a GPU
+    corrupted: Mapping[str, str] = {}  # variant -> a regular expression of what is called wrong; without it: each of `right`
+    help_says: Sequence[str] = ()  # words of --help
+    no_variant = "nothing"  # that --only refuses: a name of another chapter's
+    refused: Mapping[Sequence[str], str] = {}  # command lines, and the sentences
+    usual_sizes: str = ""  # of the kind
+
+    @property
+    def most_gpus(self) -> int:
+        """What --gpus takes at most."""
+        return 16
+
+    @property
+    def chapter(self) -> Chapter:
+        """The manifest of the chapter, or of the one whose experiment this is."""
+        chapter = all_chapters().get(self.program.name)
+        return chapter or next(each for each in all_chapters().values() if self.experiment_of(each))
+
+    def experiment_of(self, chapter: Chapter) -> Optional[Experiment]:
+        """The chapter's experiment whose program this is, if it is one."""
+        return next((each for each in chapter.experiments if each.program == self.program.name), None)
+
+    def setUp(self) -> None:
+        super().setUp()
+        sizes = self.chapter.tests.get("program", {}).get("sizes", self.usual_sizes)
+        self.small = (*sizes.split(), *ONCE)
+
+    def all_variants(self) -> List[str]:
+        """What --list must print."""
+        return list(self.variants) or self.call("--list").stdout.split()
+
+    def table(self) -> List[Dict[str, Any]]:
+        """The program's table of variants: what --cost prints of those that --list names; nothing of a program without one."""
+        result = self.call("--cost")
+        if result.returncode == 2:
+            return []
+        return [variant for variant in json.loads(result.stdout)["variants"] if variant.get("runs_here", True)]
+
+    def all_right(self) -> List[str]:
+        """The variants whose results are compared."""
+        results = [variant["variant"] for variant in self.table() if variant["role"] in ("algorithm", "product")]
+        return list(self.right) or results or self.all_variants()
+
+    def refused_by_all(self) -> Dict[Sequence[str], str]:
+        """What every program of the kind refuses."""
+        return {("--gpus", str(self.most_gpus + 1)): f"--gpus: {self.most_gpus + 1} is not between 1 and {self.most_gpus}",
+                ("--only", self.no_variant): f"--only: '{self.no_variant}'"}
+
+    def test_help_and_list(self) -> None:
+        listed, told = self.call("--list"), self.call("--help")
+        for result in (listed, told):
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertTrue(listed.stdout.split())
+        self.assertEqual(listed.stdout.split(), self.all_variants())
+        self.assertIn([variant["variant"] for variant in self.table()], (listed.stdout.split(), []))
+        for words in self.help_says:
+            self.assertIn(words, told.stdout)
+
+    def test_bad_options(self) -> None:
+        self.assert_refused({**self.refused_by_all(), **self.refused})
+
+    def test_cost_cards_need_no_gpu(self) -> None:
+        """Nor a machine that could be read, nor sizes that fit into it."""
+        if self.chapter.name != self.program.name:
+            self.skipTest("an experiment's algorithms are its chapter's")
+        sizes = ("--rows", "1000000") if self.chapter.kind == "sparse" else ("--m", "800000", "--n", "800000", "--k", "800000")
+        result = self.call("--cost", "--machine", "nowhere", "--gpus", "1000", *sizes)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        cards = json.loads(result.stdout)
+        self.assertEqual((cards["chapter"], cards["gpus"]), (self.program.name, 1000))
+        for variant in cards["variants"]:
+            with self.subTest(variant["variant"]):
+                self.assertFalse("steps" in variant and variant.get("most_ranks", 1000) < 1000)
+                self.assertLessEqual(0, min(variant.get("cost", {"none": 0}).values()))
+        self.assertTrue(any("cost" in variant for variant in cards["variants"]))
+
+    def test_mutants_and_manifest_name_variants_that_there_are(self) -> None:
+        """In the command lines of bench, pictures, tests and mutants."""
+        def named(value: Any) -> Set[str]:
+            if isinstance(value, str):
+                return {name for only in re.findall(r"--only (\S+)", value) for name in only.split(",")}
+            values = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+            return {name for each in values for name in named(each)}
+        experiment = self.experiment_of(self.chapter)
+        program, tests = (experiment, experiment.tests) if experiment else (self.chapter, self.chapter.tests)
+        measure = [program.measure.usual, program.measure.large, *(lines for _, lines in program.measure.also)]
+        planted = [mutants.read_mutant(path) for path in REPOSITORY.glob(f"chapters/{self.chapter.name}/mutants/*.mutant")]
+        arguments = [" ".join(mutant.arguments) for mutant in planted
+                     if not mutant.test and (mutant.program or self.chapter.name) == self.program.name]
+        self.assertLessEqual(named([*map(list, measure), program.pictures, tests, arguments]),
+                             set(self.call("--list").stdout.split()))
+
+    def report_of(self, *arguments: str) -> Dict[str, Any]:
+        """The report of a small problem on two GPUs."""
+        report = self.report(*self.small, "--gpus", "2", *arguments)
+        self.assertEqual(report["options"]["gpus"], 2)
+        return report
+
+    def trace(self, *arguments: str) -> Dict[str, Any]:
+        """The timeline of a small problem on two GPUs."""
+        self.call_right(*self.small, "--gpus", "2", *arguments, "--timeline", "trace.json")
+        found: Dict[str, Any] = json.loads((self.folder / "trace.json").read_text(encoding="utf-8"))
+        return found

@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+"""Runs the notebooks, and compares what they show with what is kept in them: tools/pages/notebooks.py [--update] NOTEBOOK...
+
+Numbers of text outputs may differ, words not; pictures must be there. --update keeps what they show now. Kept notebooks
+hold no metadata of the run and no execution counts, and at most 300 KB. Started by ./lab notebook with the system's Python,
+which has Debian's python3-nbclient.
+"""
+import argparse
+import os
+import pathlib
+import re
+import sys
+import time
+from typing import Any, Dict, List
+
+LIMIT_BYTES = 300_000
+LIMIT_S = 60  # a notebook, once its programs are built
+NUMBER = re.compile(r"-?\d+(?:[.,:]\d+)*(?:e[-+]?\d+)?")
+Cell = Dict[str, Any]
+
+
+class NotebookError(Exception):
+    """A notebook that fails, or that shows something else than what is kept."""
+
+
+def shown(cell: Cell) -> List[str]:
+    """A cell's outputs as words: numbers masked, pictures by their presence."""
+    words = []
+    for output in cell.get("outputs", []):
+        if output["output_type"] == "stream":
+            words.append(output["text"])
+        elif "image/png" in output.get("data", {}):
+            words.append("a picture")
+        else:
+            words.append(output.get("data", {}).get("text/plain", ""))
+    # Columns move with the width of numbers.
+    return [re.sub(r"[ \t]+", " ", NUMBER.sub("N", "".join(text))).strip() for text in words]
+
+
+def stripped(notebook: Any) -> Any:
+    """The notebook without what differs from run to run: counts, times, the Python's version."""
+    notebook["metadata"] = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+                            "language_info": {"name": "python"}}
+    for number, cell in enumerate(notebook["cells"], start=1):
+        cell["metadata"], cell["id"] = {}, f"cell-{number}"
+        if cell["cell_type"] == "code":
+            cell["execution_count"] = None
+            for output in cell["outputs"]:
+                output.pop("execution_count", None)
+                if "metadata" in output:
+                    output["metadata"] = {}
+                if "data" in output:  # HTML of a table beside its text is for viewers; the site and GitHub show the text
+                    output["data"] = {kind: data for kind, data in output["data"].items() if kind in ("text/plain", "image/png")}
+    return notebook
+
+
+def differences(kept: Any, new: Any) -> List[str]:
+    """What a run shows that is not kept, or the other way round; one sentence a cell."""
+    if len(kept["cells"]) != len(new["cells"]):
+        return ["it has other cells"]
+    return [f"cell {number} shows {shown(now)}, kept is {shown(before)}"
+            for number, (before, now) in enumerate(zip(kept["cells"], new["cells"]), start=1) if shown(before) != shown(now)]
+
+
+def executed(notebook: Any, folder: pathlib.Path) -> Any:
+    """The notebook after all its cells have run."""
+    import nbclient
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # the kernel's debugger has much to say, and is not used
+    try:
+        return nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3",
+                                       resources={"metadata": {"path": str(folder)}}).execute()
+    except nbclient.exceptions.CellExecutionError as error:
+        raise NotebookError(f"a cell fails:\n{error}") from None
+
+
+def check(path: pathlib.Path, update: bool) -> str:
+    """Runs one notebook; what is said of it. NotebookError if it fails or has drifted."""
+    import nbformat
+    kept, started = nbformat.read(path, as_version=4), time.monotonic()
+    new = stripped(executed(nbformat.from_dict(kept), path.parent))
+    took = time.monotonic() - started
+    text = nbformat.writes(new) + "\n"
+    if len(text.encode()) > LIMIT_BYTES:
+        raise NotebookError(f"it has {len(text.encode())} bytes, more than {LIMIT_BYTES}")
+    if update:
+        path.write_text(text, encoding="utf-8")
+        return f"{took:.0f} s, written"
+    found = differences(nbformat.read(path, as_version=4), new)
+    if found:
+        raise NotebookError("\n".join(found) + "\n(./lab notebook N --update keeps what it shows now)")
+    return f"{took:.0f} s, as kept" + (f"; longer than {LIMIT_S} s: what it runs was built first" if took > LIMIT_S else "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--update", action="store_true", help="keep what the notebooks show now")
+    parser.add_argument("notebooks", nargs="+", type=pathlib.Path, metavar="NOTEBOOK.ipynb")
+    arguments = parser.parse_args()
+    status = 0
+    for path in arguments.notebooks:
+        try:
+            print(f"{path.name}: {check(path, arguments.update)}", flush=True)
+        except NotebookError as error:
+            print(f"{path.name}: {error}", file=sys.stderr, flush=True)
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""Checks that pages can be read: in one sitting, in the same order, line by line.
+
+Every Markdown file: no line of more than 300 characters (targets of links not counted; tables may be longer), and one
+sentence a line, so that a diff shows the sentences that a change is about. (Under a heading "Sources" stand titles and
+initials of authors, of which none can tell that they are no sentences.)
+
+The page of a chapter, chapters/NN_name/README.md, in addition:
+  - the sections SECTIONS, all of them, in this order;
+  - at most 2,000 words of prose: not counted are generated blocks, code, tables, headings and folds (<details>);
+  - at most 600 words in each fold;
+  - at most 120 lines of code and 60 lines of output, those of folds included; a block `bug` has its own limit (bugs.py);
+  - under "Predict" a marker <!-- predicted TEXT --> for each answer, whose TEXT stands in a generated block further down;
+  - under "A bug to see" a generated block `bug`.
+
+  tools/pages/page_limits.py            exit status 1 and "file:line: sentence" for whatever is too long or missing
+  tools/pages/page_limits.py --table    the numbers of all chapters' pages
+"""
+import argparse
+import dataclasses
+import pathlib
+import re
+import sys
+from typing import Dict, Iterator, List, Sequence, Tuple
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))  # the repository's root
+from tools.results.ladder import aligned  # noqa: E402
+from tools.pages.links import REPOSITORY, headings_of, markdown_files  # noqa: E402
+from tools.pages.update_pages import BLOCK, KINDS  # noqa: E402
+
+LONGEST_LINE, PROSE, FOLD, CODE, OUTPUT = 300, 2000, 600, 120, 60
+SECTIONS = ("What you will learn", "Recap", "What is new", "The idea", "Predict", "Run it", "The code", "A bug to see",
+            "Cost card", "What goes wrong", "With a library", "Measured", "What to remember", "Exercises", "Sources")
+OUTPUTS = ("output", "race", "tests")  # blocks that show what a program prints
+
+_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+_BEGINS = re.compile(rf"<!-- ({'|'.join(KINDS)})(?: .*)?-->$")
+_PREDICTED = re.compile(r"<!-- predicted (.+?) -->")
+_CODE_SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\([^)]*\)")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d+\.)\s+|\s*>\s*")
+_LEAD_IN = re.compile(r"\s*(\*{1,2})[^*]+\1\s*")  # **Needs.** Nothing.
+_SENTENCE_ENDS = re.compile(r"(?<!\.\.)[.?!][)\]\"'*_]*\s+(?:[(\"'*_]*[A-Z`]|[(\"'*_]*\[)")
+_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|cf|vs|et al|approx|resp|Fig|Sec)\.$")
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """A line of a page, and what it belongs to."""
+
+    number: int
+    text: str    # without comments
+    kind: str    # prose, heading, table, blank; code (between ``` and ```); fence (these lines themselves)
+    block: str   # the kind of the generated block that it stands in, or nothing
+    fold: int    # the number of the line on which the fold begins that it stands in, or 0
+
+
+@dataclasses.dataclass
+class Numbers:
+    prose: int = 0
+    code: int = 0
+    output: int = 0
+    folds: Dict[int, int] = dataclasses.field(default_factory=dict)  # line on which it begins -> words
+    longest: int = 0
+
+
+def without_comments(text: str) -> str:
+    """The text with all comments of prose left out but those that begin and end generated blocks; lines keep their numbers."""
+    def gone(comment: "re.Match[str]") -> str:
+        whole = comment.group(0)
+        return whole if _BEGINS.match(whole) or whole[5:-4] in {f"/{kind}" for kind in KINDS} else re.sub(r"[^\n]", "", whole)
+    return re.sub(r"<!--.*?-->", gone, text, flags=re.DOTALL)
+
+
+def lines_of(text: str) -> Iterator[Line]:
+    """The lines of a page. A line on which a fold begins or ends belongs to it."""
+    block, fence, fold = "", "", 0
+    for number, line in enumerate(without_comments(text).splitlines(), start=1):
+        begins, mark = _BEGINS.match(line), _FENCE.match(line)
+        if not fence and (begins or line == f"<!-- /{block} -->"):
+            block = begins.group(1) if begins else ""
+            continue
+        if mark and (not fence or mark.group(1).startswith(fence)):
+            fence = "" if fence else mark.group(1)
+            yield Line(number, line, "fence", block, fold)
+            continue
+        if not fence and "<details" in line:
+            fold = number
+        kind = "code" if fence else "heading" if line.startswith("#") else "table" if line.lstrip().startswith("|") else "prose"
+        yield Line(number, line, kind if line.strip() or fence else "blank", block, fold)
+        if not fence and "</details>" in line:
+            fold = 0
+
+
+def words_of(text: str) -> int:
+    """The words of a line of prose: pictures and HTML are none."""
+    text = _LINK.sub(lambda link: "" if link.group(1) else link.group(2), re.sub(r"</?[a-z][^>]*>", " ", text))
+    return sum(bool(re.search(r"\w", word)) for word in text.split())
+
+
+def shown_length(line: str) -> int:
+    """The length of a line without the targets of its links."""
+    return len(_LINK.sub(r"\1[\2]", line))
+
+
+def sentences(line: str) -> int:
+    """How many sentences a line of prose seems to have: each ends before a blank and a capital letter, code or a link."""
+    text = _LINK.sub(lambda link: "" if link.group(1) else f"[{link.group(2)}]", line)
+    text = _CODE_SPAN.sub("`x`", re.sub(r"<summary>.*?</summary>|</?[a-z][^>]*>", "", text))
+    item = _ITEM.match(text)
+    text = text[item.end():] if item else text
+    while lead_in := _LEAD_IN.match(text):
+        text = text[lead_in.end():]
+    ends = [match for match in _SENTENCE_ENDS.finditer(text) if not _ABBREVIATION.search(text[:match.start() + 1])]
+    return 1 + len(ends)
+
+
+def numbers_of(text: str) -> Numbers:
+    numbers = Numbers()
+    for line in lines_of(text):
+        if line.kind == "code":
+            if line.block in OUTPUTS:
+                numbers.output += 1
+            elif line.block in ("code", ""):
+                numbers.code += 1
+        elif not line.block and line.kind == "prose":
+            numbers.longest = max(numbers.longest, shown_length(line.text))
+            if line.fold:
+                numbers.folds[line.fold] = numbers.folds.get(line.fold, 0) + words_of(line.text)
+            else:
+                numbers.prose += words_of(line.text)
+    return numbers
+
+
+def bad_lines(text: str) -> Iterator[str]:
+    """"line: sentence" for each line of a Markdown file that is too long or has several sentences."""
+    title = ""
+    for line in lines_of(text):
+        title = line.text.lstrip("# ") if line.kind == "heading" else title
+        if line.block or line.kind != "prose":
+            continue
+        length, count = shown_length(line.text), 1 if title == "Sources" else sentences(line.text)
+        if length > LONGEST_LINE:
+            yield f"{line.number}: {length} characters; {LONGEST_LINE} at most"
+        if count > 1:
+            yield f"{line.number}: {count} sentences in a line"
+
+
+def bad_sections(text: str) -> Iterator[str]:
+    """What is wrong with the sections of a chapter's page."""
+    found = [(text.count("\n", 0, match.start()) + 1, match.group(2)) for match, _ in headings_of(text) if match.group(1) == "##"]
+    for index, wanted in enumerate(SECTIONS):
+        number, title = found[index] if index < len(found) else (text.count("\n"), "")
+        if title != wanted:
+            yield f"{number}: the section '{wanted}' belongs here" + (f", not '{title}'" if title else "")
+            return
+    for number, title in found[len(SECTIONS):]:
+        yield f"{number}: no section '{title}' belongs behind '{SECTIONS[-1]}'"
+
+
+def section(text: str, title: str) -> Tuple[int, int]:
+    """Where a section begins and ends in a page; nothing if there is none."""
+    heads = [match for match, _ in headings_of(text) if match.group(1) == "##"]
+    for head, following in zip(heads, [*heads[1:], None]):
+        if head.group(2) == title:
+            return head.start(), following.start() if following else len(text)
+    return 0, 0
+
+
+def stands_in(wanted: str, text: str) -> bool:
+    """True if the text holds these words or this number, not as part of a longer one."""
+    before = r"(?<![\w.])" if wanted[0].isalnum() else ""
+    behind = r"(?!\w|\.\d)" if wanted[-1].isalnum() else ""
+    return re.search(before + re.escape(wanted) + behind, text) is not None
+
+
+def bad_predictions(text: str) -> Iterator[str]:
+    """What is wrong with the answers under "Predict"."""
+    begin, end = section(text, "Predict")
+    marks = list(_PREDICTED.finditer(text))
+    if end and not any(begin <= mark.start() < end for mark in marks):
+        yield f"{text.count(chr(10), 0, begin) + 1}: no <!-- predicted TEXT --> under 'Predict'"
+    for mark in marks:
+        below = (block.group(3) for block in BLOCK.finditer(text, mark.end()))
+        if not any(stands_in(mark.group(1), block) for block in below):
+            yield f"{text.count(chr(10), 0, mark.start()) + 1}: '{mark.group(1)}' stands in no generated block further down"
+
+
+def bad_chapter_page(text: str) -> Iterator[str]:
+    """"line: sentence" for each limit of a chapter's page that is not kept."""
+    numbers = numbers_of(text)
+    for count, most, what in ((numbers.prose, PROSE, "words of prose"), (numbers.code, CODE, "lines of code"),
+                              (numbers.output, OUTPUT, "lines of output")):
+        if count > most:
+            yield f"1: {count} {what}; {most} at most"
+    for start, words in numbers.folds.items():
+        if words > FOLD:
+            yield f"{start}: a fold of {words} words; {FOLD} at most"
+    yield from bad_sections(text)
+    yield from bad_predictions(text)
+    begin, end = section(text, "A bug to see")
+    if end and not any(block.group(1) == "bug" for block in BLOCK.finditer(text, begin, end)):
+        yield f"{text.count(chr(10), 0, begin) + 1}: no generated block 'bug' under 'A bug to see'"
+
+
+def is_chapter_page(page: pathlib.Path, root: pathlib.Path) -> bool:
+    """True for chapters/NN_name/README.md."""
+    return re.fullmatch(r"chapters/\d\d_\w+/README\.md", page.relative_to(root).as_posix()) is not None
+
+
+def problems(root: pathlib.Path = REPOSITORY) -> List[str]:
+    """"file:line: sentence" for all that is wrong in a repository."""
+    found = []
+    for page in markdown_files(root):
+        text = page.read_text(encoding="utf-8")
+        wrong = [*bad_lines(text), *(bad_chapter_page(text) if is_chapter_page(page, root) else ())]
+        found += [f"{page.relative_to(root)}:{each}" for each in wrong]
+    return found
+
+
+def numbers_table(pages: Sequence[pathlib.Path]) -> str:
+    """The numbers of pages, one a line."""
+    rows = []
+    for page in pages:
+        numbers = numbers_of(page.read_text(encoding="utf-8"))
+        rows.append([page.parent.name, *map(str, (numbers.prose, numbers.code, numbers.output, max(numbers.folds.values(), default=0),
+                                                  numbers.longest))])
+    rows.append(["at most", *map(str, (PROSE, CODE, OUTPUT, FOLD, LONGEST_LINE))])
+    return aligned(["page", "prose", "code", "output", "longest fold", "longest line"], rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--table", action="store_true", help="the numbers of all chapters' pages")
+    if parser.parse_args().table:
+        print(numbers_table([page for page in markdown_files() if is_chapter_page(page, REPOSITORY)]))
+        return 0
+    found = problems()
+    print("\n".join(found) if found else f"all {len(markdown_files())} pages keep their limits")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

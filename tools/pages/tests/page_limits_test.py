@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Tests of tools/pages/page_limits.py: what it counts, and each page that it must refuse. (.ci/run checks our own pages.)"""
+import sys
+import pathlib
+import tempfile
+import unittest
+from typing import List
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
+from tests.programs.support import REPOSITORY  # noqa: E402
+from tools.pages import page_limits  # noqa: E402
+
+BUG = "<!-- bug 01 wrong -->\n```\n$ ./lab run 01\n9 elements are wrong\n```\n<!-- /bug -->\n"
+
+
+def page(**sections: str) -> str:
+    """A page that keeps all limits, but for the sections that are given: What_is_new="text"."""
+    texts = {"Predict": "How many? <!-- predicted 12 us -->\n", "Run it": output("12 us"), "A bug to see": BUG,
+             **{name.replace("_", " "): text for name, text in sections.items()}}
+    return "# 01 A page\n" + "".join(f"\n## {title}\n\n{texts.get(title, 'Words.')}\n" for title in page_limits.SECTIONS)
+
+
+def output(text: str) -> str:
+    """A generated block of a program's output."""
+    return f"<!-- output 01 -->\n```\n{text}\n```\n<!-- /output -->\n"
+
+
+class LineTest(unittest.TestCase):
+    def test_one_sentence(self) -> None:
+        for line in ("One sentence, with A and B.", "- An item.", "12. An item: what is C?", "> Quoted text.", "See e.g. CUDA's guide.",
+                     "It ends with a letter, x = A.", "It is 1.5 x GEMM only.", "Steps 0, 1, ... P - 1 follow.", "Version v1.2. of it",
+                     "**Needs.** None.", "1. *No GPU, 20 min, easy.* **Side by side.** Make one group.", "`a. B. C.` is code",
+                     "[a](b. C.md) is a link.", "<details><summary>Answer.</summary> Two.", "see `run()`, then `wait()`.",
+                     "<!-- A. B. --> a comment", "![A. B.](c.svg)", "what it says ... and so on."):
+            with self.subTest(line):
+                self.assertEqual(list(page_limits.bad_lines(line)), [])
+
+    def test_several_sentences(self) -> None:
+        for line in ("One. Two.", "- One. Two.", "Is it? No.", "Stop! Then go.", "A product of A by B. Then C.", "(In brackets.) Two.",
+                     "It says *one.* Two.", "One. `two()` follows.", "One. **Two** follow.", "One. (Two.)", 'He says "one." Two.',
+                     "**Needs.** One. Two.", "See [it](x.md). Then go.", "1. *Easy.* One. Two.", "One.  Two.", "One. [lower.py](a.py) is two."):
+            with self.subTest(line):
+                self.assertEqual(list(page_limits.bad_lines(f"First.\n{line}\n")), ["2: 2 sentences in a line"])
+
+    def test_what_is_no_prose(self) -> None:
+        for text in ("# One. Two.", "| One. Two. |", "```\nOne. Two.\n```", "<!-- output 01 -->\nOne. Two.\n<!-- /output -->",
+                     "~~~\n```\nOne. Two.\n~~~", "<!-- One.\nTwo. Three. -->", "## Sources\n\n- A. Author: Title. Place. 2020."):
+            with self.subTest(text):
+                self.assertEqual(list(page_limits.bad_lines(text)), [])
+                self.assertEqual(len(list(page_limits.bad_lines(f"{text}\n\n## Next\n\nOne. Two."))), 1)
+
+    def test_length(self) -> None:
+        most = page_limits.LONGEST_LINE
+        for line, wrong in (("x" * most, False), ("x" * (most + 1), True), ("| " + "x" * most + " |", False),
+                            ("x" * most + "<!-- line a b --><!-- /line -->", False), ("x" * (most - 3) + "[a](" + "b" * 99 + ")", False),
+                            ("x" * most + "[a](b)", True), ("- `" + "x" * most + "`", True)):
+            self.assertEqual(len(list(page_limits.bad_lines(line))), int(wrong), line)
+
+
+class CountTest(unittest.TestCase):
+    def test_words_of_prose(self) -> None:
+        for text, words in (("One two, three.", 3), ("a - b", 2), ("`f(a, b)` is", 3), ("[two words](a/b.md#c)", 2), ("![a b](c.svg)", 0),
+                            ("# A heading", 0), ("| a | table |", 0), ("- *an* item", 2), ("<!-- a\ncomment --> word", 1),
+                            ("```\na b\n```", 0), (output("a b c"), 0), ("<br>a<br/>b", 2)):
+            with self.subTest(text):
+                self.assertEqual(page_limits.numbers_of(text).prose, words)
+
+    def test_folds(self) -> None:
+        text = "one\n<details><summary>Two three</summary>\n\nfour\n\n| five |\n</details>\nsix\n<details>seven</details>\neight\n"
+        numbers = page_limits.numbers_of(text)
+        self.assertEqual((numbers.prose, numbers.folds), (3, {2: 3, 9: 1}))
+
+    def test_code_and_output(self) -> None:
+        code = "<!-- code a.cuh f( -->\n```cpp\nint f() {\n\n}\n```\n<!-- /code -->\n"
+        numbers = page_limits.numbers_of(f"{code}```\nmake\n```\n{output('a')}<details>\n{output('b')}{code}</details>\n{BUG}")
+        self.assertEqual((numbers.code, numbers.output, numbers.prose), (7, 2, 0))
+
+
+class PageTest(unittest.TestCase):
+    def problems(self, text: str) -> List[str]:
+        return [problem.partition(": ")[2] for problem in page_limits.bad_chapter_page(text)]
+
+    def test_good(self) -> None:
+        self.assertEqual(self.problems(page()), [])
+        self.assertEqual(self.problems(page(The_idea="word " * 1900)), [])
+
+    def test_too_much(self) -> None:
+        most = {"prose": "word " * 2000, "fold": "<details>\n" + "word " * 601 + "\n</details>",
+                "code": "```\n" + "x\n" * 121 + "```", "output": output("x\n" * 60)}
+        for text, sentence in zip(most.values(), ("20.. words of prose; 2000 at most", "a fold of 601 words; 600 at most",
+                                                  "121 lines of code; 120 at most", "62 lines of output; 60 at most")):
+            found = self.problems(page(The_idea=text))
+            self.assertEqual(len(found), 1)
+            self.assertRegex(found[0], sentence)
+
+    def test_sections(self) -> None:
+        good = page()
+        for old, new, sentence in (("## Recap", "## Summary", "'Recap' belongs here, not 'Summary'"), ("## Recap\n", "", "'Recap' belongs here, not 'What"),
+                                   ("## Run it", "## More\n\n## Run it", "'Run it' belongs here, not 'More'"),
+                                   ("## Sources\n", "", "'Sources' belongs here$"), ("## Cost card", "### Cost card", "'Cost card' belongs"),
+                                   ("## Sources", "## Sources\n\n## More", "no section 'More' belongs behind 'Sources'")):
+            found = self.problems(good.replace(old, new))
+            self.assertEqual(len(found), 1, new)
+            self.assertRegex(found[0], sentence)
+        self.assertEqual(self.problems(good.replace("## Recap\n", "## Recap\n\n### More\n")), [])
+
+    def test_predictions(self) -> None:
+        def found(answer: str, shown: str) -> List[str]:
+            return self.problems(page(Predict=answer, Run_it=output(shown)))
+        mark = "<!-- predicted {} -->"
+        for text, shown in (("12 us", "it took 12 us."), ("4.0", "a 4.0 b"), ("1.5 x", "| 1.5 x |"), ("0.276", "0.276"), ("%", "99 %")):
+            self.assertEqual(found(mark.format(text), shown), [], text)
+        for text, shown in (("12 us", "112 us"), ("4", "4.5"), ("4", "14"), ("5", "4.5"), ("ring", "rings"), ("A", "b")):
+            self.assertEqual(found(mark.format(text), shown), [f"'{text}' stands in no generated block further down"])
+        self.assertEqual(found("How many? Two.", "2"), ["no <!-- predicted TEXT --> under 'Predict'"])
+        self.assertEqual(found(output("12 us") + mark.format("12 us"), ""), ["'12 us' stands in no generated block further down"])
+        self.assertEqual(self.problems(page(Predict=mark.format("12 us"), Run_it="It is 12 us.")),
+                         ["'12 us' stands in no generated block further down"])
+
+    def test_a_bug(self) -> None:
+        self.assertEqual(self.problems(page(A_bug_to_see=output("wrong"))), ["no generated block 'bug' under 'A bug to see'"])
+        self.assertEqual(self.problems(page(A_bug_to_see="Words.")), ["no generated block 'bug' under 'A bug to see'"])
+        self.assertEqual(self.problems(page(A_bug_to_see="Words.", Sources=BUG)), ["no generated block 'bug' under 'A bug to see'"])
+
+
+class RepositoryTest(unittest.TestCase):
+    def test_which_pages(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder).resolve()
+            texts = {"chapters/01_a/README.md": page(Recap="One. Two."), "chapters/01_a/experiments/README.md": "# E\nOne.\n",
+                     "docs/a.md": "# A\nOne. Two. Three.\n", "build/b.md": "One. Two.", "chapters/02_b/README.md": "# B\n"}
+            for name, text in texts.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            self.assertEqual(page_limits.problems(root), [
+                "chapters/01_a/README.md:9: 2 sentences in a line",
+                "chapters/02_b/README.md:1: the section 'What you will learn' belongs here",
+                "docs/a.md:2: 3 sentences in a line"])
+            table = page_limits.numbers_table([root / "chapters/01_a/README.md"])
+            self.assertRegex(table.splitlines()[1], r"^01_a +\d+ +0 +1 +0 +10$")
+
+    def test_the_pattern_of_a_page(self) -> None:
+        """What ./lab new writes keeps the limits: but for the answer, which stands in output that is not there yet."""
+        text = (REPOSITORY / "tools" / "new_chapter" / "page.in").read_text(encoding="utf-8")
+        self.assertEqual(list(page_limits.bad_lines(text)), [])
+        self.assertEqual([problem for problem in page_limits.bad_chapter_page(text) if "stands in no generated" not in problem], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

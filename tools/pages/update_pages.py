@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+"""Writes into the pages what must never be typed: code excerpts, programs' output, measured tables and timelines.
+
+A page holds pairs of HTML comments; the text between them belongs to this script:
+  <!-- code FILE START --> ... <!-- /code -->   the function or class whose first line contains START, comment included
+  <!-- output ARGUMENTS --> ... <!-- /output -->  what `./lab run ARGUMENTS` prints on virtual GPUs
+  <!-- tests --> ... <!-- /tests -->              how `./lab test` ends there (the check leaves it alone: CI runs the tests)
+  <!-- race CASE --> ... <!-- /race -->          the race build's report on a planted bug (after `./lab race --test`)
+  <!-- race PROGRAM GPUS --> ... <!-- /race -->  the same of a program of one file, on so many GPUs
+  <!-- bug NN MUTANT --> ... <!-- /bug -->       a mutant as a diff, and what its program says (after ./lab pages; see bugs.py)
+  <!-- calls --> ... <!-- /calls -->              the index of CUDA's, NCCL's and cuBLAS' calls, see call_index.py
+  <!-- results CHAPTER --> ... <!-- /results -->  the chapter's measured table, from docs/results/*.json
+  <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION
+  <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
+  <!-- figures ARTICLE --> ... <!-- /figures -->  an article's figures beside ours, see article_figures.py
+  <!-- ladder dense|sparse|kernels --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
+  <!-- commands --> ... <!-- /commands -->        the commands of ./lab for readers
+  <!-- planner WHAT --> ... <!-- /planner -->  what ./lab plan predicts, or its errors, see planner_page.py
+  <!-- tasks --> ... <!-- /tasks -->              the tasks of all chapters, with minutes and points, see teaching/tasks.py
+and, inside a line:
+  <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
+Excerpts leave out the markers of assignments (see blank.py).
+
+The pictures that the manifests name (chapters.py) are timelines of chapters on virtual GPUs, drawn by tools/pages/draw_timeline.py,
+and plots of measured results, drawn by tools/results/plot_results.py. Those of predictions are planner_page.py's.
+
+  tools/pages/update_pages.py           rewrites the pages and the pictures
+  tools/pages/update_pages.py --measured  only what comes from docs/results: needs no build
+  tools/pages/update_pages.py --check   exit status 1 and the names of the pages and pictures that have drifted
+
+Modelled times depend on how the compiler cuts kernels into basic blocks, so the check compares a program's output and
+its timeline with all numbers left out; everything else must be equal.
+"""
+import argparse
+import concurrent.futures
+import difflib
+import functools
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+from typing import Callable, Dict, List, Tuple
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))  # the repository's root
+from tools.pages import bugs  # noqa: E402
+from tools.pages import planner_page  # noqa: E402
+from tools.results import plot_results  # noqa: E402
+from tools.pages.article_figures import figures_table  # noqa: E402
+from course.blank import TaskError, without_markers  # noqa: E402
+from tools.pages.call_index import call_table  # noqa: E402
+from tools.chapters import ManifestError, Plot, all_chapters  # noqa: E402
+from tools.pages.excerpts import PageError, excerpt_of  # noqa: E402
+from tools.results.ladder import profile_table, results_table  # noqa: E402
+from tools.mutants import MutantError  # noqa: E402
+from tools.results.planner import PlanError  # noqa: E402
+from tools.pages.readme_ladders import LADDERS, ladder_table  # noqa: E402
+from tools.results.results import load  # noqa: E402
+from course import tasks  # noqa: E402
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+KINDS = ("code", "output", "tests", "race", "bug", "results", "profile", "ladder", "figures", "commands", "calls", "tasks", "planner")
+BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
+LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
+
+
+def pictures() -> Dict[str, Tuple[str, ...]]:
+    """The timelines: file -> the number of the chapter that it shows, and how that is called."""
+    return {f"chapters/{chapter.name}/{name}.svg": (word, *arguments.split())
+            for chapter in all_chapters().values()
+            for word, drawn in [(chapter.number, chapter.pictures), *((each.word, each.pictures) for each in chapter.experiments)]
+            for name, arguments in drawn.items()}
+
+
+def plots() -> Dict[str, Tuple[str, Plot]]:
+    """The plots of measured results: file -> the chapter, and what is drawn."""
+    return {f"chapters/{chapter.name}/{name}.svg": (chapter.name, plot)
+            for chapter in all_chapters().values() for name, plot in chapter.plots.items()}
+
+
+def read(path: str) -> str:
+    try:
+        return (REPOSITORY / path).read_text()
+    except OSError as error:
+        raise PageError(f"{path}: {error.strerror}") from None
+
+
+def only_line(lines: List[str], path: str, start: str) -> int:
+    """The index of the only line that contains `start`."""
+    hits = [number for number, line in enumerate(lines) if start in line]
+    if len(hits) != 1:
+        raise PageError(f"{path} has {len(hits)} lines with '{start}'")
+    return hits[0]
+
+
+def link_to_line(path: str, start: str, page: pathlib.Path) -> str:
+    """A link from a page to the line of a file that contains `start`: "column_split.cuh:25"."""
+    number = only_line(read(path).splitlines(), path, start) + 1
+    target = os.path.relpath(REPOSITORY / path, page.parent)
+    return f"<!-- line {path} {start} -->[{pathlib.Path(path).name}:{number}]({target}#L{number})<!-- /line -->"
+
+
+def excerpt(path: str, start: str) -> str:
+    """The lines from the comment above the line that contains `start` to its closing brace, without common indent."""
+    try:
+        lines = without_markers(read(path), path).splitlines()
+    except TaskError as error:
+        raise PageError(str(error)) from None
+    return excerpt_of(lines, only_line(lines, path, start))
+
+
+def lab(*arguments: str) -> str:
+    """What ./lab prints for these arguments on virtual GPUs."""
+    return printed("./lab", "--backend", "virtual", *arguments)
+
+
+def printed(*command: str) -> str:
+    """What a command prints that ends well."""
+    run = subprocess.run(command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        raise PageError(f"{' '.join(command)}: exit status {run.returncode}: {run.stderr.strip()}")
+    return run.stdout.rstrip()
+
+
+@functools.lru_cache(maxsize=None)
+def built(program: str) -> pathlib.Path:
+    """The program of a chapter, or of its experiment (NN/NAME), built by ./lab."""
+    lab("run", program, "--list")
+    number, _, experiment = program.partition("/")
+    folder, = (REPOSITORY / "chapters").glob(f"{number}_*")
+    return REPOSITORY / "build" / "virtual" / "bin" / (f"{number}_{experiment}" if experiment else folder.name)
+
+
+@functools.lru_cache(maxsize=None)
+def output(arguments: str) -> str:
+    """What a chapter prints on virtual GPUs, with the command above it."""
+    chapter, *own = arguments.split()
+    return f"```\n$ ./lab run {arguments}\n{printed(str(built(chapter)), *own)}\n```\n"
+
+
+def tests() -> str:
+    """How the quick tests end."""
+    closing = [line for line in lab("test").splitlines() if re.search(r"tests passed|Total Test time", line)]
+    return "```\n$ ./lab test\n" + "\n".join(closing) + "\n```\n"
+
+
+def race(case: str) -> str:
+    """What the race build reports on a case of virtual_gpu/tests/race/planted_bugs.cu, or on "PROGRAM GPUS"."""
+    name, _, gpus = case.partition(" ")
+    arguments = [] if gpus else [case, "bug", "time"]
+    program = REPOSITORY / "build" / "race" / "bin" / (name if gpus else "planted_bugs")
+    if not program.exists():
+        raise PageError(f"{program.relative_to(REPOSITORY)} is not built: ./lab race --test builds it")
+    run = subprocess.run([REPOSITORY / "virtual_gpu" / "tools" / "race_run", program, *arguments], stdin=subprocess.DEVNULL,
+                         env={**os.environ, **({"VGPU_GPUS": gpus} if gpus else {})}, capture_output=True, text=True, check=False)
+    if run.returncode != 3:
+        raise PageError(f"{program.name} {case}: exit status {run.returncode}: {run.stderr.strip()}")
+    return f"```\n{run.stderr.rstrip()}\n```\n"
+
+
+@functools.lru_cache(maxsize=None)
+def timeline(chapter: str, *arguments: str) -> str:
+    """The timeline of a chapter on virtual GPUs, as SVG."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace, drawing = pathlib.Path(folder) / "trace.json", pathlib.Path(folder) / "timeline.svg"
+        printed(str(built(chapter)), *arguments, "--timeline", str(trace))
+        subprocess.run([sys.executable, REPOSITORY / "tools" / "pages" / "draw_timeline.py", trace, "-o", drawing], check=True)
+        return drawing.read_text(encoding="utf-8")
+
+
+def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]]) -> None:
+    """Runs all these programs: output() and timeline() then have their answers. Building is done before, one at a time."""
+    for chapter in sorted({arguments.split()[0] for arguments in outputs} | {picture[0] for picture in timelines}):
+        built(chapter)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = [pool.submit(output, arguments) for arguments in outputs]
+        runs += [pool.submit(timeline, *picture) for picture in timelines]
+        for run in runs:
+            run.result()  # throws what it threw
+
+
+# What comes from docs/results, and so needs no build; the planner's errors are brought up to date where it is built.
+MEASURED = ("results", "profile", "ladder", "figures", *(("planner",) if planner_page.can_predict(REPOSITORY) else ()))
+
+
+def generate(kind: str, argument: str) -> str:
+    """The text that belongs between two markers."""
+    if kind == "code":
+        path, start = argument.split(" ", 1)
+        return excerpt(path, start)
+    if kind == "output":
+        return output(argument)
+    if kind == "tests":
+        return tests()
+    if kind == "race":
+        return race(argument)
+    if kind == "bug":
+        return bugs.bug(argument, REPOSITORY)
+    if kind == "tasks":
+        return tasks.table()
+    if kind == "calls":
+        return call_table(REPOSITORY)
+    if kind == "commands":
+        return "```\n" + read("tools/lab/commands.txt").split("\n\n")[0] + "\n```\n"
+    reports = load(REPOSITORY / "docs" / "results")
+    if kind == "results":
+        return results_table(argument, reports)
+    if kind == "profile":
+        return profile_table(argument, reports)
+    if kind == "planner":
+        return planner_page.block(argument, REPOSITORY / planner_page.PROGRAM, reports)
+    if kind == "figures":
+        return figures_table(argument, REPOSITORY, reports)
+    if argument not in LADDERS:
+        raise PageError(f"there is no ladder '{argument}'; the ladders are: {', '.join(LADDERS)}")
+    return ladder_table(argument, all_chapters(), reports)
+
+
+def comparable(kind: str, text: str) -> str:
+    """The part of a generated text that must not drift."""
+    if kind == "bug":
+        return bugs.comparable(text)
+    return bugs.without_numbers(text) if kind in ("output", "race", "timeline") else text
+
+
+def updated(page: str, path: pathlib.Path, check: bool, same: Callable[[str, str, str], bool], measured: bool = False) -> str:
+    """The page with all generated texts that are not the `same` as before replaced; `path` is the page's own. `measured`:
+    only those that come from docs/results."""
+    def replace(block: re.Match) -> str:
+        kind, argument, old = block.group(1), block.group(2) or "", block.group(3)
+        if measured and kind not in MEASURED:
+            return block.group(0)
+        new = old if check and kind == "tests" else generate(kind, argument)
+        opening = block.group(0).split("\n", 1)[0]
+        return f"{opening}\n{old if same(kind, old, new) else new}<!-- /{kind} -->"
+    page = BLOCK.sub(replace, page)
+    if measured:
+        return page
+    return LINE.sub(lambda line: link_to_line(line.group(1), line.group(2), path), page)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--check", action="store_true", help="change nothing; exit status 1 if a page has drifted")
+    parser.add_argument("--measured", action="store_true", help="only what comes from docs/results: needs no build")
+    arguments = parser.parse_args()
+    check, measured = arguments.check, arguments.measured
+    try:
+        all_chapters()
+    except ManifestError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+    def same(kind: str, old: str, new: str) -> bool:
+        return check and comparable(kind, old) == comparable(kind, new)
+
+    drifted, word = [], "drifted" if check else "updated"
+    pages = {path: path.read_text() for path in [
+        REPOSITORY / "README.md", REPOSITORY / "virtual_gpu" / "README.md", *REPOSITORY.glob("examples/README.md"),
+        *sorted(REPOSITORY.glob("chapters/**/*.md")), *sorted(REPOSITORY.glob("docs/**/*.md"))]}
+    if not measured:
+        outputs = [block.group(2) for page in pages.values() for block in BLOCK.finditer(page) if block.group(1) == "output"]
+        try:
+            for words in ((), ("--sparse",)):
+                lab("plan", *words)  # builds what it asks
+            run_side_by_side(outputs, list(pictures().values()))
+        except PageError as error:
+            print(error, file=sys.stderr)
+            return 2
+    for path, page in pages.items():
+        try:
+            new = updated(page, path, check, same, measured)
+        except (PageError, MutantError, tasks.TaskError, planner_page.PageError, PlanError) as error:
+            print(f"{path.relative_to(REPOSITORY)}: {error}", file=sys.stderr)
+            return 2
+        if new != page:
+            drifted.append(f"{word}: {path.relative_to(REPOSITORY)}")
+            if check:
+                drifted += difflib.unified_diff(page.splitlines(), new.splitlines(), "in the page", "made now", n=0, lineterm="")
+            else:
+                path.write_text(new)
+    try:
+        drawn = [(name, "plot", plot_results.picture(*plot, load(REPOSITORY / "docs" / "results"))) for name, plot in plots().items()]
+    except PageError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if not measured:
+        drawn += [(name, "timeline", timeline(*chapter)) for name, chapter in pictures().items()]
+        drawn += [(name, "plot", planner_page.picture(name, REPOSITORY / planner_page.PROGRAM)) for name in planner_page.PICTURES]
+    for name, kind, new in drawn:
+        path = REPOSITORY / name
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        if new != old and not same(kind, old, new):
+            drifted.append(f"{word}: {name}")
+            if not check:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(new, encoding="utf-8")
+    if drifted:
+        print("\n".join(drifted))
+    return 1 if check and drifted else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

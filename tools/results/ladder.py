@@ -1,0 +1,147 @@
+"""The tables of measured results in the pages of chapters. (Those of the README: readme_ladders.py.)"""
+from typing import Callable, Dict, Iterable, List, Sequence, Tuple
+
+from tools.results import sparse_results
+from tools.results.results import (COLUMNS, Column, column_of, field_text, is_dense, newest, peer_rows, peers_in, peers_of,
+                     run_rows, runs_of, runs_with_section, section_fields, size_text)
+
+
+def table(header: List[str], rows: Iterable[List[str]]) -> str:
+    lines = ["| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows)]
+    return "\n".join(lines) + "\n"
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table for the terminal: names on the left, numbers on the right."""
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    return "\n".join("  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
+                               for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in (header, *rows))
+
+
+def stamp(run: Dict) -> str:
+    """Where and when a result was measured."""
+    hardware = run["hardware"]
+    return (f"{hardware['gpus']} x {hardware['gpu']}, driver {hardware['driver']}, CUDA {hardware['toolkit']}, {run['date'][:10]}, "
+            f"commit {run['commit']}")
+
+
+def column_split_rows(run: Dict) -> List[List[str]]:
+    """One row for one GPU, one for all of them, each with its speed-up."""
+    base = run["results"][0]
+    size = " x ".join(str(run["options"][name]) for name in "mnk")
+    return [[size, str(result["gpus"]), f"{result['kernel_ms']:.2f}", f"{base['kernel_ms'] / result['kernel_ms']:.2f} x",
+             f"{result['end_to_end_ms']:.2f}", f"{base['end_to_end_ms'] / result['end_to_end_ms']:.2f} x"]
+            for result in run["results"]]
+
+
+# What a profile's metrics are called in a page, and what one of them is divided by.
+METRICS = (("gpu__time_duration.sum", "kernel ms", 1e6), ("l1tex__t_sector_hit_rate.pct", "L1 hit rate, %", 1),
+           ("lts__t_sector_hit_rate.pct", "L2 hit rate, %", 1), ("dram__bytes_read.sum", "read from memory, MB", 1e6),
+           ("dram__bytes_write.sum", "written to memory, MB", 1e6), ("dram__bytes.sum", "memory, GB", 1e9),
+           ("lts__t_bytes.sum", "through the L2 cache, GB", 1e9),
+           ("sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active", "tensor cores active, %", 1),
+           ("smsp__issue_active.avg.pct_of_peak_sustained_active", "cycles with an instruction issued, %", 1))
+
+
+def profile_table(chapter: str, reports: List[Dict]) -> str:
+    """What Nsight Compute counted of the chapter's kernels."""
+    profiles = [profile for report in reports for profile in report["profiles"] if profile["chapter"] == chapter]
+    if not profiles:
+        return "Not profiled on real GPUs yet.\n"
+    counted = [metric for metric in METRICS if any(metric[0] in profile["metrics"] for profile in profiles)]
+    rows = [[profile["size"].replace("-", " "),
+             *(field_text(profile["metrics"][name]["value"] / unit) if name in profile["metrics"] else ""
+               for name, _, unit in counted)] for profile in profiles]
+    return table(["one GPU", *(title for _, title, _ in counted)], rows)
+
+
+def column_split_table(runs: List[Dict]) -> str:
+    """Chapter 01's table: no other chapter compares one GPU with several."""
+    def lines(group: List[Dict]) -> str:
+        rows = [row for run in group for row in column_split_rows(run)]
+        return table(["M x N x K", "GPUs", "kernel ms", "speed-up", "with copies ms", "speed-up"], rows)
+    return tables_by_gpus(runs, lines) + "\nMedian over the iterations of the slowest GPU's time. " + stamps(runs) + ".\n"
+
+
+def by_gpus(runs: List[Dict]) -> List[Tuple[Column, List[Dict]]]:
+    """The runs on each number of GPUs of each kind, the largest number first. What was measured on one GPU alone, a control or
+    a search for more ranks than there are GPUs, goes with the largest number of that kind."""
+    alone = [run for run in runs if column_of(run)[1] == 1 or column_of(run)[1] > int(run["hardware"]["gpus"])]
+    most: Dict[str, int] = {}
+    for gpu, gpus in (column_of(run) for run in runs if run not in alone):
+        most[gpu] = max(most.get(gpu, 0), gpus)
+    groups: Dict[Column, List[Dict]] = {}
+    for run in runs:
+        gpu, gpus = column_of(run)
+        groups.setdefault((gpu, most.get(gpu, 1) if run in alone else gpus), []).append(run)
+    return sorted(groups.items(), key=lambda item: item[0][::-1], reverse=True)
+
+
+def tables_by_gpus(runs: List[Dict], lines: Callable[[List[Dict]], str]) -> str:
+    """A table for each number of GPUs of each kind, named if there are several: `lines` makes it."""
+    groups = by_gpus(runs)
+    return "\n".join((f"On {gpus} x {gpu}:\n\n" if len(groups) > 1 else "") + lines(group) for (gpu, gpus), group in groups)
+
+
+def stamps(runs: List[Dict]) -> str:
+    """Where and when they were measured."""
+    return "; ".join(sorted({stamp(run) for run in runs}))
+
+
+def dense_table(runs: List[Dict], peers: List[Dict]) -> str:
+    """The table of a chapter on dense products: a block for each run, the peers of the same problem below its variants."""
+    shown: List[Dict] = []
+
+    def lines(group: List[Dict]) -> str:
+        rows = []
+        for run in group:
+            where = [size_text(run), str(run["options"]["gpus"])]
+            rows += [[*where, f"`{row.name}`", *row.cells()[1:]] for row in run_rows(run)]
+            for peer in peers_of(run, peers):
+                shown.append(peer)
+                rows += [[*where, f"*{row.name}*", *row.cells()[1:]] for row in peer_rows(peer)]
+        return table(["M x N x K", "GPUs", *COLUMNS], rows)
+    text = tables_by_gpus(runs, lines) + \
+        "\nMedian over the iterations of the slowest GPU's time; TFLOP/s of each GPU; ratios to GEMM only in the same run. " + \
+        stamps(runs) + ".\n"
+    versions = sorted({f"{peer['peer']} {peer['version']} ({peer['protocol']}; {peer['date'][:10]})" for peer in newest(shown)})
+    return text + (f"\nIn italics, other systems on the same machine: {'; '.join(versions)}.\n" if versions else "")
+
+
+def sparse_table(runs: List[Dict]) -> str:
+    """The table of a chapter on sparse gradients."""
+    return tables_by_gpus(runs, lambda group: table(*sparse_results.table_of(group))) + \
+        "\nMedian over the calls, with the host, until the slowest rank is done; each phase on its slowest rank, the all-reduce " \
+        "on the rank that came to it last, skew: how much later that was than the first. " + stamps(runs) + ".\n"
+
+
+def what_and_where(run: Dict) -> str:
+    """The problem's sizes, and the GPUs that a section was measured on."""
+    gpu, ranks = column_of(run)
+    return f"{size_text(run)} on " + (f"one {gpu}, for {ranks} ranks" if ranks > int(run["hardware"]["gpus"]) else f"{ranks} x {gpu}")
+
+
+def section_tables(section: str, runs: List[Dict]) -> str:
+    """The section of each run as a table."""
+    parts, shown = [], []
+    for run in (run for _, group in by_gpus(runs) for run in group):
+        header, rows = section_fields(run, section)
+        if rows:
+            shown.append(run)
+            parts.append(f"{what_and_where(run)}:\n\n" + table(header, rows))
+    return "\n".join([*parts, stamps(shown) + ".\n"]) if parts else "Not run on real GPUs yet.\n"
+
+
+def results_table(argument: str, reports: List[Dict]) -> str:
+    """The measured table of a chapter's page: `CHAPTER`, or `CHAPTER SECTION` for the results of one section."""
+    chapter, _, section = argument.partition(" ")
+    if section:
+        return section_tables(section, runs_with_section(chapter, section, reports))
+    runs = runs_of(chapter, reports)
+    sparse = [run for run in runs if sparse_results.is_sparse(run)]
+    if sparse:
+        return sparse_table(sparse)
+    dense = [run for run in runs if is_dense(run)]
+    if dense:
+        return dense_table(dense, peers_in(reports))
+    return column_split_table(runs) if runs else "Not run on real GPUs yet.\n"

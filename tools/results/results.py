@@ -1,0 +1,220 @@
+"""Reports of runs, and of the systems that they are compared with (peers): which there are, and what they say of a variant.
+
+A report of a chapter on dense products holds results with these fields, all but the first two where they make sense:
+  variant, role (gemm_only, algorithm, product, part, communication), gpus, device_ms, device_p99_ms, host_ms,
+  back_to_back_ms, tflops, percent_of_peak, ratio_to_gemm_only, exposed_ms, bus_gb_per_s
+and results with `section` and any other fields: those of a table of their own. ./lab bench adds to each report the field
+`bench`: program, arguments, seconds.
+"""
+import dataclasses
+import json
+import pathlib
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+from tools.results import sparse_results
+from tools.chapters import operation_of
+
+Run = Dict[str, Any]  # the JSON of one program's --json
+Result = Dict[str, Any]  # one of its results
+Column = Tuple[str, int]  # the kind of GPU and how many of them
+
+
+def load(folder: pathlib.Path) -> List[Dict[str, Any]]:
+    """All committed reports of real machines."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+
+
+def problem_of(run: Run) -> Tuple[Any, ...]:
+    """What was solved: sizes, type and number of GPUs."""
+    if sparse_results.is_sparse(run):
+        return sparse_results.problem_of(run)
+    return tuple(run["options"][name] for name in ("m", "n", "k", "type", "gpus"))
+
+
+def column_of(run: Run) -> Column:
+    """The kind of GPU, and how many of them a run asked for."""
+    return run["hardware"]["gpu"].replace("NVIDIA ", ""), int(run["options"]["gpus"])
+
+
+def _command(run: Run) -> Optional[str]:
+    """The command line by which ./lab bench measured it; none if somebody else did."""
+    command: Optional[str] = run.get("bench", {}).get("arguments")
+    return command
+
+
+def _measured(run: Run) -> Tuple[Any, ...]:
+    """What two runs have in common that measured the same, apart from the variants."""
+    settings = tuple(dict.fromkeys(result.get("settings", "") for result in run["results"]))
+    return (run.get("chapter") or run["peer"], run["hardware"]["gpu"], problem_of(run), run["options"].get("operation"), settings)
+
+
+def same_measurement(one: Run, other: Run) -> bool:
+    """True if the same command line of the same program measured both, on the same kind of GPU. Of a run that does not say
+    its command line: if it solved the same and has a variant in common (a program may have got new ones since)."""
+    if _measured(one) != _measured(other):
+        return False
+    if _command(one) is not None and _command(other) is not None:
+        return _command(one) == _command(other)
+    variants, others = (set(run["options"].get("variants", ())) for run in (one, other))
+    return not variants or not others or not variants.isdisjoint(others)
+
+
+def newest(runs: Iterable[Run]) -> List[Run]:
+    """Of runs on the same kind of GPU that measured the same the later one, in the order of the first ones."""
+    chosen: List[Run] = []
+    for run in runs:
+        for i, other in enumerate(chosen):
+            if same_measurement(run, other):
+                chosen[i] = run if run["date"] >= other["date"] else other
+                break
+        else:
+            chosen.append(run)
+    return chosen
+
+
+def runs_of(chapter: str, reports: List[Dict[str, Any]]) -> List[Run]:
+    """The chapter's runs on real GPUs, over all result files."""
+    return newest(run for report in reports for run in report["runs"]
+                  if run["chapter"] == chapter and not run["modelled"])
+
+
+def chapter_of(run: Run) -> str:
+    """The folder's name, also of an experiment, whose report says NN_name/EXPERIMENT."""
+    chapter: str = run["chapter"]
+    return chapter.partition("/")[0]
+
+
+def runs_with_section(chapter: str, section: str, reports: List[Dict[str, Any]]) -> List[Run]:
+    """The runs on real GPUs, of the chapter's program and of its experiments, that hold results of the section. One of an
+    experiment takes the place of one of the chapter's program, which measured such sections before there were experiments."""
+    def of_section(run: Run) -> Run:
+        """Two runs that hold the section measured the same if they solved the same, whatever else their programs did."""
+        rest = {name: value for name, value in run.items() if name != "bench"}
+        return {**rest, "chapter": chapter, "options": {**run["options"], "variants": [section]}}
+    runs = [of_section(run) for report in reports for run in report["runs"]
+            if chapter_of(run) == chapter and not run["modelled"]
+            and any(result.get("section") == section for result in run["results"])]
+    return newest(runs)
+
+
+def peers_of(run: Run, peers: Iterable[Run]) -> List[Run]:
+    """The peers that were measured on what the run solves, on the same kind of GPU."""
+    operation = operation_of(run["chapter"])
+    return newest(peer for peer in peers if peer["options"]["operation"] == operation
+                  and problem_of(peer) == problem_of(run) and peer["hardware"]["gpu"] == run["hardware"]["gpu"])
+
+
+def peers_in(reports: List[Dict[str, Any]]) -> List[Run]:
+    """All peers of all result files."""
+    return [peer for report in reports for peer in report.get("peers", [])]
+
+
+def size_text(run: Run) -> str:
+    """The problem's sizes, and its type if it is not the usual one."""
+    if sparse_results.is_sparse(run):
+        return sparse_results.size_text(run)
+    options = run["options"]
+    size = " x ".join(str(options[name]) for name in "mnk")
+    return size if options["type"] in ("f16", "int32") else f"{size}, {options['type']}"
+
+
+def plain_results(run: Run) -> List[Result]:
+    """Those that are no part of a section."""
+    return [result for result in run["results"] if "section" not in result]
+
+
+def is_dense(run: Run) -> bool:
+    """True for the chapters on dense products: their results have roles."""
+    return not sparse_results.is_sparse(run) and any("role" in result for result in plain_results(run))
+
+
+def best_algorithm(run: Run, runs: Iterable[Run] = ()) -> Optional[Result]:
+    """The fastest one; but what an earlier chapter of `runs` has by the same name is that chapter's, here for comparison."""
+    of_others = {result.get("variant") for each in runs if chapter_of(each) < chapter_of(run) for result in plain_results(each)}
+    algorithms = [result for result in plain_results(run)
+                  if result.get("role") == "algorithm" and "device_ms" in result and result["variant"] not in of_others]
+    return min(algorithms, key=lambda result: float(result["device_ms"]), default=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One variant's line of a table, as text. A cell is empty where there is nothing to say."""
+    name: str
+    role: str
+    time: str = ""
+    rate: str = ""
+    ratio: str = ""
+    exposed: str = ""
+    with_host: str = ""
+
+    def cells(self) -> List[str]:
+        """Without the role, which decides only what is shown."""
+        return [self.name, self.time, self.rate, self.ratio, self.exposed, self.with_host]
+
+
+COLUMNS = ("variant", "time, us", "TFLOP/s", "x GEMM only", "exposed, us", "x GEMM only, with the host")
+
+
+def microseconds(milliseconds: float) -> str:
+    """A time as the tables show it."""
+    return f"{1e3 * milliseconds:.1f}"
+
+
+def rate_text(result: Result) -> str:
+    """TFLOP/s of each GPU with the share of its peak; of communication alone the bus bandwidth."""
+    if "bus_gb_per_s" in result:
+        return f"{result['bus_gb_per_s']:.0f} GB/s"
+    if "tflops" not in result:
+        return ""
+    rate = f"{result['tflops']:.0f}" if result["tflops"] >= 10 else f"{result['tflops']:.2g}"
+    return f"{rate} ({result['percent_of_peak']:.0f} %)" if "percent_of_peak" in result else rate
+
+
+def row_of(result: Result, name: str, gemm_only: Optional[Result]) -> Row:
+    """The line of one result; `gemm_only` is the one of the same run."""
+    role = result.get("role", "")
+    if "device_ms" not in result:
+        return Row(name, role, result.get("status", "not measured"))
+    exposed = result.get("exposed_ms")
+    if exposed is None and "gemm_only_ms" in result:
+        exposed = result["device_ms"] - result["gemm_only_ms"]
+    host = ""
+    if gemm_only and role in ("gemm_only", "algorithm", "product") and "host_ms" in result and "host_ms" in gemm_only:
+        host = f"{result['host_ms'] / gemm_only['host_ms']:.3f}"
+    return Row(name, role, microseconds(result["device_ms"]), rate_text(result),
+               f"{result['ratio_to_gemm_only']:.3f}" if "ratio_to_gemm_only" in result else "",
+               microseconds(exposed) if exposed is not None else "", host)
+
+
+def run_rows(run: Run) -> List[Row]:
+    """One line for each variant of a chapter's run."""
+    results = [result for result in plain_results(run) if "role" in result]
+    gemm_only = next((result for result in results if result["role"] == "gemm_only"), None)
+    return [row_of(result, result["variant"], gemm_only) for result in results]
+
+
+def peer_rows(peer: Run) -> List[Row]:
+    """One line for each variant of a peer, GEMM only left out: the chapter has its own."""
+    return [row_of(result, f"{peer['peer']}: {result['variant']}", None) for result in peer["results"]
+            if result.get("role") != "gemm_only"]
+
+
+# What results of a section that were saved under an older name of their variant are called now.
+RENAMED = {("transport", "transport"): "nccl"}
+
+
+def section_fields(run: Run, section: str) -> Tuple[List[str], List[List[str]]]:
+    """Header and lines of a section's table: the fields of its results."""
+    results = [{name: value for name, value in result.items() if name != "section"}
+               for result in run["results"] if result.get("section") == section]
+    for result in results:
+        if "variant" in result:
+            result["variant"] = RENAMED.get((section, result["variant"]), result["variant"])
+    names = list(dict.fromkeys(name for result in results for name in result))
+    return [name.replace("_", " ") for name in names], \
+        [[field_text(result.get(name, "")) for name in names] for result in results]
+
+
+def field_text(value: Any) -> str:
+    """A field of a section: numbers with four digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

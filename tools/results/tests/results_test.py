@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""Tests of the tables of measured results (tools/results/results.py, tools/results/ladder.py), with reports made by hand."""
+import pathlib
+import sys
+import types
+import unittest
+from typing import Any, Dict, List
+
+from made_reports import column_split, file, gradient, peer, result, rows, run
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
+from tests.programs.support import REPOSITORY  # noqa: E402
+from tools.results import ladder  # noqa: E402
+from tools.pages import readme_ladders  # noqa: E402
+from tools.results import results  # noqa: E402
+from tools.results import sparse_results  # noqa: E402
+from tools.pages import update_pages  # noqa: E402
+
+
+def step(part: int, idea: str, operation: str = "") -> Any:
+    """What a ladder asks of a chapter."""
+    return types.SimpleNamespace(part=part, idea=idea, operation=operation)
+
+
+class SparseTableTest(unittest.TestCase):
+    def test_one_line_for_each_variant_with_its_phases(self) -> None:
+        runs = [gradient("14_sparse_v6_tiled", v5=40.0, v6=16.0), gradient("14_sparse_v6_tiled", gpus=2, pattern="zipf", v6=4.0)]
+        text = ladder.results_table("14_sparse_v6_tiled", [file(*runs)])
+        self.assertIn("| ms | map | fill | all reduce | skew |", text)
+        where = ["5000000 x 2048, 50000 uniform", "8", "400000", "386178"]
+        self.assertEqual([rows(part) for part in text.split("On 2 x H200:")], [
+            [[*where, "`v5`", "40", "10", "0.5", "20", "0.25"],
+             [*where, "`v6`", "16", "4", "0.5", "8", "0.25"]],
+            [["5000000 x 2048, 50000 zipf", "2", *where[2:], "`v6`", "4", "1", "0.5", "2", "0.25"]]])
+        self.assertEqual(rows(ladder.results_table("14_sparse_v6_tiled sweep", [file(runs[0])])), [["8", "1"]])
+
+    def test_runs_are_in_the_order_of_their_gpus(self) -> None:
+        _, lines = sparse_results.table_of([gradient("14_sparse_v6_tiled", gpus=gpus, v6=1.0) for gpus in (16, 8, 2)])
+        self.assertEqual([line[1] for line in lines], ["2", "8", "16"])
+
+    def test_times_keep_three_digits(self) -> None:
+        self.assertEqual([sparse_results.milliseconds(value) for value in (0.01234, 1.5, 17.53, 223.64, 22800.4)],
+                         ["0.0123", "1.5", "17.5", "223.6", "22800"])
+
+    def test_ladder_compares_with_the_dense_one_of_the_same_problem_and_machine(self) -> None:
+        other, another = (gradient("08_sparse_baselines", dense_nccl=100.0) for _ in range(2))
+        other["hardware"]["gpus"] = "16"
+        another["hardware"]["gpu"] = "NVIDIA H100"
+        reports = [file(gradient("08_sparse_baselines", dense_nccl=224.0, host=22800.0), gradient("14_sparse_v6_tiled", v5=40.0, v6=16.0)),
+                   file(gradient("08_sparse_baselines", pattern="zipf", dense_nccl=1.0), other, another)]
+        steps = {name: step(3, "") for name in ("08_sparse_baselines", "14_sparse_v6_tiled")}
+        text = readme_ladders.ladder_table("sparse", steps, reports)
+        self.assertIn("| chapter | idea | times as fast as dense, 8 x H100 | times as fast as dense, 8 x H200 |\n", text)
+        self.assertEqual([row[2:] for row in rows(text)[1:]], [["-", "14.00"], ["1.00", "1.00"]])  # "-": not on the H100
+        self.assertEqual(rows(text)[-1][:2], ["*NCCL*", "the all-reduce of the whole table"])
+        alone = [file(gradient("14_sparse_v6_tiled", v6=16.0))]
+        text = readme_ladders.ladder_table("sparse", {"14_sparse_v6_tiled": step(3, "")}, alone)
+        self.assertEqual([row[2:] for row in rows(text)], [[""]])  # nothing to compare with
+
+
+    def test_what_gives_another_result_is_not_the_best(self) -> None:
+        """A reduce-scatter leaves the sums with their owners, and 16 bits on the wire round them."""
+        fastest = gradient("15_sparse_beyond", dense_nccl=100.0, contributor_owners=4.0, owners_bf16=2.0, reduce_scatter=1.0)
+        steps = {"15_sparse_beyond": step(3, "")}
+        self.assertEqual(rows(readme_ladders.ladder_table("sparse", steps, [file(fastest)]))[0][2:], ["25.00"])
+
+
+class DenseTableTest(unittest.TestCase):
+    def test_one_line_for_each_variant(self) -> None:
+        table = rows(ladder.results_table("05_two_streams", [file(run())]))
+        size = ["8192 x 32768 x 4096", "8"]
+        self.assertEqual(table, [
+            [*size, "`gemm_only`", "360.0", "764 (77 %)", "1.000", "", "1.000"],
+            [*size, "`all_gather`", "200.0", "343 GB/s", "", "", ""],
+            [*size, "`copy`", "20.0", "", "", "", ""],
+            [*size, "`pull`", "440.0", "625", "1.222", "80.0", "1.200"],
+            [*size, "`ring`", "390.0", "705", "1.083", "30.0", "1.075"]])
+
+    def test_stamp_and_peers_versions(self) -> None:
+        text = ladder.results_table("05_two_streams", [file(run(), peers=[peer()])])
+        self.assertIn("8 x NVIDIA H200, driver 580.1, CUDA 13.0, 2026-11-21, commit abc.", text)
+        self.assertIn("other systems on the same machine: PyTorch 2.11 (events; 2026-11-21)", text)
+
+    def test_peers_of_the_same_problem_only(self) -> None:
+        for chapter, operation, expected in (("05_two_streams", "all_gather_matmul", True),
+                                             ("05_two_streams", "matmul_reduce_scatter", False),
+                                             ("06_reduce_scatter", "matmul_reduce_scatter", True),
+                                             ("07_mlp_block", "mlp_block", True), ("07_mlp_block", "all_gather_matmul", False)):
+            table = rows(ladder.results_table(chapter, [file(run(chapter), peers=[peer(operation=operation)])]))
+            self.assertEqual(len(table), 7 if expected else 5, (chapter, operation))
+        table = rows(ladder.results_table("05_two_streams", [file(run(), peers=[peer(), peer(gpus=4)])]))
+        self.assertEqual(table[5:], [
+            ["8192 x 32768 x 4096", "8", "*PyTorch: fused*", "425.0", "647", "1.149", "55.0", ""],
+            ["8192 x 32768 x 4096", "8", "*PyTorch: broken*", "failed", "", "", "", ""]])
+        other = peer()
+        other["hardware"]["gpu"] = "NVIDIA H100"
+        self.assertEqual(len(rows(ladder.results_table("05_two_streams", [file(run(), peers=[other])]))), 5)
+
+    def test_a_table_for_each_number_of_gpus(self) -> None:
+        text = ladder.results_table("05_two_streams", [file(run(gpus=2), run(gpus=8), peers=[peer(gpus=2)])])
+        most, _, fewer = text.partition("On 2 x H200:\n\n")
+        self.assertTrue(most.startswith("On 8 x H200:\n\n| M x N x K |"), text)
+        self.assertEqual([row[1] for row in rows(most)], ["8"] * 5)
+        self.assertEqual([row[1] for row in rows(fewer)], ["2"] * 7)
+        self.assertEqual(text.count("Median over the iterations"), 1)
+        self.assertNotIn("On 8 x H200:", ladder.results_table("05_two_streams", [file(run(gpus=8))]))
+
+    def test_a_control_on_one_gpu_and_a_search_for_more_ranks_go_with_the_largest(self) -> None:
+        control, search = run(gpus=1), run(gpus=16)
+        text = ladder.results_table("05_two_streams", [file(control, run(gpus=2), run(gpus=8), search)])
+        self.assertEqual([[row[1] for row in rows(part)][::5] for part in text.split("On 2 x H200:")], [["1", "8", "16"], ["2"]])
+
+    def test_a_table_for_each_kind_of_gpu(self) -> None:
+        """Two kinds with as many GPUs are not one machine; what one of them has on one GPU alone stays with it."""
+        other, control = run(gpus=2), run(gpus=1)
+        for each in (other, control):
+            each["hardware"] = {**each["hardware"], "gpu": "NVIDIA H100 80GB HBM3"}
+        text = ladder.results_table("05_two_streams", [file(other, control), file(run(gpus=2))])
+        first, _, second = text.partition("On 2 x H100 80GB HBM3:\n\n")
+        self.assertTrue(first.startswith("On 2 x H200:\n\n| M x N x K |"), text)
+        self.assertEqual([[row[1] for row in rows(part)][::5] for part in (first, second)], [["2"], ["2", "1"]])
+        self.assertIn("8192 x 32768 x 4096 on 2 x H100 80GB HBM3:", ladder.results_table("05_two_streams sweep", [file(other)]))
+
+    def test_of_two_files_the_newest_run(self) -> None:
+        old, new = run(ring_ms=0.5), run(ring_ms=0.4, date="2026-11-22T10:00:00Z")
+        for files in ([file(old), file(new)], [file(new), file(old)]):
+            table = rows(ladder.results_table("05_two_streams", files))
+            self.assertEqual([row[3] for row in table if row[2] == "`ring`"], ["400.0"])
+
+    def test_the_command_line_tells_measurements_apart(self) -> None:
+        def on(arguments: str, *variants: str) -> Dict[str, Any]:
+            one = run(bench={"program": "05_two_streams", "arguments": arguments})
+            one["options"]["variants"] = list(variants)
+            return one
+        both = [on("--gpus 8", "pull"), on("--gpus 8 --only ring", "pull", "ring")]
+        self.assertEqual(results.newest(both), both)
+        self.assertEqual(len(results.newest([both[0], on("--gpus 8", "pull", "new")])), 1)
+        del both[0]["bench"]  # not of ./lab bench: one that has a variant in common is the same
+        self.assertEqual(len(results.newest(both)), 1)
+        both[1]["options"]["variants"] = ["ring"]
+        self.assertEqual(len(results.newest(both)), 2)
+
+    def test_other_types_are_named(self) -> None:
+        other = run()
+        other["options"]["type"] = "bf16"
+        self.assertEqual(rows(ladder.results_table("05_two_streams", [file(other)]))[0][0], "8192 x 32768 x 4096, bf16")
+
+    def test_not_run(self) -> None:
+        modelled = run()
+        modelled["modelled"] = True
+        for files in ([], [file()], [file(modelled)], [file(run("04_copy_engine"))]):
+            self.assertEqual(ladder.results_table("05_two_streams", files), "Not run on real GPUs yet.\n")
+
+
+def bench_of(arguments: str) -> Dict[str, Any]:
+    """What ./lab bench adds to a report."""
+    return {"program": "x", "arguments": arguments, "seconds": 1.0}
+
+
+class SectionTest(unittest.TestCase):
+    def test_each_run_has_its_own_lines(self) -> None:
+        other = run(gpus=2)
+        other["results"][5]["rows"] = 256
+        text = ladder.results_table("05_two_streams sweep", [file(run(), other)])
+        self.assertEqual([[row[0] for row in rows(part)] for part in text.split("on 2 x H200:")], [["512", "1024"], ["256", "1024"]])
+
+    def test_the_fields_are_the_columns(self) -> None:
+        text = ladder.results_table("05_two_streams sweep", [file(run(), run(gpus=2))])
+        self.assertEqual(text.count("| rows | device ms | note | extra |"), 2)
+        self.assertEqual(rows(text)[:2], [["512", "0.1235", "a", ""], ["1024", "0.2", "", "7"]])
+        self.assertIn("8192 x 32768 x 4096 on 2 x H200:", text)
+        self.assertIn("commit abc.", text)
+
+    def test_an_experiment_takes_the_place_of_the_chapter(self) -> None:
+        """Its program has other variants and another command line, and measures nothing but sections."""
+        sweep = [{"section": "sweep", "rows": 64, "device_ms": 0.3}]
+        new = run("05_two_streams/sweep", date="2026-11-22T10:00:00Z", results=sweep)
+        new["options"] = {**new["options"], "variants": ["sweep"]}
+        for order in ((run(), new), (new, run())):
+            reports = [file(*({**each, "bench": bench_of(str(i))} for i, each in enumerate(order)))]
+            self.assertEqual(rows(ladder.results_table("05_two_streams sweep", reports)), [["64", "0.3"]])
+            self.assertEqual(rows(ladder.results_table("05_two_streams waves", reports)), [["256", "algorithm", "0.001"]])
+            self.assertEqual(ladder.results_table("05_two_streams", reports), ladder.results_table("05_two_streams", [file(run())]))
+        other = {**new, "options": {**new["options"], "m": 64}}
+        self.assertEqual(ladder.results_table("05_two_streams sweep", [file(run(), other)]).count("on 8 x H200:"), 2)
+
+    def test_sections_are_apart(self) -> None:
+        self.assertEqual(rows(ladder.results_table("05_two_streams waves", [file(run())])), [["256", "algorithm", "0.001"]])
+        self.assertEqual(ladder.results_table("05_two_streams other", [file(run())]), "Not run on real GPUs yet.\n")
+
+    def test_a_variant_that_was_renamed_has_its_new_name_in_its_section_alone(self) -> None:
+        saved = run(results=[{"section": section, "variant": "transport", "host_ms": 3.25} for section in ("transport", "sweep")])
+        self.assertEqual(rows(ladder.results_table("05_two_streams transport", [file(saved)])), [["nccl", "3.25"]])
+        self.assertEqual(rows(ladder.results_table("05_two_streams sweep", [file(saved)])), [["transport", "3.25"]])
+
+
+class LadderTest(unittest.TestCase):
+    STEPS = {"01_column_split": step(1, ""), "05_two_streams": step(2, "an idea", "all_gather_matmul"),
+             "14_sparse": step(3, ""), "16_gemm": step(4, "a GEMM")}
+
+    def ladder(self, *files: Dict[str, Any]) -> str:
+        return readme_ladders.ladder_table("dense", self.STEPS, list(files))
+
+    def row(self, name: str, *files: Dict[str, Any]) -> List[str]:
+        return next(row[3:] for row in rows(self.ladder(*files)) if name in row[0])
+
+    def test_best_algorithm_on_each_number_of_gpus(self) -> None:
+        files = [file(run(gpus=2, ring_ms=0.37)), file(run(ring_ms=0.5), column_split(8, 2.0))]
+        text = self.ladder(*files)
+        self.assertIn("| chapter | idea | computes | x GEMM only, 2 x H200 | x GEMM only, 8 x H200 |\n", text)
+        self.assertEqual(self.row("05_two_streams", *files), ["1.028", "1.222"])
+        self.assertEqual(self.row("01_column_split", *files), ["-", "see below"])
+        self.assertIn("\nChapter 01 compares several GPUs with one: 8.00 times as fast on 8 x H200.\n", text)
+        self.assertIn("| [`05_two_streams`](chapters/05_two_streams/README.md) | an idea | all-gather, GEMM |", text)
+        self.assertEqual(len(rows(text)), 2)
+
+    def test_what_an_earlier_chapter_has_is_not_the_best_of_this_one(self) -> None:
+        later = run(chapter="06_reduce_scatter", ring_ms=0.4)
+        own = result("own", "algorithm", 0.5, ratio_to_gemm_only=1.4)
+        later["results"].append(own)
+        best = results.best_algorithm
+        self.assertEqual(best(later)["variant"], "ring")
+        self.assertIs(best(later, [later, run(ring_ms=0.6)]), own)
+        self.assertEqual(best(run(), [later, run()])["variant"], "ring")  # a later chapter takes nothing away
+
+    def test_only_its_chapters(self) -> None:
+        text = readme_ladders.ladder_table("kernels", self.STEPS, [file(run())])
+        self.assertEqual(rows(text), [["[`16_gemm`](chapters/16_gemm/README.md)", "a GEMM", "not run"]])
+        self.assertTrue(text.startswith("| chapter | idea | x GEMM only |\n"))
+
+    def test_peers_come_last(self) -> None:
+        nccl = run(gpus=2)
+        nccl["results"] += [result("nccl", "algorithm", 0.6, ratio_to_gemm_only=1.6), result("nccl_other", "algorithm", 0.5, ratio_to_gemm_only=1.5),
+                            result("nccl_part", "part", 0.1, ratio_to_gemm_only=0.1)]
+        slower = peer(gpus=2)
+        slower["results"].append(result("slow", "algorithm", 0.1, ratio_to_gemm_only=1.3))  # in less time, but so was its GEMM
+        text = self.ladder(file(nccl, run(), peers=[slower, peer("JAX"), peer("Other", operation="mlp_block"), peer("Small", gpus=4)]))
+        self.assertEqual([row[:1] + row[2:] for row in rows(text)[2:]], [
+            ["*NCCL and cuBLAS*", "all-gather, GEMM", "1.500", "-"], ["*PyTorch*", "all-gather, GEMM", "1.149", "-"],
+            ["*JAX*", "all-gather, GEMM", "-", "1.149"]])
+        self.assertEqual([row[1] for row in rows(text)[3:]], ["`fused`", "`fused`"])
+        self.assertIn("\nOther systems, in italics, on the same machine and sizes: JAX 2.11; PyTorch 2.11.\n", text)
+        self.assertNotIn("italics", self.ladder(file(run())))
+
+    def test_the_first_size(self) -> None:
+        small = run(date="2026-11-22T10:00:00Z", ring_ms=0.1)
+        small["options"]["m"] = 1024
+        self.assertEqual(self.row("05_two_streams", file(run(), small)), ["1.083"])
+
+    def test_one_gpu_is_a_control(self) -> None:
+        alone = column_split(1, 16.0)
+        self.assertIn("one: 2.00 times as fast on 2 x H200.", self.ladder(file(column_split(2, 8.0), alone)))
+        self.assertNotIn("times as fast", self.ladder(file(alone)))
+
+    def test_of_two_machines_the_newest_run_and_a_note(self) -> None:
+        there = run(gpus=2, ring_ms=0.4, date="2026-11-22T10:00:00Z")
+        here = run(gpus=2)
+        here["hardware"]["gpus"] = "2"
+        for files in ([file(here), file(there)], [file(there), file(here)]):
+            self.assertEqual(self.row("05_two_streams", *files), ["1.111"])
+            self.assertTrue(self.ladder(*files).endswith("\n\nMeasured on several machines, of each command line the newest run "
+                                                         "counts: 2 x H200 on machines with 2, 8 GPUs.\n"))
+        self.assertNotIn("several machines", self.ladder(file(here)))
+
+    def test_nodes_of_one_process_are_no_network(self) -> None:
+        grouped = run(gpus=2)
+        grouped["options"]["gpus_per_node"] = 1
+        self.assertEqual(self.row("05_two_streams", file(grouped)), ["not run"])
+        apart = {**grouped, "options": {**grouped["options"], "processes": 2}}
+        self.assertEqual(self.row("05_two_streams", file(apart)), ["1.083"])
+
+    def test_without_a_run(self) -> None:
+        self.assertEqual(self.row("05_two_streams", file()), ["not run"])
+
+    def test_no_such_ladder(self) -> None:
+        for name in ("", "all"):
+            with self.assertRaisesRegex(update_pages.PageError, "no ladder '.*'; the ladders are: dense, sparse, kernels"):
+                update_pages.generate("ladder", name)
+
+    def test_committed_reports_still_give_the_committed_tables(self) -> None:
+        committed = results.load(REPOSITORY / "docs" / "results")
+        page = (REPOSITORY / "chapters" / "01_column_split" / "README.md").read_text(encoding="utf-8")
+        self.assertIn(ladder.results_table("01_column_split", committed), page)
+        self.assertIn(ladder.profile_table("01_column_split", committed), page)
+
+
+if __name__ == "__main__":
+    unittest.main()
