@@ -15,6 +15,12 @@
 
 namespace overlap {
 
+/// A class with a cost card for these. (nvcc does not see it of a pack in the lambda below.)
+template <typename Algorithm, typename... Given>
+concept HasCost = requires(Given... given) {
+  Algorithm::cost(given...);
+};
+
 /// How a variant is made: an object of a class with a constructor Algorithm(rank, whole, more...), of which
 /// enqueue(algorithm, problem, stream) enqueues one call. See algorithm(), product() and part().
 template <typename Algorithm, typename Function, typename... More>
@@ -40,13 +46,13 @@ struct MadeOf {
     if (role == Role::kPart || role == Role::kCommunication) return {};
     return std::apply(
         [&]([[maybe_unused]] const More&... each) -> std::optional<Cost> {
-          if constexpr (requires { Algorithm::cost(whole, ranks, 0, each...); }) {
+          if constexpr (HasCost<Algorithm, MatmulShape, int, int, More...>) {
             return Algorithm::cost(whole, ranks, 0, each...);
-          } else if constexpr (requires { Algorithm::cost(whole, ranks, 0); }) {
+          } else if constexpr (HasCost<Algorithm, MatmulShape, int, int>) {
             return Algorithm::cost(whole, ranks, 0);
-          } else if constexpr (requires { Algorithm::cost(whole, ranks); }) {  // the same for all ranks
+          } else if constexpr (HasCost<Algorithm, MatmulShape, int>) {  // the same for all ranks
             return Algorithm::cost(whole, ranks);
-          } else if constexpr (requires { Algorithm::cost(product); }) {  // it knows no ranks
+          } else if constexpr (HasCost<Algorithm, MatmulShape>) {  // it knows no ranks
             return Algorithm::cost(product);
           } else {
             return {};
@@ -68,6 +74,7 @@ struct MadeBy {
     return make(problem);
   }
 };
+/// Of a lambda.
 template <typename Function>
 MadeBy(Role, Function) -> MadeBy<Function>;
 

@@ -19,10 +19,12 @@ struct ncclComm;
 
 namespace overlap {
 
+/// Destroys a cuBLAS handle on its device.
 struct DestroyCublas {
   int device = 0;
   void operator()(cublasContext* handle) const;
 };
+/// Owns one.
 using CublasHandle = std::unique_ptr<cublasContext, DestroyCublas>;
 
 /// What a rank's streams and cuBLAS handles are. Each comes from those kept, if there is one, and else is
@@ -62,11 +64,13 @@ class RankHandles {
   std::array<CublasHandle, 2> cublas_;
 };
 
+/// Streams that can take each other's place.
 struct StreamKind {
   int device;
   StreamPriority priority;
   bool operator==(const StreamKind&) const = default;
 };
+/// The same of NCCL's communicators.
 struct CommunicatorKind {
   int ranks;
   bool copy_engines;

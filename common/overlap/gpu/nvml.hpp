@@ -9,6 +9,7 @@
 
 namespace overlap {
 
+/// A session with that library.
 class Nvml {
  public:
   /// Loads it and begins a session. Throws std::runtime_error.
