@@ -14,7 +14,7 @@ const ChapterInfo kChapter = scatter_chapter({
         "C = X W, X by columns, W by rows: each rank gets its rows of the sum, while products still run.",
 });
 
-/// What is predicted of accumulators that go round.
+/// The planner's rule for rotating accumulators.
 template <typename Accumulator>
 Plan<DenseCall> rotation(Start start = Start::kFirstPartial) {
   return {.steps = [start](const DenseCall& call) -> std::vector<Step> {

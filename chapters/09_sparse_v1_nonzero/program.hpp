@@ -1,4 +1,4 @@
-// Chapter 09: how all versions are predicted, which differ in their search.
+// Chapter 09: the planner's rules for all versions, which differ in their search only.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace overlap::sparse_nonzero {
 
-/// What all versions have in common, then this search. Neither waits nor messages depend on the types.
+/// The steps that all versions share, then this search. Waits and messages do not depend on the types.
 inline Plan<SparseSum> search_plan(std::string rule, Results::Fields numbers = {}) {
   return {.steps = [step = Step{std::move(rule), std::move(numbers)}](const SparseSum& sum) {
     Step search = step;

@@ -1,5 +1,5 @@
-// Chapter 15: how its variants are predicted. Which rows which ranks share is not known before a run: rows at
-// random, so equally many for each owner.
+// Chapter 15: the planner's rules for its variants. Before a run it is not known which ranks share a row: the
+// rules assume rows at random, and equally many for each owner.
 #pragma once
 
 #include <algorithm>

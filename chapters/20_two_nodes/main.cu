@@ -23,7 +23,7 @@ const ChapterInfo kChapter = {
     .has_nodes = true,
 };
 
-/// What a prediction wants to know of the rails.
+/// The planner's numbers for the transfers along the rails.
 template <SixteenBit T>
 Results::Fields rail_numbers(const DenseCall& call) {
   constexpr int kMany = 1024;  // multiprocessors, of which NCCL gets one in so many

@@ -134,11 +134,6 @@ def includes_from_above(root: pathlib.Path, paths: List[pathlib.Path], headers: 
     return found
 
 
-# Lines at most (CONTRIBUTING.md, "Style"): of a source, of a lesson, of a chapter's program.
-SOURCES = (".cu", ".cuh", ".cpp", ".hpp", ".h", ".py")
-SOURCE_LINES, LESSON_LINES, PROGRAM_LINES = 400, 300, 80
-
-
 # Whose headers each folder may include. Its tests, a test of an assignment and the pattern of a new chapter's test may include
 # those of common/ and tests/, too.
 ARROWS = {"virtual_gpu": {"virtual_gpu"}, "common": {"common", "virtual_gpu"}, "examples": {"virtual_gpu"},
@@ -160,6 +155,11 @@ def includes_against_the_arrows(root: pathlib.Path, paths: Iterable[pathlib.Path
             if there is not None and there.relative_to(root).parts[0] not in allowed:
                 found.append(f"{path}:{number}: {name}")
     return found
+
+
+# Lines at most (CONTRIBUTING.md, "Style"): of a source, of a lesson, of a chapter's program.
+SOURCES = (".cu", ".cuh", ".cpp", ".hpp", ".h", ".py")
+SOURCE_LINES, LESSON_LINES, PROGRAM_LINES = 400, 300, 80
 
 
 def longer_than(most: int, paths: Iterable[pathlib.Path]) -> List[str]:

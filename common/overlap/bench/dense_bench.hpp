@@ -15,7 +15,8 @@
 
 namespace overlap {
 
-/// A class with a cost card for these. (nvcc does not see it of a pack in the lambda below.)
+/// A class whose cost() takes these arguments. A concept, since nvcc 13.0 misjudges a requires-expression on
+/// a parameter pack inside a lambda.
 template <typename Algorithm, typename... Given>
 concept HasCost = requires(Given... given) {
   Algorithm::cost(given...);

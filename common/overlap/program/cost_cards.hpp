@@ -21,8 +21,8 @@ namespace overlap {
 struct ChapterInfo;
 struct Options;
 
-/// A part of a call, for who predicts its time: a rule of tools/results/plan_rules.py, and what the rule
-/// wants to know beyond the call's sizes and its cost card.
+/// A part of a call, for the planner: the name of a rule in tools/results/plan_rules.py, and the numbers that
+/// the rule needs beyond the call's sizes and its cost card.
 struct Step {
   std::string rule;
   Results::Fields numbers = {};
@@ -36,7 +36,7 @@ struct Plan {
   std::function<std::vector<Step>(const Call& call)> steps = {};
   int most_ranks = 0;        ///< that the kernel takes; 0: any. With more there is no cost card
   std::string differs = {};  ///< how its result is another one than the others'; then it never wins
-  /// The cost card where the class's own cost() wants to know more than the call.
+  /// The cost card, if the class's own cost() needs more arguments than the call has.
   std::function<Cost(const Call& call)> cost = {};
 
   /// The same for so many ranks at most.
