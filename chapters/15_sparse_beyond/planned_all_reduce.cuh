@@ -215,7 +215,7 @@ class NcclSum {
 
   /// A ring's bytes, as in chapter 09.
   static Cost cost(const SparseCall& call) {
-    Cost cost;
+    Cost cost = {.launches = call.global > 0 ? 1 : 0};
     if (call.ranks == 1) return cost;
     const auto part = [&](int rank) {
       return balanced_share(call.global * call.features, call.ranks, (rank + call.ranks) % call.ranks).size();

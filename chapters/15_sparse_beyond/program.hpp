@@ -41,6 +41,7 @@ template <typename Algorithm, SparseIndex Index>
 Plan<SparseSum> ranges_plan(const SparseSum& sum) {
   Plan<SparseSum> plan = row_plan<Index>(sum, "planned_copies");
   plan.most_ranks = std::min(plan.most_ranks, kMostRanks);
+  plan.uncounted = kOnAverage;
   plan.cost = [](const SparseSum& of) {
     const auto ranks = static_cast<std::size_t>(of.call.ranks);
     const std::vector<std::int64_t> of_each(ranks, of.shape.entries / of.call.ranks);
@@ -67,6 +68,7 @@ Plan<SparseSum> owners_plan(const SparseSum& sum, OwnedRows (*rows)(const Sparse
   Plan<SparseSum> plan = row_plan<Index>(sum, "planned_pulls", {{"widened", std::int64_t{narrow}}});
   plan.most_ranks = std::min(plan.most_ranks, kMostRanks);
   plan.differs = std::move(differs);
+  plan.uncounted = kByKernels;
   plan.cost = [rows](const SparseSum& of) { return Algorithm::cost(of.call, of.shape, rows(of)); };
   return plan;
 }

@@ -154,7 +154,9 @@ class RangeOwners {
     const std::int64_t row = call.features * std::int64_t{sizeof(T)};
     const std::int64_t owned =
         range_begin(call.global, call.ranks, call.rank + 1) - range_begin(call.global, call.ranks, call.rank);
-    Cost cost = {.bytes_out = (call.ranks - 1) * owned * row, .bytes_in = (call.global - owned) * row};
+    Cost cost = {.bytes_out = (call.ranks - 1) * owned * row,
+                 .bytes_in = (call.global - owned) * row,
+                 .launches = owned > 0 ? 1 : 0};
     const auto own = static_cast<std::size_t>(call.rank);
     for (std::size_t other = 0; other < rows.size(); ++other) {
       if (other == own) continue;

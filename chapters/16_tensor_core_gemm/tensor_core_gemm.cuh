@@ -8,7 +8,7 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "16_tensor_core_gemm/clusters.cuh"
 #include "16_tensor_core_gemm/one_stage.cuh"
@@ -44,14 +44,16 @@ constexpr Work work_of(MatmulShape shape) {
 }
 
 /// Throws UsageError unless TMA can step over the rows of A[m, k], B[k, n] and C[m, n], of 16-bit elements,
-/// and each has less than 2^31 of them.
-inline void require_sizes(MatmulShape share) {
-  for (const auto& [option, columns] : {std::pair{"--k", share.k}, std::pair{"--n", share.n}}) {
+/// and each has less than 2^31 of them. `shares`: into how many parts each size of the whole problem is
+/// split.
+inline void require_sizes(MatmulShape share, MatmulShape shares = {1, 1, 1}) {
+  for (const auto& [option, columns, ranks] :
+       {std::tuple{"--k", share.k, shares.k}, std::tuple{"--n", share.n, shares.n}}) {
     if (columns % 8 == 0) continue;
     throw UsageError(
         std::string(option) + ": rows of " + std::to_string(columns) +
-        " elements of 16 bits are no multiple of 16 bytes, so TMA cannot step from one to the next; "
-        "a multiple of 8 elements will do");
+        " elements of 16 bits are no multiple of 16 bytes, so TMA cannot step from one to the next; " +
+        option + " must be a multiple of " + std::to_string(8 * ranks));
   }
   for (const std::int64_t elements : {share.m * share.k, share.k * share.n, share.m * share.n}) {
     if (elements < std::int64_t{1} << 31) continue;
@@ -67,7 +69,7 @@ inline MatmulShape share_of(MatmulShape whole, int ranks, int rank) {
 
 /// require_sizes() of every rank's share.
 inline void require_all_sizes(MatmulShape whole, int ranks) {
-  for (int rank = 0; rank < ranks; ++rank) require_sizes(share_of(whole, ranks, rank));
+  for (int rank = 0; rank < ranks; ++rank) require_sizes(share_of(whole, ranks, rank), {1, ranks, 1});
 }
 
 /// Multiprocessors of the rank's GPU. Throws Skip unless it has compute capability 9.0.

@@ -15,6 +15,7 @@
 #include <cuda_runtime.h>
 
 #include "18_ring_in_kernel/shards.cuh"
+#include "overlap/gpu/timeline.hpp"
 
 namespace overlap::ring_in_kernel {
 
@@ -142,6 +143,7 @@ class RingInKernel {
     const Arrivals arrivals = shards_.begin_call();
     const Steps steps = shards_.maps(a, c);
     const CUtensorMap b_map = shards_.columns_of(b);
+    const TimelineScope name(tuning_.senders > 1 ? "multiply and pass on in turns" : "multiply and pass on");
     multiply_and_pass_on<T, Tile>
         <<<blocks_, kThreads, kSharedBytes, stream>>>(steps, b_map, shards_.tiling(), tuning_, arrivals);
     CUDA_CHECK(cudaGetLastError());

@@ -27,7 +27,8 @@ inline MatmulShape product_of(MatmulShape whole, int ranks, int rank) {
 /// Throws UsageError unless TMA can step over the rows of every rank's X, W and C; see require_sizes() of
 /// chapter 16. With P ranks k is a multiple of 8 P.
 inline void require_all_sizes(MatmulShape whole, int ranks) {
-  for (int rank = 0; rank < ranks; ++rank) tensor_core_gemm::require_sizes(product_of(whole, ranks, rank));
+  for (int rank = 0; rank < ranks; ++rank)
+    tensor_core_gemm::require_sizes(product_of(whole, ranks, rank), {1, 1, ranks});
 }
 
 /// Rows of C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Deterministic: equal in

@@ -72,7 +72,7 @@ TEST(SparseOptionsTest, WhatCannotBeUsedIsRefused) {
   EXPECT_EQ(refusal({"--index", "int8"}), "--index: 'int8' is not known (known: int32, int64)");
   EXPECT_EQ(refusal({"--rows", "2147483648"}), "--index: int32 cannot number so many --rows");
   EXPECT_EQ(refusal({"--rows", "2147483647"}), "");
-  EXPECT_EQ(refusal({"--entries", "0"}), "--duplicates: there is no row to repeat");
+  EXPECT_EQ(refusal({"--entries", "0", "--duplicates", "1"}), "--duplicates: there is no row to repeat");
   EXPECT_EQ(refusal({"--m", "4"}), "--m: unknown option");
   EXPECT_NE(refusal({"--rows", "4000000000", "--index", "int64", "--features", "4000000000"}), "");
 }

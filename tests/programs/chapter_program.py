@@ -4,6 +4,7 @@ import re
 import sys
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
+import counted
 from program_test_case import ONCE, REPOSITORY, ProgramTestCase
 
 sys.path.insert(0, str(REPOSITORY))
@@ -49,6 +50,10 @@ class ChapterProgram(ProgramTestCase):
     no_variant = "nothing"  # that --only refuses: a name of another chapter's
     refused: Mapping[Sequence[str], str] = {}  # command lines, and the sentences
     usual_sizes: str = ""  # of the kind
+    kernels: Mapping[str, str] = {}  # variant -> what Call.signature() of its own phases must be; without it: any
+    frame: Mapping[str, str] = {}  # phases that variants share: not in `kernels`, if they have these kernels
+    launch_phases: Sequence[str] = ()  # whose launches a cost card counts; without it: all
+    sections: Mapping[str, str] = {}  # variant -> its section of the timeline, if that has another name
 
     @property
     def most_gpus(self) -> int:
@@ -118,6 +123,95 @@ class ChapterProgram(ProgramTestCase):
                 self.assertFalse("steps" in variant and variant.get("most_ranks", 1000) < 1000)
                 self.assertLessEqual(0, min(variant.get("cost", {"none": 0}).values()))
         self.assertTrue(any("cost" in variant for variant in cards["variants"]))
+
+    def least_sizes(self) -> Dict[str, str]:
+        """The size options, each with its smallest value, which may still be refused for being no multiple."""
+        return {"--rows": "1", "--features": "1", "--entries": "0", "--duplicates": "0"} if self.chapter.kind == "sparse" else \
+            {"--m": "1", "--n": "1", "--k": "1"}
+
+    def test_defaults_go_together(self) -> None:
+        """On any number of GPUs, and with the smallest value of each option that was given alone."""
+        if self.backend != "virtual" or self.chapter.name != self.program.name:
+            self.skipTest("virtual GPUs are as many as are asked for; an experiment's options are its chapter's")
+        table = self.table()
+        of_libraries = [card["variant"] for card in table if card.get("cost", {}).get("products") and not card["cost"]["launches"]]
+        cheap = ("--only", (of_libraries or [card["variant"] for card in reversed(table)] or self.all_variants())[0], *ONCE)
+        tiny = self.machine(memory_mib=1, gpus=8)  # refuses what the options allowed, and computes nothing
+        for gpus in "8" if self.chapter.kind == "sparse" else "12345678":  # a gradient's sizes are those of one GPU
+            with self.subTest(gpus=gpus):
+                result = self.call("--gpus", gpus, "--machine", tiny, *cheap)
+                if "has not enough free memory" not in result.stderr:
+                    self.assertIn(result.returncode, (0, 77), result.stderr)
+        for option, value in self.least_sizes().items():
+            with self.subTest(option):
+                result = self.call(option, value, "--gpus", "2", *cheap)
+                multiple = re.search(rf"{option} must be a multiple of (\d+)", result.stderr)
+                if multiple:
+                    result = self.call(option, multiple.group(1), "--gpus", "2", *cheap)
+                self.assertIn(result.returncode, (0, 77), result.stderr)
+        result = self.call(*self.small, "--seed", "0", "--timeout", "0", "--gpus", "1")
+        self.assertIn(result.returncode, (0, 77), result.stderr)
+
+    def cards(self, _report: Dict[str, Any], *sizes: str) -> Dict[str, Dict[str, Any]]:
+        """The rows of --cost for the call that the report is of."""
+        result = self.call("--cost", *sizes)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return {card["variant"]: card for card in json.loads(result.stdout)["variants"]}
+
+    def test_no_report_tells_of_another_variant(self) -> None:
+        """Bytes, launches and products of each variant are those of its cost card, its kernels its own, its times not shorter than
+        what ran; and no two variants do the same in the same time."""
+        if self.backend != "virtual" or self.chapter.name != self.program.name:
+            self.skipTest("virtual GPUs count; an experiment's algorithms are its chapter's")
+        sizes = (*self.small[:-len(ONCE)], "--gpus", "3")
+        report = self.report(*sizes, *ONCE, "--timeline", "trace.json")
+        calls, cards = counted.calls_of(self.folder / "trace.json"), self.cards(report, *sizes)
+        results = [result for result in report["results"] if "section" not in result and "status" not in result]
+        self.assertLessEqual({name for name, card in cards.items() if "cost" in card and card.get("runs_here", True)},
+                             {result["variant"] for result in report["results"]})
+        seen: Dict[Any, str] = {}
+        spans: Dict[Any, float] = {}
+        for result in results:
+            name = result["variant"]
+            call = calls[self.sections.get(name, name)]
+            with self.subTest(name):
+                if name in cards:
+                    self.assert_counts_are_those_of(cards[name], call)
+                if name in cards and self.kernels:
+                    self.assertEqual(call.signature(self.frame), self.kernels.get(name))
+                self.assert_times_are_those_of(result, call)
+                times = tuple(round(result[key], 6) for key in ("device_ms", "host_ms", "end_to_end_ms") if key in result)  # to 1 ns
+                self.assertAlmostEqual(spans.setdefault(times, call.ms()) / call.ms(), 1, delta=0.005, msg="another variant's times")
+                self.assertEqual(seen.setdefault((call.signature({}), times), name), name, "does the same in the same time")
+
+    def assert_counts_are_those_of(self, card: Dict[str, Any], call: counted.Call) -> None:
+        """What the card says of rank 0 is what its GPU did."""
+        cost, moved = card.get("cost"), call.moved()
+        if cost is None:
+            return
+        planned = sum(step.get("message_bytes", 0) for step in card.get("steps", ())) * 2  # two messages on three ranks
+        for name in ("bytes_out", "bytes_in") + (("bytes_to_host", "bytes_from_host") if cost["bytes_to_host"] else ()):
+            if card.get("uncounted") == "loads and stores of kernels":
+                self.assertEqual(moved[name], planned, name)
+                self.assertGreater(cost[name], planned, name)
+            elif card.get("uncounted") == "rows as they are drawn":
+                self.assertAlmostEqual(moved[name] / cost[name], 1, delta=0.1, msg=name)
+            else:
+                self.assertEqual(moved[name], cost[name], name)
+        graph = sum(step.get("nodes", 0) for step in card.get("steps", ()))  # one launch
+        self.assertEqual(call.launches(*self.launch_phases), graph or cost["launches"], "launches")
+        self.assertEqual(call.products(), cost["products"], "products")
+
+    def assert_times_are_those_of(self, result: Dict[str, Any], call: counted.Call) -> None:
+        """The call with the host takes as long as its operations, and a little for launches, barrier and wait; a phase not less than
+        its operations on the slowest GPU, the all-reduce on the fastest: before that it waits."""
+        ms = result["end_to_end_ms" if "end_to_end_ms" in result else "host_ms"]
+        self.assertGreater(ms, 0.99 * call.ms())
+        self.assertLess(ms, 1.1 * call.ms() + 0.005)
+        for phase in {counted.phase_of(bar) for bar in call.kernels()}:
+            if f"{phase}_ms" in result:
+                longest = min(call.ms_of(phase)) if phase == "all_reduce" else max(call.ms_of(phase))
+                self.assertGreaterEqual(result[f"{phase}_ms"], 0.95 * longest, phase)
 
     def test_mutants_and_manifest_name_variants_that_there_are(self) -> None:
         """In the command lines of bench, pictures, tests and mutants."""

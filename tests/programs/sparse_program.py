@@ -2,13 +2,17 @@
 08's."""
 from typing import Any, Dict, List, Sequence, Tuple
 
+import counted
 from chapter_program import NO_NCCL, ChapterProgram
+from program_test_case import ONCE
 
 PATTERNS = ("zipf", "identical", "disjoint")
 # A table of a single row, on 8 ranks; one of two rows; and no rows at all.
 FEW = (("--gpus", "8", "--rows", "1", "--features", "1", "--entries", "1", "--duplicates", "0"),
        ("--gpus", "3", "--rows", "2", "--features", "1", "--entries", "1", "--duplicates", "0"),
        ("--gpus", "3", "--rows", "20", "--features", "3", "--entries", "0", "--duplicates", "0"))
+
+MOVING = ("scatter", "gather", "sum", "all_reduce", "fetch")  # phases whose kernels take a row after the other
 
 
 class SparseProgram(ChapterProgram):
@@ -17,6 +21,12 @@ class SparseProgram(ChapterProgram):
     usual_sizes = "--rows 97 --features 5 --entries 23 --duplicates 4"
     help_says = ("--rows", "--features", "--entries", "--duplicates", "--pattern", "--index")
     right_says = ""  # beside the usual sentence
+    # Coalescing, and how ranks learn of each other's rows: those of versions 1 to 6.
+    frame = {"coalesce": "cub::DeviceRadixSort::SortPairs cub::DeviceRunLengthEncode::Encode cub::DeviceScan::ExclusiveSum "
+                         "number_entries sum_entries",
+             "local_indices": "ncclAllReduce",
+             "global_indices": "cub::DeviceRadixSort::SortKeys cub::DeviceSelect::Unique group ncclBroadcast"}
+    launch_phases = ("map", "all_reduce", "fetch")  # of steps 1 and 2 the cards count waits and bytes alone
     phases: Sequence[str] = ("fill_ms", "map_ms", "all_reduce_ms", "skew_ms")  # of each version
 
     def refused_by_all(self) -> Dict[Sequence[str], str]:
@@ -55,6 +65,33 @@ class SparseProgram(ChapterProgram):
         shared = ("--machine", self.machine(gpus=2), "--gpus", "3", *self.small)
         result = self.assert_fails(77, (*shared, "--only", ",".join(self.all_right())), NO_NCCL)
         self.assertEqual(len(result.stderr.splitlines()), 1)
+
+    def durations(self, entries: int) -> Dict[Tuple[str, str], float]:
+        """How long kernels that move rows take on the slower of two ranks, in microseconds, by variant and name."""
+        self.call_right("--gpus", "2", "--rows", "64", "--features", "64", "--entries", str(entries), "--duplicates", "0",
+                        "--pattern", "identical", *ONCE, "--no-check", "--timeline", "trace.json")
+        longest: Dict[Tuple[str, str], float] = {}
+        for variant, call in counted.calls_of(self.folder / "trace.json").items():
+            for bar in call.kernels(0) + call.kernels(1):
+                name = (variant, bar["args"]["what"])
+                if bar["cat"] == "kernel" and counted.phase_of(bar) in MOVING and not name[1].startswith("cub::"):
+                    longest[name] = max(longest.get(name, 0), bar["dur"])
+        return longest
+
+    def test_rows_are_shared_out_among_blocks(self) -> None:
+        """Eight rows take about as long as one: the modelled GPU has eight multiprocessors."""
+        if self.backend != "virtual" or self.chapter.name != self.program.name:
+            self.skipTest("in the model; an experiment's algorithms are its chapter's")
+        one, eight = self.durations(1), self.durations(8)
+        self.assertTrue(eight)
+        for kernel, us in eight.items():
+            self.assertLess(us, 3 * one[kernel], kernel)
+
+    def cards(self, report: Dict[str, Any], *sizes: str) -> Dict[str, Dict[str, Any]]:
+        """Of the rows that were drawn; --cost knows of no duplicates."""
+        given, rows = list(sizes), next(result["global_rows"] for result in report["results"] if "global_rows" in result)
+        at = given.index("--duplicates")
+        return super().cards(report, *given[:at], *given[at + 2:], "--global", str(rows))
 
     def assert_calls(self, report: Dict[str, Any]) -> Dict[str, Dict[str, Any]]:
         """The results of whole calls, by variant."""

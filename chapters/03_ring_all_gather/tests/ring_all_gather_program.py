@@ -8,6 +8,8 @@ class Program(dense_program.DenseProgram):
     needs_nccl = ("ring",)
     help_says = ("--type",)
     no_variant = "nccl"
+    kernels = {"ring": "step N: multiply shard N: cuBLAS; step N: pass shard N: group",
+               "split_only": "step N: multiply shard N: cuBLAS", "communication_only": "step N: pass shard N: group"}
 
     def test_more_ranks_than_gpus(self) -> None:
         super().test_more_ranks_than_gpus()

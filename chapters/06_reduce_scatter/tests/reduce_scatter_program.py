@@ -6,3 +6,9 @@ class Program(dense_program.DenseProgram):
     needs_nccl = ("nccl",)
     help_says = ("X by columns, W by rows",)
     no_variant = "ring"
+    kernels = {"nccl": "multiply: cuBLAS; reduce-scatter: ncclReduceScatter",
+               "rotating": "step N: multiply chunk N: cuBLAS; add chunk N: add",
+               "rotating_f32": "step N: multiply chunk N: cuBLAS; add chunk N: add",
+               "rotating_zero_filled": "step N: multiply chunk N: cuBLAS; add chunk N: add",
+               "all_to_all": "step N: multiply chunk N: cuBLAS; sum: sum_slots",
+               "split_only": "step N: multiply chunk N: cuBLAS", "communication_only": ""}

@@ -9,6 +9,8 @@ PHASES = ["coalesce", "local_indices", "global_indices", "fill", "map", "scatter
 
 class Program(sparse_program.SparseProgram):
     no_variant = "v2_where"
+    kernels = {"v1_nonzero": "map: cub::DeviceSelect::Flagged mark_equal write_numbers; scatter: scatter_rows; "
+                             "all_reduce: ncclAllReduce"}
 
     def test_a_table_of_more_than_2_to_the_31_rows(self) -> None:
         long = ("--rows", "3000000000", "--index", "int64", "--gpus", "2", *self.small[2:])

@@ -4,3 +4,28 @@ import sparse_program
 
 class Program(sparse_program.SparseProgram):
     no_variant = "v9"
+    SUM = "cub::DeviceRadixSort::SortPairs cub::DeviceRunLengthEncode::Encode cub::DeviceScan::ExclusiveSum number_entries"
+    PLAN = "count_bits cub::DeviceScan::ExclusiveSum list_rows mark_rows ncclAllGather write_header"
+    RANGES = "count_bits cub::DeviceScan::ExclusiveSum find_ranges list_rows mark_rows ncclAllGather write_header"
+    HOMES = "count_bits cub::DeviceScan::ExclusiveSum flag_homes list_homes list_rows mark_rows ncclAllGather write_header"
+    kernels = {
+        "dense_nccl": "scatter: write_rows; all_reduce: ncclAllReduce; "
+                      "find: cub::DeviceSelect::Flagged flag_nonzero_rows; gather: read_rows",
+        "v6_ordered": "map: ordered_search; scatter: scatter_rows; all_reduce: ncclAllReduce",
+        "v6_table": "map: look_up_places note_places; scatter: scatter_rows; all_reduce: ncclAllReduce",
+        "v6_binary": "map: search_by_halves; scatter: scatter_rows; all_reduce: ncclAllReduce",
+        "bitmap_plan": f"coalesce: {SUM}; plan: {PLAN}; sum: sum_entries; all_reduce: fill_rows ncclAllReduce",
+        "range_owners": f"coalesce: {SUM}; plan: {RANGES}; sum: sum_entries; all_reduce: add_range",
+        "contributor_owners": f"coalesce: {SUM}; plan: {PLAN}; sum: sum_entries; all_reduce: add_owned_rows",
+        "owners_bf16": f"coalesce: {SUM}; plan: {PLAN}; sum: sum_entries_narrow; all_reduce: add_owned_rows widen_rows",
+        "owners_f16": f"coalesce: {SUM}; plan: {PLAN}; sum: sum_entries_narrow; all_reduce: add_owned_rows widen_rows",
+        "reduce_scatter": f"coalesce: {SUM}; plan: {HOMES}; sum: sum_entries; all_reduce: add_rows_at_home",
+        "scatter_fetch": f"coalesce: {SUM}; plan: {HOMES}; sum: sum_entries; all_reduce: add_rows_at_home; fetch: fetch_rows"}
+
+    def test_a_gradient_that_no_gpu_holds_is_refused_at_once(self) -> None:
+        self.assert_fails(2, ("--entries", str(10**12), "--rows", str(2 * 10**12), "--index", "int64"),
+                          r"--entries: those of one GPU take \d+ MiB, and GPU 0 has ")
+
+    def test_the_last_row_of_a_table_of_2_to_the_10_by_lists(self) -> None:
+        self.call_right("--gpus", "8", "--rows", "1024", "--entries", "31", "--duplicates", "5", "--pattern", "uneven", "--seed", "17",
+                        *self.small[-4:])

@@ -12,3 +12,8 @@ class Program(tensor_core_program.TensorCoreProgram):
     shared = "--k"
     tiny_sizes = ("--m", "1", "--n", "8", "--k", "192", *ONCE)
     usual_sizes = "--m 33 --n 72 --k 960"
+    kernels = {"nccl": "multiply: cuBLAS; reduce-scatter: ncclReduceScatter",
+               "rotating": "step N: multiply chunk N: cuBLAS; add chunk N: add",
+               "all_to_all": "step N: multiply chunk N: cuBLAS; sum: sum_slots",
+               "fused": "multiply, send and add: scatter_tiles", "fused_f32": "multiply, send and add: scatter_tiles",
+               "own_product": "multiply_specialised"}

@@ -33,6 +33,8 @@ void Bench::add_variant(const std::string& name, const std::function<Variant()>&
     variants_.push_back(make());
     variants_.back().name = name;
   } catch (const Skip& skip) {  // for the same reason on all ranks
+    // It has passed owners of CUDA objects, which stopped the run: no other variant can run any more.
+    if (rank_ != nullptr && rank_->stopping()) throw;
     skipped_.emplace_back(name, skip.what());
     if (is_first()) std::cout << name << " is left out: " << skip.what() << "\n";
   }

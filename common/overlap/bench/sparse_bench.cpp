@@ -53,6 +53,19 @@ void require_exact_sums(const SparseData& data, const BenchSettings& settings) {
   });
 }
 
+void require_room(SparseShape shape, std::int64_t duplicates, ElementType type, IndexType index) {
+  cudaDeviceProp gpu{};
+  CUDA_CHECK(cudaGetDeviceProperties(&gpu, 0));
+  const std::size_t of_index = index == IndexType::kInt32 ? sizeof(std::int32_t) : sizeof(std::int64_t);
+  // In floating point: the exact product may pass 2^63.
+  const double of_entry = static_cast<double>(shape.features) * static_cast<double>(size_of(type));
+  const double bytes = (static_cast<double>(shape.entries) + static_cast<double>(duplicates)) *
+                       (of_entry + static_cast<double>(of_index));
+  if (bytes <= static_cast<double>(gpu.totalGlobalMem)) return;
+  throw UsageError("--entries: those of one GPU take " + fixed(bytes / (1 << 20), 0) +
+                   " MiB, and GPU 0 has " + std::to_string(gpu.totalGlobalMem >> 20));
+}
+
 void SparseBenchBase::require_no_lost_rows(const std::string& name, int lost_rows) {
   if (lost_rows > 0)
     throw WrongResult(name + ": " + std::to_string(lost_rows) + " rows found no place in the result");

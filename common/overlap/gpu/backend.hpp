@@ -17,6 +17,7 @@ struct BackendOptions {
   std::optional<std::uint64_t>
       schedule;              ///< seed of a random order of all operations; none: in the order of time
   std::string machine = {};  ///< a machine's name or description file; empty: the default machine
+  int gpus = 0;              ///< asked for: the default machine is given as many if it has fewer
   int nodes = 0;             ///< machines, between which links are slower; 0: as the description says
   int gpus_per_node = 0;     ///< GPUs of each of them
 };

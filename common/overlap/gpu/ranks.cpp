@@ -22,9 +22,11 @@ namespace {
 
 constexpr int kMaxRanks = 64;
 
-/// Throws the error again, its text preceded by the rank. Its type stays: it decides the exit status.
+/// Throws the error again, its text preceded by the rank, unless the text itself begins with the rank that is
+/// to blame. Its type stays: it decides the exit status.
 [[noreturn]] void rethrow(const std::exception_ptr& error, int rank) {
-  const std::string who = "rank " + std::to_string(rank) + ": ";
+  const bool names_a_rank = sentence_of(error).starts_with("rank ");
+  const std::string who = names_a_rank ? "" : "rank " + std::to_string(rank) + ": ";
   try {
     std::rethrow_exception(error);
   } catch (const Skip& skip) {
@@ -43,6 +45,16 @@ constexpr int kMaxRanks = 64;
     throw std::runtime_error(who + other.what());
   } catch (...) {
     throw std::runtime_error(who + "an unknown exception");
+  }
+}
+
+bool is_run_stopped(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const RunStopped&) {
+    return true;
+  } catch (...) {
+    return false;
   }
 }
 
@@ -238,7 +250,7 @@ void run_ranks(int ranks, const std::function<void(Rank&)>& program, Processes* 
   team->run(run_one);
   if (team->culprit < 0) return;
   const std::exception_ptr& error = errors[static_cast<std::size_t>(team->culprit)];
-  if (error == nullptr) {
+  if (error == nullptr || is_run_stopped(error)) {
     throw std::logic_error(
         "rank " + std::to_string(team->first + team->culprit) +
         " caught an exception that had passed owners of CUDA objects: they had stopped the run");

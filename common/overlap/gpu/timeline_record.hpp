@@ -29,6 +29,15 @@ struct TimelineEntry {
   std::vector<std::string> labels = {};  ///< of the open scopes and sections, outermost first
 };
 
+/// What one link moved in a section, the stores and loads of kernels included that the backend counts.
+struct LinkRecord {
+  std::string section = {};         ///< its name
+  int from = TimelineEntry::kHost;  ///< a GPU, or kHost
+  int to = TimelineEntry::kHost;    ///< a GPU, or kHost
+  std::uint64_t bytes = 0;          ///< of all ranks' calls
+  std::uint64_t transfers = 0;      ///< copies, bulk copies and messages of NCCL
+};
+
 namespace backend {
 
 /// Records all operations from now on. Throws UsageError, "--timeline: ...", if that is not possible here.
@@ -41,6 +50,10 @@ void pop_timeline_label();
 
 /// All that has been recorded. The GPUs must be idle. Throws std::runtime_error if something was lost.
 std::vector<TimelineEntry> timeline();
+
+/// What the links moved in each section; no record of a link that moved nothing, nor of real GPUs, which do
+/// not count.
+std::vector<LinkRecord> timeline_links();
 
 }  // namespace backend
 

@@ -38,6 +38,7 @@ Json json_of(const VariantCard& variant, int ranks) {
   Json json = {{"variant", variant.name}, {"role", name_of(variant.role)}};
   if (!variant.runs_here) json["runs_here"] = false;
   if (!variant.differs.empty()) json["differs"] = variant.differs;
+  if (!variant.uncounted.empty()) json["uncounted"] = variant.uncounted;
   if (variant.most_ranks > 0) json["most_ranks"] = variant.most_ranks;
   if (variant.most_ranks > 0 && ranks > variant.most_ranks) return json;
   if (const std::optional<Cost> cost = variant.cost()) json["cost"] = json_of(*cost);

@@ -28,6 +28,11 @@ struct Step {
   Results::Fields numbers = {};
 };
 
+/// Plan::uncounted: the kernels move the rest of the bytes by loads and stores, which nobody counts.
+inline constexpr const char* kByKernels = "loads and stores of kernels";
+/// Plan::uncounted: the card is that of rows that are drawn, on average.
+inline constexpr const char* kOnAverage = "rows as they are drawn";
+
 /// How ./lab plan predicts a variant of a Call.
 template <typename Call>
 struct Plan {
@@ -36,6 +41,9 @@ struct Plan {
   std::function<std::vector<Step>(const Call& call)> steps = {};
   int most_ranks = 0;        ///< that the kernel takes; 0: any. With more there is no cost card
   std::string differs = {};  ///< how its result is another one than the others'; then it never wins
+  /// Why virtual GPUs count other bytes than the cost card says: kByKernels or kOnAverage; empty: they count
+  /// the same.
+  std::string uncounted = {};
   /// The cost card, if the class's own cost() needs more arguments than the call has.
   std::function<Cost(const Call& call)> cost = {};
 
@@ -75,7 +83,7 @@ struct VariantCard {
       true;  ///< false: this program was built without what it needs; then --list does not name it
   bool by_program = false;  ///< it is no variant of the bench
   int most_ranks = 0;       ///< see Plan
-  std::string differs = {};
+  std::string differs = {}, uncounted = {};
   std::function<std::optional<Cost>()> cost = {};  ///< none: the class has no cost()
   std::function<std::vector<Step>()> steps = {};
 };
@@ -83,7 +91,11 @@ struct VariantCard {
 /// The row of a variant whose class has no cost().
 template <typename Call>
 VariantCard card_of(const std::string& name, Role role, const Plan<Call>& plan, const Call& call) {
-  VariantCard card = {.name = name, .role = role, .most_ranks = plan.most_ranks, .differs = plan.differs};
+  VariantCard card = {.name = name,
+                      .role = role,
+                      .most_ranks = plan.most_ranks,
+                      .differs = plan.differs,
+                      .uncounted = plan.uncounted};
   card.cost = [plan, call]() { return plan.cost ? std::optional(plan.cost(call)) : std::nullopt; };
   card.steps = [plan, call]() { return plan.steps ? plan.steps(call) : std::vector<Step>{}; };
   return card;

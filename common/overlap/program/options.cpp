@@ -50,6 +50,7 @@ class CommandLine {
       throw UsageError(word.starts_with("-") ? word + ": unknown option" : "'" + word + "': not an option");
     }
     check_gpus();
+    if (chapter_.sparse()) fit_sparse_defaults();
     if (check_ && no_check_) throw UsageError("--no-check: cannot be given together with --check");
     options_.check = !no_check_;
     if (!list_) return std::nullopt;
@@ -113,6 +114,15 @@ class CommandLine {
     if (gpus_per_node_)
       options_.given_gpus_per_node = number<int>("--gpus-per-node", *gpus_per_node_, 1, most);
     options_.gpus_given = gpus_.has_value();
+  }
+
+  // What was not given fits what was: no more entries than the table has rows, no duplicates of no entry.
+  void fit_sparse_defaults() {
+    SparseOptions& sparse = options_.sparse;
+    const int apart = sparse.pattern == RowPattern::kDisjoint ? options_.gpus : 1;
+    if (app_.count("--entries") == 0)
+      sparse.shape.entries = std::min(sparse.shape.entries, sparse.shape.rows / apart);
+    if (app_.count("--duplicates") == 0 && sparse.shape.entries == 0) sparse.duplicates = 0;
   }
 
   // What only gradients have.
@@ -288,6 +298,7 @@ void Options::use_gpus(int number, const ChapterInfo& chapter) {
     return given_shape.*member > 0 ? given_shape.*member : usual.*member;
   };
   gpus = number;
+  if (gpus_given) backend.gpus = number;
   if (processes != nullptr) {
     gpus_per_node = gpus_of_each(processes->count(), number, given_gpus_per_node);
   } else if (chapter.has_nodes) {

@@ -195,6 +195,10 @@ std::string timeline_json(const std::string& chapter, std::vector<TimelineEntry>
       {"chapter", chapter},         {"backend", backend::name()}, {"modelled", backend::modelled_time()},
       {"hardware", Json::object()}, {"date", utc_now()},          {"commit", commit()}};
   for (const auto& [name, value] : backend::hardware()) stamp["hardware"][name] = value;
+  for (const LinkRecord& link : backend::timeline_links()) {
+    stamp["moved"][link.section].push_back(
+        {{"from", link.from}, {"to", link.to}, {"bytes", link.bytes}, {"transfers", link.transfers}});
+  }
   Json events = Json::array();
   for (std::size_t i = 0; i < sections.size(); ++i) {
     for (const auto& [gpu, gpu_bars] : by_section[sections[i]]) {

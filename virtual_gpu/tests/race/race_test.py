@@ -30,6 +30,7 @@ FEW_SPARSE = ("--rows 97 --features 5 --entries 2 --duplicates 2 --pattern uneve
 SMALL_SPARSE = ("--rows", "97", "--features", "5", "--entries", "23", "--duplicates", "4", "--iterations", "1",
                 "--warmup", "0")
 ONCE = SMALL[-4:]
+TINY_SPARSE = ("--rows", "40", "--features", "3", "--entries", "6", "--duplicates", "2", "--pattern", "uneven")
 # What the report says is missing: between what is ordered a proxy fence, else the order.
 CURES = {"wgmma_proxy": "but no proxy fence is between them", "wgmma_store": "but no proxy fence is between them",
          "wgmma_wait": "may still write its Fragment", "wgmma_group": "may still write its Fragment",
@@ -192,11 +193,29 @@ class FewRowsTest(RaceTest):
             few = (f"--m 1 {' '.join(options[:at] + options[at + 2:])}",)
             options = []
         for sizes in few:
-            for gpus, *seed in (("3",), ("3", "--schedule", "1"), ("4",)):
+            for gpus, *seed in (("3", "--schedule", "1"), ("4",)):
                 if int(gpus) > most:
                     continue
                 with self.subTest(sizes=sizes, gpus=gpus, seed=seed):
                     self.assert_quiet(self.race("--gpus", gpus, *sizes.split(), *ONCE, *seed, *options))
+
+    def assert_tiny_is_quiet(self, gpus: int, rows: int, *options: str) -> None:
+        """On so many GPUs, with so many rows and the smallest other sizes that every chapter takes."""
+        if int(self.arguments[0]) < 8:
+            self.skipTest("ranks have nothing to do with each other")
+        own = list(self.arguments[1:])
+        for size in ("--m", "--n", "--k"):
+            if size in own:
+                del own[own.index(size):own.index(size) + 2]
+        sizes = TINY_SPARSE if self.is_sparse() else ("--m", str(rows), "--n", str(8 * gpus), "--k", str(8 * gpus))
+        self.assert_quiet(self.race("--gpus", str(gpus), *sizes, *own, *options))
+
+    def test_calls_at_once_of_fewer_rows_than_ranks(self) -> None:
+        self.assert_tiny_is_quiet(3, 2, "--iterations", "4", "--schedule", "2")
+
+    def test_five_ranks(self) -> None:
+        """Some waits are of use from five ranks on: with fewer, a ring's signals of the next step order the same accesses."""
+        self.assert_tiny_is_quiet(5, 6, *ONCE, "--schedule", "1")
 
 
 class SameSchedulesTest(RaceTest):

@@ -244,4 +244,6 @@ std::vector<TimelineEntry> timeline() {
   return entries;
 }
 
+std::vector<LinkRecord> timeline_links() { return {}; }
+
 }  // namespace overlap::backend

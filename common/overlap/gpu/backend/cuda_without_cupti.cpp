@@ -16,4 +16,6 @@ void pop_timeline_label() {}
 
 std::vector<TimelineEntry> timeline() { return {}; }
 
+std::vector<LinkRecord> timeline_links() { return {}; }
+
 }  // namespace overlap::backend

@@ -16,6 +16,8 @@ namespace {
 // The virtual GPUs are one per process, and so is the schedule that they were asked for.
 std::optional<std::uint64_t> chosen_schedule;
 
+constexpr int kGpusOfTheDefaultMachine = 8;  // virtual_gpu/machines/small.json
+
 std::string schedule_text() {
   return chosen_schedule ? std::to_string(*chosen_schedule) : "in the order of time";
 }
@@ -44,7 +46,11 @@ std::optional<GpuState> gpu_state(int) { return std::nullopt; }
 
 void configure(const BackendOptions& options) {
   try {
-    if (!options.machine.empty()) vgpu::use_machine(options.machine);
+    if (!options.machine.empty()) {
+      vgpu::use_machine(options.machine);
+    } else if (options.gpus > kGpusOfTheDefaultMachine && options.nodes == 0) {
+      vgpu::use_gpus(options.gpus);
+    }
     if (options.nodes > 0) vgpu::use_nodes(options.nodes, options.gpus_per_node);
   } catch (const std::runtime_error& error) {
     throw UsageError(std::string("--machine: ") + error.what());
