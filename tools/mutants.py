@@ -202,18 +202,19 @@ def run(program: pathlib.Path, arguments: List[str], limit: float,
 
 
 def verdict_of(status: int, output: str) -> str:
-    """What a program's exit status and its report say: 0 not noticed, 1 wrong result, 3 race or deadlock (the report says which). A
-    kernel that leaves its arrays ends in a failed call, status 2, and is an illegal access only if CUDA's error says so; one that
-    reads with too small a scope what another GPU has written ends likewise, and the sentence says that. Throws NoVerdict."""
+    """What a program's exit status and its report say: 0 not noticed, 1 wrong result, 3 race, deadlock or a kernel that went wrong
+    (the report says which; on real GPUs a kernel that went wrong is a failed call, status 2). A kernel that leaves its arrays is an
+    illegal access only if CUDA's error says so; one that reads with too small a scope what another GPU has written ends likewise,
+    and the sentence says that. Throws NoVerdict."""
     if status == 0:
         return "not noticed"
     if status == 1:
         return "wrong result"
-    if status == 2 and "cudaErrorIllegalAddress" in output:
+    if status in (2, 3) and "cudaErrorIllegalAddress" in output:
         return "illegal access"
-    if status == 2 and "what another GPU writes is read at system scope" in output:
+    if status in (2, 3) and "what another GPU writes is read at system scope" in output:
         return "scope"
-    if status == 2 and "cudaErrorLaunchFailure" in output:
+    if status in (2, 3) and "cudaErrorLaunchFailure" in output:
         return "failed kernel"
     if status == 3:
         found = [word for word in ("data race", "deadlock") if re.search(rf"\b{word}\b", output, re.IGNORECASE)]

@@ -84,6 +84,9 @@ class SettingsTest(ExampleTest):
     def test_machine(self) -> None:
         self.assertEqual(self.call(machine="h100-pcie").returncode, 0)
 
+    def test_no_schedule_is_the_order_of_time(self) -> None:
+        self.assertEqual(self.call(gpus=1, schedule="").returncode, 0)
+
     def test_what_cannot_be(self) -> None:
         for settings, sentence in (({"gpus": "0"}, "0 GPUs: a machine has 1 to 64"),
                                    ({"gpus": "65"}, "65 GPUs: a machine has 1 to 64"),

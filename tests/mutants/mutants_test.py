@@ -202,9 +202,9 @@ class JudgeTest(SampleTest):
     def test_each_verdict_is_accepted(self) -> None:
         for verdict, script in {"wrong result": "echo row 3; exit 1",
                                 "illegal access": "echo 'call: cudaErrorIllegalAddress (...)' >&2; exit 2",
-                                "scope": "echo 'GPU 1: what another GPU writes is read at system scope' >&2; exit 2",
+                                "failed kernel": "echo 'call: cudaErrorLaunchFailure (...)' >&2; exit 3",
+                                "scope": "echo 'GPU 1: what another GPU writes is read at system scope' >&2; exit 3",
                                 "race": "echo 'virtual GPUs: data race in ...' >&2; exit 3",
-                                "failed kernel": "echo 'call: cudaErrorLaunchFailure (...)' >&2; exit 2",
                                 "deadlock": "echo 'Deadlock: all streams wait' >&2; exit 3"}.items():
             with self.subTest(verdict):
                 self.assertTrue(self.judge(script, verdict=verdict))

@@ -75,9 +75,9 @@ def quietly(command: List[str], log: IO[bytes], environment: Optional[Dict[str, 
     return process.returncode
 
 
-def run(command: List[str]) -> int:
+def run(command: List[str], environment: Optional[Dict[str, str]] = None) -> int:
     """Runs a program in our place; its exit status, as a shell counts."""
-    with _started(command, False) as process:
+    with _started(command, False, env=environment) as process:
         pass
     return _status(process.returncode)
 

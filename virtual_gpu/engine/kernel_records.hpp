@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -33,10 +34,15 @@ class KernelRecords {
   /// Of each kernel that is enqueued: the blocks that run.
   const BlockRange& blocks() const { return blocks_; }
 
+  void note_grid(std::uint64_t blocks) { largest_grid_ = std::max(largest_grid_, blocks); }
+  /// Blocks of the largest grid that has begun, at least 1.
+  std::uint64_t largest_grid() const { return largest_grid_; }
+
  private:
   std::map<const void*, std::size_t> shared_limits_;
   std::set<std::pair<const void*, std::string>> warned_of_;
   BlockRange blocks_;
+  std::uint64_t largest_grid_ = 1;
 };
 
 }  // namespace vgpu

@@ -1,5 +1,6 @@
 #include "engine/runtime.hpp"
 
+#include "engine/host/program_end.hpp"
 #include "engine/host/settings.hpp"
 #include "engine/kernel/fault_handler.hpp"
 
@@ -32,6 +33,7 @@ Runtime& runtime() {
   if (!existing) {
     existing.reset(new Runtime(settings().load(), settings().seed()));
     install_fault_handler();
+    watch_program_end();
   }
   return *existing;
 }

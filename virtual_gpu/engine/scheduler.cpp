@@ -45,6 +45,8 @@ bool Scheduler::only_polls() const {
                      [](const Step& step) { return step.poll && step.host == nullptr; });
 }
 
+bool Scheduler::nothing_but_idle_polls() const { return only_polls() && idle_polls_ > kIdlePolls; }
+
 bool Scheduler::work_is_left() {
   collect();
   return !only_polls();
@@ -91,7 +93,7 @@ bool Scheduler::run_until(const HostThread::Wait& wait) {
   while (hosts_.several() || !wait.reached()) {
     collect();
     add_host_threads();
-    if (steps_.empty() || (only_polls() && idle_polls_ > kIdlePolls)) {
+    if (steps_.empty() || nothing_but_idle_polls()) {
       reached = false;
       break;
     }
@@ -117,6 +119,14 @@ bool Scheduler::run_to(double now) {
     take(choose());
   }
   return progress_ != before || !only_polls();
+}
+
+bool Scheduler::drain() {
+  for (collect(); !steps_.empty() && !nothing_but_idle_polls(); collect()) take(choose());
+  return std::all_of(devices_.begin(), devices_.end(), [](const auto& device) {
+    return std::all_of(device->streams().begin(), device->streams().end(),
+                       [](const auto& stream) { return stream->head() == nullptr; });
+  });
 }
 
 std::string Scheduler::describe() const {

@@ -26,6 +26,8 @@ class Scheduler {
   /// Gives the GPUs the time until `now` on the modelled clock; with a seed, a random number of steps. For
   /// queries. Returns false if polls that saw nothing new are all that has happened and all that can happen.
   bool run_to(double now);
+  /// Runs all that the GPUs hold, without any host thread. Returns false if some of it waits for ever.
+  bool drain();
 
   bool random() const { return seed_.has_value(); }
   /// With a seed: a random number below `bound`. Without: 0.
@@ -51,6 +53,7 @@ class Scheduler {
   void collect();
   void add_host_threads();
   bool only_polls() const;
+  bool nothing_but_idle_polls() const;
   const Step& choose();
   void mix(std::uint64_t value);
 

@@ -31,7 +31,8 @@ Number number(const char* name, const char* text) {
     vgpu::print_errors();
     if (const char* text = std::getenv("VGPU_MACHINE")) vgpu::use_machine(text);
     if (const char* text = std::getenv("VGPU_GPUS")) vgpu::use_gpus(number<int>("VGPU_GPUS", text));
-    if (const char* text = std::getenv("VGPU_SCHEDULE")) {
+    // Without a number: the order of time.
+    if (const char* text = std::getenv("VGPU_SCHEDULE"); text != nullptr && *text != '\0') {
       vgpu::use_schedule(number<std::uint64_t>("VGPU_SCHEDULE", text));
     }
   } catch (const std::exception& error) {

@@ -2,9 +2,8 @@
 // library is not: every edge is stated here, none arises by accident, and a missing one shows in any
 // schedule. In other builds all of this is empty.
 //
-// A context is ThreadSanitizer's idea of a thread. The host has one, each stream has kContexts, the runtime
-// itself has one whose accesses are ignored. Streams have several so that threads of a kernel can race with
-// each other; not one per CUDA thread, because ThreadSanitizer slows down and forgets with thousands of them.
+// A context is ThreadSanitizer's idea of a thread. The host has one, each stream has two sets of kContexts
+// (engine/kernel/stream_contexts.hpp), the runtime itself has one whose accesses are ignored.
 #pragma once
 
 #include <array>
@@ -19,8 +18,7 @@
 namespace vgpu::hb {
 
 inline constexpr bool kEnabled = VGPU_RACE != 0;
-inline constexpr int kContexts =
-    13;  // of a stream; a prime, so that strides of 2^n do not meet in one context
+inline constexpr int kContexts = 13;  // of a set; a prime, so that strides of 2^n do not meet in one context
 
 using Context = void*;  // a ThreadSanitizer fiber
 

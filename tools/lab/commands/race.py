@@ -1,12 +1,17 @@
 """the same as run, with the race detector: a forgotten wait is reported, exit status 3"""
 import argparse
+import os
+import sys
+import tempfile
+from typing import Dict, List
 
 import program as programs
 import tour
 from build import set_up
 from command_line import Parser
 from commands import test
-from process import Refusal, run, say
+from process import Refusal, quietly, run, say
+from virtual_gpu.tools import race_runs
 
 
 def arguments(parser: Parser) -> None:
@@ -29,7 +34,26 @@ def main(call: argparse.Namespace) -> int:
         return tour.run(build, call.arguments)
     program.build(build)
     build.need_gpus()
-    status = run(build.command(program.path) + call.arguments)
+    return _run_all(build.command(program.path) + call.arguments)
+
+
+def _run_all(command: List[str]) -> int:
+    """All runs that separate the program's blocks; only the first one is seen, and one that ends with another status than 0."""
+    def start(separate: Dict[str, str]) -> int:
+        environment = {**os.environ, **separate}
+        if separate[race_runs.BIT] == "0":
+            return run(command, environment)
+        with tempfile.TemporaryFile() as log:
+            status = quietly(command, log, environment)
+            if status != 0:
+                log.seek(0)
+                sys.stderr.buffer.write(log.read())
+                say(f"this was run {int(separate[race_runs.BIT]) + 1}, with {race_runs.BIT}={separate[race_runs.BIT]}")
+        return status if status >= 0 else 128 - status
+
+    status, runs, blocks = race_runs.run_all(start)
     if status == 0:
-        say("no race and no deadlock was reported")
+        say("no race and no deadlock was reported" + (f" in {runs} runs, which separate the kernels' blocks" if runs > 1 else ""))
+        if blocks > 1 << runs:
+            say(f"not separated: blocks of a grid whose numbers differ by a multiple of {1 << runs} (a grid has {blocks})")
     return status

@@ -53,7 +53,7 @@ void BulkCopies::issue(const BulkRequest& request, std::vector<Target> targets) 
   copy.read_at = engine_free_;
   copy.done_at = engine_free_ + block_.grid().bulk_latency_ns;
   take_link(copy);
-  block_.launch().stream->contexts().use_proxies();
+  block_.launch().stream->contexts().use_proxies(block_.linear_index());
   block_.release(copy.issued);
   block_.scheduler().note_progress();
 }

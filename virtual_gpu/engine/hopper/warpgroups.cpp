@@ -94,7 +94,7 @@ void Warpgroups::multiply(float* fragment, const WgmmaRequest& request, const vo
   require_equal(product, request, member.groups, caller);
   product.fragments[block_.current_number() - warpgroup.first_thread] = fragment;
   member.forget(fragment);
-  block_.launch().stream->contexts().use_proxies();
+  block_.launch().stream->contexts().use_proxies(block_.linear_index());
   block_.release(product.order);
   block_.scheduler().note_progress();
   if (++product.issued < kWarpgroupThreads) return;

@@ -3,11 +3,11 @@
 #include <cstdio>
 
 namespace vgpu {
+namespace {
 
-void report_deadlock(const Scheduler& scheduler, const Devices& devices, const HostThreads& hosts) {
-  std::fprintf(stderr, "virtual GPUs: deadlock: the host waits, and nothing can happen any more (%s)\n",
-               scheduler.describe().c_str());
-  bool idle = true;  // then what the host waits for is all that there is to say
+/// Returns false if there is nothing in any stream.
+bool print_streams(const Devices& devices) {
+  bool idle = true;
   for (const auto& device : devices) {
     for (const auto& stream : device->streams()) {
       const Operation* head = stream->head();
@@ -17,6 +17,25 @@ void report_deadlock(const Scheduler& scheduler, const Devices& devices, const H
                    head->describe().c_str(), head->progress().c_str(), stream->queue().size() - 1);
     }
   }
+  return !idle;
+}
+
+}  // namespace
+
+void report_unfinished(const Scheduler& scheduler, const Devices& devices) {
+  std::fprintf(
+      stderr,
+      "virtual GPUs: main() has returned or exit() was called, and this still waits for the host, which "
+      "has not synchronised with it (%s)\n",
+      scheduler.describe().c_str());
+  print_streams(devices);
+}
+
+void report_deadlock(const Scheduler& scheduler, const Devices& devices, const HostThreads& hosts) {
+  std::fprintf(stderr, "virtual GPUs: deadlock: the host waits, and nothing can happen any more (%s)\n",
+               scheduler.describe().c_str());
+  // If there is none, what the host waits for is all that there is to say.
+  const bool idle = !print_streams(devices);
   for (const auto& thread : hosts.all()) {
     if ((!hosts.several() && !idle) || thread->wait() == nullptr || thread->ended()) continue;
     std::fprintf(stderr, "  %s (GPU %d): waits for %s\n", thread->name().c_str(), thread->device(),

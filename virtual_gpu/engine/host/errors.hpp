@@ -20,11 +20,14 @@ class Errors {
 
   /// `call` fails: keeps the sentence and, if print_errors() was asked for, prints it; only an `error`.
   void note(const char* call, const std::string& sentence, bool error = true);
+  /// The fault that no call has met.
+  void print_if_untold() const;
   /// See vgpu::last_error_detail().
   const std::string& last_detail() const { return last_detail_; }
 
  private:
   std::optional<ApiError> fault_;
+  bool fault_told_ = false;
   std::string last_detail_;
 };
 

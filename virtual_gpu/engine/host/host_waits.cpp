@@ -79,6 +79,13 @@ bool HostWaits::observe(const std::vector<Token>& tokens) {
   return true;
 }
 
+bool HostWaits::drain() {
+  scheduler_.note_progress();  // the host may have written what a kernel polls for
+  if (given_up() || scheduler_.drain() || errors_.faulted()) return true;
+  report_unfinished(scheduler_, devices_);
+  return false;
+}
+
 void HostWaits::stop() {
   stopping_ = true;
   for (const auto& device : devices_) device->discard_work(hosts_.current().now(), hosts_.join_order());

@@ -32,6 +32,9 @@ class HostWaits {
   bool observe(const std::vector<Token>& tokens);
   bool observe(const Token& token) { return observe(std::vector<Token>{token}); }
 
+  /// At the program's end: runs all that was enqueued. Returns false after a report of what waits for ever.
+  bool drain();
+
   /// Gives up all that the GPUs hold, and wakes all host threads with an error. From here to the end of
   /// run_host_threads() nothing is enqueued and nothing blocks.
   void stop();

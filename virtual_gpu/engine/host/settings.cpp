@@ -1,8 +1,18 @@
 #include "engine/host/settings.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 
+#include "race/happens_before.hpp"
+
 namespace vgpu {
+
+unsigned int Settings::bit_from_environment() {
+  const char* text = hb::kEnabled ? std::getenv("VGPU_SEPARATING_BIT") : nullptr;
+  constexpr unsigned long kHighest = 63;
+  return text == nullptr ? 0 : static_cast<unsigned int>(std::min(std::strtoul(text, nullptr, 10), kHighest));
+}
 
 Machine Settings::load() const {
   Machine machine = load_machine(machine_);

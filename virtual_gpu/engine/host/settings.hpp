@@ -21,8 +21,14 @@ class Settings {
   void print_errors() { prints_errors_ = true; }
   void record_timeline() { records_timeline_ = true; }
 
-  /// Of the random schedule; none: the order of the modelled clock.
-  std::optional<std::uint64_t> seed() const { return seed_; }
+  /// Of the random schedule; none: the order of the modelled clock. A run that separates other blocks than
+  /// the first one has another schedule, too, unless the program chooses.
+  std::optional<std::uint64_t> seed() const {
+    return seed_ || separating_bit_ == 0 ? seed_ : std::optional<std::uint64_t>(separating_bit_);
+  }
+  /// Of a kernel's blocks: those whose numbers differ in this bit share no context (stream_contexts.hpp).
+  /// VGPU_SEPARATING_BIT in the environment of a program of the race build; 0 elsewhere.
+  unsigned int separating_bit() const { return separating_bit_; }
   /// The chosen machine, with so many GPUs as were chosen. Throws as load_machine() does, and if GPUs are to
   /// be in several nodes and the machine's file does not say what is between those.
   Machine load() const;
@@ -30,7 +36,10 @@ class Settings {
   bool records_timeline() const { return records_timeline_; }
 
  private:
+  static unsigned int bit_from_environment();
+
   std::optional<std::uint64_t> seed_;
+  unsigned int separating_bit_ = bit_from_environment();
   std::string machine_ = "small";
   int gpus_ = 0, gpus_per_node_ = 0;  // 0: as many as the machine has
   bool records_timeline_ = false;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "engine/host/program_end.hpp"
 #include "engine/kernel/block.hpp"
 #include "engine/runtime.hpp"
 
@@ -41,6 +42,27 @@ void abandon_block() {
   block.fault(who() + what, cudaErrorIllegalAddress);
 }
 
+/// Ends the program if the address is in memory that is registered, but no longer the program's: an operation
+/// needed it. Elsewhere such a fault is one of the program's own.
+void explain_freed_memory(const void* address) {
+  Runtime* started = runtime_if_started();
+  const Allocation* memory = started == nullptr ? nullptr : started->memory().find(address);
+  if (memory == nullptr || memory->kind != MemoryKind::kRegistered) return;
+  std::fprintf(stderr,
+               "virtual GPUs: memory is not there any more, %s: it was freed before cudaHostUnregister",
+               started->memory().locate(address).c_str());
+  for (const auto& device : started->devices()) {
+    for (const auto& stream : device->streams()) {
+      const Operation* head = stream->head();
+      if (head != nullptr && head->begun)
+        std::fprintf(stderr, "\n  under way: %s: %s", head->origin().c_str(), head->describe().c_str());
+    }
+  }
+  std::fputc('\n', stderr);
+  std::fflush(nullptr);
+  _exit(kExitReported);
+}
+
 void handle(int signal, siginfo_t* information, void* context) {
   if (current_block() != nullptr) {
     fault_address = information->si_addr;
@@ -60,6 +82,7 @@ void handle(int signal, siginfo_t* information, void* context) {
     _exit(2);
 #endif
   }
+  explain_freed_memory(information->si_addr);
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   sigaction(signal, &standard, nullptr);  // the access is repeated and ends the program

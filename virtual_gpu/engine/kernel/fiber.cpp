@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "race/happens_before.hpp"
+
 namespace vgpu {
 
 #ifdef VGPU_FIBER_UCONTEXT
@@ -86,7 +88,9 @@ std::size_t mapped_bytes(std::size_t stack_bytes) {
   return whole_pages(stack_bytes) + (kGuardPages + 1) * page_size();
 }
 constexpr std::size_t kStacksOfSlab = 256;
-constexpr std::size_t kMostGuarded = 24'000;
+// A guarded stack is two mappings, of the 65,530 that a process may have; with ThreadSanitizer, which maps
+// its shadow, too, it is four.
+constexpr std::size_t kMostGuarded = hb::kEnabled ? 8'000 : 24'000;
 std::size_t guarded_stacks = 0;  // of all pools
 constexpr std::uint64_t kCanary = 0x9e3779b97f4a7c15;
 std::size_t unguarded_bytes(std::size_t stack_bytes) { return whole_pages(stack_bytes) + page_size(); }

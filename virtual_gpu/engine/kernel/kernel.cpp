@@ -33,7 +33,8 @@ KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid,
 }
 
 void KernelLaunch::begin(double now) {
-  stream->contexts().begin_kernel(grid_.cluster);
+  stream->contexts().begin_kernel(grid_.cluster > 1);
+  runtime_.kernels().note_grid(blocks_.first + total_);
   start_ = end_ = now + runtime_.machine().kernel_start_ns(graph != nullptr);
   if (total_ == 0) {  // see run_blocks()
     stream->contexts().end_kernel();
@@ -105,6 +106,7 @@ void KernelLaunch::start(double time) {
     const bool few = residents_.size() * static_cast<std::size_t>(footprint_.threads) < kImpatientThreads;
     auto block = std::make_unique<Block>(grid_, index + rank, runtime_.scheduler(), *this, few);
     if (cluster != nullptr) block->join(*cluster);
+    stream->contexts().begin_block(index + rank);
     const int id = device_.multiprocessors().occupy(footprint_, {places[rank].multiprocessor, time});
     residents_.push_back({std::move(block), cluster, places[rank].multiprocessor, id, time});
   }

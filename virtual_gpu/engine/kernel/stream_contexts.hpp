@@ -5,15 +5,20 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "engine/hopper/proxy_contexts.hpp"
+#include "engine/host/settings.hpp"
 #include "engine/kernel/fiber.hpp"
 #include "race/happens_before.hpp"
 
 namespace vgpu {
 
-/// In the race build a stream has kContexts contexts: several, so that threads of a kernel can race with each
-/// other, but not one per CUDA thread, because ThreadSanitizer slows down and forgets with thousands of them.
+/// In the race build threads of a stream run in two sets of kContexts contexts: several, so that threads of a
+/// kernel can race with each other, but not one per CUDA thread, because ThreadSanitizer slows down and
+/// forgets with thousands of them. A barrier of a block orders its set. So a bit of a block's number says
+/// which set is the block's: what differs in that bit is ordered by the program alone, and a run for each bit
+/// (Settings::separating_bit) separates all blocks.
 /// Each context has stacks of its own: on a shared one, the locals of two threads that have nothing to do
 /// with each other would seem to race.
 class StreamContexts {
@@ -21,23 +26,18 @@ class StreamContexts {
   explicit StreamContexts(std::string name) : name_(std::move(name)) {}
   StreamContexts(const StreamContexts&) = delete;
   StreamContexts& operator=(const StreamContexts&) = delete;
-  ~StreamContexts() {
-    for (const auto* contexts : {&contexts_, &copying_}) {
-      for (hb::Context context : *contexts) {
-        if (context != nullptr) hb::destroy_context(context);
-      }
-    }
-  }
 
   const std::string& name() const { return name_; }
   /// The stream's own context: copies, events.
-  hb::Context own() { return context(0); }
+  hb::Context own() { return context(sets_[0], 0); }
   /// The context of a CUDA thread.
-  hb::Context of(std::size_t block, std::size_t thread) { return context(index(block, thread)); }
+  hb::Context of(std::size_t block, std::size_t thread) {
+    return context(set_of(block), index(block, thread));
+  }
   /// What does the asynchronous copies of that CUDA thread.
   hb::Context copying(std::size_t block, std::size_t thread) {
     if constexpr (!hb::kEnabled) return nullptr;
-    hb::Context& found = copying_[index(block, thread)];
+    hb::Context& found = set_of(block).copying[index(block, thread)];
     if (found == nullptr) found = hb::make_context(name_ + " (memcpy_async)");
     return found;
   }
@@ -48,7 +48,7 @@ class StreamContexts {
       static FiberPool& shared = *new FiberPool(kThreadStack);
       return shared;
     }
-    auto& pool = fibers_[index(block, thread)];
+    auto& pool = set_of(block).fibers[index(block, thread)];
     if (pool == nullptr) pool = std::make_unique<FiberPool>(kThreadStack);
     return *pool;
   }
@@ -57,47 +57,50 @@ class StreamContexts {
   ///@{
   void release(std::size_t block, std::size_t thread, const OrderPoint& point) {
     if constexpr (!hb::kEnabled) return;
+    Set& set = set_of(block);
     const std::size_t i = index(block, thread);
-    hb::release(context(i), &point.generic);
-    if (!proxies_.made()) return;
-    hb::release(proxies_.shadow(View::kShared, i), &point.shared);
-    hb::release(proxies_.shadow(View::kGlobal, i), &point.global);
-    hb::release(proxies_.shadow(View::kOverwriting, i), &point.overwriting);
+    hb::release(context(set, i), &point.generic);
+    if (!set.proxies.made()) return;
+    hb::release(set.proxies.shadow(View::kShared, i), &point.shared);
+    hb::release(set.proxies.shadow(View::kGlobal, i), &point.global);
+    hb::release(set.proxies.shadow(View::kOverwriting, i), &point.overwriting);
   }
   void acquire(std::size_t block, std::size_t thread, const OrderPoint& point) {
     if constexpr (!hb::kEnabled) return;
+    Set& set = set_of(block);
     const std::size_t i = index(block, thread);
-    hb::acquire(context(i), &point.generic);
-    if (!proxies_.made()) return;
-    hb::acquire(proxies_.shadow(View::kShared, i), &point.shared);
-    hb::acquire(proxies_.shadow(View::kGlobal, i), &point.global);
-    hb::acquire(proxies_.shadow(View::kOverwriting, i), &point.overwriting);
+    hb::acquire(context(set, i), &point.generic);
+    if (!set.proxies.made()) return;
+    hb::acquire(set.proxies.shadow(View::kShared, i), &point.shared);
+    hb::acquire(set.proxies.shadow(View::kGlobal, i), &point.global);
+    hb::acquire(set.proxies.shadow(View::kOverwriting, i), &point.overwriting);
   }
   ///@}
-  /// From now on threads have shadows (proxy_contexts.hpp).
-  void use_proxies() {
-    if constexpr (hb::kEnabled) proxies();
+  /// From now on threads of that block, and of the blocks that it can meet, have shadows
+  /// (proxy_contexts.hpp).
+  void use_proxies(std::size_t block) {
+    if constexpr (hb::kEnabled) proxies(block);
   }
   /// A proxy fence of the thread.
   void fence(std::size_t block, std::size_t thread, Space space) {
     if constexpr (!hb::kEnabled) return;
     const std::size_t i = index(block, thread);
-    const char* order = &fences_[i];
-    hb::release(context(i), order);
+    const char* order = &set_of(block).fences[i];
+    hb::release(of(block, thread), order);
     if (space == Space::kShared) {
-      hb::acquire(proxies().shadow(View::kShared, i), order);
-      hb::acquire(proxies().shadow(View::kOverwriting, i), order);
+      hb::acquire(proxies(block).shadow(View::kShared, i), order);
+      hb::acquire(proxies(block).shadow(View::kOverwriting, i), order);
     } else {
-      hb::acquire(proxies().shadow(View::kGlobal, i), order);
+      hb::acquire(proxies(block).shadow(View::kGlobal, i), order);
     }
   }
   /// What does the `copy`-th bulk copy of that thread, and what looks whether it needs a fence.
   ///@{
   hb::Context engine(std::size_t block, std::size_t thread, std::size_t copy) {
-    return hb::kEnabled ? proxies().engine(index(block, thread), copy) : nullptr;
+    return hb::kEnabled ? proxies(block).engine(index(block, thread), copy) : nullptr;
   }
   hb::Context probe(View view, std::size_t block, std::size_t thread, std::size_t copy) {
-    return hb::kEnabled ? proxies().probe(view, index(block, thread), copy) : nullptr;
+    return hb::kEnabled ? proxies(block).probe(view, index(block, thread), copy) : nullptr;
   }
   ///@}
 
@@ -105,39 +108,42 @@ class StreamContexts {
   /// fence.
   ///@{
   hb::Context tensor_cores(std::size_t block, std::size_t thread) {
-    return hb::kEnabled ? proxies().tensor_cores(index(block, thread)) : nullptr;
+    return hb::kEnabled ? proxies(block).tensor_cores(index(block, thread)) : nullptr;
   }
   hb::Context tensor_probe(std::size_t block, std::size_t thread) {
-    return hb::kEnabled ? proxies().tensor_probe(index(block, thread)) : nullptr;
+    return hb::kEnabled ? proxies(block).tensor_probe(index(block, thread)) : nullptr;
   }
   ///@}
   /// The thread comes after the wgmma that were released at `point`, and so may what overwrites their
   /// operands. Its other shadows see nothing: what they show to the hardware is only what a fence shows them.
   void see(std::size_t block, std::size_t thread, const void* point) {
     if constexpr (!hb::kEnabled) return;
-    const std::size_t i = index(block, thread);
-    hb::acquire(context(i), point);
-    if (proxies_.made()) hb::acquire(proxies_.shadow(View::kOverwriting, i), point);
+    const ProxyContexts& shadows = set_of(block).proxies;
+    hb::acquire(of(block, thread), point);
+    if (shadows.made()) hb::acquire(shadows.shadow(View::kOverwriting, index(block, thread)), point);
   }
 
-  /// Orders all threads of a kernel that begins after what the stream has done. Blocks of a cluster of so
-  /// many share no contexts: what one of them has seen the other one has not.
-  void begin_kernel(std::size_t cluster) {
+  /// Orders the threads of a kernel, block by block, after what the stream has done. Blocks of clusters can
+  /// show each other what their shadows know.
+  ///@{
+  void begin_kernel(bool clusters) {
     if constexpr (!hb::kEnabled) return;
-    cluster_ = cluster;
-    hb::release(own(), this);
+    clusters_ = clusters;
     hb::release(own(), &kernel_begin_);
-    for (std::size_t i = 1; i < kContexts; ++i) hb::acquire(context(i), this);
-    proxies_.each([this](hb::Context context) { hb::acquire(context, this); });
   }
+  void begin_block(std::size_t block) {
+    if constexpr (!hb::kEnabled) return;
+    Set& set = set_of(block);
+    if (!std::exchange(set.runs, true))
+      set.each([this](hb::Context one) { hb::acquire(one, &kernel_begin_); });
+  }
+  ///@}
   /// Orders the stream's next operation after all threads of the kernel.
   void end_kernel() {
     if constexpr (!hb::kEnabled) return;
-    for (std::size_t i = 1; i < kContexts; ++i) hb::release(context(i), this);
-    for (hb::Context context : copying_) {
-      if (context != nullptr) hb::release(context, this);
+    for (Set& set : sets_) {
+      if (std::exchange(set.runs, false)) set.each([this](hb::Context one) { hb::release(one, this); });
     }
-    proxies_.each([this](hb::Context context) { hb::release(context, this); });
     hb::acquire(own(), this);
   }
 
@@ -146,30 +152,56 @@ class StreamContexts {
   // CUDA threads rarely hold much on their stacks; the memory is only reserved.
   static constexpr std::size_t kThreadStack = 128 * 1024;
 
-  std::size_t index(std::size_t block, std::size_t thread) const {
-    const std::size_t of_block = kContexts / cluster_;
-    return block % cluster_ * of_block + (thread + 5 * (block / cluster_)) % of_block;
-  }
+  struct Set {
+    std::array<hb::Context, kContexts> threads{}, copying{};
+    ProxyContexts proxies;
+    std::array<char, kContexts> fences{};  // addresses to synchronise on
+    std::array<std::unique_ptr<FiberPool>, kContexts> fibers;
+    bool runs = false;  // blocks of the stream's kernel
+
+    Set() = default;
+    ~Set() {
+      for (const auto* contexts : {&threads, &copying}) visit(*contexts, hb::destroy_context);
+    }
+    template <class Visit>
+    void each(Visit action) const {
+      for (const auto* contexts : {&threads, &copying}) visit(*contexts, action);
+      proxies.each(action);
+    }
+    template <class Visit>
+    static void visit(const std::array<hb::Context, kContexts>& contexts, Visit action) {
+      for (hb::Context one : contexts) {
+        if (one != nullptr) action(one);
+      }
+    }
+  };
+
+  Set& set_of(std::size_t block) { return sets_[block >> bit_ & 1]; }
+  static std::size_t index(std::size_t block, std::size_t thread) { return (thread + 5 * block) % kContexts; }
   /// Made when it is first needed: each costs about a millisecond with g++ 12.
-  hb::Context context(std::size_t i) {
+  hb::Context context(Set& set, std::size_t i) {
     if constexpr (!hb::kEnabled) return nullptr;
-    if (contexts_[i] == nullptr) contexts_[i] = hb::make_context(name_);
-    return contexts_[i];
+    hb::Context& found = set.threads[i];
+    if (found == nullptr) {
+      found = hb::make_context(name_);
+      hb::acquire(found, &kernel_begin_);
+    }
+    return found;
   }
 
-  ProxyContexts& proxies() {
-    if (!proxies_.made()) proxies_.make(name_, &kernel_begin_);
-    return proxies_;
+  ProxyContexts& proxies(std::size_t block) {
+    Set& own = set_of(block);
+    for (Set& set : sets_) {
+      if ((&set == &own || clusters_) && !set.proxies.made()) set.proxies.make(name_, &kernel_begin_);
+    }
+    return own.proxies;
   }
 
   std::string name_;
-  std::size_t cluster_ = 1;
-  std::array<hb::Context, kContexts> contexts_{}, copying_{};
-  ProxyContexts proxies_;
-  // Addresses to synchronise on: what the stream had done when a kernel began; each context's fences.
-  char kernel_begin_ = 0;
-  std::array<char, kContexts> fences_{};
-  std::array<std::unique_ptr<FiberPool>, kContexts> fibers_;
+  std::size_t bit_ = hb::kEnabled ? settings().separating_bit() : 0;
+  bool clusters_ = false;
+  char kernel_begin_ = 0;  // an address to synchronise on: what the stream had done when a kernel began
+  std::array<Set, 2> sets_;
 };
 
 }  // namespace vgpu

@@ -28,7 +28,7 @@ constexpr std::uint16_t kBoth = 0b11;
 using Kernel = void (*)(const CUtensorMap map, int* to, bool fixed);
 
 /// A tile for each row of the tensor; on two streams that have nothing to do with each other.
-void run(Kernel kernel, bool fixed) {
+void run(Kernel kernel, bool fixed, int blocks = 2) {
   struct Setting {
     DeviceBuffer<int> from{0, kCount}, to{0, 2 * kCount};
     Stream stream{0};
@@ -41,7 +41,7 @@ void run(Kernel kernel, bool fixed) {
     CU_CHECK(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, s.from.data(), sizes, strides,
                                     box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
                                     CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
-    kernel<<<2, kItems, 0, s.stream>>>(map, s.to.data(), fixed);
+    kernel<<<blocks, kItems, 0, s.stream>>>(map, s.to.data(), fixed);
   }
   if (cudaDeviceSynchronize() != cudaSuccess) throw std::runtime_error("the kernels failed");
 }
@@ -129,10 +129,43 @@ __global__ void __cluster_dims__(2, 1, 1)
 }
 void cluster_exit(bool fixed) { run(end_early, fixed); }
 
+// ---- cluster_lanes: two lanes of a block in a cluster write one cell of its shared memory ----------------
+template <int kFirst, int kSecond>
+__device__ inline void write_one_cell(bool fixed) {
+  __shared__ int cells[kItems];
+  // clang-format off
+  if (threadIdx.x == kFirst || threadIdx.x == kSecond) cells[fixed ? threadIdx.x : 0] = 1;  // @cluster_lanes @cluster_lanes @cluster_lanes_of_8 @cluster_lanes_of_8
+  // clang-format on
+  meet();
+}
+__global__ void __cluster_dims__(2, 1, 1)
+    write_in_pairs(const __grid_constant__ CUtensorMap /*map*/, int* /*to*/, bool fixed) {
+  write_one_cell<0, 96>(fixed);
+}
+void cluster_lanes(bool fixed) { run(write_in_pairs, fixed); }
+__global__ void __cluster_dims__(8, 1, 1)
+    write_in_eights(const __grid_constant__ CUtensorMap /*map*/, int* /*to*/, bool fixed) {
+  write_one_cell<0, 1>(fixed);
+}
+void cluster_lanes_of_8(bool fixed) { run(write_in_eights, fixed, 8); }
+
+// ---- cluster_pair: a block reads a cell of another one's shared memory before that has been written ------
+__global__ void __cluster_dims__(8, 1, 1)
+    read_cell(const __grid_constant__ CUtensorMap /*map*/, int* to, bool fixed) {
+  __shared__ int cell;
+  if (threadIdx.x == 0) cell = 1;  // @cluster_pair
+  if (fixed) meet();
+  __syncthreads();
+  const int* theirs = static_cast<const int*>(__cluster_map_shared_rank(&cell, blockIdx.x ^ 4));
+  if (threadIdx.x == 1) to[blockIdx.x] = *theirs;  // @cluster_pair
+  meet();
+}
+void cluster_pair(bool fixed) { run(read_cell, fixed, 8); }
+
 const planted::Cases kCases = {
-    {"cluster_wait", cluster_wait},
-    {"cluster_stage", cluster_stage},
-    {"cluster_exit", cluster_exit},
+    {"cluster_lanes", cluster_lanes}, {"cluster_lanes_of_8", cluster_lanes_of_8},
+    {"cluster_pair", cluster_pair},   {"cluster_wait", cluster_wait},
+    {"cluster_stage", cluster_stage}, {"cluster_exit", cluster_exit},
 };
 
 }  // namespace

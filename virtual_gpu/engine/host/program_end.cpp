@@ -1,0 +1,57 @@
+#include "engine/host/program_end.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "engine/kernel/block.hpp"
+#include "engine/runtime.hpp"
+
+namespace vgpu {
+namespace {
+
+bool reported = false;
+
+/// The tool that starts a program again and again asks for this (tools/race_runs.py).
+void write_largest_grid(Runtime& runtime) {
+  const char* path = hb::kEnabled ? std::getenv("VGPU_LARGEST_GRID") : nullptr;
+  std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "w");
+  if (file == nullptr) return;
+  std::fprintf(file, "%llu\n", static_cast<unsigned long long>(runtime.kernels().largest_grid()));
+  std::fclose(file);
+}
+
+void finish_work() {
+  Runtime* runtime = runtime_if_started();
+  // Inside of a step, or while other host threads wait for their turn, nothing can run.
+  if (runtime == nullptr || current_block() != nullptr || runtime->in_host_function()) return;
+  const hb::RuntimeScope scope;
+  const bool drained = runtime->hosts().several() || runtime->waits().drain();
+  reported = !drained || runtime->errors().faulted();
+  runtime->errors().print_if_untold();
+  write_largest_grid(*runtime);
+}
+
+struct AtEnd {
+  ~AtEnd() { finish_work(); }
+};
+
+/// Handlers run in the reverse of their order, so this one comes last: static objects are destroyed.
+[[gnu::constructor(101)]] void register_last_handler() {
+  std::atexit([] {
+    if (!reported) return;
+    std::fflush(nullptr);
+    _exit(kExitReported);
+  });
+}
+
+}  // namespace
+
+void watch_program_end() {
+  // What has thread storage is destroyed before all static objects.
+  static thread_local const AtEnd at_end;
+  (void)at_end;
+}
+
+}  // namespace vgpu

@@ -1,0 +1,13 @@
+// What the virtual GPUs still do when main() returns or exit() is called.
+#pragma once
+
+namespace vgpu {
+
+inline constexpr int kExitReported = 3;  // as after a data race
+
+/// Called by the first CUDA call. At the end, before static objects are destroyed, all that was enqueued
+/// runs; and a program of whose GPUs a fault or a deadlock was reported ends with status 3, whatever it
+/// returns.
+void watch_program_end();
+
+}  // namespace vgpu

@@ -1,0 +1,110 @@
+// How programs end: what was enqueued has run, and no status 0 after a report.
+#include <sys/mman.h>
+
+#include <cstdlib>
+
+#include "virtual_test.hpp"
+
+namespace virtual_only {
+namespace {
+
+/// Each test ends a process of its own.
+class ProgramEndTest : public VirtualTest {
+ protected:
+  ProgramEndTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+__global__ void await_word(volatile int* word) {
+  while (*word == 0) {
+  }
+}
+
+const int* seen_at_the_end = nullptr;
+/// Ends the process with what the word holds when static objects are destroyed.
+struct Witness {
+  ~Witness() {
+    if (seen_at_the_end != nullptr) _exit(*seen_at_the_end);
+  }
+};
+
+TEST_F(ProgramEndTest, NobodyWaitedForTheKernel) {
+  EXPECT_EXIT(
+      {
+        int* word = nullptr;
+        require(cudaMallocHost(&word, sizeof(int)));
+        set<<<1, 1>>>(word, 7);
+        static const Witness witness;
+        seen_at_the_end = word;
+        std::exit(0);
+      },
+      testing::ExitedWithCode(7), "^$");
+}
+
+TEST_F(ProgramEndTest, StatusIsTheProgramsIfNothingIsWrong) {
+  EXPECT_EXIT(
+      {
+        set<<<1, 1>>>(device_words(1, 0), 7);
+        (void)cudaSetDevice(99);  // a call that fails is the program's affair
+        std::exit(5);
+      },
+      testing::ExitedWithCode(5), "^$");
+}
+
+TEST_F(ProgramEndTest, KernelThatNobodyWaitedForGoesWrong) {
+  EXPECT_EXIT(
+      {
+        set<int><<<1, 1>>>(nullptr, 1);
+        std::exit(0);
+      },
+      testing::ExitedWithCode(3),
+      "^virtual GPUs: kernel .*set.* accessed memory that is not there: in no memory");
+}
+
+TEST_F(ProgramEndTest, FaultThatTheProgramDoesNotCareFor) {
+  EXPECT_EXIT(
+      {
+        set<int><<<1, 1>>>(nullptr, 1);
+        (void)cudaDeviceSynchronize();
+        std::exit(0);
+      },
+      testing::ExitedWithCode(3), "^$");
+}
+
+TEST_F(ProgramEndTest, DeadlockThatTheProgramDoesNotCareFor) {
+  EXPECT_EXIT(
+      {
+        await_word<<<1, 1>>>(device_words(1, 0));
+        (void)cudaDeviceSynchronize();
+        std::exit(0);
+      },
+      testing::ExitedWithCode(3), "^virtual GPUs: deadlock: ");
+}
+
+TEST_F(ProgramEndTest, KernelWaitsForAHostThatHasEnded) {
+  EXPECT_EXIT(
+      {
+        await_word<<<1, 1>>>(device_words(1, 0));
+        std::exit(0);
+      },
+      testing::ExitedWithCode(3),
+      "^virtual GPUs: main.* has returned or exit.* was called, and this still waits for the host.*\n"
+      ".*kernel .*await_word.* 1 polling; 0 more behind it\n$");
+}
+
+TEST_F(ProgramEndTest, RegisteredMemoryIsFreedUnderACopy) {
+  EXPECT_EXIT(
+      {
+        constexpr std::size_t kBytes = 1 << 20;
+        void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        require(cudaHostRegister(memory, kBytes, cudaHostRegisterDefault));
+        (void)cudaMemcpyAsync(device_words<char>(kBytes / 1024), memory, kBytes / 1024, cudaMemcpyDefault);
+        munmap(memory, kBytes);
+        (void)cudaDeviceSynchronize();
+      },
+      testing::ExitedWithCode(3),
+      "^virtual GPUs: memory is not there any more, inside registered host memory of 1048576 bytes.*\n"
+      ".*under way: gpu0/.*cudaMemcpyAsync.*\n$");
+}
+
+}  // namespace
+}  // namespace virtual_only
