@@ -12,6 +12,9 @@
 
 namespace vgpu {
 
+/// Fences, by their scope: that of the GPU, or of the system, and that of the block.
+enum Fence { kFenceOfGpu, kFenceOfBlock };
+
 /// In the race build a stream has kContexts contexts: several, so that threads of a kernel can race with each
 /// other, but not one per CUDA thread, because ThreadSanitizer slows down and forgets with thousands of them.
 /// Each context has stacks of its own: on a shared one, the locals of two threads that have nothing to do
@@ -22,7 +25,7 @@ class StreamContexts {
   StreamContexts(const StreamContexts&) = delete;
   StreamContexts& operator=(const StreamContexts&) = delete;
   ~StreamContexts() {
-    for (const auto* contexts : {&contexts_, &copying_}) {
+    for (const auto* contexts : {&contexts_, &copying_, &fenced_[0], &fenced_[1]}) {
       for (hb::Context context : *contexts) {
         if (context != nullptr) hb::destroy_context(context);
       }
@@ -91,6 +94,20 @@ class StreamContexts {
       hb::acquire(proxies().shadow(View::kGlobal, i), order);
     }
   }
+  /// What the thread has done at its last fence, not what it does since, comes before whoever acquires
+  /// `point`.
+  ///@{
+  void hold(Fence fence, std::size_t block, std::size_t thread) {
+    const std::size_t i = index(block, thread);
+    hb::Context& held = fenced_[fence][i];
+    if (held == nullptr) held = hb::make_context(name_ + " (fence)");
+    hb::release(context(i), &held);
+    hb::acquire(held, &held);
+  }
+  void give(Fence fence, std::size_t block, std::size_t thread, const void* point) {
+    hb::release(fenced_[fence][index(block, thread)], point);
+  }
+  ///@}
   /// What does the `copy`-th bulk copy of that thread, and what looks whether it needs a fence.
   ///@{
   hb::Context engine(std::size_t block, std::size_t thread, std::size_t copy) {
@@ -165,6 +182,8 @@ class StreamContexts {
   std::string name_;
   std::size_t cluster_ = 1;
   std::array<hb::Context, kContexts> contexts_{}, copying_{};
+  std::array<hb::Context, kContexts>
+      fenced_[2]{};  // by Fence; what they have seen is what threads had at their last one
   ProxyContexts proxies_;
   // Addresses to synchronise on: what the stream had done when a kernel began; each context's fences.
   char kernel_begin_ = 0;
