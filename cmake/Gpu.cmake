@@ -29,7 +29,9 @@ elseif(OVERLAP_BACKEND STREQUAL "virtual")
   if(OVERLAP_RACE)
     # Programs are instrumented, the virtual GPUs are not: they tell ThreadSanitizer themselves what comes before what.
     # -O1: at -O2 some compilers merge accesses into ones that are not instrumented. -g1: reports name functions and lines.
-    target_compile_options(overlap_cuda INTERFACE -fsanitize=thread -O1 -g1 -fno-omit-frame-pointer)
+    # A kernel's volatile accesses are known as such: a fence makes them flags.
+    target_compile_options(overlap_cuda INTERFACE -fsanitize=thread --param=tsan-distinguish-volatile=1 -O1 -g1
+      -fno-omit-frame-pointer)
     target_link_options(overlap_cuda INTERFACE -fsanitize=thread)
   endif()
 

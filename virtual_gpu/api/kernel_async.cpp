@@ -94,6 +94,11 @@ void mbarrier_init(std::uint64_t* barrier, std::uint32_t count) {
   in_unit("mbarrier_init", [&](Block&, AsyncUnit& unit) { unit.barriers.init(barrier, count, caller); });
 }
 
+void fence_mbarrier_init() {
+  in_unit("fence_mbarrier_init",
+          [](Block& block, AsyncUnit& unit) { unit.barriers.publish(block.current_number(), false); });
+}
+
 std::uint64_t mbarrier_arrive(std::uint64_t* barrier, std::uint32_t count, std::uint32_t bytes,
                               bool release) {
   const void* caller = __builtin_return_address(0);
@@ -175,7 +180,8 @@ void bulk_wait(unsigned int prior, bool read) {
 }
 
 void fence_proxy_async(bool shared, bool global) {
-  in_unit("fence_proxy_async", [&](Block& block, AsyncUnit&) {
+  in_unit("fence_proxy_async", [&](Block& block, AsyncUnit& unit) {
+    if (shared) unit.barriers.publish(block.current_number(), true);
     if (shared) block.fence_proxy(Space::kShared);
     if (global) block.fence_proxy(Space::kGlobal);
   });

@@ -78,6 +78,14 @@ void note_store(const void* address) {
   runtime().foreign_words().wrote(runtime().memory(), address, block->launch().stream->device());
 }
 
+void note_atomic(const void* word, int accesses, int order, int scope) noexcept {
+  if (Block* block = current_block())
+    block->note_atomic(word, accesses, order, scope, __builtin_return_address(0));
+}
+void note_fence(int scope) noexcept {
+  if (Block* block = current_block()) block->note_fence(scope);
+}
+
 void require_own_word(const void* address, const char* scope, const char* file, int line) {
   Block* block = current_block();
   if (block == nullptr) return;

@@ -25,6 +25,7 @@ std::uint32_t __tsan_atomic32_load(const volatile std::uint32_t* word, int order
 std::uint16_t __tsan_atomic16_load(const volatile std::uint16_t* word, int order);
 std::uint64_t __tsan_atomic64_load(const volatile std::uint64_t* word, int order);
 std::uint16_t __tsan_atomic16_fetch_or(volatile std::uint16_t* word, std::uint16_t bits, int order);
+std::uint32_t __tsan_atomic32_fetch_or(volatile std::uint32_t* word, std::uint32_t bits, int order);
 std::uint64_t __tsan_atomic64_fetch_or(volatile std::uint64_t* word, std::uint64_t bits, int order);
 }
 
@@ -57,31 +58,46 @@ void as(Context context, Action action) {
 
 template <class Action>
 void access(Context context, const CallSite& site, const void* caller, Action action) {
+  // A kernel's thread that runs has its callers already.
+  const bool runs = contexts.running == context && context != contexts.host;
   as(context, [&] {
-    push_callers(site);
+    if (!runs) push_callers(site);
     if (caller != nullptr) __tsan_func_entry(const_cast<void*>(caller));
     action();
     if (caller != nullptr) __tsan_func_exit();
-    pop_callers(site);
+    if (!runs) pop_callers(site);
   });
 }
 
-/// Calls `eight` for each aligned word of eight bytes, and `two` for each of two that is left before or
-/// behind them: no element that is added has fewer.
-template <class Eight, class Two>
-void for_each_word(const void* memory, std::size_t bytes, Eight eight, Two two) {
+/// Calls `visit` for each aligned word of eight bytes, and for smaller ones that are left before or behind
+/// them. Each takes one of the four places that ThreadSanitizer has for eight bytes.
+template <class Visit>
+void for_each_word(const void* memory, std::size_t bytes, Visit visit) {
   auto* at = static_cast<std::byte*>(const_cast<void*>(memory));
   const std::byte* const end = at + bytes;
-  while (end - at >= 2) {
-    if (reinterpret_cast<std::uintptr_t>(at) % 8 == 0 && end - at >= 8) {
-      eight(reinterpret_cast<std::uint64_t*>(at));
+  const auto fits = [&](std::size_t size) {
+    return reinterpret_cast<std::uintptr_t>(at) % size == 0 && static_cast<std::size_t>(end - at) >= size;
+  };
+  while (end - at >= 2) {  // no element that is added, and no flag, has fewer
+    if (fits(8)) {
+      visit(reinterpret_cast<std::uint64_t*>(at));
       at += 8;
+    } else if (fits(4)) {
+      visit(reinterpret_cast<std::uint32_t*>(at));
+      at += 4;
     } else {
-      two(reinterpret_cast<std::uint16_t*>(at));
+      visit(reinterpret_cast<std::uint16_t*>(at));
       at += 2;
     }
   }
 }
+
+void read_word(const std::uint64_t* word) { __tsan_atomic64_load(word, __ATOMIC_RELAXED); }
+void read_word(const std::uint32_t* word) { __tsan_atomic32_load(word, __ATOMIC_RELAXED); }
+void read_word(const std::uint16_t* word) { __tsan_atomic16_load(word, __ATOMIC_RELAXED); }
+void write_word(std::uint64_t* word) { __tsan_atomic64_fetch_or(word, 0, __ATOMIC_RELAXED); }
+void write_word(std::uint32_t* word) { __tsan_atomic32_fetch_or(word, 0, __ATOMIC_RELAXED); }
+void write_word(std::uint16_t* word) { __tsan_atomic16_fetch_or(word, 0, __ATOMIC_RELAXED); }
 
 }  // namespace
 
@@ -130,22 +146,21 @@ void write(Context context, const CallSite& site, const void* memory, std::size_
   access(context, site, caller, [&] { __tsan_write_range(const_cast<void*>(memory), bytes); });
 }
 
+void access_of_host(const void* memory, std::size_t bytes, bool write, const void* caller) {
+  __tsan_func_entry(const_cast<void*>(caller));
+  (write ? __tsan_write_range : __tsan_read_range)(const_cast<void*>(memory), bytes);
+  __tsan_func_exit();
+}
+
 void read_atomically(Context context, const CallSite& site, const void* memory, std::size_t bytes,
                      const void* caller) {
-  access(context, site, caller, [&] {
-    for_each_word(
-        memory, bytes, [](std::uint64_t* word) { __tsan_atomic64_load(word, __ATOMIC_RELAXED); },
-        [](std::uint16_t* word) { __tsan_atomic16_load(word, __ATOMIC_RELAXED); });
-  });
+  access(context, site, caller,
+         [&] { for_each_word(memory, bytes, [](const auto* word) { read_word(word); }); });
 }
 
 void write_atomically(Context context, const CallSite& site, const void* memory, std::size_t bytes,
                       const void* caller) {
-  access(context, site, caller, [&] {
-    for_each_word(
-        memory, bytes, [](std::uint64_t* word) { __tsan_atomic64_fetch_or(word, 0, __ATOMIC_RELAXED); },
-        [](std::uint16_t* word) { __tsan_atomic16_fetch_or(word, 0, __ATOMIC_RELAXED); });
-  });
+  access(context, site, caller, [&] { for_each_word(memory, bytes, [](auto* word) { write_word(word); }); });
 }
 
 void store_atomic(Context context, const CallSite& site, std::uint32_t* word, std::uint32_t value) {

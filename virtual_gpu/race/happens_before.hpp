@@ -58,6 +58,8 @@ void read(Context context, const CallSite& site, const void* memory, std::size_t
           const void* caller = nullptr);
 void write(Context context, const CallSite& site, const void* memory, std::size_t bytes,
            const void* caller = nullptr);
+/// An access of the host by a function that the compiler made it call; any of its threads.
+void access_of_host(const void* memory, std::size_t bytes, bool write, const void* caller);
 /// The same atomically, without any order: such accesses do not race with each other. They leave the bytes as
 /// they are.
 ///@{

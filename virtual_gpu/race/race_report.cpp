@@ -187,6 +187,10 @@ std::string cure(const Access& later, const Access& earlier) {
   return "No event or synchronisation orders " + later.who + " after " + earlier.who + ".";
 }
 
+constexpr const char* kScopesCure =
+    "Both are atomic, but not for each other: block scope is for the threads of one block, device scope for "
+    "those of one GPU. Give both a scope that includes both threads.";
+
 std::string held_report;
 
 /// The whole text of a report.
@@ -212,8 +216,8 @@ std::string text_of(void* report) {
   text += description == nullptr || std::strcmp(description, "data-race") == 0 ? "data race" : description;
   if (found.size() == 2) {
     text += " in " + describe_memory(found[0].address);
-    for (const std::string& line : {what(found[0]), what(found[1]), cure(found[0], found[1])})
-      text += "\n  " + line;
+    const std::string missing = are_scopes(found[0].address) ? kScopesCure : cure(found[0], found[1]);
+    for (const std::string& line : {what(found[0]), what(found[1]), missing}) text += "\n  " + line;
     text += '\n';
   }
   if (const std::string schedule = describe_schedule(); !schedule.empty()) text += "  " + schedule + '\n';

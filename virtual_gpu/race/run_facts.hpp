@@ -9,6 +9,9 @@ namespace vgpu {
 /// The allocation around an address, and the line that made it; "" before the first CUDA call.
 std::string describe_memory(const void* address);
 
+/// True if accesses there stand for atomic ones whose scopes do not include each other.
+bool are_scopes(const void* address);
+
 /// "schedule time order, hash 7a42e5de413b0806"; "" before the first CUDA call.
 std::string describe_schedule();
 

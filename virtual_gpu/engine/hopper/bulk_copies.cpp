@@ -88,7 +88,7 @@ void BulkCopies::count(const Copy& copy) const {
 void BulkCopies::load(const BulkRequest& request, const void* mbarrier, std::uint16_t mask) {
   std::vector<Target> targets;
   if (mask == 0)
-    targets.push_back({&block_, &barriers_.find(block_, mbarrier, request.caller), request.shared});
+    targets.push_back({&block_, &barriers_.find_published(block_, mbarrier, request.caller), request.shared});
   for (std::size_t rank = 0; rank < 16; ++rank) {
     if ((mask >> rank & 1) != 0) targets.push_back(target_of(request, mbarrier, rank));
   }
@@ -108,7 +108,7 @@ BulkCopies::Target BulkCopies::target_of(const BulkRequest& request, const void*
   }
   const void* word = block_.shared().same_in(to.shared(), mbarrier);
   auto* shared = static_cast<std::byte*>(block_.shared().same_in(to.shared(), request.shared));
-  return {&to, &to.async().barriers.find(block_, word, request.caller), shared};
+  return {&to, &to.async().barriers.find_published(block_, word, request.caller), shared};
 }
 
 void BulkCopies::store(const BulkRequest& request) { issue(request, {}); }

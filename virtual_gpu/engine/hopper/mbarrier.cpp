@@ -37,6 +37,7 @@ void Mbarriers::init(const void* word, std::uint32_t count, const void* caller) 
   *barrier = Mbarrier();
   barrier->count_ = barrier->arrivals_ = count;
   barrier->made_at_ = caller;
+  barrier->made_by_ = block_.current_number();
 }
 
 Mbarrier& Mbarriers::find(Block& by, const void* word, const void* caller) {
@@ -50,6 +51,30 @@ Mbarrier& Mbarriers::find(Block& by, const void* word, const void* caller) {
   // For the race detector its word is never written but by the initialisation: all else only comes after it.
   by.note_access(word, sizeof(std::uint64_t), false, caller);
   return *found->second;
+}
+
+void Mbarriers::publish(std::size_t thread, bool proxy) {
+  for (const auto& [word, barrier] : barriers_) {
+    if (barrier->made_by_ == thread) {
+      barrier->published_ = true;
+    } else if (proxy && !barrier->published_) {
+      barrier->published_for_.insert(thread);
+    }
+  }
+}
+
+Mbarrier& Mbarriers::find_published(Block& by, const void* word, const void* caller) {
+  Mbarrier& barrier = find(by, word, caller);
+  const bool published =
+      barrier.published_ || (&by == &block_ && barrier.published_for_.contains(by.current_number()));
+  if (!published) {
+    by.fault(
+        by.who() + "issues a bulk copy" + at_line(caller) + " that reports to " + name_of(word) +
+        at_line("initialised", barrier.made_at_) +
+        ", but no fence has made that known to bulk copies: fence_mbarrier_init or fence_proxy_async, by "
+        "the thread that initialised it");
+  }
+  return barrier;
 }
 
 std::uint64_t Mbarriers::arrive(Block& by, const void* word, std::uint32_t count, std::uint32_t bytes,

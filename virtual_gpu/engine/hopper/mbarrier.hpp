@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "engine/hopper/proxy_contexts.hpp"
@@ -24,9 +25,12 @@ class Mbarrier {
  private:
   friend class Mbarriers;
 
-  std::int64_t count_ = 0;     // arrivals of each phase
-  std::int64_t arrivals_ = 0;  // that are missing in this one
-  std::int64_t bytes_ = 0;     // likewise; negative: more came than is expected so far
+  std::size_t made_by_ = 0;                // number of the thread that initialised it
+  bool published_ = false;                 // by a fence of that thread, to bulk copies of all
+  std::set<std::size_t> published_for_{};  // by proxy fences of these threads, to their own
+  std::int64_t count_ = 0;                 // arrivals of each phase
+  std::int64_t arrivals_ = 0;              // that are missing in this one
+  std::int64_t bytes_ = 0;                 // likewise; negative: more came than is expected so far
   std::uint64_t phase_ = 0;
   std::uint64_t copied_ = 0,
                 seen_ = 0;  // phases up to the last in which a copy ended; up to the last seen complete
@@ -53,8 +57,10 @@ class Mbarriers {
   /// the thread parks until it is, if it `may_park`; with a seed it may give up at once, as real GPUs do
   /// after a while.
   bool wait(const void* word, bool parity, bool may_park, bool acquire, const void* caller);
-  /// The mbarrier at that address, which a bulk copy will report to.
-  Mbarrier& find(Block& by, const void* word, const void* caller);
+  /// A fence of that thread of the block: one of mbarrier_init, or a `proxy` fence.
+  void publish(std::size_t thread, bool proxy);
+  /// The mbarrier at that address, which a bulk copy will report to: a fence must have published it.
+  Mbarrier& find_published(Block& by, const void* word, const void* caller);
   /// `bytes` bytes of a copy have come, at modelled time `time`, ns.
   void complete(Mbarrier& barrier, std::uint32_t bytes, double time, const void* copied_at);
   /// What stands behind it, for the order of threads: the point of the phase that is under way.
@@ -68,6 +74,7 @@ class Mbarriers {
   std::string describe_unseen() const;
 
  private:
+  Mbarrier& find(Block& by, const void* word, const void* caller);
   void advance(Mbarrier& barrier, double time);
   std::string name_of(const void* word) const;
 

@@ -198,6 +198,8 @@ void Block::open_barrier() {
 inline void Block::barrier() {
   Thread& me = *current_;
   const OrderPoint& order = barrier_order_[barrier_parity_];
+  // The block that took the last ticket reads what the others wrote: in the Guide's example without a fence.
+  if (me.ticket != nullptr) hb::acquire(context_of(me), std::exchange(me.ticket, nullptr));
   release(order);
   {
     const RuntimeTurn turn(*this, me);

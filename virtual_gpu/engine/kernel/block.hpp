@@ -140,6 +140,13 @@ class Block {
   void fence_proxy(Space space);
   /// An access of the running thread that the compiler did not see.
   void note_access(const void* memory, std::size_t bytes, bool write, const void* caller);
+  /// The running thread is about to access a word atomically, passes a fence, accesses memory as volatile.
+  /// What that is, vgpu/atomics.h says.
+  ///@{
+  void note_atomic(const void* word, int accesses, int order, int scope, const void* caller);
+  void note_fence(int scope);
+  void access_volatile(const void* memory, std::size_t bytes, bool write, const void* caller);
+  ///@}
   /// Modelled time of the block, ns, and how it passes without work.
   double now() const;
   void pass_time_until(double time);
@@ -191,6 +198,8 @@ class Block {
   void let_others_run();
   void wait_for_own_block();
   void become(Thread& thread);
+  const void* point_in_block(const void* word) const;
+  void remember(Thread& me, const void* word);
   /// No thread can go on at once: does a bulk copy that one waits for, or lets those go on that look at
   /// words.
   void find_runnable();
@@ -218,6 +227,8 @@ class Block {
   // yet must not be ordered after what others do between it and the next one.
   OrderPoint barrier_order_[2];
   int barrier_parity_ = 0;
+  char fence_point_ = 0;  // an address too
+  bool has_block_fences_ = false;
 
   std::unique_ptr<Cluster> own_cluster_;  // if no other
   Cluster* cluster_ = nullptr;

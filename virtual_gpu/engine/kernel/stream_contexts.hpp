@@ -14,6 +14,9 @@
 
 namespace vgpu {
 
+/// Fences, by their scope: that of the GPU, or of the system, and that of the block.
+enum Fence { kFenceOfGpu, kFenceOfBlock };
+
 /// In the race build threads of a stream run in two sets of kContexts contexts: several, so that threads of a
 /// kernel can race with each other, but not one per CUDA thread, because ThreadSanitizer slows down and
 /// forgets with thousands of them. A barrier of a block orders its set. So a bit of a block's number says
@@ -94,6 +97,19 @@ class StreamContexts {
       hb::acquire(proxies(block).shadow(View::kGlobal, i), order);
     }
   }
+  /// What the thread has done at its last fence, not what it does since, comes before whoever acquires
+  /// `point`.
+  ///@{
+  void hold(Fence fence, std::size_t block, std::size_t thread) {
+    hb::Context& held = set_of(block).held[fence][index(block, thread)];
+    if (held == nullptr) held = hb::make_context(name_ + " (fence)");
+    hb::release(of(block, thread), &held);
+    hb::acquire(held, &held);
+  }
+  void give(Fence fence, std::size_t block, std::size_t thread, const void* point) {
+    hb::release(set_of(block).held[fence][index(block, thread)], point);
+  }
+  ///@}
   /// What does the `copy`-th bulk copy of that thread, and what looks whether it needs a fence.
   ///@{
   hb::Context engine(std::size_t block, std::size_t thread, std::size_t copy) {
@@ -154,6 +170,8 @@ class StreamContexts {
 
   struct Set {
     std::array<hb::Context, kContexts> threads{}, copying{};
+    std::array<hb::Context, kContexts>
+        held[2]{};  // by Fence: they have seen what threads had at their last one
     ProxyContexts proxies;
     std::array<char, kContexts> fences{};  // addresses to synchronise on
     std::array<std::unique_ptr<FiberPool>, kContexts> fibers;
@@ -161,7 +179,8 @@ class StreamContexts {
 
     Set() = default;
     ~Set() {
-      for (const auto* contexts : {&threads, &copying}) visit(*contexts, hb::destroy_context);
+      for (const auto* contexts : {&threads, &copying, &held[0], &held[1]})
+        visit(*contexts, hb::destroy_context);
     }
     template <class Visit>
     void each(Visit action) const {

@@ -22,6 +22,11 @@ struct Thread {
   bool arrived_at_cluster =
       false;  // in the phase `cluster_phase` of the cluster's barrier, and has not waited
   std::uint64_t cluster_phase = 0;
+  // Of the race build (block_fences.cpp): words that it has read relaxed since its last fence, and which
+  // fences it has passed, by Fence.
+  std::vector<const void*> seen{};
+  bool fenced[2] = {};
+  const void* ticket = nullptr;  // the word in global memory that it has changed relaxed since its last fence
 };
 
 /// Suspended threads, continued in order or, with a seed, at random.

@@ -4,6 +4,7 @@
 
 #include "cuda.h"
 #include "engine/runtime.hpp"
+#include "vgpu/atomics.h"
 
 namespace vgpu {
 namespace {
@@ -16,6 +17,12 @@ bool overlaps(const std::uint32_t* word, const void* memory, std::size_t bytes) 
 
 /// "12 bytes into a cudaMalloc ...", so that a report says which signal it is.
 std::string place(Runtime& runtime, const std::uint32_t* word) { return runtime.memory().locate(word); }
+
+/// A stream accesses words at system scope.
+void note_scope(Runtime& runtime, const Operation& by, const std::uint32_t* word, bool writes) {
+  runtime.atomic_scopes().access(word, {by.stream->device(), by.stream, AtomicScopes::kStream, kSystemScope},
+                                 writes, by.stream->contexts().own(), by.site);
+}
 
 bool still_there(Runtime& runtime, const Operation& operation, const std::uint32_t* word) {
   if (runtime.memory().find(word) != nullptr) return true;
@@ -40,6 +47,7 @@ void Signals::forget(const void* begin, std::size_t bytes) {
 
 void WriteValue::begin(double now) {
   if (!still_there(runtime_, *this, word_)) return;
+  note_scope(runtime_, *this, word_, true);
   hb::store_atomic(stream->contexts().own(), site, word_, value_);
   runtime_.signals().written(word_, value_, done);
   runtime_.foreign_words().wrote(runtime_.memory(), word_, stream->device());
@@ -86,6 +94,7 @@ void WaitValue::offer(std::vector<Step>& steps) {
 }
 
 void WaitValue::step(const Step& step) {
+  note_scope(runtime_, *this, word_, false);
   hb::load_atomic(stream->contexts().own(), site, word_);
   const Token* write = source();
   hb::acquire(stream->contexts().own(), write != nullptr ? static_cast<const void*>(write->get()) : word_);

@@ -1,5 +1,5 @@
-// Atomic functions of CUDA C++. They are relaxed, as CUDA's are: they order nothing else. Each returns the
-// old value.
+// Atomic functions of CUDA C++, of device, block and system scope. They are relaxed, as CUDA's are: they
+// order nothing else. Each returns the old value.
 #pragma once
 
 #include <cstring>
@@ -19,25 +19,64 @@ void note_store(const void* address);
 /// kernel if another GPU has written the word.
 void require_own_word(const void* address, const char* scope, const char* file, int line);
 
-template <class T, class Change>
+/// The scopes as cuda::thread_scope numbers them. That of a thread counts as that of its block.
+enum Scope { kSystemScope, kDeviceScope, kBlockScope };
+enum Accesses { kReads = 1, kWrites = 2 };
+
+/// For the race detector: what scopes and fences make of an access of the running CUDA thread that comes
+/// next, and a fence of it. Here is no branch for it: both builds must run the same number of basic blocks.
+void note_atomic(const void* word, int accesses, int order, int scope) noexcept;
+void note_fence(int scope) noexcept;
+
+[[gnu::always_inline]] inline void before_atomic([[maybe_unused]] const void* word,
+                                                 [[maybe_unused]] int accesses, [[maybe_unused]] int order,
+                                                 [[maybe_unused]] int scope) {
+#ifdef __SANITIZE_THREAD__
+  note_atomic(word, accesses, order, scope);
+#endif
+}
+template <class T>
+[[gnu::always_inline]] inline void before_exchange([[maybe_unused]] T* word,
+                                                   [[maybe_unused]] const T& expected,
+                                                   [[maybe_unused]] int order, [[maybe_unused]] int scope) {
+#ifdef __SANITIZE_THREAD__
+  T now;
+  __atomic_load(word, &now, __ATOMIC_RELAXED);
+  note_atomic(word, kReads | kWrites * (std::memcmp(&now, &expected, sizeof(T)) == 0), order, scope);
+#endif
+}
+[[gnu::always_inline]] inline void fence(int scope) {
+#ifdef __SANITIZE_THREAD__
+  note_fence(scope);
+#else
+  if (scope <= kBlockScope) __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+template <Scope scope, class T, class Change>
 T atomic_update(T* address, Change change) {
-  T seen;
+  T seen, wanted;
   __atomic_load(address, &seen, __ATOMIC_RELAXED);
-  T wanted = change(seen);
-  while (!__atomic_compare_exchange(address, &seen, &wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    wanted = change(seen);
-  }
   // An update that changes nothing is how kernels look at a word or try a lock: nobody gets on by it.
-  if (std::memcmp(&seen, &wanted, sizeof(T)) != 0) note_progress();
+  const auto changes = [&] { return std::memcmp(&seen, &wanted, sizeof(T)) != 0; };
+  do {
+    wanted = change(seen);
+    before_atomic(address, kReads | kWrites * changes(), __ATOMIC_RELAXED, scope);
+  } while (!__atomic_compare_exchange(address, &seen, &wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  if (changes()) note_progress();
   return seen;
 }
 
 }  // namespace vgpu
 
-#define VGPU_ATOMIC(name, type, expression)                                                \
-  inline type name(type* address, type value) {                                            \
-    return vgpu::atomic_update(address, [value](type old) -> type { return expression; }); \
+#define VGPU_ATOMIC_SCOPE(name, type, scope, expression)                                          \
+  inline type name(type* address, type value) {                                                   \
+    return vgpu::atomic_update<scope>(address, [value](type old) -> type { return expression; }); \
   }
+#define VGPU_ATOMIC(name, type, expression)                            \
+  VGPU_ATOMIC_SCOPE(name, type, vgpu::kDeviceScope, expression)        \
+  VGPU_ATOMIC_SCOPE(name##_block, type, vgpu::kBlockScope, expression) \
+  VGPU_ATOMIC_SCOPE(name##_system, type, vgpu::kSystemScope, expression)
 #define VGPU_ATOMIC_INTEGER(name, expression) \
   VGPU_ATOMIC(name, int, expression)          \
   VGPU_ATOMIC(name, unsigned int, expression) \
@@ -59,15 +98,27 @@ VGPU_ATOMIC(atomicInc, unsigned int, old >= value ? 0 : old + 1)
 VGPU_ATOMIC(atomicDec, unsigned int, (old == 0 || old > value) ? value : old - 1)
 #undef VGPU_ATOMIC_INTEGER
 #undef VGPU_ATOMIC
+#undef VGPU_ATOMIC_SCOPE
 
-#define VGPU_ATOMIC_CAS(type)                                                                         \
-  inline type atomicCAS(type* address, type compare, type value) {                                    \
-    const type seen =                                                                                 \
-        vgpu::atomic_update(address, [=](type old) -> type { return old == compare ? value : old; }); \
-    if (seen != compare) vgpu::note_load(address, static_cast<unsigned long long>(seen));             \
-    return seen;                                                                                      \
+#define VGPU_ATOMIC_CAS_SCOPE(name, type, scope)                                                             \
+  inline type name(type* address, type compare, type value) {                                                \
+    const type seen =                                                                                        \
+        vgpu::atomic_update<scope>(address, [=](type old) -> type { return old == compare ? value : old; }); \
+    if (seen != compare) vgpu::note_load(address, static_cast<unsigned long long>(seen));                    \
+    return seen;                                                                                             \
   }
+#define VGPU_ATOMIC_CAS(type)                                     \
+  VGPU_ATOMIC_CAS_SCOPE(atomicCAS, type, vgpu::kDeviceScope)      \
+  VGPU_ATOMIC_CAS_SCOPE(atomicCAS_block, type, vgpu::kBlockScope) \
+  VGPU_ATOMIC_CAS_SCOPE(atomicCAS_system, type, vgpu::kSystemScope)
 VGPU_ATOMIC_CAS(int)
 VGPU_ATOMIC_CAS(unsigned int)
 VGPU_ATOMIC_CAS(unsigned long long)
 #undef VGPU_ATOMIC_CAS
+#undef VGPU_ATOMIC_CAS_SCOPE
+
+/// What the thread did before the fence comes before what another one does behind a fence of its own, if that
+/// one has seen, by an atomic or volatile read, a word that this thread writes so after the fence.
+inline void __threadfence() { vgpu::fence(vgpu::kDeviceScope); }
+inline void __threadfence_block() { vgpu::fence(vgpu::kBlockScope); }
+inline void __threadfence_system() { vgpu::fence(vgpu::kSystemScope); }

@@ -7,6 +7,7 @@
 namespace vgpu {
 
 void mbarrier_init(std::uint64_t* barrier, std::uint32_t count);
+void fence_mbarrier_init();
 /// Expects `bytes` bytes more, then arrives `count` times. Returns the state for a wait.
 std::uint64_t mbarrier_arrive(std::uint64_t* barrier, std::uint32_t count, std::uint32_t bytes, bool release);
 /// True once the phase of that parity is complete. Waits for it, mostly, if it `may_wait`.

@@ -40,19 +40,6 @@ long long clock64();
 /// Stops the kernel with cudaErrorLaunchFailure.
 [[noreturn]] void __trap();
 
-#ifdef __SANITIZE_THREAD__
-namespace vgpu {
-inline int fences;  // only its address counts
-}
-/// ThreadSanitizer knows no fences. Here each fence is ordered after all that ran before it: nothing right is
-/// reported, but a race between two threads that happen to pass fences may be missed.
-inline void __threadfence() { __atomic_fetch_add(&vgpu::fences, 0, __ATOMIC_ACQ_REL); }
-#else
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-#endif
-inline void __threadfence_block() { __threadfence(); }
-inline void __threadfence_system() { __threadfence(); }
-
 namespace vgpu {
 
 /// Storage of a __shared__ declaration: one per block and declaration. Freshly poisoned for every block.

@@ -45,7 +45,10 @@ void run(Kernel kernel, bool fixed, int blocks = 1) {
 }
 
 __device__ inline void start(std::uint64_t* barrier, std::uint32_t count) {
-  if (threadIdx.x == 0) ptx::mbarrier_init(barrier, count);
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(barrier, count);
+    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
+  }
   __syncthreads();
 }
 __device__ inline void expect(std::uint64_t* barrier) { phases::expect_bytes(barrier, kTileBytes); }
@@ -64,6 +67,24 @@ __global__ void use_tile(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   if (!fixed) await_phase(&full, 0);
 }
 void bulk_wait(bool fixed) { run(use_tile, fixed); }
+
+// ---- bulk_init: no fence has made the mbarrier known to bulk copies. Refused ------------------------------
+__global__ void load_after_init(int* from, int* to, unsigned* /*flag*/, bool fixed) {
+  __shared__ std::uint64_t full;
+  alignas(128) __shared__ int tile[kItems];
+  if (threadIdx.x == 32) {
+    ptx::mbarrier_init(&full, 1);  // @bulk_init
+    if (fixed) ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    expect(&full);
+    ptx::cp_async_bulk(space_cluster, space_global, tile, from, kTileBytes, &full);  // @bulk_init
+  }
+  await_phase(&full, 0);
+  to[threadIdx.x] = tile[threadIdx.x];
+}
+void bulk_init(bool fixed) { run(load_after_init, fixed); }
 
 // ---- bulk_refill: a stage is filled again before its consumers have finished -----------------------------
 __global__ void refill(int* from, int* to, unsigned* /*flag*/, bool fixed) {
@@ -107,7 +128,10 @@ void bulk_parity(bool fixed) { run(wait_for_parity, fixed); }
 __global__ void expect_too_much(int* from, int* to, unsigned* /*flag*/, bool fixed) {
   __shared__ std::uint64_t full;
   alignas(128) __shared__ int tile[kItems];
-  if (threadIdx.x == 0) ptx::mbarrier_init(&full, 1);  // @bulk_count
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&full, 1);  // @bulk_count
+    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
+  }
   __syncthreads();
   if (threadIdx.x == 0) {
     const std::uint32_t n = fixed ? kTileBytes : kTileBytes + 16;
@@ -326,6 +350,7 @@ const planted::Cases kCases = {
     {"bulk_refill", bulk_refill},
     {"bulk_parity", bulk_parity},
     {"bulk_count", bulk_count},
+    {"bulk_init", bulk_init},
     {"bulk_read", bulk_read},
     {"bulk_signal", bulk_signal},
     {"bulk_add", bulk_add},

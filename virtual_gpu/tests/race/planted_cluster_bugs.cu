@@ -63,6 +63,7 @@ __device__ inline void start_tiles(std::uint64_t* full) {
       ptx::mbarrier_init(&full[tile], 1);
       phases::expect_bytes(&full[tile], kTileBytes);
     }
+    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   }
   meet();
 }

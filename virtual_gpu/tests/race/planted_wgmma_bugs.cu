@@ -46,7 +46,10 @@ void run(Kernel kernel, bool fixed) {
 }
 
 __device__ inline void start(std::uint64_t* barrier, std::uint32_t count) {
-  if (threadIdx.x == 0) ptx::mbarrier_init(barrier, count);
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(barrier, count);
+    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
+  }
   __syncthreads();
 }
 __device__ inline void await_phase(std::uint64_t* barrier, int parity) {

@@ -119,7 +119,7 @@ class PlantedTest(RaceTest):
             enqueued = re.search(r": (.*), enqueued at .*:(\d+)$", access)
             if enqueued and not enqueued.group(1).startswith("kernel '"):
                 name = enqueued.group(1).split(", in '")[0]  # ... the function that it was given
-                self.assertRegex(name, r"^((cuda|cublas|nccl)[A-Z]\w*|cub::Device\w+::[A-Z]\w*)$")
+                self.assertRegex(name, r"^((cuda|cublas|cuStream|nccl)[A-Z]\w*|cub::Device\w+::[A-Z]\w*)$")
                 self.assertIn(f"{name}(", sources[int(enqueued.group(2)) - 1])
         self.assertIn(CURES.get(case, ""), result.stderr)
         self.assertRegex(result.stderr, r"\n  schedule (time order|\d+), hash [0-9a-f]{16}\n")
@@ -139,6 +139,7 @@ class PlantedTest(RaceTest):
 
     def assert_found(self, case: str, result: "subprocess.CompletedProcess[str]") -> None:
         refusals = {"cluster_exit": "of block (1,0,0), which has ended", "wgmma_fence": "issues a wgmma",
+                    "bulk_init": "no fence has made that known to bulk copies",
                     "scope": "at device scope"}
         if case == "bulk_count":
             self.assert_deadlock(result)

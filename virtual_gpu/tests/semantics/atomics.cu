@@ -87,6 +87,26 @@ TEST_F(AtomicsTest, ReturnTheOldValue) {
             (std::vector<unsigned int>{5, 8, 7, 0, 1, 0, 7, 3, 3, 9, 2, 12, 4, 7, 2, 1}));
 }
 
+/// The forms of other scopes, one thread after the other by compare-and-swap.
+template <class T>
+__global__ void other_scopes(T* words) {
+  atomicAdd_block(&words[0], 1);
+  atomicMax_block(&words[1], static_cast<T>(threadIdx.x));
+  atomicAdd_system(&words[2], 1);
+  atomicXor_system(&words[3], 1 << threadIdx.x % 2);
+  const T me = static_cast<T>(threadIdx.x);
+  while (atomicCAS_block(&words[4], me, me + 1) != me) {
+  }
+  while (atomicCAS_system(&words[5], me, me + 1) != me) {
+  }
+}
+
+TEST_F(AtomicsTest, OfBlockAndSystemScope) {
+  const DeviceArray<int> words(6, 0);
+  other_scopes<<<1, kThreads>>>(words.data());
+  EXPECT_EQ(words.values(), (std::vector<int>{kThreads, kThreads - 1, kThreads, 0, kThreads, kThreads}));
+}
+
 /// Multiples of 1/4 whose sum is exact in any order.
 template <class T>
 __global__ void add_quarters(T* sum) {

@@ -127,6 +127,7 @@ __global__ void expect_then_copy(const T* from, T* seen) {
   __shared__ std::uint64_t barrier;
   alignas(16) __shared__ T words[4];
   ptx::mbarrier_init(&barrier, 1);
+  ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   expect_bytes(&barrier, sizeof words);
   seen[0] = static_cast<T>(ptx::mbarrier_test_wait_parity(&barrier, 0));
   ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, words, from, sizeof words, &barrier);
@@ -146,6 +147,7 @@ __global__ void copy_then_expect(const T* from, T* seen) {
   __shared__ std::uint64_t barrier;
   alignas(16) __shared__ T words[4];
   ptx::mbarrier_init(&barrier, 1);
+  ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, words, from, sizeof words, &barrier);
   const long long start = clock64();
   while (clock64() - start < kCyclesOfLateness) {

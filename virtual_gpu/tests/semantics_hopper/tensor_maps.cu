@@ -174,6 +174,7 @@ __global__ void move_box(const __grid_constant__ CUtensorMap from, const __grid_
   __shared__ std::uint64_t barrier;
   alignas(1024) __shared__ T box[kMostElements];
   ptx::mbarrier_init(&barrier, 1);
+  ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   expect_bytes(&barrier, bytes);
   const std::int32_t at[2] = {0, 0};
   ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, box, &from, at, &barrier);

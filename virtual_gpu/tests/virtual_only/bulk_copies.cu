@@ -23,8 +23,8 @@ __global__ void look_at_load(T* from, T* seen) {
   __shared__ std::uint64_t barrier;
   alignas(16) __shared__ T words[4];
   words[0] = 7;
-  ptx::fence_proxy_async();
   ptx::mbarrier_init(&barrier, 1);
+  ptx::fence_proxy_async();
   ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, words, from, sizeof words, &barrier);
   from[0] = 9;  // an error too: the source may still be read
   seen[0] = words[0];
@@ -142,6 +142,7 @@ __global__ void pipeline_of(T* memory, int tiles, int stages) {
   __shared__ std::uint64_t full[kMost];
   alignas(16) __shared__ T stage[kMost][kWords];
   for (int s = 0; s < stages; ++s) ptx::mbarrier_init(&full[s], 1);
+  ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   const auto fetch = [&](int tile) {
     const int s = tile % stages;
     expect_bytes(&full[s], sizeof stage[s]);
@@ -187,6 +188,7 @@ __global__ void misuse(T* memory, int what) {
   alignas(128) __shared__ T words[8];
   if (what == kUninitialised) ptx::mbarrier_arrive(&barrier);
   ptx::mbarrier_init(&barrier, 1);
+  ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   if (what == kTooManyArrivals) ptx::mbarrier_arrive(&barrier, 2);
   if (what == kOddBytes)
     ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, words, memory, 12, &barrier);
@@ -234,6 +236,7 @@ __global__ void load_box(const __grid_constant__ CUtensorMap map, T x) {
   __shared__ std::uint64_t barrier;
   alignas(128) __shared__ int words[8];
   ptx::mbarrier_init(&barrier, 1);
+  ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   expect_bytes(&barrier, sizeof words);
   const std::int32_t at[1] = {x};
   ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, words, &map, at, &barrier);

@@ -66,6 +66,7 @@ __global__ void __cluster_dims__(2, 1, 1) err(const __grid_constant__ CUtensorMa
   };
   if (error == kNoMeeting) arrive(theirs);
   ptx::mbarrier_init(&full, 1);
+  ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   if (error == kWaitAlone) ptx::barrier_cluster_wait();
   if (error == kTwoArrivals) ptx::barrier_cluster_arrive();
   if (error == kRank) __cluster_map_shared_rank(&full, 2);
@@ -194,6 +195,7 @@ __global__ void __cluster_dims__(2, 1, 1)
   __shared__ std::uint64_t full;
   alignas(128) __shared__ T rows[256 * kBox];
   ptx::mbarrier_init(&full, 1);
+  ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   for (int round = 0; round < 8; ++round) {
     meet();
     expect_bytes(&full, sizeof rows);

@@ -121,6 +121,7 @@ __global__ void pipeline_of(const T* memory, T* sink, int stages) {
       ptx::mbarrier_init(&full[s], 1);
       ptx::mbarrier_init(&empty[s], 1);
     }
+    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   }
   __syncthreads();
   const auto await = [](std::uint64_t* barrier, int phase) {

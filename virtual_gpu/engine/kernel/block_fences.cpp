@@ -1,0 +1,94 @@
+// What fences, and the scopes of atomic accesses, order (race build only). As C++ has it: what a thread had
+// done at its fence comes before what another one does who reads a word that the first one wrote after the
+// fence, atomically: after that read if it acquires, else after that one's next fence.
+#include <algorithm>
+
+#include "engine/kernel/block.hpp"
+#include "engine/runtime.hpp"
+#include "vgpu/atomics.h"
+
+namespace vgpu {
+namespace {
+
+bool acquires(int order) { return order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE; }
+bool releases(int order) { return order >= __ATOMIC_RELEASE; }
+
+}  // namespace
+
+/// Where threads of this block meet by that word alone: others see no shared memory. For all words of global
+/// memory it is one point.
+const void* Block::point_in_block(const void* word) const {
+  return shared_.offset_of(word, 1) ? word : &fence_point_;
+}
+
+void Block::note_atomic(const void* word, int accesses, int order, int scope, const void* caller) {
+  Thread& me = *current_;
+  const hb::Context context = context_of(me);
+  const bool writes = (accesses & kWrites) != 0, reads = (accesses & kReads) != 0;
+  const void* const in_block = point_in_block(word);
+  const bool global = in_block != word;
+  if (global) {
+    const Stream& stream = *launch_.stream;
+    runtime().atomic_scopes().access(word, {stream.device(), &stream, linear_index_, scope}, writes, context,
+                                     launch_.site, caller);
+  }
+  if (writes && releases(order)) {
+    if (global) hb::release(context, in_block);  // ThreadSanitizer does the rest
+  } else if (writes) {
+    StreamContexts& contexts = launch_.stream->contexts();
+    const auto give = [&](Fence fence, const void* point) {
+      if (me.fenced[fence]) contexts.give(fence, linear_index_, number_of(me), point);
+    };
+    if (global) give(kFenceOfGpu, word);
+    give(kFenceOfGpu, in_block);
+    give(kFenceOfBlock, in_block);
+  }
+  if (reads && !acquires(order)) {
+    remember(me, word);
+    if (writes && global) me.ticket = word;
+  } else if (reads && global && has_block_fences_) {
+    hb::acquire(context, in_block);
+  }
+}
+
+void Block::remember(Thread& me, const void* word) {
+  constexpr std::ptrdiff_t kRecent = 4;  // a wait looks at the same ones again and again
+  std::vector<const void*>& seen = me.seen;
+  const auto recent = seen.end() - std::min(std::ssize(seen), kRecent);
+  if (std::find(recent, seen.end(), word) != seen.end()) return;
+  if (seen.size() == seen.capacity()) {
+    const RuntimeTurn turn(*this, me);
+    std::sort(seen.begin(), seen.end());
+    seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+    seen.reserve(std::max<std::size_t>(8, 2 * seen.size()));
+  }
+  seen.push_back(word);
+}
+
+void Block::note_fence(int scope) {
+  if (scope > kBlockScope) return;
+  Thread& me = *current_;
+  const Fence fence = scope == kBlockScope ? kFenceOfBlock : kFenceOfGpu;
+  for (const void* word : me.seen) {
+    if (fence == kFenceOfGpu) hb::acquire(context_of(me), word);
+    hb::acquire(context_of(me), point_in_block(word));
+  }
+  if (fence == kFenceOfGpu) {
+    me.seen.clear();
+    me.ticket = nullptr;
+  }
+  has_block_fences_ |= fence == kFenceOfBlock;
+  me.fenced[fence] = true;
+  launch_.stream->contexts().hold(fence, linear_index_, number_of(me));
+}
+
+void Block::access_volatile(const void* memory, std::size_t bytes, bool write, const void* caller) {
+  Thread& me = *current_;
+  const bool flag = bytes > 1 && bytes <= 8 && (!write || me.fenced[kFenceOfGpu] || me.fenced[kFenceOfBlock]);
+  if (!flag) return note_access(memory, bytes, write, caller);
+  note_atomic(memory, write ? kWrites : kReads, __ATOMIC_RELAXED, kSystemScope, caller);
+  const auto access = write ? hb::write_atomically : hb::read_atomically;
+  access(context_of(me), launch_.site, memory, bytes, caller);
+}
+
+}  // namespace vgpu
