@@ -107,7 +107,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  return api_call("cudaDeviceSynchronize", [&](Runtime& runtime) {
+  return ordering_call("cudaDeviceSynchronize", [&](Runtime& runtime) {
     runtime.captures().check_wait(runtime.current_device());
     runtime.waits().wait(runtime.queues().pending(runtime.current_device()));
   });

@@ -40,7 +40,7 @@ std::uint32_t* word_at(Runtime& runtime, const Stream& stream, CUdeviceptr addre
 using namespace vgpu;
 
 CUresult cuStreamWriteValue32(CUstream handle, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
-  return driver_result(api_call("cuStreamWriteValue32", [&](Runtime& runtime) {
+  return driver_result(ordering_call("cuStreamWriteValue32", [&](Runtime& runtime) {
     if (flags != CU_STREAM_WRITE_VALUE_DEFAULT)
       throw ApiError(cudaErrorNotSupported, "only the flag CU_STREAM_WRITE_VALUE_DEFAULT is supported");
     Stream& stream = runtime.stream(handle);
@@ -50,7 +50,7 @@ CUresult cuStreamWriteValue32(CUstream handle, CUdeviceptr address, cuuint32_t v
 }
 
 CUresult cuStreamWaitValue32(CUstream handle, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
-  return driver_result(api_call("cuStreamWaitValue32", [&](Runtime& runtime) {
+  return driver_result(ordering_call("cuStreamWaitValue32", [&](Runtime& runtime) {
     if (flags > CU_STREAM_WAIT_VALUE_NOR)
       throw ApiError(cudaErrorNotSupported, "only the flags GEQ, EQ, AND and NOR are supported");
     Stream& stream = runtime.stream(handle);

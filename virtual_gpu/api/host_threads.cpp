@@ -23,6 +23,7 @@ void stop_host_threads() {
 }
 
 bool HostBarrier::wait() {
+  if (hb::left_out("a barrier of host threads")) return true;
   const hb::RuntimeScope scope;
   HostThread& self = runtime().host();
   const std::uint64_t generation = generation_;

@@ -102,12 +102,14 @@ void fence_mbarrier_init() {
 std::uint64_t mbarrier_arrive(std::uint64_t* barrier, std::uint32_t count, std::uint32_t bytes,
                               bool release) {
   const void* caller = __builtin_return_address(0);
+  if (hb::left_out("mbarrier_arrive")) release = false;  // without the arrival all would only hang
   return in_unit("mbarrier_arrive", [&](Block& block, AsyncUnit& unit) {
     return unit.barriers.arrive(block, barrier, count, bytes, release, caller);
   });
 }
 
 bool mbarrier_wait(std::uint64_t* barrier, bool parity, bool may_wait, bool acquire) {
+  if (hb::left_out("mbarrier_wait")) return true;
   const void* caller = __builtin_return_address(0);
   std::uint64_t bits = 0;
   const bool complete = in_unit("mbarrier_wait", [&](Block&, AsyncUnit& unit) {
@@ -172,14 +174,17 @@ void tensor_add(const void* map, const std::int32_t* at, int rank, const void* s
 }
 
 void bulk_commit() {
+  if (hb::left_out("cp_async_bulk_commit_group")) return;
   in_unit("cp_async_bulk_commit_group", [](Block&, AsyncUnit& unit) { unit.copies.commit(); });
 }
 
 void bulk_wait(unsigned int prior, bool read) {
+  if (hb::left_out("cp_async_bulk_wait_group")) return;
   in_unit("cp_async_bulk_wait_group", [&](Block&, AsyncUnit& unit) { unit.copies.wait(prior, read); });
 }
 
 void fence_proxy_async(bool shared, bool global) {
+  if (hb::left_out("fence_proxy_async")) return;
   in_unit("fence_proxy_async", [&](Block& block, AsyncUnit& unit) {
     if (shared) unit.barriers.publish(block.current_number(), true);
     if (shared) block.fence_proxy(Space::kShared);

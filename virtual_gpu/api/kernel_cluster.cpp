@@ -43,12 +43,14 @@ std::uint32_t cluster_count() {
 
 void cluster_arrive(bool releases) {
   const void* caller = __builtin_return_address(0);
+  if (hb::left_out("barrier_cluster_arrive")) releases = false;
   in_unit("barrier_cluster_arrive",
           [&](Block& block, AsyncUnit&) { block.cluster().arrive(block, releases, caller); });
 }
 
 void cluster_wait(bool acquires) {
   const void* caller = __builtin_return_address(0);
+  if (hb::left_out("barrier_cluster_wait")) acquires = false;
   in_unit("barrier_cluster_wait",
           [&](Block& block, AsyncUnit&) { block.cluster().wait(block, acquires, caller); });
 }
@@ -77,6 +79,7 @@ std::uint32_t cluster_owner(const void* address) {
 
 void cluster_mbarrier_arrive(std::uint64_t* barrier, std::uint32_t count) {
   const void* caller = __builtin_return_address(0);
+  const bool release = !hb::left_out("mbarrier_arrive");
   in_unit("mbarrier_arrive", [&](Block& block, AsyncUnit&) {
     const std::size_t rank = owner(block, barrier, sizeof *barrier, "arrives at", caller);
     Block& there = block.cluster().block(rank);
@@ -84,7 +87,7 @@ void cluster_mbarrier_arrive(std::uint64_t* barrier, std::uint32_t count) {
       block.fault(block.who() + "arrives" + at_line(caller) + " at an mbarrier of " + there.name() +
                   ", which has ended");
     }
-    there.async().barriers.arrive(block, barrier, count, 0, true, caller);
+    there.async().barriers.arrive(block, barrier, count, 0, release, caller);
   });
 }
 

@@ -38,6 +38,7 @@ long long clock64() {
 }
 
 void __syncwarp(unsigned int mask) {
+  if (vgpu::hb::left_out("__syncwarp")) return;
   unsigned int present;
   vgpu::current_block()->exchange(mask, 0, &present);
 }
@@ -106,9 +107,11 @@ void copy_async(void* to, const void* from, std::size_t bytes, std::size_t zeros
   std::memset(static_cast<std::byte*>(to) + bytes, 0, zeros);
 }
 void commit_copies() {
+  if (hb::left_out("commit of asynchronous copies")) return;
   if (Block* block = current_block()) block->commit_copies();
 }
 void wait_for_copies(unsigned int prior) {
+  if (hb::left_out("wait for asynchronous copies")) return;
   if (Block* block = current_block()) block->wait_for_copies(prior);
 }
 void require_aligned(const void* to, const void* from, std::size_t bytes, std::size_t alignment) {
@@ -124,6 +127,8 @@ void misused_pipeline(const char* sentence) {
   if (block == nullptr) throw std::logic_error(sentence);
   block->fault("kernel '" + block->grid().name + "': " + sentence);
 }
+
+bool order_left_out(const char* name) { return hb::left_out(name); }
 
 void note_progress() { runtime().scheduler().note_progress(); }
 

@@ -71,7 +71,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  return api_call("cudaStreamSynchronize", [&](Runtime& runtime) {
+  return ordering_call("cudaStreamSynchronize", [&](Runtime& runtime) {
     Stream& stream = runtime.stream(handle);
     runtime.captures().check_wait(stream);
     runtime.waits().wait(runtime.queues().pending(stream));
@@ -79,7 +79,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
-  return api_call("cudaStreamQuery", [&](Runtime& runtime) {
+  return ordering_call("cudaStreamQuery", [&](Runtime& runtime) {
     Stream& stream = runtime.stream(handle);
     runtime.captures().check_wait(stream);
     if (!runtime.waits().observe(runtime.queues().pending(stream)))
@@ -88,7 +88,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_handle, unsigned int flags) {
-  return api_call("cudaStreamWaitEvent", [&](Runtime& runtime) {
+  return ordering_call("cudaStreamWaitEvent", [&](Runtime& runtime) {
     if (flags != cudaEventWaitDefault)
       throw ApiError(cudaErrorInvalidValue, "only the flag cudaEventWaitDefault is supported");
     Stream& stream = runtime.stream(stream_handle);
@@ -118,7 +118,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t handle) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle) {
-  return api_call("cudaEventRecord", [&](Runtime& runtime) {
+  return ordering_call("cudaEventRecord", [&](Runtime& runtime) {
     Event& event = runtime.event(event_handle);
     Stream& stream = runtime.stream(stream_handle);
     if (event.device() != stream.device()) {
@@ -132,7 +132,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
-  return api_call("cudaEventSynchronize", [&](Runtime& runtime) {
+  return ordering_call("cudaEventSynchronize", [&](Runtime& runtime) {
     const Event& event = runtime.event(handle);
     runtime.captures().check_wait(event);
     runtime.waits().wait(event.last_record());
@@ -140,7 +140,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
-  return api_call("cudaEventQuery", [&](Runtime& runtime) {
+  return ordering_call("cudaEventQuery", [&](Runtime& runtime) {
     const Event& event = runtime.event(handle);
     runtime.captures().check_wait(event);
     if (!runtime.waits().observe(event.last_record()))

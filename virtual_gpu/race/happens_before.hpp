@@ -36,6 +36,14 @@ struct CallSite {
 
 /// Called once, by the host, before anything else here.
 void start();
+/// Whether the synchronising call `name`, in which the program is, is to be left out: a line of its call
+/// stack is the one that the environment variable VGPU_DROP names, as "folder/ring.cuh:59".
+/// VGPU_SYNC_SITES=FILE lists the stacks of all that run.
+///@{
+extern const bool watches_calls;
+bool is_left_out(const char* name);
+inline bool left_out(const char* name) { return watches_calls && is_left_out(name); }
+///@}
 /// The calling thread goes on as this context. No order arises.
 void enter(Context context);
 Context running_context();
@@ -124,6 +132,7 @@ Mark mark(const void* address);
 #else
 
 inline void start() {}
+inline bool left_out(const char*) { return false; }
 inline void enter(Context) {}
 inline Context running_context() { return nullptr; }
 inline Context runtime_context() { return nullptr; }

@@ -51,4 +51,10 @@ cudaError_t api_call(const char* name, Function function) {
   return code;
 }
 
+/// The same of a call that only orders: left out (hb::left_out()), it does nothing and succeeds.
+template <class Function>
+cudaError_t ordering_call(const char* name, Function function) {
+  return hb::left_out(name) ? cudaSuccess : api_call(name, function);
+}
+
 }  // namespace vgpu

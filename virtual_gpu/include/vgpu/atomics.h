@@ -15,6 +15,9 @@ void note_progress();
 void note_load(const void* address, std::uint64_t bits);
 /// The running CUDA thread has changed the word at `address`.
 void note_store(const void* address);
+/// Race build: whether the memory order of the atomic access that the program makes is to be left out
+/// (VGPU_DROP).
+bool order_left_out(const char* name);
 /// The running CUDA thread reads the word at `address` with a scope below system, in that line: stops the
 /// kernel if another GPU has written the word.
 void require_own_word(const void* address, const char* scope, const char* file, int line);
