@@ -102,34 +102,6 @@ TEST_F(DenseBenchTest, OfEachAlgorithmOneCallIsVerifiedAndOneTimedOneCompared) {
   }
 }
 
-/// Right in its first calls, and then never again: what they have left in C must not pass.
-bool stopping_after_is_found(int calls_that_write) {
-  try {
-    run_ranks(2, [&](Rank& rank) {
-      GatherProblem<float> problem(rank, {19, 23, 17}, 7);
-      DenseBench bench(problem, options());
-      bench.add("first", Role::kAlgorithm, [&]() -> DenseBench::Enqueue {
-        return
-            [calls_that_write, right = product_of(problem, false), calls = 0](cudaStream_t stream) mutable {
-              if (++calls <= calls_that_write) right(stream);
-            };
-      });
-      bench.verify();
-      bench.time(false);
-    });
-  } catch (const WrongResult&) {
-    return true;
-  }
-  return false;
-}
-
-TEST_F(DenseBenchTest, AVariantThatStopsComputingDoesNotPassOnWhatItWrote) {
-  constexpr int kLastCompared = 5;  // see above
-  for (int calls = 0; calls < kLastCompared; ++calls)
-    EXPECT_TRUE(stopping_after_is_found(calls)) << "computes in " << calls << " calls";
-  EXPECT_FALSE(stopping_after_is_found(kLastCompared));
-}
-
 TEST_F(DenseBenchTest, ACorruptedResultIsFoundUnlessNothingIsChecked) {
   Options corrupt = options();
   corrupt.corrupt = true;

@@ -145,6 +145,17 @@ TEST(RowPlan, TakesListsWhereTheScanOfAllBitmapsWouldBeTooLong) {
   EXPECT_EQ(RowPlan<std::int64_t>::message_bytes({32 * words, 1, entries}, 6), 16 + 4 * words);
 }
 
+TEST(RowPlan, SendsWhicheverIsSmaller) {
+  for (const std::int64_t entries : {1, 3, 8, 100, 1000}) {
+    for (std::int64_t rows = entries; rows < 100 * entries; rows += 1 + rows / 7) {
+      const std::int64_t bitmap = (rows + 31) / 32 * 4, list = entries * 4;
+      EXPECT_EQ(RowPlan<std::int32_t>::message_bytes({rows, 1, entries}, 4),
+                16 + (std::min(bitmap, list) + 15) / 16 * 16)
+          << entries << " of " << rows << " rows";
+    }
+  }
+}
+
 TEST(RowPlan, RefusesMoreThanTwoToTheThirtyRows) {
   EXPECT_THROW(
       run_ranks(1,

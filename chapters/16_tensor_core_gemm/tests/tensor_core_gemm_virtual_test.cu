@@ -43,7 +43,7 @@ TEST_F(OnVirtualGpus, StagesHideTheLoads) {
   const double three = time_of<StoredByTma<Tile<128, 256, 3>>>(shape, machine);
   const double four = time_of<StoredByTma<Tile<128, 256, 4>>>(shape, machine);
   EXPECT_LT(1.1 * three, two);
-  EXPECT_LE(four, 1.001 * three);
+  EXPECT_LT(1.05 * four, two);  // three hide as much as four: which of them is ahead the model does not say
   EXPECT_LT(1.3 * four, time_of<OneStage>(shape, machine));
 }
 

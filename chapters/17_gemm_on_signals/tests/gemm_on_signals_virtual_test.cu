@@ -36,6 +36,26 @@ TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
   expect_same_seed_same_schedule([] { expect_right<Gemm, Problem>(3, {100, 24, 8}, 1, 2); });
 }
 
+__global__ void await_alone(Arrivals arrivals) { arrivals.await(0); }
+
+/// A kernel that awaits the signal of call `epoch`, where the word has that value, returns.
+void expect_no_wait(std::uint32_t word, std::uint32_t epoch) {
+  const DeviceBuffer<std::uint32_t> words(0, 1);
+  const DeviceBuffer<unsigned> stop(0, 1);
+  CUDA_CHECK(cudaMemset(stop.data(), 0, stop.bytes()));
+  CUDA_CHECK(cudaMemcpy(words.data(), &word, sizeof word, cudaMemcpyHostToDevice));
+  await_alone<<<1, 1>>>({{}, 0, words.data(), epoch, stop.data()});
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "the word is " << word << ", epoch " << epoch;
+}
+
+// 2^32 calls later the words begin anew.
+TEST_F(OnVirtualGpus, ASignalOfACallAheadIsSeenWhereWordsOverflow) {
+  for (const std::uint32_t epoch : {1U, 0x7FFFFFFFU, 0x80000000U, 0xFFFFFFFFU}) {
+    expect_no_wait(epoch, epoch);
+    expect_no_wait(epoch + 1, epoch);
+  }
+}
+
 TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
   for (const std::int64_t rows : {1, 3, 150, 256, 401}) {
     for (const int ranks : {1, 2, 3, 8}) {
