@@ -15,7 +15,7 @@ chapters/NN_name/mutants/left_out.txt, each with the reason:
 
     file: ring_all_gather.cuh
     line: rank.synchronize(transfers_);
-    why: the text of 'line' is contained in the site's line
+    why: end of the warm-up
 
 The test fails if a loss is not noticed and not listed, if a listed one is noticed or is no site, and if the program fails unchanged.
 """
@@ -32,7 +32,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 from tools import mutants  # noqa: E402
 
-LIMIT_S = 60  # of each run
+LIMIT_S = 150  # of each run
 SEEDS = ("1", "2")
 NOT_NOTICED = "not noticed"
 HELPERS = "common/overlap/gpu/"
@@ -55,9 +55,10 @@ class Listed:
 
 
 def read_list(path: pathlib.Path) -> List[Listed]:
-    """The listed sites of a chapter; none if there is no list. Throws LeftOutError."""
+    """The listed sites of a chapter; none if the list is empty or not there. Throws LeftOutError."""
     found = []
-    for block in re.split(r"\n\s*\n", path.read_text(encoding="utf-8").strip()) if path.is_file() else []:
+    text = path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+    for block in re.split(r"\n\s*\n", text) if text else []:
         match = re.fullmatch(r"file: (\S+)\nline: (\S.*)\nwhy: (\S.*)", block)
         if match is None:
             raise LeftOutError(f"{path}: '{block}' is not three lines: file, line, why")
@@ -162,9 +163,9 @@ class Chapter:
         return NOT_NOTICED
 
     def text_of(self, place: str) -> str:
-        """The site's line in the source."""
+        """The site's line in the source, without a comment."""
         file, _, line = place.rpartition(":")
-        return (self.root / file).read_text(encoding="utf-8").splitlines()[int(line) - 1].strip()
+        return re.sub(r"\s*//.*", "", (self.root / file).read_text(encoding="utf-8").splitlines()[int(line) - 1].strip())
 
 
 def judge(chapter: Chapter, listed: Sequence[Listed]) -> List[str]:
@@ -173,7 +174,7 @@ def judge(chapter: Chapter, listed: Sequence[Listed]) -> List[str]:
     wrong, used = [], set()
     for place, passing in chapter.find_sites().items():
         verdict, text = chapter.leave_out(place, passing), chapter.text_of(place)
-        reasons = [one for one in listed if pathlib.Path(place).name.startswith(one.file + ":") and one.line in text]
+        reasons = [one for one in listed if pathlib.Path(place).name.startswith(one.file + ":") and one.line == text]
         used.update(reasons)
         counts[verdict] += 1
         name = min(passing)[0]

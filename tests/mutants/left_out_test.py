@@ -17,13 +17,14 @@ SOURCE = "record();\nwait();\nsynchronize();\nsend_and_receive();\n"
 PROGRAM = """
     import os, sys
     root = os.environ["ROOT"]
-    ring, signals = root + "/chapters/01_ring/ring.cuh", root + "/common/overlap/gpu/signals.cpp"
+    ring = os.path.join(root, "chapters/01_ring/ring.cuh")
+    signals = os.path.join(root, "common/./overlap/gpu/signals.cpp")
     calls = [("cudaEventRecord", ring + ":1"), ("cudaStreamWaitEvent", ring + ":2"), ("cudaStreamSynchronize", ring + ":3"),
              ("cuStreamWriteValue32", signals + ":8", ring + ":4"), ("cuStreamWaitValue32", signals + ":9", ring + ":4")]
     if "VGPU_SYNC_SITES" in os.environ:
         with open(os.environ["VGPU_SYNC_SITES"], "w") as file:
             for call in calls:
-                print(*call, root + "/chapters/01_ring/main.cu:7", sep="\\t", file=file)
+                print(*call, os.path.join(root, "chapters/01_ring/main.cu:7"), sep="\\t", file=file)
     dropped = os.environ.get("VGPU_DROP")
     if dropped == "chapters/01_ring/ring.cuh:1":
         print("a deadlock")
