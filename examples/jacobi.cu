@@ -21,7 +21,7 @@
 
 const int kWidth = 96, kHeight = 61;  // points inside; around them the border, 1 on top and 0 elsewhere
 const int kPitch = kWidth + 2;
-const int kMostIterations = 1000, kIterationsPerCheck = 20;
+const int kMaxIterations = 1000, kIterationsPerCheck = 20;
 const float kTolerance = 2e-3f;
 
 // One iteration on `rows` rows. in and out begin with the row above them. If change is given, it becomes the
@@ -116,7 +116,7 @@ int solve(int devices, std::vector<float>& grid) {
   std::vector<Band> bands = make_bands(devices, grid);
   int iterations = 0;
   float change = kTolerance;
-  while (iterations < kMostIterations && change >= kTolerance) {
+  while (iterations < kMaxIterations && change >= kTolerance) {
     const bool check = (iterations + 1) % kIterationsPerCheck == 0;
     for (int device = 0; device < devices; ++device) enqueue(bands, device, iterations, check);
     ++iterations;
@@ -144,7 +144,7 @@ int solve_on_host(std::vector<float>& grid) {
   std::vector<float> next = grid;
   int iterations = 0;
   float change = kTolerance;
-  while (iterations < kMostIterations && change >= kTolerance) {
+  while (iterations < kMaxIterations && change >= kTolerance) {
     float largest = 0;
     for (int row = 1; row <= kHeight; ++row) {
       for (int i = row * kPitch + 1; i <= row * kPitch + kWidth; ++i) {
@@ -170,7 +170,7 @@ int main() {
 
   int errors = 0;
   for (size_t i = 0; i < grid.size(); ++i) errors += grid[i] != expected[i];
-  const bool passed = errors == 0 && iterations == expected_iterations && iterations < kMostIterations;
+  const bool passed = errors == 0 && iterations == expected_iterations && iterations < kMaxIterations;
   std::printf("%d iterations, on the host %d: %d errors: %s\n", iterations, expected_iterations, errors,
               passed ? "PASS" : "FAIL");
   return passed ? 0 : 1;

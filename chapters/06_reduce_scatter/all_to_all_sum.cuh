@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include "06_reduce_scatter/chunk_products.cuh"
-#include "06_reduce_scatter/packs.cuh"
+#include "06_reduce_scatter/vec16.cuh"
 #include "overlap/gpu/ring.hpp"
 #include "overlap/gpu/signals.hpp"
 #include "overlap/gpu/slots.hpp"
@@ -27,28 +27,28 @@
 namespace overlap::reduce_scatter {
 
 /// sum = slot 0 + slot 1 + ... + slot `count` - 1, each `place` elements after the one before, added in f32
-/// in this order and rounded to T once. So the result does not depend on who came first. The first `packs`
-/// packs are added as packs, the rest of the `elements` one by one.
+/// in this order and rounded to T once. So the result does not depend on who came first. The first `vectors`
+/// vectors are added as vectors, the rest of the `elements` one by one.
 template <Floating T>
 __global__ void sum_slots(const T* __restrict__ slots, std::int64_t place, int count, T* __restrict__ sum,
-                          std::int64_t elements, std::int64_t packs) {
-  constexpr int kWidth = kPackWidth<T>;
+                          std::int64_t elements, std::int64_t vectors) {
+  constexpr int kWidth = kVec16Width<T>;
   const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
-  // [task sum_slots: how does a thread add its packs, and in which order and type?]
-  for (std::int64_t i = first; i < packs; i += threads) {
+  // [task sum_slots: how does a thread add its vectors, and in which order and type?]
+  for (std::int64_t i = first; i < vectors; i += threads) {
     float total[kWidth] = {};
 #pragma unroll 4
     for (int slot = 0; slot < count; ++slot) {
-      const Pack<T, kWidth> part = reinterpret_cast<const Pack<T, kWidth>*>(slots + slot * place)[i];
+      const Vec16<T, kWidth> part = reinterpret_cast<const Vec16<T, kWidth>*>(slots + slot * place)[i];
       for (int j = 0; j < kWidth; ++j) total[j] += static_cast<float>(part.values[j]);
     }
-    Pack<T, kWidth> rounded;
+    Vec16<T, kWidth> rounded;
     for (int j = 0; j < kWidth; ++j) rounded.values[j] = static_cast<T>(total[j]);
-    reinterpret_cast<Pack<T, kWidth>*>(sum)[i] = rounded;
+    reinterpret_cast<Vec16<T, kWidth>*>(sum)[i] = rounded;
   }
   // [/task]
-  for (std::int64_t i = packs * kWidth + first; i < elements; i += threads) {
+  for (std::int64_t i = vectors * kWidth + first; i < elements; i += threads) {
     float total = 0;
     for (int slot = 0; slot < count; ++slot) total += static_cast<float>(slots[slot * place + i]);
     sum[i] = static_cast<T>(total);
@@ -67,8 +67,8 @@ class AllToAllSum {
         ring_(rank),
         products_(rank, whole),
         chunks_(products_.chunks()),
-        most_blocks_(8 * multiprocessors(rank.device())),
-        slots_(rank, rank.size(), chunks_.most_elements()),
+        max_blocks_(8 * multiprocessors(rank.device())),
+        slots_(rank, rank.size(), chunks_.max_elements()),
         partials_(rank.device(), (rank.size() - 1) * slots_.pitch()),
         arrived_(rank, rank.size()),
         finished_(rank.device(), cudaEventDisableTiming) {
@@ -132,8 +132,8 @@ class AllToAllSum {
             .bytes_in = (ranks - 1) * own * element,
             .products = chunks.with_rows(),
             .launches = ranks > 1 && own > 0 ? 1 : 0,
-            .memory = Slots<T>::bytes(ranks, chunks.most_elements()) +
-                      (ranks - 1) * Slots<T>::pitch(chunks.most_elements()) * element};
+            .memory = Slots<T>::bytes(ranks, chunks.max_elements()) +
+                      (ranks - 1) * Slots<T>::pitch(chunks.max_elements()) * element};
   }
 
  private:
@@ -180,9 +180,9 @@ class AllToAllSum {
     const std::int64_t elements = chunks_.elements(rank_.id());
     if (elements == 0) return;
     const TimelineScope name("sum");
-    const std::int64_t packs = packs_at(c, elements);
-    sum_slots<<<add_blocks(packs, elements, most_blocks_), kAddThreads, 0, rank_.transfer_stream()>>>(
-        slot(rank_.id(), 0), slots_.pitch(), rank_.size(), c, elements, packs);
+    const std::int64_t vectors = vectors_at(c, elements);
+    sum_slots<<<add_blocks(vectors, elements, max_blocks_), kAddThreads, 0, rank_.transfer_stream()>>>(
+        slot(rank_.id(), 0), slots_.pitch(), rank_.size(), c, elements, vectors);
     CUDA_CHECK(cudaGetLastError());
   }
 
@@ -196,7 +196,7 @@ class AllToAllSum {
   Ring ring_;
   ChunkProducts<T> products_;
   Chunks chunks_;
-  int most_blocks_;           // of the sum: as many threads as the GPU can hold
+  int max_blocks_;            // of the sum: as many threads as the GPU can hold
   Slots<T> slots_;            // by source
   DeviceBuffer<T> partials_;  // by step
   Signals arrived_;           // by source

@@ -33,7 +33,7 @@ struct Chunks {
   /// The elements of chunk `owner`.
   std::int64_t elements(int owner) const { return rows(owner).size() * n; }
   /// The elements of the largest chunk.
-  std::int64_t most_elements() const { return elements(0); }
+  std::int64_t max_elements() const { return elements(0); }
 };
 
 /// The products of one call, chunk by chunk. Out is the type in which they are stored: T, or f32.

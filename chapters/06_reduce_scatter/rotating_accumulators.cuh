@@ -21,32 +21,32 @@
 #include <optional>
 
 #include "06_reduce_scatter/chunk_products.cuh"
-#include "06_reduce_scatter/packs.cuh"
+#include "06_reduce_scatter/vec16.cuh"
 #include "overlap/gpu/ring.hpp"
 #include "overlap/gpu/signals.hpp"
 #include "overlap/gpu/slots.hpp"
 
 namespace overlap::reduce_scatter {
 
-/// sum = received + partial, rounded to Sum once. The first `packs` packs are added as packs, the rest of the
-/// `elements` one by one. `sum` may be on another GPU, or be `partial`.
+/// sum = received + partial, rounded to Sum once. The first `vectors` vectors are added as vectors, the rest
+/// of the `elements` one by one. `sum` may be on another GPU, or be `partial`.
 template <Floating Accumulator, Floating Sum>
 __global__ void add(const Accumulator* received, const Accumulator* partial, Sum* sum, std::int64_t elements,
-                    std::int64_t packs) {
-  constexpr int kWidth = kPackWidth<Sum>;
+                    std::int64_t vectors) {
+  constexpr int kWidth = kVec16Width<Sum>;
   const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = first; i < packs; i += threads) {
-    const auto one = reinterpret_cast<const Pack<Accumulator, kWidth>*>(received)[i];
-    const auto other = reinterpret_cast<const Pack<Accumulator, kWidth>*>(partial)[i];
-    Pack<Sum, kWidth> total;
+  for (std::int64_t i = first; i < vectors; i += threads) {
+    const auto one = reinterpret_cast<const Vec16<Accumulator, kWidth>*>(received)[i];
+    const auto other = reinterpret_cast<const Vec16<Accumulator, kWidth>*>(partial)[i];
+    Vec16<Sum, kWidth> total;
     for (int j = 0; j < kWidth; ++j) {
       total.values[j] =
           static_cast<Sum>(static_cast<float>(one.values[j]) + static_cast<float>(other.values[j]));
     }
-    reinterpret_cast<Pack<Sum, kWidth>*>(sum)[i] = total;
+    reinterpret_cast<Vec16<Sum, kWidth>*>(sum)[i] = total;
   }
-  for (std::int64_t i = packs * kWidth + first; i < elements; i += threads) {
+  for (std::int64_t i = vectors * kWidth + first; i < elements; i += threads) {
     sum[i] = static_cast<Sum>(static_cast<float>(received[i]) + static_cast<float>(partial[i]));
   }
 }
@@ -79,8 +79,8 @@ class RotatingAccumulators {
         pass_(pass.value_or(usual_pass(rank.size()))),
         products_(rank, whole),
         chunks_(products_.chunks()),
-        most_blocks_(8 * multiprocessors(rank.device())),
-        slots_(rank, rank.size(), chunks_.most_elements()),
+        max_blocks_(8 * multiprocessors(rank.device())),
+        slots_(rank, rank.size(), chunks_.max_elements()),
         partials_(rank.device(), rank.size() * slots_.pitch()),
         zeros_(rank.device(), start == Start::kZeros ? slots_.pitch() : 0),
         arrived_(rank, rank.size()),
@@ -118,7 +118,7 @@ class RotatingAccumulators {
       if (step < last) {
         add_and_pass(step);
       } else {
-        add_up(received(step), partial(step), c, chunk(step), most_blocks_);
+        add_up(received(step), partial(step), c, chunk(step), max_blocks_);
       }
     }
     CUDA_CHECK(cudaEventRecord(finished_, transfer()));  // it has waited for all products
@@ -134,8 +134,8 @@ class RotatingAccumulators {
     const std::int64_t first = chunks.elements(Ring(rank, ranks).at(-1));
     Cost cost;
     cost.products = chunks.with_rows();
-    cost.memory = Slots<Accumulator>::bytes(ranks, chunks.most_elements()) +
-                  (ranks + (zeros ? 1 : 0)) * Slots<Accumulator>::pitch(chunks.most_elements()) * element;
+    cost.memory = Slots<Accumulator>::bytes(ranks, chunks.max_elements()) +
+                  (ranks + (zeros ? 1 : 0)) * Slots<Accumulator>::pitch(chunks.max_elements()) * element;
     if (ranks == 1) return cost;
     cost.messages = zeros ? ranks : ranks - 1;
     cost.bytes_out = (zeros ? all : all - own) * element;
@@ -184,7 +184,7 @@ class RotatingAccumulators {
     // [task add_and_pass: what is added to what, and where does the sum go?]
     // [blank] copy_to_next(step, partial(step));
     if (pass_ == Pass::kCopy) {
-      add_up(received(step), partial(step), partial(step), chunk(step), most_blocks_);
+      add_up(received(step), partial(step), partial(step), chunk(step), max_blocks_);
       copy_to_next(step, partial(step));
     } else {
       add_up(received(step), partial(step), slot(rank_.next(), step + 1), chunk(step), kStoringBlocks);
@@ -205,13 +205,13 @@ class RotatingAccumulators {
 
   // ---- Steps 1 to P - 1: what has arrived + the partial product ----------------------------------------
   template <typename Sum>
-  void add_up(const Accumulator* one, const Accumulator* other, Sum* sum, int chunk, int most_blocks) {
+  void add_up(const Accumulator* one, const Accumulator* other, Sum* sum, int chunk, int max_blocks) {
     const std::int64_t elements = chunks_.elements(chunk);
     if (elements == 0) return;
     const TimelineScope name("add chunk ", chunk);
-    const std::int64_t packs = packs_at(sum, elements);
-    add<<<add_blocks(packs, elements, most_blocks), kAddThreads, 0, transfer()>>>(one, other, sum, elements,
-                                                                                  packs);
+    const std::int64_t vectors = vectors_at(sum, elements);
+    add<<<add_blocks(vectors, elements, max_blocks), kAddThreads, 0, transfer()>>>(one, other, sum, elements,
+                                                                                   vectors);
     CUDA_CHECK(cudaGetLastError());
   }
 
@@ -220,7 +220,7 @@ class RotatingAccumulators {
   Pass pass_;
   ChunkProducts<T, Accumulator> products_;
   Chunks chunks_;
-  int most_blocks_;                     // as many threads as the GPU can hold
+  int max_blocks_;                      // as many threads as the GPU can hold
   Slots<Accumulator> slots_;            // by step
   DeviceBuffer<Accumulator> partials_;  // by step
   DeviceBuffer<Accumulator> zeros_;

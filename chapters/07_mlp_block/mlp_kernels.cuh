@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "06_reduce_scatter/packs.cuh"
+#include "06_reduce_scatter/vec16.cuh"
 #include "overlap/data/mlp_layer.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/element.hpp"
@@ -19,9 +19,9 @@
 
 namespace overlap::mlp_block {
 
-using reduce_scatter::kPackWidth;
-using reduce_scatter::Pack;
-using reduce_scatter::packs_at;
+using reduce_scatter::kVec16Width;
+using reduce_scatter::Vec16;
+using reduce_scatter::vectors_at;
 
 inline constexpr int kMlpThreads = 256;  ///< in a block of these kernels, at most
 
@@ -38,43 +38,43 @@ __device__ inline float block_sum(float value) {
 }
 
 /// RMSNorm of rows of `h` elements, one block for each: out = gain * x / sqrt(mean of x^2 + epsilon). The
-/// first `packs` packs of a row are read as packs, the rest one by one. A root and two divisions, and not
-/// rsqrtf(), which may be off by the last bit: so a mean that is a power of four gives an exact result.
+/// first `vectors` vectors of a row are read as vectors, the rest one by one. A root and two divisions, and
+/// not rsqrtf(), which may be off by the last bit: so a mean that is a power of four gives an exact result.
 template <Floating T>
 __global__ void normalise_rows(const T* __restrict__ x, const T* __restrict__ gain, T* __restrict__ out,
-                               std::int64_t h, std::int64_t packs, float epsilon) {
-  constexpr int kWidth = kPackWidth<T>;
-  using Elements = Pack<T, kWidth>;
+                               std::int64_t h, std::int64_t vectors, float epsilon) {
+  constexpr int kWidth = kVec16Width<T>;
+  using Elements = Vec16<T, kWidth>;
   const std::int64_t row = std::int64_t{blockIdx.x} * h;
-  const auto* x_packs = reinterpret_cast<const Elements*>(x + row);
-  const auto* gain_packs = reinterpret_cast<const Elements*>(gain);
-  auto* out_packs = reinterpret_cast<Elements*>(out + row);
+  const auto* x_vectors = reinterpret_cast<const Elements*>(x + row);
+  const auto* gain_vectors = reinterpret_cast<const Elements*>(gain);
+  auto* out_vectors = reinterpret_cast<Elements*>(out + row);
 
   // [task normalise: what is summed over the row, and what is each element multiplied by?]
   float squares = 0;
-  for (std::int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
-    const Elements elements = x_packs[i];
+  for (std::int64_t i = threadIdx.x; i < vectors; i += blockDim.x) {
+    const Elements elements = x_vectors[i];
     for (int j = 0; j < kWidth; ++j) {
       const float element = static_cast<float>(elements.values[j]);
       squares += element * element;
     }
   }
-  for (std::int64_t i = packs * kWidth + threadIdx.x; i < h; i += blockDim.x) {
+  for (std::int64_t i = vectors * kWidth + threadIdx.x; i < h; i += blockDim.x) {
     const float element = static_cast<float>(x[row + i]);
     squares += element * element;
   }
   const float scale = 1.0f / sqrtf(block_sum(squares) / static_cast<float>(h) + epsilon);
   // The second reading of the row comes from the cache.
-  for (std::int64_t i = threadIdx.x; i < packs; i += blockDim.x) {
-    const Elements elements = x_packs[i], gains = gain_packs[i];
+  for (std::int64_t i = threadIdx.x; i < vectors; i += blockDim.x) {
+    const Elements elements = x_vectors[i], gains = gain_vectors[i];
     Elements normed;
     for (int j = 0; j < kWidth; ++j) {
       normed.values[j] = static_cast<T>(static_cast<float>(gains.values[j]) *
                                         (static_cast<float>(elements.values[j]) * scale));
     }
-    out_packs[i] = normed;
+    out_vectors[i] = normed;
   }
-  for (std::int64_t i = packs * kWidth + threadIdx.x; i < h; i += blockDim.x) {
+  for (std::int64_t i = vectors * kWidth + threadIdx.x; i < h; i += blockDim.x) {
     out[row + i] = static_cast<T>(static_cast<float>(gain[i]) * (static_cast<float>(x[row + i]) * scale));
   }
   // [/task]
@@ -92,50 +92,50 @@ __device__ inline float activate(Activation activation, float v) {
   // [/task]
 }
 
-/// values = activation of values, one pack for each of the first `packs` threads, then one element each.
+/// values = activation of values, one vector for each of the first `vectors` threads, then one element each.
 template <Floating T>
-__global__ void activate_elements(T* values, std::int64_t elements, std::int64_t packs,
+__global__ void activate_elements(T* values, std::int64_t elements, std::int64_t vectors,
                                   Activation activation) {
-  constexpr int kWidth = kPackWidth<T>;
+  constexpr int kWidth = kVec16Width<T>;
   const std::int64_t i = std::int64_t{blockIdx.x} * kMlpThreads + threadIdx.x;
-  if (i < packs) {
-    auto* place = reinterpret_cast<Pack<T, kWidth>*>(values) + i;
-    Pack<T, kWidth> pack = *place;
-    for (T& value : pack.values) value = static_cast<T>(activate(activation, static_cast<float>(value)));
-    *place = pack;
-  } else if (const std::int64_t j = packs * kWidth + i - packs; j < elements) {
+  if (i < vectors) {
+    auto* place = reinterpret_cast<Vec16<T, kWidth>*>(values) + i;
+    Vec16<T, kWidth> vector = *place;
+    for (T& value : vector.values) value = static_cast<T>(activate(activation, static_cast<float>(value)));
+    *place = vector;
+  } else if (const std::int64_t j = vectors * kWidth + i - vectors; j < elements) {
     values[j] = static_cast<T>(activate(activation, static_cast<float>(values[j])));
   }
 }
 
 /// y = x + z, the same way. y may be z.
 template <Floating T>
-__global__ void add_elements(const T* x, const T* z, T* y, std::int64_t elements, std::int64_t packs) {
-  constexpr int kWidth = kPackWidth<T>;
-  using Elements = Pack<T, kWidth>;
+__global__ void add_elements(const T* x, const T* z, T* y, std::int64_t elements, std::int64_t vectors) {
+  constexpr int kWidth = kVec16Width<T>;
+  using Elements = Vec16<T, kWidth>;
   const std::int64_t i = std::int64_t{blockIdx.x} * kMlpThreads + threadIdx.x;
-  if (i < packs) {
+  if (i < vectors) {
     const Elements left = reinterpret_cast<const Elements*>(x)[i];
     Elements sum = reinterpret_cast<const Elements*>(z)[i];
     for (int j = 0; j < kWidth; ++j) {
       sum.values[j] = static_cast<T>(static_cast<float>(left.values[j]) + static_cast<float>(sum.values[j]));
     }
     reinterpret_cast<Elements*>(y)[i] = sum;
-  } else if (const std::int64_t j = packs * kWidth + i - packs; j < elements) {
+  } else if (const std::int64_t j = vectors * kWidth + i - vectors; j < elements) {
     y[j] = static_cast<T>(static_cast<float>(x[j]) + static_cast<float>(z[j]));
   }
 }
 
 namespace detail {
 
-// Blocks with a thread for each pack, and for each element that is in none.
+// Blocks with a thread for each vector, and for each element that is in none.
 template <Floating T>
-unsigned mlp_blocks(std::int64_t elements, std::int64_t packs) {
-  const std::int64_t threads = packs + elements - packs * kPackWidth<T>;
+unsigned mlp_blocks(std::int64_t elements, std::int64_t vectors) {
+  const std::int64_t threads = vectors + elements - vectors * kVec16Width<T>;
   return static_cast<unsigned>((threads + kMlpThreads - 1) / kMlpThreads);
 }
 
-// Whole warps, with a thread for each pack or element of a row, as far as a block has them.
+// Whole warps, with a thread for each vector or element of a row, as far as a block has them.
 inline unsigned threads_of_row(std::int64_t work) {
   const std::int64_t warps = (work + kWarp - 1) / kWarp;
   return static_cast<unsigned>(std::min<std::int64_t>(warps * kWarp, kMlpThreads));
@@ -149,11 +149,11 @@ void normalise(const T* x, const T* gain, T* out, std::int64_t rows, std::int64_
                cudaStream_t stream) {
   if (rows == 0) return;
   const TimelineScope name("normalise");
-  // Each row begins at a multiple of 16 bytes, or no packs.
-  const bool aligned = h % kPackWidth<T> == 0 && packs_at(x, h) > 0 && packs_at(gain, h) > 0;
-  const std::int64_t packs = aligned ? packs_at(out, h) : 0;
-  normalise_rows<<<static_cast<unsigned>(rows), detail::threads_of_row(packs > 0 ? packs : h), 0, stream>>>(
-      x, gain, out, h, packs, epsilon);
+  // Each row begins at a multiple of 16 bytes, or no vectors.
+  const bool aligned = h % kVec16Width<T> == 0 && vectors_at(x, h) > 0 && vectors_at(gain, h) > 0;
+  const std::int64_t vectors = aligned ? vectors_at(out, h) : 0;
+  normalise_rows<<<static_cast<unsigned>(rows), detail::threads_of_row(vectors > 0 ? vectors : h), 0,
+                   stream>>>(x, gain, out, h, vectors, epsilon);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -162,9 +162,9 @@ template <Floating T>
 void activate(T* values, std::int64_t elements, Activation activation, cudaStream_t stream) {
   if (elements == 0) return;
   const TimelineScope name("activate");
-  const std::int64_t packs = packs_at(values, elements);
-  activate_elements<<<detail::mlp_blocks<T>(elements, packs), kMlpThreads, 0, stream>>>(values, elements,
-                                                                                        packs, activation);
+  const std::int64_t vectors = vectors_at(values, elements);
+  activate_elements<<<detail::mlp_blocks<T>(elements, vectors), kMlpThreads, 0, stream>>>(
+      values, elements, vectors, activation);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -173,9 +173,10 @@ template <Floating T>
 void add_residual(const T* x, const T* z, T* y, std::int64_t elements, cudaStream_t stream) {
   if (elements == 0) return;
   const TimelineScope name("add the residual");
-  const bool aligned = packs_at(x, elements) > 0 && packs_at(z, elements) > 0;
-  const std::int64_t packs = aligned ? packs_at(y, elements) : 0;
-  add_elements<<<detail::mlp_blocks<T>(elements, packs), kMlpThreads, 0, stream>>>(x, z, y, elements, packs);
+  const bool aligned = vectors_at(x, elements) > 0 && vectors_at(z, elements) > 0;
+  const std::int64_t vectors = aligned ? vectors_at(y, elements) : 0;
+  add_elements<<<detail::mlp_blocks<T>(elements, vectors), kMlpThreads, 0, stream>>>(x, z, y, elements,
+                                                                                     vectors);
   CUDA_CHECK(cudaGetLastError());
 }
 

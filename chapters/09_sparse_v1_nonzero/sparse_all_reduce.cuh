@@ -64,8 +64,8 @@ concept RowWriter = requires(Find find, SparseRows<Index, T> rows, T* values, cu
   find.write(rows, rows, values, stream);
 };
 
-/// What cannot take any number of rows: require_room(most_local, global) throws SparseInputError if they are
-/// too many. `most_local` is the largest number of rows of any rank: all ranks are asked the same, and so
+/// What cannot take any number of rows: require_room(max_local, global) throws SparseInputError if they are
+/// too many. `max_local` is the largest number of rows of any rank: all ranks are asked the same, and so
 /// decide alike.
 template <typename Find>
 concept HasLimits = requires(const Find find, std::int64_t rows) {

@@ -131,12 +131,11 @@ class GraphWriter {
   // ---- Before step 3: is there room? --------------------------------------------------------------------
   /// See HasLimits. The arguments are the same on all ranks. If each looked at its own count instead, one
   /// would throw, and the others would wait in the all-reduce for ever.
-  void require_room(std::int64_t most_local, std::int64_t global) const {
+  void require_room(std::int64_t max_local, std::int64_t global) const {
     const auto refuse = [](const std::string& what, std::int64_t capacity) {
       throw SparseInputError(what + ", and the graph was recorded for " + std::to_string(capacity));
     };
-    if (most_local > capacity_.local)
-      refuse(std::to_string(most_local) + " rows of one rank", capacity_.local);
+    if (max_local > capacity_.local) refuse(std::to_string(max_local) + " rows of one rank", capacity_.local);
     if (global > capacity_.global) refuse(std::to_string(global) + " different rows", capacity_.global);
   }
 

@@ -25,7 +25,7 @@
 namespace overlap::sparse_beyond {
 
 /// The largest number of ranks: that of run_ranks().
-inline constexpr int kMostRanks = 16;
+inline constexpr int kMaxRanks = 16;
 
 /// Spreads row numbers over all 64 bits: neighbouring rows then have owners that have nothing in common.
 /// Source: the finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
@@ -54,9 +54,9 @@ __host__ __device__ constexpr int owner_of(std::uint32_t contributors, std::int6
 /// The memory of all ranks, by rank.
 template <Floating T>
 struct PeerRows {
-  const T* sums[kMostRanks];  ///< a rank's own rows, [room][F]
-  T* results[kMostRanks];     ///< the rows of all, [room][F]
-  int ranks;                  ///< how many
+  const T* sums[kMaxRanks];  ///< a rank's own rows, [room][F]
+  T* results[kMaxRanks];     ///< the rows of all, [room][F]
+  int ranks;                 ///< how many
 };
 
 /// That of two peer buffers.
@@ -86,7 +86,7 @@ void by_width(std::int64_t features, const Launch& launch) {
 
 /// As many elements as one access moves.
 template <Floating T, int kWidth>
-struct alignas(kWidth * sizeof(T)) Pack {
+struct alignas(kWidth * sizeof(T)) Vec16 {
   T element[kWidth];  ///< neighbours in a row
 };
 
@@ -99,21 +99,21 @@ __device__ inline std::uint32_t contributors_of(const std::int32_t* places, std:
   return contributors;
 }
 
-/// sum[i] = element i of a pack of row g, added up over the ranks that have the row, in their order, in f32.
-/// Each contribution is read where it lies, on its rank's GPU.
+/// sum[i] = element i of a vector of row g, added up over the ranks that have the row, in their order, in
+/// f32. Each contribution is read where it lies, on its rank's GPU.
 template <int kWidth, Floating Wire>
 __device__ void add_in_order(const PeerRows<Wire>& peers, std::uint32_t contributors,
-                             const std::int32_t* places, std::int64_t most, std::int64_t g, std::int64_t pack,
-                             std::int64_t packs, float (&sum)[kWidth]) {
-  using Elements = Pack<Wire, kWidth>;
+                             const std::int32_t* places, std::int64_t most, std::int64_t g,
+                             std::int64_t vector, std::int64_t vectors, float (&sum)[kWidth]) {
+  using Elements = Vec16<Wire, kWidth>;
   bool any = false;
   // [task add: whose rows, and in which order?]
-  // [blank] (void)peers, (void)contributors, (void)places, (void)most, (void)g, (void)pack, (void)packs;
+  // [blank] (void)peers, (void)contributors, (void)places, (void)most, (void)g, (void)vector, (void)vectors;
   // [blank] (void)any, (void)sum;
   for (int rank = 0; rank < peers.ranks; ++rank) {
     if ((contributors >> rank & 1) == 0) continue;
     const std::int64_t place = places[rank * most + g];
-    const Elements theirs = reinterpret_cast<const Elements*>(peers.sums[rank])[place * packs + pack];
+    const Elements theirs = reinterpret_cast<const Elements*>(peers.sums[rank])[place * vectors + vector];
     for (int i = 0; i < kWidth; ++i) {
       const float value = static_cast<float>(theirs.element[i]);
       sum[i] = any ? sum[i] + value : value;  // so that a single -0 stays one
@@ -130,24 +130,24 @@ template <int kWidth, SparseIndex Index, Floating Wire, Floating T>
 __global__ void add_owned_rows(PeerRows<Wire> peers, T* own_results, int own, const Index* rows,
                                const std::int64_t* count, const std::int32_t* places, std::int64_t most,
                                std::int64_t features) {
-  using Elements = Pack<Wire, kWidth>;
-  const std::int64_t packs = features / kWidth;
+  using Elements = Vec16<Wire, kWidth>;
+  const std::int64_t vectors = features / kWidth;
   for (std::int64_t g = blockIdx.x; g < *count; g += gridDim.x) {
     const std::uint32_t contributors = contributors_of(places, most, g, peers.ranks);
     if (contributors == 0 || owner_of(contributors, rows[g]) != own) continue;
-    for (std::int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
+    for (std::int64_t vector = threadIdx.x; vector < vectors; vector += blockDim.x) {
       float sum[kWidth] = {};
-      add_in_order(peers, contributors, places, most, g, pack, packs, sum);
+      add_in_order(peers, contributors, places, most, g, vector, vectors, sum);
       Elements sent;
-      Pack<T, kWidth> kept;  // the same number: all ranks have the same bits
+      Vec16<T, kWidth> kept;  // the same number: all ranks have the same bits
       for (int i = 0; i < kWidth; ++i) {
         sent.element[i] = static_cast<Wire>(sum[i]);
         kept.element[i] = static_cast<T>(static_cast<float>(sent.element[i]));
       }
       for (int rank = 0; rank < peers.ranks; ++rank) {
-        if (rank != own) reinterpret_cast<Elements*>(peers.results[rank])[g * packs + pack] = sent;
+        if (rank != own) reinterpret_cast<Elements*>(peers.results[rank])[g * vectors + vector] = sent;
       }
-      reinterpret_cast<Pack<T, kWidth>*>(own_results)[g * packs + pack] = kept;
+      reinterpret_cast<Vec16<T, kWidth>*>(own_results)[g * vectors + vector] = kept;
     }
   }
 }
@@ -179,13 +179,13 @@ class OwnersAmongContributors {
       std::same_as<Wire, T> ? 0 : 1 / static_cast<double>(largest_integer<Wire>());
 
   /// See WayToAdd. Throws as PeerBuffer and Signals do.
-  OwnersAmongContributors(Rank& rank, SparseShape shape, std::int64_t most_local, std::int64_t most_global)
+  OwnersAmongContributors(Rank& rank, SparseShape shape, std::int64_t max_local, std::int64_t max_global)
       : rank_(rank),
         features_(shape.features),
-        sums_(rank, shape.elements(most_local)),
-        results_(rank, shape.elements(most_global)),
+        sums_(rank, shape.elements(max_local)),
+        results_(rank, shape.elements(max_global)),
         meetings_(rank, kMeetings),
-        widened_(rank.device(), kNarrow ? shape.elements(most_global) : 0) {
+        widened_(rank.device(), kNarrow ? shape.elements(max_global) : 0) {
     by_width<Wire>(features_, [](auto width) { load_kernel(add_owned_rows<width(), Index, Wire, T>); });
     if constexpr (kNarrow) load_kernel(widen_rows<Index, Wire, T>);
     rank.barrier();  // nobody's stream waits before all have loaded what they need
@@ -200,9 +200,9 @@ class OwnersAmongContributors {
     meetings_.meet(kSummed, stream);
     by_width<Wire>(features_, [&](auto width) {
       add_owned_rows<width(), Index, Wire, T>
-          <<<blocks_for_rows(plan.most_global()), kBlockThreads, 0, stream>>>(
+          <<<blocks_for_rows(plan.max_global()), kBlockThreads, 0, stream>>>(
               peers(), own_results(), rank_.id(), plan.rows(), plan.global(), plan.places(),
-              plan.most_global(), features_);
+              plan.max_global(), features_);
     });
     // Nobody reads this rank's rows any more, either: the next call may write them.
     meetings_.meet(kAdded, stream);
@@ -214,7 +214,7 @@ class OwnersAmongContributors {
       if (counts.global > 0) {
         widen_rows<<<blocks_for_rows(counts.global), kBlockThreads, 0, stream>>>(
             results_.local(), rank_.size(), rank_.id(), plan.rows(), counts.global, plan.places(),
-            plan.most_global(), features_, widened_.data());
+            plan.max_global(), features_, widened_.data());
         CUDA_CHECK(cudaGetLastError());
       }
     }
@@ -248,10 +248,10 @@ class OwnersAmongContributors {
 
   Rank& rank_;
   std::int64_t features_;
-  PeerBuffer<Wire> sums_;     // [most_local, F]
-  PeerBuffer<Wire> results_;  // [most_global, F]
+  PeerBuffer<Wire> sums_;     // [max_local, F]
+  PeerBuffer<Wire> results_;  // [max_global, F]
   SignalBarrier meetings_;
-  DeviceBuffer<T> widened_;  // [most_global, F] if Wire is narrower
+  DeviceBuffer<T> widened_;  // [max_global, F] if Wire is narrower
 };
 
 /// Rows travel as they are.

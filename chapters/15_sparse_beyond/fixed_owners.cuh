@@ -78,16 +78,16 @@ __global__ void list_homes(const Index* rows, const std::int64_t* count, const s
 template <int kWidth, SparseIndex Index, Floating T>
 __global__ void add_rows_at_home(PeerRows<T> peers, Homes<Index> homes, const std::int32_t* places,
                                  std::int64_t most, std::int64_t features, T* results) {
-  const std::int64_t packs = features / kWidth;
+  const std::int64_t vectors = features / kWidth;
   for (std::int64_t i = blockIdx.x; i < *homes.count; i += gridDim.x) {
     const std::int64_t g = homes.owned[i];
     const std::uint32_t contributors = contributors_of(places, most, g, peers.ranks);
-    for (std::int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
+    for (std::int64_t vector = threadIdx.x; vector < vectors; vector += blockDim.x) {
       float sum[kWidth] = {};
-      add_in_order(peers, contributors, places, most, g, pack, packs, sum);
-      Pack<T, kWidth> result;
+      add_in_order(peers, contributors, places, most, g, vector, vectors, sum);
+      Vec16<T, kWidth> result;
       for (int e = 0; e < kWidth; ++e) result.element[e] = static_cast<T>(sum[e]);
-      reinterpret_cast<Pack<T, kWidth>*>(results)[i * packs + pack] = result;
+      reinterpret_cast<Vec16<T, kWidth>*>(results)[i * vectors + vector] = result;
     }
   }
 }
@@ -98,16 +98,16 @@ template <int kWidth, SparseIndex Index, Floating T>
 __global__ void fetch_rows(PeerRows<T> peers, const Index* rows, const std::int64_t* count,
                            const std::int32_t* at_home, const std::int32_t* own_places, std::int64_t features,
                            Index* fetched_rows, T* fetched) {
-  using Elements = Pack<T, kWidth>;
-  const std::int64_t packs = features / kWidth;
+  using Elements = Vec16<T, kWidth>;
+  const std::int64_t vectors = features / kWidth;
   for (std::int64_t g = blockIdx.x; g < *count; g += gridDim.x) {
     const std::int64_t place = own_places[g];
     if (place < 0) continue;
     if (threadIdx.x == 0) fetched_rows[place] = rows[g];
-    const Elements* there =
-        reinterpret_cast<const Elements*>(peers.results[home_of(rows[g], peers.ranks)]) + at_home[g] * packs;
-    for (std::int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x)
-      reinterpret_cast<Elements*>(fetched)[place * packs + pack] = there[pack];
+    const Elements* there = reinterpret_cast<const Elements*>(peers.results[home_of(rows[g], peers.ranks)]) +
+                            at_home[g] * vectors;
+    for (std::int64_t vector = threadIdx.x; vector < vectors; vector += blockDim.x)
+      reinterpret_cast<Elements*>(fetched)[place * vectors + vector] = there[vector];
   }
 }
 
@@ -117,18 +117,18 @@ class FixedOwners {
  public:
   /// See WayToAdd. Memory is for the worst case: all rows live on one rank. Throws as PeerBuffer and Signals
   /// do, and UsageError if P times the rows of all could be more than 2^31.
-  FixedOwners(Rank& rank, SparseShape shape, std::int64_t most_local, std::int64_t most_global)
+  FixedOwners(Rank& rank, SparseShape shape, std::int64_t max_local, std::int64_t max_global)
       : rank_(rank),
         features_(shape.features),
-        most_(most_global),
-        below_(rank.device(), flags(rank.size(), most_global)),
-        at_home_(rank.device(), static_cast<std::size_t>(most_global)),
-        owned_(rank.device(), static_cast<std::size_t>(most_global)),
-        rows_(rank.device(), static_cast<std::size_t>(most_global)),
+        most_(max_global),
+        below_(rank.device(), flags(rank.size(), max_global)),
+        at_home_(rank.device(), static_cast<std::size_t>(max_global)),
+        owned_(rank.device(), static_cast<std::size_t>(max_global)),
+        rows_(rank.device(), static_cast<std::size_t>(max_global)),
         count_(rank.device(), 1),
         count_on_host_(1),
-        sums_(rank, shape.elements(most_local)),
-        results_(rank, shape.elements(most_global)),
+        sums_(rank, shape.elements(max_local)),
+        results_(rank, shape.elements(max_global)),
         meetings_(rank, kMeetings) {
     by_width<T>(features_, [](auto width) {
       load_kernel(add_rows_at_home<width(), Index, T>);
@@ -193,12 +193,12 @@ class FixedOwners {
 
  private:
   /// One flag for each rank and row, and one more.
-  static std::size_t flags(int ranks, std::int64_t most_global) {
-    if (most_global > (std::numeric_limits<std::int32_t>::max() - 1) / ranks) {
-      throw UsageError("--entries: " + std::to_string(ranks) + " ranks with " + std::to_string(most_global) +
+  static std::size_t flags(int ranks, std::int64_t max_global) {
+    if (max_global > (std::numeric_limits<std::int32_t>::max() - 1) / ranks) {
+      throw UsageError("--entries: " + std::to_string(ranks) + " ranks with " + std::to_string(max_global) +
                        " rows in all are too many for one scan");
     }
-    return static_cast<std::size_t>(ranks * most_global) + 1;
+    return static_cast<std::size_t>(ranks * max_global) + 1;
   }
 
   Homes<Index> homes() const { return {at_home_.data(), owned_.data(), rows_.data(), count_.data()}; }
@@ -213,8 +213,8 @@ class FixedOwners {
   DeviceBuffer<Index> rows_;                    // [most]
   DeviceBuffer<std::int64_t> count_;
   PinnedBuffer<std::int64_t> count_on_host_;
-  PeerBuffer<T> sums_;     // [most_local, F]
-  PeerBuffer<T> results_;  // [most_global, F]: the rows that live here
+  PeerBuffer<T> sums_;     // [max_local, F]
+  PeerBuffer<T> results_;  // [max_global, F]: the rows that live here
   SignalBarrier meetings_;
   GrowingBuffer<std::byte> temporary_{rank_};
 };
@@ -228,11 +228,11 @@ class FixedOwnersFetch {
   static constexpr bool kOwnRowsOnly = true;
 
   /// See FixedOwners.
-  FixedOwnersFetch(Rank& rank, SparseShape shape, std::int64_t most_local, std::int64_t most_global)
+  FixedOwnersFetch(Rank& rank, SparseShape shape, std::int64_t max_local, std::int64_t max_global)
       : own_(rank.id()),
-        owners_(rank, shape, most_local, most_global),
-        rows_(rank.device(), static_cast<std::size_t>(most_local)),
-        fetched_(rank.device(), shape.elements(most_local)) {}
+        owners_(rank, shape, max_local, max_global),
+        rows_(rank.device(), static_cast<std::size_t>(max_local)),
+        fetched_(rank.device(), shape.elements(max_local)) {}
 
   T* local_sums() const { return owners_.local_sums(); }  ///< see WayToAdd
   void plan_more(RowPlan<Index>& plan, cudaStream_t stream) {
@@ -261,8 +261,8 @@ class FixedOwnersFetch {
  private:
   int own_;
   FixedOwners<Index, T> owners_;
-  DeviceBuffer<Index> rows_;  // [most_local]
-  DeviceBuffer<T> fetched_;   // [most_local, F]
+  DeviceBuffer<Index> rows_;  // [max_local]
+  DeviceBuffer<T> fetched_;   // [max_local, F]
 };
 
 /// Planned by every rank, added up and kept where rows live.

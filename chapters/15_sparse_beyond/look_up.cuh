@@ -86,7 +86,7 @@ struct BinarySearch {
 class TableSearch {
  public:
   /// The longest table of places, in rows: 8 GiB. Beyond it the search is one by halves.
-  static constexpr std::int64_t kMostRows = std::int64_t{1} << 31;
+  static constexpr std::int64_t kMaxRows = std::int64_t{1} << 31;
 
   /// Allocates the table.
   explicit TableSearch(const sparse_nonzero::SparseFrame& frame)
@@ -109,12 +109,12 @@ class TableSearch {
 
   /// What the search costs, for a table of `rows` rows; no comparison at all, if it is not too long.
   static Cost cost(const sparse_nonzero::SparseCall& call, std::int64_t rows = 1) {
-    if (rows > kMostRows) return BinarySearch::cost(call);
+    if (rows > kMaxRows) return BinarySearch::cost(call);
     return {.launches = call.local > 0 ? 2 : 0, .memory = rows * std::int64_t{sizeof(std::int32_t)}};
   }
 
  private:
-  static std::int64_t rows_of_table(std::int64_t rows) { return rows <= kMostRows ? rows : 0; }
+  static std::int64_t rows_of_table(std::int64_t rows) { return rows <= kMaxRows ? rows : 0; }
 
   DeviceBuffer<std::int32_t> places_;  // [V]
 };

@@ -196,8 +196,8 @@ template <SparseIndex Index, Floating T>
 class NcclSum {
  public:
   /// See WayToAdd.
-  NcclSum(Rank& rank, SparseShape shape, std::int64_t most_local, std::int64_t /*most_global*/)
-      : rank_(rank), shape_(shape), nccl_(rank.nccl()), local_(rank.device(), shape.elements(most_local)) {}
+  NcclSum(Rank& rank, SparseShape shape, std::int64_t max_local, std::int64_t /*max_global*/)
+      : rank_(rank), shape_(shape), nccl_(rank.nccl()), local_(rank.device(), shape.elements(max_local)) {}
 
   T* local_sums() const { return local_.data(); }   ///< see WayToAdd
   void add(RowPlan<Index>&, cudaStream_t) const {}  ///< nothing: the all-reduce's size is not known yet
@@ -206,7 +206,7 @@ class NcclSum {
     if (counts.global == 0) return {plan.rows(), nullptr, 0};
     T* sums = sums_.at_least(shape_.elements(counts.global), stream);
     fill_rows<<<blocks_for_rows(counts.global), kBlockThreads, 0, stream>>>(
-        local_.data(), plan.places() + rank_.id() * plan.most_global(), counts.global, shape_.features, sums);
+        local_.data(), plan.places() + rank_.id() * plan.max_global(), counts.global, shape_.features, sums);
     CUDA_CHECK(cudaGetLastError());
     NCCL_CHECK(
         ncclAllReduce(sums, sums, shape_.elements(counts.global), nccl_type<T>(), ncclSum, nccl_, stream));
@@ -230,7 +230,7 @@ class NcclSum {
   Rank& rank_;
   SparseShape shape_;
   ncclComm* nccl_;
-  DeviceBuffer<T> local_;         // [most_local, F]
+  DeviceBuffer<T> local_;         // [max_local, F]
   GrowingBuffer<T> sums_{rank_};  // [G, F]
 };
 

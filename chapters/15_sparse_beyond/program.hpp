@@ -33,14 +33,14 @@ Plan<SparseSum> row_plan(const SparseSum& sum, const std::string& rule, Results:
                                           RowPlan<Index>::message_bytes(of.shape, of.call.ranks));
                 return std::vector{step};
               },
-          .most_ranks = static_cast<int>(std::min<std::int64_t>((std::int64_t{1} << 30) / entries, 1 << 20))};
+          .max_ranks = static_cast<int>(std::min<std::int64_t>((std::int64_t{1} << 30) / entries, 1 << 20))};
 }
 
 /// Owners of ranges: each rank has as many rows for each.
 template <typename Algorithm, SparseIndex Index>
 Plan<SparseSum> ranges_plan(const SparseSum& sum) {
   Plan<SparseSum> plan = row_plan<Index>(sum, "planned_copies");
-  plan.most_ranks = std::min(plan.most_ranks, kMostRanks);
+  plan.max_ranks = std::min(plan.max_ranks, kMaxRanks);
   plan.uncounted = kOnAverage;
   plan.cost = [](const SparseSum& of) {
     const auto ranks = static_cast<std::size_t>(of.call.ranks);
@@ -66,7 +66,7 @@ template <typename Algorithm, SparseIndex Index>
 Plan<SparseSum> owners_plan(const SparseSum& sum, OwnedRows (*rows)(const SparseSum&),
                             std::string differs = {}, bool narrow = false) {
   Plan<SparseSum> plan = row_plan<Index>(sum, "planned_pulls", {{"widened", std::int64_t{narrow}}});
-  plan.most_ranks = std::min(plan.most_ranks, kMostRanks);
+  plan.max_ranks = std::min(plan.max_ranks, kMaxRanks);
   plan.differs = std::move(differs);
   plan.uncounted = kByKernels;
   plan.cost = [rows](const SparseSum& of) { return Algorithm::cost(of.call, of.shape, rows(of)); };

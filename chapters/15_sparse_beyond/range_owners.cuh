@@ -86,14 +86,14 @@ template <SparseIndex Index, Floating T>
 class RangeOwners {
  public:
   /// See WayToAdd. Throws as PeerBuffer and Signals do.
-  RangeOwners(Rank& rank, SparseShape shape, std::int64_t most_local, std::int64_t most_global)
+  RangeOwners(Rank& rank, SparseShape shape, std::int64_t max_local, std::int64_t max_global)
       : rank_(rank),
         ring_(rank),
         shape_(shape),
-        pitch_(static_cast<std::int64_t>(shape.elements(most_local))),
-        slots_(rank, static_cast<std::size_t>(rank.size()) * shape.elements(most_local)),
-        results_(rank, shape.elements(most_global)),
-        local_(rank.device(), shape.elements(most_local)),
+        pitch_(static_cast<std::int64_t>(shape.elements(max_local))),
+        slots_(rank, static_cast<std::size_t>(rank.size()) * shape.elements(max_local)),
+        results_(rank, shape.elements(max_global)),
+        local_(rank.device(), shape.elements(max_local)),
         begins_(rank.device(), static_cast<std::size_t>(rank.size() * (rank.size() + 1))),
         begins_on_host_(begins_.size()),
         signals_(rank, 2 * rank.size()) {
@@ -107,7 +107,7 @@ class RangeOwners {
   void plan_more(RowPlan<Index>& plan, cudaStream_t stream) {
     const auto ranks = static_cast<unsigned>(rank_.size());
     find_ranges<<<dim3(ranks + 1, ranks), kBlockThreads, 0, stream>>>(
-        plan.places(), plan.global(), plan.most_global(), rank_.size(), begins_.data());
+        plan.places(), plan.global(), plan.max_global(), rank_.size(), begins_.data());
     CUDA_CHECK(cudaGetLastError());
     CUDA_CHECK(cudaMemcpyAsync(begins_on_host_.data(), begins_.data(), begins_.bytes(),
                                cudaMemcpyDeviceToHost, stream));
@@ -135,7 +135,7 @@ class RangeOwners {
       RangeSlots<T> from = {slots_.local(), pitch_, rank_.size(), {}};
       for (int rank = 0; rank < rank_.size(); ++rank) from.begins[rank] = begin_of(rank, rank_.id());
       add_range<<<blocks_for_rows(end - begin), kBlockThreads, 0, stream>>>(
-          from, plan.places(), plan.most_global(), begin, end, shape_.features, results_.local());
+          from, plan.places(), plan.max_global(), begin, end, shape_.features, results_.local());
       CUDA_CHECK(cudaGetLastError());
     }
     for (int i = 1; i < rank_.size(); ++i) {
@@ -188,9 +188,9 @@ class RangeOwners {
   Ring ring_;
   SparseShape shape_;
   std::int64_t pitch_;                 // elements of a slot
-  PeerBuffer<T> slots_;                // [P][most_local, F]: what each rank has sent
-  PeerBuffer<T> results_;              // [most_global, F]
-  DeviceBuffer<T> local_;              // [most_local, F]
+  PeerBuffer<T> slots_;                // [P][max_local, F]: what each rank has sent
+  PeerBuffer<T> results_;              // [max_global, F]
+  DeviceBuffer<T> local_;              // [max_local, F]
   DeviceBuffer<std::int64_t> begins_;  // [P][P + 1]
   PinnedBuffer<std::int64_t> begins_on_host_;
   Signals signals_;  // [kind][raising rank]

@@ -54,8 +54,8 @@ class RowPlan {
         sizes_(sizes(shape, rank.size())),
         nccl_(rank.nccl()),
         messages_(rank.device(), static_cast<std::size_t>(sizes_.message * rank.size())),
-        rows_(rank.device(), static_cast<std::size_t>(sizes_.most_global)),
-        places_(rank.device(), static_cast<std::size_t>(sizes_.most_global * rank.size())),
+        rows_(rank.device(), static_cast<std::size_t>(sizes_.max_global)),
+        places_(rank.device(), static_cast<std::size_t>(sizes_.max_global * rank.size())),
         counts_(rank.device(), 1 + 2 * static_cast<std::size_t>(rank.size())),
         counts_on_host_(counts_.size()),
         built_(rank.device(), cudaEventDisableTiming) {
@@ -64,7 +64,7 @@ class RowPlan {
       below_ =
           DeviceBuffer<std::int32_t>(rank.device(), (ranks + 1) * static_cast<std::size_t>(sizes_.words));
     } else {
-      keys_ = DeviceBuffer<Index>(rank.device(), ranks * static_cast<std::size_t>(sizes_.most_local));
+      keys_ = DeviceBuffer<Index>(rank.device(), ranks * static_cast<std::size_t>(sizes_.max_local));
       sorted_ = DeviceBuffer<Index>(rank.device(), keys_.size());
     }
   }
@@ -111,9 +111,9 @@ class RowPlan {
         throw SparseInputError(who + " has an index that is not between 0 and " +
                                std::to_string(table_rows_ - 1));
       }
-      if (counts.local[r] > most_local()) {
+      if (counts.local[r] > max_local()) {
         throw SparseInputError(who + " has " + std::to_string(counts.local[r]) +
-                               " different rows, and there is room for " + std::to_string(most_local()));
+                               " different rows, and there is room for " + std::to_string(max_local()));
       }
     }
   }
@@ -121,7 +121,7 @@ class RowPlan {
   int lost_rows(const PlanCounts& counts, cudaStream_t stream) const {
     if (counts.local.empty()) return 0;
     std::vector<std::int32_t> places(static_cast<std::size_t>(counts.global));
-    CUDA_CHECK(cudaMemcpyAsync(places.data(), places_.data() + rank_.id() * most_global(),
+    CUDA_CHECK(cudaMemcpyAsync(places.data(), places_.data() + rank_.id() * max_global(),
                                places.size() * sizeof places[0], cudaMemcpyDeviceToHost, stream));
     rank_.synchronize(stream);
     return static_cast<int>(
@@ -129,11 +129,11 @@ class RowPlan {
         std::count_if(places.begin(), places.end(), [](std::int32_t place) { return place >= 0; }));
   }
 
-  const Index* rows() const { return rows_.data(); }               ///< [G], ascending
-  const std::int32_t* places() const { return places_.data(); }    ///< [P][most_global()]: place or -1
-  const std::int64_t* global() const { return counts_.data(); }    ///< G, in device memory
-  std::int64_t most_global() const { return sizes_.most_global; }  ///< room for G
-  std::int64_t most_local() const { return sizes_.most_local; }    ///< room for each n_r
+  const Index* rows() const { return rows_.data(); }             ///< [G], ascending
+  const std::int32_t* places() const { return places_.data(); }  ///< [P][max_global()]: place or -1
+  const std::int64_t* global() const { return counts_.data(); }  ///< G, in device memory
+  std::int64_t max_global() const { return sizes_.max_global; }  ///< room for G
+  std::int64_t max_local() const { return sizes_.max_local; }    ///< room for each n_r
   /// Whether bits are exchanged, and not row numbers.
   bool uses_bitmaps() const { return sizes_.bitmaps; }
 
@@ -153,7 +153,7 @@ class RowPlan {
 
  private:
   struct Sizes {
-    std::int64_t most_local, most_global;
+    std::int64_t max_local, max_global;
     std::int64_t words;  // of a bitmap
     bool bitmaps;
     std::int64_t message;  // bytes
@@ -170,8 +170,8 @@ class RowPlan {
     // The bits of all bitmaps are counted by one scan, whose length CUB has in 32 bits.
     const bool bitmaps = bitmap <= list && (ranks + 1) * words <= INT32_MAX;
     const std::int64_t payload = bitmaps ? bitmap : list;
-    return {.most_local = local,
-            .most_global = ranks * local,
+    return {.max_local = local,
+            .max_global = ranks * local,
             .words = words,
             .bitmaps = bitmaps,
             .message = std::int64_t{sizeof(PlanHeader)} + (payload + 15) / 16 * 16};
@@ -184,10 +184,10 @@ class RowPlan {
   void write_message(const Index* rows, std::int32_t* found, cudaStream_t stream) {
     CUDA_CHECK(cudaMemsetAsync(message(rank_.id()), sizes_.bitmaps ? 0 : 0xFF,
                                static_cast<std::size_t>(sizes_.message), stream));
-    write_header<<<1, 1, 0, stream>>>(messages(), rank_.id(), found, sizes_.most_local);
+    write_header<<<1, 1, 0, stream>>>(messages(), rank_.id(), found, sizes_.max_local);
     CUDA_CHECK(cudaGetLastError());
     if (rows == nullptr) return;
-    const unsigned blocks = blocks_for(sizes_.most_local);
+    const unsigned blocks = blocks_for(sizes_.max_local);
     if (sizes_.bitmaps) {
       mark_rows<<<blocks, kBlockThreads, 0, stream>>>(rows, found, sizes_.words,
                                                       messages().words(rank_.id()));
@@ -210,7 +210,7 @@ class RowPlan {
                                            static_cast<int>(below_.size()), stream);
     });
     list_rows<<<blocks, kBlockThreads, 0, stream>>>(messages(), sizes_.words, below_.data(),
-                                                    sizes_.most_global, rows_.data(), places_.data(),
+                                                    sizes_.max_global, rows_.data(), places_.data(),
                                                     counts_.data());
     CUDA_CHECK(cudaGetLastError());
   }
@@ -219,7 +219,7 @@ class RowPlan {
   void join_lists(cudaStream_t stream) {
     const auto all = static_cast<int>(keys_.size());
     const unsigned blocks = blocks_for(all);
-    collect_lists<<<blocks, kBlockThreads, 0, stream>>>(messages(), sizes_.most_local, keys_.data());
+    collect_lists<<<blocks, kBlockThreads, 0, stream>>>(messages(), sizes_.max_local, keys_.data());
     CUDA_CHECK(cudaGetLastError());
     sparse_baselines::with_temporary(temporary_, stream, [&](void* temporary, std::size_t& bytes) {
       return cub::DeviceRadixSort::SortKeys(temporary, bytes, keys_.data(), sorted_.data(), all, 0,
@@ -232,8 +232,8 @@ class RowPlan {
     drop_padding<<<1, 1, 0, stream>>>(messages(), rows_.data(), counts_.data());
     CUDA_CHECK(cudaGetLastError());
     CUDA_CHECK(cudaMemsetAsync(places_.data(), 0xFF, places_.bytes(), stream));
-    find_places<<<blocks, kBlockThreads, 0, stream>>>(messages(), sizes_.most_local, rows_.data(),
-                                                      counts_.data(), sizes_.most_global, places_.data());
+    find_places<<<blocks, kBlockThreads, 0, stream>>>(messages(), sizes_.max_local, rows_.data(),
+                                                      counts_.data(), sizes_.max_global, places_.data());
     CUDA_CHECK(cudaGetLastError());
   }
 
@@ -242,8 +242,8 @@ class RowPlan {
   Sizes sizes_;
   ncclComm* nccl_;
   DeviceBuffer<std::byte> messages_;   // [P] of sizes_.message bytes
-  DeviceBuffer<Index> rows_;           // [most_global]
-  DeviceBuffer<std::int32_t> places_;  // [P][most_global]
+  DeviceBuffer<Index> rows_;           // [max_global]
+  DeviceBuffer<std::int32_t> places_;  // [P][max_global]
   DeviceBuffer<std::int64_t> counts_;  // G, then a count and a flag of each rank
   PinnedBuffer<std::int64_t> counts_on_host_;
   Event built_;

@@ -19,7 +19,7 @@ using tensor_core_gemm::TilePlace;
 using tensor_core_gemm::Tiling;
 
 /// Signals that a rank's kernel may wait for: pieces of a shard times ranks.
-inline constexpr int kMostSignals = 64;
+inline constexpr int kMaxSignals = 64;
 
 /// Rows of A that come together: one copy, one signal.
 struct Piece {
@@ -90,10 +90,10 @@ inline Edges edges_of(const Shards& shards, int rank, int tile_rows) {
 ///
 /// The kernel gets it as a parameter: the ends below are looked up in constant memory.
 struct ArrivalOrder {
-  Tiling tiling;                ///< of C
-  int first;                    ///< the row of tiles that is taken first
-  int arrivals;                 ///< own rows, and the others' pieces
-  int ready[kMostSignals + 1];  ///< rows of tiles that can be computed after 1, 2, ... arrivals
+  Tiling tiling;               ///< of C
+  int first;                   ///< the row of tiles that is taken first
+  int arrivals;                ///< own rows, and the others' pieces
+  int ready[kMaxSignals + 1];  ///< rows of tiles that can be computed after 1, 2, ... arrivals
 
   static constexpr int kGroup = 8;  ///< rows of tiles in a group, see tensor_core_gemm::place_of()
 
@@ -113,11 +113,11 @@ struct ArrivalOrder {
 };
 
 /// The order in which `rank` takes tiles of `tile_rows` rows. Throws UsageError if the shards have more
-/// pieces than kMostSignals in all.
+/// pieces than kMaxSignals in all.
 inline ArrivalOrder arrival_order(const Shards& shards, Tiling tiling, int tile_rows, int rank) {
-  if (shards.pieces < 1 || shards.ranks * shards.pieces > kMostSignals) {
+  if (shards.pieces < 1 || shards.ranks * shards.pieces > kMaxSignals) {
     throw UsageError(std::to_string(shards.pieces) + " pieces of each of " + std::to_string(shards.ranks) +
-                     " shards: together there are 1 to " + std::to_string(kMostSignals));
+                     " shards: together there are 1 to " + std::to_string(kMaxSignals));
   }
   ArrivalOrder order{tiling, 0, 0, {}};
   // The first row of tiles that begins in the own shard, or behind it: the one before it also needs rows of

@@ -27,7 +27,7 @@ struct Arrivals {
   int rank;              ///< its own rows are here already
   std::uint32_t* words;  ///< this rank's signals
   std::uint32_t epoch;   ///< what they become in this call
-  unsigned* stop;        ///< Rank::stop_word()
+  unsigned* stop;        ///< Rank::abort_flag()
 
   // ---- A kernel waits for a signal ------------------------------------------------------------------------
   // overlap/gpu/kernel_signals.hpp has these lines for all later chapters.

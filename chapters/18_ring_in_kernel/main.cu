@@ -23,9 +23,9 @@ constexpr auto kVariants = []<SixteenBit T>(DenseTable<GatherProblem<T>>& table)
   table.add("tma_store", product<TensorCoreGemm<T, StoredByTma<>>>());
   table.add("nccl", algorithm<gather_then_multiply::GatherThenMultiply<T>>());
   table.add("ring_two_streams", algorithm<two_streams::RingTwoStreams<T>>());
-  table.add("ring_in_kernel", algorithm<RingInKernel<T>>(), tile_plan("stepwise").up_to(kMostRanks));
+  table.add("ring_in_kernel", algorithm<RingInKernel<T>>(), tile_plan("stepwise").up_to(kMaxRanks));
   table.add("ring_in_turns", algorithm<RingInKernel<T>>(Tuning{}));
-  table.add("ring_ahead", algorithm<Fitting<RingAhead<T>>>(), tile_plan("hopping").up_to(kMostRanks));
+  table.add("ring_ahead", algorithm<Fitting<RingAhead<T>>>(), tile_plan("hopping").up_to(kMaxRanks));
 };
 
 }  // namespace

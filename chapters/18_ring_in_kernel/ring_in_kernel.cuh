@@ -123,7 +123,7 @@ template <SixteenBit T, typename Tile = tensor_core_gemm::Tile<128, 256, 4>>
 class RingInKernel {
  public:
   /// Collective. Allocates all that run() needs, and loads the kernel. Throws UsageError as require_sizes()
-  /// does, and for more than kMostRanks ranks; Skip unless the GPU has compute capability 9.0 and room for
+  /// does, and for more than kMaxRanks ranks; Skip unless the GPU has compute capability 9.0 and room for
   /// all blocks at a time; else as PeerBuffer and Signals do.
   RingInKernel(Rank& rank, MatmulShape whole, Tuning tuning = kArticle)
       : shards_(rank, whole, 1),

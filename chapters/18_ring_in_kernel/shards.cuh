@@ -31,7 +31,7 @@ template <SixteenBit T, typename Tile>
 using StageRing = tensor_core_gemm::Ring<T, Tile>;
 
 /// Ranks, at most, that the kernel's parameters have room for.
-inline constexpr int kMostRanks = 16;
+inline constexpr int kMaxRanks = 16;
 
 /// Along which side of C tiles follow each other.
 enum class Minor { kM, kN };
@@ -72,11 +72,11 @@ struct ShardOrder {
 /// ends where its shard ends: a box beyond that comes as zeros, and is not written. So the rows of the next
 /// shard, in C too, are safe from a tile that is only partly filled.
 struct Steps {
-  CUtensorMap from[kMostRanks];  ///< A of the shard: the rank's own, then its slots
-  CUtensorMap to[kMostRanks];    ///< the left neighbour's slot for it
-  CUtensorMap c[kMostRanks];     ///< the shard's rows of C
-  int along_m[kMostRanks];       ///< the shard's rows of tiles
-  int count;                     ///< steps: P
+  CUtensorMap from[kMaxRanks];  ///< A of the shard: the rank's own, then its slots
+  CUtensorMap to[kMaxRanks];    ///< the left neighbour's slot for it
+  CUtensorMap c[kMaxRanks];     ///< the shard's rows of C
+  int along_m[kMaxRanks];       ///< the shard's rows of tiles
+  int count;                    ///< steps: P
 
   /// Whether the shard of this step goes on. The last one does not: everybody has had it.
   __device__ bool sends(int step) const { return step < count - 1; }
@@ -87,7 +87,7 @@ struct Arrivals {
   std::uint32_t* here;   ///< this rank's words, counted up by its right neighbour
   std::uint32_t* there;  ///< those of its left neighbour
   std::uint32_t call;    ///< number of the call, from 1 on
-  unsigned* stop;        ///< Rank::stop_word()
+  unsigned* stop;        ///< Rank::abort_flag()
 };
 
 /// Called by one thread: what the word counts has arrived, `counts` of them in each call; also for TMA. What
@@ -111,7 +111,7 @@ __device__ inline void count_arrival(const Arrivals& arrivals, int word) {
 template <SixteenBit T, typename Tile>
 class Shards {
  public:
-  /// Collective. With `words` words for each step but the last. Throws UsageError for more than kMostRanks
+  /// Collective. With `words` words for each step but the last. Throws UsageError for more than kMaxRanks
   /// ranks; else as require_sizes(), PeerBuffer and Signals do.
   Shards(Rank& rank, MatmulShape whole, int words)
       : rank_(rank),
@@ -120,8 +120,8 @@ class Shards {
         share_(share_of(whole, rank.size(), rank.id())),
         slots_(rank, rank.size() - 1, largest_shard(whole, rank.size()) * whole.k),
         arrived_(rank, std::max(1, (rank.size() - 1) * words)) {
-    if (rank.size() > kMostRanks) {
-      throw UsageError("the kernel's parameters have room for " + std::to_string(kMostRanks) +
+    if (rank.size() > kMaxRanks) {
+      throw UsageError("the kernel's parameters have room for " + std::to_string(kMaxRanks) +
                        " ranks, and there are " + std::to_string(rank.size()));
     }
     require_sizes(share_);
@@ -156,7 +156,7 @@ class Shards {
   Arrivals begin_call() {
     arrived_.begin_call();
     return {arrived_.word(rank_.id(), 0), arrived_.word(rank_.previous(), 0), arrived_.epoch(),
-            rank_.stop_word()};
+            rank_.abort_flag()};
   }
 
   /// Where A and C are in this call, step by step.

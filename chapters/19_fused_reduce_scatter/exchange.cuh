@@ -32,18 +32,18 @@ using tensor_core_gemm::Corner;
 
 /// Where partial tiles of this call go, and where those of the others come.
 struct Exchange {
-  CUtensorMap to[kMostRanks];        ///< by owner: this rank's slot there
-  CUtensorMap from[kMostRanks];      ///< by summand: its slot here
-  std::uint32_t* flags[kMostRanks];  ///< by owner: flag() of them
-  int summands;                      ///< that an owner adds, its own included
-  int own;                           ///< which of them is its own
-  int most_tiles;                    ///< of an owner
-  std::uint32_t epoch;               ///< of the call
-  unsigned* stop;                    ///< Rank::stop_word()
+  CUtensorMap to[kMaxRanks];        ///< by owner: this rank's slot there
+  CUtensorMap from[kMaxRanks];      ///< by summand: its slot here
+  std::uint32_t* flags[kMaxRanks];  ///< by owner: flag() of them
+  int summands;                     ///< that an owner adds, its own included
+  int own;                          ///< which of them is its own
+  int max_tiles;                    ///< of an owner
+  std::uint32_t epoch;              ///< of the call
+  unsigned* stop;                   ///< Rank::abort_flag()
 
   /// Which of an owner's flags says that `source` has sent its part of a tile. It has one writer and one
   /// reader, the blocks that have this tile.
-  __device__ int flag(int source, int tile) const { return source * most_tiles + tile; }
+  __device__ int flag(int source, int tile) const { return source * max_tiles + tile; }
 };
 
 /// How partial sums land: each rank has a slot with each owner, which adds what lies in them. (An experiment

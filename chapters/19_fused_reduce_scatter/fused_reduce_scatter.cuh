@@ -137,19 +137,19 @@ class FusedReduceScatter {
     }
     exchange.summands = Landing::summands(owners_.ranks);
     exchange.own = Landing::own(rank_.id());
-    exchange.most_tiles = owners_.tiling(0).tiles();
+    exchange.max_tiles = owners_.tiling(0).tiles();
     exchange.epoch = arrived_.epoch();
-    exchange.stop = rank_.stop_word();
+    exchange.stop = rank_.abort_flag();
     return exchange;
   }
 
   Rank& rank_;
   MatmulShape shape_;
   Owners owners_;
-  Slots<W> slots_;                                                          // by Landing::slot()
-  Signals arrived_;                                                         // by source and tile
-  std::array<Landing, 2> landing_ = {};                                     // by set
-  std::array<std::array<CUtensorMap, kMostRanks>, 2> to_ = {}, from_ = {};  // by set and rank
+  Slots<W> slots_;                                                         // by Landing::slot()
+  Signals arrived_;                                                        // by source and tile
+  std::array<Landing, 2> landing_ = {};                                    // by set
+  std::array<std::array<CUtensorMap, kMaxRanks>, 2> to_ = {}, from_ = {};  // by set and rank
   int blocks_ = 0;
 };
 

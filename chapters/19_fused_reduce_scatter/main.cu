@@ -22,7 +22,7 @@ const ChapterInfo kChapter = {
 };
 
 constexpr auto kVariants = []<SixteenBit T>(DenseTable<ScatterProblem<T>>& table) {
-  const Plan<DenseCall> plan = tensor_core_gemm::tile_plan("scattered").up_to(kMostRanks);
+  const Plan<DenseCall> plan = tensor_core_gemm::tile_plan("scattered").up_to(kMaxRanks);
   table.add("nccl", algorithm<reduce_scatter::MultiplyThenScatter<T>>());
   table.add("rotating", algorithm<reduce_scatter::RotatingAccumulators<T>>());
   table.add("all_to_all", algorithm<reduce_scatter::AllToAllSum<T>>());

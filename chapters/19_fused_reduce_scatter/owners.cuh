@@ -25,24 +25,24 @@ namespace overlap::fused_reduce_scatter {
 using tensor_core_gemm::place_of;
 using tensor_core_gemm::Tiling;
 
-inline constexpr int kMostRanks = 16;  ///< that the kernel's parameters have room for
+inline constexpr int kMaxRanks = 16;  ///< that the kernel's parameters have room for
 
 /// The rows of C[m, n] by their owners, cut into tiles. No tile has rows of two owners: it has one
 /// destination, one flag and one tensor map that ends where the rows end. That costs an owner at most one row
 /// of tiles that are not whole; a tile that straddled owners would have to be sent, and awaited, in pieces.
 struct Owners {
-  int ranks;                      ///< owners
-  int first_row[kMostRanks + 1];  ///< of each one's rows in C, and the end
-  int tile_rows;                  ///< of a tile
-  int along_n;                    ///< columns of tiles
-  int along_k;                    ///< blocks of k
+  int ranks;                     ///< owners
+  int first_row[kMaxRanks + 1];  ///< of each one's rows in C, and the end
+  int tile_rows;                 ///< of a tile
+  int along_n;                   ///< columns of tiles
+  int along_k;                   ///< blocks of k
 
   /// Those of a product, by balanced_share(), with tiles of this shape. Throws UsageError for more than
-  /// kMostRanks ranks.
+  /// kMaxRanks ranks.
   template <typename Tile>
   static Owners of(MatmulShape product, int ranks) {
-    if (ranks > kMostRanks) {
-      throw UsageError("the kernel's parameters have room for " + std::to_string(kMostRanks) +
+    if (ranks > kMaxRanks) {
+      throw UsageError("the kernel's parameters have room for " + std::to_string(kMaxRanks) +
                        " ranks, and there are " + std::to_string(ranks));
     }
     const Tiling tiling = tensor_core_gemm::tiling_of<Tile>(product);

@@ -41,14 +41,14 @@ constexpr auto kVariants = []<SixteenBit T>(DenseTable<GatherProblem<T>>& table)
   table.add("flat_ring", algorithm<ring_all_gather::RingAllGatherMatmul<T>>());
   table.add("flat", algorithm<gemm_on_signals::GemmOnSignals<T>>());
   table.add("two_level", algorithm<TwoLevelGemm<T>>(per_node),
-            tensor_core_gemm::tile_plan("two_level", rail_numbers<T>).up_to(kMostSignals));
+            tensor_core_gemm::tile_plan("two_level", rail_numbers<T>).up_to(kMaxSignals));
   const auto gather = [](auto& gemm, auto& data, cudaStream_t stream) { gemm.gather(data.a(), stream); };
   table.add("communication_only", part<TwoLevelGemm<T>>(Role::kCommunication, gather, per_node));
 };
 
 void before(const Options& options, Report&) {
   tensor_core_gemm::require_all_sizes(options.shape, options.gpus);
-  if (options.tells())
+  if (options.is_root())
     std::printf("Nodes: %d, GPUs in each: %d\n", options.gpus / options.gpus_per_node, options.gpus_per_node);
 }
 

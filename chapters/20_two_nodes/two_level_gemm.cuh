@@ -40,7 +40,7 @@ class TwoLevelGemm {
  public:
   /// Collective. Allocates all that run() needs, makes each of its copies once and opens the rails. Throws as
   /// PeerBuffer, Signals, Rank::rail(), require_sizes(), require_resident() and require_nodes() do, Skip
-  /// unless the GPU has compute capability 9.0, UsageError for more than kMostSignals ranks.
+  /// unless the GPU has compute capability 9.0, UsageError for more than kMaxSignals ranks.
   TwoLevelGemm(Rank& rank, MatmulShape whole, int gpus_per_node)
       : rank_(rank),
         nodes_(nodes_of(rank, gpus_per_node)),
@@ -205,7 +205,7 @@ class TwoLevelGemm {
     const CUtensorMap own = own_rows > 0 ? tensor_map(a, own_rows, share_.k, Shape::kM) : maps.a;
     const CUtensorMap to_c = tensor_map(c, share_.m, share_.n, tensor_core_gemm::kGroupRows);
     const Arrivals arrivals{shards_, rank_.id(), arrived_.word(rank_.id(), 0), arrived_.epoch(),
-                            rank_.stop_word()};
+                            rank_.abort_flag()};
     multiply_on_signals<T, Shape, B, NodeOrder>
         <<<blocks_, kThreads, sizeof(Memory), stream>>>(own, maps.a, maps.b, to_c, order_, arrivals);
     CUDA_CHECK(cudaGetLastError());
@@ -259,7 +259,7 @@ class TwoLevelGemm {
 
   /// A node is in one process: only there its ranks reach each other's memory.
   static Nodes nodes_of(const Rank& rank, int per_node) {
-    require_nodes(rank.ranks_here(), per_node);
+    require_nodes(rank.local_size(), per_node);
     return nodes_of(rank.id(), rank.size(), per_node);
   }
   static Nodes nodes_of(int rank, int ranks, int per_node) {

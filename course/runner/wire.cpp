@@ -14,8 +14,8 @@ namespace overlap::teaching {
 namespace {
 
 constexpr char kMagic[8] = {'o', 'v', 'e', 'r', 'l', 'a', 'p', '1'};
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 26;  // of one input
-constexpr int kMostRanks = 16, kMostCalls = 16;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 26;  // of one input
+constexpr int kMaxRanks = 16, kMaxCalls = 16;
 
 [[noreturn]] void fail(const std::string& sentence) { throw std::runtime_error(sentence); }
 
@@ -98,14 +98,14 @@ Case Case::from(const std::map<std::string, std::string>& words) {
   made.problem = text("problem");
   if (made.problem != "gather" && made.problem != "scatter" && made.problem != "sparse")
     throw std::invalid_argument("problem is '" + made.problem + "'");
-  made.ranks = number(words, "ranks", 1, kMostRanks);
+  made.ranks = number(words, "ranks", 1, kMaxRanks);
   constexpr std::int64_t kLargest = 1 << 14;
   made.sizes = {number<std::int64_t>(words, "m", 1, kLargest), number<std::int64_t>(words, "n", 1, kLargest),
                 number<std::int64_t>(words, "k", 1, kLargest)};
   const std::string type = text("type");
   if (type != "f16" && type != "f32") throw std::invalid_argument("type is '" + type + "'");
   made.type = type == "f16" ? ElementType::kF16 : ElementType::kF32;
-  made.calls = number(words, "calls", 1, kMostCalls);
+  made.calls = number(words, "calls", 1, kMaxCalls);
   if (!text("schedule").empty())
     made.schedule = number<std::uint64_t>(words, "schedule", 0, std::numeric_limits<std::uint64_t>::max());
   made.machine = text("machine");
@@ -147,7 +147,7 @@ Case read_case(int fd, std::vector<Input>& inputs) {
   for (Input& input : inputs) {
     Lengths lengths{};
     read_bytes(fd, &lengths, sizeof lengths);
-    if (std::max({lengths.a, lengths.b, lengths.c}) > kMostBytes) fail("an input of the case is too long");
+    if (std::max({lengths.a, lengths.b, lengths.c}) > kMaxBytes) fail("an input of the case is too long");
     input.a.resize(lengths.a);
     input.b.resize(lengths.b);
     input.c_bytes = lengths.c;

@@ -19,10 +19,10 @@ namespace overlap {
 /// Each rank's share of n is a multiple of 8, and so is k. Fewer rows than ranks, rows of all ranks in one
 /// tile, tiles that reach over borders, shards that end with a tile; with so many times 8 columns of a rank
 /// in the last one.
-inline std::vector<MatmulShape> signalled_shapes(int ranks, int most_columns) {
+inline std::vector<MatmulShape> signalled_shapes(int ranks, int max_columns) {
   const std::int64_t n = 8 * ranks;
   return {{1, n, 8},        {ranks, n, 16},       {3 * ranks + 1, 2 * n, 72},
-          {130, 9 * n, 64}, {64 * ranks, n, 136}, {257, most_columns * n, 24}};
+          {130, 9 * n, 64}, {64 * ranks, n, 136}, {257, max_columns * n, 24}};
 }
 
 /// `count` random ones with up to `most` rows.

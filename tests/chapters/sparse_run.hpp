@@ -70,7 +70,7 @@ std::string difference(const SparseData& data, SparseValues kind, const SparseRo
 template <typename Algorithm>
 SparseValues values_to_compare(const SparseData& data) {
   const bool too_many =
-      RoundsOnTheWire<Algorithm> && data.most_entries_of_a_row() > largest_integer<__nv_bfloat16>();
+      RoundsOnTheWire<Algorithm> && data.max_entries_per_row() > largest_integer<__nv_bfloat16>();
   return too_many ? SparseValues::kReal : exact_values<Algorithm>();
 }
 
@@ -224,15 +224,15 @@ inline std::vector<SparseCase> distribution_cases(int ranks, std::size_t calls) 
 }
 
 /// Random small gradients: number of rows, entries, features, empty ranks and duplicates as `seed` has it.
-inline SparseData random_gradient(int ranks, std::uint64_t seed, std::int64_t most_entries = 40) {
+inline SparseData random_gradient(int ranks, std::uint64_t seed, std::int64_t max_entries = 40) {
   std::mt19937_64 draw(seed);
   const auto below = [&](std::int64_t count) {
     return static_cast<std::int64_t>(draw() % static_cast<std::uint64_t>(count));
   };
-  const SparseShape shape{1 + below(200), 1 + below(9), most_entries};
+  const SparseShape shape{1 + below(200), 1 + below(9), max_entries};
   Entries entries;
   for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<std::int64_t> rows(static_cast<std::size_t>(below(5) == 0 ? 0 : below(most_entries + 1)));
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(below(5) == 0 ? 0 : below(max_entries + 1)));
     const std::int64_t first = below(shape.rows), span = 1 + below(shape.rows - first);
     for (std::int64_t& row : rows) row = first + below(span);
     entries.push_back(std::move(rows));
@@ -250,10 +250,10 @@ inline SparseData lists_of(SparseShape shape, int ranks, std::int64_t step,
 
 /// `count` cases of one random gradient each.
 inline std::vector<SparseCase> random_cases(int ranks, std::uint64_t first_seed, std::uint64_t count,
-                                            std::int64_t most_entries = 40) {
+                                            std::int64_t max_entries = 40) {
   std::vector<SparseCase> cases;
   for (std::uint64_t seed = first_seed; seed < first_seed + count; ++seed)
-    cases.push_back({"seed " + std::to_string(seed), {random_gradient(ranks, seed, most_entries)}});
+    cases.push_back({"seed " + std::to_string(seed), {random_gradient(ranks, seed, max_entries)}});
   return cases;
 }
 

@@ -49,7 +49,7 @@ bool same_bits(const std::vector<T>& left, const std::vector<T>& right) {
 /// bits.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
 HostResult<Index, T> result_of(std::int64_t table_rows, std::int64_t features,
-                               const std::vector<GivenGradient>& gradients, std::int64_t most_entries = 8) {
+                               const std::vector<GivenGradient>& gradients, std::int64_t max_entries = 8) {
   std::vector<HostResult<Index, T>> results(gradients.size());
   run_ranks(static_cast<int>(gradients.size()), [&](Rank& rank) {
     const GivenGradient& own = gradients[static_cast<std::size_t>(rank.id())];
@@ -65,7 +65,7 @@ HostResult<Index, T> result_of(std::int64_t table_rows, std::int64_t features,
                                  rank.stream()));
     }
     const auto count = static_cast<std::int64_t>(rows.size());
-    Algorithm<Index, T> algorithm(rank, {table_rows, features, most_entries});
+    Algorithm<Index, T> algorithm(rank, {table_rows, features, max_entries});
     const SparseRows<Index, T> result = algorithm.run(indices.data(), values.data(), count, rank.stream());
     rank.synchronize(rank.stream());
     EXPECT_EQ(algorithm.lost_rows(rank.stream()), 0);

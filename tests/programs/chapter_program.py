@@ -56,7 +56,7 @@ class ChapterProgram(ProgramTestCase):
     sections: Mapping[str, str] = {}  # variant -> its section of the timeline, if that has another name
 
     @property
-    def most_gpus(self) -> int:
+    def max_gpus(self) -> int:
         """What --gpus takes at most."""
         return 16
 
@@ -93,7 +93,7 @@ class ChapterProgram(ProgramTestCase):
 
     def refused_by_all(self) -> Dict[Sequence[str], str]:
         """What every program of the kind refuses."""
-        return {("--gpus", str(self.most_gpus + 1)): f"--gpus: {self.most_gpus + 1} is not between 1 and {self.most_gpus}",
+        return {("--gpus", str(self.max_gpus + 1)): f"--gpus: {self.max_gpus + 1} is not between 1 and {self.max_gpus}",
                 ("--only", self.no_variant): f"--only: '{self.no_variant}'"}
 
     def test_help_and_list(self) -> None:
@@ -120,7 +120,7 @@ class ChapterProgram(ProgramTestCase):
         self.assertEqual((cards["chapter"], cards["gpus"]), (self.program.name, 1000))
         for variant in cards["variants"]:
             with self.subTest(variant["variant"]):
-                self.assertFalse("steps" in variant and variant.get("most_ranks", 1000) < 1000)
+                self.assertFalse("steps" in variant and variant.get("max_ranks", 1000) < 1000)
                 self.assertLessEqual(0, min(variant.get("cost", {"none": 0}).values()))
         self.assertTrue(any("cost" in variant for variant in cards["variants"]))
 

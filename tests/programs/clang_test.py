@@ -16,7 +16,7 @@ from support import REPOSITORY
 COMMANDS = REPOSITORY / "build" / "virtual" / "compile_commands.json"
 COMMON = REPOSITORY / "common"
 SOURCES = (COMMON / "overlap" / "bench" / "mlp_problem.cpp",  # a member template of what depends on T, called without `template`
-           COMMON / "overlap" / "bench" / "regime.cpp")  # a structured binding, captured as it is
+           COMMON / "overlap" / "bench" / "gpu_clocks.cpp")  # a structured binding, captured as it is
 
 
 def clang() -> Optional[str]:

@@ -284,7 +284,7 @@ class RulesTest(FolderTest):
         for text in ('#include "06_reduce_scatter/experiments/errors.cuh"', '# include "experiments/errors.cuh"'):
             self.file.write_text(text)
             self.assertEqual(len(includes_of_experiments([self.file])), 1, text)
-        self.file.write_text('#include "06_reduce_scatter/packs.cuh"\n// see 06_reduce_scatter/experiments/errors.cuh\n')
+        self.file.write_text('#include "06_reduce_scatter/vec16.cuh"\n// see 06_reduce_scatter/experiments/errors.cuh\n')
         self.assertEqual(includes_of_experiments([self.file]), [])
 
     def test_includes_against_the_rooms(self) -> None:

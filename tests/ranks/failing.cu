@@ -87,7 +87,7 @@ void run(Rank& rank, const std::string& where) {
     rank.synchronize(stream);
   } else if (where == "kernel") {
     if (fails) fail(rank);
-    spin<<<1, 1, 0, stream>>>(data.local(), rank.stop_word());
+    spin<<<1, 1, 0, stream>>>(data.local(), rank.abort_flag());
     rank.synchronize(stream);
   } else if (where == "fault") {  // a kernel that leaves its memory: the GPU can do nothing more
     if (fails) {

@@ -66,8 +66,8 @@ TEST_P(KernelSignals, CarryWhatWasWrittenBefore) {
         arrived.begin_call();
         exchange_values<<<1, kThreads, 0, rank.stream()>>>(
             slots.on(rank.next()) + call * kThreads, slots.local() + call * kThreads,
-            arrived.word(rank.next(), 0), arrived.word(rank.id(), 0), rank.stop_word(), sum.data(), rank.id(),
-            arrived.epoch());
+            arrived.word(rank.next(), 0), arrived.word(rank.id(), 0), rank.abort_flag(), sum.data(),
+            rank.id(), arrived.epoch());
         CUDA_CHECK(cudaGetLastError());
       }
       rank.synchronize(rank.stream());
@@ -96,11 +96,11 @@ TEST_P(KernelSignals, AStopEndsTheWait) {
     CUDA_CHECK(cudaMemset(word.data(), 0, word.bytes()));
     CUDA_CHECK(cudaDeviceSynchronize());
     await_only<<<1, 1, 0, rank.stream()>>>(word.data(), 0U,
-                                           rank.stop_word());  // loaded before anything waits
+                                           rank.abort_flag());  // loaded before anything waits
     rank.synchronize(rank.stream());
     rank.barrier();
     if (rank.id() == 0) throw std::runtime_error("planted");
-    await_only<<<1, 1, 0, rank.stream()>>>(word.data(), 1U, rank.stop_word());
+    await_only<<<1, 1, 0, rank.stream()>>>(word.data(), 1U, rank.abort_flag());
     CUDA_CHECK(cudaGetLastError());
     EXPECT_THROW(rank.synchronize(rank.stream()), RunStopped);
     throw RunStopped();

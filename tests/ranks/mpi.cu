@@ -55,10 +55,10 @@ void check_exchange(Rank& rank) {
       require(value.rank == 100 * round + other && value.third == other / 3.0, "exchange: whose value");
     }
     const auto here = rank.exchange_here(rank.id());
-    require(here.size() == static_cast<std::size_t>(rank.ranks_here()),
+    require(here.size() == static_cast<std::size_t>(rank.local_size()),
             "exchange_here: ranks of the process");
-    for (int i = 0; i < rank.ranks_here(); ++i)
-      require(here[static_cast<std::size_t>(i)] == rank.first_here() + i, "exchange_here: whose value");
+    for (int i = 0; i < rank.local_size(); ++i)
+      require(here[static_cast<std::size_t>(i)] == rank.local_begin() + i, "exchange_here: whose value");
   }
 }
 
@@ -95,12 +95,12 @@ void check_largest(Rank& rank) {
 void check_memory(Rank& rank) {
   const PeerBuffer<int> data(rank, 4, Reach::kProcess);
   for (int other = 0; other < rank.size(); ++other) {
-    const bool here = other >= rank.first_here() && other < rank.first_here() + rank.ranks_here();
+    const bool here = other >= rank.local_begin() && other < rank.local_begin() + rank.local_size();
     require((data.on(other) != nullptr) == here, "PeerBuffer: memory of the process, and no other");
   }
   Signals arrived(rank, 1, Reach::kProcess);
   Gate gate(rank);
-  const int next = rank.first_here() + (rank.id() - rank.first_here() + 1) % rank.ranks_here();
+  const int next = rank.local_begin() + (rank.id() - rank.local_begin() + 1) % rank.local_size();
   for (int call = 0; call < 3; ++call) {
     arrived.begin_call();
     gate.close(rank.stream());
@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
     if (what == std::string("skip")) throw Skip("for all");
     run_ranks(
         options.gpus, [&](Rank& rank) { run(rank, what, file); }, options.processes);
-    if (options.tells()) {
+    if (options.is_root()) {
       std::printf("%d ranks in nodes of %d, seed %d\n", options.gpus, options.gpus_per_node,
                   static_cast<int>(options.seed));
     }

@@ -74,7 +74,7 @@ TEST_P(StoppingTest, RankThatThrowsFreesThoseWhoWaitForItsSignal) {
     } catch (const RunStopped&) {
       stopped[rank.id()] = 1;
       EXPECT_TRUE(rank.stopping());
-      EXPECT_NE(*rank.stop_word(), 0u);
+      EXPECT_NE(*rank.abort_flag(), 0u);
       throw;
     }
   });

@@ -113,7 +113,7 @@ void measure_flags(Rank& rank, double& clocks_per_us) {
     CUDA_CHECK(cudaEventRecord(start, rank.stream()));
     if (rank.id() < 2) {
       ping_pong<<<1, 1, 0, rank.stream()>>>(flags.local(), flags.on(1 - rank.id()), kRounds, rank.id() == 0,
-                                            rank.stop_word(), clocks.data());
+                                            rank.abort_flag(), clocks.data());
       CUDA_CHECK(cudaGetLastError());
     }
     CUDA_CHECK(cudaEventRecord(stop, rank.stream()));
@@ -138,14 +138,14 @@ void measure_gate(Rank& rank, double clocks_per_us) {
   const DeviceBuffer<unsigned*> table(rank.device(), addresses.size());
   CUDA_CHECK(cudaMemcpy(table.data(), addresses.data(), table.bytes(), cudaMemcpyHostToDevice));
   PinnedBuffer<long long> clocks(2);
-  meet<<<1, 1, 0, rank.stream()>>>(table.data(), 0, 0, 0u, rank.stop_word(),
+  meet<<<1, 1, 0, rank.stream()>>>(table.data(), 0, 0, 0u, rank.abort_flag(),
                                    clocks.data());  // loads the kernel
   CUDA_CHECK(cudaDeviceSynchronize());
   Gate gate(rank);
   std::vector<double> skews;
   for (unsigned round = 1; round <= 30; ++round) {
     gate.close(rank.stream());
-    meet<<<1, 1, 0, rank.stream()>>>(table.data(), rank.id(), rank.size(), round, rank.stop_word(),
+    meet<<<1, 1, 0, rank.stream()>>>(table.data(), rank.id(), rank.size(), round, rank.abort_flag(),
                                      clocks.data());
     CUDA_CHECK(cudaGetLastError());
     gate.open();

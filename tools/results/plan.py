@@ -57,7 +57,7 @@ def predict_variant(machine: Machine, card: Dict[str, Any], variant: Dict[str, A
     """One variant: what it takes and what holds it up, or why it cannot be had on this machine."""
     counted = variant.get("cost", {})
     result: Dict[str, Any] = {"chapter": card["chapter"], "variant": variant["variant"], "cost": {name: counted.get(name, 0) for name in COUNTS}}
-    most, per_node = variant.get("most_ranks", 0), machine.gpus_per_node
+    most, per_node = variant.get("max_ranks", 0), machine.gpus_per_node
     if most and card["gpus"] > most:
         return {**result, "why_not": f"its kernel takes at most {most} ranks"}
     if card["gpus"] > per_node and any(step["rule"] in plan_rules.PEERS for step in variant["steps"]):
@@ -82,7 +82,7 @@ def predict_operation(machine: Machine, operation: str, cards: Sequence[Dict[str
         result["gemm_only_us"] = alone
     variants = [(card, variant) for card in cards for variant in card["variants"]]
     result["variants"] = [predict_variant(machine, card, variant) for card, variant in variants
-                          if "steps" in variant or 0 < variant.get("most_ranks", 0) < card["gpus"]]
+                          if "steps" in variant or 0 < variant.get("max_ranks", 0) < card["gpus"]]
     may_win = [variant for variant in result["variants"] if "predicted_us" in variant and "differs" not in variant]
     least = min((variant["predicted_us"] for variant in may_win), default=0)
     result["winner"] = next((f"{variant['chapter']} {variant['variant']}" for variant in may_win

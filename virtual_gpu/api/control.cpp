@@ -31,17 +31,17 @@ void use_machine(const std::string& name_or_file) {
 
 void use_gpus(int count) {
   require_not_started("the number of GPUs");
-  if (count < 1 || count > kMostGpus)
+  if (count < 1 || count > kMaxGpus)
     throw std::invalid_argument(std::to_string(count) + " GPUs: a machine has 1 to " +
-                                std::to_string(kMostGpus));
+                                std::to_string(kMaxGpus));
   settings().choose_gpus(count);
 }
 
 void use_nodes(int nodes, int gpus_per_node) {
   require_not_started("the nodes");
-  if (nodes < 1 || gpus_per_node < 1 || nodes > kMostGpus || nodes * gpus_per_node > kMostGpus)
+  if (nodes < 1 || gpus_per_node < 1 || nodes > kMaxGpus || nodes * gpus_per_node > kMaxGpus)
     throw std::invalid_argument(std::to_string(nodes) + " nodes of " + std::to_string(gpus_per_node) +
-                                " GPUs: a machine has 1 to " + std::to_string(kMostGpus) + " GPUs");
+                                " GPUs: a machine has 1 to " + std::to_string(kMaxGpus) + " GPUs");
   const Settings before = settings();
   settings().choose_nodes(nodes, gpus_per_node);
   try {

@@ -16,7 +16,7 @@
 namespace vgpu {
 namespace {
 
-constexpr unsigned kMostOfCluster = 8;  // blocks, as every GPU of compute capability 9.0 has them
+constexpr unsigned kMaxClusterSize = 8;  // blocks, as every GPU of compute capability 9.0 has them
 
 struct Identification {
   bool active = false;
@@ -84,11 +84,11 @@ void check_limits(const Machine& machine, const KernelInfo& info,
                                       std::to_string(info.bounds.max_threads));
   }
   const dim3& cluster = info.bounds.cluster;
-  if (cluster.x < 1 || cluster.x > kMostOfCluster || cluster.y != 1 || cluster.z != 1 ||
+  if (cluster.x < 1 || cluster.x > kMaxClusterSize || cluster.y != 1 || cluster.z != 1 ||
       static_cast<int>(cluster.x) > machine.multiprocessors) {
     refuse(cudaErrorInvalidClusterSize,
            "a cluster " + shape(cluster) + ": virtual GPUs have those of 1 to " +
-               std::to_string(std::min(kMostOfCluster, static_cast<unsigned>(machine.multiprocessors))) +
+               std::to_string(std::min(kMaxClusterSize, static_cast<unsigned>(machine.multiprocessors))) +
                " blocks along x");
   }
   if (grid.x % cluster.x != 0) {

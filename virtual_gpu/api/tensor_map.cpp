@@ -98,7 +98,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
     require(map != nullptr && is_multiple(map, 64), "the map must lie at a multiple of 64 bytes");
     const int bytes = element_bytes(type);
     require(bytes != kUnknownType, "there is no such data type");
-    require(rank >= 1 && rank <= TensorMap::kMostDimensions, "the rank must be 1 to 5");
+    require(rank >= 1 && rank <= TensorMap::kMaxDimensions, "the rank must be 1 to 5");
     require(sizes != nullptr && strides != nullptr && box != nullptr && element_strides != nullptr,
             "sizes, strides (also of one dimension), box and element strides must be given");
     require(interleave >= CU_TENSOR_MAP_INTERLEAVE_NONE && interleave <= CU_TENSOR_MAP_INTERLEAVE_32B &&

@@ -196,10 +196,10 @@ void expect_sums_in_order(int count, std::int64_t elements, std::int64_t offset)
   const DeviceBuffer<T> gpu_slots = on_device(0, slots);
   const DeviceBuffer<T> gpu_sum = on_device(0, std::vector<T>(2 * kPlace, from_float<T>(-7)));
   T* const sum = gpu_sum.data() + offset;
-  const std::int64_t packs = packs_at(sum, elements);
-  EXPECT_EQ(packs > 0, offset == 0 && elements >= kPackWidth<T>);
-  sum_slots<T><<<add_blocks(packs, elements, 2), kAddThreads>>>(gpu_slots.data(), kPlace, count, sum,
-                                                                elements, packs);
+  const std::int64_t vectors = vectors_at(sum, elements);
+  EXPECT_EQ(vectors > 0, offset == 0 && elements >= kVec16Width<T>);
+  sum_slots<T><<<add_blocks(vectors, elements, 2), kAddThreads>>>(gpu_slots.data(), kPlace, count, sum,
+                                                                  elements, vectors);
   CUDA_CHECK(cudaGetLastError());
   const std::vector<T> found = on_host(sum, elements + 1);
   for (std::int64_t i = 0; i < elements; ++i) {
@@ -230,9 +230,9 @@ void expect_sums_of_two(std::int64_t elements, std::int64_t offset) {
   const DeviceBuffer<Accumulator> gpu_one = on_device(0, one), gpu_other = on_device(0, other);
   const DeviceBuffer<Sum> gpu_sum = on_device(0, std::vector<Sum>(128, from_float<Sum>(-7)));
   Sum* const sum = gpu_sum.data() + offset;
-  const std::int64_t packs = packs_at(sum, elements);
-  add<<<add_blocks(packs, elements, 2), kAddThreads>>>(gpu_one.data(), gpu_other.data(), sum, elements,
-                                                       packs);
+  const std::int64_t vectors = vectors_at(sum, elements);
+  add<<<add_blocks(vectors, elements, 2), kAddThreads>>>(gpu_one.data(), gpu_other.data(), sum, elements,
+                                                         vectors);
   CUDA_CHECK(cudaGetLastError());
   const std::vector<Sum> found = on_host(sum, elements + 1);
   for (std::size_t i = 0; i + 1 < found.size(); ++i) {
@@ -348,11 +348,11 @@ TEST(ReduceScatterCost, OfOneRankIsNothing) {
 
 TEST(Packs, AreTakenOnlyWhereTheyAreAligned) {
   alignas(16) const float values[8] = {};
-  EXPECT_EQ(packs_at(values, 7), 1);
-  EXPECT_EQ(packs_at(values + 4, 4), 1);
-  EXPECT_EQ(packs_at(values + 1, 7), 0);
+  EXPECT_EQ(vectors_at(values, 7), 1);
+  EXPECT_EQ(vectors_at(values + 4, 4), 1);
+  EXPECT_EQ(vectors_at(values + 1, 7), 0);
   const Chunks chunks{7, 5, 3};  // 3, 2 and 2 rows
-  EXPECT_EQ(chunks.most_elements(), 15);
+  EXPECT_EQ(chunks.max_elements(), 15);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace overlap::sparse_baselines {
 
 /// What the buffer of `transport` has at most, as in the article: 1 GiB in f32. The whole table, 41 GB on
 /// each of eight ranks, would be too much for most hosts' memory.
-inline constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 28;
 
 /// One buffer, added up over all ranks by each of the two transports.
 template <Floating T>
@@ -29,7 +29,7 @@ class TransportBench final : public Bench {
   /// Fills the rank's buffer. Collective.
   TransportBench(Rank& rank, const Options& options)
       : Bench(&rank, options),
-        elements_(std::min(options.sparse.shape.rows * options.sparse.shape.features, kMostElements)),
+        elements_(std::min(options.sparse.shape.rows * options.sparse.shape.features, kMaxElements)),
         in_(rank.device(), static_cast<std::size_t>(elements_)),
         out_(rank.device(), in_.size()) {}
 

@@ -200,9 +200,9 @@ TEST_F(OnTwoRanks, RowsWithoutTheirPlaceAreCountedAndWrittenNowhere) {
 
 /// Has room for 3 rows of a rank and 5 of all.
 struct HasRoomForFew : FindsWrong<0> {
-  void require_room(std::int64_t most_local, std::int64_t global) const {
-    if (most_local > 3 || global > 5)
-      throw SparseInputError(std::to_string(most_local) + " and " + std::to_string(global) + " rows");
+  void require_room(std::int64_t max_local, std::int64_t global) const {
+    if (max_local > 3 || global > 5)
+      throw SparseInputError(std::to_string(max_local) + " and " + std::to_string(global) + " rows");
   }
 };
 

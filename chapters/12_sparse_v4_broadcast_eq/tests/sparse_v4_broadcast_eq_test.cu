@@ -24,7 +24,7 @@ TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
 }
 
 TEST_P(OnRanks, IsRightAroundPacksAndStrips) {
-  expect_right_with_sizes_around<BroadcastEqAllReduce, std::int32_t, float>(GetParam(), kFlagsOfPack);
+  expect_right_with_sizes_around<BroadcastEqAllReduce, std::int32_t, float>(GetParam(), kFlagsPerVector);
   expect_right_with_sizes_around<BroadcastEqAllReduce, std::int32_t, float>(GetParam(), kRowsOfStrip);
 }
 
@@ -70,26 +70,27 @@ TEST_P(OnRanks, WithoutABudgetHalfOfTheFreeMemoryIsIt) {
 // By grids of at most so many blocks; the matrix is full of flags before.
 template <SparseIndex Index>
 void find(Rank& rank, RowList<Index> local, RowList<Index> global, std::int32_t* positions,
-          cudaStream_t stream, std::int64_t most_blocks) {
+          cudaStream_t stream, std::int64_t max_blocks) {
   const auto bytes = static_cast<std::size_t>(matrix_bytes(local.count, global.count));
-  const DeviceBuffer<FlagPack> matrix(rank.device(), bytes / sizeof(FlagPack));
+  const DeviceBuffer<FlagVec16> matrix(rank.device(), bytes / sizeof(FlagVec16));
   if (bytes > 0) CUDA_CHECK(cudaMemset(matrix.data(), 1, bytes));
   CUDA_CHECK(cudaDeviceSynchronize());
-  find_by_matrix(local, global, matrix.data(), positions, stream, most_blocks);
+  find_by_matrix(local, global, matrix.data(), positions, stream, max_blocks);
   rank.synchronize(stream);  // the matrix is gone next
 }
 
 class MatrixSearch : public testing::TestWithParam<std::int64_t> {};
-INSTANTIATE_TEST_SUITE_P(BroadcastEq, MatrixSearch, testing::Values(1, 3, kMostBlocks));
+INSTANTIATE_TEST_SUITE_P(BroadcastEq, MatrixSearch, testing::Values(1, 3, kMaxBlocks));
 
 // A row without a true entry is not the row 0 of an argmax.
 TEST_P(MatrixSearch, FindsEachRowThatIsThereAndNoOther) {
   run_ranks(1, [](Rank& rank) {
-    expect_all_places(rank, kFlagsOfPack, [&](auto... arguments) { find(rank, arguments..., GetParam()); });
+    expect_all_places(rank, kFlagsPerVector,
+                      [&](auto... arguments) { find(rank, arguments..., GetParam()); });
   });
 }
 
-// 38 packs x 19 strips, and 600 rows: more than a grid of one block or of three has threads, or warps.
+// 38 vectors x 19 strips, and 600 rows: more than a grid of one block or of three has threads, or warps.
 TEST_P(MatrixSearch, GoesOnWhereTheGridEnds) {
   run_ranks(1, [](Rank& rank) {
     expect_places<std::int32_t>(rank, list_of<std::int32_t>(stride(2, 2, 600)),

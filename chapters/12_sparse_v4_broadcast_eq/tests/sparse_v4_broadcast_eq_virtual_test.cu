@@ -21,14 +21,14 @@ TEST_F(OnVirtualGpus, IsFasterThanVersion2InTheModel) {
   EXPECT_LT(2 * map_ms<BroadcastEqAllReduce>(data), map_ms<sparse_where::WhereAllReduce>(data));
 }
 
-// The matrix has packs of 16 bytes: so many that their numbers pass 2^31 and 2^32. A strip of rows is what
+// The matrix has vectors of 16 bytes: so many that their numbers pass 2^31 and 2^32. A strip of rows is what
 // one block compares; of the rows in which its own come true, a block of the second kernel has the first
 // eight.
 TEST_F(FarRows, TheMatrixIsAddressedIn64Bits) {
-  constexpr std::int64_t packs = kMatrixThreads, columns = packs * kFlagsOfPack;
+  constexpr std::int64_t vectors = kMatrixThreads, columns = vectors * kFlagsPerVector;
   constexpr std::int64_t count = (std::int64_t{1} << 24) + kRowsOfStrip;
-  ASSERT_EQ(packs_of_row(columns), packs);
-  const DeviceBuffer<FlagPack> matrix(0, count * packs);
+  ASSERT_EQ(vectors_per_row(columns), vectors);
+  const DeviceBuffer<FlagVec16> matrix(0, count * vectors);
   EXPECT_EQ(matrix.bytes(), static_cast<std::size_t>(matrix_bytes(count, columns)));
   const DeviceBuffer<std::int32_t> local(0, count), global(0, columns), positions(0, count);
   const auto place_of = [](std::int64_t row) {
@@ -38,8 +38,8 @@ TEST_F(FarRows, TheMatrixIsAddressedIn64Bits) {
   for (std::int64_t column = 0; column < columns; ++column)
     numbers.push_back(static_cast<std::int32_t>(1000 + 3 * column));
   put(global, 0, numbers);
-  const unsigned compare_blocks = matrix_blocks(packs * (count / kRowsOfStrip), kMostBlocks);
-  const unsigned find_blocks = matrix_blocks(count * kWarp, kMostBlocks);
+  const unsigned compare_blocks = matrix_blocks(vectors * (count / kRowsOfStrip), kMaxBlocks);
+  const unsigned find_blocks = matrix_blocks(count * kWarp, kMaxBlocks);
   const std::vector<std::int64_t> firsts = {0, std::int64_t{1} << 23, std::int64_t{1} << 24};
   for (const std::int64_t first : firsts) {
     for (std::int64_t row = first; row < first + kRowsOfStrip; ++row)

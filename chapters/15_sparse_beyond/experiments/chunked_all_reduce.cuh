@@ -190,7 +190,7 @@ class ChunkedAllReduce {
     const std::int64_t begin = cut(chunk, rank_.id()).global, end = cut(chunk, rank_.id() + 1).global;
     if (begin < end) {
       add_range<<<blocks_for_rows(end - begin), kBlockThreads, 0, adds()>>>(
-          RangeSlots<T>{slots_.local(), pitch_, rank_.size(), {}}, plan_.places(), plan_.most_global(), begin,
+          RangeSlots<T>{slots_.local(), pitch_, rank_.size(), {}}, plan_.places(), plan_.max_global(), begin,
           end, shape_.features, results_.local());
       CUDA_CHECK(cudaGetLastError());
     }
@@ -228,10 +228,10 @@ class ChunkedAllReduce {
   SparseShape shape_;
   int chunks_;
   std::int64_t pitch_;      // elements of a slot
-  PeerBuffer<T> slots_;     // [P][most_local, F]: what each rank has sent, each row at its place there
-  PeerBuffer<T> results_;   // [most_global, F]
+  PeerBuffer<T> slots_;     // [P][max_local, F]: what each rank has sent, each row at its place there
+  PeerBuffer<T> results_;   // [max_global, F]
   Signals signals_;         // [kind][chunk][raising rank]
-  DeviceBuffer<T> local_;   // [most_local, F]
+  DeviceBuffer<T> local_;   // [max_local, F]
   DeviceBuffer<Cut> cuts_;  // [chunk][owner], and the end
   PinnedBuffer<Cut> cuts_on_host_;
   sparse_baselines::Coalesce<Index, T> coalesce_;

@@ -104,7 +104,7 @@ TEST_P(OnRanks, PlansByBitsAndByListsAreTheSame) {
             places.push_back(at != theirs.end() && *at == row ? static_cast<std::int32_t>(at - theirs.begin())
                                                               : -1);
           }
-          EXPECT_EQ(on_host(plan.places() + of * plan.most_global(), counts.global), places) << "rank " << of;
+          EXPECT_EQ(on_host(plan.places() + of * plan.max_global(), counts.global), places) << "rank " << of;
         }
         rank.barrier();
       });

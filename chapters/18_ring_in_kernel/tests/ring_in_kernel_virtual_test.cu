@@ -84,9 +84,9 @@ TEST_F(OnVirtualGpus, FewRowsTakeLessTimeWithTheTileThatFits) {
 
 // ---- What cannot be --------------------------------------------------------------------------------------
 TYPED_TEST(Kernels, MoreRanksThanTheKernelsParametersHaveRoomForAreRefused) {
-  vgpu::use_gpus(kMostRanks + 1);
+  vgpu::use_gpus(kMaxRanks + 1);
   expect_thrown<UsageError>(
-      [] { run_ranks(kMostRanks + 1, [](Rank& rank) {
+      [] { run_ranks(kMaxRanks + 1, [](Rank& rank) {
              TypeParam algorithm(rank, {17, 8 * 17, 8});
            }); },
       "have room for 16 ranks, and there are 17");

@@ -113,13 +113,13 @@ TEST_F(OnVirtualGpus, RanksMayShareAGpuUntilThereIsNoRoomForABlockOfEach) {
 
 TEST_F(OnVirtualGpus, MoreRanksThanTheKernelsParametersHaveRoomForAreRefused) {
   const MatmulShape whole{17, 8, 8 * 17};
-  vgpu::use_gpus(kMostRanks + 1);
+  vgpu::use_gpus(kMaxRanks + 1);
   expect_thrown<UsageError>(
       [&] {
-        run_ranks(kMostRanks + 1, [&](Rank& rank) { FusedReduceScatter<__half> algorithm(rank, whole); });
+        run_ranks(kMaxRanks + 1, [&](Rank& rank) { FusedReduceScatter<__half> algorithm(rank, whole); });
       },
       "have room for 16 ranks, and there are 17");
-  EXPECT_THROW(FusedReduceScatter<__half>::cost(whole, kMostRanks + 1, 0), UsageError);
+  EXPECT_THROW(FusedReduceScatter<__half>::cost(whole, kMaxRanks + 1, 0), UsageError);
 }
 
 template <typename Algorithm, typename Data = Problem>

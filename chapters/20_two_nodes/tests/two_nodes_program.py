@@ -10,7 +10,7 @@ class Program(tensor_core_program.TensorCoreProgram):
                ("--gpus-per-node", "0"): "--gpus-per-node: 0 is not between 1 and"}
 
     @property
-    def most_gpus(self) -> int:
+    def max_gpus(self) -> int:
         return 64 if self.backend == "virtual" else 16
 
     def test_more_ranks_than_gpus(self) -> None:

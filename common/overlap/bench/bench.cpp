@@ -83,7 +83,7 @@ void Bench::time(bool back_to_back) {
   } else {
     const std::vector<backend::GpuState> before = gpu_states(*rank_);
     times_ = time_variants(*rank_, timed, settings_.iterations, settings_.warmup, back_to_back);
-    regime_ = regime_of(before, gpu_states(*rank_));
+    clocks_ = clocks_of(before, gpu_states(*rank_));
   }
   if (settings_.timeline.empty()) return;
   for (const Variant& variant : variants_) {
@@ -105,13 +105,13 @@ void Bench::look_at_results(const std::function<void(const std::string& name)>& 
 void Bench::print() const {
   if (!is_first() || times_.empty()) return;
   std::cout << above_table() << table();
-  if (!regime_.unknown()) std::cout << regime_.line() << "\n";
+  if (!clocks_.unknown()) std::cout << clocks_.line() << "\n";
 }
 
 void Bench::save(Results& results) const {
   save_skipped(results);
   if (!is_first() || times_.empty()) return;
-  results.set_regime(regime_);
+  results.set_clocks(clocks_);
   table().save(results);
 }
 

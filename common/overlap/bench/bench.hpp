@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "overlap/bench/regime.hpp"
+#include "overlap/bench/gpu_clocks.hpp"
 #include "overlap/bench/result_table.hpp"
 #include "overlap/bench/settings.hpp"
 #include "overlap/bench/timing.hpp"
@@ -109,7 +109,7 @@ class Bench {
   Rank* rank_;
   std::vector<Variant> variants_;
   std::vector<VariantTimes> times_;
-  Regime regime_;                                             // in which they were taken
+  GpuClocks clocks_;                                          // at which they were taken
   std::vector<std::pair<std::string, std::string>> skipped_;  // variants that were left out, and why
 };
 

@@ -3,18 +3,18 @@
 #include <cuda.h>
 
 #include "overlap/gpu/check.hpp"
-#include "overlap/gpu/team.hpp"
+#include "overlap/gpu/run_state.hpp"
 
 namespace overlap {
 
 Gate::Gate(Rank& rank) : rank_(rank) {
-  if (rank.id() == rank.first_here()) {
+  if (rank.id() == rank.local_begin()) {
     own_.emplace(1);
     *own_->data() = 0;
   }
   word_ = rank.exchange_here(own_ ? own_->data() : nullptr).front();
   // Every rank enters the word, so that a report says who waits; opening it several times does no harm.
-  rank.team().add({rank.id(), SignalWords::kPinned, word_, 1, "the gate's word", &awaited_});
+  rank.run_state().add({rank.id(), SignalWords::kPinned, word_, 1, "the gate's word", &awaited_});
 }
 
 Gate::~Gate() {
@@ -24,7 +24,7 @@ Gate::~Gate() {
   } catch (...) {
     // The run is being stopped; the streams that waited here have gone on.
   }
-  rank_.team().remove(&awaited_);
+  rank_.run_state().remove(&awaited_);
 }
 
 void Gate::close(cudaStream_t stream) {

@@ -14,8 +14,8 @@
 namespace overlap {
 namespace {
 
-constexpr double kMostMillisecondsOfAVariant = 10e3;
-constexpr double kMostMillisecondsOfWarmup = 1e3;
+constexpr double kMaxVariantMilliseconds = 10e3;
+constexpr double kMaxWarmupMilliseconds = 1e3;
 constexpr int kFewestIterations = 3;
 
 /// By index, the largest value of any rank. All ranks give equally many.
@@ -71,8 +71,8 @@ struct Rounds {
 Rounds rounds_of(Rank* rank, const TimedVariant& variant, double first_ms, Rounds wanted) {
   if (variant.clock == Clock::kGpu) return wanted;
   const double ms = largest_of_all_ranks(rank, {first_ms}).front();
-  const double warmups = std::ceil(kMostMillisecondsOfWarmup / ms);
-  const double that_fit = std::max<double>(kFewestIterations, std::floor(kMostMillisecondsOfAVariant / ms));
+  const double warmups = std::ceil(kMaxWarmupMilliseconds / ms);
+  const double that_fit = std::max<double>(kFewestIterations, std::floor(kMaxVariantMilliseconds / ms));
   return {static_cast<int>(std::min<double>(wanted.warmup, warmups)),
           static_cast<int>(std::min<double>(wanted.timed, that_fit))};
 }

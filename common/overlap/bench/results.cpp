@@ -45,6 +45,6 @@ void Results::require_some() const {
   if (all && !skipped_.empty()) throw Skip(skipped_.back().second);
 }
 
-void Results::set_regime(Regime regime) { regime_ = std::move(regime); }
+void Results::set_clocks(GpuClocks clocks) { clocks_ = std::move(clocks); }
 
 }  // namespace overlap

@@ -8,11 +8,11 @@
 #include <variant>
 #include <vector>
 
-#include "overlap/bench/regime.hpp"
+#include "overlap/bench/gpu_clocks.hpp"
 
 namespace overlap {
 
-/// Collects results, the variants that could not run, and the regime in which they were measured.
+/// Collects results, the variants that could not run, and the clocks at which they were measured.
 class Results {
  public:
   /// A value in a result.
@@ -36,18 +36,18 @@ class Results {
   void run_part(const std::string& variant, bool is_first, const std::function<void()>& part);
   /// Throws Skip, with the reason, if all variants that were chosen are skipped.
   void require_some() const;
-  /// Says in which regime the results were measured; an unknown one leaves no trace.
-  void set_regime(Regime regime);
+  /// Says at which clocks the results were measured; an unknown one leaves no trace.
+  void set_clocks(GpuClocks clocks);
 
  protected:
-  /// What set_regime() said.
-  const Regime& regime() const { return regime_; }
+  /// What set_clocks() said.
+  const GpuClocks& clocks() const { return clocks_; }
   /// All of them, in the order in which they were added.
   const std::vector<Fields>& all() const { return results_; }
 
  private:
   std::vector<std::string> variants_;
-  Regime regime_;
+  GpuClocks clocks_;
   std::vector<Fields> results_;
   std::vector<std::pair<std::string, std::string>> skipped_;  // variants, and why
 };

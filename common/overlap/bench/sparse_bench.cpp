@@ -46,8 +46,8 @@ void wait_for_copies() { CUDA_CHECK(cudaStreamSynchronize(nullptr)); }
 void require_exact_sums(const SparseData& data, const BenchSettings& settings) {
   visit_type<float, __half, __nv_bfloat16>(settings.type, [&](auto tag) {
     constexpr auto kLargest = largest_integer<typename decltype(tag)::type>();
-    if (data.most_entries_of_a_row() <= kLargest) return;
-    throw UsageError("--duplicates: " + std::to_string(data.most_entries_of_a_row()) +
+    if (data.max_entries_per_row() <= kLargest) return;
+    throw UsageError("--duplicates: " + std::to_string(data.max_entries_per_row()) +
                      " entries have the same row, and a sum of more than " + std::to_string(kLargest) +
                      " is not exact in " + name_of(settings.type) + ", so it could not be verified");
   });
@@ -72,7 +72,7 @@ void SparseBenchBase::require_no_lost_rows(const std::string& name, int lost_row
 }
 
 void SparseBenchBase::require_exact_sums_in_16_bits() const {
-  const std::int64_t most = data_.most_entries_of_a_row();
+  const std::int64_t most = data_.max_entries_per_row();
   if (!settings().check || most <= largest_integer<__nv_bfloat16>()) return;
   throw Skip(std::to_string(most) + " entries have the same row, and a sum of so many is not exact in bf16");
 }

@@ -139,7 +139,7 @@ SparseData::SparseData(SparseShape shape, std::vector<std::vector<std::int64_t>>
   for (int rank = 0; rank < ranks(); ++rank)
     total_rows_ += static_cast<std::int64_t>(local_rows(rank).size());
   for (std::size_t g = 0; g < global_rows_.size(); ++g)
-    most_entries_of_a_row_ = std::max(most_entries_of_a_row_, sums_.begins[g + 1] - sums_.begins[g]);
+    max_entries_per_row_ = std::max(max_entries_per_row_, sums_.begins[g + 1] - sums_.begins[g]);
 }
 
 Rows SparseData::local_rows(int rank) const {
@@ -191,7 +191,7 @@ std::int64_t SparseData::limit(SparseValues kind) const {
           ? largest_integer<T>()
           : std::min({largest_integer<T>(), largest_integer<__half>(), largest_integer<__nv_bfloat16>()});
   const std::int64_t limit =
-      std::min<std::int64_t>(127, largest / std::max<std::int64_t>(1, most_entries_of_a_row_));
+      std::min<std::int64_t>(127, largest / std::max<std::int64_t>(1, max_entries_per_row_));
   if (limit < 1)
     throw std::invalid_argument("SparseData: so many entries have one row that its sum is not exact");
   return limit;

@@ -73,7 +73,7 @@ class SparseData {
   /// The rows of any rank, each once, ascending.
   const std::vector<std::int64_t>& global_rows() const { return global_rows_; }
   /// So many entries of all ranks has a row at most.
-  std::int64_t most_entries_of_a_row() const { return most_entries_of_a_row_; }
+  std::int64_t max_entries_per_row() const { return max_entries_per_row_; }
   /// Rows of all ranks: those of two ranks count twice.
   std::int64_t total_rows() const { return total_rows_; }
 
@@ -137,7 +137,7 @@ class SparseData {
   Sums sums_;  // of all ranks
   std::vector<std::int64_t> global_rows_;
   std::int64_t total_rows_ = 0;
-  std::int64_t most_entries_of_a_row_ = 0;
+  std::int64_t max_entries_per_row_ = 0;
 };
 
 /// What an algorithm says of its results on one rank: by kDropsZeroRows, kWireRoundoff, and keeps(row) or

@@ -81,7 +81,7 @@ struct CommunicatorKind {
 /// streams of four ranks serve eight as well. A communicator is one of its set.
 struct KeptHandles {
   HandlePool<StreamKind, Stream> streams;
-  HandlePool<int, Stream> rescue;  // by GPU: see CudaTeam
+  HandlePool<int, Stream> rescue;  // by GPU: see CudaRunState
   HandlePool<int, CublasHandle> cublas;
   HandlePool<CommunicatorKind, std::vector<ncclComm*>> communicators;  // of each rank
 };

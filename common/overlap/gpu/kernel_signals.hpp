@@ -22,7 +22,7 @@ __host__ __device__ constexpr bool has_reached(std::uint32_t word, std::uint32_t
 
 /// Called by one thread: returns once the signal has reached `value`; what its raiser wrote before is then
 /// seen by this thread's ordinary loads, but by TMA only behind a fence.proxy.async. Also returns when `stop`
-/// (Rank::stop_word()) says that the run is over: what the kernel computes from there on means nothing.
+/// (Rank::abort_flag()) says that the run is over: what the kernel computes from there on means nothing.
 __device__ inline void await_signal(std::uint32_t* word, std::uint32_t value, unsigned* stop) {
   // Another GPU writes the word: with a scope below system, loads might be served by this GPU's cache.
   const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system> signal(*word);

@@ -7,7 +7,7 @@
 
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/peer_access.hpp"
-#include "overlap/gpu/team.hpp"
+#include "overlap/gpu/run_state.hpp"
 
 namespace overlap {
 namespace {
@@ -23,19 +23,19 @@ void agree(Rank& rank, const std::string& refused_here) {
 /// throw, so that they may go on together without it. Ranks that share a GPU need none. It is not enabled for
 /// them either: it would make each allocation and each release the business of GPUs that take no part.
 Rank& with_peer_access(Rank& rank, Reach reach) {
-  if (reach == Reach::kAllRanks && rank.ranks_here() < rank.size())
+  if (reach == Reach::kAllRanks && rank.local_size() < rank.size())
     throw Skip("a rank reaches the memory of another one in its own process only");
-  Team& team = rank.team();
-  if (rank.id() == rank.first_here() && team.peer_access_refused.empty()) {
+  RunState& run_state = rank.run_state();
+  if (rank.id() == rank.local_begin() && run_state.peer_access_refused.empty()) {
     try {
-      require_peer_access(rank.shares_gpu() ? 1 : rank.ranks_here());
+      require_peer_access(rank.shares_gpu() ? 1 : rank.local_size());
     } catch (const Skip& skip) {
-      team.peer_access_refused = skip.what();
+      run_state.peer_access_refused = skip.what();
     }
   }
   rank.barrier();
-  if (rank.ranks_here() < rank.size()) agree(rank, team.peer_access_refused);
-  if (!team.peer_access_refused.empty()) throw Skip(team.peer_access_refused);
+  if (rank.local_size() < rank.size()) agree(rank, run_state.peer_access_refused);
+  if (!run_state.peer_access_refused.empty()) throw Skip(run_state.peer_access_refused);
   return rank;
 }
 
@@ -51,7 +51,7 @@ PeerMemory::PeerMemory(Rank& rank, std::size_t bytes, Reach reach)
   CUDA_CHECK(cudaDeviceSynchronize());
   all_.resize(static_cast<std::size_t>(rank.size()));
   const std::vector<void*> here = rank.exchange_here(static_cast<void*>(own_.data()));
-  std::copy(here.begin(), here.end(), all_.begin() + rank.first_here());
+  std::copy(here.begin(), here.end(), all_.begin() + rank.local_begin());
 }
 
 PeerMemory::~PeerMemory() { settle(); }

@@ -14,8 +14,8 @@
 #include "overlap/gpu/kept_handles.hpp"
 #include "overlap/gpu/nccl_config.hpp"
 #include "overlap/gpu/processes.hpp"
+#include "overlap/gpu/run_state.hpp"
 #include "overlap/gpu/stream.hpp"
-#include "overlap/gpu/team.hpp"
 
 namespace overlap {
 namespace {
@@ -60,13 +60,13 @@ bool is_run_stopped(const std::exception_ptr& error) {
 
 }  // namespace
 
-Rank::Rank(Team& team, int id, int size, int device, bool shares_gpu)
-    : team_(team),
+Rank::Rank(RunState& run_state, int id, int size, int device, bool shares_gpu)
+    : run_state_(run_state),
       id_(id),
       size_(size),
       device_(device),
-      first_here_(team.first),
-      ranks_here_(static_cast<int>(team.slots.size())),
+      local_begin_(run_state.first),
+      local_size_(static_cast<int>(run_state.slots.size())),
       shares_gpu_(shares_gpu),
       handles_(std::make_unique<RankHandles>(device)) {}
 
@@ -74,7 +74,7 @@ Rank::~Rank() {
   detail::before_release();
   const auto rails = std::exchange(handles_->rails, {});
   const bool kept =
-      team_.keep(number_here(), handles_);  // of a run that is stopped: behind what aborts communicators
+      run_state_.keep(local_id(), handles_);  // of a run that is stopped: behind what aborts communicators
   for (const auto& [kind, communicator] : rails) destroy(communicator);
   if (kept) return;
   handles_->destroy_cublas();
@@ -82,7 +82,7 @@ Rank::~Rank() {
 }
 
 void Rank::destroy(ncclComm_t communicator) {
-  if (communicator == nullptr || !team_.remove(communicator)) return;  // aborted, if the run was stopped
+  if (communicator == nullptr || !run_state_.remove(communicator)) return;  // aborted, if the run was stopped
   ncclCommDestroy(communicator);
 }
 
@@ -93,17 +93,17 @@ ncclComm_t Rank::nccl(NcclMode mode) {
   require_nccl();
   if (const std::string reason = why_not(mode); !reason.empty()) throw Skip(reason);
   ncclUniqueId id{};
-  if (number_here() == 0) team_.take_communicators(copy_engines);
-  if (id_ == 0 && team_.communicators[copy_engines][0] == nullptr) NCCL_CHECK(ncclGetUniqueId(&id));
+  if (local_id() == 0) run_state_.take_communicators(copy_engines);
+  if (id_ == 0 && run_state_.communicators[copy_engines][0] == nullptr) NCCL_CHECK(ncclGetUniqueId(&id));
   id = exchange(id).front();
-  ncclComm_t& own = team_.communicators[copy_engines][static_cast<std::size_t>(number_here())];
+  ncclComm_t& own = run_state_.communicators[copy_engines][static_cast<std::size_t>(local_id())];
   if (own == nullptr) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     if (copy_engines) detail::use_copy_engines(config);
-    team_.waits_for(number_here(), "the other ranks, in ncclCommInitRankConfig");
+    run_state_.waits_for(local_id(), "the other ranks, in ncclCommInitRankConfig");
     NCCL_CHECK(ncclCommInitRankConfig(&own, size_, id, id_, &config));
-    team_.waits_for(number_here(), "");
-    team_.add(own);
+    run_state_.waits_for(local_id(), "");
+    run_state_.add(own);
   }
   communicator = own;
   return communicator;
@@ -113,8 +113,8 @@ void Rank::require_nccl() const {
   if (shares_gpu_) throw Skip("NCCL wants a GPU for each rank, and all ranks share one here");
 }
 
-ncclComm_t Rank::rail(int gpus_per_node, int most_blocks) {
-  ncclComm_t& communicator = handles_->rails[{gpus_per_node, most_blocks}];
+ncclComm_t Rank::rail(int gpus_per_node, int max_blocks) {
+  ncclComm_t& communicator = handles_->rails[{gpus_per_node, max_blocks}];
   if (communicator != nullptr) return communicator;
   require_nccl();
   const int node = id_ / gpus_per_node, number = id_ % gpus_per_node;
@@ -122,14 +122,14 @@ ncclComm_t Rank::rail(int gpus_per_node, int most_blocks) {
   if (node == 0) NCCL_CHECK(ncclGetUniqueId(&id));
   id = exchange(id)[static_cast<std::size_t>(number)];
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.maxCTAs = most_blocks;
+  config.maxCTAs = max_blocks;
   // By default NCCL groups its blocks into clusters on Hopper, and a cluster wants its multiprocessors in one
   // GPC: those that a kernel of the caller leaves free need not be neighbours.
   config.cgaClusterSize = 0;
-  team_.waits_for(number_here(), "the other ranks of its rail, in ncclCommInitRankConfig");
+  run_state_.waits_for(local_id(), "the other ranks of its rail, in ncclCommInitRankConfig");
   NCCL_CHECK(ncclCommInitRankConfig(&communicator, size_ / gpus_per_node, id, node, &config));
-  team_.waits_for(number_here(), "");
-  team_.add(communicator);
+  run_state_.waits_for(local_id(), "");
+  run_state_.add(communicator);
   return communicator;
 }
 
@@ -143,7 +143,7 @@ cudaStream_t Rank::transfer_stream(int i) { return handles_->transfer(shares_gpu
 
 void Rank::barrier() {
   meet_here();
-  if (team_.processes == nullptr) return;
+  if (run_state_.processes == nullptr) return;
   in_all_processes([](Processes& all, const Processes::Stopped& stopped) { all.barrier(stopped); });
   meet_here();
 }
@@ -152,52 +152,52 @@ void Rank::barrier() {
 /// once. If the run is stopped meanwhile, the next meet_here() throws.
 void Rank::in_all_processes(
     const std::function<void(Processes&, const std::function<bool()>& stopped)>& call) {
-  if (number_here() != 0) return;
-  team_.waits_for(0, "the other processes");
-  team_.on_main_thread([&] { call(*team_.processes, [this] { return team_.stopping(); }); });
-  team_.waits_for(0, "");
+  if (local_id() != 0) return;
+  run_state_.waits_for(0, "the other processes");
+  run_state_.on_main_thread([&] { call(*run_state_.processes, [this] { return run_state_.stopping(); }); });
+  run_state_.waits_for(0, "");
 }
 
 /// With the ranks of its process.
 void Rank::meet_here() {
-  team_.waits_for(number_here(), "the other ranks, at a barrier");
-  const bool met = team_.barrier(number_here());
-  team_.waits_for(number_here(), "");
-  if (team_.stopping()) throw RunStopped();
+  run_state_.waits_for(local_id(), "the other ranks, at a barrier");
+  const bool met = run_state_.barrier(local_id());
+  run_state_.waits_for(local_id(), "");
+  if (run_state_.stopping()) throw RunStopped();
   // Not stopped, and yet not met: the virtual GPUs have reported a deadlock or a fault, and this names it.
   if (!met) CUDA_CHECK(cudaDeviceSynchronize());
 }
 
 void Rank::synchronize(cudaStream_t stream) {
-  team_.waits_for(number_here(), "its stream");
+  run_state_.waits_for(local_id(), "its stream");
   const cudaError_t error = cudaStreamSynchronize(stream);
-  team_.waits_for(number_here(), "");
-  if (team_.stopping()) throw RunStopped();
+  run_state_.waits_for(local_id(), "");
+  if (run_state_.stopping()) throw RunStopped();
   check_cuda(error, "cudaStreamSynchronize(stream)", __FILE__, __LINE__);
 }
 
-bool Rank::stopping() const { return team_.stopping(); }
+bool Rank::stopping() const { return run_state_.stopping(); }
 
-unsigned* Rank::stop_word() const { return team_.stop_word(); }
+unsigned* Rank::abort_flag() const { return run_state_.abort_flag(); }
 
 void Rank::exchange_bytes_here(const void* value, std::size_t bytes, void* all) {
-  team_.slots[static_cast<std::size_t>(number_here())] = value;
+  run_state_.slots[static_cast<std::size_t>(local_id())] = value;
   meet_here();
-  for (std::size_t rank = 0; rank < team_.slots.size(); ++rank)
-    std::memcpy(static_cast<std::byte*>(all) + rank * bytes, team_.slots[rank], bytes);
+  for (std::size_t rank = 0; rank < run_state_.slots.size(); ++rank)
+    std::memcpy(static_cast<std::byte*>(all) + rank * bytes, run_state_.slots[rank], bytes);
   meet_here();  // the values stay until everybody has read them
 }
 
 void Rank::exchange_bytes(const void* value, std::size_t bytes, void* all) {
-  if (team_.processes == nullptr) return exchange_bytes_here(value, bytes, all);
-  std::string here(bytes * static_cast<std::size_t>(ranks_here_), '\0');
+  if (run_state_.processes == nullptr) return exchange_bytes_here(value, bytes, all);
+  std::string here(bytes * static_cast<std::size_t>(local_size_), '\0');
   exchange_bytes_here(value, bytes, here.data());
-  if (number_here() == 0) team_.from_all.resize(bytes * static_cast<std::size_t>(size_));
+  if (local_id() == 0) run_state_.from_all.resize(bytes * static_cast<std::size_t>(size_));
   in_all_processes([&](Processes& processes, const Processes::Stopped& stopped) {
-    processes.all_gather(here.data(), team_.from_all.data(), here.size(), stopped);
+    processes.all_gather(here.data(), run_state_.from_all.data(), here.size(), stopped);
   });
   meet_here();
-  std::memcpy(all, team_.from_all.data(), team_.from_all.size());
+  std::memcpy(all, run_state_.from_all.data(), run_state_.from_all.size());
   meet_here();  // the values stay until everybody has read them
 }
 
@@ -207,10 +207,10 @@ std::vector<double> Rank::largest_of_all(const std::vector<double>& own) {
     for (std::size_t i = 0; i < own.size(); ++i) largest[i] = std::max(largest[i], other[i]);
   }
   meet_here();  // `own` stays until everybody has read it
-  if (team_.processes == nullptr) return largest;
+  if (run_state_.processes == nullptr) return largest;
   in_all_processes([&](Processes& all, const Processes::Stopped& stopped) { all.largest(largest, stopped); });
   const double* of_all = exchange_here(largest.data()).front();
-  if (number_here() != 0) std::copy_n(of_all, largest.size(), largest.begin());
+  if (local_id() != 0) std::copy_n(of_all, largest.size(), largest.begin());
   meet_here();
   return largest;
 }
@@ -228,34 +228,34 @@ void run_ranks(int ranks, const std::function<void(Rank&)>& program, Processes* 
   // each other for ever, and with all of them on one GPU never. Most likely copies to another GPU queue up
   // behind those of other ranks; copies within a GPU take another way.
   const bool share = here > gpus;
-  const std::unique_ptr<Team> team = Team::make(here, share ? 1 : here);
-  team->first = processes == nullptr ? 0 : processes->index() * here;
-  team->processes = processes;
-  team->slots.resize(static_cast<std::size_t>(here));
-  for (auto& communicators : team->communicators) communicators.resize(static_cast<std::size_t>(here));
+  const std::unique_ptr<RunState> run_state = RunState::make(here, share ? 1 : here);
+  run_state->first = processes == nullptr ? 0 : processes->index() * here;
+  run_state->processes = processes;
+  run_state->slots.resize(static_cast<std::size_t>(here));
+  for (auto& communicators : run_state->communicators) communicators.resize(static_cast<std::size_t>(here));
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(here));
   const auto run_one = [&](int number) {
     std::exception_ptr& error = errors[static_cast<std::size_t>(number)];
     try {
       const int device = share ? 0 : number;
       CUDA_CHECK(cudaSetDevice(device));
-      Rank rank(*team, team->first + number, ranks, device, share);
+      Rank rank(*run_state, run_state->first + number, ranks, device, share);
       program(rank);
     } catch (...) {
       error = std::current_exception();
-      team->stop(number);
-      team->failed(number, error);
+      run_state->stop(number);
+      run_state->failed(number, error);
     }
   };
-  team->run(run_one);
-  if (team->culprit < 0) return;
-  const std::exception_ptr& error = errors[static_cast<std::size_t>(team->culprit)];
+  run_state->run(run_one);
+  if (run_state->culprit < 0) return;
+  const std::exception_ptr& error = errors[static_cast<std::size_t>(run_state->culprit)];
   if (error == nullptr || is_run_stopped(error)) {
     throw std::logic_error(
-        "rank " + std::to_string(team->first + team->culprit) +
+        "rank " + std::to_string(run_state->first + run_state->culprit) +
         " caught an exception that had passed owners of CUDA objects: they had stopped the run");
   }
-  rethrow(error, team->first + team->culprit);
+  rethrow(error, run_state->first + run_state->culprit);
 }
 
 std::string sentence_of(const std::exception_ptr& error) {

@@ -28,7 +28,7 @@ namespace overlap {
 
 class Processes;
 class RankHandles;
-class Team;
+class RunState;
 
 /// Another rank has failed and the run is being stopped. Thrown by what waits; let it pass.
 class RunStopped : public std::runtime_error {
@@ -40,7 +40,7 @@ class RunStopped : public std::runtime_error {
 class Rank {
  public:
   /// Made by run_ranks().
-  Rank(Team& team, int id, int size, int device, bool shares_gpu);
+  Rank(RunState& run_state, int id, int size, int device, bool shares_gpu);
   ~Rank();
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
@@ -51,10 +51,10 @@ class Rank {
   /// all of them share GPU 0.
   int device() const { return device_; }
   bool shares_gpu() const { return shares_gpu_; }  ///< all ranks share one GPU, since there are too few
-  int first_here() const {
-    return first_here_;
+  int local_begin() const {
+    return local_begin_;
   }  ///< the first rank of its process: 0 unless there are several
-  int ranks_here() const { return ranks_here_; }  ///< how many ranks its process has, which follow each other
+  int local_size() const { return local_size_; }  ///< how many ranks its process has, which follow each other
   int next() const { return (id_ + 1) % size_; }  ///< right neighbour in the ring
   int previous() const { return (id_ + size_ - 1) % size_; }  ///< left neighbour
 
@@ -71,9 +71,9 @@ class Rank {
   ncclComm* nccl(NcclMode mode = NcclMode::kPlain);
   /// Its communicator of the ranks that have its number in their nodes, where a node is `gpus_per_node` ranks
   /// that follow each other: the number of its node is its rank in it. An operation takes at most
-  /// `most_blocks` multiprocessors. Made at the first call, which is collective, and kept until the run ends.
+  /// `max_blocks` multiprocessors. Made at the first call, which is collective, and kept until the run ends.
   /// Throws Skip as nccl() does.
-  ncclComm* rail(int gpus_per_node, int most_blocks);
+  ncclComm* rail(int gpus_per_node, int max_blocks);
   /// Its cuBLAS handles 0 and 1, made (or taken) at the first call, with the settings that cublasCreate()
   /// gives. The stream is the caller's to set. Products that may run at the same time on two streams take two
   /// handles: with one for both, cuBLAS does not promise the same bits in each run ("Results
@@ -89,7 +89,7 @@ class Rank {
   bool stopping() const;
   /// A word in pinned memory that becomes other than 0 when the run stops; kernels that spin look
   /// at it, by cuda::atomic_ref with acquire.
-  unsigned* stop_word() const;
+  unsigned* abort_flag() const;
 
   /// Every rank's `value`, by rank. Collective. An address means something in its own process only.
   template <typename T>
@@ -99,21 +99,21 @@ class Rank {
     exchange_bytes(&value, sizeof(T), all.data());
     return all;
   }
-  /// The same for the ranks of its process, from first_here() on.
+  /// The same for the ranks of its process, from local_begin() on.
   template <typename T>
   std::vector<T> exchange_here(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    std::vector<T> all(static_cast<std::size_t>(ranks_here_));
+    std::vector<T> all(static_cast<std::size_t>(local_size_));
     exchange_bytes_here(&value, sizeof(T), all.data());
     return all;
   }
   /// By index, the largest value of any rank. Collective; all ranks give equally many.
   std::vector<double> largest_of_all(const std::vector<double>& own);
 
-  Team& team() { return team_; }  ///< for the helpers in common: what the ranks share
+  RunState& run_state() { return run_state_; }  ///< for the helpers in common: what the ranks share
 
  private:
-  int number_here() const { return id_ - first_here_; }
+  int local_id() const { return id_ - local_begin_; }
   void meet_here();
   void in_all_processes(const std::function<void(Processes&, const std::function<bool()>& stopped)>& call);
   void require_nccl() const;
@@ -121,8 +121,8 @@ class Rank {
   void exchange_bytes(const void* value, std::size_t bytes, void* all);
   void exchange_bytes_here(const void* value, std::size_t bytes, void* all);
 
-  Team& team_;
-  int id_, size_, device_, first_here_, ranks_here_;
+  RunState& run_state_;
+  int id_, size_, device_, local_begin_, local_size_;
   bool shares_gpu_;
   std::unique_ptr<RankHandles> handles_;
 };

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "overlap/gpu/check.hpp"
-#include "overlap/gpu/team.hpp"
+#include "overlap/gpu/run_state.hpp"
 
 namespace overlap {
 
@@ -25,11 +25,11 @@ Signals::~Signals() { words_.settle(); }
 
 Signals::Registration::Registration(Signals& signals) : signals_(signals) {
   const Rank& rank = signals.rank_;
-  signals.rank_.team().add({rank.id(), rank.device(), signals.words_.local(), signals.count_, "signal",
-                            signals.awaited_.data(), signals.raised_.data()});
+  signals.rank_.run_state().add({rank.id(), rank.device(), signals.words_.local(), signals.count_, "signal",
+                                 signals.awaited_.data(), signals.raised_.data()});
 }
 
-Signals::Registration::~Registration() { signals_.rank_.team().remove(signals_.awaited_.data()); }
+Signals::Registration::~Registration() { signals_.rank_.run_state().remove(signals_.awaited_.data()); }
 
 void Signals::check(int i, cudaStream_t stream) const {
   if (rank_.stopping()) throw RunStopped();

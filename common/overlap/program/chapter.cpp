@@ -17,7 +17,7 @@
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/processes.hpp"
-#include "overlap/gpu/team.hpp"
+#include "overlap/gpu/run_state.hpp"
 #include "overlap/program/cost_cards.hpp"
 #include "overlap/program/timeline_file.hpp"
 
@@ -197,9 +197,9 @@ int chapter_main(int argc, char** argv, ChapterInfo chapter,
     if (!options->timeline.empty()) backend::record_timeline();
     program(*options);
     const std::string context = backend::failure_context();  // a success is told with its schedule, too
-    if (!context.empty() && options->tells()) std::cout << "\n" << context << "\n";
+    if (!context.empty() && options->is_root()) std::cout << "\n" << context << "\n";
   });
-  if (ended != kExitOk || !options->tells()) return ended;  // no timeline of what went wrong
+  if (ended != kExitOk || !options->is_root()) return ended;  // no timeline of what went wrong
   return run_and_report(
       chapter.name, [&] { save_timeline(chapter, *options); }, std::cerr);
 }

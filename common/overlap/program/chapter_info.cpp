@@ -42,7 +42,7 @@ std::vector<ElementType> ChapterInfo::element_types() const {
   return types.empty() ? std::vector<ElementType>{ElementType::kInt32} : types;
 }
 
-int ChapterInfo::most_gpus() const { return has_nodes && backend::modelled_time() ? 64 : 16; }
+int ChapterInfo::max_gpus() const { return has_nodes && backend::modelled_time() ? 64 : 16; }
 
 const ChapterDefaults& ChapterInfo::defaults() const {
   if (backend::race_detector() && on_race_build) return *on_race_build;

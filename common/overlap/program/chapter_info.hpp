@@ -54,7 +54,7 @@ struct ChapterInfo {
   /// Those it can do: at least one.
   std::vector<ElementType> element_types() const;
   /// The most GPUs that it runs on.
-  int most_gpus() const;
+  int max_gpus() const;
   /// True of a chapter on sparse gradients: it has --rows and its like instead of --m, --n, --k.
   bool sparse() const { return on_virtual_gpus.sparse.rows > 0; }
   /// The defaults on the GPUs that this program was built for.

@@ -39,8 +39,8 @@ Json json_of(const VariantCard& variant, int ranks) {
   if (!variant.runs_here) json["runs_here"] = false;
   if (!variant.differs.empty()) json["differs"] = variant.differs;
   if (!variant.uncounted.empty()) json["uncounted"] = variant.uncounted;
-  if (variant.most_ranks > 0) json["most_ranks"] = variant.most_ranks;
-  if (variant.most_ranks > 0 && ranks > variant.most_ranks) return json;
+  if (variant.max_ranks > 0) json["max_ranks"] = variant.max_ranks;
+  if (variant.max_ranks > 0 && ranks > variant.max_ranks) return json;
   if (const std::optional<Cost> cost = variant.cost()) json["cost"] = json_of(*cost);
   for (const Step& step : variant.steps()) json["steps"].push_back(json_of(step));
   return json;

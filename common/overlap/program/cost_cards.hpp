@@ -39,7 +39,7 @@ struct Plan {
   /// The parts of a call, one behind the other. Empty: no prediction, or that of the chapter that it comes
   /// from.
   std::function<std::vector<Step>(const Call& call)> steps = {};
-  int most_ranks = 0;        ///< that the kernel takes; 0: any. With more there is no cost card
+  int max_ranks = 0;         ///< that the kernel takes; 0: any. With more there is no cost card
   std::string differs = {};  ///< how its result is another one than the others'; then it never wins
   /// Why virtual GPUs count other bytes than the cost card says: kByKernels or kOnAverage; empty: they count
   /// the same.
@@ -50,7 +50,7 @@ struct Plan {
   /// The same for so many ranks at most.
   Plan up_to(int ranks) const {
     Plan plan = *this;
-    plan.most_ranks = ranks;
+    plan.max_ranks = ranks;
     return plan;
   }
 };
@@ -82,7 +82,7 @@ struct VariantCard {
   bool runs_here =
       true;  ///< false: this program was built without what it needs; then --list does not name it
   bool by_program = false;  ///< it is no variant of the bench
-  int most_ranks = 0;       ///< see Plan
+  int max_ranks = 0;        ///< see Plan
   std::string differs = {}, uncounted = {};
   std::function<std::optional<Cost>()> cost = {};  ///< none: the class has no cost()
   std::function<std::vector<Step>()> steps = {};
@@ -93,7 +93,7 @@ template <typename Call>
 VariantCard card_of(const std::string& name, Role role, const Plan<Call>& plan, const Call& call) {
   VariantCard card = {.name = name,
                       .role = role,
-                      .most_ranks = plan.most_ranks,
+                      .max_ranks = plan.max_ranks,
                       .differs = plan.differs,
                       .uncounted = plan.uncounted};
   card.cost = [plan, call]() { return plan.cost ? std::optional(plan.cost(call)) : std::nullopt; };

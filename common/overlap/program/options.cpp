@@ -21,7 +21,7 @@ constexpr const char* kCommon = "Common";
 constexpr const char* kMore = "More";
 constexpr const char* kVirtual = "Virtual GPUs only";
 constexpr const char* kHidden = "";  // CLI11: such a group is not in the help
-constexpr int kMostCostedGpus = 4096;
+constexpr int kMaxCostedGpus = 4096;
 
 // The command line of one chapter. It refers to `options`, which must live as long.
 class CommandLine {
@@ -109,7 +109,7 @@ class CommandLine {
   void check_gpus() {
     if (gpus_per_node_ && !chapter_.has_nodes && !options_.cost)
       throw UsageError("--gpus-per-node: unknown option");
-    const int most = options_.cost ? kMostCostedGpus : chapter_.most_gpus();
+    const int most = options_.cost ? kMaxCostedGpus : chapter_.max_gpus();
     if (gpus_) options_.gpus = number<int>("--gpus", *gpus_, 1, most);
     if (gpus_per_node_)
       options_.given_gpus_per_node = number<int>("--gpus-per-node", *gpus_per_node_, 1, most);
@@ -150,7 +150,7 @@ class CommandLine {
 
   void add_common() {
     add(kCommon, "--gpus", "COUNT",
-        "GPUs that share the work, 1 to " + std::to_string(chapter_.most_gpus()) + " (default " +
+        "GPUs that share the work, 1 to " + std::to_string(chapter_.max_gpus()) + " (default " +
             std::to_string(options_.gpus) + ", or as many as there are if that is less)",
         [this](const std::string&, const std::string& text) { gpus_ = text; });
     // Cost cards are asked for with it whatever the chapter.
@@ -174,7 +174,7 @@ class CommandLine {
         });
     add(kCommon, "--json", "FILE", "also write the results there, as JSON (default: no file)",
         [this](const std::string& option, const std::string& text) {
-          if (options_.tells()) require_writable(option, text);
+          if (options_.is_root()) require_writable(option, text);
           options_.json = text;
         });
   }
@@ -197,7 +197,7 @@ class CommandLine {
     add_flag(kMore, "--no-check", "do not verify the result", no_check_);
     add(kMore, "--timeline", "FILE", "also write there what each GPU did and when (default: no file)",
         [this](const std::string& option, const std::string& text) {
-          if (options_.tells()) require_writable(option, text);
+          if (options_.is_root()) require_writable(option, text);
           options_.timeline = text;
         });
     add_flag(kMore, "--list", "print the variants of this chapter and stop", list_);
@@ -290,7 +290,7 @@ void complete_rows(SparseOptions& sparse, int gpus) {
 
 }  // namespace
 
-bool Options::tells() const { return processes == nullptr || processes->index() == 0; }
+bool Options::is_root() const { return processes == nullptr || processes->index() == 0; }
 
 void Options::use_gpus(int number, const ChapterInfo& chapter) {
   const MatmulShape usual = chapter.defaults().shape_on(number);

@@ -46,7 +46,7 @@ struct Options : BenchSettings {
   Processes* processes = nullptr;     ///< if several run this program together
 
   /// True in the process that prints and writes files: the only one, or process 0.
-  bool tells() const;
+  bool is_root() const;
 
   /// Takes so many GPUs, and the chapter's sizes for them where the user gave none. Throws UsageError if
   /// nodes of the given size cannot hold them.

@@ -42,7 +42,7 @@ Json options_json(const Options& options) {
   return json;
 }
 
-Json sample_json(const Regime::Sample& sample) {
+Json sample_json(const GpuClocks::Sample& sample) {
   Json json = Json::object();
   const auto add = [&json](const char* name, const std::optional<MinMax>& range) {
     if (range) json[name] = {{"min", range->min}, {"max", range->max}};
@@ -53,11 +53,11 @@ Json sample_json(const Regime::Sample& sample) {
   return json;
 }
 
-Json regime_json(const Regime& regime) {
-  Json json = {{"before", sample_json(regime.before)}, {"after", sample_json(regime.after)}};
-  if (regime.power_limit_w) json["power_limit_w"] = *regime.power_limit_w;
+Json clocks_json(const GpuClocks& clocks) {
+  Json json = {{"before", sample_json(clocks.before)}, {"after", sample_json(clocks.after)}};
+  if (clocks.power_limit_w) json["power_limit_w"] = *clocks.power_limit_w;
   json["slowed_gpus"] = Json::object();
-  for (const auto& [reason, gpus] : regime.slowed) json["slowed_gpus"][reason] = gpus;
+  for (const auto& [reason, gpus] : clocks.slowed) json["slowed_gpus"][reason] = gpus;
   return json;
 }
 
@@ -86,7 +86,7 @@ std::string Report::json() const {
   json["date"] = utc_now();
   json["commit"] = commit();
   json["status"] = "ok";
-  if (!regime().unknown()) json["regime"] = regime_json(regime());
+  if (!clocks().unknown()) json["gpu_clocks"] = clocks_json(clocks());
   json["results"] = Json::array();
   for (const Fields& fields : all()) {
     Json object = Json::object();
@@ -100,7 +100,7 @@ std::string Report::json() const {
 
 void Report::save() const {
   require_some();
-  if (!options_.json.empty() && options_.tells()) write_file(options_.json, json());
+  if (!options_.json.empty() && options_.is_root()) write_file(options_.json, json());
 }
 
 }  // namespace overlap

@@ -21,7 +21,7 @@ struct BulkRequest {
   std::size_t bytes;  // those of the box that lie outside the tensor included
   bool tensor;
   TensorMap map;
-  std::int32_t at[TensorMap::kMostDimensions];
+  std::int32_t at[TensorMap::kMaxDimensions];
   const void* caller;  // return address into the kernel
   bool adds = false;   // a store of a box that adds to what is there
 };

@@ -9,8 +9,8 @@
 namespace vgpu {
 namespace {
 
-constexpr std::uint32_t kMostArrivals = (1u << 20) - 1;
-constexpr std::int64_t kMostBytes = (std::int64_t{1} << 20) - 1;
+constexpr std::uint32_t kMaxArrivals = (1u << 20) - 1;
+constexpr std::int64_t kMaxBytes = (std::int64_t{1} << 20) - 1;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void Mbarriers::init(const void* word, std::uint32_t count, const void* caller) 
       !block_.shared().offset_of(word, sizeof(std::uint64_t))) {
     block_.fault(block_.who() + "initialises an mbarrier that is not an aligned word of its shared memory");
   }
-  if (count == 0 || count > kMostArrivals)
+  if (count == 0 || count > kMaxArrivals)
     block_.fault(block_.who() + "initialises an mbarrier for " + std::to_string(count) +
                  " arrivals: 1 to 2^20 - 1 are possible");
   block_.note_access(word, sizeof(std::uint64_t), true, caller);
@@ -83,7 +83,7 @@ std::uint64_t Mbarriers::arrive(Block& by, const void* word, std::uint32_t count
   const std::uint64_t phase = barrier.phase_;
   if (bytes > 0) barrier.expected_at_ = caller;
   barrier.bytes_ += bytes;
-  if (bytes > kMostBytes || barrier.bytes_ > kMostBytes) {
+  if (bytes > kMaxBytes || barrier.bytes_ > kMaxBytes) {
     by.fault(by.who() + "expects more bytes at " + name_of(word) +
              " than the 2^20 - 1 that an mbarrier can count");
   }
@@ -131,7 +131,7 @@ bool Mbarriers::wait(const void* word, bool parity, bool may_park, bool acquire,
 std::uint64_t Mbarriers::bits(const void* word) const {
   const Mbarrier& barrier = *barriers_.at(word);
   return barrier.phase_ << 42 ^ static_cast<std::uint64_t>(barrier.arrivals_) << 21 ^
-         static_cast<std::uint64_t>(barrier.bytes_ + kMostBytes);
+         static_cast<std::uint64_t>(barrier.bytes_ + kMaxBytes);
 }
 
 std::string Mbarriers::describe() const {

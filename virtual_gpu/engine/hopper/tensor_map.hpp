@@ -13,13 +13,13 @@ enum class TensorElement : std::uint8_t { kOther, kWord, kLongWord, kHalf, kBflo
 
 /// A tensor of up to five dimensions, the innermost first, and the box that one copy moves.
 struct TensorMap {
-  static constexpr int kMostDimensions = 5;
+  static constexpr int kMaxDimensions = 5;
 
   std::uint64_t magic;
   std::byte* address;
-  std::uint64_t strides[kMostDimensions - 1];  // bytes, of all dimensions but the first
-  std::uint32_t last[kMostDimensions];         // the highest index: a size may be 2^32
-  std::uint16_t box[kMostDimensions];          // elements
+  std::uint64_t strides[kMaxDimensions - 1];  // bytes, of all dimensions but the first
+  std::uint32_t last[kMaxDimensions];         // the highest index: a size may be 2^32
+  std::uint16_t box[kMaxDimensions];          // elements
   std::uint8_t rank, element_bytes;
   std::uint8_t swizzle_bytes;  // the span within which 16-byte chunks change places; 0: none
   TensorElement element;

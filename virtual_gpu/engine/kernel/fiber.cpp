@@ -90,7 +90,7 @@ std::size_t mapped_bytes(std::size_t stack_bytes) {
 constexpr std::size_t kStacksOfSlab = 256;
 // A guarded stack is two mappings, of the 65,530 that a process may have; with ThreadSanitizer, which maps
 // its shadow, too, it is four.
-constexpr std::size_t kMostGuarded = hb::kEnabled ? 8'000 : 24'000;
+constexpr std::size_t kMaxGuarded = hb::kEnabled ? 8'000 : 24'000;
 std::size_t guarded_stacks = 0;  // of all pools
 constexpr std::uint64_t kCanary = 0x9e3779b97f4a7c15;
 std::size_t unguarded_bytes(std::size_t stack_bytes) { return whole_pages(stack_bytes) + page_size(); }
@@ -136,7 +136,7 @@ void FiberPool::check(const Fiber& fiber) {
 }
 
 std::unique_ptr<Fiber> FiberPool::make() {
-  if (guarded_stacks >= kMostGuarded) return make_unguarded();
+  if (guarded_stacks >= kMaxGuarded) return make_unguarded();
   // From below: guard pages, stack, one page that takes up the colour.
   const std::size_t mapped = mapped_bytes(stack_bytes_);
   void* base =

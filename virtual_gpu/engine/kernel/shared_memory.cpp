@@ -8,9 +8,9 @@ namespace vgpu {
 namespace {
 
 constexpr int kPoison = 0xff;
-constexpr std::size_t kFirstOffset = 1024;        // as on sm_90: what lies below is the system's
-constexpr std::size_t kMostDeclared = 48 * 1024;  // more needs dynamic memory on real GPUs
-constexpr std::size_t kLeastDeclaredAlignment = 16;
+constexpr std::size_t kFirstOffset = 1024;       // as on sm_90: what lies below is the system's
+constexpr std::size_t kMaxDeclared = 48 * 1024;  // more needs dynamic memory on real GPUs
+constexpr std::size_t kMinDeclaredAlignment = 16;
 
 std::size_t round_up(std::size_t bytes, std::size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
@@ -22,7 +22,7 @@ SharedMemory::SharedMemory(std::size_t dynamic_bytes, std::size_t limit, std::op
     : dynamic_bytes_(dynamic_bytes), limit_(limit), bytes_(dynamic_bytes), usual_(usual) {
   if (dynamic_bytes == 0) return;
   const std::size_t rest = limit > dynamic_bytes ? limit - dynamic_bytes : 0;
-  add_arena(round_up(dynamic_bytes, kAlignment) + usual.value_or(std::min(rest, kMostDeclared)));
+  add_arena(round_up(dynamic_bytes, kAlignment) + usual.value_or(std::min(rest, kMaxDeclared)));
   std::memset(take(dynamic_bytes, kAlignment), kPoison, dynamic_bytes);
   arenas_.front().used = round_up(dynamic_bytes, kAlignment);
 }
@@ -49,10 +49,10 @@ void* SharedMemory::declared(const void* declaration, std::size_t bytes, std::si
   }
   bytes_ += bytes;
   if (bytes_ > limit_) return nullptr;
-  const std::size_t aligned = std::max(alignment, kLeastDeclaredAlignment);
+  const std::size_t aligned = std::max(alignment, kMinDeclaredAlignment);
   std::byte* memory = arenas_.empty() ? nullptr : take(bytes, aligned);
   if (memory == nullptr) {
-    add_arena(std::max(bytes, arenas_.empty() ? usual_.value_or(std::min(limit_, kMostDeclared)) : 0));
+    add_arena(std::max(bytes, arenas_.empty() ? usual_.value_or(std::min(limit_, kMaxDeclared)) : 0));
     memory = take(bytes, aligned);
   }
   declared_end_ = round_up(declared_end_, aligned) + bytes;

@@ -187,8 +187,8 @@ void Port::add(double begin, double end) {
     next->second = std::max(next->second, behind->second);
     behind = busy_.erase(behind);
   }
-  constexpr std::size_t kMost = 1024;  // what is long over is asked for no more
-  while (busy_.size() > kMost) busy_.erase(busy_.begin());
+  constexpr std::size_t kMax = 1024;  // what is long over is asked for no more
+  while (busy_.size() > kMax) busy_.erase(busy_.begin());
 }
 
 void CopyEngines::occupy_until(double end) { *std::min_element(free_at_.begin(), free_at_.end()) = end; }

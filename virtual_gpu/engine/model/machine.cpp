@@ -136,7 +136,7 @@ Machine load_machine(const std::string& name_or_file) {
   Machine machine{};
   Section root(file.string(), document);
   machine.name = root.text("name");
-  machine.gpus = root.integer("gpus", 1, kMostGpus);
+  machine.gpus = root.integer("gpus", 1, kMaxGpus);
   read_gpu(root.section("gpu"), machine);
 
   Section host = root.section("host");
@@ -155,7 +155,7 @@ Machine load_machine(const std::string& name_or_file) {
 
   if (root.has("nodes")) {
     Section nodes = root.section("nodes");
-    machine.gpus_per_node = nodes.integer("gpus_per_node", 1, kMostGpus);
+    machine.gpus_per_node = nodes.integer("gpus_per_node", 1, kMaxGpus);
     machine.rail_latency_ns = nodes.number("rail_latency_us", 0, 1e6) * 1e3;
     machine.rail_rate = nodes.number("rail_gb_per_s", 1e-3, 1e6);
     nodes.done();

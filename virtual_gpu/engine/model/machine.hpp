@@ -7,7 +7,7 @@
 namespace vgpu {
 
 /// The most GPUs of a machine.
-inline constexpr int kMostGpus = 64;
+inline constexpr int kMaxGpus = 64;
 
 /// Times in nanoseconds, rates in bytes per nanosecond (= GB/s), sizes in bytes.
 struct Machine {

@@ -22,7 +22,7 @@ std::string text_of(const ncclUniqueId& id) {
 }
 
 /// The channels of the machine's NCCL, or fewer if the program wants so.
-int most_channels(const Runtime& runtime, const ncclConfig_t* config) {
+int max_channels(const Runtime& runtime, const ncclConfig_t* config) {
   const int all = runtime.machine().nccl_channels;
   if (config == nullptr || config->maxCTAs == NCCL_CONFIG_UNDEF_INT) return all;
   return std::min(all, config->maxCTAs);
@@ -46,7 +46,7 @@ void init_rank(Runtime& runtime, ncclComm_t* result, int ranks, const ncclUnique
     clique->refuse("of the same id, one rank asks for " + std::to_string(clique->ranks()) +
                    " ranks and rank " + std::to_string(rank) + " for " + std::to_string(ranks));
   }
-  const QueuedSetup setup{result, clique, rank, runtime.host().device(), most_channels(runtime, config)};
+  const QueuedSetup setup{result, clique, rank, runtime.host().device(), max_channels(runtime, config)};
   Group& mine = group(runtime);
   if (mine.depth == 0) {
     set_up(runtime, {setup});
@@ -99,7 +99,7 @@ void init_all(Runtime& runtime, ncclComm_t* results, int count, const int* devic
     if (device < 0 || device >= runtime.machine().gpus) {
       throw Failure(ncclInvalidArgument, "there is no GPU " + std::to_string(device));
     }
-    setups.push_back({results + rank, clique, rank, device, most_channels(runtime, nullptr)});
+    setups.push_back({results + rank, clique, rank, device, max_channels(runtime, nullptr)});
   }
   set_up(runtime, setups);
 }

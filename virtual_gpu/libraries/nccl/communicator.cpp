@@ -97,7 +97,7 @@ void set_up(Runtime& runtime, const std::vector<QueuedSetup>& setups) {
   }
   for (const QueuedSetup& setup : setups) {
     auto made = std::make_shared<Communicator>(
-        Communicator{setup.clique, setup.rank, setup.device, setup.most_channels, false, {}, 0});
+        Communicator{setup.clique, setup.rank, setup.device, setup.max_channels, false, {}, 0});
     *setup.result = made->handle();
     state(runtime).communicators.emplace(made->handle(), std::move(made));
   }

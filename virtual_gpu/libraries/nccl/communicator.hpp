@@ -63,7 +63,7 @@ struct Communicator {
   std::shared_ptr<Clique> clique;
   int rank;
   int device;
-  int most_channels;  // of its operations
+  int max_channels;  // of its operations
   bool finalized = false;
   std::set<NcclOperation*> pending;  // enqueued, not done
   double idle_from = 0;              // modelled time at which the last operation ended, ns
@@ -82,7 +82,7 @@ struct QueuedSetup {
   ncclComm_t* result;
   std::shared_ptr<Clique> clique;
   int rank, device;
-  int most_channels;
+  int max_channels;
 };
 
 /// What a host thread has called since ncclGroupStart().

@@ -27,7 +27,7 @@ NcclOperation::NcclOperation(Runtime& runtime, std::shared_ptr<Communicator> com
       // NCCL's only rank copies, without a kernel of its own. And no machine has a channel without a place.
       channels_wanted_(communicator_->clique->ranks() == 1
                            ? 0
-                           : std::min(communicator_->most_channels, runtime.machine().multiprocessors)) {
+                           : std::min(communicator_->max_channels, runtime.machine().multiprocessors)) {
   communicator_->pending.insert(this);
 }
 
@@ -41,7 +41,7 @@ void NcclOperation::add(std::shared_ptr<Exchange> exchange, const Call& call, St
   Side& side = parts_.back().side();
   side.stream = &stream;
   const Machine& machine = runtime_.machine();
-  side.rate = machine.nccl_rate * communicator_->most_channels / machine.nccl_channels;
+  side.rate = machine.nccl_rate * communicator_->max_channels / machine.nccl_channels;
 }
 
 void NcclOperation::lose_parts() {

@@ -24,19 +24,19 @@ __global__ void round_to_integers(const float* in, int* out, int count) {
 }
 
 TEST_F(ArithmeticTest, FloatsAreRoundedAsTheNameSaysAndStayInRange) {
-  constexpr int kMost = std::numeric_limits<int>::max(), kLeast = std::numeric_limits<int>::min();
+  constexpr int kMax = std::numeric_limits<int>::max(), kMin = std::numeric_limits<int>::min();
   const std::vector<float> in = {0.5f, 1.5f, -2.5f, -0.25f, 3e9f, -3e9f, NAN, INFINITY, 8388609.0f};
   const DeviceArray<float> from(in);
   const DeviceArray<int> to(4 * in.size());
   round_to_integers<<<1, 1>>>(from.data(), to.data(), static_cast<int>(in.size()));
-  const std::vector<int> expected = {0,       0,       0,       1,       //
-                                     2,       1,       1,       2,       //
-                                     -2,      -2,      -3,      -2,      //
-                                     0,       0,       -1,      0,       //
-                                     kMost,   kMost,   kMost,   kMost,   //
-                                     kLeast,  kLeast,  kLeast,  kLeast,  //
-                                     0,       0,       0,       0,       //
-                                     kMost,   kMost,   kMost,   kMost,   //
+  const std::vector<int> expected = {0,       0,       0,       1,     //
+                                     2,       1,       1,       2,     //
+                                     -2,      -2,      -3,      -2,    //
+                                     0,       0,       -1,      0,     //
+                                     kMax,    kMax,    kMax,    kMax,  //
+                                     kMin,    kMin,    kMin,    kMin,  //
+                                     0,       0,       0,       0,     //
+                                     kMax,    kMax,    kMax,    kMax,  //
                                      8388609, 8388609, 8388609, 8388609};
   const std::vector<int> values = to.values();
   ASSERT_EQ(values.size(), expected.size());

@@ -6,7 +6,7 @@ namespace semantics {
 namespace {
 
 using TensorMapTest = HopperTest;
-constexpr int kMostElements = 4096;
+constexpr int kMaxElements = 4096;
 
 /// Brings the box at index `at` of a tensor of `rank` dimensions, and shows all of it as it lies in shared
 /// memory, `offset` bytes from a multiple of 1024.
@@ -14,7 +14,7 @@ template <class T>
 __global__ void show_box(const __grid_constant__ CUtensorMap map, int rank, int3 at, T* to, int elements,
                          int offset) {
   __shared__ std::uint64_t barrier;
-  alignas(1024) __shared__ T memory[kMostElements];
+  alignas(1024) __shared__ T memory[kMaxElements];
   T* box = memory + static_cast<std::size_t>(offset) / sizeof(T);
   start_barrier(&barrier, 1);
   if (threadIdx.x == 0) {
@@ -98,7 +98,7 @@ TEST_F(TensorMapTest, ThreeDimensions) {
 /// Stores a box of ones, twos, ... at index `at`.
 template <class T>
 __global__ void store_box(const __grid_constant__ CUtensorMap map, int x, int y, int elements) {
-  alignas(128) __shared__ T box[kMostElements];
+  alignas(128) __shared__ T box[kMaxElements];
   for (int i = static_cast<int>(threadIdx.x); i < elements; i += static_cast<int>(blockDim.x))
     box[i] = static_cast<T>(i + 1);
   ptx::fence_proxy_async(ptx::space_shared);
@@ -172,7 +172,7 @@ template <class T>
 __global__ void move_box(const __grid_constant__ CUtensorMap from, const __grid_constant__ CUtensorMap to,
                          std::uint32_t bytes) {
   __shared__ std::uint64_t barrier;
-  alignas(1024) __shared__ T box[kMostElements];
+  alignas(1024) __shared__ T box[kMaxElements];
   ptx::mbarrier_init(&barrier, 1);
   ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   expect_bytes(&barrier, bytes);

@@ -138,9 +138,9 @@ TEST_F(BulkCopyTest, WhatCannotBeAddedStopsTheKernel) {
 /// Brings `tiles` tiles through a ring of `stages`, and works on each.
 template <class T>
 __global__ void pipeline_of(T* memory, int tiles, int stages) {
-  constexpr int kWords = 2048, kMost = 4;
-  __shared__ std::uint64_t full[kMost];
-  alignas(16) __shared__ T stage[kMost][kWords];
+  constexpr int kWords = 2048, kMax = 4;
+  __shared__ std::uint64_t full[kMax];
+  alignas(16) __shared__ T stage[kMax][kWords];
   for (int s = 0; s < stages; ++s) ptx::mbarrier_init(&full[s], 1);
   ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   const auto fetch = [&](int tile) {

@@ -109,12 +109,12 @@ TEST_F(WgmmaTest, TheSeedChoosesTheElectedLane) {
 }
 
 // ---- the model -------------------------------------------------------------------------------------------
-constexpr int kMostStages = 4, kTiles = 24, kTileBytes = 2 * 64 * (64 + 64);
+constexpr int kMaxStages = 4, kTiles = 24, kTileBytes = 2 * 64 * (64 + 64);
 
 /// Brings tiles through a ring of `stages`, one thread each, and multiplies them, one step in flight at most.
 template <class T>
 __global__ void pipeline_of(const T* memory, T* sink, int stages) {
-  __shared__ std::uint64_t full[kMostStages], empty[kMostStages];
+  __shared__ std::uint64_t full[kMaxStages], empty[kMaxStages];
   alignas(1024) extern __shared__ std::byte ring[];
   if (threadIdx.x == 0) {
     for (int s = 0; s < stages; ++s) {
@@ -161,7 +161,7 @@ TEST_F(WgmmaTest, OneStageIsSlowerThanFour) {
   int* memory = nullptr;
   require(cudaMalloc(&memory, kTileBytes));
   require(cudaMemset(memory, 0, kTileBytes));
-  constexpr int kShared = kMostStages * kTileBytes;
+  constexpr int kShared = kMaxStages * kTileBytes;
   require(cudaFuncSetAttribute(pipeline_of<int>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
   const cudaStream_t stream = new_stream();
   const auto time = [&](int stages) {

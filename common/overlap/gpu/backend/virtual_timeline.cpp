@@ -12,14 +12,14 @@ namespace {
 
 static_assert(TimelineEntry::kHost == vgpu::kHost);
 
-constexpr int kMostGpus = 64;
+constexpr int kMaxGpus = 64;
 
 using Links = std::map<std::pair<int, int>, vgpu::Traffic>;
 
 Links moved_so_far() {
   Links links;
-  for (int from = vgpu::kHost; from < kMostGpus; ++from) {
-    for (int to = vgpu::kHost; to < kMostGpus; ++to) {
+  for (int from = vgpu::kHost; from < kMaxGpus; ++from) {
+    for (int to = vgpu::kHost; to < kMaxGpus; ++to) {
       const vgpu::Traffic moved = vgpu::traffic(from, to);
       if (moved.copies > 0) links[{from, to}] = moved;
     }

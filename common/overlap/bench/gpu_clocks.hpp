@@ -1,4 +1,4 @@
-// In which regime something was measured: the clocks, the power and the temperature of all GPUs right before
+// At which clocks something was measured: the clocks, the power and the temperature of all GPUs right before
 // and right after. A time without them cannot be compared with another one.
 #pragma once
 
@@ -25,7 +25,7 @@ struct MinMax {
 };
 
 /// What the GPUs said, each value of the least and of the largest one; none of what none of them said.
-struct Regime {
+struct GpuClocks {
   /// At a moment.
   struct Sample {
     std::optional<MinMax> sm_clock_mhz;   ///< of the multiprocessors
@@ -46,6 +46,6 @@ struct Regime {
 };
 
 /// Of the states of all GPUs before and after.
-Regime regime_of(std::span<const backend::GpuState> before, std::span<const backend::GpuState> after);
+GpuClocks clocks_of(std::span<const backend::GpuState> before, std::span<const backend::GpuState> after);
 
 }  // namespace overlap

@@ -2,19 +2,19 @@
 #include <vgpu/control.hpp>
 
 #include "overlap/gpu/kept_handles.hpp"
+#include "overlap/gpu/run_state.hpp"
 #include "overlap/gpu/stream.hpp"
-#include "overlap/gpu/team.hpp"
 
 namespace overlap {
 namespace {
 
-class VirtualTeam;
-VirtualTeam* active = nullptr;  // the one whose ranks run
+class VirtualRunState;
+VirtualRunState* active = nullptr;  // the one whose ranks run
 
-class VirtualTeam final : public Team {
+class VirtualRunState final : public RunState {
  public:
-  explicit VirtualTeam(int size) : size_(size), barrier_(size) { active = this; }
-  ~VirtualTeam() override { active = nullptr; }
+  explicit VirtualRunState(int size) : size_(size), barrier_(size) { active = this; }
+  ~VirtualRunState() override { active = nullptr; }
 
   void run(const std::function<void(int)>& body) override { vgpu::run_host_threads(size_, body); }
   bool barrier(int) override { return barrier_.wait(); }
@@ -22,14 +22,14 @@ class VirtualTeam final : public Team {
   void stop(int rank) override {
     if (stopping()) return;
     culprit = rank;
-    __atomic_store_n(&stop_word_, 1u, __ATOMIC_RELEASE);
+    __atomic_store_n(&abort_flag_, 1u, __ATOMIC_RELEASE);
     vgpu::stop_host_threads();  // opens signals and ends collectives, too: nothing runs on the GPUs any more
   }
   void stop_if_unwinding(int rank) noexcept override {
     if (std::uncaught_exceptions() > 0) stop(rank);
   }
-  bool stopping() const override { return __atomic_load_n(&stop_word_, __ATOMIC_ACQUIRE) != 0; }
-  unsigned* stop_word() override { return &stop_word_; }
+  bool stopping() const override { return __atomic_load_n(&abort_flag_, __ATOMIC_ACQUIRE) != 0; }
+  unsigned* abort_flag() override { return &abort_flag_; }
   /// Nothing is kept: tests take the virtual GPUs away between runs (vgpu::reset()), and with them what was
   /// made on them. Nor may the order of events in a run, or its modelled times, depend on the runs before it.
   bool keep(int, std::unique_ptr<RankHandles>&) override { return false; }
@@ -37,12 +37,12 @@ class VirtualTeam final : public Team {
  private:
   int size_;
   vgpu::HostBarrier barrier_;
-  unsigned stop_word_ = 0;
+  unsigned abort_flag_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Team> Team::make(int size, int) { return std::make_unique<VirtualTeam>(size); }
+std::unique_ptr<RunState> RunState::make(int size, int) { return std::make_unique<VirtualRunState>(size); }
 
 void detail::before_release() noexcept {
   const int rank = vgpu::host_thread();

@@ -1,4 +1,4 @@
-#include "overlap/bench/regime.hpp"
+#include "overlap/bench/gpu_clocks.hpp"
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@ std::optional<MinMax> range_of(std::span<const GpuState> states, Value value) {
   return range;
 }
 
-Regime::Sample sample_of(std::span<const GpuState> states) {
+GpuClocks::Sample sample_of(std::span<const GpuState> states) {
   return {range_of(states, &GpuState::sm_clock_mhz), range_of(states, &GpuState::power_w),
           range_of(states, &GpuState::temperature_c)};
 }
@@ -40,14 +40,14 @@ std::vector<GpuState> gpu_states(Rank& rank) {
   return rank.exchange(backend::gpu_state(rank.device()).value_or(GpuState{}));
 }
 
-bool Regime::unknown() const {
+bool GpuClocks::unknown() const {
   const auto said = [](const Sample& sample) {
     return sample.sm_clock_mhz || sample.power_w || sample.temperature_c;
   };
   return !said(before) && !said(after);
 }
 
-std::string Regime::line() const {
+std::string GpuClocks::line() const {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (before.sm_clock_mhz && after.sm_clock_mhz)
@@ -63,22 +63,22 @@ std::string Regime::line() const {
   return text;
 }
 
-Regime regime_of(std::span<const GpuState> before, std::span<const GpuState> after) {
-  Regime regime;
-  regime.before = sample_of(before);
-  regime.after = sample_of(after);
-  regime.gpus = static_cast<int>(after.size());
+GpuClocks clocks_of(std::span<const GpuState> before, std::span<const GpuState> after) {
+  GpuClocks clocks;
+  clocks.before = sample_of(before);
+  clocks.after = sample_of(after);
+  clocks.gpus = static_cast<int>(after.size());
   if (const std::optional<MinMax> limit = range_of(after, &GpuState::power_limit_w))
-    regime.power_limit_w = limit->min;
+    clocks.power_limit_w = limit->min;
   constexpr std::array kReasons = {std::pair{"power", &GpuState::slowed_by_power},
                                    std::pair{"heat", &GpuState::slowed_by_heat},
                                    std::pair{"hardware", &GpuState::slowed_by_hardware}};
   for (const auto& [name, slowed] : kReasons) {
     const auto count = std::count_if(after.begin(), after.end(),
                                      [flag = slowed](const GpuState& state) { return state.*flag; });
-    if (count > 0) regime.slowed.emplace_back(name, static_cast<int>(count));
+    if (count > 0) clocks.slowed.emplace_back(name, static_cast<int>(count));
   }
-  return regime;
+  return clocks;
 }
 
 }  // namespace overlap

@@ -1,4 +1,4 @@
-#include "overlap/bench/regime.hpp"
+#include "overlap/bench/gpu_clocks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -23,26 +23,26 @@ GpuState state(double clock, double power, double temperature) {
   return one;
 }
 
-std::string json_of(const Regime& regime) {
+std::string json_of(const GpuClocks& clocks) {
   ChapterInfo chapter;
   chapter.name = "99_test";
   Report report(chapter, Options{});
-  report.set_regime(regime);
+  report.set_clocks(clocks);
   return report.json();
 }
 
-TEST(RegimeTest, TellsClockPowerAndTemperature) {
+TEST(GpuClocksTest, TellsClockPowerAndTemperature) {
   const std::vector<GpuState> before = {state(1980, 120, 40)};
   const std::vector<GpuState> after = {state(1755, 690.4, 64)};
-  EXPECT_EQ(regime_of(before, after).line(), "clock 1980 -> 1755 MHz, power 690 of 700 W, 64 C");
+  EXPECT_EQ(clocks_of(before, after).line(), "clock 1980 -> 1755 MHz, power 690 of 700 W, 64 C");
 }
 
-TEST(RegimeTest, NamesTheLeastAndTheLargestOfSeveralGpus) {
+TEST(GpuClocksTest, NamesTheLeastAndTheLargestOfSeveralGpus) {
   const std::vector<GpuState> before = {state(1980, 120, 40), state(1980, 130, 41)};
   const std::vector<GpuState> after = {state(1755, 690, 64), state(1800, 650, 60)};
-  const Regime regime = regime_of(before, after);
-  EXPECT_EQ(regime.line(), "clock 1980 -> 1755 to 1800 MHz, power 650 to 690 of 700 W, 60 to 64 C");
-  const nlohmann::json json = nlohmann::json::parse(json_of(regime))["regime"];
+  const GpuClocks clocks = clocks_of(before, after);
+  EXPECT_EQ(clocks.line(), "clock 1980 -> 1755 to 1800 MHz, power 650 to 690 of 700 W, 60 to 64 C");
+  const nlohmann::json json = nlohmann::json::parse(json_of(clocks))["gpu_clocks"];
   EXPECT_EQ(json["before"]["sm_clock_mhz"], nlohmann::json({{"min", 1980}, {"max", 1980}}));
   EXPECT_EQ(json["before"]["power_w"], nlohmann::json({{"min", 120}, {"max", 130}}));
   EXPECT_EQ(json["after"]["sm_clock_mhz"], nlohmann::json({{"min", 1755}, {"max", 1800}}));
@@ -51,31 +51,31 @@ TEST(RegimeTest, NamesTheLeastAndTheLargestOfSeveralGpus) {
   EXPECT_TRUE(json["slowed_gpus"].empty());
 }
 
-TEST(RegimeTest, NamesWhatHoldsTheClocksDown) {
+TEST(GpuClocksTest, NamesWhatHoldsTheClocksDown) {
   std::vector<GpuState> after(4, state(1500, 700, 85));
   after[0].slowed_by_power = after[2].slowed_by_power = after[2].slowed_by_heat = true;
   std::vector<GpuState> before(4, state(1500, 700, 85));
   for (GpuState& gpu : before) gpu.slowed_by_heat = gpu.slowed_by_hardware = true;  // not any more
-  const Regime regime = regime_of(before, after);
-  EXPECT_EQ(regime.line(),
+  const GpuClocks clocks = clocks_of(before, after);
+  EXPECT_EQ(clocks.line(),
             "clock 1500 -> 1500 MHz, power 700 of 700 W, 85 C; clocks held down by power on 2 of 4 GPUs; "
             "clocks held down by heat on 1 of 4 GPUs");
-  EXPECT_EQ(nlohmann::json::parse(json_of(regime))["regime"]["slowed_gpus"],
+  EXPECT_EQ(nlohmann::json::parse(json_of(clocks))["gpu_clocks"]["slowed_gpus"],
             nlohmann::json({{"power", 2}, {"heat", 1}}));
 }
 
-TEST(RegimeTest, LeavesOutWhatNobodySays) {
+TEST(GpuClocksTest, LeavesOutWhatNobodySays) {
   std::vector<GpuState> states(2);
-  EXPECT_TRUE(regime_of(states, states).unknown());
-  EXPECT_EQ(regime_of(states, states).line(), "");
-  EXPECT_FALSE(nlohmann::json::parse(json_of(regime_of(states, states))).contains("regime"));
+  EXPECT_TRUE(clocks_of(states, states).unknown());
+  EXPECT_EQ(clocks_of(states, states).line(), "");
+  EXPECT_FALSE(nlohmann::json::parse(json_of(clocks_of(states, states))).contains("gpu_clocks"));
   states[1].temperature_c = 50;
-  const Regime regime = regime_of(states, states);
-  EXPECT_EQ(regime.line(), "50 C");
-  EXPECT_FALSE(nlohmann::json::parse(json_of(regime))["regime"]["after"].contains("power_w"));
+  const GpuClocks clocks = clocks_of(states, states);
+  EXPECT_EQ(clocks.line(), "50 C");
+  EXPECT_FALSE(nlohmann::json::parse(json_of(clocks))["gpu_clocks"]["after"].contains("power_w"));
 }
 
-TEST(RegimeTest, VirtualGpusSayNothing) {
+TEST(GpuClocksTest, VirtualGpusSayNothing) {
   if (!backend::modelled_time()) GTEST_SKIP() << "real GPUs";
   EXPECT_FALSE(backend::gpu_state(0).has_value());
   run_ranks(2, [](Rank& rank) { EXPECT_TRUE(gpu_states(rank).empty()); });

@@ -1,5 +1,5 @@
 // What the ranks of one run share. How host threads meet, and how a run is stopped, differs between real and
-// virtual GPUs: src/gpu/backend/ holds one Team for each.
+// virtual GPUs: src/gpu/backend/ holds one RunState for each.
 #pragma once
 
 #include <array>
@@ -37,11 +37,11 @@ struct SignalWords {
 inline constexpr std::uint32_t kOpen = std::uint32_t{1} << 30;
 
 /// The ranks of this process. Where there are several processes, a rank's number here begins with 0 in each.
-class Team {
+class RunState {
  public:
   /// `devices`: GPUs that the ranks are spread over.
-  static std::unique_ptr<Team> make(int size, int devices);
-  virtual ~Team() = default;
+  static std::unique_ptr<RunState> make(int size, int devices);
+  virtual ~RunState() = default;
 
   /// Runs body(rank) on host threads and returns when all have joined.
   virtual void run(const std::function<void(int)>& body) = 0;
@@ -56,7 +56,7 @@ class Team {
   /// Stops the run because of that rank. Only the first call does anything.
   virtual void stop(int rank) = 0;
   virtual bool stopping() const = 0;
-  virtual unsigned* stop_word() = 0;
+  virtual unsigned* abort_flag() = 0;
   /// Called once a rank has caught its error. May end the process, if the GPU is beyond help.
   virtual void failed(int /*rank*/, const std::exception_ptr& /*error*/) {}
   /// For reports: what a rank is about to wait for; "" afterwards.
@@ -68,7 +68,7 @@ class Team {
   /// False if stopping has aborted it: then it is gone.
   virtual bool remove(ncclComm* /*communicator*/) { return true; }
 
-  /// At a rank's end. True if the team has taken its handles and looks after its communicators: they serve
+  /// At a rank's end. True if the run has taken its handles and looks after its communicators: they serve
   /// later runs if this one ends well. False if the rank is to destroy them.
   virtual bool keep(int rank, std::unique_ptr<RankHandles>& handles) = 0;
   /// By rank 0, before a barrier: fills `communicators` with those that a run of as many ranks has left, if

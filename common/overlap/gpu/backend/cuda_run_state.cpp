@@ -18,8 +18,8 @@
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/kept_handles.hpp"
+#include "overlap/gpu/run_state.hpp"
 #include "overlap/gpu/stream.hpp"
-#include "overlap/gpu/team.hpp"
 
 namespace overlap {
 namespace {
@@ -37,31 +37,31 @@ void destroy(const std::vector<ncclComm*>& communicators) {
   for (std::thread& thread : threads) thread.join();
 }
 
-class CudaTeam;
-thread_local CudaTeam* team_of_thread = nullptr;
+class CudaRunState;
+thread_local CudaRunState* state_of_thread = nullptr;
 thread_local int rank_of_thread = -1;
-/// The team whose run is under way; the watchdog asks for it.
+/// The state of the run that is under way; the watchdog asks for it.
 struct Active {
   std::mutex mutex;
-  CudaTeam* team = nullptr;
+  CudaRunState* run_state = nullptr;
 };
 Active& active() {
   static Active instance;
   return instance;
 }
 
-class CudaTeam final : public Team {
+class CudaRunState final : public RunState {
  public:
-  CudaTeam(int size, int devices)
+  CudaRunState(int size, int devices)
       : size_(size),
         devices_(devices),
-        stop_word_(1),
+        abort_flag_(1),
         seen_(static_cast<std::size_t>(devices) + 1),
         doing_(static_cast<std::size_t>(size)),
         ended_(static_cast<std::size_t>(size)),
         sets_(static_cast<std::size_t>(size)) {
     for (auto& doing : doing_) doing = "";
-    *stop_word_.data() = 0;
+    *abort_flag_.data() = 0;
     // Communicators have streams inside, which nobody counts, and ranks that share a GPU may need all but a
     // few of its queues.
     if (shares_gpu()) {
@@ -74,23 +74,23 @@ class CudaTeam final : public Team {
       rescue_.push_back(kept ? std::move(*kept) : Stream(device));
     }
     const std::lock_guard lock(active().mutex);
-    active().team = this;
+    active().run_state = this;
   }
-  ~CudaTeam() override {
+  ~CudaRunState() override {
     if (stopping_) {
       drop_idle_handles();  // the rescue streams of the next run must not be younger than other streams
     } else {
       for (Stream& stream : rescue_) kept_handles().rescue.give_back(stream.device(), std::move(stream));
     }
     const std::lock_guard lock(active().mutex);
-    active().team = nullptr;
+    active().run_state = nullptr;
   }
 
   void run(const std::function<void(int)>& body) override {
     std::vector<std::thread> ranks;
     for (int rank = 0; rank < size_; ++rank) {
       ranks.emplace_back([this, &body, rank] {
-        team_of_thread = this;
+        state_of_thread = this;
         rank_of_thread = rank;
         body(rank);
         const std::lock_guard lock(mutex_);
@@ -142,7 +142,7 @@ class CudaTeam final : public Team {
       if (stopping_) return;
       stopping_ = true;
       culprit = rank;
-      __atomic_store_n(stop_word_.data(), 1u, __ATOMIC_RELEASE);
+      __atomic_store_n(abort_flag_.data(), 1u, __ATOMIC_RELEASE);
       changed_.notify_all();
       opener_ = std::thread([this] { open_everything(); });
     }
@@ -163,7 +163,7 @@ class CudaTeam final : public Team {
     changed_.wait_for(lock, kPatience, [this] { return opened_; });
   }
   bool stopping() const override { return stopping_; }
-  unsigned* stop_word() override { return stop_word_.data(); }
+  unsigned* abort_flag() override { return abort_flag_.data(); }
 
   void failed(int rank, const std::exception_ptr& error) override {
     std::unique_lock lock(mutex_);
@@ -356,7 +356,7 @@ class CudaTeam final : public Team {
   }
 
   int size_, devices_;
-  PinnedBuffer<unsigned> stop_word_;
+  PinnedBuffer<unsigned> abort_flag_;
   PinnedBuffer<std::uint32_t> seen_;  // by GPU, the pinned words first
   std::vector<Stream> rescue_;
 
@@ -382,16 +382,18 @@ class CudaTeam final : public Team {
 
 }  // namespace
 
-std::unique_ptr<Team> Team::make(int size, int devices) { return std::make_unique<CudaTeam>(size, devices); }
+std::unique_ptr<RunState> RunState::make(int size, int devices) {
+  return std::make_unique<CudaRunState>(size, devices);
+}
 
 void detail::before_release() noexcept {
-  if (team_of_thread != nullptr) team_of_thread->stop_if_unwinding(rank_of_thread);
+  if (state_of_thread != nullptr) state_of_thread->stop_if_unwinding(rank_of_thread);
 }
 
 bool stop_active_run(const std::string& reason) {
   const std::lock_guard lock(active().mutex);
-  if (active().team == nullptr) return false;
-  active().team->stop(reason);
+  if (active().run_state == nullptr) return false;
+  active().run_state->stop(reason);
   return true;
 }
 
