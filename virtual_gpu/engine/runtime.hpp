@@ -10,6 +10,7 @@
 #include "engine/host/errors.hpp"
 #include "engine/host/host_threads.hpp"
 #include "engine/host/host_waits.hpp"
+#include "engine/kernel/words.hpp"
 #include "engine/kernel_records.hpp"
 #include "engine/library_states.hpp"
 #include "engine/memory.hpp"
@@ -40,6 +41,7 @@ class Runtime {
   Memory& memory() { return memory_; }
   Signals& signals() { return signals_; }
   ForeignWords& foreign_words() { return foreign_words_; }
+  WordWriters& word_writers() { return word_writers_; }
   /// The host's memory, which serves one of the host's threads after the other.
   Port& host_memory() { return host_memory_; }
   ///@}
@@ -106,6 +108,7 @@ class Runtime {
   int next_graph_exec_ = 1;
   Signals signals_;
   ForeignWords foreign_words_;
+  WordWriters word_writers_;
   TrafficCounts traffic_;
   Timeline timeline_;
   Port host_memory_;

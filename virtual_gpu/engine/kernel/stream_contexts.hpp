@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,7 @@ class StreamContexts {
         if (context != nullptr) hb::destroy_context(context);
       }
     }
+    for (const auto& [rank, context] : ending_) hb::destroy_context(context);
   }
 
   const std::string& name() const { return name_; }
@@ -39,6 +41,12 @@ class StreamContexts {
     if constexpr (!hb::kEnabled) return nullptr;
     hb::Context& found = copying_[index(block, thread)];
     if (found == nullptr) found = hb::make_context(name_ + " (memcpy_async)");
+    return found;
+  }
+  /// What ends blocks of that rank in their clusters.
+  hb::Context ending(std::size_t rank) {
+    hb::Context& found = ending_[rank];
+    if (found == nullptr) found = hb::make_context(name_ + " (end of block)");
     return found;
   }
   /// Fibers for that CUDA thread.
@@ -165,6 +173,7 @@ class StreamContexts {
   std::string name_;
   std::size_t cluster_ = 1;
   std::array<hb::Context, kContexts> contexts_{}, copying_{};
+  std::map<std::size_t, hb::Context> ending_;
   ProxyContexts proxies_;
   // Addresses to synchronise on: what the stream had done when a kernel began; each context's fences.
   char kernel_begin_ = 0;
