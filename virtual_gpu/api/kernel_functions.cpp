@@ -40,12 +40,13 @@ long long clock64() {
 void __syncwarp(unsigned int mask) {
   if (vgpu::hb::left_out("__syncwarp")) return;
   unsigned int present;
-  vgpu::current_block()->exchange(mask, 0, &present);
+  vgpu::current_block()->exchange(mask, 0, &present, true, __builtin_return_address(0));
 }
 
 unsigned int __ballot_sync(unsigned int mask, int predicate) {
   unsigned int present;
-  const std::uint64_t* values = vgpu::current_block()->exchange(mask, predicate != 0, &present);
+  const std::uint64_t* values =
+      vgpu::current_block()->exchange(mask, predicate != 0, &present, true, __builtin_return_address(0));
   unsigned int ballot = 0;
   for (int lane = 0; lane < 32; ++lane) {
     if ((present >> lane & 1) != 0 && values[lane] != 0) ballot |= 1u << lane;
@@ -57,18 +58,33 @@ int __all_sync(unsigned int mask, int predicate) { return __ballot_sync(mask, !p
 
 namespace vgpu {
 
-void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment) {
-  return current_block()->shared_storage(declaration, bytes, alignment);
+void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment, const char* names) {
+  return current_block()->shared_storage(declaration, bytes, alignment, names);
 }
 void* dynamic_shared() { return current_block()->dynamic_shared(); }
 
 const std::uint64_t* warp_exchange(unsigned int mask, std::uint64_t value, unsigned int* present) {
-  return current_block()->exchange(mask, value, present);
+  return current_block()->exchange(mask, value, present, true, __builtin_return_address(0));
 }
 int lane_index() { return current_block()->current().lane; }
 
-void note_load(const void* address, std::uint64_t bits) {
-  if (Block* block = current_block()) block->look(address, bits);  // else it is host code
+void note_load(const void* address, std::uint64_t bits, ProgramPlace at, const std::uint64_t* awaited) {
+  Block* block = current_block();
+  if (block == nullptr) return;  // host code
+  note_look(address, bits, at);
+  if (awaited != nullptr) block->current().looked.awaited = *awaited;
+  block->look(address, bits);
+}
+
+void note_look(const void* address, std::uint64_t bits, ProgramPlace at) {
+  if (Block* block = current_block()) block->current().looked = {address, bits, at, std::nullopt};
+}
+
+void record_atomic(const void* address, const AtomicCall& call, bool wrote) {
+  Block* block = current_block();
+  if (block == nullptr) return;
+  const Block::RuntimeTurn turn(*block, block->current());
+  block->record_atomic(address, call, wrote, runtime().word_writers());
 }
 
 void note_store(const void* address) {

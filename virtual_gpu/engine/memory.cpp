@@ -52,7 +52,7 @@ std::size_t lead(std::size_t bytes) {
   return whole_pages(bytes) - (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-std::string origin(const Allocation& allocation) {
+std::string kind_of(const Allocation& allocation) {
   const std::string size = std::to_string(allocation.bytes) + " bytes";
   switch (allocation.kind) {
     case MemoryKind::kDevice:
@@ -63,6 +63,13 @@ std::string origin(const Allocation& allocation) {
       return "registered host memory of " + size;
   }
   return {};
+}
+
+/// The same with the lines that made it and freed it, where they are known.
+std::string origin(const Allocation& allocation) {
+  const std::string made = hb::describe(allocation.site), freed = hb::describe(allocation.freed_by);
+  return kind_of(allocation) + (made.empty() ? "" : ", made at " + made) +
+         (freed.empty() ? "" : ", freed at " + freed);
 }
 
 }  // namespace
@@ -97,6 +104,7 @@ void Memory::free(Allocation& allocation) {
   mmap(allocation.begin - lead(allocation.bytes), whole_pages(allocation.bytes), PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   allocation.freed = true;
+  allocation.freed_by = hb::call_site();
 }
 
 void Memory::add_registered(void* begin, std::size_t bytes, int device) {

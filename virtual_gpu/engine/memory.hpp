@@ -20,6 +20,7 @@ struct Allocation {
   int device;  // owner, or the current device when pinned memory was made
   bool freed = false;
   hb::CallSite site = hb::call_site();  // who made it
+  hb::CallSite freed_by{};
 };
 
 /// Memory comes in whole pages between inaccessible ones, filled with ones (a NaN, -1): reading it before

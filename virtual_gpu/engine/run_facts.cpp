@@ -1,5 +1,7 @@
 #include "race/run_facts.hpp"
 
+#include "engine/hopper/async_unit.hpp"
+#include "engine/kernel/block.hpp"
 #include "engine/runtime.hpp"
 
 namespace vgpu {
@@ -9,12 +11,38 @@ std::string describe_memory(const void* address) {
   if (runtime == nullptr) return {};
   if (const void* word = runtime->atomic_scopes().word_of(address)) address = word;
   const Allocation* allocation = runtime->memory().find(address);
-  if (allocation == nullptr) return "shared memory of a block, or memory that CUDA did not allocate";
+  if (allocation == nullptr) {
+    const Block* block = current_block();
+    const std::string shared = block == nullptr ? "" : block->describe_shared(address);
+    return shared.empty() ? "memory that CUDA did not allocate" : shared;
+  }
   const auto offset = static_cast<const std::byte*>(address) - allocation->begin;
-  const std::string made = hb::describe(allocation->site);
   const std::string inside = "inside ";
-  return "byte " + std::to_string(offset) + " of " + runtime->memory().locate(address).substr(inside.size()) +
-         (made.empty() ? "" : ", made at " + made);
+  return "byte " + std::to_string(offset) + " of " + runtime->memory().locate(address).substr(inside.size());
+}
+
+KernelThread kernel_thread(std::uint64_t number) {
+  const auto [shape, block, thread] = runtime().kernels().numbered(number);
+  const auto position = [](std::uint64_t index, const dim3& size) {
+    return "(" + std::to_string(index % size.x) + "," + std::to_string(index / size.x % size.y) + "," +
+           std::to_string(index / size.x / size.y) + ")";
+  };
+  return {"block " + position(block, shape.grid) + ", thread " + position(thread, shape.block),
+          block / shape.cluster, block, thread / 32};
+}
+
+std::string describe_passed_wait(std::uint64_t thread) {
+  Block* block = current_block();
+  const Thread* found = block == nullptr ? nullptr : block->thread_of(thread);
+  return found == nullptr || found->passed.word == nullptr ? ""
+                                                           : block->async().barriers.describe(found->passed);
+}
+
+std::string describe_handover(std::uint64_t writer, std::uint64_t reader) {
+  Block* block = current_block();
+  const Thread* found = block == nullptr ? nullptr : block->thread_of(reader);
+  if (found == nullptr || found->handover == nullptr) return {};
+  return found->handover->describe_missing(writer);
 }
 
 bool are_scopes(const void* address) {

@@ -11,6 +11,7 @@
 #include "engine/host/host_threads.hpp"
 #include "engine/host/host_waits.hpp"
 #include "engine/kernel/atomic_scopes.hpp"
+#include "engine/kernel/words.hpp"
 #include "engine/kernel_records.hpp"
 #include "engine/library_states.hpp"
 #include "engine/memory.hpp"
@@ -42,6 +43,7 @@ class Runtime {
   Signals& signals() { return signals_; }
   ForeignWords& foreign_words() { return foreign_words_; }
   AtomicScopes& atomic_scopes() { return atomic_scopes_; }
+  WordWriters& word_writers() { return word_writers_; }
   /// The host's memory, which serves one of the host's threads after the other.
   Port& host_memory() { return host_memory_; }
   ///@}
@@ -109,6 +111,7 @@ class Runtime {
   Signals signals_;
   ForeignWords foreign_words_;
   AtomicScopes atomic_scopes_;
+  WordWriters word_writers_;
   TrafficCounts traffic_;
   Timeline timeline_;
   Port host_memory_;

@@ -42,10 +42,19 @@ struct Contexts {
   // born without any order between them.
   Context birth = nullptr;
   Context running = nullptr;
+  std::uint64_t host_number = 0;
 };
 Contexts contexts;
 
-char call_mark, launch_mark, named_call_mark;  // only their addresses count
+// A frame that is a mark: above all addresses, below bit 60, which ThreadSanitizer uses itself.
+constexpr int kMarkBit = 58, kKindBit = 56, kHostBit = 48;
+// So many frames name a thread: the functions that return after it was suspended drop as many of them.
+constexpr int kThreadFrames = 3;
+
+void* frame_of(Mark mark) {
+  const std::uint64_t kind = mark.kind;
+  return reinterpret_cast<void*>(std::uint64_t{1} << kMarkBit | kind << kKindBit | mark.number);
+}
 
 /// Runs `action` as `context`, then goes on as before.
 template <class Action>
@@ -119,7 +128,10 @@ void enter(Context context) {
 Context running_context() { return contexts.running; }
 Context runtime_context() { return contexts.runtime; }
 Context host_context() { return contexts.host; }
-void become_host(Context context) { contexts.host = context; }
+void become_host(Context context, int number) {
+  contexts.host = context;
+  contexts.host_number = static_cast<std::uint64_t>(number) % 256;
+}
 
 Context make_context(const std::string& name) {
   Context made = nullptr;
@@ -181,14 +193,25 @@ std::uint32_t load_atomic(Context context, const CallSite& site, const std::uint
   return value;
 }
 
-Mark mark(const void* address) {
-  if (address == &call_mark) return Mark::kCall;
-  if (address == &launch_mark) return Mark::kLaunch;
-  return address == &named_call_mark ? Mark::kNamedCall : Mark::kNone;
+Mark mark(const void* frame) {
+  const auto bits = reinterpret_cast<std::uint64_t>(frame);
+  if (bits >> kMarkBit != 1) return {Mark::kNone, 0};
+  constexpr std::uint64_t kNumbers = (std::uint64_t{1} << kKindBit) - 1;
+  return {static_cast<Mark::Kind>(bits >> kKindBit & 3), bits & kNumbers};
+}
+
+void push_thread(std::uint64_t number) {
+  for (int i = 0; i < kThreadFrames; ++i) __tsan_func_entry(frame_of({Mark::kThread, number}));
+}
+
+void pop_thread() {
+  for (int i = 0; i < kThreadFrames; ++i) __tsan_func_exit();
 }
 
 CallSite call_site(bool through_kernel) {
+  static std::uint64_t calls = 0;
   CallSite site;
+  site.number = contexts.host_number << kHostBit | ++calls;
   site.through_kernel = through_kernel;
   site.size = backtrace(site.frames.data(), static_cast<int>(site.frames.size()));
   return site;
@@ -206,13 +229,9 @@ std::string describe(const CallSite& site) {
 
 void push_callers(const CallSite& site) {
   for (int i = site.size; i-- > 0;) __tsan_func_entry(site.frames[i]);
-  // Marks, in a report's stack, where the program's own frames end and the callers begin.
-  if (site.call != nullptr) {
-    __tsan_func_entry(const_cast<char*>(site.call));
-    __tsan_func_entry(&named_call_mark);
-  } else {
-    __tsan_func_entry(site.through_kernel ? &launch_mark : &call_mark);
-  }
+  if (site.call != nullptr) __tsan_func_entry(const_cast<char*>(site.call));
+  const Mark::Kind called = site.through_kernel ? Mark::kLaunch : Mark::kCall;
+  __tsan_func_entry(frame_of({site.call != nullptr ? Mark::kNamedCall : called, site.number}));
 }
 
 void pop_callers(const CallSite& site) {

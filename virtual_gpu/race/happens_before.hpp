@@ -30,6 +30,7 @@ struct CallSite {
   bool through_kernel =
       false;  // a launch: the innermost program line is the kernel's own, which calls the runtime
   const char* call = nullptr;  // the function that was called, if the frames may not tell: a template
+  std::uint64_t number = 0;    // of the call, in the order of the host's calls; above it the host thread's
 };
 
 #if VGPU_RACE
@@ -49,8 +50,8 @@ void enter(Context context);
 Context running_context();
 Context runtime_context();
 Context host_context();
-/// Another host thread runs from now on: host_context() is its context.
-void become_host(Context context);
+/// Another host thread runs from now on: host_context() is its context, and calls bear its number.
+void become_host(Context context, int number);
 /// A new context, ordered after nothing but the start.
 Context make_context(const std::string& name);
 void destroy_context(Context context);
@@ -120,14 +121,25 @@ void pop_callers(const CallSite& site);
 CallSite call_site(bool through_kernel = false);
 /// "ring.cu:59", the innermost line of the program, or "" if it is not known.
 std::string describe(const CallSite& site);
-/// What push_callers() puts between the callers and what they call.
-enum class Mark {
-  kNone,
-  kCall,       // of a function
-  kLaunch,     // of a kernel
-  kNamedCall,  // of a function whose name, a const char*, comes next
+/// The CUDA thread of that number (run_facts.hpp) runs in the running context, until pop_thread(). Threads
+/// that share a context also share its call stack, so that what lies below may be another thread's.
+void push_thread(std::uint64_t number);
+void pop_thread();
+
+/// What a frame that is no return address stands for. push_callers() puts a mark of a call between the
+/// callers and what they call.
+struct Mark {
+  enum Kind {
+    kCall,       // of a function
+    kLaunch,     // of a kernel
+    kNamedCall,  // of a function whose name, a const char*, comes next
+    kThread,     // see push_thread()
+    kNone
+  };
+  Kind kind;
+  std::uint64_t number;  // CallSite::number, or the thread's
 };
-Mark mark(const void* address);
+Mark mark(const void* frame);
 
 #else
 
@@ -137,7 +149,7 @@ inline void enter(Context) {}
 inline Context running_context() { return nullptr; }
 inline Context runtime_context() { return nullptr; }
 inline Context host_context() { return nullptr; }
-inline void become_host(Context) {}
+inline void become_host(Context, int) {}
 inline Context make_context(const std::string&) { return nullptr; }
 inline void destroy_context(Context) {}
 inline void release(Context, const void*) {}
@@ -163,6 +175,8 @@ inline std::uint32_t load_atomic(Context, const CallSite&, const std::uint32_t* 
 }
 inline void push_callers(const CallSite&) {}
 inline void pop_callers(const CallSite&) {}
+inline void push_thread(std::uint64_t) {}
+inline void pop_thread() {}
 inline CallSite call_site(bool = false) { return {}; }
 inline std::string describe(const CallSite&) { return {}; }
 

@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 #include <vector>
 
 #include "race/happens_before.hpp"
+#include "race/race_advice.hpp"
 #include "race/run_facts.hpp"
 
 extern "C" {
@@ -40,18 +40,6 @@ namespace {
 
 constexpr int kExitRace = 3;
 
-struct Access {
-  int tid = 0;
-  void* address = nullptr;
-  int bytes = 0;
-  bool write = false;
-  std::string who;       // "gpu1/stream2", "the host"
-  std::string line;      // of the access itself; empty if the runtime made it
-  std::string function;  // that line's
-  std::string enqueued;  // line that enqueued the operation; empty for the host
-  std::string call;      // what that line called if it is no launch: "cublasSgemm"
-};
-
 /// "cudaMemcpyAsync", "cublasSgemm", "ncclAllReduce", "cub::DeviceScan::ExclusiveSum": the function of CUDA
 /// or of a library of it in which the return address lies; empty if it lies in none.
 std::string api_function(void* return_address) {
@@ -66,10 +54,18 @@ std::string api_function(void* return_address) {
   return {};
 }
 
+void note_thread(Access& access, const hb::Mark& mark) {
+  if (mark.kind == hb::Mark::kThread && !access.thread) access.thread = mark.number;
+}
+
 /// Splits the stack of an access at the mark between what ran and who enqueued it.
 void read_stack(Access& access, void* const* trace) {
   int i = 0;
-  for (; trace[i] != nullptr && hb::mark(trace[i]) == hb::Mark::kNone; ++i) {
+  for (; trace[i] != nullptr; ++i) {
+    const hb::Mark mark = hb::mark(trace[i]);
+    note_thread(access, mark);
+    if (mark.kind == hb::Mark::kThread) continue;
+    if (mark.kind != hb::Mark::kNone) break;
     for (const ProgramLine& line : program_lines(trace[i])) {
       if (access.line.empty()) {
         access.line = line.text;
@@ -78,10 +74,15 @@ void read_stack(Access& access, void* const* trace) {
     }
   }
   if (trace[i] == nullptr) return;  // the host
-  const bool launched = hb::mark(trace[i]) == hb::Mark::kLaunch;
-  if (hb::mark(trace[i]) == hb::Mark::kNamedCall) access.call = static_cast<const char*>(trace[++i]);
+  const hb::Mark called = hb::mark(trace[i]);
+  access.number = called.number;
+  const bool launched = called.kind == hb::Mark::kLaunch;
+  if (called.kind == hb::Mark::kNamedCall) access.call = static_cast<const char*>(trace[++i]);
   CallerLine caller(launched);
-  for (++i; trace[i] != nullptr && access.enqueued.empty(); ++i) {
+  // Of an access that the runtime makes for a thread, the thread stands below the callers.
+  for (++i; trace[i] != nullptr && (access.enqueued.empty() || (launched && !access.thread)); ++i) {
+    note_thread(access, hb::mark(trace[i]));
+    if (hb::mark(trace[i]).kind != hb::Mark::kNone) continue;
     if (!launched && access.call.empty()) access.call = api_function(trace[i]);
     for (const ProgramLine& line : program_lines(trace[i])) {
       if (access.enqueued.empty() && caller.is(line)) access.enqueued = line.text;
@@ -89,18 +90,7 @@ void read_stack(Access& access, void* const* trace) {
   }
   // A kernel's body is a lambda without a name of its own.
   if (!caller.kernel().function.empty()) access.function = caller.kernel().function;
-}
-
-/// "(anonymous namespace)::rotate(int*)::{lambda()#1}::operator()() const" -> "rotate"; "operator()(int)" ->
-/// "operator()".
-std::string short_function(std::string name) {
-  constexpr std::string_view kAnonymous = "(anonymous namespace)::";
-  for (std::size_t at = name.find(kAnonymous); at != std::string::npos; at = name.find(kAnonymous)) {
-    name.erase(at, kAnonymous.size());
-  }
-  std::size_t end = name.find('(');
-  if (name.substr(0, end).ends_with("operator")) end += std::strlen("()");
-  return name.substr(0, end);
+  if (access.line.empty()) access.line = caller.kernel().text;
 }
 
 std::string name_of_thread(void* report, int threads, int tid) {
@@ -113,78 +103,6 @@ std::string name_of_thread(void* report, int threads, int tid) {
     if (found == tid && name != nullptr) return name;
   }
   return "the host";
-}
-
-/// "write by gpu1/stream2: kernel 'multiply' at x.cuh:31, enqueued at x.cuh:40".
-std::string what(const Access& access) {
-  std::string text = access.write ? "write" : "read";
-  text += " by " + access.who + ": ";
-  if (access.enqueued.empty()) return text + short_function(access.function) + " at " + access.line;
-  const std::string place = "'" + short_function(access.function) + "' at " + access.line;
-  if (access.call.empty()) {
-    text += "kernel " + place;
-  } else {
-    text += access.call + (access.line.empty() ? "" : ", in " + place);  // a function that the call got
-  }
-  return text + ", enqueued at " + access.enqueued;
-}
-
-/// What is missing if one of the two is a bulk copy's; empty if none is.
-std::string bulk_cure(const Access& later, const Access& earlier) {
-  // The probe comes behind the engine, which has found that the two are ordered.
-  if (later.who.find(" (TMA, async proxy)") != std::string::npos) {
-    std::string text = "The bulk copy comes after that access, but no proxy fence is between them: ";
-    text += "fence_proxy_async() by the thread that ";
-    text += earlier.write ? "wrote" : "read";
-    return text += ", before the barrier, or by the thread that issues the copy, after it saw the flag.";
-  }
-  if (later.who.find(" (TMA") == std::string::npos && earlier.who.find(" (TMA") == std::string::npos)
-    return {};
-  return "Nothing orders the bulk copy and that access: wait for its mbarrier or its bulk group before the "
-         "memory is used again, and let all who used it arrive before the copy is issued.";
-}
-
-/// The same of a wgmma. It writes its Fragment alone, and reads its operands.
-std::string wgmma_cure(const Access& later, const Access& earlier) {
-  constexpr const char* kProxy = " (wgmma, async proxy)";
-  const auto by = [](const Access& access, const char* who) {
-    return access.who.find(who) != std::string::npos;
-  };
-  if (by(later, kProxy))
-    return "The wgmma comes after that access, but no proxy fence is between them: fence_proxy_async() by "
-           "the "
-           "thread that wrote, before the barrier.";
-  if (!by(later, " (wgmma") && !by(earlier, " (wgmma")) return {};
-  const Access& own = by(later, " (wgmma") ? later : earlier;
-  if (own.write) return "The wgmma may still write its Fragment: commit() and wait() before it is touched.";
-  return "Nothing orders the wgmma and that access to its operands: wait for the mbarrier of the copy that "
-         "brings them before the wgmma is issued, and for the wgmma before they change.";
-}
-
-std::string cure(const Access& later, const Access& earlier) {
-  if (std::string wgmma = wgmma_cure(later, earlier); !wgmma.empty()) return wgmma;
-  if (std::string bulk = bulk_cure(later, earlier); !bulk.empty()) return bulk;
-  for (const Access* copy : {&later, &earlier}) {
-    const Access& other = copy == &later ? earlier : later;
-    const std::size_t name = copy->who.find(" (memcpy_async)");
-    if (name == std::string::npos || other.who.compare(0, name, copy->who, 0, name) != 0) continue;
-    return "Nothing orders the kernel's asynchronous copy and that access: consumer_wait() before the data "
-           "is "
-           "used, and __syncthreads if other threads use it.";
-  }
-  if (later.who == earlier.who) {
-    return "Nothing orders these two threads of the kernel: __syncthreads between the accesses, or an atomic "
-           "operation.";
-  }
-  if (later.enqueued.empty() && earlier.enqueued.empty())
-    return "Nothing orders " + later.who + " after " + earlier.who +
-           ": they meet at a barrier, or not at all.";
-  if (later.enqueued.empty() || earlier.enqueued.empty()) {
-    const Access& gpu = later.enqueued.empty() ? earlier : later;
-    return "The host does not wait for " + gpu.who +
-           " between them: synchronise the stream, or an event recorded after that operation.";
-  }
-  return "No event or synchronisation orders " + later.who + " after " + earlier.who + ".";
 }
 
 constexpr const char* kScopesCure =
@@ -207,6 +125,7 @@ std::string text_of(void* report) {
     std::array<void*, 64> trace{};
     __tsan_get_report_mop(report, i, &access.tid, &access.address, &access.bytes, &write, &atomic,
                           trace.data(), trace.size() - 1);
+    access.atomic = atomic != 0;
     access.write = write != 0 || (i == 0 && hb::ReadsForAWrite::active());  // the first one happens now
     access.who = name_of_thread(report, threads, access.tid);
     read_stack(access, trace.data());
@@ -216,8 +135,9 @@ std::string text_of(void* report) {
   text += description == nullptr || std::strcmp(description, "data-race") == 0 ? "data race" : description;
   if (found.size() == 2) {
     text += " in " + describe_memory(found[0].address);
-    const std::string missing = are_scopes(found[0].address) ? kScopesCure : cure(found[0], found[1]);
-    for (const std::string& line : {what(found[0]), what(found[1]), missing}) text += "\n  " + line;
+    const std::string missing = are_scopes(found[0].address) ? kScopesCure : advice(found[1], found[0]);
+    // ThreadSanitizer's order is the other way round: the access that has just happened comes first.
+    for (const std::string& line : {what(found[1]), what(found[0]), missing}) text += "\n  " + line;
     text += '\n';
   }
   if (const std::string schedule = describe_schedule(); !schedule.empty()) text += "  " + schedule + '\n';

@@ -109,8 +109,8 @@ class SharedMemory(RewriterTest):
     def shared(self, declaration, members, *names, number="1"):
         references = "".join(" auto& %s = vgpu_block_%s.%s;" % (name, number, name) for name in names)
         self.in_kernel(declaration,
-                       "struct vgpu_shared_%s { %s }; auto& vgpu_block_%s = ::vgpu::shared<vgpu_shared_%s>();%s"
-                       % (number, members, number, number, references))
+                       "struct vgpu_shared_%s { %s }; auto& vgpu_block_%s = ::vgpu::shared<vgpu_shared_%s>(\"%s\");%s"
+                       % (number, members, number, number, ", ".join(names), references))
 
     def test_declarations(self):
         for declaration, members, names in (
@@ -151,7 +151,7 @@ class SharedMemory(RewriterTest):
             with self.subTest(before):
                 self.in_kernel(before + " __shared__ int a;",
                                before + " struct vgpu_shared_1 { int a; }; auto& vgpu_block_1 = "
-                               "::vgpu::shared<vgpu_shared_1>(); auto& a = vgpu_block_1.a;")
+                               "::vgpu::shared<vgpu_shared_1>(\"a\"); auto& a = vgpu_block_1.a;")
 
     def test_in_functions_of_any_type(self):
         for head in ("struct A f()", "template <class T> union A f(T)", "auto f() const noexcept(true) -> A",

@@ -215,8 +215,8 @@ class Rewriter:
         stop, text = self.edits.get(start, (start, ""))
         self.edits[start] = (stop, "struct vgpu_shared_%s { %s" % (number, text))
         references = "".join(" auto& %s = vgpu_block_%s.%s;" % (name, number, name) for name in names)
-        self.replace(end, "; }; auto& vgpu_block_%s = ::vgpu::shared<vgpu_shared_%s>();%s"
-                     % (number, number, references))
+        self.replace(end, "; }; auto& vgpu_block_%s = ::vgpu::shared<vgpu_shared_%s>(\"%s\");%s"
+                     % (number, number, ", ".join(names), references))
 
     def dynamic_shared(self, index: int, first: int, end: int, names: List[str]) -> None:
         """extern __shared__ T s[]: a reference to the block's dynamic shared memory."""

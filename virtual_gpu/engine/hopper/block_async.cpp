@@ -54,6 +54,16 @@ Cluster& Block::cluster() {
 
 std::string Block::name() const { return "block " + position(index_); }
 
+std::string Block::describe_shared(const void* address) const {
+  const std::size_t blocks = cluster_ == nullptr ? 1 : cluster_->size();
+  for (std::size_t rank = 0; rank < blocks; ++rank) {
+    const Block& block = cluster_ == nullptr ? *this : cluster_->block(rank);
+    if (const std::string text = block.shared_.describe(address); !text.empty())
+      return text + " of " + block.name();
+  }
+  return {};
+}
+
 std::string Block::who() const {
   return "kernel '" + grid_.name + "': thread " + position(current_->index) + " of " + name() + " ";
 }
@@ -94,11 +104,13 @@ void Block::fence_proxy(Space space) {
 }
 
 void Block::note_access(const void* memory, std::size_t bytes, bool write, const void* caller) {
-  if (write) {
-    hb::write(context_of(*current_), launch_.site, memory, bytes, caller);
-  } else {
-    hb::read(context_of(*current_), launch_.site, memory, bytes, caller);
-  }
+  const hb::Context context = context_of(*current_), before = hb::running_context();
+  hb::enter(context);
+  hb::push_thread(race_number_of(*current_));
+  const auto access = write ? &hb::write : &hb::read;
+  access(context, launch_.site, memory, bytes, caller);
+  hb::pop_thread();
+  hb::enter(before);
 }
 
 double Block::now() const {

@@ -120,12 +120,21 @@ bool Mbarriers::wait(const void* word, bool parity, bool may_park, bool acquire,
     if (!may_park || block_.scheduler().pick(4) == 1) return false;
     ++behind;
     block_.park(&barrier.waiting_);
+  } else {
+    block_.current().passed = {word, caller, parity, barrier.phase_};
   }
   barrier.seen_ = std::max(barrier.seen_, behind);
   // The clock of another block may be ahead of this one's.
   if (block_.has_neighbours()) block_.pass_time_until(barrier.completed_at_[(behind & 1) ^ 1]);
   if (acquire) block_.acquire(barrier.order_[(behind & 1) ^ 1]);
   return true;
+}
+
+std::string Mbarriers::describe(const PassedWait& wait) const {
+  const auto found = barriers_.find(wait.word);
+  // Since then its phase may have ended; two phases later that wait was long ago.
+  if (found == barriers_.end() || found->second->phase_ > wait.phase + 1) return {};
+  return wait.describe();
 }
 
 std::uint64_t Mbarriers::bits(const void* word) const {

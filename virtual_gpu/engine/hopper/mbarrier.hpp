@@ -68,6 +68,8 @@ class Mbarriers {
   /// A value that changes with everything that happens to the barrier.
   std::uint64_t bits(const void* word) const;
 
+  /// A sentence on a wait that returned at once and should perhaps have waited; else "".
+  std::string describe(const PassedWait& wait) const;
   /// For deadlock reports: who waits for which mbarrier, and what it lacks.
   std::string describe() const;
   /// A sentence on a bulk load that nobody has waited for; "" if there is none.

@@ -37,7 +37,7 @@ void HostThreads::switch_to(HostThread& thread) {
   from.exceptions_ = exception_state();
   exception_state() = thread.exceptions_;
   current_ = &thread;
-  hb::become_host(thread.context_);
+  hb::become_host(thread.context_, thread.number_);
   switch_fiber(from.stack_ != nullptr ? *from.stack_ : from.fiber_,
                thread.stack_ != nullptr ? *thread.stack_ : thread.fiber_);
 }

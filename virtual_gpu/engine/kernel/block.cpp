@@ -1,11 +1,13 @@
 #include "engine/kernel/block.hpp"
 
 #include <cstdlib>
+#include <map>
 #include <new>
 #include <numeric>
 #include <utility>
 
 #include "engine/hopper/async_unit.hpp"
+#include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/coverage.hpp"
 
 // The kernel's built-in variables (kernel.h declares them constant; for one CUDA thread they are).
@@ -19,6 +21,13 @@ namespace {
 
 thread_local Block* running_block = nullptr;  // none in other threads of the operating system
 Fiber* running_fiber = nullptr;               // where the running CUDA thread runs
+
+/// " (mask 0x0000ffff at x.cu:12)".
+std::string describe_mask(unsigned int mask, const void* caller) {
+  char text[32];
+  std::snprintf(text, sizeof text, " (mask 0x%08x", mask);
+  return text + at_line(caller) + ")";
+}
 
 }  // namespace
 
@@ -67,9 +76,10 @@ Block::~Block() {
   }
 }
 
-void* Block::shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment) {
+void* Block::shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment,
+                            const char* names) {
   const RuntimeTurn turn(*this, *current_);
-  void* memory = shared_.declared(declaration, bytes, alignment);
+  void* memory = shared_.declared(declaration, bytes, alignment, names);
   if (memory == nullptr) {
     fault("kernel '" + grid_.name + "' uses " + std::to_string(shared_.bytes()) +
           " bytes of shared memory, more than " + std::to_string(grid_.shared_limit));
@@ -153,7 +163,10 @@ void Block::run_threads(Fiber& fiber) {
     become(thread);
     hb::enter(context_of(thread));
     hb::push_callers(launch_.site);
+    hb::push_thread(race_number_of(thread));
     grid_.body->run_thread();
+    if (thread.resumed) hb::pop_thread();
+    hb::pop_thread();
     hb::pop_callers(launch_.site);
     hb::enter(hb::runtime_context());
     end_thread();
@@ -171,6 +184,7 @@ inline void Block::suspend() {
 void Block::let_others_run() { suspend(); }
 
 void Block::end_thread() {
+  if (hb::kEnabled && has_neighbours()) hb::release(context_of(*current_), &end_order_);
   if (alive_ == 1) {  // while there is a thread whose fault it could be
     copies_.finish();
     if (async_ != nullptr) finish_async();
@@ -178,6 +192,7 @@ void Block::end_thread() {
   --alive_;
   current_->fiber = nullptr;
   scheduler_.note_progress();
+  if (hb::kEnabled && alive_ == 0 && has_neighbours()) end_in_cluster();
   if (alive_ > 0 && at_barrier_.size() == alive_) open_barrier();
   if (cluster_ != nullptr) cluster_->leave(*current_);
   Warp& warp = warps_[current_->warp];
@@ -192,11 +207,13 @@ void Block::open_barrier() {
   barrier_result_ = barrier_value_;
   barrier_has_value_ = false;
   barrier_parity_ ^= 1;
+  barrier_caller_ = nullptr;
   runnable_.append(at_barrier_);
 }
 
-inline void Block::barrier() {
+inline void Block::barrier(const void* caller) {
   Thread& me = *current_;
+  if (hb::kEnabled && caller != barrier_caller_) warn_of_barriers(caller);
   const OrderPoint& order = barrier_order_[barrier_parity_];
   // The block that took the last ticket reads what the others wrote: in the Guide's example without a fence.
   if (me.ticket != nullptr) hb::acquire(context_of(me), std::exchange(me.ticket, nullptr));
@@ -219,7 +236,7 @@ inline void Block::barrier() {
 // Here and not with the other kernel functions: the barrier decides how fast tiled kernels run, so it should
 // be one frame.
 void __syncthreads() {
-  if (!vgpu::hb::left_out("__syncthreads")) vgpu::running_block->barrier();
+  if (!vgpu::hb::left_out("__syncthreads")) vgpu::running_block->barrier(__builtin_return_address(0));
 }
 
 namespace vgpu {
@@ -241,7 +258,7 @@ void Block::complete(Exchange& exchange) {
 }
 
 const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, unsigned int* present,
-                                     bool orders) {
+                                     bool orders, const void* caller) {
   Thread& me = *current_;
   RuntimeTurn turn(*this, me);
   Warp& warp = warps_[me.warp];
@@ -259,6 +276,7 @@ const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, uns
     meeting->mask = mask;
     meeting->orders = orders;
   }
+  if (meeting->arrived == 0) meeting->caller = caller;
   const int parity = meeting->parity;
   if (orders) release(meeting->order[parity]);
   meeting->values[parity][me.lane] = value;
@@ -301,8 +319,12 @@ void Block::fault(const std::string& sentence, cudaError_t code) {
 
 std::string Block::describe() const {
   std::size_t in_warp_functions = 0;
+  std::map<unsigned int, const void*> masks;
   for (const Warp& warp : warps_) {
-    for (const auto& exchange : warp.exchanges) in_warp_functions += exchange->waiting.size();
+    for (const auto& exchange : warp.exchanges) {
+      in_warp_functions += exchange->waiting.size();
+      if (!exchange->waiting.empty()) masks[exchange->mask] = exchange->caller;
+    }
   }
   std::string text = name() + ":";
   const auto add = [&text](std::size_t count, const char* what) {
@@ -311,6 +333,7 @@ std::string Block::describe() const {
   add(at_barrier_.size(), " in __syncthreads");
   add(at_cluster_barrier_.size(), " in barrier_cluster_wait");
   add(in_warp_functions, " in a warp function");
+  for (const auto& [mask, caller] : masks) text += describe_mask(mask, caller);
   if (async_ != nullptr) text += async_->describe();
   add(polling_.size(), " polling");
   add(threads_.size() - alive_, " ended");

@@ -16,6 +16,7 @@
 #include "engine/kernel/fiber.hpp"
 #include "engine/kernel/shared_memory.hpp"
 #include "engine/kernel/thread_list.hpp"
+#include "engine/kernel_records.hpp"
 #include "engine/scheduler.hpp"
 #include "engine/streams/operation.hpp"
 #include "engine/streams/stream.hpp"
@@ -35,6 +36,8 @@ struct Grid {
   std::string name;
   double poll_ns;             // modelled time of one look in a spin-wait
   std::uint64_t cluster = 1;  // blocks that are resident together: consecutive ones
+  std::uint64_t shape = 0;    // KernelRecords::shape()
+  bool is_first = false;      // launch of the kernel on this GPU
   // Modelled: what a block needs for one basic block; its share of the memory's rate, bytes per ns, and what
   // a bulk copy takes beside that; its share of the tensor cores' rate, operations per ns.
   double ns_per_basic_block = 0, bulk_rate = 1, bulk_latency_ns = 0, tensor_rate = 1;
@@ -80,12 +83,13 @@ class Block {
   cudaError_t fault_code() const { return fault_code_; }
 
   // Called by the running CUDA thread.
-  void barrier();
+  /// `caller`: a return address into the kernel.
+  void barrier(const void* caller = nullptr);
   int barrier_reduce(int predicate, int (*combine)(int, int));
   /// The lanes of `mask` give and get values. What they did before comes before what they do afterwards, if
   /// the exchange `orders` them.
   const std::uint64_t* exchange(unsigned int mask, std::uint64_t value, unsigned int* present,
-                                bool orders = true);
+                                bool orders = true, const void* caller = nullptr);
   /// True in one lane of the running warp, the same one each time.
   bool elect();
   void copy_async(const AsyncCopies::Request& request);
@@ -93,14 +97,23 @@ class Block {
   void wait_for_copies(unsigned int prior);
   /// Lets everybody else run before it returns; costs `nanoseconds` of modelled time.
   void poll(double nanoseconds);
+  /// The thread has called an atomic function on that word.
+  void record_atomic(const void* word, const AtomicCall& call, bool wrote, WordWriters& writers);
+  /// The threads that wait, and what they look at.
+  std::vector<const Thread*> polling() const { return polling_.all(); }
   /// The thread has looked at the word at `address` and seen `bits`. If it saw the same last time, the other
   /// threads of the block go first. If it has seen nothing else for many looks, it waits: a poll.
   void look(const void* address, std::uint64_t bits);
-  void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment);
+  void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment, const char* names);
   void* dynamic_shared() { return shared_.dynamic(); }
   /// Abandons the block; does not return.
   [[noreturn]] void fault(const std::string& sentence, cudaError_t code = cudaErrorLaunchFailure);
   Thread& current() { return *current_; }
+  /// The thread of that number, if it is of this block; else nullptr.
+  Thread* thread_of(std::uint64_t race_number) {
+    if (!KernelRecords::same_block(race_number, race_number_of(threads_.front()))) return nullptr;
+    return &threads_[race_number - race_number_of(threads_.front())];
+  }
   const Grid& grid() const { return grid_; }
 
   /// The runtime works in the stead of a CUDA thread until the end of the scope.
@@ -112,11 +125,18 @@ class Block {
   ThreadList& at_cluster_barrier() { return at_cluster_barrier_; }
   /// "block (3,0,0)".
   std::string name() const;
+  /// "byte 4 of the shared variable 'cells' of block (3,0,0)", of this block or another one of its cluster;
+  /// "" if the address is in none.
+  std::string describe_shared(const void* address) const;
   SharedMemory& shared() { return shared_; }
   AsyncUnit& async();
   const SharedMemory& shared() const { return shared_; }
   const Operation& launch() const { return launch_; }
   Scheduler& scheduler() { return scheduler_; }
+  /// For the race detector's stacks: kernel_thread() of run_facts.hpp reads it.
+  std::uint64_t race_number_of(const Thread& thread) const {
+    return KernelRecords::thread_number(grid_.shape, linear_index_, number_of(thread));
+  }
   std::size_t current_number() const { return number_of(*current_); }
   /// "kernel 'x': thread (1,0,0) of block (0,0,0) ": how a sentence about the running thread begins.
   std::string who() const;
@@ -163,6 +183,7 @@ class Block {
   struct Exchange {
     unsigned int mask;
     bool orders;
+    const void* caller;  // of the first one
     unsigned int arrived = 0;
     int parity =
         0;  // two sets of values: a lane may already be in the next exchange while another still reads
@@ -193,6 +214,9 @@ class Block {
   Fiber& next();
   void end_thread();
   void open_barrier();
+  void warn_of_barriers(const void* caller);
+  void warn_of_lazy_loading(const void* word);
+  void end_in_cluster();
   void complete(Exchange& exchange);
   /// suspend(), for what runs too rarely to be worth a copy of it.
   void let_others_run();
@@ -229,6 +253,8 @@ class Block {
   int barrier_parity_ = 0;
   char fence_point_ = 0;  // an address too
   bool has_block_fences_ = false;
+  const void* barrier_caller_ = nullptr;  // of a thread that has come there
+  char end_order_ = 0;                    // an address too
 
   std::unique_ptr<Cluster> own_cluster_;  // if no other
   Cluster* cluster_ = nullptr;
@@ -247,16 +273,21 @@ class Block {
 
 class Block::RuntimeTurn {
  public:
-  RuntimeTurn(const Block& block, const Thread& thread) : block_(block), thread_(thread) {
+  RuntimeTurn(const Block& block, Thread& thread) : block_(block), thread_(thread) {
+    if (thread.resumed) hb::pop_thread();
     hb::enter(hb::runtime_context());
   }
-  ~RuntimeTurn() { hb::enter(block_.context_of(thread_)); }
+  ~RuntimeTurn() {
+    hb::enter(block_.context_of(thread_));
+    hb::push_thread(block_.race_number_of(thread_));
+    thread_.resumed = true;
+  }
   RuntimeTurn(const RuntimeTurn&) = delete;
   RuntimeTurn& operator=(const RuntimeTurn&) = delete;
 
  private:
   const Block& block_;
-  const Thread& thread_;
+  Thread& thread_;
 };
 
 /// The block whose thread is running; nullptr in host code.

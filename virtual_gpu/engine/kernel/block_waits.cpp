@@ -1,7 +1,10 @@
 // How the threads of a block look at words, and wait for other blocks.
 #include <algorithm>
+#include <cstdio>
 
+#include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/block.hpp"
+#include "engine/runtime.hpp"
 
 namespace vgpu {
 
@@ -24,6 +27,56 @@ void Block::look(const void* address, std::uint64_t bits) {
       poll(grid_.poll_ns);
   }
   SpinDetection::go_on(looks);
+}
+
+void Block::record_atomic(const void* word, const AtomicCall& call, bool wrote, WordWriters& writers) {
+  // Kernels have threads of the same number: the bits above it tell launches apart.
+  const std::uint64_t me = launch_.id << 56 | race_number_of(*current_);
+  if (call.reads()) {
+    if (const auto seen = writers.seen(word, me, call))
+      current_->handover = std::make_unique<Handover>(*seen);
+  }
+  if (!wrote) return;
+  writers.wrote(word, me, call);
+  if (grid_.is_first) warn_of_lazy_loading(word);
+}
+
+// CUDA Programming Guide, "Lazy Loading": loading a kernel may need all of the GPU's work to end.
+void Block::warn_of_lazy_loading(const void* word) {
+  for (const auto& stream : runtime().device(launch_.stream->device()).streams()) {
+    const Operation* head = stream->head();
+    if (head == nullptr || head->id >= launch_.id || !head->polls(word)) continue;
+    const std::string sentence =
+        head->describe() + head->enqueued_at() + ", waits for a word that " + launch_.describe() +
+        launch_.enqueued_at() +
+        ", writes in its first launch: with lazy loading that launch may wait until the "
+        "first kernel has ended, and real GPUs hang; launch it before, or set CUDA_MODULE_LOADING=EAGER";
+    if (runtime().kernels().first_warning(nullptr, sentence))
+      std::fprintf(stderr, "virtual GPUs: warning: %s\n", sentence.c_str());
+  }
+}
+
+void Block::warn_of_barriers(const void* caller) {
+  const RuntimeTurn turn(*this, *current_);
+  const void* other = std::exchange(barrier_caller_, caller);
+  if (other == nullptr || caller == nullptr) return;
+  const auto [low, high] = std::minmax(caller, other);
+  if (!runtime().kernels().first_warning(low, std::to_string(reinterpret_cast<std::uintptr_t>(high)))) return;
+  const std::string here = at_line(caller), there = at_line(other);
+  if (here == there) return;  // the compiler has doubled it
+  std::fprintf(
+      stderr,
+      "virtual GPUs: warning: %scomes to __syncthreads%s while others of its block have come to the one%s: "
+      "CUDA leaves undefined what threads do that take different branches to it\n",
+      who().c_str(), here.c_str(), there.c_str());
+}
+
+// Counts as a write: another block may not reach that memory any more.
+void Block::end_in_cluster() {
+  const hb::Context ending = launch_.stream->contexts().ending(cluster_->rank_of(*this));
+  hb::acquire(ending, &end_order_);
+  shared_.each(
+      [&](const std::byte* memory, std::size_t bytes) { hb::write(ending, launch_.site, memory, bytes); });
 }
 
 void Block::wait_for_own_block() {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "engine/hopper/caller_line.hpp"
 #include "engine/host/program_end.hpp"
 #include "engine/kernel/block.hpp"
 #include "engine/runtime.hpp"
@@ -22,6 +23,7 @@ namespace vgpu {
 namespace {
 
 const void* fault_address = nullptr;
+const void* fault_instruction = nullptr;
 
 std::string position(const uint3& p) {
   return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ")";
@@ -38,7 +40,8 @@ void abandon_block() {
   const std::string what =
       block.current().fiber->overflows_at(fault_address)
           ? "has used up its stack: the recursion is too deep, or local arrays are too large"
-          : "accessed memory that is not there: " + runtime().memory().locate(fault_address);
+          : "accessed memory that is not there" + at_line(fault_instruction) + ": " +
+                runtime().memory().locate(fault_address);
   block.fault(who() + what, cudaErrorIllegalAddress);
 }
 
@@ -70,6 +73,8 @@ void handle(int signal, siginfo_t* information, void* context) {
     // Continue in abandon_block() on the thread's own stack, as if it had just been called there. Whatever
     // the stack held is given up, so its top will do; this also serves a stack that overflowed.
     auto* machine_context = &static_cast<ucontext_t*>(context)->uc_mcontext;
+    // at_line() takes a return address, which is behind the instruction's first byte.
+    fault_instruction = reinterpret_cast<const char*>(machine_context->gregs[REG_RIP]) + 1;
     const auto top = reinterpret_cast<std::uintptr_t>(current_block()->current().fiber->stack_top);
     machine_context->gregs[REG_RSP] = static_cast<greg_t>(top - sizeof(void*));
     machine_context->gregs[REG_RIP] = reinterpret_cast<greg_t>(&abandon_block);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <numeric>
+
+#include "race/run_facts.hpp"
 
 namespace vgpu {
 namespace {
@@ -30,9 +33,11 @@ KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid,
                      grid_.cluster)),
       total_(blocks_.count) {
   grid_.body = body_.get();
+  grid_.shape = runtime.kernels().shape({grid_.grid, grid_.block, grid_.cluster});
 }
 
 void KernelLaunch::begin(double now) {
+  grid_.is_first = runtime_.kernels().first_launch(grid_.name, stream->device());
   stream->contexts().begin_kernel(grid_.cluster > 1);
   runtime_.kernels().note_grid(blocks_.first + total_);
   start_ = end_ = now + runtime_.machine().kernel_start_ns(graph != nullptr);
@@ -131,7 +136,7 @@ bool KernelLaunch::advance(Resident& resident) {
     case Block::State::kAwaitsCluster:
       return true;
     case Block::State::kFaulted:
-      runtime_.errors().fault(resident.block->fault_code(), resident.block->fault_sentence());
+      runtime_.errors().fault(resident.block->fault_code(), resident.block->fault_sentence() + enqueued_at());
       stuck_ = true;
       return true;
     default:
@@ -160,6 +165,51 @@ std::string KernelLaunch::progress() const {
     for (auto next = std::next(residents_.begin()); cluster != nullptr && next != residents_.end(); ++next) {
       if (next->cluster == cluster) text += "; " + next->block->describe();
     }
+  }
+  return text + polled_words();
+}
+
+bool KernelLaunch::polls(const void* word) const {
+  return std::any_of(residents_.begin(), residents_.end(), [word](const Resident& resident) {
+    const auto polling = resident.block->polling();
+    return std::any_of(polling.begin(), polling.end(),
+                       [word](const Thread* thread) { return thread->looked.address == word; });
+  });
+}
+
+std::string KernelLaunch::polled_words() const {
+  constexpr std::size_t kMostWords = 3, kMostBlocks = 4;
+  struct Polled {
+    const Look* look;
+    std::string word;
+    std::size_t threads = 0;
+    std::vector<std::string> blocks;
+  };
+  std::map<std::pair<const void*, int>, Polled> words;  // by address and line
+  for (const Resident& resident : residents_) {
+    for (const Thread* thread : resident.block->polling()) {
+      const Look& look = thread->looked;
+      if (look.address == nullptr) continue;
+      Polled& polled = words[{look.address, look.at.line}];
+      if (polled.threads++ == 0) polled.look = &look;
+      if (polled.blocks.empty() || polled.blocks.back() != resident.block->name())
+        polled.blocks.push_back(resident.block->name());
+      if (polled.word.empty()) polled.word = resident.block->describe_shared(look.address);
+    }
+  }
+  std::string text;
+  for (const auto& [key, polled] : words) {
+    if (words.size() > kMostWords && key > std::next(words.begin(), kMostWords - 1)->first) break;
+    const Look& look = *polled.look;
+    text += "; " + std::to_string(polled.threads) + (polled.threads == 1 ? " thread of " : " threads of ");
+    for (std::size_t i = 0; i < std::min(kMostBlocks, polled.blocks.size()); ++i)
+      text += (i == 0 ? "" : ", ") + polled.blocks[i];
+    if (polled.blocks.size() > kMostBlocks)
+      text += " and " + std::to_string(polled.blocks.size() - kMostBlocks) + " more";
+    text += (polled.threads == 1 ? " polls" : " poll") + vgpu::describe(look.at) + " ";
+    text += polled.word.empty() ? describe_memory(look.address) : polled.word;
+    text += ": the word is " + std::to_string(look.bits) + ", awaited is " +
+            (look.awaited ? std::to_string(*look.awaited) : "another value");
   }
   return text;
 }

@@ -20,6 +20,7 @@ class KernelLaunch final : public Operation {
   void step(const Step& step) override;
   std::string describe() const override { return "kernel '" + grid_.name + "'"; }
   std::string progress() const override;
+  bool polls(const void* word) const override;
   std::unique_ptr<Operation> again() const override {
     return std::make_unique<KernelLaunch>(runtime_, device_, grid_, body_);
   }
@@ -39,6 +40,8 @@ class KernelLaunch final : public Operation {
   /// Runs the block as far as it gets. Returns true if it stays resident.
   bool advance(Resident& resident);
   double duration(std::uint64_t basic_blocks) const;
+  /// "; 16 threads of blocks (0,0,0), (1,0,0) poll ...": the words that threads look at again and again.
+  std::string polled_words() const;
 
   Runtime& runtime_;
   Device& device_;

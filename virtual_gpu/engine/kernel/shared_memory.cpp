@@ -16,6 +16,14 @@ std::size_t round_up(std::size_t bytes, std::size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
+/// Where `address` is in those bytes, if it is there.
+std::optional<std::size_t> offset_in(const void* memory, std::size_t bytes, const void* address) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  const auto where = reinterpret_cast<std::uintptr_t>(address);
+  if (memory == nullptr || where < begin || where >= begin + bytes) return std::nullopt;
+  return where - begin;
+}
+
 }  // namespace
 
 SharedMemory::SharedMemory(std::size_t dynamic_bytes, std::size_t limit, std::optional<std::size_t>& usual)
@@ -43,7 +51,8 @@ std::byte* SharedMemory::take(std::size_t bytes, std::size_t alignment) {
   return arena.memory.get() + begin;
 }
 
-void* SharedMemory::declared(const void* declaration, std::size_t bytes, std::size_t alignment) {
+void* SharedMemory::declared(const void* declaration, std::size_t bytes, std::size_t alignment,
+                             const char* names) {
   for (const Declaration& known : declarations_) {
     if (known.key == declaration) return known.memory;
   }
@@ -57,26 +66,31 @@ void* SharedMemory::declared(const void* declaration, std::size_t bytes, std::si
   }
   declared_end_ = round_up(declared_end_, aligned) + bytes;
   std::memset(memory, kPoison, bytes);
-  declarations_.push_back({declaration, memory, bytes, alignment});
+  declarations_.push_back({declaration, memory, bytes, alignment, names});
   return memory;
 }
 
 void* SharedMemory::same_in(SharedMemory& other, const void* address) const {
-  const auto offset_in = [address](const std::byte* memory, std::size_t bytes) -> std::optional<std::size_t> {
-    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-    const auto where = reinterpret_cast<std::uintptr_t>(address);
-    if (memory == nullptr || where < begin || where >= begin + bytes) return std::nullopt;
-    return where - begin;
-  };
-  if (const auto offset = offset_in(static_cast<const std::byte*>(dynamic()), dynamic_bytes_))
+  if (const auto offset = offset_in(dynamic(), dynamic_bytes_, address))
     return static_cast<std::byte*>(other.dynamic()) + *offset;
   for (const Declaration& mine : declarations_) {
-    const auto offset = offset_in(mine.memory, mine.bytes);
+    const auto offset = offset_in(mine.memory, mine.bytes, address);
     if (!offset) continue;
-    void* memory = other.declared(mine.key, mine.bytes, mine.alignment);
+    void* memory = other.declared(mine.key, mine.bytes, mine.alignment, mine.names);
     return memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + *offset;
   }
   return nullptr;
+}
+
+std::string SharedMemory::describe(const void* address) const {
+  if (const auto offset = offset_in(dynamic(), dynamic_bytes_, address))
+    return "byte " + std::to_string(*offset) + " of the dynamic shared memory";
+  for (const Declaration& mine : declarations_) {
+    if (const auto offset = offset_in(mine.memory, mine.bytes, address))
+      return "byte " + std::to_string(*offset) + " of the shared variable" +
+             (std::strchr(mine.names, ',') == nullptr ? " '" : "s '") + mine.names + "'";
+  }
+  return {};
 }
 
 std::optional<std::uint32_t> SharedMemory::offset_of(const void* address, std::size_t bytes) const {

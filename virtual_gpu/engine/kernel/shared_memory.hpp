@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,8 +27,8 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   void* dynamic() const { return dynamic_bytes_ == 0 ? nullptr : arenas_.front().memory.get(); }
-  /// The storage of that declaration; nullptr if it exceeds the limit.
-  void* declared(const void* declaration, std::size_t bytes, std::size_t alignment);
+  /// The storage of that declaration of the variables `names`; nullptr if it exceeds the limit.
+  void* declared(const void* declaration, std::size_t bytes, std::size_t alignment, const char* names);
   /// Bytes that were asked for so far, refused ones included.
   std::size_t bytes() const { return bytes_; }
 
@@ -37,6 +38,13 @@ class SharedMemory {
   /// The address in `other` of what is there at `address` in this memory: the same declaration, or the same
   /// place in dynamic memory. nullptr if the address is no shared memory of this block.
   void* same_in(SharedMemory& other, const void* address) const;
+  /// "byte 4 of the shared variable 'cells'"; "" if the address is no shared memory of this block.
+  std::string describe(const void* address) const;
+  /// Calls `visit` with all of it: addresses and sizes.
+  template <class Visit>
+  void each(Visit visit) const {
+    for (const Arena& arena : arenas_) visit(arena.memory.get(), arena.used);
+  }
   /// The other way round; nullptr if the `bytes` bytes at that offset are no shared memory of this block.
   const std::byte* at(std::size_t offset, std::size_t bytes) const;
 
@@ -60,6 +68,7 @@ class SharedMemory {
     const void* key;
     std::byte* memory;
     std::size_t bytes, alignment;
+    const char* names;
   };
   std::vector<Declaration> declarations_;
 };

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,6 +30,9 @@ class StreamContexts {
   explicit StreamContexts(std::string name) : name_(std::move(name)) {}
   StreamContexts(const StreamContexts&) = delete;
   StreamContexts& operator=(const StreamContexts&) = delete;
+  ~StreamContexts() {
+    for (const auto& [rank, context] : ending_) hb::destroy_context(context);
+  }
 
   const std::string& name() const { return name_; }
   /// The stream's own context: copies, events.
@@ -42,6 +46,12 @@ class StreamContexts {
     if constexpr (!hb::kEnabled) return nullptr;
     hb::Context& found = set_of(block).copying[index(block, thread)];
     if (found == nullptr) found = hb::make_context(name_ + " (memcpy_async)");
+    return found;
+  }
+  /// What ends blocks of that rank in their clusters.
+  hb::Context ending(std::size_t rank) {
+    hb::Context& found = ending_[rank];
+    if (found == nullptr) found = hb::make_context(name_ + " (end of block)");
     return found;
   }
   /// Fibers for that CUDA thread.
@@ -221,6 +231,7 @@ class StreamContexts {
   bool clusters_ = false;
   char kernel_begin_ = 0;  // an address to synchronise on: what the stream had done when a kernel began
   std::array<Set, 2> sets_;
+  std::map<std::size_t, hb::Context> ending_;
 };
 
 }  // namespace vgpu

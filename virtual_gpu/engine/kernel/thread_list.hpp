@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "engine/kernel/fiber.hpp"
 #include "engine/kernel/spin_detection.hpp"
+#include "engine/kernel/words.hpp"
 #include "engine/scheduler.hpp"
 #include "vgpu/types.h"
 
@@ -19,6 +21,10 @@ struct Thread {
   int lane, warp;
   Fiber* fiber = nullptr;  // where it is suspended or runs; nullptr: not started, or ended
   SpinDetection::Looks looks;
+  Look looked;
+  PassedWait passed;
+  std::unique_ptr<Handover> handover;  // the last one
+  bool resumed = false;                // after it was suspended: see RuntimeTurn
   bool arrived_at_cluster =
       false;  // in the phase `cluster_phase` of the cluster's barrier, and has not waited
   std::uint64_t cluster_phase = 0;
@@ -43,6 +49,9 @@ class ThreadList {
       first_ = 0;
     }
     return thread;
+  }
+  std::vector<const Thread*> all() const {
+    return {threads_.begin() + static_cast<std::ptrdiff_t>(first_), threads_.end()};
   }
   /// Takes over all threads of `other`.
   void append(ThreadList& other) {

@@ -63,12 +63,17 @@ class Operation {
   }
   /// "gpu1/stream2" and, in the race build, the line of the program that enqueued it.
   std::string origin() const;
+  /// In the race build ", enqueued at ring.cu:59", of a node of a graph ", captured at"; else "".
+  std::string enqueued_at() const;
   /// True if that token tells that the operation, or a part of it, is complete.
   virtual bool completes(const Token& token) const { return done == token; }
   /// In a stream of GPU `device`: the GPU in whose queue of pulls it takes its turn; kHost: in none.
   virtual int pulls_from(int /*device*/) const { return kHost; }
   /// True if the operation reads or writes part of that memory. Kernels cannot tell.
   virtual bool touches(const void* /*memory*/, std::size_t /*bytes*/) const { return false; }
+
+  /// True if a kernel's threads look at that word again and again.
+  virtual bool polls(const void* /*word*/) const { return false; }
 
   /// A fresh one that does the same: a captured operation runs once for each launch of its graph. Null if it
   /// cannot be captured.

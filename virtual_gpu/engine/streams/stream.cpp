@@ -31,10 +31,13 @@ void Operation::enqueued_by(GraphLaunch& launch, unsigned its_branch, const Oper
   branch = its_branch;
 }
 
-std::string Operation::origin() const {
+std::string Operation::enqueued_at() const {
   const std::string line = hb::describe(site);
-  return line.empty() ? stream->name() : stream->name() + ", enqueued at " + line;
+  if (line.empty()) return {};
+  return (graph == nullptr ? ", enqueued at " : ", captured at ") + line;
 }
+
+std::string Operation::origin() const { return stream->name() + enqueued_at(); }
 
 void Stream::push(std::unique_ptr<Operation> operation) {
   operation->joined(*this);

@@ -2,17 +2,49 @@
 // order nothing else. Each returns the old value.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 
 #include "types.h"
 
 namespace vgpu {
 
+/// Where a function was called, as its last argument's default.
+struct ProgramPlace {
+  const char* file = nullptr;
+  int line = 0;
+  static constexpr ProgramPlace here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+/// An atomic operation of a kernel.
+struct AtomicCall {
+  const char* name;  // "load" of atomic_ref, "atomicAdd"
+  int order;         // __ATOMIC_RELAXED
+  ProgramPlace at;
+  bool takes_order() const { return ::std::strncmp(name, "atomic", 6) != 0; }
+  bool reads() const { return ::std::strcmp(name, "store") != 0; }
+  bool releases() const { return order >= __ATOMIC_RELEASE; }
+  bool acquires() const { return order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE; }
+};
+
 /// Tells the scheduler that memory changed in a way that another block may be waiting for.
 void note_progress();
-/// The running CUDA thread has looked at the word at `address` and seen `bits`. Seeing the same many times in
-/// a row is a spin-wait: it lets others run.
-void note_load(const void* address, std::uint64_t bits);
+/// The running CUDA thread has looked at the word at `address` and seen `bits`; a compare-and-swap awaits
+/// what `awaited` points to. Seeing the same many times in a row is a spin-wait: it lets others run.
+void note_load(const void* address, std::uint64_t bits, ProgramPlace at,
+               const std::uint64_t* awaited = nullptr);
+/// The same, if other functions let others run.
+void note_look(const void* address, std::uint64_t bits, ProgramPlace at);
+/// The running CUDA thread has done that with the word at `address`. For reports of races.
+void record_atomic(const void* address, const AtomicCall& call, bool wrote);
+inline void note_call([[maybe_unused]] const void* address, [[maybe_unused]] const AtomicCall& call,
+                      [[maybe_unused]] bool wrote) {
+#ifdef __SANITIZE_THREAD__
+  record_atomic(address, call, wrote);
+#endif
+}
+
 /// The running CUDA thread has changed the word at `address`.
 void note_store(const void* address);
 /// Race build: whether the memory order of the atomic access that the program makes is to be left out
@@ -56,8 +88,15 @@ template <class T>
 #endif
 }
 
+template <class T>
+std::uint64_t word_bits(const T& value) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+
 template <Scope scope, class T, class Change>
-T atomic_update(T* address, Change change) {
+T atomic_update(T* address, const AtomicCall& call, Change change) {
   T seen, wanted;
   __atomic_load(address, &seen, __ATOMIC_RELAXED);
   // An update that changes nothing is how kernels look at a word or try a lock: nobody gets on by it.
@@ -66,15 +105,22 @@ T atomic_update(T* address, Change change) {
     wanted = change(seen);
     before_atomic(address, kReads | kWrites * changes(), __ATOMIC_RELAXED, scope);
   } while (!__atomic_compare_exchange(address, &seen, &wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-  if (changes()) note_progress();
+  const bool changed = changes();
+  note_call(address, call, changed);
+  if (changed) {
+    note_progress();
+  } else {
+    note_look(address, word_bits(seen), call.at);
+  }
   return seen;
 }
 
 }  // namespace vgpu
 
-#define VGPU_ATOMIC_SCOPE(name, type, scope, expression)                                          \
-  inline type name(type* address, type value) {                                                   \
-    return vgpu::atomic_update<scope>(address, [value](type old) -> type { return expression; }); \
+#define VGPU_ATOMIC_SCOPE(name, type, scope, expression)                                            \
+  inline type name(type* address, type value, vgpu::ProgramPlace at = vgpu::ProgramPlace::here()) { \
+    return vgpu::atomic_update<scope>(address, {#name, __ATOMIC_RELAXED, at},                       \
+                                      [value](type old) -> type { return expression; });            \
   }
 #define VGPU_ATOMIC(name, type, expression)                            \
   VGPU_ATOMIC_SCOPE(name, type, vgpu::kDeviceScope, expression)        \
@@ -103,12 +149,15 @@ VGPU_ATOMIC(atomicDec, unsigned int, (old == 0 || old > value) ? value : old - 1
 #undef VGPU_ATOMIC
 #undef VGPU_ATOMIC_SCOPE
 
-#define VGPU_ATOMIC_CAS_SCOPE(name, type, scope)                                                             \
-  inline type name(type* address, type compare, type value) {                                                \
-    const type seen =                                                                                        \
-        vgpu::atomic_update<scope>(address, [=](type old) -> type { return old == compare ? value : old; }); \
-    if (seen != compare) vgpu::note_load(address, static_cast<unsigned long long>(seen));                    \
-    return seen;                                                                                             \
+#define VGPU_ATOMIC_CAS_SCOPE(name, type, scope)                                                        \
+  inline type name(type* address, type compare, type value,                                             \
+                   vgpu::ProgramPlace at = vgpu::ProgramPlace::here()) {                                \
+    const type seen =                                                                                   \
+        vgpu::atomic_update<scope>(address, {#name, __ATOMIC_RELAXED, at},                              \
+                                   [=](type old) -> type { return old == compare ? value : old; });     \
+    const std::uint64_t awaited = vgpu::word_bits(compare);                                             \
+    if (seen != compare) vgpu::note_load(address, static_cast<unsigned long long>(seen), at, &awaited); \
+    return seen;                                                                                        \
   }
 #define VGPU_ATOMIC_CAS(type)                                     \
   VGPU_ATOMIC_CAS_SCOPE(atomicCAS, type, vgpu::kDeviceScope)      \

@@ -160,7 +160,8 @@ class SixteenBit {
   friend bool __hgt(Number a, Number b) { return value(a) > value(b); }
   friend bool __hge(Number a, Number b) { return value(a) >= value(b); }
   friend Number atomicAdd(Number* address, Number addend) {
-    return atomic_update<kDeviceScope>(address, [addend](Number old) { return old + addend; });
+    return atomic_update<kDeviceScope>(address, {"atomicAdd", __ATOMIC_RELAXED, {}},
+                         [addend](Number old) { return old + addend; });
   }
 
   friend Number operator+(const Number& a, const Number& b) { return __hadd(a, b); }
@@ -221,7 +222,8 @@ struct SixteenBitPair {
   friend float __high2float(Pair a) { return a.y; }
   /// Both at once here; CUDA promises it for each of the two only.
   friend Pair atomicAdd(Pair* address, Pair addend) {
-    return atomic_update<kDeviceScope>(address, [addend](Pair old) { return old + addend; });
+    return atomic_update<kDeviceScope>(address, {"atomicAdd", __ATOMIC_RELAXED, {}},
+                         [addend](Pair old) { return old + addend; });
   }
 
   friend Pair operator+(const Pair& a, const Pair& b) { return __hadd2(a, b); }

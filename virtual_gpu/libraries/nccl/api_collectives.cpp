@@ -99,7 +99,9 @@ void make_call(Runtime& runtime, const Arguments& arguments, ncclComm_t handle, 
             arguments.peer,
             found->rank,
             ranks,
-            hb::call_site()};
+            hb::call_site(),
+            runtime.host().number(),
+            group(runtime).depth > 0};
   const std::size_t all = call.bytes() * ranks;
   if (sends && call.kind != Kind::kReceive) {
     check_buffer(runtime, "sendbuff", call.send, call.kind == Kind::kReduceScatter ? all : call.bytes(),

@@ -156,8 +156,10 @@ void enqueue_together(Runtime& runtime, const std::vector<const QueuedCall*>& ca
   check_independent(calls);
   auto operation = std::make_unique<NcclOperation>(runtime, calls.front()->communicator);
   for (const QueuedCall* queued : calls) {
-    operation->add(queued->communicator->clique->match(runtime, queued->call), queued->call,
-                   *streams.front());
+    const Communicator& mine = *queued->communicator;
+    auto exchange = mine.clique->match(runtime, queued->call);
+    state(runtime).hangs.note(runtime, mine.clique.get(), exchange, queued->call, mine.device);
+    operation->add(std::move(exchange), queued->call, *streams.front());
   }
   for (std::size_t i = 1; i < streams.size(); ++i) {
     operation->wait_for(streams[i]->last());

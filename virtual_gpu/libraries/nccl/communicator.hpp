@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "libraries/nccl/exchange.hpp"
+#include "libraries/nccl/hang_warnings.hpp"
 
 namespace vgpu::nccl {
 
@@ -99,6 +100,7 @@ struct State {
   std::map<ncclComm_t, std::shared_ptr<Communicator>> communicators;
   std::map<std::string, std::shared_ptr<Clique>> cliques;  // by unique id; null until the first rank comes
   std::string last_error;
+  HangWarnings hangs;
 };
 State& state(Runtime& runtime);
 Group& group(Runtime& runtime);

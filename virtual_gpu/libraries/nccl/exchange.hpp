@@ -28,6 +28,8 @@ struct Call {
   int peer;  // the other rank of a send or receive, the root of a broadcast or reduction, else -1
   int rank, ranks;
   hb::CallSite site;
+  int host_thread;  // that made it
+  bool grouped;     // between ncclGroupStart() and ncclGroupEnd()
 
   std::size_t bytes() const;  // of `count` elements
   std::size_t send_bytes() const;

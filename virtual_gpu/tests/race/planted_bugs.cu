@@ -186,8 +186,8 @@ void relaxed_flag(bool fixed) {
   cudaMemset(flag.data(), 0, sizeof(int));
   cudaDeviceSynchronize();
   Stream producer(0), consumer(0);
-  consume<<<1, 1, 0, consumer>>>(data.data(), flag.data(), result.data(), fixed);
   produce<<<1, 1, 0, producer>>>(data.data(), flag.data(), fixed);
+  consume<<<1, 1, 0, consumer>>>(data.data(), flag.data(), result.data(), fixed);
   cudaStreamSynchronize(consumer);
   cudaStreamSynchronize(producer);
 }
@@ -216,8 +216,8 @@ void plain_flag(bool fixed) {
   cudaMemset(flag.data(), 0, sizeof(int));
   cudaDeviceSynchronize();
   Stream first(0), second(0);
-  await<<<1, 1, 0, first>>>(flag.data(), fixed);
   raise<<<1, 1, 0, second>>>(flag.data(), fixed);
+  await<<<1, 1, 0, first>>>(flag.data(), fixed);
   cudaStreamSynchronize(first);
   cudaStreamSynchronize(second);
 }

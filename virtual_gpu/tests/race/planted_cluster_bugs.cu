@@ -163,10 +163,23 @@ __global__ void __cluster_dims__(8, 1, 1)
 }
 void cluster_pair(bool fixed) { run(read_cell, fixed, 8); }
 
+// ---- cluster_end: a block ends while the other one still reads its shared memory -------------------------
+__global__ void __cluster_dims__(2, 1, 1)
+    read_late(const __grid_constant__ CUtensorMap /*map*/, int* to, bool fixed) {  // @cluster_end
+  __shared__ int cell;
+  if (threadIdx.x == 0) cell = 1;
+  meet();
+  const int* theirs = static_cast<int*>(__cluster_map_shared_rank(&cell, 1));
+  if (blockIdx.x == 0) to[threadIdx.x] = *theirs;  // @cluster_end
+  if (fixed) meet();
+}
+void cluster_end(bool fixed) { run(read_late, fixed); }
+
 const planted::Cases kCases = {
     {"cluster_lanes", cluster_lanes}, {"cluster_lanes_of_8", cluster_lanes_of_8},
     {"cluster_pair", cluster_pair},   {"cluster_wait", cluster_wait},
     {"cluster_stage", cluster_stage}, {"cluster_exit", cluster_exit},
+    {"cluster_end", cluster_end},
 };
 
 }  // namespace

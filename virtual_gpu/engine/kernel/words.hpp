@@ -1,0 +1,64 @@
+// What threads did with words in memory: for reports of races and of deadlocks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "vgpu/atomics.h"
+
+namespace vgpu {
+
+/// What a thread last looked at without seeing a change.
+struct Look {
+  const void* address = nullptr;
+  std::uint64_t bits = 0;
+  ProgramPlace at;
+  std::optional<std::uint64_t> awaited;  // by a compare-and-swap
+};
+
+/// A wait for an mbarrier that returned at once, because its phase was another one already.
+struct PassedWait {
+  const void* word = nullptr;    // null: there was none
+  const void* caller = nullptr;  // return address into the kernel
+  bool parity = false;
+  std::uint64_t phase = 0;
+  std::string describe() const;
+};
+
+/// A thread has seen what another one wrote.
+struct Handover {
+  AtomicCall write, read;
+  std::uint64_t writer = 0;  // KernelRecords::thread_number()
+  /// A sentence, if `thread` is of the writer's block and the two atomic operations order nothing; else "".
+  std::string describe_missing(std::uint64_t thread) const;
+};
+
+/// "atomicCAS at x.cu:12".
+std::string describe(const AtomicCall& call);
+/// " at x.cu:12"; "" if it is not known.
+std::string describe(const ProgramPlace& place);
+
+/// Who changed each word last; in the race build.
+class WordWriters {
+ public:
+  void wrote(const void* word, std::uint64_t thread, const AtomicCall& call) {
+    writers_[word] = {thread, call};
+  }
+  /// What `reader` sees there; nothing if it is its own.
+  std::optional<Handover> seen(const void* word, std::uint64_t reader, const AtomicCall& call) const {
+    const auto found = writers_.find(word);
+    if (found == writers_.end() || found->second.thread == reader) return std::nullopt;
+    return Handover{found->second.call, call, found->second.thread};
+  }
+
+ private:
+  struct Writer {
+    std::uint64_t thread;
+    AtomicCall call;
+  };
+  std::unordered_map<const void*, Writer> writers_;
+};
+
+}  // namespace vgpu

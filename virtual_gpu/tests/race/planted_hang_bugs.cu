@@ -1,0 +1,120 @@
+// Programs that virtual GPUs carry out and real ones may hang on: a warning names both lines. Command line:
+// planted.hpp. Marks as in planted_bugs.cu.
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <cuda/atomic>
+#include <vector>
+
+#include "overlap/gpu/check_nccl.hpp"
+#include "overlap/gpu/stream.hpp"
+#include "planted.hpp"
+
+namespace {
+
+using overlap::DeviceBuffer;
+using overlap::Stream;
+
+// ---- branches: half of a block comes to one barrier, the other half to another one ----------------------
+__global__ void meet_in_branches(bool fixed) {
+  if (fixed) {
+    __syncthreads();
+  } else if (threadIdx.x < 32) {
+    __syncthreads();  // @branches
+  } else {
+    __syncthreads();  // @branches
+  }
+}
+void branches(bool fixed) {
+  meet_in_branches<<<2, 64>>>(fixed);
+  cudaDeviceSynchronize();
+}
+
+// ---- lazy_loading: a kernel waits for another one that was never launched before -------------------------
+__global__ void await(int* flag) {
+  const cuda::atomic_ref<int, cuda::thread_scope_device> word(*flag);
+  while (word.load(cuda::memory_order_acquire) == 0) {
+  }
+}
+__global__ void raise(int* flag, int value) {
+  cuda::atomic_ref<int, cuda::thread_scope_device>(*flag).store(value, cuda::memory_order_release);
+}
+void lazy_loading(bool fixed) {
+  DeviceBuffer<int> flag(0, 1);
+  const Stream first(0), second(0);
+  cudaMemset(flag.data(), 0, sizeof(int));
+  if (fixed) raise<<<1, 1>>>(flag.data(), 0);
+  cudaDeviceSynchronize();
+  await<<<1, 1, 0, first>>>(flag.data());      // @lazy_loading
+  raise<<<1, 1, 0, second>>>(flag.data(), 1);  // @lazy_loading
+  cudaStreamSynchronize(first);
+  cudaStreamSynchronize(second);
+}
+
+// ---- NCCL: two GPUs, and as many communicators as there are sets of streams ------------------------------
+constexpr int kRanks = 2, kSets = 2;
+struct Ranks {
+  Ranks() {
+    for (auto& set : communicators) NCCL_CHECK(ncclCommInitAll(set, kRanks, nullptr));
+    for (int rank = 0; rank < kRanks; ++rank) {
+      for (int set = 0; set < kSets; ++set) {
+        streams[rank].emplace_back(rank);
+        data[rank].emplace_back(rank, planted::kCount);
+      }
+    }
+  }
+  ~Ranks() {
+    for (auto& set : communicators) {
+      for (ncclComm_t communicator : set) ncclCommDestroy(communicator);
+    }
+  }
+  void synchronize() {
+    for (const auto& of_rank : streams) {
+      for (const Stream& stream : of_rank) CUDA_CHECK(cudaStreamSynchronize(stream));
+    }
+  }
+  ncclComm_t communicators[kSets][kRanks];
+  std::vector<Stream> streams[kRanks];
+  std::vector<DeviceBuffer<int>> data[kRanks];
+};
+
+// ---- without_a_group: one thread calls an all-reduce for two ranks, one after the other
+void without_a_group(bool fixed) {
+  Ranks all;
+  const auto& c = all.communicators[0];
+  int *a = all.data[0][0].data(), *b = all.data[1][0].data();
+  if (fixed) NCCL_CHECK(ncclGroupStart());
+  NCCL_CHECK(ncclAllReduce(a, a, 1, ncclInt, ncclSum, c[0], all.streams[0][0]));  // @without_a_group
+  NCCL_CHECK(ncclAllReduce(b, b, 1, ncclInt, ncclSum, c[1], all.streams[1][0]));  // @without_a_group
+  if (fixed) NCCL_CHECK(ncclGroupEnd());
+  all.synchronize();
+}
+
+// ---- opposite_order: each rank begins with another communicator
+void opposite_order(bool fixed) {
+  Ranks all;
+  const auto broadcast = [&](int rank, int set) {
+    int* a = all.data[rank][set].data();
+    const ncclComm_t c = all.communicators[set][rank];
+    return ncclBroadcast(a, a, 1, ncclInt, 0, c, all.streams[rank][set]);  // @opposite_order @opposite_order
+  };
+  for (int turn = 0; turn < kSets; ++turn) {
+    NCCL_CHECK(ncclGroupStart());
+    for (int rank = 0; rank < kRanks; ++rank) {
+      NCCL_CHECK(broadcast(rank, fixed || rank == 0 ? turn : kSets - 1 - turn));
+    }
+    NCCL_CHECK(ncclGroupEnd());
+  }
+  all.synchronize();
+}
+
+const planted::Cases kCases = {
+    {"branches", branches},
+    {"lazy_loading", lazy_loading},
+    {"without_a_group", without_a_group},
+    {"opposite_order", opposite_order},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return planted::run_case(argc, argv, kCases); }

@@ -1,0 +1,224 @@
+// Kernels whose threads race with each other, and what the report advises. Command line: planted.hpp. Marks
+// as in planted_bugs.cu; the words of each report stand in race_test.py.
+#include <cuda_runtime.h>
+
+#include <cuda/atomic>
+#include <cuda/ptx>
+#include <vector>
+
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/graph.hpp"
+#include "overlap/gpu/stream.hpp"
+#include "planted.hpp"
+
+namespace {
+
+using overlap::DeviceBuffer;
+using overlap::Graph;
+using overlap::Stream;
+using DeviceWord = cuda::atomic_ref<int, cuda::thread_scope_device>;
+
+/// Words that are 0, and the kernel's end.
+void run(void (*kernel)(int*, bool), dim3 grid, dim3 block, bool fixed) {
+  DeviceBuffer<int> words(0, planted::kCount);
+  cudaMemset(words.data(), 0, words.bytes());
+  kernel<<<grid, block>>>(words.data(), fixed);
+  cudaDeviceSynchronize();
+}
+
+// ---- warp: a lane reads what another lane of its warp writes --------------------------------------------
+__global__ void pass_on(int* words, bool fixed) {
+  __shared__ int unused, cells[64];
+  if (threadIdx.x == 37) cells[37] = 1;  // @warp
+  if (fixed) __syncwarp();
+  if (threadIdx.x == 35) words[0] = cells[37];  // @warp
+  if (threadIdx.x == 0) unused = 0;
+}
+void warp(bool fixed) { run(pass_on, 1, 64, fixed); }
+
+// ---- block: behind barriers, when threads share a call stack, a thread of another warp does --------------
+__device__ __noinline__ void meet() { __syncthreads(); }
+__global__ void pass_on_later(int* words, bool fixed) {
+  extern __shared__ int cells[];
+  for (int i = 0; i < 3; ++i) meet();
+  if (threadIdx.x == 2 && threadIdx.y == 1) cells[7] = 1;  // @block
+  if (fixed) meet();
+  if (threadIdx.x == 15 && threadIdx.y == 9) words[0] = cells[7];  // @block
+}
+void block(bool fixed) {
+  DeviceBuffer<int> words(0, 1);
+  pass_on_later<<<1, dim3(16, 16), 64>>>(words.data(), fixed);
+  CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+// ---- blocks: they add to one word -----------------------------------------------------------------------
+__global__ void add_up(int* words, bool fixed) {
+  if (fixed) {
+    atomicAdd(words, 1);
+  } else {
+    *words += 1;  // @blocks @blocks
+  }
+}
+void blocks(bool fixed) { run(add_up, dim3(2, 2), 1, fixed); }
+
+// ---- cluster: a block reads its neighbour's shared memory -----------------------------------------------
+__global__ void __cluster_dims__(2, 1, 1) read_neighbour(int* words, bool fixed) {
+  __shared__ int cell;
+  if (threadIdx.x == 0) cell = 1;  // @cluster
+  cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
+  cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
+  if (fixed) {
+    cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_release);
+    cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
+  }
+  const int* neighbour = static_cast<int*>(__cluster_map_shared_rank(&cell, blockIdx.x ^ 1));
+  if (threadIdx.x == 1) words[blockIdx.x] = *neighbour;  // @cluster
+  cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_release);
+  cuda::ptx::barrier_cluster_wait(cuda::ptx::sem_acquire);
+}
+void cluster(bool fixed) { run(read_neighbour, 2, 2, fixed); }
+
+// ---- plain_beside_atomic: blocks count atomically, and one of them looks without -------------------------
+__global__ void count_and_look(int* words, bool fixed) {
+  if (blockIdx.x > 0) {
+    atomicAdd(words, 1);  // @plain_beside_atomic
+  } else {
+    words[1] = fixed ? atomicAdd(words, 0) : *words;  // @plain_beside_atomic
+  }
+}
+void plain_beside_atomic(bool fixed) { run(count_and_look, 3, 1, fixed); }
+
+// ---- flags: a block hands data to another one by a word without release, or without acquire --------------
+__global__ void store_relaxed(int* words, bool fixed) {
+  const DeviceWord flag(words[1]);
+  if (blockIdx.x == 0) {
+    words[0] = 42;  // @no_release
+    flag.store(1, fixed ? cuda::memory_order_release : cuda::memory_order_relaxed);
+  } else {
+    while (flag.load(cuda::memory_order_acquire) == 0) {
+    }
+    words[2] = words[0];  // @no_release
+  }
+}
+void no_release(bool fixed) { run(store_relaxed, 2, 1, fixed); }
+
+__global__ void load_relaxed(int* words, bool fixed) {
+  const DeviceWord flag(words[1]);
+  if (blockIdx.x == 0) {
+    words[0] = 42;  // @no_acquire
+    flag.store(1, cuda::memory_order_release);
+  } else {
+    while (flag.load(fixed ? cuda::memory_order_acquire : cuda::memory_order_relaxed) == 0) {
+    }
+    words[2] = words[0];  // @no_acquire
+  }
+}
+void no_acquire(bool fixed) { run(load_relaxed, 2, 1, fixed); }
+
+// ---- lock: atomicCAS and atomicExch exclude each other, but order nothing --------------------------------
+__global__ void count_under_lock(int* words, bool fixed) {
+  while (atomicCAS(&words[1], 0, 1) != 0) {
+  }
+  if (fixed) __threadfence();
+  words[0] += 1;  // @lock @lock
+  if (fixed) __threadfence();
+  atomicExch(&words[1], 0);
+}
+void lock(bool fixed) { run(count_under_lock, 4, 1, fixed); }
+
+// ---- pageable_source: the stream's function fills what a copy of the next call reads ---------------------
+void pageable_source(bool fixed) {
+  static std::vector<int> source;
+  source.assign(planted::kCount, 0);
+  DeviceBuffer<int> data(0, planted::kCount);
+  const Stream stream(0);
+  const auto fill = [](void*) { source[3] = 1; };  // @pageable_source
+  cudaLaunchHostFunc(stream, fill, nullptr);
+  if (fixed) cudaStreamSynchronize(stream);
+  int* to = data.data();
+  cudaMemcpyAsync(to, source.data(), planted::kBytes, cudaMemcpyDefault, stream);  // @pageable_source
+  cudaStreamSynchronize(stream);
+}
+
+// ---- stuck_flag, stuck_lock: nobody writes the word that is awaited. Deadlocks ---------------------------
+__global__ void await_flag(int* words, bool fixed) {
+  const DeviceWord flag(words[2]);
+  if (fixed) flag.store(7);
+  while (flag.load(cuda::memory_order_acquire) != 7) {  // @stuck_flag @stuck_flag
+  }
+}
+void stuck_flag(bool fixed) {
+  DeviceBuffer<int> words(0, 4);
+  cudaMemset(words.data(), 0, words.bytes());
+  await_flag<<<6, 2>>>(words.data(), fixed);
+  CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+__global__ void keep_lock(int* words, bool fixed) {
+  while (atomicCAS(words, 0, 1) != 0) {  // @stuck_lock @stuck_lock
+  }
+  __threadfence();
+  if (fixed) atomicExch(words, 0);
+}
+void stuck_lock(bool fixed) {
+  DeviceBuffer<int> words(0, 1);
+  cudaMemset(words.data(), 0, words.bytes());
+  keep_lock<<<2, 1>>>(words.data(), fixed);
+  CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+// ---- masks: the two halves of a warp name each other in different masks. A deadlock ----------------------
+__global__ void meet_with_masks(bool fixed) {
+  if (threadIdx.x < 16) {
+    __syncwarp(fixed ? 0x0000ffffu : 0x0001ffffu);  // @masks
+  } else {
+    __syncwarp(fixed ? 0xffff0000u : 0xffff8000u);  // @masks
+  }
+}
+void masks(bool fixed) {
+  meet_with_masks<<<1, 32>>>(fixed);
+  CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+// ---- wild, freed: a kernel leaves its memory; memory goes while a graph still holds its address ----------
+__global__ void write_to(int* words, int index) {
+  if (threadIdx.x == 1) words[index] = 1;  // @wild @freed
+}
+void wild(bool fixed) {
+  DeviceBuffer<int> words(0, planted::kCount);  // @wild
+  write_to<<<1, 2>>>(words.data(), fixed ? 255 : 256);
+  CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+void freed(bool fixed) {
+  int* words = nullptr;
+  CUDA_CHECK(cudaMalloc(&words, planted::kBytes));
+  const Stream stream(0);
+  const Graph graph = Graph::capture(stream, [&] { write_to<<<1, 2, 0, stream>>>(words, 5); });
+  if (fixed) graph.launch(stream);
+  CUDA_CHECK(cudaDeviceSynchronize());
+  CUDA_CHECK(cudaFree(words));  // @freed
+  if (!fixed) graph.launch(stream);
+  CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+const planted::Cases kCases = {
+    {"stuck_flag", stuck_flag},
+    {"stuck_lock", stuck_lock},
+    {"masks", masks},
+    {"wild", wild},
+    {"freed", freed},
+    {"warp", warp},
+    {"block", block},
+    {"blocks", blocks},
+    {"cluster", cluster},
+    {"plain_beside_atomic", plain_beside_atomic},
+    {"no_release", no_release},
+    {"no_acquire", no_acquire},
+    {"lock", lock},
+    {"pageable_source", pageable_source},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return planted::run_case(argc, argv, kCases); }
