@@ -17,7 +17,8 @@ chapters/NN_name/mutants/left_out.txt, each with the reason:
     line: rank.synchronize(transfers_);
     why: end of the warm-up
 
-The line is given without the comment at its end, or with it where it would else be one of several. The test fails if a loss is not noticed and not listed, if a listed one is noticed or is no site, and if the program fails unchanged.
+The line is given without the comment at its end, or with it where it would else be one of several. The test fails if a loss is not
+noticed and not listed, if a listed one is noticed or is no site, and if the program fails unchanged.
 """
 import collections
 import dataclasses
