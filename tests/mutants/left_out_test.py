@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import left_out  # noqa: E402
 from left_out import Listed  # noqa: E402
 
-SOURCE = "record();\nwait();\nsynchronize();\nsend_and_receive();\n"
+SOURCE = "record();\nwait();\nsynchronize();  // the end\nsend_and_receive();\n"
 PROGRAM = """
     import os, sys
     root = os.environ["ROOT"]
@@ -61,10 +61,11 @@ class LeftOutTest(unittest.TestCase):
         self.assertEqual(self.wrong([Listed("ring.cuh", "synchronize();", "the program has ended")]), [])
         self.assertIn("01_ring: 2 of 3 noticed (deadlock: 1, not noticed: 1, race: 1)", self.output.getvalue())
         self.assertIn("the program has ended", self.output.getvalue())
+        self.assertEqual(self.wrong([Listed("ring.cuh", "synchronize();  // the end", "with its comment")]), [])
 
     def test_what_is_not_noticed_must_be_listed(self) -> None:
         self.assertEqual(self.wrong([]),
-                         ["chapters/01_ring/ring.cuh:3: 'synchronize();' can be left out, and no run notices it"])
+                         ["chapters/01_ring/ring.cuh:3: 'synchronize();  // the end' can be left out, and no run notices it"])
 
     def test_what_is_listed_must_be_a_site_that_is_not_noticed(self) -> None:
         listed = [Listed("ring.cuh", call, "-") for call in ("synchronize();", "wait();", "fence();")]
