@@ -9,9 +9,12 @@ namespace {
 const ChapterInfo kChapter = {
     .name = "16_tensor_core_gemm",
     .summary = "C = A B by our own kernel: TMA, wgmma, a ring of stages, persistent blocks.",
-    .on_virtual_gpus = {.shape = {512, 512, 512}, .gpus = 1, .iterations = 2, .warmup = 1},
-    .on_real_gpus = {.shape = {8192, 8192, 8192}, .gpus = 1, .iterations = 30, .warmup = 5},
-    .on_race_build = {{.shape = {130, 136, 112}, .gpus = 1, .iterations = 1, .warmup = 0}},
+    .on_virtual_gpus =
+        {.shape = {512, 0, 512}, .per_gpu = {0, 512, 0}, .gpus = 1, .iterations = 2, .warmup = 1},
+    .on_real_gpus =
+        {.shape = {8192, 0, 8192}, .per_gpu = {0, 8192, 0}, .gpus = 1, .iterations = 30, .warmup = 5},
+    .on_race_build =
+        {{.shape = {130, 0, 112}, .per_gpu = {0, 136, 0}, .gpus = 1, .iterations = 1, .warmup = 0}},
     .types = {ElementType::kF16, ElementType::kBf16},
 };
 

@@ -48,7 +48,7 @@ class KernelRecords {
     };
     const auto found = std::find_if(shapes_.begin(), shapes_.end(), same);
     if (found != shapes_.end()) return static_cast<std::uint64_t>(found - shapes_.begin());
-    if (shapes_.size() == kMostShapes) return 0;
+    if (shapes_.size() == kMaxShapes) return 0;
     shapes_.push_back(shape);
     return shapes_.size() - 1;
   }
@@ -83,7 +83,7 @@ class KernelRecords {
   static bool equal(const dim3& a, const dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
 
   static constexpr int kBlockBits = 34, kThreadBits = 10;
-  static constexpr std::size_t kMostShapes = 1024;
+  static constexpr std::size_t kMaxShapes = 1024;
   // First what counts if there are more: all in one row.
   std::vector<Shape> shapes_{{dim3(~0u), dim3(~0u), 1}};
   std::map<const void*, std::size_t> shared_limits_;

@@ -178,7 +178,7 @@ bool KernelLaunch::polls(const void* word) const {
 }
 
 std::string KernelLaunch::polled_words() const {
-  constexpr std::size_t kMostWords = 3, kMostBlocks = 4;
+  constexpr std::size_t kMaxWords = 3, kMaxBlocks = 4;
   struct Polled {
     const Look* look;
     std::string word;
@@ -199,13 +199,13 @@ std::string KernelLaunch::polled_words() const {
   }
   std::string text;
   for (const auto& [key, polled] : words) {
-    if (words.size() > kMostWords && key > std::next(words.begin(), kMostWords - 1)->first) break;
+    if (words.size() > kMaxWords && key > std::next(words.begin(), kMaxWords - 1)->first) break;
     const Look& look = *polled.look;
     text += "; " + std::to_string(polled.threads) + (polled.threads == 1 ? " thread of " : " threads of ");
-    for (std::size_t i = 0; i < std::min(kMostBlocks, polled.blocks.size()); ++i)
+    for (std::size_t i = 0; i < std::min(kMaxBlocks, polled.blocks.size()); ++i)
       text += (i == 0 ? "" : ", ") + polled.blocks[i];
-    if (polled.blocks.size() > kMostBlocks)
-      text += " and " + std::to_string(polled.blocks.size() - kMostBlocks) + " more";
+    if (polled.blocks.size() > kMaxBlocks)
+      text += " and " + std::to_string(polled.blocks.size() - kMaxBlocks) + " more";
     text += (polled.threads == 1 ? " polls" : " poll") + vgpu::describe(look.at) + " ";
     text += polled.word.empty() ? describe_memory(look.address) : polled.word;
     text += ": the word is " + std::to_string(look.bits) + ", awaited is " +

@@ -161,7 +161,7 @@ class SixteenBit {
   friend bool __hge(Number a, Number b) { return value(a) >= value(b); }
   friend Number atomicAdd(Number* address, Number addend) {
     return atomic_update<kDeviceScope>(address, {"atomicAdd", __ATOMIC_RELAXED, {}},
-                         [addend](Number old) { return old + addend; });
+                                       [addend](Number old) { return old + addend; });
   }
 
   friend Number operator+(const Number& a, const Number& b) { return __hadd(a, b); }
@@ -223,7 +223,7 @@ struct SixteenBitPair {
   /// Both at once here; CUDA promises it for each of the two only.
   friend Pair atomicAdd(Pair* address, Pair addend) {
     return atomic_update<kDeviceScope>(address, {"atomicAdd", __ATOMIC_RELAXED, {}},
-                         [addend](Pair old) { return old + addend; });
+                                       [addend](Pair old) { return old + addend; });
   }
 
   friend Pair operator+(const Pair& a, const Pair& b) { return __hadd2(a, b); }

@@ -6,7 +6,7 @@
 namespace vgpu::nccl {
 namespace {
 
-constexpr std::size_t kMostRecords = 16;  // exchanges further apart hardly run at a time
+constexpr std::size_t kMaxRecords = 16;  // exchanges further apart hardly run at a time
 
 void warn(Runtime& runtime, const std::string& sentence) {
   if (runtime.kernels().first_warning(nullptr, sentence))
@@ -21,7 +21,7 @@ void HangWarnings::note(Runtime& runtime, const void* clique, const std::shared_
   auto found = std::find_if(latest_.begin(), latest_.end(),
                             [&](const Record& record) { return record.exchange == exchange; });
   if (found == latest_.end()) {
-    if (latest_.size() == kMostRecords) latest_.pop_front();
+    if (latest_.size() == kMaxRecords) latest_.pop_front();
     found = latest_.insert(latest_.end(), {exchange, clique, {}});
   }
   for (const auto& [gpu, other] : found->calls) {

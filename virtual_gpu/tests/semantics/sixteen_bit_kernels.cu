@@ -102,7 +102,7 @@ __global__ void sums(typename Type::Number* number, typename Type::Pair* pair, f
   using Number = typename Type::Number;
   Number mine = static_cast<float>(threadIdx.x % 4);
   for (int lanes = 16; lanes > 0; lanes /= 2) mine += __shfl_xor_sync(0xffffffffu, mine, lanes);
-  if (threadIdx.x == 0) *warp = mine;
+  if (blockIdx.x == 0 && threadIdx.x == 0) *warp = mine;
   atomicAdd(number, Number(1.0f));
   atomicAdd(pair, Type::pair(1, -2));
 }
