@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kPoison = 0xff;
 // Guard below and above an allocation. Large enough that an index error of a few rows lands in it.
-constexpr std::size_t kGuard = 64 * 1024;
+// ThreadSanitizer's own memory lies behind it, where a wild write would go unnoticed.
+constexpr std::size_t kGuard = hb::kEnabled ? 64 << 20 : 64 << 10;
 constexpr std::size_t kAlignment = 256;  // what cudaMalloc promises
 
 std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }

@@ -53,7 +53,8 @@ def _run_all(command: List[str]) -> int:
 
     status, runs, blocks = race_runs.run_all(start)
     if status == 0:
-        say("no race and no deadlock was reported" + (f" in {runs} runs, which separate the kernels' blocks" if runs > 1 else ""))
+        in_runs = f" in {runs} runs, which separate the kernels' blocks" if runs > 1 else ""
+        say(f"no race and no deadlock was reported{in_runs}")
         if blocks > 1 << runs:
             say(f"not separated: blocks of a grid whose numbers differ by a multiple of {1 << runs} (a grid has {blocks})")
     return status

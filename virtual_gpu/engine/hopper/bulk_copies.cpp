@@ -246,9 +246,10 @@ void BulkCopies::fetch(Copy& copy) {
   const BulkRequest& request = copy.request;
   auto& contexts = block_.launch().stream->contexts();
   hb::acquire(engine(copy), &copy.issued.generic);
-  for (const auto& [view, point] :
-       {std::pair{View::kShared, &copy.issued.shared}, std::pair{View::kGlobal, &copy.issued.global},
-        std::pair{View::kOverwriting, &copy.issued.overwriting}})
+  // Of the three views, those that note() asks; each costs contexts.
+  for (const auto& [view, point] : {std::pair{View::kGlobal, &copy.issued.global},
+                                    copy.is_load() ? std::pair{View::kOverwriting, &copy.issued.overwriting}
+                                                   : std::pair{View::kShared, &copy.issued.shared}})
     hb::acquire(contexts.probe(view, block_.linear_index(), copy.thread, copy.number), point);
   copy.box.assign(request.bytes, std::byte{0});
   if (copy.is_load()) {

@@ -8,10 +8,11 @@
 
 namespace vgpu {
 
-unsigned int Settings::bit_from_environment() {
+std::optional<unsigned int> Settings::bit_from_environment() {
   const char* text = hb::kEnabled ? std::getenv("VGPU_SEPARATING_BIT") : nullptr;
+  if (text == nullptr) return std::nullopt;
   constexpr unsigned long kHighest = 63;
-  return text == nullptr ? 0 : static_cast<unsigned int>(std::min(std::strtoul(text, nullptr, 10), kHighest));
+  return static_cast<unsigned int>(std::min(std::strtoul(text, nullptr, 10), kHighest));
 }
 
 Machine Settings::load() const {

@@ -24,11 +24,14 @@ class Settings {
   /// Of the random schedule; none: the order of the modelled clock. A run that separates other blocks than
   /// the first one has another schedule, too, unless the program chooses.
   std::optional<std::uint64_t> seed() const {
-    return seed_ || separating_bit_ == 0 ? seed_ : std::optional<std::uint64_t>(separating_bit_);
+    return seed_ || separating_bit() == 0 ? seed_ : std::optional<std::uint64_t>(separating_bit());
   }
   /// Of a kernel's blocks: those whose numbers differ in this bit share no context (stream_contexts.hpp).
   /// VGPU_SEPARATING_BIT in the environment of a program of the race build; 0 elsewhere.
-  unsigned int separating_bit() const { return separating_bit_; }
+  unsigned int separating_bit() const { return separating_bit_.value_or(0); }
+  /// That is asked of what they do asynchronously on Hopper, too: only where the environment names the bit,
+  /// because it takes many contexts.
+  bool separates_proxies() const { return separating_bit_.has_value(); }
   /// The chosen machine, with so many GPUs as were chosen. Throws as load_machine() does, and if GPUs are to
   /// be in several nodes and the machine's file does not say what is between those.
   Machine load() const;
@@ -36,10 +39,10 @@ class Settings {
   bool records_timeline() const { return records_timeline_; }
 
  private:
-  static unsigned int bit_from_environment();
+  static std::optional<unsigned int> bit_from_environment();
 
   std::optional<std::uint64_t> seed_;
-  unsigned int separating_bit_ = bit_from_environment();
+  std::optional<unsigned int> separating_bit_ = bit_from_environment();
   std::string machine_ = "small";
   int gpus_ = 0, gpus_per_node_ = 0;  // 0: as many as the machine has
   bool records_timeline_ = false;

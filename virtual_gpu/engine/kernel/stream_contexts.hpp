@@ -70,23 +70,23 @@ class StreamContexts {
   ///@{
   void release(std::size_t block, std::size_t thread, const OrderPoint& point) {
     if constexpr (!hb::kEnabled) return;
-    Set& set = set_of(block);
     const std::size_t i = index(block, thread);
-    hb::release(context(set, i), &point.generic);
-    if (!set.proxies.made()) return;
-    hb::release(set.proxies.shadow(View::kShared, i), &point.shared);
-    hb::release(set.proxies.shadow(View::kGlobal, i), &point.global);
-    hb::release(set.proxies.shadow(View::kOverwriting, i), &point.overwriting);
+    hb::release(context(set_of(block), i), &point.generic);
+    const ProxyContexts& shadows = proxies_of(block);
+    if (!shadows.made()) return;
+    hb::release(shadows.shadow(View::kShared, i), &point.shared);
+    hb::release(shadows.shadow(View::kGlobal, i), &point.global);
+    hb::release(shadows.shadow(View::kOverwriting, i), &point.overwriting);
   }
   void acquire(std::size_t block, std::size_t thread, const OrderPoint& point) {
     if constexpr (!hb::kEnabled) return;
-    Set& set = set_of(block);
     const std::size_t i = index(block, thread);
-    hb::acquire(context(set, i), &point.generic);
-    if (!set.proxies.made()) return;
-    hb::acquire(set.proxies.shadow(View::kShared, i), &point.shared);
-    hb::acquire(set.proxies.shadow(View::kGlobal, i), &point.global);
-    hb::acquire(set.proxies.shadow(View::kOverwriting, i), &point.overwriting);
+    hb::acquire(context(set_of(block), i), &point.generic);
+    const ProxyContexts& shadows = proxies_of(block);
+    if (!shadows.made()) return;
+    hb::acquire(shadows.shadow(View::kShared, i), &point.shared);
+    hb::acquire(shadows.shadow(View::kGlobal, i), &point.global);
+    hb::acquire(shadows.shadow(View::kOverwriting, i), &point.overwriting);
   }
   ///@}
   /// From now on threads of that block, and of the blocks that it can meet, have shadows
@@ -144,7 +144,7 @@ class StreamContexts {
   /// operands. Its other shadows see nothing: what they show to the hardware is only what a fence shows them.
   void see(std::size_t block, std::size_t thread, const void* point) {
     if constexpr (!hb::kEnabled) return;
-    const ProxyContexts& shadows = set_of(block).proxies;
+    const ProxyContexts& shadows = proxies_of(block);
     hb::acquire(of(block, thread), point);
     if (shadows.made()) hb::acquire(shadows.shadow(View::kOverwriting, index(block, thread)), point);
   }
@@ -156,6 +156,8 @@ class StreamContexts {
     if constexpr (!hb::kEnabled) return;
     clusters_ = clusters;
     hb::release(own(), &kernel_begin_);
+    for (const ProxyContexts& proxies : proxies_)
+      proxies.each([this](hb::Context one) { hb::acquire(one, &kernel_begin_); });
   }
   void begin_block(std::size_t block) {
     if constexpr (!hb::kEnabled) return;
@@ -170,6 +172,8 @@ class StreamContexts {
     for (Set& set : sets_) {
       if (std::exchange(set.runs, false)) set.each([this](hb::Context one) { hb::release(one, this); });
     }
+    for (const ProxyContexts& proxies : proxies_)
+      proxies.each([this](hb::Context one) { hb::release(one, this); });
     hb::acquire(own(), this);
   }
 
@@ -182,7 +186,6 @@ class StreamContexts {
     std::array<hb::Context, kContexts> threads{}, copying{};
     std::array<hb::Context, kContexts>
         held[2]{};  // by Fence: they have seen what threads had at their last one
-    ProxyContexts proxies;
     std::array<char, kContexts> fences{};  // addresses to synchronise on
     std::array<std::unique_ptr<FiberPool>, kContexts> fibers;
     bool runs = false;  // blocks of the stream's kernel
@@ -195,7 +198,6 @@ class StreamContexts {
     template <class Visit>
     void each(Visit action) const {
       for (const auto* contexts : {&threads, &copying}) visit(*contexts, action);
-      proxies.each(action);
     }
     template <class Visit>
     static void visit(const std::array<hb::Context, kContexts>& contexts, Visit action) {
@@ -218,20 +220,26 @@ class StreamContexts {
     return found;
   }
 
+  ProxyContexts& proxies_of(std::size_t block) {
+    return proxies_[separates_proxies_ ? block >> bit_ & 1 : 0];
+  }
   ProxyContexts& proxies(std::size_t block) {
-    Set& own = set_of(block);
-    for (Set& set : sets_) {
-      if ((&set == &own || clusters_) && !set.proxies.made()) set.proxies.make(name_, &kernel_begin_);
+    ProxyContexts& own = proxies_of(block);
+    for (ProxyContexts& each : proxies_) {
+      const bool needed = &each == &own || (clusters_ && separates_proxies_);
+      if (needed && !each.made()) each.make(name_, &kernel_begin_);
     }
-    return own.proxies;
+    return own;
   }
 
   std::string name_;
   std::size_t bit_ = hb::kEnabled ? settings().separating_bit() : 0;
+  const bool separates_proxies_ = settings().separates_proxies();
   bool clusters_ = false;
   char kernel_begin_ = 0;  // an address to synchronise on: what the stream had done when a kernel began
   std::array<Set, 2> sets_;
   std::map<std::size_t, hb::Context> ending_;
+  std::array<ProxyContexts, 2> proxies_;  // of a set; or the first one of both, because they are many
 };
 
 }  // namespace vgpu

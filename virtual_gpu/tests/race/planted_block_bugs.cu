@@ -35,17 +35,13 @@ __global__ void sum_by_barriers(int* sums, Pair pair, bool fixed) {
     __syncthreads();
     if (threadIdx.x < half) cells[threadIdx.x] += cells[threadIdx.x + half];
   }
-  // clang-format off
-  if (threadIdx.x == 0) *place(sums, pair, fixed) = cells[0];  // @barrier_0_1 @barrier_0_1 @barrier_0_2 @barrier_0_2 @barrier_1_3 @barrier_1_3 @barrier_0_7 @barrier_0_7
-  // clang-format on
+  if (threadIdx.x == 0) *place(sums, pair, fixed) = cells[0];  // @barrier @barrier
 }
 
 __global__ void sum_by_shuffles(int* sums, Pair pair, bool fixed) {
   int sum = static_cast<int>(threadIdx.x);
   for (unsigned int half = 16; half > 0; half /= 2) sum += __shfl_down_sync(0xffffffff, sum, half);
-  // clang-format off
-  if (threadIdx.x == 0) *place(sums, pair, fixed) = sum;  // @shuffle_0_1 @shuffle_0_1 @shuffle_0_2 @shuffle_0_2 @shuffle_1_3 @shuffle_1_3 @shuffle_0_7 @shuffle_0_7
-  // clang-format on
+  if (threadIdx.x == 0) *place(sums, pair, fixed) = sum;  // @shuffle @shuffle
 }
 
 template <auto kKernel, unsigned int kFirst, unsigned int kSecond>

@@ -134,9 +134,8 @@ void cluster_exit(bool fixed) { run(end_early, fixed); }
 template <int kFirst, int kSecond>
 __device__ inline void write_one_cell(bool fixed) {
   __shared__ int cells[kItems];
-  // clang-format off
-  if (threadIdx.x == kFirst || threadIdx.x == kSecond) cells[fixed ? threadIdx.x : 0] = 1;  // @cluster_lanes @cluster_lanes @cluster_lanes_of_8 @cluster_lanes_of_8
-  // clang-format on
+  const bool writes = threadIdx.x == kFirst || threadIdx.x == kSecond;
+  if (writes) cells[fixed ? threadIdx.x : 0] = 1;  // @cluster_lanes @cluster_lanes
   meet();
 }
 __global__ void __cluster_dims__(2, 1, 1)
@@ -148,7 +147,7 @@ __global__ void __cluster_dims__(8, 1, 1)
     write_in_eights(const __grid_constant__ CUtensorMap /*map*/, int* /*to*/, bool fixed) {
   write_one_cell<0, 1>(fixed);
 }
-void cluster_lanes_of_8(bool fixed) { run(write_in_eights, fixed, 8); }
+void cluster_lanes_8(bool fixed) { run(write_in_eights, fixed, 8); }
 
 // ---- cluster_pair: a block reads a cell of another one's shared memory before that has been written ------
 __global__ void __cluster_dims__(8, 1, 1)
@@ -176,9 +175,8 @@ __global__ void __cluster_dims__(2, 1, 1)
 void cluster_end(bool fixed) { run(read_late, fixed); }
 
 const planted::Cases kCases = {
-    {"cluster_lanes", cluster_lanes}, {"cluster_lanes_of_8", cluster_lanes_of_8},
-    {"cluster_pair", cluster_pair},   {"cluster_wait", cluster_wait},
-    {"cluster_stage", cluster_stage}, {"cluster_exit", cluster_exit},
+    {"cluster_lanes", cluster_lanes}, {"cluster_lanes_8", cluster_lanes_8}, {"cluster_pair", cluster_pair},
+    {"cluster_wait", cluster_wait},   {"cluster_stage", cluster_stage},     {"cluster_exit", cluster_exit},
     {"cluster_end", cluster_end},
 };
 
