@@ -14,10 +14,6 @@ class ProgramEndTest : public VirtualTest {
   ProgramEndTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-__global__ void await_word(int* word) {
-  while (atomicAdd(word, 0) == 0) __nanosleep(100);
-}
-
 const int* seen_at_the_end = nullptr;
 /// Ends the process with what the word holds when static objects are destroyed.
 struct Witness {
@@ -26,77 +22,67 @@ struct Witness {
   }
 };
 
+[[noreturn]] void wait_for_nothing() {
+  int* word = nullptr;
+  require(cudaMallocHost(&word, sizeof(int)));
+  set<<<1, 1>>>(word, 7);
+  static const Witness witness;
+  seen_at_the_end = word;
+  std::exit(0);
+}
 TEST_F(ProgramEndTest, NobodyWaitedForTheKernel) {
-  EXPECT_EXIT(([] {
-                int* word = nullptr;
-                require(cudaMallocHost(&word, sizeof(int)));
-                set<<<1, 1>>>(word, 7);
-                static const Witness witness;
-                seen_at_the_end = word;
-                std::exit(0);
-              }()),
-              testing::ExitedWithCode(7), "^$");
+  EXPECT_EXIT(wait_for_nothing(), testing::ExitedWithCode(7), "^$");
 }
 
+[[noreturn]] void end_with_five() {
+  set<<<1, 1>>>(device_words(1, 0), 7);
+  (void)cudaSetDevice(99);  // a call that fails is the program's affair
+  std::exit(5);
+}
 TEST_F(ProgramEndTest, StatusIsTheProgramsIfNothingIsWrong) {
-  EXPECT_EXIT(([] {
-                set<<<1, 1>>>(device_words(1, 0), 7);
-                (void)cudaSetDevice(99);  // a call that fails is the program's affair
-                std::exit(5);
-              }()),
-              testing::ExitedWithCode(5), "^$");
+  EXPECT_EXIT(end_with_five(), testing::ExitedWithCode(5), "^$");
 }
 
-TEST_F(ProgramEndTest, KernelThatNobodyWaitedForGoesWrong) {
-  EXPECT_EXIT(([] {
-                set<int><<<1, 1>>>(nullptr, 1);
-                std::exit(0);
-              }()),
-              testing::ExitedWithCode(3),
+[[noreturn]] void write_nowhere(bool asks) {
+  set<int><<<1, 1>>>(nullptr, 1);
+  if (asks) (void)cudaDeviceSynchronize();
+  std::exit(0);
+}
+TEST_F(ProgramEndTest, FaultThatTheProgramDoesNotCareFor) {
+  EXPECT_EXIT(write_nowhere(true), testing::ExitedWithCode(3), "^$");
+  EXPECT_EXIT(write_nowhere(false), testing::ExitedWithCode(3),
               "^virtual GPUs: kernel .*set.* accessed memory that is not there: in no memory");
 }
 
-TEST_F(ProgramEndTest, FaultThatTheProgramDoesNotCareFor) {
-  EXPECT_EXIT(([] {
-                set<int><<<1, 1>>>(nullptr, 1);
-                (void)cudaDeviceSynchronize();
-                std::exit(0);
-              }()),
-              testing::ExitedWithCode(3), "^$");
+__global__ void await_word(int* word) {
+  while (atomicAdd(word, 0) == 0) __nanosleep(100);
 }
-
-TEST_F(ProgramEndTest, DeadlockThatTheProgramDoesNotCareFor) {
-  EXPECT_EXIT(([] {
-                await_word<<<1, 1>>>(device_words(1, 0));
-                (void)cudaDeviceSynchronize();
-                std::exit(0);
-              }()),
-              testing::ExitedWithCode(3), "^virtual GPUs: deadlock: ");
+[[noreturn]] void await_nobody(bool synchronises) {
+  await_word<<<1, 1>>>(device_words(1, 0));
+  if (synchronises) (void)cudaDeviceSynchronize();
+  std::exit(0);
 }
-
-TEST_F(ProgramEndTest, KernelWaitsForAHostThatHasEnded) {
-  EXPECT_EXIT(([] {
-                await_word<<<1, 1>>>(device_words(1, 0));
-                std::exit(0);
-              }()),
-              testing::ExitedWithCode(3),
+TEST_F(ProgramEndTest, KernelThatWaitsForEver) {
+  EXPECT_EXIT(await_nobody(true), testing::ExitedWithCode(3), "^virtual GPUs: deadlock: ");
+  EXPECT_EXIT(await_nobody(false), testing::ExitedWithCode(3),
               "^virtual GPUs: main.* has returned or exit.* was called, and this still waits for the host.*\n"
               ".*kernel .*await_word.* 1 polling; 0 more behind it\n$");
 }
 
+void free_registered_memory() {
+  constexpr std::size_t kBytes = 1 << 20;
+  int* to = device_words(1, 0);
+  void* from = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  require(cudaHostRegister(from, kBytes, cudaHostRegisterDefault));
+  (void)cudaMemcpyAsync(to, from, sizeof(int), cudaMemcpyDefault);
+  munmap(from, kBytes);
+  (void)cudaDeviceSynchronize();
+}
 TEST_F(ProgramEndTest, RegisteredMemoryIsFreedUnderACopy) {
   EXPECT_EXIT(
-      ([] {
-        constexpr std::size_t kBytes = 1 << 20;
-        void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        require(cudaHostRegister(memory, kBytes, cudaHostRegisterDefault));
-        (void)cudaMemcpyAsync(device_words<char>(kBytes / 1024), memory, kBytes / 1024, cudaMemcpyDefault);
-        munmap(memory, kBytes);
-        (void)cudaDeviceSynchronize();
-      }()),
-      testing::ExitedWithCode(3),
+      free_registered_memory(), testing::ExitedWithCode(3),
       "^virtual GPUs: memory is not there any more, inside registered host memory of 1048576 bytes.*\n"
-      ".*under way: gpu0/stream0 .default.: copy of 1024 bytes from the host to GPU 0\n$");
+      ".*under way: gpu0/stream0 .default.*: copy of 4 bytes from the host to GPU 0\n$");
 }
 
 }  // namespace
