@@ -111,7 +111,7 @@ VGPU_ATOMIC(atomicDec, unsigned int, (old == 0 || old > value) ? value : old - 1
                         vgpu::ProgramPlace at = vgpu::ProgramPlace::here()) {                              \
     const type seen = vgpu::atomic_update(address, {"atomicCAS", __ATOMIC_RELAXED, at},                    \
                                           [=](type old) -> type { return old == compare ? value : old; }); \
-    const std::uint64_t awaited = vgpu::word_bits(compare);                                                  \
+    const std::uint64_t awaited = vgpu::word_bits(compare);                                                \
     if (seen != compare) vgpu::note_load(address, static_cast<unsigned long long>(seen), at, &awaited);    \
     return seen;                                                                                           \
   }
