@@ -4,6 +4,8 @@
 
 #include <execinfo.h>
 
+#include <iterator>
+
 #include "race/race_report.hpp"
 
 // ThreadSanitizer's interface; no header of g++ 12 declares all of it.
@@ -46,14 +48,22 @@ struct Contexts {
 };
 Contexts contexts;
 
-// A frame that is a mark: above all addresses, below bit 60, which ThreadSanitizer uses itself.
-constexpr int kMarkBit = 58, kKindBit = 56, kHostBit = 48;
+// Marks are frames that point here: for addresses in no module ThreadSanitizer reads the process's list of
+// mappings, for each frame anew. An entry is taken again by what comes so many calls or threads later.
+Mark call_marks[std::size_t{1} << 20];
+std::uint64_t thread_marks[std::size_t{1} << 22];
+constexpr int kHostBit = 48;  // of a call's number: the host thread's is above it
 // So many frames name a thread: the functions that return after it was suspended drop as many of them.
 constexpr int kThreadFrames = 3;
 
-void* frame_of(Mark mark) {
-  const std::uint64_t kind = mark.kind;
-  return reinterpret_cast<void*>(std::uint64_t{1} << kMarkBit | kind << kKindBit | mark.number);
+void* frame_of(const Mark& mark) {
+  if (mark.kind == Mark::kThread) {
+    // Linear in blocks and threads; launches of other shapes have other places.
+    constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15;
+    const std::uint64_t place = mark.number + (mark.number >> 44) * kSpread;
+    return &(thread_marks[place % std::size(thread_marks)] = mark.number);
+  }
+  return &(call_marks[mark.number % std::size(call_marks)] = mark);
 }
 
 /// Runs `action` as `context`, then goes on as before.
@@ -194,10 +204,11 @@ std::uint32_t load_atomic(Context context, const CallSite& site, const std::uint
 }
 
 Mark mark(const void* frame) {
-  const auto bits = reinterpret_cast<std::uint64_t>(frame);
-  if (bits >> kMarkBit != 1) return {Mark::kNone, 0};
-  constexpr std::uint64_t kNumbers = (std::uint64_t{1} << kKindBit) - 1;
-  return {static_cast<Mark::Kind>(bits >> kKindBit & 3), bits & kNumbers};
+  if (frame >= std::begin(thread_marks) && frame < std::end(thread_marks))
+    return {Mark::kThread, *static_cast<const std::uint64_t*>(frame)};
+  if (frame >= std::begin(call_marks) && frame < std::end(call_marks))
+    return *static_cast<const Mark*>(frame);
+  return {Mark::kNone, 0};
 }
 
 void push_thread(std::uint64_t number) {

@@ -1,5 +1,7 @@
 #include "race/race_advice.hpp"
 
+#if VGPU_RACE
+
 #include <cstring>
 #include <string_view>
 
@@ -161,3 +163,5 @@ std::string advice(const Access& first, const Access& second) {
 }
 
 }  // namespace vgpu
+
+#endif
