@@ -77,6 +77,7 @@ cudaError_t cudaFree(void* pointer) {
     hb::write(hb::host_context(), hb::call_site(), allocation.begin, allocation.bytes);
     runtime.device(allocation.device).give_memory_back(allocation.bytes);
     runtime.signals().forget(allocation.begin, allocation.bytes);
+    runtime.atomic_scopes().forget(allocation.begin, allocation.bytes);
     runtime.memory().free(allocation);
   });
 }
@@ -102,6 +103,7 @@ cudaError_t cudaFreeHost(void* pointer) {
         begin_of(runtime, pointer, MemoryKind::kPinned, cudaErrorInvalidValue, "cudaMallocHost");
     for (const auto& device : runtime.devices()) runtime.waits().wait(runtime.queues().pending(*device));
     runtime.signals().forget(allocation.begin, allocation.bytes);
+    runtime.atomic_scopes().forget(allocation.begin, allocation.bytes);
     runtime.memory().free(allocation);
   });
 }
@@ -128,6 +130,7 @@ cudaError_t cudaHostUnregister(void* pointer) {
                                             cudaErrorHostMemoryNotRegistered, "cudaHostRegister");
     for (const auto& device : runtime.devices()) runtime.waits().wait(runtime.queues().pending(*device));
     runtime.signals().forget(allocation.begin, allocation.bytes);
+    runtime.atomic_scopes().forget(allocation.begin, allocation.bytes);
     runtime.memory().remove_registered(pointer);
   });
 }

@@ -47,6 +47,10 @@ void AtomicScopes::access(const void* word, const Party& by, bool writes, hb::Co
   }
 }
 
+void AtomicScopes::forget(const void* begin, std::size_t bytes) {
+  words_.erase(words_.lower_bound(begin), words_.lower_bound(static_cast<const std::byte*>(begin) + bytes));
+}
+
 const void* AtomicScopes::word_of(const void* address) const {
   const auto* cell = static_cast<const std::byte*>(address);
   for (const auto& [word, parties] : words_) {

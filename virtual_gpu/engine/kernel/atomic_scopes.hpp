@@ -7,9 +7,10 @@
 // ThreadSanitizer reports that, if nothing orders the two.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "race/happens_before.hpp"
@@ -31,6 +32,8 @@ class AtomicScopes {
   /// The party, in that context, is about to access the word. Shared memory is not asked for.
   void access(const void* word, const Party& by, bool writes, hb::Context context, const hb::CallSite& site,
               const void* caller = nullptr);
+  /// Memory was freed: forgets its words.
+  void forget(const void* begin, std::size_t bytes);
   /// The word that a cell belongs to; nullptr if there is no cell at that address.
   const void* word_of(const void* address) const;
 
@@ -47,7 +50,7 @@ class AtomicScopes {
   std::vector<Known>& parties_of(const void* word);
   static Cells& cells_of(std::vector<Known>& parties, const Party& party);
 
-  std::unordered_map<const void*, std::vector<Known>> words_;
+  std::map<const void*, std::vector<Known>> words_;
 };
 
 }  // namespace vgpu
