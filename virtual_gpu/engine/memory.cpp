@@ -136,6 +136,14 @@ bool Memory::reserves(const void* pointer) const {
          (next != table_.begin() && holds(std::prev(next)->second));
 }
 
+std::string Memory::describe(const void* address) {
+  const Allocation* allocation = find(address);
+  if (allocation == nullptr) return "memory that CUDA did not allocate";
+  const std::string inside = "inside ";
+  return "byte " + std::to_string(static_cast<const std::byte*>(address) - allocation->begin) + " of " +
+         locate(address).substr(inside.size());
+}
+
 std::string Memory::locate(const void* pointer) const {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const auto next = table_.upper_bound(address);

@@ -48,6 +48,8 @@ class Memory {
   bool reserves(const void* pointer) const;
   /// Says where an address lies: "12 bytes behind a cudaMalloc of 4096 bytes on GPU 0". For error messages.
   std::string locate(const void* address) const;
+  /// "byte 4 of a cudaMalloc of 16 bytes on GPU 0, made at x.cu:7".
+  std::string describe(const void* address);
 
  private:
   std::map<std::uintptr_t, Allocation> table_;  // by begin

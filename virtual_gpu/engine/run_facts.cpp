@@ -10,15 +10,10 @@ std::string describe_memory(const void* address) {
   Runtime* runtime = runtime_if_started();
   if (runtime == nullptr) return {};
   if (const void* word = runtime->atomic_scopes().word_of(address)) address = word;
-  const Allocation* allocation = runtime->memory().find(address);
-  if (allocation == nullptr) {
-    const Block* block = current_block();
-    const std::string shared = block == nullptr ? "" : block->describe_shared(address);
-    return shared.empty() ? "memory that CUDA did not allocate" : shared;
+  if (const Block* block = current_block(); block != nullptr && runtime->memory().find(address) == nullptr) {
+    if (std::string shared = block->describe_shared(address); !shared.empty()) return shared;
   }
-  const auto offset = static_cast<const std::byte*>(address) - allocation->begin;
-  const std::string inside = "inside ";
-  return "byte " + std::to_string(offset) + " of " + runtime->memory().locate(address).substr(inside.size());
+  return runtime->memory().describe(address);
 }
 
 KernelThread kernel_thread(std::uint64_t number) {

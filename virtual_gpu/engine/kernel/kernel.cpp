@@ -5,8 +5,6 @@
 #include <map>
 #include <numeric>
 
-#include "race/run_facts.hpp"
-
 namespace vgpu {
 namespace {
 /// Those of the range that a grid of `total` blocks has, in whole clusters.
@@ -207,7 +205,7 @@ std::string KernelLaunch::polled_words() const {
     if (polled.blocks.size() > kMaxBlocks)
       text += " and " + std::to_string(polled.blocks.size() - kMaxBlocks) + " more";
     text += (polled.threads == 1 ? " polls" : " poll") + vgpu::describe(look.at) + " ";
-    text += polled.word.empty() ? describe_memory(look.address) : polled.word;
+    text += polled.word.empty() ? runtime_.memory().describe(look.address) : polled.word;
     text += ": the word is " + std::to_string(look.bits) + ", awaited is " +
             (look.awaited ? std::to_string(*look.awaited) : "another value");
   }

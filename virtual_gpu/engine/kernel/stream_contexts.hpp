@@ -185,7 +185,7 @@ class StreamContexts {
   struct Set {
     std::array<hb::Context, kContexts> threads{}, copying{};
     std::array<hb::Context, kContexts>
-        held[2]{};  // by Fence: they have seen what threads had at their last one
+        held[2]{};                         // by Fence: they have seen what threads had at their last one
     std::array<char, kContexts> fences{};  // addresses to synchronise on
     std::array<std::unique_ptr<FiberPool>, kContexts> fibers;
     bool runs = false;  // blocks of the stream's kernel

@@ -80,7 +80,8 @@ __global__ void half_a_warp(T* word) {
 
 TEST_P(DeadlocksTest, WarpThatWaitsForOneLane) {
   half_a_warp<<<1, 64>>>(device_words(1, 0));
-  expect_parts(report_of(cudaDeviceSynchronize), {"31 in a warp function 1 polling 32 ended"});
+  expect_parts(report_of(cudaDeviceSynchronize),
+               {"31 in a warp function (mask 0xffffffff) 1 polling 32 ended", "polls at deadlocks.cu:"});
 }
 
 /// Some threads are in one barrier of the warp and some in another: nobody polls, nothing can happen.

@@ -66,7 +66,7 @@ TEST_F(ProgramEndTest, KernelThatWaitsForEver) {
   EXPECT_EXIT(await_nobody(true), testing::ExitedWithCode(3), "^virtual GPUs: deadlock: ");
   EXPECT_EXIT(await_nobody(false), testing::ExitedWithCode(3),
               "^virtual GPUs: main.* has returned or exit.* was called, and this still waits for the host.*\n"
-              ".*kernel .*await_word.* 1 polling; 0 more behind it\n$");
+              ".*kernel .*await_word.* 1 polling; 1 thread of block .* polls at .*; 0 more behind it\n$");
 }
 
 void free_registered_memory() {
