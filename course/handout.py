@@ -6,7 +6,7 @@ A hand-out is a folder NN_name in work/ (or FOLDER). It builds by itself and hol
   *.cuh            the headers with regions to rebuild: their questions in the place of the code
   README.md        the chapter's page, without that code and without the planted error that it shows
   CMakeLists.txt   builds it with this repository
-  try              ./try reports what is right so far, ./try --vector writes the one file to hand in
+  try              ./try reports what is right so far, ./try --pack writes the one file to hand in
 
 All other headers are the chapter's. start never writes over anything; reset keeps what is there in NAME.bak-N.
 """
@@ -27,7 +27,7 @@ add_subdirectory("{repository}" overlap)
 """
 
 TRY = """#!/bin/sh
-# What is right so far: ./try (and ./try --vector writes the file to hand in)
+# What is right so far: ./try (and ./try --pack writes the file to hand in)
 repository={repository}
 [ -e "$repository/course/try_work.py" ] || {{ echo "the repository is not at $repository any more" >&2; exit 2; }}
 exec python3 -I "$repository/course/try_work.py" "$(dirname -- "$(readlink -f -- "$0")")" "$@"
@@ -54,7 +54,7 @@ def instructions(chapter: str, all_tasks: Dict[str, tasks.Task], way: variation.
         lines += [f"For {student}.", ""]
     if way.kind != "none":
         lines += [f"Your variation: {way.kind}, {way.name}.", "What follows, the header and the page say it that way.", ""]
-    lines += ["`./try` says what is right so far, `./try --vector` writes the one file to hand in.",
+    lines += ["`./try` says what is right so far, `./try --pack` writes the one file to hand in.",
               f"`./lab hint {number} TASK` in the repository gives hints, `./lab run {number} --work` runs your header.", ""]
     for task in all_tasks.values():
         if task.kind == "exercise":

@@ -3,7 +3,7 @@
 
   try_work.py FOLDER           builds, runs uneven sizes on 1, 2, 3 and 4 GPUs, looks for races; exit status 1 if anything is
                                wrong
-  try_work.py FOLDER --vector    writes the one file to hand in: the header, or a ZIP of several
+  try_work.py FOLDER --pack    writes the one file to hand in: the header, or a ZIP of several
 
 It is for practice: the sizes are the student's, and known. What counts is what the teacher's grader says.
 """
@@ -126,7 +126,7 @@ def report(folder: pathlib.Path, record: Dict[str, object]) -> int:
         _races(out, race.command(work_program.path), record)
     except builds.Skip as skip:
         out.line("free of races and deadlocks", f"not judged: {skip}")
-    print("\nSomething is still to be done." if out.wrong else "\nAll of it is right. ./try --vector writes the file to hand in.")
+    print("\nSomething is still to be done." if out.wrong else "\nAll of it is right. ./try --pack writes the file to hand in.")
     return 1 if out.wrong else 0
 
 
@@ -164,7 +164,7 @@ def _links(out: Report, plain: "builds.Build", work_program: "program.Program", 
     out.line("the data's way", "WRONG" if reason else "right", reason)
 
 
-def vector(folder: pathlib.Path, record: Dict[str, object]) -> pathlib.Path:
+def pack(folder: pathlib.Path, record: Dict[str, object]) -> pathlib.Path:
     """Writes the file to hand in."""
     chapter = str(record["chapter"])
     names = sorted(handout.headers(chapter, tasks.read_tasks(work.REPOSITORY / "chapters" / chapter), handout.way_of(record)))
@@ -183,13 +183,13 @@ def vector(folder: pathlib.Path, record: Dict[str, object]) -> pathlib.Path:
 def main(words: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--vector", action="store_true")
+    parser.add_argument("--pack", action="store_true")
     chosen = parser.parse_args(words)
     try:
         folder = chosen.folder.resolve()
         record = work.record_of(folder)
-        if chosen.vector:
-            print(vector(folder, record).name)
+        if chosen.pack:
+            print(pack(folder, record).name)
             return 0
         return report(folder, record)
     except OSError as error:

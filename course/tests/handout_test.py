@@ -109,7 +109,7 @@ class StartTest(WorkTest):
 
     def test_pack(self) -> None:
         folder = handout.start(RING, "ada", "", "")
-        run = subprocess.run([str(folder / "try"), "--vector"], capture_output=True, text=True, check=False)
+        run = subprocess.run([str(folder / "try"), "--pack"], capture_output=True, text=True, check=False)
         self.assertEqual((run.returncode, run.stdout), (0, "ring_all_gather-ada.handin.cuh\n"), run.stderr)
         self.assertEqual((folder / run.stdout.strip()).read_bytes(), (folder / "ring_all_gather.cuh").read_bytes())
 
