@@ -70,8 +70,7 @@ std::string copy_cure(const Access& first, const Access& second) {
     const std::size_t name = copy->who.find(" (memcpy_async)");
     if (name == std::string::npos || other.who.compare(0, name, copy->who, 0, name) != 0) continue;
     return "Nothing orders the kernel's asynchronous copy and that access: consumer_wait() before the data "
-           "is "
-           "used, and __syncthreads if other threads use it.";
+           "is used, and __syncthreads if other threads use it.";
   }
   return {};
 }
