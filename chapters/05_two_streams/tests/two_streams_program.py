@@ -7,6 +7,7 @@ ALGORITHMS = ("split_only", "copy_engine_ring", "ring_two_streams", "pull_two_st
 class Program(dense_program.DenseProgram):
     help_says = ("--type",)
     no_variant = "ring"
+    kernels = {name: "step N: multiply shard N: cuBLAS" for name in ALGORITHMS}
 
     def test_no_peer_access(self) -> None:
         without = ("--machine", self.machine_without_peer_access(), "--gpus", "2", *self.small)

@@ -6,6 +6,10 @@ import sparse_program
 
 class Program(sparse_program.SparseProgram):
     no_variant = "v3_graph"
+    kernels = {"v1_nonzero": "map: cub::DeviceSelect::Flagged mark_equal write_numbers; scatter: scatter_rows; "
+                             "all_reduce: ncclAllReduce",
+               "v2_where": "map: invert_sources mark_equal write_numbers write_where; scatter: scatter_rows; "
+                           "all_reduce: ncclAllReduce"}
 
     def test_version_2_is_faster_in_the_model(self) -> None:
         if self.backend != "virtual":

@@ -7,6 +7,12 @@ import sparse_program
 
 class Program(sparse_program.SparseProgram):
     no_variant = "graph"
+    kernels = {"v1_nonzero": "map: cub::DeviceSelect::Flagged mark_equal write_numbers; scatter: scatter_rows; "
+                             "all_reduce: ncclAllReduce",
+               "v2_where": "map: invert_sources mark_equal write_numbers write_where; scatter: scatter_rows; "
+                           "all_reduce: ncclAllReduce",
+               "v3_graph": "map: mark_equal reset_sources write_where; gather: count_lost gather_rows; "
+                           "all_reduce: ncclAllReduce"}
 
     def test_one_graph_serves_calls_of_all_lengths(self) -> None:
         # 23 rows; of every third one, on rank 0 and rank 1, the rows 0, 3, ..., 21; none; 23 again.
