@@ -72,12 +72,13 @@ void note_load(const void* address, std::uint64_t bits, ProgramPlace at, const s
   Block* block = current_block();
   if (block == nullptr) return;  // host code
   note_look(address, bits, at);
-  if (awaited != nullptr) block->current().looked.awaited = *awaited;
+  if (awaited != nullptr) block->notes_of(block->current()).looked.awaited = *awaited;
   block->look(address, bits);
 }
 
 void note_look(const void* address, std::uint64_t bits, ProgramPlace at) {
-  if (Block* block = current_block()) block->current().looked = {address, bits, at, std::nullopt};
+  if (Block* block = current_block())
+    block->notes_of(block->current()).looked = {address, bits, at, std::nullopt};
 }
 
 void record_atomic(const void* address, const AtomicCall& call, bool wrote) {

@@ -29,15 +29,15 @@ KernelThread kernel_thread(std::uint64_t number) {
 std::string describe_passed_wait(std::uint64_t thread) {
   Block* block = current_block();
   const Thread* found = block == nullptr ? nullptr : block->thread_of(thread);
-  return found == nullptr || found->passed.word == nullptr ? ""
-                                                           : block->async().barriers.describe(found->passed);
+  if (found == nullptr || found->notes == nullptr || found->notes->passed.word == nullptr) return {};
+  return block->async().barriers.describe(found->notes->passed);
 }
 
 std::string describe_handover(std::uint64_t writer, std::uint64_t reader) {
   Block* block = current_block();
   const Thread* found = block == nullptr ? nullptr : block->thread_of(reader);
-  if (found == nullptr || found->handover == nullptr) return {};
-  return found->handover->describe_missing(writer);
+  if (found == nullptr || found->notes == nullptr || found->notes->handover == nullptr) return {};
+  return found->notes->handover->describe_missing(writer);
 }
 
 bool are_scopes(const void* address) {

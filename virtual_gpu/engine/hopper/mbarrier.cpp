@@ -120,8 +120,8 @@ bool Mbarriers::wait(const void* word, bool parity, bool may_park, bool acquire,
     if (!may_park || block_.scheduler().pick(4) == 1) return false;
     ++behind;
     block_.park(&barrier.waiting_);
-  } else {
-    block_.current().passed = {word, caller, parity, barrier.phase_};
+  } else if (hb::kEnabled) {  // for reports of races
+    block_.notes_of(block_.current()).passed = {word, caller, parity, barrier.phase_};
   }
   barrier.seen_ = std::max(barrier.seen_, behind);
   // The clock of another block may be ahead of this one's.

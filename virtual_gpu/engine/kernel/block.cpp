@@ -216,7 +216,8 @@ inline void Block::barrier(const void* caller) {
   if (hb::kEnabled && caller != barrier_caller_) warn_of_barriers(caller);
   const OrderPoint& order = barrier_order_[barrier_parity_];
   // The block that took the last ticket reads what the others wrote: in the Guide's example without a fence.
-  if (me.ticket != nullptr) hb::acquire(context_of(me), std::exchange(me.ticket, nullptr));
+  if (me.notes != nullptr && me.notes->ticket != nullptr)
+    hb::acquire(context_of(me), std::exchange(me.notes->ticket, nullptr));
   release(order);
   {
     const RuntimeTurn turn(*this, me);

@@ -109,6 +109,10 @@ class Block {
   /// Abandons the block; does not return.
   [[noreturn]] void fault(const std::string& sentence, cudaError_t code = cudaErrorLaunchFailure);
   Thread& current() { return *current_; }
+  ThreadNotes& notes_of(Thread& thread) {
+    if (thread.notes == nullptr) make_notes();
+    return *thread.notes;
+  }
   /// The thread of that number, if it is of this block; else nullptr.
   Thread* thread_of(std::uint64_t race_number) {
     if (!KernelRecords::same_block(race_number, race_number_of(threads_.front()))) return nullptr;
@@ -214,6 +218,7 @@ class Block {
   Fiber& next();
   void end_thread();
   void open_barrier();
+  void make_notes();
   void warn_of_barriers(const void* caller);
   void warn_of_lazy_loading(const void* word);
   void end_in_cluster();
@@ -238,6 +243,7 @@ class Block {
   const Operation& launch_;
 
   std::vector<Thread> threads_;
+  std::vector<ThreadNotes> notes_;          // of all threads, once one of them needs its own
   std::vector<std::uint32_t> start_order_;  // with a seed
   std::size_t started_ = 0;
   std::size_t alive_;

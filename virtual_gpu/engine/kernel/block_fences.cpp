@@ -37,7 +37,8 @@ void Block::note_atomic(const void* word, int accesses, int order, int scope, co
   } else if (writes) {
     StreamContexts& contexts = launch_.stream->contexts();
     const auto give = [&](Fence fence, const void* point) {
-      if (me.fenced[fence]) contexts.give(fence, linear_index_, number_of(me), point);
+      if (me.notes != nullptr && me.notes->fenced[fence])
+        contexts.give(fence, linear_index_, number_of(me), point);
     };
     if (global) give(kFenceOfGpu, word);
     give(kFenceOfGpu, in_block);
@@ -45,7 +46,7 @@ void Block::note_atomic(const void* word, int accesses, int order, int scope, co
   }
   if (reads && !acquires(order)) {
     remember(me, word);
-    if (writes && global) me.ticket = word;
+    if (writes && global) notes_of(me).ticket = word;
   } else if (reads && global && has_block_fences_) {
     hb::acquire(context, in_block);
   }
@@ -53,7 +54,7 @@ void Block::note_atomic(const void* word, int accesses, int order, int scope, co
 
 void Block::remember(Thread& me, const void* word) {
   constexpr std::ptrdiff_t kRecent = 4;  // a wait looks at the same ones again and again
-  std::vector<const void*>& seen = me.seen;
+  std::vector<const void*>& seen = notes_of(me).seen;
   const auto recent = seen.end() - std::min(std::ssize(seen), kRecent);
   if (std::find(recent, seen.end(), word) != seen.end()) return;
   if (seen.size() == seen.capacity()) {
@@ -69,22 +70,25 @@ void Block::note_fence(int scope) {
   if (scope > kBlockScope) return;
   Thread& me = *current_;
   const Fence fence = scope == kBlockScope ? kFenceOfBlock : kFenceOfGpu;
-  for (const void* word : me.seen) {
+  ThreadNotes& notes = notes_of(me);
+  for (const void* word : notes.seen) {
     if (fence == kFenceOfGpu) hb::acquire(context_of(me), word);
     hb::acquire(context_of(me), point_in_block(word));
   }
   if (fence == kFenceOfGpu) {
-    me.seen.clear();
-    me.ticket = nullptr;
+    notes.seen.clear();
+    notes.ticket = nullptr;
   }
   has_block_fences_ |= fence == kFenceOfBlock;
-  me.fenced[fence] = true;
+  notes.fenced[fence] = true;
   launch_.stream->contexts().hold(fence, linear_index_, number_of(me));
 }
 
 void Block::access_volatile(const void* memory, std::size_t bytes, bool write, const void* caller) {
   Thread& me = *current_;
-  const bool flag = bytes > 1 && bytes <= 8 && (!write || me.fenced[kFenceOfGpu] || me.fenced[kFenceOfBlock]);
+  const bool fenced =
+      me.notes != nullptr && (me.notes->fenced[kFenceOfGpu] || me.notes->fenced[kFenceOfBlock]);
+  const bool flag = bytes > 1 && bytes <= 8 && (!write || fenced);
   if (!flag) return note_access(memory, bytes, write, caller);
   note_atomic(memory, write ? kWrites : kReads, __ATOMIC_RELAXED, kSystemScope, caller);
   const auto access = write ? hb::write_atomically : hb::read_atomically;

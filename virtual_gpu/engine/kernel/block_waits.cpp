@@ -29,12 +29,18 @@ void Block::look(const void* address, std::uint64_t bits) {
   SpinDetection::go_on(looks);
 }
 
+void Block::make_notes() {
+  const hb::RuntimeScope runtime;
+  notes_.resize(threads_.size());
+  for (std::size_t i = 0; i < threads_.size(); ++i) threads_[i].notes = &notes_[i];
+}
+
 void Block::record_atomic(const void* word, const AtomicCall& call, bool wrote, WordWriters& writers) {
   // Kernels have threads of the same number: the bits above it tell launches apart.
   const std::uint64_t me = launch_.id << 56 | race_number_of(*current_);
   if (call.reads()) {
     if (const auto seen = writers.seen(word, me, call))
-      current_->handover = std::make_unique<Handover>(*seen);
+      notes_of(*current_).handover = std::make_unique<Handover>(*seen);
   }
   if (!wrote) return;
   writers.wrote(word, me, call);

@@ -170,8 +170,9 @@ std::string KernelLaunch::progress() const {
 bool KernelLaunch::polls(const void* word) const {
   return std::any_of(residents_.begin(), residents_.end(), [word](const Resident& resident) {
     const auto polling = resident.block->polling();
-    return std::any_of(polling.begin(), polling.end(),
-                       [word](const Thread* thread) { return thread->looked.address == word; });
+    return std::any_of(polling.begin(), polling.end(), [word](const Thread* thread) {
+      return thread->notes != nullptr && thread->notes->looked.address == word;
+    });
   });
 }
 
@@ -186,8 +187,8 @@ std::string KernelLaunch::polled_words() const {
   std::map<std::pair<const void*, int>, Polled> words;  // by address and line
   for (const Resident& resident : residents_) {
     for (const Thread* thread : resident.block->polling()) {
-      const Look& look = thread->looked;
-      if (look.address == nullptr) continue;
+      if (thread->notes == nullptr || thread->notes->looked.address == nullptr) continue;
+      const Look& look = thread->notes->looked;
       Polled& polled = words[{look.address, look.at.line}];
       if (polled.threads++ == 0) polled.look = &look;
       if (polled.blocks.empty() || polled.blocks.back() != resident.block->name())

@@ -15,24 +15,30 @@
 
 namespace vgpu {
 
+/// What reports, and fences in the race build, ask of a CUDA thread. Few kernels need it, and it is larger
+/// than all the rest: Block::notes_of() makes it.
+struct ThreadNotes {
+  Look looked;
+  PassedWait passed;
+  std::unique_ptr<Handover> handover;  // the last one
+  // block_fences.cpp: words that it has read relaxed since its last fence, and which fences it has passed, by
+  // Fence.
+  std::vector<const void*> seen{};
+  bool fenced[2] = {};
+  const void* ticket = nullptr;  // the word in global memory that it has changed relaxed since its last fence
+};
+
 /// One CUDA thread.
 struct Thread {
   uint3 index;
   int lane, warp;
   Fiber* fiber = nullptr;  // where it is suspended or runs; nullptr: not started, or ended
   SpinDetection::Looks looks;
-  Look looked;
-  PassedWait passed;
-  std::unique_ptr<Handover> handover;  // the last one
-  bool resumed = false;                // after it was suspended: see RuntimeTurn
+  ThreadNotes* notes = nullptr;
+  bool resumed = false;  // after it was suspended: see RuntimeTurn
   bool arrived_at_cluster =
       false;  // in the phase `cluster_phase` of the cluster's barrier, and has not waited
   std::uint64_t cluster_phase = 0;
-  // Of the race build (block_fences.cpp): words that it has read relaxed since its last fence, and which
-  // fences it has passed, by Fence.
-  std::vector<const void*> seen{};
-  bool fenced[2] = {};
-  const void* ticket = nullptr;  // the word in global memory that it has changed relaxed since its last fence
 };
 
 /// Suspended threads, continued in order or, with a seed, at random.
