@@ -301,7 +301,7 @@ class Projects(LauncherTest):
         (self.folder / "value.cuh").write_text("constexpr int kValue = 4;\n")
         self.assertIn(compiles, self.build())
         self.assertEqual(self.status(), 4)
-        for tool in sorted(tools.glob("*.py")):
+        for tool in sorted(set(tools.glob("*.py")) - {tools / "race_runs.py"}):  # starts programs, compiles none
             tool.touch()
             self.assertIn(compiles, self.build(), "touching %s must rebuild" % tool.name)
             self.assertNotIn(compiles, self.build())

@@ -76,7 +76,7 @@ void launch_kernel(const char* name, int thread_bound, Body body,
 }
 
 template <typename Variables>
-Variables& shared() {
+Variables& shared(const char* /*names*/) {
   alignas(Variables) static unsigned char bytes[sizeof(Variables)];
   return reinterpret_cast<Variables&>(bytes);
 }
