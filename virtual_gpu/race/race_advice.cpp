@@ -2,6 +2,7 @@
 
 #if VGPU_RACE
 
+#include <cctype>
 #include <cstring>
 #include <string_view>
 
@@ -121,8 +122,9 @@ std::string thread_cure(const Access& first, const Access& second) {
 
 std::string host_cure(const Access& first, const Access& second) {
   const Access &host = by_host(first) ? first : second, &gpu = by_host(first) ? second : first;
-  std::string text = (host.who == "the host" ? "The host" : host.who) + " does not wait for " + gpu.who +
+  std::string text = host.who + " does not wait for " + gpu.who +
                      " between them: synchronise the stream, or an event recorded after that operation";
+  text[0] = static_cast<char>(std::toupper(text[0]));
   if (!host.write && !host.enqueued.empty())
     text += ". Pinned memory is read in the stream's order, pageable memory in the call";
   return text + ".";

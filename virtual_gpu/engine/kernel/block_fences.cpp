@@ -8,12 +8,6 @@
 #include "vgpu/atomics.h"
 
 namespace vgpu {
-namespace {
-
-bool acquires(int order) { return order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE; }
-bool releases(int order) { return order >= __ATOMIC_RELEASE; }
-
-}  // namespace
 
 /// Where threads of this block meet by that word alone: others see no shared memory. For all words of global
 /// memory it is one point.

@@ -17,6 +17,10 @@ struct ProgramPlace {
     return {file, line};
   }
 };
+/// What a memory order of the compiler's does.
+constexpr bool releases(int order) { return order >= __ATOMIC_RELEASE; }
+constexpr bool acquires(int order) { return order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE; }
+
 /// An atomic operation of a kernel.
 struct AtomicCall {
   const char* name;  // "load" of atomic_ref, "atomicAdd"
@@ -24,8 +28,8 @@ struct AtomicCall {
   ProgramPlace at;
   bool takes_order() const { return ::std::strncmp(name, "atomic", 6) != 0; }
   bool reads() const { return ::std::strcmp(name, "store") != 0; }
-  bool releases() const { return order >= __ATOMIC_RELEASE; }
-  bool acquires() const { return order != __ATOMIC_RELAXED && order != __ATOMIC_RELEASE; }
+  bool releases() const { return vgpu::releases(order); }
+  bool acquires() const { return vgpu::acquires(order); }
 };
 
 /// Tells the scheduler that memory changed in a way that another block may be waiting for.
