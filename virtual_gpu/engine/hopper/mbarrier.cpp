@@ -31,6 +31,7 @@ void Mbarriers::init(const void* word, std::uint32_t count, const void* caller) 
                  " arrivals: 1 to 2^20 - 1 are possible");
   block_.note_access(word, sizeof(std::uint64_t), true, caller);
   auto& barrier = barriers_[word];
+  if (barrier == nullptr || barrier->published_) ++unpublished_;
   if (barrier == nullptr) barrier = std::make_unique<Mbarrier>();
   if (!barrier->waiting_.empty())
     block_.fault(block_.who() + "initialises " + name_of(word) + " while threads wait for it");
@@ -54,10 +55,13 @@ Mbarrier& Mbarriers::find(Block& by, const void* word, const void* caller) {
 }
 
 void Mbarriers::publish(std::size_t thread, bool proxy) {
+  if (unpublished_ == 0) return;
   for (const auto& [word, barrier] : barriers_) {
+    if (barrier->published_) continue;
     if (barrier->made_by_ == thread) {
       barrier->published_ = true;
-    } else if (proxy && !barrier->published_) {
+      --unpublished_;
+    } else if (proxy) {
       barrier->published_for_.insert(thread);
     }
   }

@@ -82,6 +82,7 @@ class Mbarriers {
 
   Block& block_;
   std::map<const void*, std::unique_ptr<Mbarrier>> barriers_;
+  std::size_t unpublished_ = 0;
 };
 
 }  // namespace vgpu

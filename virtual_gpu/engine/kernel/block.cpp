@@ -21,6 +21,7 @@ namespace {
 
 thread_local Block* running_block = nullptr;  // none in other threads of the operating system
 Fiber* running_fiber = nullptr;               // where the running CUDA thread runs
+constexpr int kMaxResumed = 1024;             // threads that go on before one starts
 
 /// " (mask 0x0000ffff at x.cu:12)".
 std::string describe_mask(unsigned int mask, const void* caller) {
@@ -116,13 +117,19 @@ inline void Block::become(Thread& thread) {
 inline Fiber& Block::next() {
   const bool unstarted = started_ < threads_.size();
   if (!unstarted && runnable_.empty()) find_runnable();
-  // Starting threads first keeps the number of fibers small; with a seed any order goes.
-  const bool resume = !runnable_.empty() && (!unstarted || scheduler_.pick(2) == 1);
+  // A warp that goes on at once is done with its fibers, and its data is still in the cache, when the next
+  // one starts. But its threads may wait, in a loop of votes, for one that has not started. With a seed any
+  // order goes.
+  const bool resume =
+      !runnable_.empty() &&
+      (!unstarted || (scheduler_.random() ? scheduler_.pick(2) == 1 : resumed_in_a_row_ < kMaxResumed));
   if (resume) {
+    ++resumed_in_a_row_;
     become(*runnable_.pop(scheduler_));
     running_fiber = current_->fiber;
     return *running_fiber;
   }
+  resumed_in_a_row_ = 0;
   if (unstarted) return fresh_fiber();
   if (state_ == State::kReady) {
     state_ = alive_ == 0             ? State::kFinished

@@ -246,6 +246,7 @@ class Block {
   std::vector<ThreadNotes> notes_;          // of all threads, once one of them needs its own
   std::vector<std::uint32_t> start_order_;  // with a seed
   std::size_t started_ = 0;
+  int resumed_in_a_row_ = 0;
   std::size_t alive_;
   Thread* current_ = nullptr;
   ThreadList runnable_, looking_, polling_, at_barrier_, at_cluster_barrier_;
