@@ -44,7 +44,7 @@ TEST(VisitTypeTest, TakesOnlyTheTypesThatItIsGiven) {
     visit_type<__half, float>(ElementType::kBf16, name);
     FAIL() << "no exception";
   } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "visit_type: bf16 is not one of the types that the program is compiled for");
+    EXPECT_STREQ(error.what(), "--type bf16 is not one of the types that the program is compiled for");
   }
 }
 

@@ -89,7 +89,7 @@ void visit_sparse(IndexType index, ElementType type, const Function& function) {
     } else if constexpr (detail::kAllTypes) {
       function(TypeTag<std::int64_t>{}, tag);
     } else {
-      throw std::invalid_argument("visit_sparse: the program is compiled for int32 only");
+      throw std::invalid_argument(std::string("--index int64") + detail::kNotCompiled);
     }
   });
 }
