@@ -160,6 +160,12 @@ def race(case: str) -> str:
 
 
 @functools.lru_cache(maxsize=None)
+def bug(mutant: str) -> str:
+    """What a mutant changes, and what is said of it."""
+    return bugs.bug(mutant, REPOSITORY)
+
+
+@functools.lru_cache(maxsize=None)
 def timeline(chapter: str, *arguments: str) -> str:
     """The timeline of a chapter on virtual GPUs, as SVG."""
     with tempfile.TemporaryDirectory() as folder:
@@ -169,13 +175,14 @@ def timeline(chapter: str, *arguments: str) -> str:
         return drawing.read_text(encoding="utf-8")
 
 
-def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]]) -> None:
-    """Runs all these programs: output() and timeline() then have their answers. Building is done before, one at a time."""
+def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]], planted: List[str]) -> None:
+    """Runs all these programs: output(), timeline() and bug() then have their answers. Building is done before, one at a time."""
     for chapter in sorted({arguments.split()[0] for arguments in outputs} | {picture[0] for picture in timelines}):
         built(chapter)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = [pool.submit(output, arguments) for arguments in outputs]
         runs += [pool.submit(timeline, *picture) for picture in timelines]
+        runs += [pool.submit(bug, mutant) for mutant in planted]
         for run in runs:
             run.result()  # throws what it threw
 
@@ -196,7 +203,7 @@ def generate(kind: str, argument: str) -> str:
     if kind == "race":
         return race(argument)
     if kind == "bug":
-        return bugs.bug(argument, REPOSITORY)
+        return bug(argument)
     if kind == "tasks":
         return tasks.table()
     if kind == "calls":
@@ -260,12 +267,13 @@ def main() -> int:
         REPOSITORY / "README.md", REPOSITORY / "virtual_gpu" / "README.md", *REPOSITORY.glob("examples/README.md"),
         *sorted(REPOSITORY.glob("chapters/**/*.md")), *sorted(REPOSITORY.glob("docs/**/*.md"))]}
     if not measured:
-        outputs = [block.group(2) for page in pages.values() for block in BLOCK.finditer(page) if block.group(1) == "output"]
+        outputs, planted = ([block.group(2) for page in pages.values() for block in BLOCK.finditer(page) if block.group(1) == kind]
+                            for kind in ("output", "bug"))
         try:
             for words in ((), ("--sparse",)):
                 lab("plan", *words)  # builds what it asks
-            run_side_by_side(outputs, list(pictures().values()))
-        except PageError as error:
+            run_side_by_side(outputs, list(pictures().values()), planted)
+        except (PageError, MutantError) as error:
             print(error, file=sys.stderr)
             return 2
     for path, page in pages.items():
