@@ -152,7 +152,6 @@ struct ExchangingThread {
         send(tile, number < all ? number * order.owners.along_k : -1);
       }
     });
-    ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
   }
 
  private:

@@ -23,12 +23,6 @@ TEST_P(OnRanks, IsRightAroundTiles) {
   expect_right_with_sizes_around<TileSearchAllReduce, std::int32_t, float>(GetParam(), kSearchTile);
 }
 
-// ---- The search alone -------------------------------------------------------------------------------------
-
-TEST(TileSearch, FindsEachRowThatIsThereAndNoOther) {
-  run_ranks(1, [](Rank& rank) { expect_all_places(rank, kSearchTile, TileSearch()); });
-}
-
 TEST(TilesFor, AreCountedInIntegers) {
   EXPECT_EQ(tiles_for(0), 0);
   EXPECT_EQ(tiles_for(1), 1);
