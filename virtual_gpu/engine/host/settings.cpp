@@ -1,8 +1,10 @@
 #include "engine/host/settings.hpp"
 
-#include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include "race/happens_before.hpp"
 
@@ -11,8 +13,13 @@ namespace vgpu {
 std::optional<unsigned int> Settings::bit_from_environment() {
   const char* text = hb::kEnabled ? std::getenv("VGPU_SEPARATING_BIT") : nullptr;
   if (text == nullptr) return std::nullopt;
-  constexpr unsigned long kHighest = 63;
-  return static_cast<unsigned int>(std::min(std::strtoul(text, nullptr, 10), kHighest));
+  constexpr unsigned int kHighest = 63;
+  const std::string_view all = text;
+  unsigned int bit = 0;
+  const auto [end, error] = std::from_chars(all.begin(), all.end(), bit);
+  if (error != std::errc{} || end != all.end() || bit > kHighest)
+    throw std::runtime_error("VGPU_SEPARATING_BIT='" + std::string(all) + "' is not a bit's number, 0 to 63");
+  return bit;
 }
 
 Machine Settings::load() const {
