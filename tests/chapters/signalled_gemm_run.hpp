@@ -11,6 +11,7 @@
 
 #include "17_gemm_on_signals/arrival_order.cuh"
 #include "dense_run.hpp"
+#include "late_rank.hpp"
 #include "ownership.hpp"
 #include "stopped_run.hpp"
 
@@ -39,9 +40,10 @@ void expect_caller_owns_signalled(int ranks, More... more) {
   });
 }
 
-/// Calls that only gather, between calls that multiply. Then `behind(rank, problem, algorithm)`.
-template <typename Algorithm, typename Behind, typename... More>
-void expect_transfers_alone_to_end(int ranks, MatmulShape whole, const Behind& behind, More... more) {
+/// Calls that only gather, between calls that multiply; then calls for which one rank after the other is
+/// late.
+template <typename Algorithm, typename... More>
+void expect_transfers_alone_to_end(int ranks, MatmulShape whole, More... more) {
   run_ranks_or_skip(ranks, [&](Rank& rank) {
     GatherProblem<__half> problem(rank, whole, 5);
     problem.fill_exact();
@@ -56,7 +58,8 @@ void expect_transfers_alone_to_end(int ranks, MatmulShape whole, const Behind& b
     rank.barrier();
     const Verification found = problem.compare_exact(false);
     EXPECT_TRUE(found.ok()) << describe(found);
-    behind(rank, problem, algorithm);
+    expect_all_wait_for_a_late_rank(rank,
+                                    [&](cudaStream_t stream) { algorithm.gather(problem.a(), stream); });
   });
 }
 

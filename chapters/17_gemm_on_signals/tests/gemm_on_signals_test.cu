@@ -119,8 +119,7 @@ TEST_P(OnRanks, AreRightWithColumnsOfB) {
 }
 
 TEST_P(OnRanks, TransfersAloneEndWhenAllShardsAreHere) {
-  expect_transfers_alone_to_end<Small<__half>>(
-      GetParam(), {GetParam() + 1, 8 * GetParam(), 64}, [](Rank&, auto&, auto&) {}, 2);
+  expect_transfers_alone_to_end<Small<__half>>(GetParam(), {GetParam() + 1, 8 * GetParam(), 64}, 2);
 }
 
 TEST_P(OnRanks, NothingToMultiplyIsNoCall) {

@@ -9,6 +9,7 @@
 #include "16_tensor_core_gemm/fitting.cuh"
 #include "17_gemm_on_signals/gemm_on_signals.cuh"
 #include "dense_virtual.hpp"
+#include "late_rank.hpp"
 #include "ownership.hpp"
 
 namespace overlap::gemm_on_signals::virtual_gpus {
@@ -74,6 +75,32 @@ TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
         }
       }
     }
+  }
+}
+
+// The ranks that wait for a late one have long pushed their own shards: nothing but its last pieces is under
+// way when they could end too early.
+TEST_F(OnVirtualGpus, TransfersAloneEndBehindTheLastPieceOfALateRank) {
+  constexpr int kPieces = 3;
+  const MatmulShape shape{3 * 256, 24, 16};
+  for (int late_rank = 0; late_rank < 3; ++late_rank) {
+    vgpu::reset();
+    run_ranks(3, [&](Rank& rank) {
+      Problem problem(rank, shape, 1);
+      problem.fill_exact();
+      Gemm algorithm(rank, shape, kPieces);
+      LateWork late(rank);
+      rank.barrier();
+      const LinkTraffic before(rank.size());
+      rank.barrier();
+      if (rank.id() == late_rank) late.start(rank.stream());
+      algorithm.gather(problem.a(), rank.stream());
+      rank.synchronize(rank.stream());
+      const LinkTraffic moved = LinkTraffic(rank.size()).since(before);
+      EXPECT_EQ(moved.into(rank.id()).bytes, Gemm::cost(shape, 3, rank.id(), kPieces).bytes_in)
+          << "rank " << rank.id() << ", late rank " << late_rank;
+      rank.barrier();
+    });
   }
 }
 

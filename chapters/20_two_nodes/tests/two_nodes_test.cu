@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "20_two_nodes/two_level_gemm.cuh"
-#include "late_rank.hpp"
 #include "signalled_gemm_run.hpp"
 
 namespace overlap::two_nodes {
@@ -66,13 +65,7 @@ TEST_P(OnNodes, TheCallerOwnsItsMatricesBehindTheCall) {
 }
 
 TEST_P(OnNodes, TransfersAloneEndWhenAllShardsAreHere) {
-  expect_transfers_alone_to_end<Small<__half>>(
-      ranks(), {2 * ranks() + 1, 8 * ranks(), 64},
-      [](Rank& rank, auto& problem, auto& algorithm) {
-        expect_all_wait_for_a_late_rank(rank,
-                                        [&](cudaStream_t stream) { algorithm.gather(problem.a(), stream); });
-      },
-      per_node());
+  expect_transfers_alone_to_end<Small<__half>>(ranks(), {2 * ranks() + 1, 8 * ranks(), 64}, per_node());
 }
 
 TEST_P(OnNodes, NothingToMultiplyIsNoCall) {
