@@ -3,8 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "overlap/bench/mlp_problem.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/gemm.hpp"
+#include "overlap/gpu/host_copy.hpp"
 #include "overlap/program/report.hpp"
 
 namespace overlap {
@@ -64,42 +70,99 @@ TEST_F(DenseBenchTest, TheResultOfTheLastTimedCallIsCompared) {
   EXPECT_THROW(verify_gather<float>(options(), true, true), WrongResult);
 }
 
-/// An algorithm that is right but in one of its calls: there it writes nothing, or it spoils an element.
-template <Floating T>
-DenseBench::Enqueue wrong_in_call(GatherProblem<T>& problem, int call, bool writes_nothing) {
-  return [&problem, call, writes_nothing, right = product_of(problem, false),
-          wrong = product_of(problem, true), calls = 0](cudaStream_t stream) mutable {
-    if (++calls != call) return right(stream);
-    if (!writes_nothing) wrong(stream);
+enum class Fault {
+  kWritesNothing,      ///< C keeps what it has
+  kMultipliesNothing,  ///< what its last right call has computed comes back
+  kSpoilsAnElement,
+  kWritesNan,
+};
+
+const float* first_operand(const GatherProblem<float>& problem) { return problem.whole_a(); }
+const float* first_operand(const ScatterProblem<float>& problem) { return problem.a(); }
+
+/// An algorithm with a C of its own, from which it copies, that is wrong in calls `first` to `last`.
+template <typename Problem>
+DenseBench::Enqueue wrong_in_calls(Problem& problem, Fault fault, int first, int last) {
+  const auto bytes = static_cast<std::size_t>(problem.product().m * problem.product().n) * sizeof(float);
+  const auto own = std::make_shared<DeviceBuffer<float>>(problem.rank().device(), bytes / sizeof(float));
+  return [&problem, fault, first, last, own, bytes, calls = 0](cudaStream_t stream) mutable {
+    ++calls;
+    const bool wrong = first <= calls && calls <= last;
+    if (wrong && fault == Fault::kWritesNothing) return;
+    if (!wrong || fault != Fault::kMultipliesNothing) {
+      matmul_row_major(problem.rank().cublas(), stream, problem.product(), first_operand(problem),
+                       problem.b(), own->data());
+    }
+    CUDA_CHECK(cudaMemcpyAsync(problem.c(), own->data(), bytes, cudaMemcpyDefault, stream));
+    if (wrong && fault == Fault::kSpoilsAnElement)
+      CUDA_CHECK(cudaMemsetAsync(problem.c() + bytes / sizeof(float) - 1, 0x44, sizeof(float), stream));
+    if (wrong && fault == Fault::kWritesNan) CUDA_CHECK(cudaMemsetAsync(problem.c(), 0xFF, bytes, stream));
   };
 }
 
-TEST_F(DenseBenchTest, OfEachAlgorithmOneCallIsVerifiedAndOneTimedOneCompared) {
-  // Of each variant: one call in verify(); in time() one to warm up, and in each of two iterations one of the
-  // GPU's time and one with the host's. The GPU's last one is compared: the fifth of seven.
-  for (const bool writes_nothing : {false, true}) {
-    std::string found;
-    for (int call = 1; call <= 7; ++call) {
-      const auto run = [&] {
-        run_ranks(2, [&](Rank& rank) {
-          GatherProblem<float> problem(rank, {19, 23, 17}, 7);
-          DenseBench bench(problem, options());
-          bench.add("first", Role::kAlgorithm, [&] { return product_of(problem, false); });
-          bench.add("second", Role::kAlgorithm, [&] { return wrong_in_call(problem, call, writes_nothing); });
-          bench.verify();
-          bench.time(false);
-        });
-      };
-      try {
-        run();
-        found += '-';
-      } catch (const WrongResult& wrong) {
-        EXPECT_NE(std::string(wrong.what()).find("second"), std::string::npos) << wrong.what();
-        found += 'x';
-      }
-    }
-    EXPECT_EQ(found, "x---x--") << (writes_nothing ? "writes nothing" : "spoils an element");
+/// True if that is found, and named.
+template <typename Problem>
+bool is_found(int ranks, Fault fault, int first, int last) {
+  try {
+    run_ranks(ranks, [&](Rank& rank) {
+      Problem problem(rank, {19, 23, 17}, 7);
+      DenseBench bench(problem, options());
+      bench.add("first", Role::kAlgorithm, [&] { return wrong_in_calls(problem, fault, 0, 0); });
+      bench.add("second", Role::kAlgorithm, [&] { return wrong_in_calls(problem, fault, first, last); });
+      bench.verify();
+      bench.time(false);
+    });
+  } catch (const WrongResult& wrong) {
+    EXPECT_NE(std::string(wrong.what()).find("second"), std::string::npos) << wrong.what();
+    return true;
   }
+  return false;
+}
+
+// Of each variant: one call in verify(); in time() one to warm up, and in each of two iterations one of the
+// GPU's time and one with the host's. The GPU's last one is compared: the fifth of seven.
+constexpr int kVerified = 1, kTimed = 5, kCalls = 7;
+
+TEST_F(DenseBenchTest, OfEachAlgorithmOneCallIsVerifiedAndOneTimedOneCompared) {
+  for (const Fault fault :
+       {Fault::kWritesNothing, Fault::kMultipliesNothing, Fault::kSpoilsAnElement, Fault::kWritesNan}) {
+    for (int call = 1; call <= kCalls; ++call) {
+      EXPECT_EQ(is_found<GatherProblem<float>>(2, fault, call, call), call == kVerified || call == kTimed)
+          << "fault " << static_cast<int>(fault) << " in call " << call;
+    }
+  }
+}
+
+TEST_F(DenseBenchTest, WhatEarlierCallsHaveLeftDoesNotPass) {
+  for (const Fault fault : {Fault::kWritesNothing, Fault::kMultipliesNothing}) {
+    for (int right = 0; right < kTimed; ++right) {
+      EXPECT_TRUE(is_found<GatherProblem<float>>(2, fault, right + 1, 100)) << right << " right calls";
+      EXPECT_TRUE(is_found<ScatterProblem<float>>(1, fault, right + 1, 100)) << right << " right calls";
+    }
+    EXPECT_FALSE(is_found<GatherProblem<float>>(2, fault, kTimed + 1, 100));
+    EXPECT_FALSE(is_found<ScatterProblem<float>>(1, fault, kTimed + 1, 100));
+  }
+}
+
+/// Every element of a result, after poison_result().
+template <Floating T>
+void expect_poisoned(DenseProblem& problem, T* result, std::int64_t elements) {
+  CUDA_CHECK(cudaMemset(result, 0, static_cast<std::size_t>(elements) * sizeof(T)));
+  CUDA_CHECK(cudaDeviceSynchronize());
+  problem.poison_result();
+  for (const T element : on_host(result, elements)) ASSERT_TRUE(std::isnan(value_of(element)));
+}
+
+TEST_F(DenseBenchTest, PoisonIsInEveryElement) {
+  run_ranks(1, [](Rank& rank) {
+    GatherProblem<__half> gather(rank, {19, 23, 17}, 7);
+    expect_poisoned(gather, gather.c(), 19 * 23);
+    ScatterProblem<float> scatter(rank, {19, 23, 17}, 7);
+    expect_poisoned(scatter, scatter.c(), 19 * 23);
+    MlpProblem<__nv_bfloat16> mlp(rank, {19, 23, 17}, 7);
+    expect_poisoned(mlp, mlp.c(), 19 * 17);
+    expect_poisoned(mlp, mlp.whole_y(), 19 * 17);
+  });
 }
 
 TEST_F(DenseBenchTest, ACorruptedResultIsFoundUnlessNothingIsChecked) {
@@ -160,6 +223,34 @@ TEST_F(DenseBenchTest, ResultsThatAreNotWrittenAreFound) {
   };
   EXPECT_THROW(run_ranks(2, [&](Rank& rank) { forgets(rank, false); }), WrongResult);
   EXPECT_THROW(run_ranks(2, [&](Rank& rank) { forgets(rank, true); }), WrongResult);
+}
+
+/// An operand of the problem changes its sign with negate(), and again with the next.
+template <Floating T>
+void expect_negated(DenseProblem& problem, const T* operand, std::int64_t elements) {
+  problem.fill_normal();
+  const std::vector<T> before = on_host(operand, elements);
+  for (const double sign : {-1.0, 1.0}) {
+    problem.negate();
+    const std::vector<T> now = on_host(operand, elements);
+    for (std::size_t i = 0; i < before.size(); ++i) ASSERT_EQ(value_of(now[i]), sign * value_of(before[i]));
+  }
+}
+
+TEST_F(DenseBenchTest, ANegatedProblemHasOtherOperands) {
+  run_ranks(1, [](Rank& rank) {
+    GatherProblem<__half> gather(rank, {19, 23, 17}, 7);
+    expect_negated(gather, gather.a(), 19 * 17);
+    expect_negated(gather, gather.whole_a(), 19 * 17);
+    ScatterProblem<float> scatter(rank, {19, 23, 17}, 7);
+    expect_negated(scatter, scatter.a(), 19 * 17);
+    MlpProblem<__nv_bfloat16> mlp(rank, {19, 23, 17}, 7);
+    mlp.fill_normal();
+    expect_negated(mlp, mlp.a(), 19 * 17);
+    expect_negated(mlp, mlp.whole_x(), 19 * 17);
+    expect_negated(mlp, mlp.b().gain, 17);
+    expect_negated(mlp, mlp.b().w2, 23 * 17);
+  });
 }
 
 /// With one rank, the partial product is the whole one.

@@ -18,7 +18,7 @@ namespace {
 
 using Bench = SparseBench<std::int32_t, float>;
 
-enum class Fault { kSpoilsAnElement, kWritesNothing, kLosesARow };
+enum class Fault { kSpoilsAnElement, kWritesNothing, kLosesARow, kWritesNan };
 
 /// On one rank, whose row numbers are sorted and different, the sum is what comes in: copied, but in the
 /// calls that have a fault.
@@ -43,6 +43,8 @@ class Copies {
                                cudaMemcpyDefault, stream));
     if (faulty && fault_ == Fault::kSpoilsAnElement)
       CUDA_CHECK(cudaMemsetAsync(values_.data() + entries * features_ - 1, 0x44, sizeof *values, stream));
+    if (faulty && fault_ == Fault::kWritesNan)
+      CUDA_CHECK(cudaMemsetAsync(values_.data(), 0xFF, entries * features_ * sizeof *values, stream));
     lost_ += faulty && fault_ == Fault::kLosesARow ? 1 : 0;
     return {indices_.data(), values_.data(), entries};
   }
@@ -83,7 +85,7 @@ bool is_found(Fault fault, int first, int last) {
 constexpr int kVerified = 2, kTimed = 5;
 
 TEST(SparseBenchTest, OneVerifiedAndOneTimedCallAreCompared) {
-  for (const Fault fault : {Fault::kSpoilsAnElement, Fault::kWritesNothing}) {
+  for (const Fault fault : {Fault::kSpoilsAnElement, Fault::kWritesNothing, Fault::kWritesNan}) {
     for (int call = 1; call <= kTimed; ++call)
       EXPECT_EQ(is_found(fault, call, call), call == kVerified || call == kTimed) << "call " << call;
   }

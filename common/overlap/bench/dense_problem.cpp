@@ -121,6 +121,11 @@ void GatherProblem<T>::poison_result() {
 }
 
 template <Floating T>
+void GatherProblem<T>::negate() {
+  for (const DeviceBuffer<T>* const buffer : {&a_, &whole_a_, &alone_c_}) overlap::negate(rank(), *buffer);
+}
+
+template <Floating T>
 Verification GatherProblem<T>::compare_exact(bool corrupt) {
   std::vector<T> c = download(rank(), c_.data(), c_shard().elements());
   if (corrupt) corrupt_one_element(std::span<T>(c));
@@ -215,6 +220,12 @@ void ScatterProblem<T>::multiply_alone() {
 template <Floating T>
 void ScatterProblem<T>::poison_result() {
   fill_with_nan(rank(), c_);
+}
+
+template <Floating T>
+void ScatterProblem<T>::negate() {
+  overlap::negate(rank(), x_);
+  for (double& element : expected_) element = -element;
 }
 
 template <Floating T>

@@ -40,6 +40,9 @@ class DenseProblem {
   virtual void fill_exact() = 0;     ///< A and B whose product has to be right to the last bit (data.hpp)
   virtual void fill_normal() = 0;    ///< A and B of random normals: for times
   virtual void poison_result() = 0;  ///< C = NaN
+  /// After fill_normal(): the problem becomes the one with the result -C, and compare_normal() expects that.
+  /// Twice is not at all.
+  virtual void negate() = 0;
   /// Compares every element of C, after fill_exact(). `corrupt`: the tests' hook.
   virtual Verification compare_exact(bool corrupt) = 0;
   /// Compares every element of C with a product by cuBLAS alone, within the proven bound (tolerance.hpp),
@@ -83,6 +86,7 @@ class GatherProblem : public DenseProblem {
   void fill_exact() override;
   void fill_normal() override;
   void poison_result() override;
+  void negate() override;
   Verification compare_exact(bool corrupt) override;
   Verification compare_normal(bool corrupt) override;
   void gemm_only(cudaStream_t stream) override;
@@ -119,6 +123,7 @@ class ScatterProblem : public DenseProblem {
   void fill_exact() override;
   void fill_normal() override;
   void poison_result() override;
+  void negate() override;
   Verification compare_exact(bool corrupt) override;
   Verification compare_normal(bool corrupt) override;
   void gemm_only(cudaStream_t stream) override;

@@ -33,6 +33,14 @@ void upload(Rank& rank, const std::vector<T>& from, const DeviceBuffer<T>& to) {
   rank.synchronize(rank.stream());
 }
 
+/// Changes the sign of every element. Waits for the rank's stream.
+template <Floating T>
+void negate(Rank& rank, const DeviceBuffer<T>& buffer) {
+  std::vector<T> values = download(rank, buffer.data(), static_cast<std::int64_t>(buffer.size()));
+  for (T& value : values) value = from_double<T>(-value_of(value));
+  upload(rank, values, buffer);
+}
+
 /// Makes every element NaN. Waits for the rank's stream.
 template <Floating T>
 void fill_with_nan(Rank& rank, const DeviceBuffer<T>& buffer) {

@@ -289,6 +289,13 @@ void MlpProblem<T>::poison_result() {
   fill_with_nan(rank(), whole_y_);
 }
 
+// norm(-X) with the gain -g is norm(X) with g; so -X and -W2 make Y = X + act(norm(X) W1) W2 to -Y.
+template <Floating T>
+void MlpProblem<T>::negate() {
+  for (const DeviceBuffer<T>* const buffer : {&x_, &whole_x_, &gain_, &w2_}) overlap::negate(rank(), *buffer);
+  for (double& element : expected_) element = -element;
+}
+
 template <Floating T>
 Verification MlpProblem<T>::compare_exact(bool corrupt) {
   return compare(corrupt, true);

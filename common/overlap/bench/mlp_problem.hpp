@@ -62,6 +62,7 @@ class MlpProblem : public DenseProblem {
   void fill_exact() override;
   void fill_normal() override;
   void poison_result() override;
+  void negate() override;
   /// All elements, with the CPU's.
   Verification compare_exact(bool corrupt) override;
   /// All elements, with those that one GPU alone computes: see error_of_row() in the source.
