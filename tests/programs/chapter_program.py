@@ -53,6 +53,8 @@ class ChapterProgram(ProgramTestCase):
     kernels: Mapping[str, str] = {}  # variant -> what Call.signature() of its own phases must be; without it nothing is counted
     frame: Mapping[str, str] = {}  # phases that variants share: not in `kernels`, if they have these kernels
     launch_phases: Sequence[str] = ()  # whose launches a cost card counts; without it: all
+    counted_call = ""  # sizes and ranks of the call that is counted; without it: the small sizes on three GPUs
+    told_apart_by: Sequence[str] = ()  # template parameters that belong to a kernel's name in `kernels`
     sections: Mapping[str, str] = {}  # variant -> its section of the timeline, if that has another name
 
     @property
@@ -165,7 +167,7 @@ class ChapterProgram(ProgramTestCase):
             self.skipTest("virtual GPUs count; an experiment's algorithms are its chapter's")
         if not self.kernels:
             self.skipTest("the chapter names no kernels")
-        sizes = (*self.small[:-len(ONCE)], "--gpus", "3")
+        sizes = self.counted_call.split() or (*self.small[:-len(ONCE)], "--gpus", "3")
         report = self.report(*sizes, *ONCE, "--timeline", "trace.json")
         calls, cards = counted.calls_of(self.folder / "trace.json"), self.cards(report, *sizes)
         results = [result for result in report["results"] if "section" not in result and "status" not in result]
@@ -180,7 +182,7 @@ class ChapterProgram(ProgramTestCase):
                 if name in cards:
                     self.assert_counts_are_those_of(cards[name], call)
                 if name in cards:
-                    self.assertEqual(call.signature(self.frame), self.kernels.get(name))
+                    self.assertEqual(call.signature(self.frame, self.told_apart_by), self.kernels.get(name))
                 self.assert_times_are_those_of(result, call)
                 times = tuple(round(result[key], 6) for key in ("device_ms", "host_ms", "end_to_end_ms") if key in result)  # to 1 ns
                 self.assertAlmostEqual(spans.setdefault(times, call.ms()) / call.ms(), 1, delta=0.005, msg="another variant's times")

@@ -4,7 +4,7 @@ import collections
 import json
 import pathlib
 import re
-from typing import Any, Dict, List, Mapping, Set
+from typing import Any, Dict, List, Mapping, Sequence, Set
 
 HOST = -1
 LIBRARY = "cuBLAS"
@@ -51,13 +51,16 @@ class Call:
         """From the first operation to the end of the last one."""
         return max(bar["ts"] + bar["dur"] for bars in self.bars.values() for bar in bars) / 1000
 
-    def signature(self, without: Mapping[str, str]) -> str:
+    def signature(self, without: Mapping[str, str], told_apart_by: Sequence[str] = ()) -> str:
         """The names of rank 0's kernels, without the phases whose kernels are just these: "map: search_tiles; scatter: scatter_rows".
-        In a phase a name stands once, in the order of the alphabet; phases stand in the order in which they began."""
+        In a phase a name stands once, in the order of the alphabet; phases stand in the order in which they began. A name has the
+        given template arguments: "multiply<Store = TmaStore>"."""
         phases: Dict[str, Set[str]] = {}
         for bar in sorted(self.kernels(), key=lambda bar: bar["ts"]):
             name = re.match(r"[\w:]+", bar["args"]["what"])
-            phases.setdefault(phase_of(bar), set()).add(name.group() if name else bar["args"]["what"])
+            chosen = ", ".join(given for parameter in told_apart_by
+                               for given in re.findall(rf"[\[ ]({parameter} = [^;\]]+)", bar["args"].get("kernel", "")))
+            phases.setdefault(phase_of(bar), set()).add((name.group() if name else bar["args"]["what"]) + (f"<{chosen}>" if chosen else ""))
         texts = {phase: " ".join(sorted(names)) for phase, names in phases.items()}
         return "; ".join(f"{phase}: {text}" if phase else text for phase, text in texts.items() if without.get(phase) != text)
 

@@ -3,14 +3,29 @@ import datetime
 import os
 import re
 import subprocess
+from typing import Any, Dict
 
 import chapter_program
+import counted
 import program_test_case
 from program_test_case import SMALL, TINY
 
 
 class Program(chapter_program.ChapterProgram):
     variants = ("one_gpu", "all_gpus")
+    kernels = {"one_gpu": "multiply", "all_gpus": "multiply"}  # one algorithm: bytes and times tell them apart
+    counted_call = "--m 130 --n 289 --k 600 --gpus 3"  # a launch is short beside a kernel; GPU 0 has more blocks
+    sections = {"one_gpu": "1 GPU", "all_gpus": "3 GPUs"}
+
+    def assert_times_are_those_of(self, result: Dict[str, Any], call: counted.Call) -> None:
+        """Each GPU's kernel, and the slowest of them, too."""
+        super().assert_times_are_those_of(result, call)
+        reported = {name: ms for name, ms in result.items() if name.startswith("kernel_ms_gpu")}
+        ran = {f"kernel_ms_gpu{gpu}": bar["dur"] / 1000 for gpu in call.bars for bar in call.kernels(gpu)}
+        self.assertEqual((set(reported), len(ran)), (set(ran), result["gpus"]))
+        for name, ms in reported.items():
+            self.assertAlmostEqual(ms / ran[name], 1, delta=0.1)
+        self.assertEqual(result["kernel_ms"], max(reported.values()))
 
 
 class HelpTest(program_test_case.ProgramTestCase):

@@ -9,6 +9,8 @@ MODES = {"plain": "nccl", "registered": "nccl_registered", "copy-engine": "nccl_
 class Program(dense_program.DenseProgram):
     needs_nccl = ("nccl",)
     no_variant = "ring"
+    kernels = {"nccl": "gather A: ncclAllGather; multiply: cuBLAS", "communication_only": "gather A: ncclAllGather", "one_shard": "cuBLAS"}
+    counted_call = "--m 900 --n 1500 --k 64 --gpus 3"  # so large that one shard takes less time than all
     refused = {("--nccl", "fast"): "--nccl: 'fast' is not a mode of NCCL .known: plain, registered, copy-engine.",
                ("--nccl",): "--nccl: a value is missing"}
 

@@ -7,6 +7,11 @@ class Program(dense_program.DenseProgram):
     needs_nccl = ("vanilla", "sequence_parallel")
     help_says = ("m tokens, feed-forward size n, hidden size k",)
     no_variant = "ring"
+    kernels = {"vanilla": "normalise: normalise_rows; cuBLAS ncclAllReduce; activate: activate_elements; add the residual: add_elements",
+               "sequence_parallel": "normalise: normalise_rows; cuBLAS ncclAllGather ncclReduceScatter; activate: activate_elements; "
+                                    "add the residual: add_elements",
+               "overlapped": "normalise: normalise_rows; step N: multiply shard N: cuBLAS; activate: activate_elements; "
+                             "step N: multiply chunk N: cuBLAS; sum: sum_slots; add the residual: add_elements"}
 
     def test_sizes_and_types(self) -> None:
         super().test_sizes_and_types()

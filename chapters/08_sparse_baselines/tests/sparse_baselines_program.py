@@ -4,6 +4,9 @@ import sparse_program
 
 class Program(sparse_program.SparseProgram):
     no_variant = "nccl"
+    kernels = {"dense_nccl": "scatter: write_rows; all_reduce: ncclAllReduce; "
+                             "find: cub::DeviceSelect::Flagged flag_nonzero_rows; gather: read_rows",
+               "host_gloo": ""}
     refused = {
         ("--rows", "0"): "--rows: 0 is not between 1",
         ("--features", "0"): "--features: 0 is not between 1",

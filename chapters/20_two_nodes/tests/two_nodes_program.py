@@ -5,6 +5,12 @@ import tensor_core_program
 class Program(tensor_core_program.TensorCoreProgram):
     needs_nccl = ("gather_then_multiply", "flat_ring", "two_level", "communication_only")
     help_says = ("on several nodes", "--gpus-per-node COUNT")
+    RAILS = "step N: shard N to rank N, shard N comes: group"
+    kernels = {"kernel_only": "multiply_specialised", "gather_then_multiply": "gather A: ncclAllGather; multiply: cuBLAS",
+               "flat_ring": "step N: multiply shard N: cuBLAS; step N: pass shard N: group",
+               "flat": "multiply shards as they come: multiply_on_signals",
+               "two_level": f"{RAILS}; multiply shards as they come: multiply_on_signals", "communication_only": RAILS}
+    counted_call = "--m 33 --n 960 --k 24 --gpus 4 --gpus-per-node 2"
     refused = {("--gpus", "4", "--gpus-per-node", "3"): "--gpus-per-node: 3 does not divide the 4 of --gpus",
                ("--gpus", "2", "--gpus-per-node", "4"): "--gpus-per-node: 4 does not divide the 2 of --gpus",
                ("--gpus-per-node", "0"): "--gpus-per-node: 0 is not between 1 and"}
@@ -35,3 +41,11 @@ class Program(tensor_core_program.TensorCoreProgram):
         text = (self.folder / "trace.json").read_text(encoding="utf-8")
         for name in ("step 1: shard 0 to rank 2, shard 2 comes", "push shard 0 to rank 1", "push shard 2 to rank 1"):
             self.assertIn(name, text)
+
+    def test_rails_bring_first_what_is_multiplied_first(self) -> None:
+        """The kernel takes the left node's tiles behind its own: so of three nodes that one's shard comes in the first step."""
+        self.call_right("--m", "33", "--n", "96", "--k", "24", *self.small[-4:], "--gpus", "6", "--gpus-per-node", "2",
+                        "--only", "two_level", "--timeline", "trace.json")
+        text = (self.folder / "trace.json").read_text(encoding="utf-8")
+        for name in ("step 1: shard 0 to rank 2, shard 4 comes", "step 2: shard 0 to rank 4, shard 2 comes"):
+            self.assertTrue(name in text, name)
