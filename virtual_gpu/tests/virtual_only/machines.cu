@@ -3,6 +3,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "blas.hpp"
 #include "virtual_test.hpp"
 
 namespace virtual_only {
@@ -164,6 +165,64 @@ TEST_F(MachinesTest, CostsOfGraphsMayBeLeftOut) {
   ASSERT_EQ(complaint(machine_file(machine.dump())), "");
   EXPECT_NEAR(graph_us(0), call + 50, 0.01);
   EXPECT_NEAR(graph_us(3) - graph_us(1), 2 * 7, 0.1);
+}
+
+// ---- Long operations take the time that the figures say ---------------------------------------------------
+constexpr std::size_t kBytes = 16 << 20;
+
+double copy_us(bool from_peer) {
+  char *to = nullptr, *from = nullptr;
+  require(cudaMalloc(&to, kBytes));
+  const cudaStream_t stream = new_stream();
+  if (from_peer) {
+    require(cudaDeviceEnablePeerAccess(1, 0));
+    require(cudaSetDevice(1));
+    require(cudaMalloc(&from, kBytes));
+    require(cudaSetDevice(0));
+  } else {
+    require(cudaMallocHost(&from, kBytes));
+  }
+  return elapsed(stream, [&] { require(cudaMemcpyAsync(to, from, kBytes, cudaMemcpyDefault, stream)); }) *
+         1e3;
+}
+
+/// One wave: a tile for each of the eight multiprocessors.
+double product_us(int k) {
+  constexpr int kSide = 256;
+  const cudaStream_t stream = new_stream();
+  const cublasHandle_t blas = new_blas(stream);
+  const auto side = static_cast<std::size_t>(kSide), depth = static_cast<std::size_t>(k);
+  __half *const a = halves(side * depth), *const b = halves(side * depth), *const c = halves(side * side);
+  return elapsed(stream, [&] { require(multiply(blas, kSide, kSide, k, a, b, c)); }) * 1e3;
+}
+
+double kernel_us(int rounds) {
+  const cudaStream_t stream = new_stream();
+  return elapsed(stream, [&] { work<float><<<1, 32, 0, stream>>>(nullptr, rounds); }) * 1e3;
+}
+
+TEST_F(MachinesTest, LongOperationsTakeTheTimeOfTheFigures) {
+  for (const bool of_peer : {false, true}) {
+    const double rate = machine[of_peer ? "peer" : "host"]["copy_gb_per_s"];
+    const double expected = static_cast<double>(kBytes) / rate / 1e3;
+    EXPECT_NEAR(copy_us(of_peer), expected, 0.02 * expected) << (of_peer ? "from a peer" : "from the host");
+  }
+  const double tflops = machine["gpu"]["product"]["f16_tflops"],
+               expected = 2.0 * 256 * 256 * 4096 / tflops / 1e6;
+  EXPECT_NEAR(product_us(4096), expected, 0.02 * expected);
+}
+
+// How many basic blocks a round of the loop has, the compiler decides: one or two.
+TEST_F(MachinesTest, KernelsTakeTheTimeOfTheClock) {
+  constexpr int kRounds = 20000;
+  const double cycles = machine["gpu"]["cycles_per_basic_block"], ghz = machine["gpu"]["clock_ghz"];
+  const double us = kernel_us(kRounds), of_a_block = kRounds * cycles / ghz / 1e3;
+  EXPECT_GT(us, 0.95 * of_a_block);
+  EXPECT_LT(us, 2.1 * of_a_block);
+  vgpu::reset();
+  machine["gpu"]["clock_ghz"] = 4 * ghz;
+  ASSERT_EQ(complaint(machine_file(machine.dump())), "");
+  EXPECT_NEAR(kernel_us(kRounds), us / 4, 0.05 * us);
 }
 
 TEST_F(MachinesTest, FileThatIsNoJson) {
