@@ -64,6 +64,15 @@ class Call:
         texts = {phase: " ".join(sorted(names)) for phase, names in phases.items()}
         return "; ".join(f"{phase}: {text}" if phase else text for phase, text in texts.items() if without.get(phase) != text)
 
+    def longest_us(self) -> Dict[str, float]:
+        """How long each of the program's own kernels ran on the slowest GPU, by name."""
+        longest: Dict[str, float] = {}
+        for bar in (bar for gpu in self.bars for bar in self.kernels(gpu)):
+            name = bar["args"]["what"]
+            if bar["cat"] == "kernel" and not name.startswith((LIBRARY, "cub::")):
+                longest[name] = max(longest.get(name, 0), bar["dur"])
+        return longest
+
     def ms_of(self, phase: str) -> List[float]:
         """How long the operations of the phase ran on each GPU; waits and pauses are not counted."""
         return [sum(bar["dur"] for bar in bars if phase_of(bar) == phase) / 1000 for bars in self.bars.values()]

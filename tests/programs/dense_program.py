@@ -1,13 +1,16 @@
 """What is tested of the programs of all chapters on dense products."""
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Tuple
 
+import counted
 from chapter_program import LEFT_OUT, NO_NCCL, ChapterProgram
+from program_test_case import ONCE
 
 
 class DenseProgram(ChapterProgram):
     """Sizes are --m, --n and --k."""
 
     usual_sizes = "--m 33 --n 37 --k 19"  # multiples of nothing
+    one_block_and_eight: Sequence[str] = ()  # sizes, on two GPUs, with work for one block of each own kernel, and for eight or more
     timed: Sequence[str] = ()  # what the table has after gemm_only; without it: all variants
 
     def refused_by_all(self) -> Dict[Sequence[str], str]:
@@ -59,6 +62,21 @@ class DenseProgram(ChapterProgram):
         for result in self.assert_timed(self.report_of()):
             if result["role"] == "algorithm" and self.backend == "virtual":  # modelled, so the same each time
                 self.assertGreater(result["ratio_to_gemm_only"], 1)
+
+    def longest_us(self, sizes: str) -> Dict[Tuple[str, str], float]:
+        """How long own kernels run, by variant and name."""
+        self.call_right("--gpus", "2", *sizes.split(), *ONCE, "--no-check", "--timeline", "trace.json")
+        calls = counted.calls_of(self.folder / "trace.json")
+        return {(variant, name): us for variant, call in calls.items() for name, us in call.longest_us().items()}
+
+    def test_elements_are_shared_out_among_blocks(self) -> None:
+        """The work of eight blocks takes about as long as that of one: the modelled GPU has eight multiprocessors."""
+        if self.backend != "virtual" or not self.one_block_and_eight:
+            self.skipTest("in the model, of kernels that take elements or rows")
+        one, eight = map(self.longest_us, self.one_block_and_eight)
+        self.assertTrue(eight)
+        for kernel, us in eight.items():
+            self.assertLess(us, 3 * one[kernel], kernel)
 
     def test_schedules(self) -> None:
         self.assert_same_seed_same_schedule("5")

@@ -12,7 +12,7 @@ FEW = (("--gpus", "8", "--rows", "1", "--features", "1", "--entries", "1", "--du
        ("--gpus", "3", "--rows", "2", "--features", "1", "--entries", "1", "--duplicates", "0"),
        ("--gpus", "3", "--rows", "20", "--features", "3", "--entries", "0", "--duplicates", "0"))
 
-MOVING = ("scatter", "gather", "sum", "all_reduce", "fetch")  # phases whose kernels take a row after the other
+MOVING = ("coalesce", "scatter", "gather", "sum", "all_reduce", "fetch")  # phases whose kernels take a row after the other
 
 
 class SparseProgram(ChapterProgram):

@@ -1,5 +1,7 @@
 """What is special about the program 15_sparse_beyond."""
+import counted
 import sparse_program
+from program_test_case import ONCE
 
 
 class Program(sparse_program.SparseProgram):
@@ -21,6 +23,21 @@ class Program(sparse_program.SparseProgram):
         "owners_f16": f"coalesce: {SUM}; plan: {PLAN}; sum: sum_entries_narrow; all_reduce: add_owned_rows widen_rows",
         "reduce_scatter": f"coalesce: {SUM}; plan: {HOMES}; sum: sum_entries; all_reduce: add_rows_at_home",
         "scatter_fetch": f"coalesce: {SUM}; plan: {HOMES}; sum: sum_entries; all_reduce: add_rows_at_home; fetch: fetch_rows"}
+
+    def test_owners_share_the_rows(self) -> None:
+        """If all ranks have the same rows, each of them adds up about equally many."""
+        if self.backend != "virtual":
+            self.skipTest("in the model")
+        owners = ("range_owners", "contributor_owners", "owners_bf16", "owners_f16", "reduce_scatter", "scatter_fetch")
+        self.call_right("--gpus", "4", "--rows", "128", "--features", "2048", "--entries", "64", "--duplicates", "0", "--pattern", "identical",
+                        *ONCE, "--no-check", "--only", ",".join(owners), "--timeline", "trace.json")
+        calls = counted.calls_of(self.folder / "trace.json")
+        self.assertEqual(set(calls), set(owners))
+        for name, call in calls.items():
+            with self.subTest(name):
+                us = [sum(bar["dur"] for bar in call.kernels(gpu) if bar["args"]["what"].startswith("add_")) for gpu in call.bars]
+                self.assertEqual(len(us), 4)
+                self.assertLess(max(us), 1.3 * min(us))
 
     def test_a_gradient_that_no_gpu_holds_is_refused_at_once(self) -> None:
         self.assert_fails(2, ("--entries", str(10**12), "--rows", str(2 * 10**12), "--index", "int64"),
