@@ -84,7 +84,7 @@ class FusedReduceScatter {
     const TimelineScope name("multiply, send and add");
     scatter_tiles<Wire, Landing, T, Tile><<<blocks_, kThreads, kSharedBytes, stream>>>(
         operands.a, operands.b, result, exchange(), landing_[arrived_.epoch() % 2],
-        OwnedOrder{owners_, rank_.id(), kTileGroup});
+        OwnedOrder{owners_, rank_.id()});
     CUDA_CHECK(cudaGetLastError());
   }
 
@@ -108,7 +108,6 @@ class FusedReduceScatter {
   static constexpr auto kKernel = scatter_tiles<Wire, Landing, T, Tile>;
   static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;
   static constexpr int kSharedBytes = sizeof(SharedMemory<Landing, T, Tile>);
-  static constexpr int kTileGroup = 8;  // see place_of()
 
   /// Of the slot on `owner` for what `source` sends it; none without elements.
   CUtensorMap slot_map(int owner, int source, std::uint32_t epoch) const {

@@ -78,7 +78,7 @@ struct OwnedTile {
 struct OwnedOrder {
   Owners owners;  ///< of the rows
   int rank;       ///< whose order it is
-  int group;      ///< rows of tiles, see place_of()
+  int group = 8;  ///< rows of tiles, see place_of()
 
   /// How many tiles there are.
   __host__ __device__ constexpr int tiles() const { return owners.tiles(); }

@@ -108,4 +108,14 @@ void expect_tiles_as_rows_arrive(const Order& order, int rows, const Arrivals& a
   ASSERT_EQ(static_cast<int>(seen.size()), order.tiling.tiles());
 }
 
+/// An order of tiles that all need own rows only: a column of eight rows of tiles, then the next column, as
+/// in chapter 16.
+template <typename Order>
+void expect_tiles_in_groups(const Order& order) {
+  for (int i = 0; i < order.tiles(); ++i) {
+    const tensor_core_gemm::TilePlace tile = order(i), expected = place_of(i, order.tiling, 8);
+    ASSERT_TRUE(tile.m == expected.m && tile.n == expected.n) << i << ": " << tile.m << ", " << tile.n;
+  }
+}
+
 }  // namespace overlap

@@ -87,6 +87,16 @@ __global__ void await_only(std::uint32_t* word, T value, unsigned* stop) {
   await_signal(word, value, stop);
 }
 
+// No other GPU has to do anything for it.
+TEST(AwaitSignal, ReturnsOnceTheStopIsSaid) {
+  const DeviceBuffer<std::uint32_t> word(0, 1);  // nobody raises it
+  const DeviceBuffer<unsigned> stop(0, 1);
+  CUDA_CHECK(cudaMemset(word.data(), 0, word.bytes()));
+  CUDA_CHECK(cudaMemset(stop.data(), 1, stop.bytes()));
+  await_only<<<1, 1>>>(word.data(), 1U, stop.data());
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
 // The words open when a run stops. So does a wait for a word that nobody opens: it sees the stop.
 TEST_P(KernelSignals, AStopEndsTheWait) {
   const int size = GetParam();

@@ -287,6 +287,41 @@ TEST(Order, TakesEachTileOnceAndGroupByGroup) {
   EXPECT_EQ(place_of(2, {4, 4, 1}, 2).n, 1);
 }
 
+/// Stores, instead of sums, which number a tile has in the order in which the grid's only block takes them:
+/// as the tile's first element. A counter stands behind C.
+struct NumberStore : PlainStore {
+  template <typename Tile, SixteenBit T>
+  __device__ static void store(const Fragment<Tile::kN>&, T* c, const CUtensorMap&, Staging<T, Tile>*,
+                               int row, int column, int m, int n) {
+    if (threadIdx.x != 0) return;
+    int& tiles = *reinterpret_cast<int*>(c + std::int64_t{m} * n);
+    c[std::int64_t{row} * n + column] = static_cast<T>(static_cast<float>(tiles++));
+  }
+};
+
+TEST(Order, APersistentBlockTakesTilesInGroupsOfEightRows) {
+  using Rung = Persistent<Tile<64, 64, 2>, NumberStore>;
+  constexpr Tiling kTiling = {10, 3, 1};
+  constexpr MatmulShape kShape = {10 * 64, 3 * 64, 8};
+  run_ranks_or_skip(1, [&](Rank& rank) {
+    multiprocessors_with_wgmma(rank);  // skips without
+    CUDA_CHECK(cudaFuncSetAttribute(Rung::kernel<__half, Major::kMN>,
+                                    cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    Rung::shared_bytes<__half>()));
+    const DeviceBuffer<__half> a(0, kShape.m * kShape.k), b(0, kShape.k * kShape.n),
+        c(0, kShape.m * kShape.n + 2);
+    for (const auto* buffer : {&a, &b, &c}) CUDA_CHECK(cudaMemset(buffer->data(), 0, buffer->bytes()));
+    CUDA_CHECK(cudaDeviceSynchronize());
+    Rung::launch<Major::kMN>(1, a.data(), b.data(), c.data(), kShape, rank.stream());
+    rank.synchronize(rank.stream());
+    const std::vector<__half> found = on_host(c.data(), kShape.m * kShape.n);
+    for (int i = 0; i < kTiling.tiles(); ++i) {
+      const TilePlace tile = place_of(i, kTiling, 8);
+      ASSERT_EQ(value_of(found[static_cast<std::size_t>(64 * tile.m * kShape.n + 64 * tile.n)]), i);
+    }
+  });
+}
+
 TEST(Order, GivesEachTileOnceToTheBlocksOfAPair) {
   for (const int along_m : {1, 2, 3, 8, 9, 21}) {
     for (const int along_n : {1, 2, 7}) {

@@ -183,6 +183,10 @@ TEST(Order, TakesEachTileOnceAsRowsArrive) {
   }
 }
 
+TEST(Order, OfOneArrivalIsInGroups) {
+  expect_tiles_in_groups(arrival_order({20 * 64, 1, 1}, {20, 3, 1}, 64, 0));
+}
+
 // The article's formulas, at sizes whose shards do not end with a tile: within one node a permutation that
 // begins with other ranks' rows; for several nodes no permutation.
 TEST(Order, OfTheArticleFitsShardsOfWholeTilesOnly) {

@@ -39,11 +39,12 @@ TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
 
 __global__ void await_alone(Arrivals arrivals) { arrivals.await(0); }
 
-/// A kernel that awaits the signal of call `epoch`, where the word has that value, returns.
-void expect_no_wait(std::uint32_t word, std::uint32_t epoch) {
+/// A kernel that awaits the signal of call `epoch`, where the word has that value, returns; `stopped` says
+/// whether the run has been stopped.
+void expect_no_wait(std::uint32_t word, std::uint32_t epoch, bool stopped = false) {
   const DeviceBuffer<std::uint32_t> words(0, 1);
   const DeviceBuffer<unsigned> stop(0, 1);
-  CUDA_CHECK(cudaMemset(stop.data(), 0, stop.bytes()));
+  CUDA_CHECK(cudaMemset(stop.data(), stopped ? 1 : 0, stop.bytes()));
   CUDA_CHECK(cudaMemcpy(words.data(), &word, sizeof word, cudaMemcpyHostToDevice));
   await_alone<<<1, 1>>>({{}, 0, words.data(), epoch, stop.data()});
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "the word is " << word << ", epoch " << epoch;
@@ -56,6 +57,8 @@ TEST_F(OnVirtualGpus, ASignalOfACallAheadIsSeenWhereWordsOverflow) {
     expect_no_wait(epoch + 1, epoch);
   }
 }
+
+TEST_F(OnVirtualGpus, AStopEndsTheWait) { expect_no_wait(0, 1, true); }
 
 TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
   for (const std::int64_t rows : {1, 3, 150, 256, 401}) {

@@ -139,6 +139,16 @@ TEST(Tunings, TakeEachTileOnce) {
   EXPECT_EQ((ShardOrder{{5, 3, 1}, {Minor::kN, 2}}(1).n), 1);
 }
 
+TEST(Tunings, TakeTilesInGroupsUnlessTheyAreAskedNotTo) {
+  for (const Tuning tuning : {Tuning{}, kArticle}) {
+    const ShardOrder order{{20, 3, 1}, tuning};
+    for (int i = 0; i < order.tiles(); ++i) {  // a column of eight rows of tiles, then the next column
+      const TilePlace tile = order(i), expected = tensor_core_gemm::place_of(i, order.tiling, 8);
+      ASSERT_TRUE(tile.m == expected.m && tile.n == expected.n) << i;
+    }
+  }
+}
+
 // ---- A rank that throws ----------------------------------------------------------------------------------
 TEST(ARankThatThrows, EndsTheRun) {
   expect_stopped_run<RingInKernel<__half>, Problem<__half>>(3, 2, 0, on(3, 300, 264, 72));

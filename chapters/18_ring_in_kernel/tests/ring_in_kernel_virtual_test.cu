@@ -71,6 +71,18 @@ double ms_of(MatmulShape shape) {
   return modelled_ms<Algorithm, Problem>(4, shape);
 }
 
+__global__ void await_one_arrival(Arrivals arrivals) { await_arrival(arrivals, 0, 1); }
+
+// Nobody counts in the word.
+TEST_F(OnVirtualGpus, AStopEndsTheWaitForAnArrival) {
+  const DeviceBuffer<std::uint32_t> words(0, 1);
+  const DeviceBuffer<unsigned> stop(0, 1);
+  CUDA_CHECK(cudaMemset(words.data(), 0, words.bytes()));
+  CUDA_CHECK(cudaMemset(stop.data(), 1, stop.bytes()));
+  await_one_arrival<<<1, 1>>>({words.data(), words.data(), 1, stop.data()});
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
 TEST_F(OnVirtualGpus, TransfersAheadOfTheProductAreFasterThanThoseWithin) {
   const MatmulShape shape{512, 2048, 64};
   EXPECT_LT(ms_of<Ahead>(shape), ms_of<Form>(shape));

@@ -12,6 +12,7 @@
 #include "dense_run.hpp"
 #include "ownership.hpp"
 #include "partial_products.hpp"
+#include "stopped_run.hpp"
 
 namespace overlap::fused_reduce_scatter {
 namespace {
@@ -53,6 +54,10 @@ TEST_P(ReduceAddOnRanks, CallsMayFollowEachOtherAtOnce) {
   const int calls = calls_at_once(7);
   expect_all_right<SmallAdd<__half>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls);
   expect_all_right<SmallAdd<__half, F32Wire>, ScatterProblem<__half>>(GetParam(), shapes, 1, calls);
+}
+
+TEST(ReduceAddStopped, ByARankThatThrowsInsteadOfMakingItsCall) {
+  expect_stopped_run<SmallAdd<__half>, ScatterProblem<__half>>(3, 1, 1, {130, 72, 48});
 }
 
 TEST_P(ReduceAddOnRanks, TheCallerOwnsItsMatricesBehindACall) {

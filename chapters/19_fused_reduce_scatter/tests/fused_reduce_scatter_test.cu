@@ -151,6 +151,7 @@ TEST(CostOf, ABlockIsThePagesCostCard) {
 // ---- What cannot be --------------------------------------------------------------------------------------
 TEST(Stopped, ByARankThatThrowsInsteadOfMakingItsCall) {
   expect_stopped_run<WithSmallTiles<__half>, ScatterProblem<__half>>(3, 1, 1, {130, 72, 48});
+  expect_stopped_run<WithSmallTiles<__half, F32Wire>, ScatterProblem<__half>>(3, 2, 1, {130, 72, 48});
 }
 
 void expect_refused(int ranks, MatmulShape whole, const std::string& sentence) {
@@ -190,6 +191,17 @@ TEST(Order, TakesEachTileOnceOwnerByOwnerTheOwnLast) {
         EXPECT_EQ(order(order.tiles() - 1).owner, rank);
       }
     }
+  }
+}
+
+TEST(Order, OfAnOwnerIsInGroups) {
+  const Owners owners = Owners::of<Tile<64, 128, 2>>({2 * 20 * 64, 300, 64}, 2);
+  const OwnedOrder order{owners, 0};
+  for (int i = 0; i < order.tiles() / 2; ++i) {  // a column of eight rows of tiles, then the next column
+    const OwnedTile tile = order(i);
+    const auto expected = tensor_core_gemm::place_of(i, owners.tiling(1), 8);
+    ASSERT_EQ(tile.owner, 1);
+    ASSERT_TRUE(tile.place.m == expected.m && tile.place.n == expected.n) << i;
   }
 }
 

@@ -122,6 +122,10 @@ TEST(NodeOrder, TakesEachTileOnceAsRowsArrive) {
   }
 }
 
+TEST(NodeOrder, OfOneArrivalIsInGroups) {
+  expect_tiles_in_groups(node_order({0, 1, 1}, {20 * 64, 1, 1}, {20, 3, 1}, 64));
+}
+
 /// The article's formula for several nodes ("swizzle m"), of a row of tiles.
 int article_swizzle(int pid_m, const Nodes& nodes, int tiles_per_rank) {
   const int m_rank = pid_m / tiles_per_rank, inside = pid_m - m_rank * tiles_per_rank;
