@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -295,25 +296,38 @@ void expect_refused(Rank& rank, Algorithm& algorithm, SparseShape shape,
   expect_sum<Index, T>(rank, algorithm, right, "after a refusal");
 }
 
-/// An index that is not in the table, on any one rank: refused by all, and the next call is right.
+/// An index that is not in a table of so many rows, on any one rank from `first` on: refused by all, and the
+/// next call is right.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index>
-void expect_bad_indices_refused(int ranks) {
-  const SparseData right({50, 3, 9}, ranks, RowPattern::kUneven, 2, 4);
+void expect_bad_indices_refused(int ranks, std::int64_t rows, int first) {
+  const SparseData right({rows, 3, 9}, ranks, RowPattern::kUneven, 2, 4);
+  const auto power = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows + 1)));
+  const std::string last = std::to_string(rows - 1);
   run_ranks(ranks, [&](Rank& rank) {
     Algorithm<Index, float> algorithm(rank, right.shape());
-    for (int guilty = 0; guilty < ranks; ++guilty) {
-      for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{50}, std::int64_t{63}, std::int64_t{64},
-                                     std::int64_t{std::numeric_limits<Index>::max()},
-                                     std::int64_t{std::numeric_limits<Index>::min()}}) {
+    for (int guilty = first; guilty < ranks; ++guilty) {
+      for (const std::int64_t bad :
+           {std::int64_t{-1}, rows, power - 1, power, std::int64_t{std::numeric_limits<Index>::max()},
+            std::int64_t{std::numeric_limits<Index>::min()}}) {
         SCOPED_TRACE("index " + std::to_string(bad) + " on rank " + std::to_string(guilty));
-        const std::vector<std::int64_t> entries =
-            rank.id() == guilty ? std::vector<std::int64_t>{3, bad, 49} : std::vector<std::int64_t>{7, 0};
+        const std::vector<std::int64_t> entries = rank.id() == guilty
+                                                      ? std::vector<std::int64_t>{3, bad, rows - 1}
+                                                      : std::vector<std::int64_t>{7, 0};
         expect_refused<Index, float>(
             rank, algorithm, right.shape(), entries,
-            "rank " + std::to_string(guilty) + " has an index that is not between 0 and 49", right);
+            "rank " + std::to_string(guilty) + " has an index that is not between 0 and " + last, right);
       }
     }
   });
+}
+
+/// In a table that ends within a word of a bitmap of its rows; on the last rank also in one that fills the
+/// bitmap's last 16 bytes, and in one for which chapter 15 sends lists.
+template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index>
+void expect_bad_indices_refused(int ranks) {
+  expect_bad_indices_refused<Algorithm, Index>(ranks, 50, 0);
+  for (const std::int64_t rows : {128, 1024})
+    expect_bad_indices_refused<Algorithm, Index>(ranks, rows, ranks - 1);
 }
 
 }  // namespace overlap

@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "15_sparse_beyond/contributor_owners.cuh"
 #include "15_sparse_beyond/look_up.cuh"
+#include "15_sparse_beyond/narrow_owners.cuh"
 #include "15_sparse_beyond/planned_all_reduce.cuh"
 #include "15_sparse_beyond/range_owners.cuh"
 #include "sparse_search_tests.hpp"
@@ -73,6 +76,16 @@ std::array<SparseShape, 2> short_and_long_table(std::int64_t rows, std::int64_t 
           SparseShape{rows + 4096 * entries, 1, entries}};
 }
 
+/// A rank whose `own` rows all have a place has lost none, and all of them once the places are overwritten.
+void expect_lost_rows_counted(Rank& rank, const RowPlan<std::int32_t>& plan, const PlanCounts& counts,
+                              std::int64_t own) {
+  EXPECT_EQ(plan.lost_rows(counts, rank.stream()), 0);
+  auto* const places = const_cast<std::int32_t*>(plan.places()) + rank.id() * plan.max_global();
+  CUDA_CHECK(
+      cudaMemsetAsync(places, 0xFF, static_cast<std::size_t>(counts.global) * sizeof *places, rank.stream()));
+  EXPECT_EQ(plan.lost_rows(counts, rank.stream()), own);
+}
+
 TEST_P(OnRanks, PlansByBitsAndByListsAreTheSame) {
   const int ranks = GetParam();
   for (const Distribution& distribution : distributions(ranks)) {
@@ -106,6 +119,7 @@ TEST_P(OnRanks, PlansByBitsAndByListsAreTheSame) {
           }
           EXPECT_EQ(on_host(plan.places() + of * plan.max_global(), counts.global), places) << "rank " << of;
         }
+        expect_lost_rows_counted(rank, plan, counts, std::ssize(own));
         rank.barrier();
       });
       ++which;
@@ -195,6 +209,38 @@ TEST_P(OnRanks, APlanServesSeveralGradients) {
   });
 }
 
+/// A rank throws between its two halves of a call: the others' streams wait for its rows, and are let go.
+template <template <SparseIndex, Floating> class Algorithm>
+void expect_a_rank_that_throws_to_end_the_run(int ranks) {
+  const SparseData data({200, 2, 20}, ranks, RowPattern::kIdentical, 0, 3);
+  try {
+    run_ranks(ranks, [&](Rank& rank) {
+      const DeviceGradient<std::int32_t, float> gradient(rank, data, SparseValues::kExact);
+      Algorithm<std::int32_t, float> algorithm(rank, data.shape());
+      algorithm.plan(gradient.indices(), gradient.count(), rank.stream());
+      rank.barrier();
+      if (rank.id() == ranks - 1) throw std::runtime_error("planted");
+      EXPECT_THROW(
+          {
+            algorithm.reduce(gradient.values(), rank.stream());
+            rank.synchronize(rank.stream());
+          },
+          RunStopped);
+      throw RunStopped();
+    });
+    FAIL() << "the run was not stopped";
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(std::string(error.what()), "rank " + std::to_string(ranks - 1) + ": planted");
+  }
+}
+
+TEST_P(OnRanks, ARankThatThrowsBehindThePlanEndsTheRun) {
+  if (GetParam() == 1) GTEST_SKIP() << "nobody waits";
+  expect_a_rank_that_throws_to_end_the_run<ContributorOwnersAllReduce>(GetParam());
+  expect_a_rank_that_throws_to_end_the_run<RangeOwnersAllReduce>(GetParam());
+  expect_a_rank_that_throws_to_end_the_run<BitmapPlanAllReduce>(GetParam());
+}
+
 // ---- Owners -----------------------------------------------------------------------------------------------
 
 TEST(OwnerOf, IsARankThatHasTheRow) {
@@ -213,6 +259,19 @@ TEST(OwnerOf, SharesTheRowsEvenly) {
         static_cast<int>(std::count_if(owned.begin(), owned.end(), [](int n) { return n > 0; }));
     std::erase(owned, 0);
     for (const int rows : owned) EXPECT_NEAR(rows, 8000 / ranks, 400) << contributors;
+  }
+}
+
+TEST(RangeOwners, ShareTheRowsEvenly) {
+  for (const std::int64_t global : {0, 1, 7, 16, 1000}) {
+    for (const int ranks : {1, 2, 3, 8, 16}) {
+      EXPECT_EQ(range_begin(global, ranks, 0), 0);
+      EXPECT_EQ(range_begin(global, ranks, ranks), global);
+      for (int owner = 0; owner < ranks; ++owner) {
+        const std::int64_t rows = range_begin(global, ranks, owner + 1) - range_begin(global, ranks, owner);
+        EXPECT_TRUE(rows == global / ranks || rows == global / ranks + 1) << rows << " of " << global;
+      }
+    }
   }
 }
 
@@ -236,6 +295,26 @@ TEST_P(OnRanks, OwnersAddInTheOrderOfTheRanks) {
     EXPECT_EQ(contributors.at(row, 0, 1), expected) << "row " << row;
     EXPECT_EQ(ranges.at(row, 0, 1), expected) << "row " << row;
   }
+}
+
+/// What becomes of a row of -0 that only the last rank has, and of one that all ranks have.
+template <template <SparseIndex, Floating> class Algorithm>
+void expect_negative_zeros_kept(int ranks) {
+  std::vector<GivenGradient> gradients(static_cast<std::size_t>(ranks), {{3}, {-0.0F}});
+  gradients.back() = {{3, 5}, {-0.0F, -0.0F}};
+  const auto sum = result_of<Algorithm, std::int32_t, float>(20, 1, gradients);
+  for (const std::int64_t row : {3, 5}) {
+    EXPECT_EQ(sum.at(row, 0, 1), 0) << "row " << row;
+    EXPECT_TRUE(std::signbit(sum.at(row, 0, 1))) << "row " << row;
+  }
+}
+
+// Owners add what there is, and no zero besides: -0 stays -0. (In a dense sum the other ranks' zeros make it
+// +0.)
+TEST_P(OnRanks, OwnersKeepNegativeZeros) {
+  expect_negative_zeros_kept<ContributorOwnersAllReduce>(GetParam());
+  expect_negative_zeros_kept<RangeOwnersAllReduce>(GetParam());
+  expect_negative_zeros_kept<Bf16OwnersAllReduce>(GetParam());
 }
 
 }  // namespace

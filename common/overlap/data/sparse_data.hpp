@@ -87,7 +87,8 @@ class SparseData {
   /// values have to be right to the last bit, real ones within the proven bound of Higham (see
   /// tolerance.hpp), every value being rounded at most (entries of the row + ranks) times in T, and, where
   /// the promise says so, twice on the wire. With kDropped a row whose exact sums are all 0 must not be
-  /// there; one whose real sums may be rounded to 0 may be missing.
+  /// there; one whose real sums may be rounded to 0 may be missing. 0 and -0 are equal: zeros that a dense
+  /// sum adds make one of the other.
   template <SparseIndex Index, Floating T>
   std::string difference(SparseValues kind, std::span<const Index> indices, std::span<const T> values,
                          const SparsePromise& promise = {}) const;
