@@ -10,6 +10,7 @@
 #include "17_gemm_on_signals/gemm_on_signals.cuh"
 #include "dense_virtual.hpp"
 #include "late_rank.hpp"
+#include "overlap/gpu/host_copy.hpp"
 #include "ownership.hpp"
 
 namespace overlap::gemm_on_signals::virtual_gpus {
@@ -55,6 +56,36 @@ TEST_F(OnVirtualGpus, ASignalOfACallAheadIsSeenWhereWordsOverflow) {
   for (const std::uint32_t epoch : {1U, 0x7FFFFFFFU, 0x80000000U, 0xFFFFFFFFU}) {
     expect_no_wait(epoch, epoch);
     expect_no_wait(epoch + 1, epoch);
+  }
+}
+
+__global__ void await_and_look(Arrivals arrivals, const volatile int* came, int* found) {
+  arrivals.await(0);
+  *found = *came;
+}
+
+/// A word that has an earlier value is raised late: behind the wait there is what came before it was raised.
+void expect_wait(std::uint32_t word, std::uint32_t epoch) {
+  const DeviceBuffer<std::uint32_t> words(0, 1);
+  const DeviceBuffer<unsigned> stop(0, 1);
+  const DeviceBuffer<int> sink(0, 1), came(0, 1), found(0, 1);
+  for (const auto* buffer : {&sink, &came, &found})
+    CUDA_CHECK(cudaMemset(buffer->data(), 0, buffer->bytes()));
+  CUDA_CHECK(cudaMemset(stop.data(), 0, stop.bytes()));
+  CUDA_CHECK(cudaMemcpy(words.data(), &word, sizeof word, cudaMemcpyHostToDevice));
+  CUDA_CHECK(cudaDeviceSynchronize());
+  const Stream waiting(0), raising(0);
+  await_and_look<<<1, 1, 0, waiting>>>({{}, 0, words.data(), epoch, stop.data()}, came.data(), found.data());
+  come_late<<<1, 1, 0, raising>>>(came.data(), sink.data(), 1 << 12);
+  CUDA_CHECK(cudaMemcpyAsync(words.data(), &epoch, sizeof epoch, cudaMemcpyHostToDevice, raising));
+  CUDA_CHECK(cudaDeviceSynchronize());
+  EXPECT_EQ(on_host(found.data(), 1), std::vector<int>{1}) << "the word was " << word << ", epoch " << epoch;
+}
+
+TEST_F(OnVirtualGpus, ASignalOfAnEarlierCallIsAwaitedWhereWordsOverflow) {
+  for (const std::uint32_t epoch : {1U, 0U, 0x7FFFFFFFU, 0x80000000U, 0x80000001U, 0xFFFFFFFFU}) {
+    expect_wait(epoch - 1, epoch);
+    expect_wait(epoch - 2, epoch);
   }
 }
 
