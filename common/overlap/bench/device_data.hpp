@@ -37,7 +37,13 @@ void upload(Rank& rank, const std::vector<T>& from, const DeviceBuffer<T>& to) {
 template <Floating T>
 void negate(Rank& rank, const DeviceBuffer<T>& buffer) {
   std::vector<T> values = download(rank, buffer.data(), static_cast<std::int64_t>(buffer.size()));
-  for (T& value : values) value = from_double<T>(-value_of(value));
+  for (T& value : values) {
+    if constexpr (SixteenBit<T>) {  // by bits, which is fast
+      value = from_bits<T>(static_cast<std::uint16_t>(bits_of(value) ^ 0x8000));
+    } else {
+      value = -value;
+    }
+  }
   upload(rank, values, buffer);
 }
 
