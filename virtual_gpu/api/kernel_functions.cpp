@@ -66,6 +66,9 @@ void* dynamic_shared() { return current_block()->dynamic_shared(); }
 const std::uint64_t* warp_exchange(unsigned int mask, std::uint64_t value, unsigned int* present) {
   return current_block()->exchange(mask, value, present, true, __builtin_return_address(0));
 }
+void note_absent_lane(int lane) {
+  if constexpr (hb::kEnabled) current_block()->warn_of_absent_lane(lane, __builtin_return_address(0));
+}
 int lane_index() { return current_block()->current().lane; }
 
 void note_load(const void* address, std::uint64_t bits, ProgramPlace at, const std::uint64_t* awaited) {

@@ -77,6 +77,18 @@ void Block::warn_of_barriers(const void* caller) {
       who().c_str(), here.c_str(), there.c_str());
 }
 
+// Programming Guide, "Warp Shuffle Functions": the value is undefined then.
+void Block::warn_of_absent_lane(int lane, const void* caller) {
+  const RuntimeTurn turn(*this, *current_);
+  if (!runtime().kernels().first_warning(caller, {})) return;
+  const auto& alive = warps_[current_->warp].alive;
+  std::fprintf(stderr,
+               "virtual GPUs: warning: %sasks lane %d of its warp for a value%s, which %s: CUDA leaves "
+               "undefined what it gets\n",
+               who().c_str(), lane, at_line(caller).c_str(),
+               (alive >> lane & 1) != 0 ? "the mask leaves out" : "is not there, or has returned");
+}
+
 // Counts as a write: another block may not reach that memory any more.
 void Block::end_in_cluster() {
   const hb::Context ending = launch_.stream->contexts().ending(cluster_->rank_of(*this));

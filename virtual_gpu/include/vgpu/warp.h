@@ -1,6 +1,6 @@
 // Warp-level functions. A warp is 32 consecutive threads of a block (x runs fastest). The lanes named in
 // `mask` meet; a value asked from a lane outside the mask, or from one that has ended, is undefined in CUDA
-// and all-ones bits here.
+// and all-ones bits here; the race build warns of it.
 #pragma once
 
 #include <cstring>
@@ -13,6 +13,8 @@ namespace vgpu {
 /// One lane's part in an exchange: waits for all lanes of `mask`, then returns their values, valid until the
 /// lane's next warp function. `present` gets the lanes that took part.
 const std::uint64_t* warp_exchange(unsigned int mask, std::uint64_t value, unsigned int* present);
+/// The calling lane has asked that lane for a value, which takes no part.
+void note_absent_lane(int lane);
 /// Index of the calling thread in its warp, 0 to 31.
 int lane_index();
 
@@ -23,7 +25,9 @@ T warp_shuffle(unsigned int mask, T value, int source_lane) {
   std::memcpy(&bits, &value, sizeof(T));
   unsigned int present = 0;
   const std::uint64_t* values = warp_exchange(mask, bits, &present);
-  bits = (present >> source_lane & 1) ? values[source_lane] : ~std::uint64_t{0};
+  const bool takes_part = (present >> source_lane & 1) != 0;
+  bits = takes_part ? values[source_lane] : ~std::uint64_t{0};
+  if (!takes_part) note_absent_lane(source_lane);
   std::memcpy(&value, &bits, sizeof(T));
   return value;
 }

@@ -1,5 +1,5 @@
-// Programs that virtual GPUs carry out and real ones may hang on: a warning names both lines. Command line:
-// planted.hpp. Marks as in planted_bugs.cu.
+// Programs that virtual GPUs carry out, and that real ones may hang on, or compute something else: a warning
+// names both lines. Command line: planted.hpp. Marks as in planted_bugs.cu.
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -27,6 +27,18 @@ __global__ void meet_in_branches(bool fixed) {
 }
 void branches(bool fixed) {
   meet_in_branches<<<2, 64>>>(fixed);
+  cudaDeviceSynchronize();
+}
+
+// ---- returned_lane: a lane reads what a lane has that has returned ---------------------------------------
+__global__ void read_lanes(int* sums, bool fixed) {
+  const int lane = static_cast<int>(threadIdx.x);
+  if (!fixed && lane >= 20) return;
+  sums[lane] = lane + __shfl_down_sync(~0u, lane, 16);  // @returned_lane @returned_lane
+}
+void returned_lane(bool fixed) {
+  DeviceBuffer<int> sums(0, 32);
+  read_lanes<<<1, 32>>>(sums.data(), fixed);
   cudaDeviceSynchronize();
 }
 
@@ -110,6 +122,7 @@ void opposite_order(bool fixed) {
 
 const planted::Cases kCases = {
     {"branches", branches},
+    {"returned_lane", returned_lane},
     {"lazy_loading", lazy_loading},
     {"without_a_group", without_a_group},
     {"opposite_order", opposite_order},

@@ -92,8 +92,9 @@ REFUSALS = {"cluster_exit": "of block (1,0,0), which has ended", "bulk_init": "n
                      ": 0 bytes behind a cudaMalloc of 1024 bytes on GPU 0, made at ", ", enqueued at "),
             "freed": ("accessed memory that is not there at ", ": inside freed memory, a cudaMalloc of 1024 bytes on GPU 0, "
                       "made at ", ", freed at ", ", captured at ")}
-# Programs that run here and may hang on real GPUs, and the words of their warnings.
+# Programs that run here and may hang on real GPUs, or compute something else, and the words of their warnings.
 HANGS = {"branches": ("to __syncthreads at ", "the one at "), "without_a_group": "without a group",
+         "returned_lane": (" of block (0,0,0) asks lane ", "has returned"),
          "opposite_order": "have to call collectives of several communicators in one order",
          "lazy_loading": "writes in its first launch"}
 ACCESS = re.compile(r"^  (?:read|write) by (.*): .*$", re.MULTILINE)
