@@ -71,13 +71,14 @@ inline void expect_all_wait_for_a_late_rank(Rank& rank, const Part& part) {
 }
 
 /// The rank's stream `other` still has other work: `part`, which uses that stream too, does not end before
-/// it.
+/// it, and leaves the stream nothing to do.
 inline void expect_is_waited_for(Rank& rank, cudaStream_t other, const Part& part) {
   LateWork late(rank);
   late.start(other);
   part(rank.stream());
   rank.synchronize(rank.stream());
   EXPECT_TRUE(late.is_over()) << "rank " << rank.id() << " of " << rank.size();
+  EXPECT_EQ(cudaStreamQuery(other), cudaSuccess) << "rank " << rank.id() << " of " << rank.size();
   rank.barrier();
 }
 
