@@ -74,6 +74,7 @@ enum class Fault {
   kWritesNothing,      ///< C keeps what it has
   kMultipliesNothing,  ///< what its last right call has computed comes back
   kSpoilsAnElement,
+  kLeavesAnElement,  ///< the last one keeps what it has
   kWritesNan,
 };
 
@@ -93,7 +94,8 @@ DenseBench::Enqueue wrong_in_calls(Problem& problem, Fault fault, int first, int
       matmul_row_major(problem.rank().cublas(), stream, problem.product(), first_operand(problem),
                        problem.b(), own->data());
     }
-    CUDA_CHECK(cudaMemcpyAsync(problem.c(), own->data(), bytes, cudaMemcpyDefault, stream));
+    const std::size_t left = wrong && fault == Fault::kLeavesAnElement ? sizeof(float) : 0;
+    CUDA_CHECK(cudaMemcpyAsync(problem.c(), own->data(), bytes - left, cudaMemcpyDefault, stream));
     if (wrong && fault == Fault::kSpoilsAnElement)
       CUDA_CHECK(cudaMemsetAsync(problem.c() + bytes / sizeof(float) - 1, 0x44, sizeof(float), stream));
     if (wrong && fault == Fault::kWritesNan) CUDA_CHECK(cudaMemsetAsync(problem.c(), 0xFF, bytes, stream));
@@ -124,8 +126,8 @@ bool is_found(int ranks, Fault fault, int first, int last) {
 constexpr int kVerified = 1, kTimed = 5, kCalls = 7;
 
 TEST_F(DenseBenchTest, OfEachAlgorithmOneCallIsVerifiedAndOneTimedOneCompared) {
-  for (const Fault fault :
-       {Fault::kWritesNothing, Fault::kMultipliesNothing, Fault::kSpoilsAnElement, Fault::kWritesNan}) {
+  for (const Fault fault : {Fault::kWritesNothing, Fault::kMultipliesNothing, Fault::kSpoilsAnElement,
+                            Fault::kLeavesAnElement, Fault::kWritesNan}) {
     for (int call = 1; call <= kCalls; ++call) {
       EXPECT_EQ(is_found<GatherProblem<float>>(2, fault, call, call), call == kVerified || call == kTimed)
           << "fault " << static_cast<int>(fault) << " in call " << call;
