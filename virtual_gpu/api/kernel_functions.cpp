@@ -27,8 +27,9 @@ void __nanosleep(unsigned int nanoseconds) {
 }
 
 long long clock64() {
-  const double cycles =
-      static_cast<double>(vgpu::basic_blocks()) * vgpu::runtime().machine().cycles_per_basic_block;
+  const vgpu::Machine& machine = vgpu::runtime().machine();
+  const double cycles = static_cast<double>(vgpu::basic_blocks()) * machine.cycles_per_basic_block +
+                        vgpu::current_block()->read_waited() * machine.clock_ghz;
   return static_cast<long long>(cycles);
 }
 

@@ -7,8 +7,14 @@
 
 namespace vgpu {
 namespace {
-// Polls in a row, by all blocks together, that must see nothing new before the wait is called a deadlock.
+// Polls in a row, by all blocks together, that must see nothing new before the wait is called a deadlock, if
+// each of the blocks repeats itself: one that computes for long does not.
 constexpr std::int64_t kIdlePolls = 20000;
+// From here on blocks look whether they do. Not before: most waits are over sooner.
+constexpr std::int64_t kDoubtfulPolls = kIdlePolls / 2;
+// The same if a block does not repeat itself, since a wait may count its looks; and with the polls of a block
+// that computes left out, so many of those.
+constexpr std::int64_t kPolls = 1'000'000;
 }  // namespace
 
 Scheduler::Scheduler(const Devices& devices, HostThreads& hosts, std::optional<std::uint64_t> seed)
@@ -45,7 +51,24 @@ bool Scheduler::only_polls() const {
                      [](const Step& step) { return step.poll && step.host == nullptr; });
 }
 
-bool Scheduler::nothing_but_idle_polls() const { return only_polls() && idle_polls_ > kIdlePolls; }
+void Scheduler::count_poll() {
+  if (progress_ != polled_progress_) polls_ = computations_ = computed_at_ = 0;
+  polled_progress_ = progress_;
+  ++polls_;
+}
+
+bool Scheduler::is_in_doubt() const { return polls_ > kDoubtfulPolls && progress_ == polled_progress_; }
+
+bool Scheduler::nothing_but_idle_polls() const {
+  if (polls_ <= kIdlePolls || progress_ != polled_progress_ || !only_polls()) return false;
+  return polls_ - computed_at_ > kPolls || computations_ > kPolls ||
+         std::all_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.idle; });
+}
+
+bool Scheduler::stuck() {
+  collect();
+  return steps_.empty() || nothing_but_idle_polls();
+}
 
 bool Scheduler::work_is_left() {
   collect();
@@ -70,11 +93,12 @@ void Scheduler::mix(std::uint64_t value) {
   }
 }
 
-void Scheduler::take(const Step& step) {
+/// A copy of the step: what it does may collect() again.
+void Scheduler::take(Step step) {
   now_ = step.time;
   mix(step.operation->id);
   mix(static_cast<std::uint64_t>(step.item));
-  if (step.poll) ++idle_polls_;  // the polling block resets the count if it gets on
+  if (step.poll) count_poll();  // before it is known whether the block gets on
   if (step.item == kBegin) {
     step.operation->started(step.time);
     const hb::Context context = step.operation->stream->contexts().own();

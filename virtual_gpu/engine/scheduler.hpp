@@ -34,25 +34,32 @@ class Scheduler {
   std::uint64_t pick(std::uint64_t bound) { return random() && bound > 1 ? generator_() % bound : 0; }
   std::uint64_t hash() const { return hash_; }
   /// Something happened that a polling block may be waiting for.
-  void note_progress() {
-    idle_polls_ = 0;
-    ++progress_;
-  }
+  void note_progress() { ++progress_; }
   /// Grows with everything that happens but polls.
   std::uint64_t progress() const { return progress_; }
   /// True if some step other than polls could come next on the GPUs.
   bool work_is_left();
+  /// True if nothing can happen any more on the GPUs, or only polls that see nothing new.
+  bool stuck();
+  /// So many polls have seen nothing new that a block has to know whether it repeats itself.
+  bool is_in_doubt() const;
+  /// A block that does not repeat itself has run much code before its poll.
+  void note_computation() {
+    ++computations_;
+    computed_at_ = polls_;
+  }
   /// Time of the last step, ns.
   double now() const { return now_; }
   /// "schedule 17, hash 7a42e5de413b0806", or "schedule time order, ...".
   std::string describe() const;
 
  private:
-  void take(const Step& step);
+  void take(Step step);
   /// Gathers the steps that are possible.
   void collect();
   void add_host_threads();
   bool only_polls() const;
+  void count_poll();
   bool nothing_but_idle_polls() const;
   const Step& choose();
   void mix(std::uint64_t value);
@@ -63,7 +70,9 @@ class Scheduler {
   std::mt19937_64 generator_;
   std::vector<Step> steps_;  // possible ones; kept to reuse its memory
   std::uint64_t hash_ = 14695981039346656037u;
-  std::int64_t idle_polls_ = 0;
+  std::int64_t polls_ = 0;                           // since the last progress
+  std::int64_t computations_ = 0, computed_at_ = 0;  // of them; the last one's number
+  std::uint64_t polled_progress_ = 0;                // `progress_` at the last poll
   std::uint64_t progress_ = 0;
   double now_ = 0;
 };

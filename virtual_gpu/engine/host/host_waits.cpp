@@ -60,7 +60,7 @@ void HostWaits::yield() {
   }
   throw_if_given_up();
   idle_queries_ = alive ? 0 : idle_queries_ + 1;
-  if (idle_queries_ > kIdleQueries) give_up_for_deadlock();
+  if (idle_queries_ > kIdleQueries && scheduler_.stuck()) give_up_for_deadlock();
   throw_if_given_up();
 }
 

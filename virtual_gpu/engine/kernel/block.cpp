@@ -93,6 +93,7 @@ Block::State Block::run(double now) {
   blockIdx = index_;
   blockDim = grid_.block;
   gridDim = grid_.grid;
+  waited_ += stalled_ + (state_ == State::kPolling ? poll_time_ : 0);
   state_ = State::kReady;
   runnable_.append(polling_);
   run_from_ = now;
@@ -103,6 +104,7 @@ Block::State Block::run(double now) {
   const std::uint64_t ran = basic_blocks() - ran_before_;
   work_ += ran - std::min(ran, spins_.take_waited());
   running_block = nullptr;
+  if (state_ == State::kPolling && scheduler_.is_in_doubt()) watch_polling(ran);
   return state_;
 }
 

@@ -14,6 +14,7 @@
 #include "engine/hopper/cluster.hpp"
 #include "engine/kernel/async_copy.hpp"
 #include "engine/kernel/fiber.hpp"
+#include "engine/kernel/repetition.hpp"
 #include "engine/kernel/shared_memory.hpp"
 #include "engine/kernel/thread_list.hpp"
 #include "engine/kernel_records.hpp"
@@ -79,6 +80,9 @@ class Block {
   double poll_time() const { return poll_time_; }
   /// Modelled time that the last run() spent waiting for its own bulk copies, ns.
   double stalled() const { return stalled_; }
+  /// True if the block has only polled since the last progress, and its threads have come back to where they
+  /// were: without news they will do so for ever. Known only once the scheduler is in doubt.
+  bool idle() const { return idle_since_ == scheduler_.progress(); }
   const std::string& fault_sentence() const { return fault_sentence_; }
   cudaError_t fault_code() const { return fault_code_; }
 
@@ -99,6 +103,9 @@ class Block {
   void wait_for_copies(unsigned int prior);
   /// Lets everybody else run before it returns; costs `nanoseconds` of modelled time.
   void poll(double nanoseconds);
+  /// Modelled time that the block has spent otherwise than by running code, ns. The running thread waits for
+  /// time to pass, so that its polls are not idle.
+  double read_waited();
   /// The thread has called an atomic function on that word.
   void record_atomic(const void* word, const AtomicCall& call, bool wrote, WordWriters& writers);
   /// The threads that wait, and what they look at.
@@ -228,6 +235,8 @@ class Block {
   /// suspend(), for what runs too rarely to be worth a copy of it.
   void let_others_run();
   void wait_for_own_block();
+  /// `ran`: basic blocks of this run().
+  void watch_polling(std::uint64_t ran);
   void become(Thread& thread);
   const void* point_in_block(const void* word) const;
   void remember(Thread& me, const void* word);
@@ -276,6 +285,10 @@ class Block {
   double run_from_ = 0, stalled_ = 0;
   std::uint64_t ran_before_ = 0;
   double poll_time_ = 0;
+  double waited_ = 0;  // before this run(), for whatever
+  bool read_time_ = false;
+  Repetition states_;  // of the threads that poll
+  std::uint64_t idle_since_ = ~std::uint64_t{0};
   std::string fault_sentence_;
   cudaError_t fault_code_ = cudaSuccess;
 };

@@ -7,12 +7,38 @@
 #include "engine/runtime.hpp"
 
 namespace vgpu {
+namespace {
+// Basic blocks between two polls that are more than a wait's: half of what a thread may run in one go.
+constexpr std::uint64_t kComputation = 50'000;
+}  // namespace
 
 void Block::poll(double nanoseconds) {
+  // Puts all registers that are the callers' right below the frame, for Fiber::state().
+  __builtin_unwind_init();
+  current_->fiber->frame = __builtin_frame_address(0);
   const RuntimeTurn turn(*this, *current_);
   poll_time_ = polling_.empty() ? nanoseconds : std::min(poll_time_, nanoseconds);
   polling_.push(current_);
   let_others_run();
+}
+
+double Block::read_waited() {
+  read_time_ = true;
+  return waited_ + stalled_;
+}
+
+void Block::watch_polling(std::uint64_t ran) {
+  std::uint64_t state = polling_.size();
+  for (const Thread* thread : polling_.all()) state += thread->fiber->state() * (2 * number_of(*thread) + 1);
+  const bool waits_for_time = std::exchange(read_time_, false);
+  const bool repeats = states_.add(state);
+  // Without polling threads, a bulk copy is under way.
+  if (repeats && !waits_for_time && !polling_.empty()) {
+    idle_since_ = scheduler_.progress();
+  } else {
+    idle_since_ = ~std::uint64_t{0};
+    if (ran > kComputation) scheduler_.note_computation();
+  }
 }
 
 void Block::look(const void* address, std::uint64_t bits) {

@@ -96,6 +96,21 @@ constexpr std::uint64_t kCanary = 0x9e3779b97f4a7c15;
 std::size_t unguarded_bytes(std::size_t stack_bytes) { return whole_pages(stack_bytes) + page_size(); }
 }  // namespace
 
+std::uint64_t Fiber::state() const {
+#ifdef __x86_64__
+  constexpr int kRegisters = 5;  // beside the frame pointer; elsewhere they stand above the frame's address
+#else
+  constexpr int kRegisters = 0;
+#endif
+  std::uint64_t hash = 0;
+  const auto* end = reinterpret_cast<const std::uint64_t*>(stack_top);
+  for (const auto* word = static_cast<const std::uint64_t*>(frame) - kRegisters; word < end; ++word) {
+    hash = (hash ^ *word) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
 FiberPool::~FiberPool() {
   for (std::byte* slab : slabs_) munmap(slab, kStacksOfSlab * unguarded_bytes(stack_bytes_));
   const std::size_t mapped = mapped_bytes(stack_bytes_);

@@ -31,6 +31,9 @@ struct Fiber {
 
   /// True if an access to `address` says that the stack was too small.
   bool overflows_at(const void* address) const { return guard_begin <= address && address < guard_end; }
+  const void* frame = nullptr;  // of the function that polls: what is above are its callers'
+  /// A hash of its callers' registers and stack, of a thread that is suspended in a poll.
+  std::uint64_t state() const;
 };
 
 /// Continues `to` and leaves the running context in `from`. Returns when somebody switches to `from`.

@@ -77,8 +77,8 @@ void KernelLaunch::offer(std::vector<Step>& steps) {
   for (const Resident& resident : residents_) {
     if (!resident.block->can_run()) continue;
     steps.push_back({resident.time, this,
-                     static_cast<std::int64_t>(total_ + resident.block->linear_index() - blocks_.first),
-                     true});
+                     static_cast<std::int64_t>(total_ + resident.block->linear_index() - blocks_.first), true,
+                     nullptr, resident.block->idle()});
   }
 }
 

@@ -41,6 +41,7 @@ struct Step {
   std::int64_t item;           // which of the operation's steps; kBegin: its first
   bool poll = false;           // a waiting kernel block that looks again
   HostThread* host = nullptr;  // instead of an operation: this host thread goes on
+  bool idle = false;           // a poll of a block that repeats what it did: Block::idle()
 };
 inline constexpr std::int64_t kBegin = -1;
 

@@ -1,0 +1,119 @@
+// Kernels that take long are no deadlock, whatever the others do meanwhile: they compute, sleep or look at
+// the clock.
+#include <cuda/atomic>
+
+#include "virtual_test.hpp"
+
+namespace virtual_only {
+namespace {
+
+/// In the order of time and in a random one.
+class LongKernelsTest : public VirtualTest, public testing::WithParamInterface<int> {
+ protected:
+  void SetUp() override {
+    VirtualTest::SetUp();
+    if (GetParam() != 0) vgpu::use_schedule(static_cast<std::uint64_t>(GetParam()));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Schedules, LongKernelsTest, testing::Values(0, 5));
+
+/// A number that needs each of the `rounds` rounds.
+template <class T>
+__device__ T compute(T rounds) {
+  T x = 1;
+  for (T i = 0; i < rounds; ++i) {
+    x = x * 1664525u + 1013904223u;
+    if ((x & 1) != 0) x ^= 0x55;
+  }
+  return x;
+}
+
+/// Block 0 computes, all others wait for it.
+template <class T>
+__global__ void compute_for_others(T* word, T rounds) {
+  if (blockIdx.x == 0) {
+    atomicExch(word, compute(rounds) | 1);
+  } else {
+    while (atomicAdd(word, 0u) == 0) __nanosleep(20);
+  }
+}
+
+TEST_P(LongKernelsTest, BlockComputesWhileOthersPoll) {
+  unsigned int* word = device_words(1, 0u);
+  compute_for_others<<<16, 1>>>(word, 5'000'000u);
+  CUDA_OK(cudaDeviceSynchronize());
+  EXPECT_FALSE(vgpu::failure_reported());
+}
+
+template <class T>
+__global__ void nap(T count, unsigned int nanoseconds) {
+  for (T i = 0; i < count; ++i) __nanosleep(nanoseconds);
+}
+
+TEST_P(LongKernelsTest, ManyNaps) {
+  nap<<<1, 1>>>(30'000, 1000);
+  CUDA_OK(cudaDeviceSynchronize());
+}
+
+TEST_P(LongKernelsTest, NapsWhileTheHostAsks) {
+  nap<<<1, 1>>>(100, 1'000'000);
+  cudaError_t state = cudaErrorNotReady;
+  while (state == cudaErrorNotReady) state = cudaStreamQuery(nullptr);
+  EXPECT_EQ(state, cudaSuccess);
+}
+
+/// A wait that gives up some day.
+template <class T>
+__global__ void await_until(T* word, T* gave_up, long long cycles) {
+  const long long start = clock64();
+  while (atomicAdd(word, 0) == 0) {
+    if (clock64() - start > cycles) {
+      *gave_up = 1;
+      return;
+    }
+    __nanosleep(1000);
+  }
+}
+
+// The machine's clock has 1 GHz: a nap of 1 us is 1,000 cycles.
+TEST_P(LongKernelsTest, WaitGivesUpByTheClock) {
+  int* words = device_words(2, 0);
+  const float milliseconds = elapsed(nullptr, [&] { await_until<<<1, 1>>>(words, words + 1, 50'000'000); });
+  EXPECT_EQ(word(words + 1), 1);
+  EXPECT_NEAR(milliseconds, 50, 5);
+}
+
+/// The same by a count of the looks.
+template <class T>
+__global__ void await_and_count(T* word, T limit) {
+  for (T i = 0; i < limit && atomicAdd(word, 0) == 0; ++i) __nanosleep(100);
+}
+
+TEST_P(LongKernelsTest, WaitThatCountsItsLooksIsADeadlockAtLast) {
+  await_and_count<<<1, 1>>>(device_words(1, 0), 1'000'000'000);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
+  expect_parts(testing::internal::GetCapturedStderr(), {"deadlock", "await_and_count", "1 polling"});
+}
+
+/// Looks without a pause, by all threads of all blocks, each with a sleep of its own that grows.
+template <class T>
+__global__ void await_patiently(T* word) {
+  unsigned int pause = 8 + threadIdx.x;
+  cuda::atomic_ref<T, cuda::thread_scope_device> flag(*word);
+  while (flag.load(cuda::memory_order_acquire) == 0) {
+    __nanosleep(pause);
+    if (pause < 1000) pause *= 2;
+  }
+}
+
+// As soon as without the naps that grow: their last length repeats.
+TEST_P(LongKernelsTest, BlocksThatWaitForEverAreADeadlockSoon) {
+  await_patiently<<<16, 32>>>(device_words(1, 0));
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
+  expect_parts(testing::internal::GetCapturedStderr(), {"16 resident", "32 polling"});
+}
+
+}  // namespace
+}  // namespace virtual_only
