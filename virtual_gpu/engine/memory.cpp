@@ -4,7 +4,11 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <stdexcept>
 #include <vector>
+
+#include "engine/host/api_error.hpp"
+#include "engine/maps.hpp"
 
 namespace vgpu {
 namespace {
@@ -19,9 +23,11 @@ std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE))
 std::size_t physical_memory() { return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page_size(); }
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page_size() - 1) / page_size() * page_size(); }
 
-// Memory of this size or more is filled without being touched: poisoned pages are mapped into it. (A process
-// may have some 65,000 mappings.)
+// Memory of this size or more is filled without being touched: poisoned pages are mapped into it. Large ones:
+// a process has few mappings (maps.hpp).
 constexpr std::size_t kPoisonedPiece = 32 * 1024 * 1024;
+/// The pages, the guard above them (that below is the neighbour's), and each poisoned piece.
+int maps_of(std::size_t bytes) { return static_cast<int>(2 + bytes / kPoisonedPiece); }
 
 /// A file in memory of kPoisonedPiece poisoned bytes, made once; -1 if the system has none.
 int poisoned_piece() {
@@ -79,6 +85,7 @@ Memory::~Memory() {
   for (auto& [address, allocation] : table_) {
     if (allocation.kind == MemoryKind::kRegistered) continue;
     const std::size_t mapped = whole_pages(allocation.bytes) + 2 * kGuard;
+    if (!allocation.freed) give_maps_back(maps_of(allocation.bytes));
     munmap(allocation.begin - lead(allocation.bytes) - kGuard, mapped);
   }
 }
@@ -86,13 +93,24 @@ Memory::~Memory() {
 std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device, bool on_demand) {
   // The system would promise more than it has, and end the program when it is touched.
   if (bytes > physical_memory() && !on_demand) return nullptr;
+  if (!take_maps(maps_of(bytes))) {
+    throw ApiError(
+        cudaErrorMemoryAllocation,
+        "the program has so many allocations, each between guard pages, that Linux has too few mappings "
+        "for another one: vm.max_map_count is " +
+            std::to_string(map_limit()));
+  }
   const std::size_t mapped = whole_pages(bytes) + 2 * kGuard;
   void* base = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) return nullptr;
+  if (base == MAP_FAILED) {
+    give_maps_back(maps_of(bytes));
+    return nullptr;
+  }
   auto* pages = static_cast<std::byte*>(base) + kGuard;
   if (mprotect(pages, whole_pages(bytes), PROT_READ | PROT_WRITE) != 0 ||
       !poison(pages, whole_pages(bytes))) {
     munmap(base, mapped);
+    give_maps_back(maps_of(bytes));
     return nullptr;
   }
   std::byte* begin = pages + lead(bytes);
@@ -101,9 +119,16 @@ std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device, bool
 }
 
 void Memory::free(Allocation& allocation) {
-  // A fresh inaccessible mapping over the old one: gives the pages back and keeps the address range.
-  mmap(allocation.begin - lead(allocation.bytes), whole_pages(allocation.bytes), PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  std::byte* const pages = allocation.begin - lead(allocation.bytes);
+  const std::size_t bytes = whole_pages(allocation.bytes);
+  // A fresh inaccessible mapping over the old one: gives the pages back and keeps the address range. If the
+  // program has all mappings that there are, the old one becomes inaccessible.
+  if (mmap(pages, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
+          MAP_FAILED &&
+      (mprotect(pages, bytes, PROT_NONE) != 0 || madvise(pages, bytes, MADV_DONTNEED) != 0)) {
+    throw std::runtime_error("the host cannot take the memory back");
+  }
+  give_maps_back(maps_of(allocation.bytes));
   allocation.freed = true;
   allocation.freed_by = hb::call_site();
 }

@@ -34,8 +34,10 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
-  /// Returns nullptr if the host has no such memory. `on_demand`: it need not have all of it.
+  /// Returns nullptr if the host has no such memory. `on_demand`: it need not have all of it. Throws ApiError
+  /// if there are too many allocations.
   std::byte* allocate(std::size_t bytes, MemoryKind kind, int device, bool on_demand = false);
+  /// Throws std::runtime_error if the system refuses.
   void free(Allocation& allocation);
   /// Enters memory of the program's own as pinned.
   void add_registered(void* begin, std::size_t bytes, int device);

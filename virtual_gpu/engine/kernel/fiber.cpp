@@ -3,11 +3,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
 
+#include "engine/maps.hpp"
 #include "race/happens_before.hpp"
 
 namespace vgpu {
@@ -87,9 +89,13 @@ constexpr std::size_t kGuardPages = 16;
 std::size_t mapped_bytes(std::size_t stack_bytes) {
   return whole_pages(stack_bytes) + (kGuardPages + 1) * page_size();
 }
-constexpr std::size_t kStacksOfSlab = 256;
-// A guarded stack is two mappings, of the 65,530 that a process may have; with ThreadSanitizer, which maps
-// its shadow, too, it is four.
+/// So many of that size without guards are one mapping: 256 of CUDA threads.
+std::size_t stacks_of_slab(std::size_t stack_bytes) {
+  constexpr std::size_t kSlab = std::size_t{32} << 20;
+  return std::max<std::size_t>(1, kSlab / stack_bytes);
+}
+// A guarded stack is two mappings (maps.hpp). Others want some, too.
+constexpr int kMapsOfStack = 2;
 constexpr std::size_t kMaxGuarded = hb::kEnabled ? 8'000 : 24'000;
 std::size_t guarded_stacks = 0;  // of all pools
 constexpr std::uint64_t kCanary = 0x9e3779b97f4a7c15;
@@ -112,11 +118,12 @@ std::uint64_t Fiber::state() const {
 }
 
 FiberPool::~FiberPool() {
-  for (std::byte* slab : slabs_) munmap(slab, kStacksOfSlab * unguarded_bytes(stack_bytes_));
+  for (std::byte* slab : slabs_) munmap(slab, stacks_of_slab(stack_bytes_) * unguarded_bytes(stack_bytes_));
   const std::size_t mapped = mapped_bytes(stack_bytes_);
   for (const auto& fiber : all_) {
     if (fiber->canary != nullptr) continue;
     --guarded_stacks;
+    give_maps_back(kMapsOfStack);
     const auto end = (reinterpret_cast<std::uintptr_t>(fiber->stack_top) / page_size() + 1) * page_size();
     munmap(reinterpret_cast<void*>(end - mapped), mapped);
   }
@@ -130,11 +137,11 @@ void FiberPool::place(Fiber& fiber, std::byte* end) const {
 std::unique_ptr<Fiber> FiberPool::make_unguarded() {
   const std::size_t bytes = unguarded_bytes(stack_bytes_);
   if (left_in_slab_ == 0) {
-    void* slab = mmap(nullptr, kStacksOfSlab * bytes, PROT_READ | PROT_WRITE,
+    void* slab = mmap(nullptr, stacks_of_slab(stack_bytes_) * bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (slab == MAP_FAILED) throw std::bad_alloc();
     slabs_.push_back(static_cast<std::byte*>(slab));
-    left_in_slab_ = kStacksOfSlab;
+    left_in_slab_ = stacks_of_slab(stack_bytes_);
   }
   auto fiber = std::make_unique<Fiber>();
   std::byte* base = slabs_.back() + --left_in_slab_ * bytes;
@@ -151,13 +158,20 @@ void FiberPool::check(const Fiber& fiber) {
 }
 
 std::unique_ptr<Fiber> FiberPool::make() {
-  if (guarded_stacks >= kMaxGuarded) return make_unguarded();
+  if (guarded_stacks >= kMaxGuarded || !take_maps(kMapsOfStack)) return make_unguarded();
   // From below: guard pages, stack, one page that takes up the colour.
   const std::size_t mapped = mapped_bytes(stack_bytes_);
   void* base =
       mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) throw std::bad_alloc();
-  mprotect(base, kGuardPages * page_size(), PROT_NONE);
+  if (base == MAP_FAILED) {
+    give_maps_back(kMapsOfStack);
+    throw std::bad_alloc();
+  }
+  if (mprotect(base, kGuardPages * page_size(), PROT_NONE) != 0) {  // the program has all maps that there are
+    munmap(base, mapped);
+    give_maps_back(kMapsOfStack);
+    return make_unguarded();
+  }
   auto fiber = std::make_unique<Fiber>();
   fiber->guard_begin = static_cast<std::byte*>(base);
   fiber->guard_end = fiber->guard_begin + kGuardPages * page_size();

@@ -1,10 +1,12 @@
 // What is too large to be there as a whole: memory of which the host has the pages that were written, grids
 // of which some blocks run.
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "virtual_test.hpp"
 
@@ -92,6 +94,58 @@ TEST_F(LargeMemoryTest, MoreThanTheHostHasIsRefusedUnlessItIsThereOnDemand) {
   require(cudaMemGetInfo(&free, &total));
   EXPECT_EQ(total - free, 900'000 * kMiB);
   expect_failure(cudaMalloc(&memory, 900'000 * kMiB), cudaErrorMemoryAllocation, {"bytes free"});
+}
+
+/// All of many threads wait in a barrier.
+template <class T>
+__global__ void meet_once(T* sum) {
+  __syncthreads();
+  atomicAdd(sum, T{1});
+}
+
+// Each is between guard pages, and Linux gives a process some 65,000 mappings.
+TEST_F(LargeMemoryTest, SoManyAllocationsAsThereAreMappings) {
+  std::byte* memory = nullptr;
+  std::vector<std::byte*> all;
+  cudaError_t error = cudaSuccess;
+  while (all.size() < 40'000 && (error = cudaMalloc(&memory, 16)) == cudaSuccess) all.push_back(memory);
+  EXPECT_GE(all.size(), 4'000u);  // those of earlier tests have stacks, too
+  expect_failure(error, cudaErrorMemoryAllocation, {"so many allocations", "vm.max_map_count is "});
+  expect_failure(cudaMallocHost(&memory, 16), cudaErrorMemoryAllocation, {"so many allocations"});
+  // All else still works.
+  int* sum = reinterpret_cast<int*>(all[0]);
+  require(cudaMemset(sum, 0, sizeof(int)));
+  vgpu::run_host_threads(8, [sum](int) {
+    meet_once<<<2, 1024>>>(sum);
+    require(cudaDeviceSynchronize());
+  });
+  EXPECT_EQ(word(sum), 8 * 2 * 1024);
+  for (std::byte* one : all) require(cudaFree(one));
+  require(cudaMalloc(&memory, 16));
+}
+
+/// Takes all mappings that there are; exits with 0 if memory can be freed nevertheless.
+void free_without_mappings() {
+  int* freed = device_words(1, 0);
+  int* kept = device_words(1, 0);
+  // Alternate pages are alike, so that each is a mapping of its own.
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  constexpr std::size_t kPages = 100'000;
+  auto* pages = static_cast<std::byte*>(
+      mmap(nullptr, kPages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  std::size_t at = 0;
+  while (at < kPages && mprotect(pages + at * page, page, PROT_READ) == 0) at += 2;
+  if (at >= kPages || cudaFree(freed) != cudaSuccess) _exit(1);
+  munmap(pages, kPages * page);
+  set<<<1, 1>>>(kept, 1);
+  if (cudaDeviceSynchronize() != cudaSuccess) _exit(2);
+  set<<<1, 1>>>(freed, 1);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress, {"inside freed memory"});
+  _exit(testing::Test::HasFailure() ? 3 : 0);
+}
+TEST_F(LargeMemoryTest, IsFreedWithoutAMappingLeft) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(free_without_mappings(), testing::ExitedWithCode(0), "");
 }
 
 /// Counts the blocks that come by, and adds up their numbers.

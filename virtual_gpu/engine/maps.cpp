@@ -1,0 +1,40 @@
+#include "engine/maps.hpp"
+
+#include <cstdio>
+
+#include "race/happens_before.hpp"
+
+namespace vgpu {
+namespace {
+
+constexpr int kUsualLimit = 65530;
+// For all others. Of 32 MiB and more malloc makes a mapping for each piece.
+constexpr int kLeftToOthers = 8000;
+// ThreadSanitizer maps its shadow, too.
+constexpr int kMapsEach = hb::kEnabled ? 2 : 1;
+
+int taken = 0;
+
+}  // namespace
+
+int map_limit() {
+  static const int limit = [] {
+    int read = kUsualLimit;
+    if (std::FILE* file = std::fopen("/proc/sys/vm/max_map_count", "r")) {
+      if (std::fscanf(file, "%d", &read) != 1) read = kUsualLimit;
+      std::fclose(file);
+    }
+    return read;
+  }();
+  return limit;
+}
+
+bool take_maps(int count) {
+  if (taken + count * kMapsEach > map_limit() - kLeftToOthers) return false;
+  taken += count * kMapsEach;
+  return true;
+}
+
+void give_maps_back(int count) { taken -= count * kMapsEach; }
+
+}  // namespace vgpu

@@ -1,0 +1,13 @@
+// Mappings of memory: Linux gives a process some 65,000 of them, and memory between inaccessible pages takes
+// several.
+#pragma once
+
+namespace vgpu {
+
+/// The caller may make so many mappings. False if they would leave too few for all others: malloc, libraries.
+bool take_maps(int count);
+void give_maps_back(int count);
+/// How many a process may have: vm.max_map_count.
+int map_limit();
+
+}  // namespace vgpu
