@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "engine/host/host_code.hpp"
 #include "engine/host/settings.hpp"
 #include "engine/runtime.hpp"
 
@@ -67,6 +68,7 @@ ProductTile product_tile() {
 }
 
 void host_work(std::uint64_t bytes) {
+  require_host_code("vgpu::host_work()");
   const hb::RuntimeScope scope;
   Runtime& vgpu = runtime();
   if (bytes == 0 || vgpu.waits().stopping()) return;
@@ -78,7 +80,10 @@ void host_work(std::uint64_t bytes) {
   vgpu.waits().block_until({[] { return true; }, [end] { return end; }, "its work on host memory"});
 }
 
-void run_blocks(BlockRange blocks) { runtime().kernels().run_only(blocks); }
+void run_blocks(BlockRange blocks) {
+  require_host_code("vgpu::run_blocks()");
+  runtime().kernels().run_only(blocks);
+}
 
 double host_time_ms() { return runtime().host().now() * 1e-6; }
 
@@ -108,12 +113,13 @@ Traffic traffic(int from, int to) {
 }
 
 void reset() {
-  ++resets_so_far;
-  if (runtime_if_started() != nullptr) {
-    const hb::RuntimeScope scope;
+  if (Runtime* started = runtime_if_started()) {
+    require_host_code("vgpu::reset()");
+    if (started->hosts().several()) throw std::logic_error("vgpu::reset() was called in a host thread");
     destroy_runtime();
   }
   settings() = {};
+  ++resets_so_far;
 }
 
 std::uint64_t resets() { return resets_so_far; }

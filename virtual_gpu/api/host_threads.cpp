@@ -1,12 +1,14 @@
 // Host threads and their barrier.
 #include <algorithm>
 
+#include "engine/host/host_code.hpp"
 #include "engine/runtime.hpp"
 #include "vgpu/control.hpp"
 
 namespace vgpu {
 
 void run_host_threads(int count, const std::function<void(int)>& body) {
+  require_host_code("vgpu::run_host_threads()");
   hb::start();
   const hb::RuntimeScope scope;
   runtime().hosts().run(runtime().waits(), count, body);
@@ -18,11 +20,13 @@ int host_thread() {
 }
 
 void stop_host_threads() {
+  require_host_code("vgpu::stop_host_threads()");
   const hb::RuntimeScope scope;
   if (runtime().hosts().several()) runtime().waits().stop();
 }
 
 bool HostBarrier::wait() {
+  require_host_code("HostBarrier::wait()");
   if (hb::left_out("a barrier of host threads")) return true;
   const hb::RuntimeScope scope;
   HostThread& self = runtime().host();

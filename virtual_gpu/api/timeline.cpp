@@ -1,6 +1,7 @@
 // What a program may ask of its timeline.
 #include "vgpu/timeline.hpp"
 
+#include "engine/host/host_code.hpp"
 #include "engine/host/settings.hpp"
 #include "engine/runtime.hpp"
 
@@ -17,6 +18,7 @@ std::vector<TimelineEntry> timeline() {
 
 // The labels are the runtime's memory: the race build must not take them for the program's.
 void push_label(const std::string& label) {
+  require_host_code("vgpu::push_label()");
   hb::start();
   const hb::RuntimeScope scope;
   runtime().host().push_label(label);
@@ -24,6 +26,7 @@ void push_label(const std::string& label) {
 
 void pop_label() {
   if (runtime_if_started() == nullptr) return;
+  require_host_code("vgpu::pop_label()");
   const hb::RuntimeScope scope;
   runtime().host().pop_label();
 }

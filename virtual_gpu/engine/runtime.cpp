@@ -1,5 +1,8 @@
 #include "engine/runtime.hpp"
 
+#include <utility>
+
+#include "engine/host/own_thread.hpp"
 #include "engine/host/program_end.hpp"
 #include "engine/host/settings.hpp"
 #include "engine/kernel/fault_handler.hpp"
@@ -7,18 +10,9 @@
 namespace vgpu {
 namespace {
 
-/// At the program's end, blocks may still wait for ever: that their memory goes is no access of the host.
-struct Destroy {
-  void operator()(Runtime* runtime) const {
-    const hb::RuntimeScope scope;
-    delete runtime;
-  }
-};
-
-std::unique_ptr<Runtime, Destroy>& instance() {
-  static std::unique_ptr<Runtime, Destroy> runtime;
-  return runtime;
-}
+// Never destroyed at the program's end: static objects may still call CUDA in their destructors, and host
+// threads be suspended in the middle of a call.
+Runtime* instance = nullptr;
 
 Devices make_devices(const Machine& machine) {
   Devices devices;
@@ -29,18 +23,21 @@ Devices make_devices(const Machine& machine) {
 }  // namespace
 
 Runtime& runtime() {
-  auto& existing = instance();
-  if (!existing) {
-    existing.reset(new Runtime(settings().load(), settings().seed()));
+  if (instance == nullptr) {
+    require_own_thread("a function of the virtual GPUs");
+    instance = new Runtime(settings().load(), settings().seed());
     install_fault_handler();
     watch_program_end();
   }
-  return *existing;
+  return *instance;
 }
 
-Runtime* runtime_if_started() { return instance().get(); }
+Runtime* runtime_if_started() { return instance; }
 
-void destroy_runtime() { instance().reset(); }
+void destroy_runtime() {
+  const hb::RuntimeScope scope;  // that memory goes on which blocks still wait is no access of the host
+  delete std::exchange(instance, nullptr);
+}
 
 Runtime::Runtime(Machine machine, std::optional<std::uint64_t> seed)
     : machine_(std::move(machine)),

@@ -58,14 +58,6 @@ class Runtime {
   HostWaits& waits() { return waits_; }
   Queues& queues() { return queues_; }
   Captures& captures() { return captures_; }
-  /// Calls a function of cudaLaunchHostFunc; meanwhile in_host_function() holds.
-  template <class Function>
-  void call_host_function(Function function) {
-    in_host_function_ = true;
-    function();
-    in_host_function_ = false;
-  }
-  bool in_host_function() const { return in_host_function_; }
   ///@}
 
   /// What the program's handles stand for.
@@ -115,7 +107,6 @@ class Runtime {
   TrafficCounts traffic_;
   Timeline timeline_;
   Port host_memory_;
-  bool in_host_function_ = false;
   LibraryStates libraries_;
 };
 

@@ -4,8 +4,10 @@
 #include <new>
 #include <string>
 
+#include "engine/host/host_code.hpp"
 #include "engine/host/own_thread.hpp"
 #include "engine/runtime.hpp"
+#include "engine/streams/stream_call.hpp"
 
 namespace vgpu {
 
@@ -18,14 +20,15 @@ cudaError_t api_call(const char* name, Function function) {
   Runtime* state = nullptr;
   bool faulted_before = false;
   require_own_thread(name);
+  refuse_in_kernel(name);
   hb::start();
   const hb::RuntimeScope scope;
   try {
     state = &runtime();
     state->host().spend(state->machine().host_call_ns);
-    if (state->in_host_function()) {
+    if (called_by_stream()) {
       throw ApiError(cudaErrorNotPermitted,
-                     "CUDA calls are not permitted in a function of cudaLaunchHostFunc");
+                     "CUDA calls are not permitted in a function of cudaLaunchHostFunc, or of an algorithm");
     }
     faulted_before = state->errors().sticky_error() != cudaSuccess;
     state->errors().throw_if_faulted();
@@ -44,7 +47,7 @@ cudaError_t api_call(const char* name, Function function) {
   if (state != nullptr) {
     // cudaErrorNotReady is an answer, not an error that cudaGetLastError should find later. A function of
     // cudaLaunchHostFunc stands for another thread, which has a last error of its own.
-    if (code != cudaErrorNotReady && !state->in_host_function()) state->host().set_last_error(code);
+    if (code != cudaErrorNotReady && !called_by_stream()) state->host().set_last_error(code);
     // After a fault every call fails; the one that met it says most.
     if (!faulted_before) state->errors().note(name, sentence, code != cudaErrorNotReady);
   }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/host/exception_state.hpp"
 #include "engine/kernel/fiber.hpp"
 #include "engine/library_states.hpp"
 #include "race/happens_before.hpp"
@@ -99,11 +100,6 @@ class HostThread {
   void begin_wait(const Wait& wait) { wait_ = &wait; }
   void end_wait() { wait_ = nullptr; }
   bool ended() const { return ended_; }
-
-  struct ExceptionState {  // of the C++ runtime, one for each operating system thread
-    void* caught = nullptr;
-    unsigned int uncaught = 0;
-  };
 
  private:
   friend class HostThreads;  // makes threads, and switches between them

@@ -1,7 +1,5 @@
 #include "engine/host/host_threads.hpp"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -11,18 +9,6 @@
 #include "engine/runtime.hpp"
 
 namespace vgpu {
-namespace {
-
-// As much as an operating system thread has. The memory is only reserved.
-constexpr std::size_t kHostStack = 8 << 20;
-
-static_assert(sizeof(HostThread::ExceptionState) == 2 * sizeof(void*));
-/// libstdc++ and libc++abi begin their state of a thread with these two members (Itanium C++ ABI, 2.2.2).
-HostThread::ExceptionState& exception_state() {
-  return *reinterpret_cast<HostThread::ExceptionState*>(abi::__cxa_get_globals());
-}
-
-}  // namespace
 
 HostThreads::HostThreads() : stacks_(kHostStack) {
   threads_.push_back(std::make_unique<HostThread>());

@@ -4,14 +4,17 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "engine/kernel/block.hpp"
 #include "engine/runtime.hpp"
+#include "engine/streams/stream_call.hpp"
 
 namespace vgpu {
 namespace {
 
 bool reported = false;
+bool finishing = false;
 
 /// The tool that starts a program again and again asks for this (tools/race_runs.py).
 void write_largest_grid(Runtime& runtime) {
@@ -25,7 +28,8 @@ void write_largest_grid(Runtime& runtime) {
 void finish_work() {
   Runtime* runtime = runtime_if_started();
   // Inside of a step, or while other host threads wait for their turn, nothing can run.
-  if (runtime == nullptr || current_block() != nullptr || runtime->in_host_function()) return;
+  if (runtime == nullptr || current_block() != nullptr || called_by_stream()) return;
+  if (std::exchange(finishing, true)) return;  // exit() in what runs here
   const hb::RuntimeScope scope;
   const bool drained = runtime->hosts().several() || runtime->waits().drain();
   reported = !drained || runtime->errors().faulted();
@@ -40,7 +44,9 @@ struct AtEnd {
 /// Handlers run in the reverse of their order, so this one comes last: static objects are destroyed.
 [[gnu::constructor(101)]] void register_last_handler() {
   std::atexit([] {
-    if (!reported) return;
+    // What destructors of static objects have run counts, too.
+    Runtime* runtime = runtime_if_started();
+    if (!reported && (runtime == nullptr || !runtime->errors().faulted())) return;
     std::fflush(nullptr);
     _exit(kExitReported);
   });

@@ -36,7 +36,8 @@ Machine Settings::load() const {
 }
 
 Settings& settings() {
-  static Settings chosen;
+  static Settings& chosen =
+      *new Settings;  // never destroyed: static objects may call CUDA in their destructors
   return chosen;
 }
 

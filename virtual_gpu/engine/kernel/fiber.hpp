@@ -39,6 +39,9 @@ struct Fiber {
 /// Continues `to` and leaves the running context in `from`. Returns when somebody switches to `from`.
 void switch_fiber(Fiber& from, Fiber& to);
 
+/// Bytes of a stack for code of the host: as much as an operating system thread has. They are only reserved.
+inline constexpr std::size_t kHostStack = 8 << 20;
+
 /// Makes fibers and keeps their stacks for the next one. Stacks are reserved, not touched; guard pages below
 /// each turn an overflow into a fault instead of a silent overwrite. Linux gives a process some 65,000 maps,
 /// and a stack with its guard takes two: the stacks of tens of thousands of fibers beyond those have none,

@@ -65,6 +65,11 @@ class StreamContexts {
     if (pool == nullptr) pool = std::make_unique<FiberPool>(kThreadStack);
     return *pool;
   }
+  /// Stacks for code of the host that the stream calls.
+  FiberPool& call_stacks() {
+    if (call_stacks_ == nullptr) call_stacks_ = std::make_unique<FiberPool>(kHostStack);
+    return *call_stacks_;
+  }
 
   /// The thread, and its shadows, meet others at `point`.
   ///@{
@@ -239,6 +244,7 @@ class StreamContexts {
   char kernel_begin_ = 0;  // an address to synchronise on: what the stream had done when a kernel began
   std::array<Set, 2> sets_;
   std::map<std::size_t, hb::Context> ending_;
+  std::unique_ptr<FiberPool> call_stacks_;
   std::array<ProxyContexts, 2> proxies_;  // of a set; or the first one of both, because they are many
 };
 

@@ -5,7 +5,7 @@
 namespace vgpu {
 
 void HostFunction::begin(double now) {
-  runtime_.call_host_function([this] { call_in(*stream, site, [this] { function_(data_); }); });
+  call_in(*stream, site, [this] { function_(data_); });
   finish(now + runtime_.machine().host_call_ns);
 }
 

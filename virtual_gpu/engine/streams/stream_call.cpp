@@ -1,42 +1,68 @@
 #include "engine/streams/stream_call.hpp"
 
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <utility>
+
+#include "engine/host/exception_state.hpp"
 #include "engine/streams/stream.hpp"
 
 namespace vgpu {
 namespace {
 
-Fiber scheduler_fiber;
-Fiber* call_fiber = nullptr;
-
 struct Call {
   Stream& stream;
   const hb::CallSite& site;
   const std::function<void()>& function;
+  Fiber caller;  // where it is suspended
+  Fiber* fiber;
 };
-const Call* running = nullptr;
+Call* running = nullptr;
+
+[[noreturn]] void refuse_exception(const Call& call, const char* what) {
+  const Operation* head = call.stream.head();
+  std::fprintf(stderr,
+               "virtual GPUs: %s: %s lets an exception out, which nobody can catch: %s. On real GPUs, too, "
+               "that ends the program\n",
+               head->origin().c_str(), head->describe().c_str(), what);
+  std::fflush(nullptr);
+  std::abort();
+}
 
 void run(const Call& call) {
   hb::enter(call.stream.contexts().own());
   hb::push_callers(call.site);
-  call.function();
+  try {
+    call.function();
+  } catch (const std::exception& error) {
+    refuse_exception(call, error.what());
+  } catch (...) {
+    refuse_exception(call, "it is no std::exception");
+  }
   hb::pop_callers(call.site);
   hb::enter(hb::runtime_context());
 }
 
 void fiber_entry() {
-  run(*running);
-  switch_fiber(*call_fiber, scheduler_fiber);
+  Call& call = *running;
+  run(call);
+  switch_fiber(*call.fiber, call.caller);
 }
 
 }  // namespace
 
 void call_in(Stream& stream, const hb::CallSite& site, const std::function<void()>& function) {
-  const Call call{stream, site, function};
-  running = &call;
-  FiberPool& fibers = stream.contexts().fibers(0, 0);
-  call_fiber = &fibers.get(&fiber_entry);
-  switch_fiber(scheduler_fiber, *call_fiber);
-  fibers.put(*call_fiber);
+  FiberPool& fibers = stream.contexts().call_stacks();
+  Call call{stream, site, function, {}, &fibers.get(&fiber_entry)};
+  Call* const outer = std::exchange(running, &call);
+  const ExceptionState exceptions = std::exchange(exception_state(), {});
+  switch_fiber(call.caller, *call.fiber);
+  exception_state() = exceptions;
+  running = outer;
+  fibers.put(*call.fiber);
 }
+
+bool called_by_stream() { return running != nullptr; }
 
 }  // namespace vgpu

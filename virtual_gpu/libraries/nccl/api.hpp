@@ -4,7 +4,9 @@
 #include <new>
 #include <string>
 
+#include "engine/host/host_code.hpp"
 #include "engine/host/own_thread.hpp"
+#include "engine/streams/stream_call.hpp"
 #include "libraries/nccl/communicator.hpp"
 
 namespace vgpu::nccl {
@@ -19,13 +21,15 @@ ncclResult_t api_call(const char* name, Function function) {
   Runtime* runtime = nullptr;
   bool faulted_before = false;
   require_own_thread(name);
+  refuse_in_kernel(name);
   hb::start();
   const hb::RuntimeScope scope;
   try {
     runtime = &vgpu::runtime();
     runtime->host().spend(runtime->machine().host_call_ns);
-    if (runtime->in_host_function()) {
-      throw Failure(ncclInvalidUsage, "NCCL calls are not permitted in a function of cudaLaunchHostFunc");
+    if (called_by_stream()) {
+      throw Failure(ncclInvalidUsage,
+                    "NCCL calls are not permitted in a function of cudaLaunchHostFunc, or of an algorithm");
     }
     faulted_before = runtime->errors().sticky_error() != cudaSuccess;
     runtime->errors().throw_if_faulted();

@@ -1,6 +1,8 @@
 // How programs end: what was enqueued has run, and no status 0 after a report.
 #include <sys/mman.h>
 
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 
 #include "virtual_test.hpp"
@@ -83,6 +85,133 @@ TEST_F(ProgramEndTest, RegisteredMemoryIsFreedUnderACopy) {
       free_registered_memory(), testing::ExitedWithCode(3),
       "^virtual GPUs: memory is not there any more, inside registered host memory of 1048576 bytes.*\n"
       ".*under way: gpu0/stream0 .default.*: copy of 4 bytes from the host to GPU 0\n$");
+}
+
+/// How a program ends in the middle of something.
+enum class End { kExit, kQuickExit, kAbort };
+[[noreturn]] void end_by(End end) {
+  switch (end) {
+    case End::kExit:
+      std::exit(5);
+    case End::kQuickExit:
+      std::quick_exit(5);
+    default:
+      std::abort();
+  }
+}
+class EndsInTheMiddleTest : public ProgramEndTest, public testing::WithParamInterface<End> {
+ protected:
+  /// Status and signal are the program's; nothing is said.
+  template <class Action>
+  void ends(Action action) {
+    if (GetParam() == End::kAbort) {
+      EXPECT_EXIT(action(), testing::KilledBySignal(SIGABRT), "^$");
+    } else {
+      EXPECT_EXIT(action(), testing::ExitedWithCode(5), "^$");
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ends, EndsInTheMiddleTest,
+                         testing::Values(End::kExit, End::kQuickExit, End::kAbort));
+
+TEST_P(EndsInTheMiddleTest, OfAHostThreadWhileOthersWait) {
+  ends([] {
+    vgpu::HostBarrier barrier(3);
+    vgpu::run_host_threads(3, [&](int thread) {
+      require(cudaSetDevice(thread));
+      int* word = device_words(1, 0);
+      set<<<1, 1>>>(word, 1);
+      if (thread == 1) {
+        require(cudaDeviceSynchronize());
+        end_by(GetParam());
+      }
+      barrier.wait();
+    });
+  });
+}
+
+template <class T>
+__global__ void end_inside(T end) {
+  if (threadIdx.x == 1) end_by(end);
+  __syncthreads();
+}
+TEST_P(EndsInTheMiddleTest, OfAKernel) {
+  ends([] {
+    end_inside<<<2, 2>>>(GetParam());
+    (void)cudaDeviceSynchronize();
+  });
+}
+TEST_P(EndsInTheMiddleTest, OfAKernelThatNobodyWaitedFor) {
+  if (GetParam() == End::kAbort) GTEST_SKIP() << "exit() must be on its way";
+  ends([] {
+    end_inside<<<2, 2>>>(GetParam());
+    std::exit(6);
+  });
+}
+
+TEST_P(EndsInTheMiddleTest, OfAFunctionOfTheHostInAStream) {
+  ends([] {
+    static End end = GetParam();
+    require(cudaLaunchHostFunc(
+        nullptr, [](void*) { end_by(end); }, nullptr));
+    (void)cudaDeviceSynchronize();
+  });
+}
+
+TEST_P(EndsInTheMiddleTest, OfACatchBlock) {
+  ends([] {
+    try {
+      throw 1;
+    } catch (int) {
+      set<<<1, 1>>>(device_words(1, 0), 1);
+      require(cudaDeviceSynchronize());
+      end_by(GetParam());
+    }
+  });
+}
+
+/// An object that outlives what a function makes: made before the first CUDA call.
+struct Owner {
+  void* memory = nullptr;
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  int* launches_with = nullptr;
+  bool dies = false;
+  ~Owner() {
+    if (!dies) return;
+    set<<<1, 1, 0, stream>>>(launches_with, 1);
+    const cudaError_t errors[] = {cudaStreamSynchronize(stream), cudaFree(memory), cudaEventDestroy(event),
+                                  cudaStreamDestroy(stream)};
+    for (const cudaError_t error : errors) std::fprintf(stderr, "%s ", cudaGetErrorName(error));
+  }
+};
+Owner global_owner;
+
+[[noreturn]] void let_global_object_call(bool with_memory) {
+  int* word = device_words(1, 0);
+  require(cudaMalloc(&global_owner.memory, 16));
+  global_owner.stream = new_stream();
+  global_owner.event = new_event();
+  global_owner.launches_with = with_memory ? word : nullptr;
+  global_owner.dies = true;
+  std::exit(5);
+}
+TEST_F(ProgramEndTest, DestructorOfAGlobalObjectCallsCuda) {
+  EXPECT_EXIT(let_global_object_call(true), testing::ExitedWithCode(5),
+              "^cudaSuccess cudaSuccess cudaSuccess cudaSuccess $");
+  EXPECT_EXIT(let_global_object_call(false), testing::ExitedWithCode(3), "^cudaErrorIllegalAddress ");
+}
+
+[[noreturn]] void reset_in_a_host_thread() noexcept {
+  vgpu::run_host_threads(2, [](int thread) {
+    if (thread == 1) vgpu::reset();
+    (void)cudaDeviceSynchronize();
+  });
+  std::exit(5);
+}
+TEST_F(ProgramEndTest, ResetInAHostThreadIsRefused) {
+  EXPECT_EXIT(reset_in_a_host_thread(), testing::KilledBySignal(SIGABRT),
+              "what.*vgpu::reset.* was called in a host thread");
 }
 
 }  // namespace
