@@ -1,6 +1,7 @@
 // The functions that kernels call.
 #include <cstring>
 
+#include "engine/host/own_thread.hpp"
 #include "engine/kernel/block.hpp"
 #include "engine/kernel/coverage.hpp"
 #include "engine/runtime.hpp"
@@ -92,8 +93,16 @@ void record_atomic(const void* address, const AtomicCall& call, bool wrote) {
   block->record_atomic(address, call, wrote, runtime().word_writers());
 }
 
+// Host code that uses atomic words may run before the first CUDA call, and in threads that make none.
+void note_progress() {
+  Block* block = current_block();
+  if (block != nullptr) return block->scheduler().note_progress();
+  Runtime* started = on_own_thread() ? runtime_if_started() : nullptr;
+  if (started != nullptr) started->scheduler().note_progress();
+}
+
 void note_store(const void* address) {
-  runtime().scheduler().note_progress();
+  note_progress();
   Block* block = current_block();
   if (block == nullptr) return;
   const Block::RuntimeTurn turn(*block, block->current());
@@ -150,7 +159,5 @@ void misused_pipeline(const char* sentence) {
 }
 
 bool order_left_out(const char* name) { return hb::left_out(name); }
-
-void note_progress() { runtime().scheduler().note_progress(); }
 
 }  // namespace vgpu

@@ -7,10 +7,14 @@
 #include <thread>
 
 namespace vgpu {
+namespace {
+// The first thread that calls. Not a member of the runtime, which two threads might be making.
+std::atomic<std::thread::id> owner{};
+}  // namespace
+
+bool on_own_thread() { return owner.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
 
 void require_own_thread(const char* call) {
-  // The first thread that calls. Not a member of the runtime, which two threads might be making.
-  static std::atomic<std::thread::id> owner{};
   std::thread::id first{};
   const std::thread::id self = std::this_thread::get_id();
   if (owner.compare_exchange_strong(first, self) || first == self) return;
