@@ -96,6 +96,16 @@ class Kernels(RewriterTest):
 
 
 class Functions(RewriterTest):
+    def test_code_of_the_host_may_use_exceptions(self):
+        for source in ("void f() { try { throw 1; } catch (int) { } }", "auto g = [] { throw 1; };",
+                       "__device__ void f(); void g() { throw 1; }", "__global__ void k() { } void g() { throw 1; }",
+                       "__host__ __device__ int f(int n) { if (n) throw n; return n; }",
+                       "__device__ __host__ void f() { throw; }", "__host__ void f() { throw 1; }",
+                       "auto f = [] __host__ __device__ { throw 1; };",
+                       "void f(int n) { k<<<1, 1>>>(n); if (n) throw n; }"):
+            with self.subTest(source):
+                self.rewritten(source)
+
     def test_functions_lose_the_words(self):
         for declaration in ("__device__ int f(int x);", "__host__ __device__ int f();",
                             "static __device__ inline int f(A a) { }",

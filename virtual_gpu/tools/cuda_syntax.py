@@ -95,6 +95,12 @@ class Syntax(Tokens):
             index = max(index, jump) + 1
         return -1
 
+    def body(self, index: int) -> int:
+        """Where the function whose parameters end in front of token `index` has its body or its end: '{', ';', '=', ..."""
+        while self.word(index) not in ("{", ";", "=", "}", ""):
+            index = max(index, self.match[index]) + 1
+        return index
+
     def declared_name(self, end: int) -> str:
         """The name that ends in front of token `end`, without template arguments."""
         index = end - 1

@@ -118,9 +118,7 @@ class Rewriter:
         head = tokens.words[first:parameters]
         if "void" not in head:
             self.refuse(index, "kernel '%s' must return void" % name)
-        body = tokens.match[parameters] + 1
-        while tokens.word(body) not in ("{", ";", "=", "}", ""):
-            body = max(body, tokens.match[body]) + 1
+        body = tokens.body(tokens.match[parameters] + 1)
         if tokens.scope(index) == "class" and ("friend" not in head or tokens.word(body) == "{"):
             self.refuse(index, "kernel '%s' is a member of a class or defined in a friend declaration "
                         "(CUDA allows only functions of a namespace)" % name)
@@ -134,12 +132,26 @@ class Rewriter:
             elif tokens.words[at] == "__cluster_dims__" and tokens.word(at + 1) == "(":
                 cluster = self.plain(at + 2, tokens.match[at + 1] - 1)
                 self.blank(at, tokens.match[at + 1])
+        self.refuse_exceptions(tokens.match[parameters] + 1, "kernel '%s'" % name)
         if cluster:
             bound = "{%s, %s}" % (bound, cluster)
         if tokens.word(body) == "{" and tokens.match[body] >= 0:  # Unbalanced braces: let the compiler tell.
             self.replace(body, "{ ::vgpu::launch_kernel(__PRETTY_FUNCTION__, %s, [=]() mutable -> void {" % bound)
             pointers = ", ".join('{"%s", %s}' % (name, name) for name in self.pointers(parameters))
             self.replace(tokens.match[body], "}%s); }" % (", {%s}" % pointers if pointers else ""))
+
+    def refuse_exceptions(self, first: int, function: str) -> None:
+        """Refuses throw and try in the device function whose parameters end in front of token `first`, as nvcc does.
+
+        An exception would find no handler on the stack of a CUDA thread, or leave it while others are suspended.
+        """
+        tokens = self.tokens
+        body = tokens.body(first)
+        if tokens.word(body) != "{" or tokens.match[body] < 0:
+            return
+        for at in range(first, tokens.match[body]):
+            if tokens.words[at] in ("throw", "try"):
+                self.refuse(at, "%s uses exceptions ('%s'): not supported in device code" % (function, tokens.words[at]))
 
     def pointers(self, parameters: int) -> List[str]:
         """The names of the parameters declared as T* name. (Other ways to pass a pointer, and packs, are left out.)"""
@@ -275,6 +287,12 @@ class Rewriter:
         while tokens.word(before) in FUNCTION_WORDS:
             before -= 1
         is_lambda = tokens.word(before) == "]" and not tokens.is_attribute(before)
+        after = index + 1
+        while tokens.word(after) in FUNCTION_WORDS:
+            after += 1
+        on_host = "__host__" in tokens.words[before + 1:after]
+        if is_lambda and not on_host:
+            self.refuse_exceptions(after, "a __device__ lambda")
         if word in ("__host__", "__grid_constant__") or is_lambda:
             self.blank(index, index)
             return
@@ -293,6 +311,9 @@ class Rewriter:
                 name = tokens.word(parameters + 2) if opened == "*" else tokens.declared_name(end)
                 self.refuse(index, "%s variable '%s': not supported on virtual GPUs (pass it as a kernel argument)"
                             % (kind, name))
+        if parameters >= 0 and not on_host:
+            self.refuse_exceptions(tokens.match[parameters] + 1,
+                                   "__device__ function '%s'" % tokens.declared_name(parameters))
         self.blank(index, index)
 
 
