@@ -39,11 +39,12 @@ elseif(OVERLAP_BACKEND STREQUAL "virtual")
     target_link_libraries(${target} PRIVATE overlap_cuda)
     get_target_property(sources ${target} SOURCES)
     list(FILTER sources INCLUDE REGEX "\\.cu$")
-    # The coverage calls count a kernel's basic blocks (its modelled cost) and let a spinning thread be preempted. Tensor maps
-    # are aligned to 128 bytes: g++ would note that it passed such arguments differently up to 4.5.
+    # The coverage calls count a kernel's basic blocks (its modelled cost) and let a spinning thread be preempted. Large frames
+    # are touched page by page, so that they do not step over the guard below a CUDA thread's stack. Tensor maps are aligned to
+    # 128 bytes: g++ would note that it passed such arguments differently up to 4.5.
     set_source_files_properties(${sources} PROPERTIES
       LANGUAGE CXX
-      COMPILE_OPTIONS "-fsanitize-coverage=trace-pc;-Wno-psabi"
+      COMPILE_OPTIONS "-fsanitize-coverage=trace-pc;-fstack-clash-protection;-Wno-psabi"
       OBJECT_DEPENDS "${OVERLAP_GPU_COMPILER};${OVERLAP_REWRITER}")
     set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${Python3_EXECUTABLE};${OVERLAP_GPU_COMPILER}")
   endfunction()

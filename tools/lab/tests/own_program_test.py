@@ -35,7 +35,7 @@ class OwnProgramTest(FolderTest):
         compiled, = [line for line in self.commands("own_first").splitlines() if f"-c {self.folder / 'first.cu'}" in line]
         linked = [line for line in self.commands("own_first").splitlines() if "-o own/first" in line]
         self.assertIn("tools/compile.py", compiled)
-        for option in ("-fsanitize-coverage=trace-pc", "-fsanitize=alignment"):
+        for option in ("-fsanitize-coverage=trace-pc", "-fstack-clash-protection", "-fsanitize=alignment"):
             self.assertIn(f" {option} ", compiled)
         self.assertNotIn("-fsanitize=thread", compiled)
         self.assertRegex(linked[-1], r"settings\.cpp\.o .*libvirtual_gpu\.a")

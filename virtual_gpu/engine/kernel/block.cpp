@@ -197,6 +197,9 @@ void Block::end_thread() {
   if (alive_ == 1) {  // while there is a thread whose fault it could be
     copies_.finish();
     if (async_ != nullptr) finish_async();
+    if (const std::string where = shared_.describe_overrun(); !where.empty())
+      fault("kernel '" + grid_.name + "': a thread of " + name() + " has written " + where,
+            cudaErrorIllegalAddress);
   }
   --alive_;
   current_->fiber = nullptr;

@@ -298,11 +298,13 @@ class Block::RuntimeTurn {
   RuntimeTurn(const Block& block, Thread& thread) : block_(block), thread_(thread) {
     if (thread.resumed) hb::pop_thread();
     hb::enter(hb::runtime_context());
+    thread.in_runtime = true;
   }
   ~RuntimeTurn() {
     hb::enter(block_.context_of(thread_));
     hb::push_thread(block_.race_number_of(thread_));
     thread_.resumed = true;
+    thread_.in_runtime = false;
   }
   RuntimeTurn(const RuntimeTurn&) = delete;
   RuntimeTurn& operator=(const RuntimeTurn&) = delete;

@@ -4,13 +4,16 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 
 #include "engine/hopper/caller_line.hpp"
+#include "engine/host/own_thread.hpp"
 #include "engine/host/program_end.hpp"
 #include "engine/kernel/block.hpp"
 #include "engine/runtime.hpp"
@@ -22,8 +25,15 @@ extern uint3 blockIdx;
 namespace vgpu {
 namespace {
 
+int fault_signal = 0;
 const void* fault_address = nullptr;
 const void* fault_instruction = nullptr;
+// A block is being abandoned: another fault is the runtime's.
+bool abandoning = false;
+
+// The signals, and what the program did with them before.
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+struct sigaction previous[std::size(kSignals)];
 
 std::string position(const uint3& p) {
   return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ")";
@@ -34,15 +44,30 @@ std::string who() {
   return "kernel '" + current_block()->grid().name + "', block " + position(blockIdx) + ", thread " +
          position(threadIdx) + " ";
 }
+/// What the running thread of that block has done.
+std::string describe_fault(Block& block) {
+  const std::string line = at_line(fault_instruction);
+  if (fault_signal == SIGFPE)
+    return "divided an integer by zero, or the least one by -1" + line +
+           ": on real GPUs the result is undefined";
+  if (fault_signal == SIGILL)
+    return "executed an instruction that is none" + line + ", such as __builtin_trap()";
+  if (block.current().fiber->overflows_at(fault_address))
+    return "has used up its stack: the recursion is too deep, or local arrays are too large";
+  const std::string beside = block.shared().locate(fault_address);
+  // An address that the kernel has passed on, as to an asynchronous copy; or the runtime is wrong.
+  const std::string by = block.current().in_runtime ? " in a function of the runtime that it called" : "";
+  return "accessed memory that is not there" + by + line + ": " +
+         (beside.empty() ? runtime().memory().locate(fault_address) : beside);
+}
+
 /// Runs in place of the kernel's code after the handler has returned.
 void abandon_block() {
   Block& block = *current_block();
-  const std::string what =
-      block.current().fiber->overflows_at(fault_address)
-          ? "has used up its stack: the recursion is too deep, or local arrays are too large"
-          : "accessed memory that is not there" + at_line(fault_instruction) + ": " +
-                runtime().memory().locate(fault_address);
-  block.fault(who() + what, cudaErrorIllegalAddress);
+  const bool is_address = fault_signal == SIGSEGV || fault_signal == SIGBUS;
+  const std::string sentence = who() + describe_fault(block);
+  abandoning = false;
+  block.fault(sentence, is_address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure);
 }
 
 /// Ends the program if the address is in memory that is registered, but no longer the program's: an operation
@@ -66,8 +91,25 @@ void explain_freed_memory(const void* address) {
   _exit(kExitReported);
 }
 
+/// Does what the program did with that signal before there were virtual GPUs.
+void pass_on(int signal, siginfo_t* information, void* context) {
+  const auto index = std::find(std::begin(kSignals), std::end(kSignals), signal) - std::begin(kSignals);
+  const struct sigaction& action = previous[index];
+  if ((action.sa_flags & SA_SIGINFO) != 0) return action.sa_sigaction(signal, information, context);
+  if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) return action.sa_handler(signal);
+  const bool was_sent = information->si_code <= 0;  // by a process: no instruction would be repeated
+  if (was_sent && action.sa_handler == SIG_IGN) return;
+  sigaction(signal, &action, nullptr);  // the instruction is repeated and ends the program
+  if (was_sent) raise(signal);
+}
+
 void handle(int signal, siginfo_t* information, void* context) {
-  if (current_block() != nullptr) {
+  // Sent by a process, it is none of the running thread. Nor is a fault of another thread of the operating
+  // system: no block runs there.
+  const bool is_fault = information->si_code > 0;
+  if (is_fault && current_block() != nullptr && !abandoning) {
+    abandoning = true;
+    fault_signal = signal;
     fault_address = information->si_addr;
 #ifdef __x86_64__
     // Continue in abandon_block() on the thread's own stack, as if it had just been called there. Whatever
@@ -87,10 +129,9 @@ void handle(int signal, siginfo_t* information, void* context) {
     _exit(2);
 #endif
   }
-  explain_freed_memory(information->si_addr);
-  struct sigaction standard {};
-  standard.sa_handler = SIG_DFL;
-  sigaction(signal, &standard, nullptr);  // the access is repeated and ends the program
+  if (is_fault && (signal == SIGSEGV || signal == SIGBUS) && on_own_thread())
+    explain_freed_memory(information->si_addr);
+  pass_on(signal, information, context);
 }
 
 }  // namespace
@@ -104,8 +145,12 @@ void install_fault_handler() {
   struct sigaction action {};
   action.sa_sigaction = &handle;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  sigaction(SIGSEGV, &action, nullptr);
-  sigaction(SIGBUS, &action, nullptr);
+  // Once: what the program has installed since then is its affair.
+  static const bool installed = [&action] {
+    for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &action, &previous[i]);
+    return true;
+  }();
+  (void)installed;
 }
 
 }  // namespace vgpu

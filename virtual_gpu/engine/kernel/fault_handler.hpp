@@ -4,7 +4,8 @@
 
 namespace vgpu {
 
-/// Takes over SIGSEGV and SIGBUS, for kernels only: a fault in host code goes the way it always went.
+/// Takes over SIGSEGV, SIGBUS, SIGFPE and SIGILL, for kernels only: in host code, and in other threads of the
+/// operating system, they go on to the handlers that the program had before.
 void install_fault_handler();
 
 }  // namespace vgpu

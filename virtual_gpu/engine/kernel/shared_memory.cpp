@@ -8,6 +8,9 @@ namespace vgpu {
 namespace {
 
 constexpr int kPoison = 0xff;
+constexpr std::byte kMark{0xa5};
+// At least so many bytes behind an arena.
+constexpr std::size_t kMarked = shared_arenas::kAlignment;
 constexpr std::size_t kFirstOffset = 1024;       // as on sm_90: what lies below is the system's
 constexpr std::size_t kMaxDeclared = 48 * 1024;  // more needs dynamic memory on real GPUs
 constexpr std::size_t kMinDeclaredAlignment = 16;
@@ -24,23 +27,66 @@ std::optional<std::size_t> offset_in(const void* memory, std::size_t bytes, cons
   return where - begin;
 }
 
+/// The offset of the first byte in [begin, end) that is no mark any more.
+std::optional<std::size_t> written_mark(const std::byte* begin, const std::byte* end) {
+  const auto bytes = static_cast<std::size_t>(end - begin);
+  // All are equal, and the first one is a mark: much faster than one after the other.
+  if (bytes == 0 || (*begin == kMark && std::memcmp(begin, begin + 1, bytes - 1) == 0)) return std::nullopt;
+  const std::byte* const found = std::find_if_not(begin, end, [](std::byte byte) { return byte == kMark; });
+  return static_cast<std::size_t>(found - begin);
+}
+
 }  // namespace
 
 SharedMemory::SharedMemory(std::size_t dynamic_bytes, std::size_t limit, std::optional<std::size_t>& usual)
     : dynamic_bytes_(dynamic_bytes), limit_(limit), bytes_(dynamic_bytes), usual_(usual) {
   if (dynamic_bytes == 0) return;
   const std::size_t rest = limit > dynamic_bytes ? limit - dynamic_bytes : 0;
-  add_arena(round_up(dynamic_bytes, kAlignment) + usual.value_or(std::min(rest, kMaxDeclared)));
+  add_arena(round_up(dynamic_bytes, kAlignment) + usual.value_or(std::min(rest, kMaxDeclared)),
+            dynamic_bytes);
   std::memset(take(dynamic_bytes, kAlignment), kPoison, dynamic_bytes);
   arenas_.front().used = round_up(dynamic_bytes, kAlignment);
 }
 
-void SharedMemory::add_arena(std::size_t bytes) {
+SharedMemory::~SharedMemory() {
+  usual_ = std::max(usual_.value_or(0), declared_end_);
+  for (const Arena& arena : arenas_) shared_arenas::give_back(arena.arena);
+}
+
+void SharedMemory::add_arena(std::size_t bytes, std::size_t used) {
   const std::size_t rounded = round_up(bytes, kAlignment);
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
-  if (memory == nullptr) throw std::bad_alloc();
+  const shared_arenas::Arena arena = shared_arenas::take(rounded + kMarked);
+  std::memset(arena.memory + used, static_cast<int>(kMark), arena.bytes - used);
   const std::size_t offset = arenas_.empty() ? kFirstOffset : arenas_.back().offset + arenas_.back().bytes;
-  arenas_.push_back({std::unique_ptr<std::byte, FreeAligned>(memory), rounded, offset, 0});
+  arenas_.push_back({arena, rounded, offset, 0});
+}
+
+std::string SharedMemory::locate(const void* address) const {
+  for (const Arena& arena : arenas_) {
+    const std::byte* const begin = arena.arena.memory;
+    if (!arena.arena.guarded) continue;
+    const auto distance = static_cast<const std::byte*>(address) - begin;
+    const auto behind = distance - static_cast<std::ptrdiff_t>(arena.used);
+    constexpr auto kNear = static_cast<std::ptrdiff_t>(shared_arenas::kGuard);
+    if (distance < 0 && -distance <= kNear)
+      return std::to_string(-distance) + " bytes before the shared memory of its block";
+    if (behind >= 0 && behind < kNear + static_cast<std::ptrdiff_t>(arena.arena.bytes - arena.used))
+      return std::to_string(behind) + " bytes behind the shared memory of its block";
+  }
+  return {};
+}
+
+std::string SharedMemory::describe_overrun() const {
+  for (const Arena& arena : arenas_) {
+    const std::byte* const begin = arena.arena.memory;
+    if (const auto offset = written_mark(begin + arena.used, begin + arena.arena.bytes))
+      return std::to_string(*offset) + " bytes behind the last of its shared variables";
+  }
+  if (dynamic_bytes_ == 0) return {};
+  const std::byte* const begin = arenas_.front().arena.memory;
+  if (const auto offset = written_mark(begin + dynamic_bytes_, begin + round_up(dynamic_bytes_, kAlignment)))
+    return std::to_string(*offset) + " bytes behind its dynamic shared memory";
+  return {};
 }
 
 std::byte* SharedMemory::take(std::size_t bytes, std::size_t alignment) {
@@ -48,7 +94,7 @@ std::byte* SharedMemory::take(std::size_t bytes, std::size_t alignment) {
   const std::size_t begin = round_up(arena.used, alignment);
   if (begin + bytes > arena.bytes) return nullptr;
   arena.used = begin + bytes;
-  return arena.memory.get() + begin;
+  return arena.arena.memory + begin;
 }
 
 void* SharedMemory::declared(const void* declaration, std::size_t bytes, std::size_t alignment,
@@ -96,7 +142,7 @@ std::string SharedMemory::describe(const void* address) const {
 std::optional<std::uint32_t> SharedMemory::offset_of(const void* address, std::size_t bytes) const {
   const auto where = reinterpret_cast<std::uintptr_t>(address);
   for (const Arena& arena : arenas_) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(arena.memory.get());
+    const auto begin = reinterpret_cast<std::uintptr_t>(arena.arena.memory);
     if (where >= begin && where - begin + bytes <= arena.bytes)
       return static_cast<std::uint32_t>(where - begin + arena.offset);
   }
@@ -106,7 +152,7 @@ std::optional<std::uint32_t> SharedMemory::offset_of(const void* address, std::s
 const std::byte* SharedMemory::at(std::size_t offset, std::size_t bytes) const {
   for (const Arena& arena : arenas_) {
     if (offset >= arena.offset && offset - arena.offset + bytes <= arena.bytes)
-      return arena.memory.get() + (offset - arena.offset);
+      return arena.arena.memory + (offset - arena.offset);
   }
   return nullptr;
 }

@@ -1,14 +1,14 @@
 // The shared memory of a block: one arena.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "engine/kernel/shared_arenas.hpp"
 
 namespace vgpu {
 
@@ -17,16 +17,17 @@ namespace vgpu {
 /// depend on them. Everything starts as all ones.
 class SharedMemory {
  public:
-  static constexpr std::size_t kAlignment = 1024;  // as much as any hardware feature asks for
+  static constexpr std::size_t kAlignment =
+      shared_arenas::kAlignment;  // as much as any hardware feature asks for
 
   /// `limit`: of static and dynamic memory together. `usual` is what the declarations of the kernel's blocks
   /// take, as far as earlier blocks have shown it: the arena is made so large.
   SharedMemory(std::size_t dynamic_bytes, std::size_t limit, std::optional<std::size_t>& usual);
-  ~SharedMemory() { usual_ = std::max(usual_.value_or(0), declared_end_); }
+  ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  void* dynamic() const { return dynamic_bytes_ == 0 ? nullptr : arenas_.front().memory.get(); }
+  void* dynamic() const { return dynamic_bytes_ == 0 ? nullptr : arenas_.front().arena.memory; }
   /// The storage of that declaration of the variables `names`; nullptr if it exceeds the limit.
   void* declared(const void* declaration, std::size_t bytes, std::size_t alignment, const char* names);
   /// Bytes that were asked for so far, refused ones included.
@@ -40,26 +41,30 @@ class SharedMemory {
   void* same_in(SharedMemory& other, const void* address) const;
   /// "byte 4 of the shared variable 'cells'"; "" if the address is no shared memory of this block.
   std::string describe(const void* address) const;
+  /// "12 bytes behind the shared memory of its block"; "" if the address is not beside it.
+  std::string locate(const void* address) const;
+  /// What was written beside what the block has asked for, when it ends: "byte 128 of the shared memory, of
+  /// which the block has 128 bytes"; "" if nothing was.
+  std::string describe_overrun() const;
   /// Calls `visit` with all of it: addresses and sizes.
   template <class Visit>
   void each(Visit visit) const {
-    for (const Arena& arena : arenas_) visit(arena.memory.get(), arena.used);
+    for (const Arena& arena : arenas_) visit(arena.arena.memory, arena.used);
   }
   /// The other way round; nullptr if the `bytes` bytes at that offset are no shared memory of this block.
   const std::byte* at(std::size_t offset, std::size_t bytes) const;
 
  private:
-  struct FreeAligned {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  /// A block has a second one only if it has more declarations than the blocks before it.
+  /// A block has a second one only if it has more declarations than the blocks before it. What is not used is
+  /// marked, and the bytes of `arena` behind `bytes`.
   struct Arena {
-    std::unique_ptr<std::byte, FreeAligned> memory;
+    shared_arenas::Arena arena;
     std::size_t bytes, offset, used;
   };
 
   std::byte* take(std::size_t bytes, std::size_t alignment);
-  void add_arena(std::size_t bytes);
+  /// `used`: from its beginning.
+  void add_arena(std::size_t bytes, std::size_t used = 0);
 
   std::size_t dynamic_bytes_, limit_, bytes_, declared_end_ = 0;
   std::optional<std::size_t>& usual_;

@@ -36,6 +36,7 @@ struct Thread {
   SpinDetection::Looks looks;
   ThreadNotes* notes = nullptr;
   bool resumed = false;  // after it was suspended: see RuntimeTurn
+  bool in_runtime = false;
   bool arrived_at_cluster =
       false;  // in the phase `cluster_phase` of the cluster's barrier, and has not waited
   std::uint64_t cluster_phase = 0;

@@ -1,5 +1,8 @@
 // Kernels that go wrong: the code is CUDA's, the sentence names kernel, block, thread and memory, and nothing
 // works afterwards.
+#include <chrono>
+#include <csignal>
+#include <thread>
 #include <vector>
 
 #include "virtual_test.hpp"
@@ -144,6 +147,30 @@ TEST_F(FaultsTest, StackOverflow) {
                  {"recurse", "block (0,0,0)", "thread (0,0,0)", "stack"});
 }
 
+/// Writes the low end of a frame that is larger than stack and guard together.
+template <class T>
+__global__ void use_large_frame(T* out, int at) {
+  volatile T locals[256 * 1024 / sizeof(T)];
+  locals[at] = 1;
+  *out = locals[at];
+}
+template <class T>
+__global__ void use_large_dynamic_frame(T* out, std::size_t bytes) {
+  auto* locals = static_cast<volatile T*>(__builtin_alloca(bytes));
+  locals[0] = 1;
+  *out = locals[0];
+}
+
+TEST_F(FaultsTest, FrameThatStepsOverTheGuard) {
+  use_large_frame<<<1, 1>>>(device_words(1, 0), 0);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
+                 {"use_large_frame", "has used up its stack", "local arrays are too large"});
+  vgpu::reset();
+  use_large_dynamic_frame<<<1, 1>>>(device_words(1, 0), std::size_t{300} * 1024);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
+                 {"use_large_dynamic_frame", "has used up its stack"});
+}
+
 /// In a process with little address space, more threads wait than there is room for stacks. Exits with 0 if
 /// it is told.
 void run_out_of_stacks() {
@@ -179,6 +206,122 @@ TEST_F(FaultsTest, TooMuchStaticSharedMemory) {
 TEST_F(FaultsTest, TooMuchStaticAndDynamicSharedMemoryTogether) {
   static_shared<int, 24 * 256><<<1, 1, 24 * 1024 + 4>>>(device_words(1, 0));
   expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure, {"49156 bytes of shared memory", "49152"});
+}
+
+template <class T>
+__global__ void write_shared(T index, unsigned int block) {
+  __shared__ volatile T words[32];
+  words[0] = 1;
+  if (blockIdx.x == block) words[index] = 1;
+}
+template <class T>
+__global__ void write_dynamic_shared(T index) {
+  extern __shared__ T dynamic_words[];
+  volatile T* words = dynamic_words;
+  words[index] = 1;
+}
+
+/// Of 32 words: which one is written, and what is said.
+struct Overrun {
+  int index;
+  const char* sentence;
+};
+class OverrunTest : public VirtualTest, public testing::WithParamInterface<Overrun> {};
+INSTANTIATE_TEST_SUITE_P(
+    Words, OverrunTest,
+    testing::Values(Overrun{32,
+                            "a thread of block (2,0,0) has written 0 bytes behind the last of its shared"},
+                    Overrun{300, "a thread of block (2,0,0) has written 1072 bytes behind the last of"},
+                    Overrun{5000,
+                            "block (2,0,0), thread (0,0,0) accessed memory that is not there: 19872 bytes "
+                            "behind the shared memory of its block"},
+                    Overrun{-1,
+                            "block (2,0,0), thread (0,0,0) accessed memory that is not there: 4 bytes before "
+                            "the shared memory of its block"}));
+TEST_P(OverrunTest, OfSharedMemoryNamesTheBlock) {
+  write_shared<<<4, 1>>>(31, 2);
+  CUDA_OK(cudaDeviceSynchronize());
+  write_shared<<<4, 1>>>(GetParam().index, 2);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress, {"write_shared", GetParam().sentence});
+  vgpu::reset();
+  write_shared<<<1000, 1>>>(31, 2);
+  CUDA_OK(cudaDeviceSynchronize());
+}
+
+TEST_F(FaultsTest, OverrunOfDynamicSharedMemory) {
+  write_dynamic_shared<<<4, 1, 128>>>(31);
+  CUDA_OK(cudaDeviceSynchronize());
+  write_dynamic_shared<<<4, 1, 128>>>(40);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
+                 {"block (0,0,0) has written 32 bytes behind its dynamic shared memory"});
+}
+
+template <class T>
+__global__ void divide(T* out, T divisor) {
+  *out = 7 / divisor;
+}
+template <class T>
+__global__ void run_into_a_trap(T thread) {
+  if (threadIdx.x == thread) __builtin_trap();
+}
+
+TEST_F(FaultsTest, InstructionsThatTheProcessorRefuses) {
+  divide<<<1, 1>>>(device_words(1, 0), 0);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure,
+                 {"divide", "thread (0,0,0) divided an integer by zero"});
+  vgpu::reset();
+  run_into_a_trap<<<1, 8>>>(5u);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure, {"thread (5,0,0)", "__builtin_trap()"});
+}
+
+/// The signal is no fault of the kernel that runs.
+template <class T>
+__global__ void get_signal(T* out) {
+  *out = raise(SIGSEGV);
+}
+template <class T>
+__global__ void nap_for_ever(T* naps) {
+  for (;;) {
+    atomicAdd(naps, 1);
+    __nanosleep(100);
+  }
+}
+int* volatile nowhere = nullptr;  // the compiler must not know
+void write_to_null() { *nowhere = 1; }
+void signal_to_a_kernel() {
+  get_signal<<<1, 1>>>(device_words(1, 0));
+  (void)cudaDeviceSynchronize();
+}
+void fault_beside_a_handler(void (*fault)()) {
+  std::signal(SIGSEGV, [](int) { _exit(9); });
+  set<int><<<1, 1>>>(nullptr, 1);
+  if (cudaDeviceSynchronize() != cudaErrorIllegalAddress) _exit(1);
+  vgpu::reset();
+  fault();
+  _exit(2);
+}
+
+TEST_F(FaultsTest, HandlerThatTheProgramHadBeforeGetsTheHostsFaults) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(fault_beside_a_handler(write_to_null), testing::ExitedWithCode(9), "^$");
+  EXPECT_EXIT(fault_beside_a_handler(signal_to_a_kernel), testing::ExitedWithCode(9), "^$");
+  EXPECT_EXIT(write_to_null(), testing::KilledBySignal(SIGSEGV), "^$");
+  EXPECT_EXIT(signal_to_a_kernel(), testing::KilledBySignal(SIGSEGV), "^$");
+}
+
+/// Another thread of the operating system writes to nowhere while a kernel runs.
+void fault_in_another_thread() {
+  nap_for_ever<<<1, 1>>>(device_words(1, 0));
+  std::thread other([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    write_to_null();
+  });
+  (void)cudaDeviceSynchronize();
+  other.join();
+}
+TEST_F(FaultsTest, FaultOfAnotherThreadIsNotTheKernels) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(fault_in_another_thread(), testing::KilledBySignal(SIGSEGV), "^$");
 }
 
 template <class T>

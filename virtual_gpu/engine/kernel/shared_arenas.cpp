@@ -1,0 +1,70 @@
+#include "engine/kernel/shared_arenas.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <new>
+#include <vector>
+
+#include "engine/maps.hpp"
+#include "race/happens_before.hpp"
+
+namespace vgpu::shared_arenas {
+namespace {
+
+constexpr int kMaps = 2;  // the memory, and the guard above it; that below is mostly a neighbour's
+
+/// By size. Never destroyed: blocks may end after static objects.
+std::map<std::size_t, std::vector<std::byte*>>& idle() {
+  static auto& arenas = *new std::map<std::size_t, std::vector<std::byte*>>;
+  return arenas;
+}
+
+std::size_t whole_pages(std::size_t bytes) {
+  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+/// `bytes` are whole pages. nullptr if the system has none.
+std::byte* make_guarded(std::size_t bytes) {
+  if (!take_maps(kMaps)) return nullptr;
+  void* base =
+      mmap(nullptr, bytes + 2 * kGuard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base != MAP_FAILED) {
+    std::byte* const memory = static_cast<std::byte*>(base) + kGuard;
+    if (mprotect(memory, bytes, PROT_READ | PROT_WRITE) == 0) return memory;
+    munmap(base, bytes + 2 * kGuard);
+  }
+  give_maps_back(kMaps);
+  return nullptr;
+}
+
+}  // namespace
+
+Arena take(std::size_t bytes) {
+  const std::size_t pages = whole_pages(bytes);
+  if (!hb::kEnabled) {
+    std::vector<std::byte*>& same_size = idle()[pages];
+    if (!same_size.empty()) {
+      std::byte* const memory = same_size.back();
+      same_size.pop_back();
+      return {memory, pages, true};
+    }
+    if (std::byte* const memory = make_guarded(pages)) return {memory, pages, true};
+  }
+  auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes));
+  if (memory == nullptr) throw std::bad_alloc();
+  return {memory, bytes, false};
+}
+
+void give_back(const Arena& arena) {
+  if (arena.guarded) {
+    idle()[arena.bytes].push_back(arena.memory);
+  } else {
+    std::free(arena.memory);
+  }
+}
+
+}  // namespace vgpu::shared_arenas
