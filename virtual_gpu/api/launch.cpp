@@ -123,7 +123,7 @@ void warn_of_host_pointer(Runtime& runtime, const KernelInfo& info, const Pointe
 
 PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream) {
   require_own_thread("a kernel launch");
-  if (current_block() != nullptr) {
+  if (current_block() != nullptr && !ended_inside()) {
     current_block()->fault("kernel '" + current_block()->grid().name +
                            "' launches a kernel: not supported on virtual GPUs");
   }

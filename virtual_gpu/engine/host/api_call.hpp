@@ -6,6 +6,7 @@
 
 #include "engine/host/host_code.hpp"
 #include "engine/host/own_thread.hpp"
+#include "engine/host/program_end.hpp"
 #include "engine/runtime.hpp"
 #include "engine/streams/stream_call.hpp"
 
@@ -20,6 +21,7 @@ cudaError_t api_call(const char* name, Function function) {
   Runtime* state = nullptr;
   bool faulted_before = false;
   require_own_thread(name);
+  if (ended_inside()) return cudaErrorCudartUnloading;
   refuse_in_kernel(name);
   hb::start();
   const hb::RuntimeScope scope;

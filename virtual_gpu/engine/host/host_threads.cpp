@@ -33,8 +33,17 @@ void HostThreads::start(HostThread& thread, int index) {
   thread.number_ = index;
   thread.name_ = "host thread " + std::to_string(index);
   thread.now_ = parent.now_;
-  thread.context_ = hb::make_context(thread.name_);
   thread.stack_ = &stacks_.get(&HostThreads::fiber_entry);
+  thread.context_ = hb::make_context(thread.name_);
+}
+
+void HostThreads::forget_threads() {
+  for (std::size_t i = 1; i < threads_.size(); ++i) {
+    if (threads_[i]->stack_ == nullptr) continue;
+    stacks_.put(*threads_[i]->stack_);
+    hb::destroy_context(threads_[i]->context_);
+  }
+  threads_.resize(1);
 }
 
 void HostThreads::fiber_entry() {
@@ -70,8 +79,13 @@ void HostThreads::run(HostWaits& waits, int count, const std::function<void(int)
   starts.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
     threads_.push_back(std::make_unique<HostThread>());
-    start(*threads_.back(), i);
     HostThread* thread = threads_.back().get();
+    try {
+      start(*thread, i);
+    } catch (const std::bad_alloc&) {  // no memory for its stack
+      forget_threads();
+      throw;
+    }
     starts.push_back(at_once);
     starts.back().time = [thread] { return thread->now_; };
     thread->begin_wait(starts.back());
@@ -89,11 +103,7 @@ void HostThreads::run(HostWaits& waits, int count, const std::function<void(int)
   while (!all_ended()) waits.block_until(join);
   current_->now_ = last_end();
   hb::acquire(current_->context_, &join_order_);
-  for (std::size_t i = 1; i < threads_.size(); ++i) {
-    stacks_.put(*threads_[i]->stack_);
-    hb::destroy_context(threads_[i]->context_);
-  }
-  threads_.resize(1);
+  forget_threads();
   waits.note_threads_ended();
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);

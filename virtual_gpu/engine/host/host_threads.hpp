@@ -33,7 +33,10 @@ class HostThreads {
 
  private:
   static void fiber_entry();
+  /// Throws std::bad_alloc.
   void start(HostThread& thread, int index);
+  /// All but the program's own, which have ended or not begun.
+  void forget_threads();
 
   FiberPool stacks_;
   std::vector<std::unique_ptr<HostThread>> threads_;  // the first is the program's own

@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 
 #include "engine/kernel/block.hpp"
 #include "engine/runtime.hpp"
@@ -15,6 +14,9 @@ namespace {
 
 bool reported = false;
 bool finishing = false;
+bool inside = false;  // of a step, or while other host threads wait for their turn: nothing more can run
+
+bool in_step() { return current_block() != nullptr || called_by_stream(); }
 
 /// The tool that starts a program again and again asks for this (tools/race_runs.py).
 void write_largest_grid(Runtime& runtime) {
@@ -27,11 +29,12 @@ void write_largest_grid(Runtime& runtime) {
 
 void finish_work() {
   Runtime* runtime = runtime_if_started();
-  // Inside of a step, or while other host threads wait for their turn, nothing can run.
-  if (runtime == nullptr || current_block() != nullptr || called_by_stream()) return;
-  if (std::exchange(finishing, true)) return;  // exit() in what runs here
+  if (runtime == nullptr) return;
+  finishing = true;
+  inside = in_step() || runtime->hosts().several();
+  if (in_step()) return;
   const hb::RuntimeScope scope;
-  const bool drained = runtime->hosts().several() || runtime->waits().drain();
+  const bool drained = inside || runtime->waits().drain();
   reported = !drained || runtime->errors().faulted();
   runtime->errors().print_if_untold();
   write_largest_grid(*runtime);
@@ -53,6 +56,9 @@ struct AtEnd {
 }
 
 }  // namespace
+
+// What finish_work() runs may call exit(), too.
+bool ended_inside() { return inside || (finishing && in_step()); }
 
 void watch_program_end() {
   // What has thread storage is destroyed before all static objects.

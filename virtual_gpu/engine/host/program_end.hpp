@@ -9,5 +9,8 @@ inline constexpr int kExitReported = 3;  // as after a data race
 /// runs; and a program of whose GPUs a fault or a deadlock was reported ends with status 3, whatever it
 /// returns.
 void watch_program_end();
+/// True after exit() in a kernel, in a function that a stream calls, or while other host threads wait: the
+/// destructors of static objects run there, and their CUDA calls return cudaErrorCudartUnloading.
+bool ended_inside();
 
 }  // namespace vgpu

@@ -52,6 +52,7 @@ struct dim3 {
   X(cudaSuccess, 0, "no error")                                                                             \
   X(cudaErrorInvalidValue, 1, "invalid argument")                                                           \
   X(cudaErrorMemoryAllocation, 2, "out of memory")                                                          \
+  X(cudaErrorCudartUnloading, 4, "driver shutting down")                                                    \
   X(cudaErrorInvalidConfiguration, 9, "invalid configuration argument")                                     \
   X(cudaErrorInvalidPitchValue, 12, "invalid pitch argument")                                               \
   X(cudaErrorInvalidDevicePointer, 17, "invalid device pointer")                                            \

@@ -6,6 +6,7 @@
 
 #include "engine/host/host_code.hpp"
 #include "engine/host/own_thread.hpp"
+#include "engine/host/program_end.hpp"
 #include "engine/streams/stream_call.hpp"
 #include "libraries/nccl/communicator.hpp"
 
@@ -21,6 +22,7 @@ ncclResult_t api_call(const char* name, Function function) {
   Runtime* runtime = nullptr;
   bool faulted_before = false;
   require_own_thread(name);
+  if (ended_inside()) return ncclUnhandledCudaError;
   refuse_in_kernel(name);
   hb::start();
   const hb::RuntimeScope scope;

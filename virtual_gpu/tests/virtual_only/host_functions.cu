@@ -1,5 +1,6 @@
 // What a function of cudaLaunchHostFunc may do, and what is refused: the scheduler waits for its end.
 #include <csignal>
+#include <new>
 #include <stdexcept>
 
 #include "virtual_test.hpp"
@@ -63,6 +64,33 @@ TEST_F(HostFunctionsTest, ExceptionThatLeavesItEndsTheProgram) {
               "^virtual GPUs: gpu0/stream0 .default.: host function lets an exception out, which nobody can "
               "catch: nobody's");
   EXPECT_EXIT(call([](void*) { throw 7; }), testing::KilledBySignal(SIGABRT), "it is no std::exception");
+}
+
+/// In a process with little address space. Exits with 0 if it is told.
+void run_out_of_stacks() {
+  int called = 0;
+  require(cudaDeviceSynchronize());
+  leave_address_space(std::size_t{4} << 20);
+  require(cudaLaunchHostFunc(
+      nullptr, [](void* data) { *static_cast<int*>(data) = 1; }, &called));
+  expect_failure(cudaDeviceSynchronize(), cudaErrorMemoryAllocation,
+                 {"no memory for the stack of: host function"});
+  EXPECT_EQ(called, 0);
+  _exit(testing::Test::HasFailure() ? 1 : 0);
+}
+void run_out_of_threads() {
+  require(cudaDeviceSynchronize());
+  leave_address_space(kFewStacks);
+  EXPECT_THROW(vgpu::run_host_threads(64, [](int) {}), std::bad_alloc);
+  int sum = 0;
+  vgpu::run_host_threads(3, [&sum](int thread) { sum += thread; });
+  EXPECT_EQ(sum, 3);
+  EXPECT_EQ(word(device_words(1, 5)), 5);
+  _exit(testing::Test::HasFailure() ? 1 : 0);
+}
+TEST_F(HostFunctionsTest, NoMemoryForStacks) {
+  EXPECT_EXIT(run_out_of_stacks(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(run_out_of_threads(), testing::ExitedWithCode(0), "");
 }
 
 vgpu::HostBarrier barrier(2);

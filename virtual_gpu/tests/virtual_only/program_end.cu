@@ -142,7 +142,6 @@ TEST_P(EndsInTheMiddleTest, OfAKernel) {
   });
 }
 TEST_P(EndsInTheMiddleTest, OfAKernelThatNobodyWaitedFor) {
-  if (GetParam() == End::kAbort) GTEST_SKIP() << "exit() must be on its way";
   ends([] {
     end_inside<<<2, 2>>>(GetParam());
     std::exit(6);
@@ -200,6 +199,37 @@ TEST_F(ProgramEndTest, DestructorOfAGlobalObjectCallsCuda) {
   EXPECT_EXIT(let_global_object_call(true), testing::ExitedWithCode(5),
               "^cudaSuccess cudaSuccess cudaSuccess cudaSuccess $");
   EXPECT_EXIT(let_global_object_call(false), testing::ExitedWithCode(3), "^cudaErrorIllegalAddress ");
+}
+
+/// The same when the program ends in the middle of something.
+void end_inside_with_an_owner(bool waits, bool in_kernel) {
+  require(cudaMalloc(&global_owner.memory, 16));
+  global_owner.dies = true;
+  static constexpr auto end = [](void*) { end_by(End::kExit); };
+  if (in_kernel) {
+    end_inside<<<2, 2>>>(End::kExit);
+  } else {
+    require(cudaLaunchHostFunc(nullptr, end, nullptr));
+  }
+  if (waits) (void)cudaDeviceSynchronize();
+  std::exit(6);
+}
+void end_host_thread_with_an_owner() {
+  vgpu::run_host_threads(3, [](int thread) {
+    vgpu::HostBarrier never(3);
+    if (thread == 1) end_inside_with_an_owner(false, true);
+    never.wait();
+  });
+}
+TEST_F(ProgramEndTest, DestructorOfAGlobalObjectCallsCudaInTheMiddle) {
+  const char* refused =
+      "^cudaErrorCudartUnloading cudaErrorCudartUnloading cudaErrorCudartUnloading cudaErrorCudartUnloading "
+      "$";
+  EXPECT_EXIT(end_inside_with_an_owner(true, true), testing::ExitedWithCode(5), refused);
+  EXPECT_EXIT(end_inside_with_an_owner(true, false), testing::ExitedWithCode(5), refused);
+  EXPECT_EXIT(end_inside_with_an_owner(false, true), testing::ExitedWithCode(5), refused);
+  EXPECT_EXIT(end_inside_with_an_owner(false, false), testing::ExitedWithCode(5), refused);
+  EXPECT_EXIT(end_host_thread_with_an_owner(), testing::ExitedWithCode(6), refused);
 }
 
 [[noreturn]] void reset_in_a_host_thread() noexcept {
