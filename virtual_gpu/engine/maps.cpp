@@ -8,7 +8,7 @@ namespace vgpu {
 namespace {
 
 constexpr int kUsualLimit = 65530;
-// For all others. Of 32 MiB and more malloc makes a mapping for each piece.
+// For all others: malloc makes one for each large piece, and so do libraries.
 constexpr int kLeftToOthers = 8000;
 // ThreadSanitizer maps its shadow, too.
 constexpr int kMapsEach = hb::kEnabled ? 2 : 1;

@@ -16,6 +16,14 @@ namespace {
 
 constexpr int kMaps = 2;  // the memory, and the guard above it; that below is mostly a neighbour's
 
+// Of the mappings stacks need more.
+constexpr int kMostGuarded = 4000;
+int guarded_arenas = 0;
+
+// Bytes that are kept at most: grids of many kinds of blocks may have run.
+constexpr std::size_t kMostIdle = std::size_t{64} << 20;
+std::size_t idle_bytes = 0;
+
 /// By size. Never destroyed: blocks may end after static objects.
 std::map<std::size_t, std::vector<std::byte*>>& idle() {
   static auto& arenas = *new std::map<std::size_t, std::vector<std::byte*>>;
@@ -29,12 +37,15 @@ std::size_t whole_pages(std::size_t bytes) {
 
 /// `bytes` are whole pages. nullptr if the system has none.
 std::byte* make_guarded(std::size_t bytes) {
-  if (!take_maps(kMaps)) return nullptr;
+  if (guarded_arenas >= kMostGuarded || !take_maps(kMaps)) return nullptr;
   void* base =
       mmap(nullptr, bytes + 2 * kGuard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base != MAP_FAILED) {
     std::byte* const memory = static_cast<std::byte*>(base) + kGuard;
-    if (mprotect(memory, bytes, PROT_READ | PROT_WRITE) == 0) return memory;
+    if (mprotect(memory, bytes, PROT_READ | PROT_WRITE) == 0) {
+      ++guarded_arenas;
+      return memory;
+    }
     munmap(base, bytes + 2 * kGuard);
   }
   give_maps_back(kMaps);
@@ -50,6 +61,7 @@ Arena take(std::size_t bytes) {
     if (!same_size.empty()) {
       std::byte* const memory = same_size.back();
       same_size.pop_back();
+      idle_bytes -= pages;
       return {memory, pages, true};
     }
     if (std::byte* const memory = make_guarded(pages)) return {memory, pages, true};
@@ -60,11 +72,14 @@ Arena take(std::size_t bytes) {
 }
 
 void give_back(const Arena& arena) {
-  if (arena.guarded) {
-    idle()[arena.bytes].push_back(arena.memory);
-  } else {
-    std::free(arena.memory);
+  if (!arena.guarded) return std::free(arena.memory);
+  if (idle_bytes + arena.bytes > kMostIdle) {
+    munmap(arena.memory - kGuard, arena.bytes + 2 * kGuard);
+    --guarded_arenas;
+    return give_maps_back(kMaps);
   }
+  idle()[arena.bytes].push_back(arena.memory);
+  idle_bytes += arena.bytes;
 }
 
 }  // namespace vgpu::shared_arenas

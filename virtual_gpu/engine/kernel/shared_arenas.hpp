@@ -17,10 +17,10 @@ struct Arena {
 };
 
 /// Memory of at least that size, directly between its guards. Without guards in the race build, where memory
-/// that is used again would bring ThreadSanitizer old accesses, and if the process has no mappings left.
+/// that is used again would bring ThreadSanitizer old accesses, and beyond some thousand blocks.
 /// Throws std::bad_alloc.
 Arena take(std::size_t bytes);
-/// It is kept for the next take() of that size.
+/// It is kept for the next take() of that size, unless there are many.
 void give_back(const Arena& arena);
 
 }  // namespace vgpu::shared_arenas
