@@ -6,6 +6,7 @@ namespace vgpu {
 
 /// The caller may make so many mappings. False if they would leave too few for all others: malloc, libraries.
 bool take_maps(int count);
+/// They are gone.
 void give_maps_back(int count);
 /// How many a process may have: vm.max_map_count.
 int map_limit();

@@ -6,6 +6,7 @@
 
 namespace vgpu {
 
+/// The exceptions that are being handled, and how many are on their way to a handler.
 struct ExceptionState {
   void* caught = nullptr;
   unsigned int uncaught = 0;

@@ -10,6 +10,7 @@ inline constexpr std::size_t kGuard = 64 * 1024;
 /// An arena's address is a multiple of it, and so is its size.
 inline constexpr std::size_t kAlignment = 1024;
 
+/// What take() has found.
 struct Arena {
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
