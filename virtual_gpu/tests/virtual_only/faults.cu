@@ -1,5 +1,7 @@
 // Kernels that go wrong: the code is CUDA's, the sentence names kernel, block, thread and memory, and nothing
 // works afterwards.
+#include <cuda_pipeline.h>
+
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -41,6 +43,22 @@ INSTANTIATE_TEST_SUITE_P(Offsets, WildAddressTest,
 TEST_F(FaultsTest, NullPointer) {
   set<int><<<1, 1>>>(nullptr, 1);
   expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress, {"set", "thread (0,0,0)", "in no memory"});
+}
+
+/// The copy is done while the thread waits for it, by the runtime.
+template <class T>
+__global__ void copy_from(const T* from) {
+  __shared__ T word;
+  __pipeline_memcpy_async(&word, from, sizeof(T));
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+}
+TEST_F(FaultsTest, FaultOfTheRuntimeSaysSo) {
+  copy_from<<<1, 1>>>(device_words(1024, 0) + 1024);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
+                 {"copy_from",
+                  "thread (0,0,0) accessed memory that is not there in a function of the runtime that it "
+                  "called: 0 bytes behind a cudaMalloc of 4096 bytes"});
 }
 
 TEST_F(FaultsTest, UseAfterFree) {
