@@ -12,9 +12,10 @@ namespace {
 constexpr std::int64_t kIdlePolls = 20000;
 // From here on blocks look whether they do. Not before: most waits are over sooner.
 constexpr std::int64_t kDoubtfulPolls = kIdlePolls / 2;
-// The same if a block does not repeat itself, since a wait may count its looks; and with the polls of a block
-// that computes left out, so many of those.
+// The same if a block does not repeat itself, since a wait may count its looks.
 constexpr std::int64_t kPolls = 1'000'000;
+// And if a block computes or waits for time to pass: so many times that with weight 1.
+constexpr std::int64_t kComputations = 10'000'000;
 }  // namespace
 
 Scheduler::Scheduler(const Devices& devices, HostThreads& hosts, std::optional<std::uint64_t> seed)
@@ -61,7 +62,7 @@ bool Scheduler::is_in_doubt() const { return polls_ > kDoubtfulPolls && progress
 
 bool Scheduler::nothing_but_idle_polls() const {
   if (polls_ <= kIdlePolls || progress_ != polled_progress_ || !only_polls()) return false;
-  return polls_ - computed_at_ > kPolls || computations_ > kPolls ||
+  return polls_ - computed_at_ > kPolls || computations_ > kComputations ||
          std::all_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.idle; });
 }
 

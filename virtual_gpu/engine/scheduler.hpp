@@ -43,9 +43,10 @@ class Scheduler {
   bool stuck();
   /// So many polls have seen nothing new that a block has to know whether it repeats itself.
   bool is_in_doubt() const;
-  /// A block that does not repeat itself has run much code before its poll.
-  void note_computation() {
-    ++computations_;
+  /// The last poll is of a block that computes, or that waits for time to pass: it may go on without news.
+  /// Not for ever: `weight` says how soon such polls, too, are called a deadlock.
+  void note_computation(std::int64_t weight) {
+    computations_ += weight;
     computed_at_ = polls_;
   }
   /// Time of the last step, ns.
@@ -70,9 +71,10 @@ class Scheduler {
   std::mt19937_64 generator_;
   std::vector<Step> steps_;  // possible ones; kept to reuse its memory
   std::uint64_t hash_ = 14695981039346656037u;
-  std::int64_t polls_ = 0;                           // since the last progress
-  std::int64_t computations_ = 0, computed_at_ = 0;  // of them; the last one's number
-  std::uint64_t polled_progress_ = 0;                // `progress_` at the last poll
+  std::int64_t polls_ = 0;             // since the last progress
+  std::int64_t computations_ = 0;      // of those that are one, the sum of their weights
+  std::int64_t computed_at_ = 0;       // the last such poll's number
+  std::uint64_t polled_progress_ = 0;  // `progress_` at the last poll
   std::uint64_t progress_ = 0;
   double now_ = 0;
 };

@@ -10,6 +10,8 @@ namespace vgpu {
 namespace {
 // Basic blocks between two polls that are more than a wait's: half of what a thread may run in one go.
 constexpr std::uint64_t kComputation = 50'000;
+// They take the host some hundred times as long as a wait.
+constexpr std::int64_t kWeightOfComputation = 10;
 }  // namespace
 
 void Block::poll(double nanoseconds) {
@@ -37,7 +39,11 @@ void Block::watch_polling(std::uint64_t ran) {
     idle_since_ = scheduler_.progress();
   } else {
     idle_since_ = ~std::uint64_t{0};
-    if (ran > kComputation) scheduler_.note_computation();
+    if (ran > kComputation) {
+      scheduler_.note_computation(kWeightOfComputation);
+    } else if (waits_for_time) {
+      scheduler_.note_computation(1);
+    }
   }
 }
 
