@@ -29,8 +29,8 @@ class Program(sparse_program.SparseProgram):
         if self.backend != "virtual":
             self.skipTest("in the model")
         owners = ("range_owners", "contributor_owners", "owners_bf16", "owners_f16", "reduce_scatter", "scatter_fetch")
-        self.call_right("--gpus", "4", "--rows", "128", "--features", "2048", "--entries", "64", "--duplicates", "0", "--pattern", "identical",
-                        *ONCE, "--no-check", "--only", ",".join(owners), "--timeline", "trace.json")
+        self.call_right("--gpus", "4", "--rows", "128", "--features", "2048", "--entries", "64", "--duplicates", "0",
+                        "--pattern", "identical", *ONCE, "--no-check", "--only", ",".join(owners), "--timeline", "trace.json")
         calls = counted.calls_of(self.folder / "trace.json")
         self.assertEqual(set(calls), set(owners))
         for name, call in calls.items():
