@@ -129,6 +129,27 @@ void grid_barrier(bool fixed) {
   await_kernels();
 }
 
+// ---- shared_flags: the barriers of two streams' kernels count in one word --------------------------------
+__global__ void swap_cells(int* cells, int* arrived) {
+  const cuda::atomic_ref<int, cuda::thread_scope_device> count(*arrived);
+  const int blocks = static_cast<int>(gridDim.x), self = static_cast<int>(blockIdx.x);
+  cells[self] = self;  // @shared_flags
+  count.fetch_add(1, cuda::memory_order_acq_rel);
+  while (count.load(cuda::memory_order_acquire) < blocks) {
+  }
+  cells[blocks + self] = cells[blocks - 1 - self];  // @shared_flags
+}
+void shared_flags(bool fixed) {
+  constexpr int kPair = 2;
+  DeviceBuffer<int> cells[2] = {{0, 2 * kPair}, {0, 2 * kPair}}, arrived(0, 2);
+  cudaMemset(arrived.data(), 0, arrived.bytes());
+  await_kernels();
+  const overlap::Stream streams[2] = {overlap::Stream(0), overlap::Stream(0)};
+  for (int i = 0; i < 2; ++i)
+    swap_cells<<<kPair, 1, 0, streams[i]>>>(cells[i].data(), arrived.data() + (fixed ? i : 0));
+  await_kernels();
+}
+
 const planted::Cases kCases = {
     {"barrier_0_1", sum_up<sum_by_barriers, 0, 1>},
     {"barrier_0_2", sum_up<sum_by_barriers, 0, 2>},
@@ -142,6 +163,7 @@ const planted::Cases kCases = {
     {"relaxed_spin", relaxed_spin},
     {"neighbour_cell", neighbour_cell},
     {"grid_barrier", grid_barrier},
+    {"shared_flags", shared_flags},
 };
 
 }  // namespace
