@@ -94,7 +94,7 @@ class Block {
   /// the exchange `orders` them.
   const std::uint64_t* exchange(unsigned int mask, std::uint64_t value, unsigned int* present,
                                 bool orders = true, const void* caller = nullptr);
-  /// The running lane has asked that lane of its warp for a value, which takes no part.
+  /// A shuffle of the running thread reads that lane of its warp, and the lane takes no part in it.
   void warn_of_absent_lane(int lane, const void* caller);
   /// True in one lane of the running warp, the same one each time.
   bool elect();

@@ -113,12 +113,12 @@ void Block::warn_of_barriers(const void* caller) {
 void Block::warn_of_absent_lane(int lane, const void* caller) {
   const RuntimeTurn turn(*this, *current_);
   if (!runtime().kernels().first_warning(caller, {})) return;
-  const auto& alive = warps_[current_->warp].alive;
+  const bool alive = (warps_[current_->warp].alive >> lane & 1) != 0;
   std::fprintf(stderr,
-               "virtual GPUs: warning: %sasks lane %d of its warp for a value%s, which %s: CUDA leaves "
-               "undefined what it gets\n",
+               "virtual GPUs: warning: %sreads lane %d of its warp%s, but that lane %s: CUDA leaves the "
+               "value undefined\n",
                who().c_str(), lane, at_line(caller).c_str(),
-               (alive >> lane & 1) != 0 ? "the mask leaves out" : "is not there, or has returned");
+               alive ? "is not in the mask" : "has returned, or does not exist");
 }
 
 // Counts as a write: another block may not reach that memory any more.

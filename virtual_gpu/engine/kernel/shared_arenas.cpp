@@ -17,11 +17,11 @@ namespace {
 constexpr int kMaps = 2;  // the memory, and the guard above it; that below is mostly a neighbour's
 
 // Of the mappings stacks need more.
-constexpr int kMostGuarded = 4000;
+constexpr int kMaxGuarded = 4000;
 int guarded_arenas = 0;
 
 // Bytes that are kept at most: grids of many kinds of blocks may have run.
-constexpr std::size_t kMostIdle = std::size_t{64} << 20;
+constexpr std::size_t kMaxIdleBytes = std::size_t{64} << 20;
 std::size_t idle_bytes = 0;
 
 /// By size. Never destroyed: blocks may end after static objects.
@@ -37,7 +37,7 @@ std::size_t whole_pages(std::size_t bytes) {
 
 /// `bytes` are whole pages. nullptr if the system has none.
 std::byte* make_guarded(std::size_t bytes) {
-  if (guarded_arenas >= kMostGuarded || !take_maps(kMaps)) return nullptr;
+  if (guarded_arenas >= kMaxGuarded || !take_maps(kMaps)) return nullptr;
   void* base =
       mmap(nullptr, bytes + 2 * kGuard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base != MAP_FAILED) {
@@ -73,7 +73,7 @@ Arena take(std::size_t bytes) {
 
 void give_back(const Arena& arena) {
   if (!arena.guarded) return std::free(arena.memory);
-  if (idle_bytes + arena.bytes > kMostIdle) {
+  if (idle_bytes + arena.bytes > kMaxIdleBytes) {
     munmap(arena.memory - kGuard, arena.bytes + 2 * kGuard);
     --guarded_arenas;
     return give_maps_back(kMaps);

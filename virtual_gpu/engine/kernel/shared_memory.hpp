@@ -43,8 +43,8 @@ class SharedMemory {
   std::string describe(const void* address) const;
   /// "12 bytes behind the shared memory of its block"; "" if the address is not beside it.
   std::string locate(const void* address) const;
-  /// What was written beside what the block has asked for, when it ends: "byte 128 of the shared memory, of
-  /// which the block has 128 bytes"; "" if nothing was.
+  /// When the block ends: "4 bytes behind its dynamic shared memory", if it has written there; "" if it has
+  /// written nowhere beside its shared memory.
   std::string describe_overrun() const;
   /// Calls `visit` with all of it: addresses and sizes.
   template <class Visit>

@@ -13,7 +13,7 @@ namespace vgpu {
 /// One lane's part in an exchange: waits for all lanes of `mask`, then returns their values, valid until the
 /// lane's next warp function. `present` gets the lanes that took part.
 const std::uint64_t* warp_exchange(unsigned int mask, std::uint64_t value, unsigned int* present);
-/// The calling lane has asked that lane for a value, which takes no part.
+/// A shuffle of the calling thread reads `lane`, and that lane takes no part in it.
 void note_absent_lane(int lane);
 /// Index of the calling thread in its warp, 0 to 31.
 int lane_index();

@@ -95,7 +95,7 @@ REFUSALS = {"cluster_exit": "of block (1,0,0), which has ended", "bulk_init": "n
                       "made at ", ", freed at ", ", captured at ")}
 # Programs that run here and may hang on real GPUs, or compute something else, and the words of their warnings.
 HANGS = {"branches": ("to __syncthreads at ", "the one at "), "without_a_group": "without a group",
-         "returned_lane": (" of block (0,0,0) asks lane ", "has returned"),
+         "returned_lane": (" of block (0,0,0) reads lane ", "has returned"),
          "opposite_order": "have to call collectives of several communicators in one order",
          "lazy_loading": "writes in its first launch"}
 ACCESS = re.compile(r"^  (?:read|write) by (.*): .*$", re.MULTILINE)
