@@ -51,13 +51,13 @@ TEST(CheckNcclTest, TheSentenceNamesTheDeviceIfItIsKnown) {
 
 // The macro takes an expression with commas outside parentheses, such as a template's arguments.
 template <int kFirst, int kSecond>
-ncclResult_t fails_unless_equal() {
+ncclResult_t nccl_fails_unless_equal() {
   return kFirst == kSecond ? ncclSuccess : ncclInvalidUsage;
 }
 
 TEST(CheckNcclTest, TakesCommas) {
-  NCCL_CHECK(fails_unless_equal<1, 1>());
-  EXPECT_THROW(NCCL_CHECK(fails_unless_equal<1, 2>()), NcclError);
+  NCCL_CHECK(nccl_fails_unless_equal<1, 1>());
+  EXPECT_THROW(NCCL_CHECK(nccl_fails_unless_equal<1, 2>()), NcclError);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ class FolderTest : public testing::Test {
 using ReportTest = FolderTest;
 using WriteFileTest = FolderTest;
 
-ChapterInfo chapter() {
+ChapterInfo reported_chapter() {
   ChapterInfo info;
   info.name = "99_test";
   return info;
@@ -59,7 +59,7 @@ Options some_options() {
 }
 
 TEST_F(ReportTest, NamesWhatIsSkippedOnce) {
-  Report report(chapter(), some_options());
+  Report report(reported_chapter(), some_options());
   report.add_result({{"variant", std::string("a")}, {"ms", 1.5}});
   report.add_skipped("b", "no peer access");
   report.add_skipped("b", "again");
@@ -75,7 +75,7 @@ TEST_F(ReportTest, NamesWhatIsSkippedOnce) {
 }
 
 TEST_F(ReportTest, APartThatCannotRunIsSkippedAndOtherFailuresAreNot) {
-  Report report(chapter(), some_options());
+  Report report(reported_chapter(), some_options());
   testing::internal::CaptureStdout();
   report.run_part("a", true, [] {});
   report.run_part("b", true, [] { throw Skip("no peer access"); });
@@ -90,7 +90,7 @@ TEST_F(ReportTest, APartThatCannotRunIsSkippedAndOtherFailuresAreNot) {
 TEST_F(ReportTest, IsNotSavedIfAllIsSkipped) {
   Options options = some_options();
   options.json = path("report.json");
-  Report report(chapter(), options);
+  Report report(reported_chapter(), options);
   report.add_skipped("a", "first");
   report.add_skipped("b", "second");
   EXPECT_THROW(report.save(), Skip);
@@ -100,7 +100,7 @@ TEST_F(ReportTest, IsNotSavedIfAllIsSkipped) {
 TEST_F(ReportTest, HasResultsAndStamp) {
   Options options = some_options();
   options.backend.schedule = 17;
-  Report report(chapter(), options);
+  Report report(reported_chapter(), options);
   report.add_result({{"variant", "a \"quoted\" name"}, {"gpus", 2}, {"kernel_ms", 0.1}});
   report.add_result({{"variant", "b"}, {"bytes", std::int64_t{1} << 40}});
   const auto json = nlohmann::json::parse(report.json());
@@ -134,7 +134,7 @@ TEST_F(ReportTest, HasResultsAndStamp) {
 }
 
 TEST_F(ReportTest, RefusesWhatJsonCannotHold) {
-  Report report(chapter(), some_options());
+  Report report(reported_chapter(), some_options());
   EXPECT_THROW(report.add_result({{"time", std::nan("")}}), std::invalid_argument);
   EXPECT_THROW(report.add_result({{"time", HUGE_VAL}}), std::invalid_argument);
   EXPECT_EQ(nlohmann::json::parse(report.json()).at("results").size(), 0U);
@@ -142,10 +142,10 @@ TEST_F(ReportTest, RefusesWhatJsonCannotHold) {
 
 TEST_F(ReportTest, SavesWhereAsked) {
   Options options = some_options();
-  Report(chapter(), options).save();
+  Report(reported_chapter(), options).save();
   EXPECT_EQ(files(), 0);
   options.json = path("result.json");
-  Report(chapter(), options).save();
+  Report(reported_chapter(), options).save();
   EXPECT_EQ(nlohmann::json::parse(content(options.json)).at("chapter"), "99_test");
   EXPECT_EQ(files(), 1);
 }

@@ -12,7 +12,7 @@
 namespace overlap {
 namespace {
 
-ChapterInfo chapter() {
+ChapterInfo sparse_chapter() {
   const ChapterDefaults defaults = {.gpus = 2, .sparse = {1000, 32, 60}, .duplicates = 6};
   return {.name = "99_test",
           .summary = "Tests the options.",
@@ -26,14 +26,14 @@ Options parsed(std::vector<const char*> words) {
   words.insert(words.begin(), "99_test");
   std::ostringstream out;
   const std::optional<Options> options =
-      parse_options(static_cast<int>(words.size()), words.data(), chapter(), out);
+      parse_options(static_cast<int>(words.size()), words.data(), sparse_chapter(), out);
   EXPECT_EQ(out.str(), "");
   return options.value();
 }
 
 TEST(SparseOptionsTest, Defaults) {
   const Options options = parsed({});
-  EXPECT_TRUE(chapter().sparse());
+  EXPECT_TRUE(sparse_chapter().sparse());
   EXPECT_EQ(options.sparse.shape, (SparseShape{1000, 32, 60}));
   EXPECT_EQ(options.sparse.duplicates, 6);
   EXPECT_EQ(options.sparse.pattern, RowPattern::kUniform);

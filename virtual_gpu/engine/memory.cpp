@@ -9,19 +9,17 @@
 
 #include "engine/host/api_error.hpp"
 #include "engine/maps.hpp"
+#include "engine/pages.hpp"
 
 namespace vgpu {
 namespace {
 
-constexpr int kPoison = 0xff;
 // Guard below and above an allocation. Large enough that an index error of a few rows lands in it.
 // ThreadSanitizer's own memory lies behind it, where a wild write would go unnoticed.
 constexpr std::size_t kGuard = hb::kEnabled ? 64 << 20 : 64 << 10;
 constexpr std::size_t kAlignment = 256;  // what cudaMalloc promises
 
-std::size_t page_size() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 std::size_t physical_memory() { return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page_size(); }
-std::size_t whole_pages(std::size_t bytes) { return (bytes + page_size() - 1) / page_size() * page_size(); }
 
 // Memory of this size or more is filled without being touched: poisoned pages are mapped into it. Large ones:
 // a process has few mappings (maps.hpp).

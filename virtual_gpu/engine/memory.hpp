@@ -23,6 +23,9 @@ struct Allocation {
   hb::CallSite freed_by{};
 };
 
+/// What memory that nobody has written is filled with, shared memory, too.
+inline constexpr int kPoison = 0xff;
+
 /// Memory comes in whole pages between inaccessible ones, filled with ones (a NaN, -1): reading it before
 /// writing it shows, and so does leaving it by more than a page. Of a large allocation the host has only the
 /// pages that were written: all others are the same few. Freed memory stays inaccessible for ever: no address

@@ -1,7 +1,6 @@
 #include "engine/kernel/fiber.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include <new>
 
 #include "engine/maps.hpp"
+#include "engine/pages.hpp"
 #include "race/happens_before.hpp"
 
 namespace vgpu {
@@ -75,11 +75,6 @@ void prepare(Fiber& fiber, std::size_t, void (*entry)()) {
 #endif
 
 namespace {
-std::size_t page_size() {
-  static const std::size_t size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return size;
-}
-std::size_t whole_pages(std::size_t bytes) { return (bytes + page_size() - 1) / page_size() * page_size(); }
 // Stacks that all start at the same offset of a page compete for the same few cache sets; fiber i starts i
 // cache lines further down, modulo one page.
 constexpr std::size_t kCacheLine = 64;

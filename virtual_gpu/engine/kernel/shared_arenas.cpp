@@ -1,7 +1,6 @@
 #include "engine/kernel/shared_arenas.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <map>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "engine/maps.hpp"
+#include "engine/pages.hpp"
 #include "race/happens_before.hpp"
 
 namespace vgpu::shared_arenas {
@@ -28,11 +28,6 @@ std::size_t idle_bytes = 0;
 std::map<std::size_t, std::vector<std::byte*>>& idle() {
   static auto& arenas = *new std::map<std::size_t, std::vector<std::byte*>>;
   return arenas;
-}
-
-std::size_t whole_pages(std::size_t bytes) {
-  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return (bytes + page - 1) / page * page;
 }
 
 /// `bytes` are whole pages. nullptr if the system has none.

@@ -4,10 +4,11 @@
 #include <cstring>
 #include <new>
 
+#include "engine/memory.hpp"
+
 namespace vgpu {
 namespace {
 
-constexpr int kPoison = 0xff;
 constexpr std::byte kMark{0xa5};
 // At least so many bytes behind an arena.
 constexpr std::size_t kMarked = shared_arenas::kAlignment;

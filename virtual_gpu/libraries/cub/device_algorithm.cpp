@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kTile = 4096;  // items of one block
 
-AlgorithmOperation* running = nullptr;
+AlgorithmOperation* running_algorithm = nullptr;
 
 std::uint64_t tiles(const Machine& machine, const AlgorithmCall& call) {
   return static_cast<std::uint64_t>(
@@ -41,9 +41,9 @@ bool AlgorithmOperation::touches(const void* memory, std::size_t bytes) const {
 template <class Part>
 bool AlgorithmOperation::run(Part part) {
   bool alive = false;
-  running = this;
+  running_algorithm = this;
   call_in(*stream, site, [&] { alive = part(); });
-  running = nullptr;
+  running_algorithm = nullptr;
   return alive;
 }
 
@@ -68,7 +68,7 @@ bool AlgorithmOperation::last_block_ends() {
 
 bool algorithm_may_access(const char* name, const void* memory, std::size_t bytes) {
   const hb::RuntimeScope scope;
-  return running->may_access(name, memory, bytes);
+  return running_algorithm->may_access(name, memory, bytes);
 }
 
 cudaError_t call_algorithm(const AlgorithmCall& call, void* temporary, std::size_t& temporary_bytes,

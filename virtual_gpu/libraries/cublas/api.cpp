@@ -17,8 +17,6 @@ CublasHandle& find(Runtime& runtime, cublasHandle_t handle) {
                       handle == nullptr ? "the handle is null" : "this handle does not exist (any more)");
 }
 
-std::string gpu(int device) { return "GPU " + std::to_string(device); }
-
 cublasStatus_t multiply(const char* name, cublasHandle_t handle, const Request& r) {
   return cublas_call(name, [&](Runtime& runtime) {
     const CublasHandle& found = find(runtime, handle);

@@ -7,8 +7,6 @@
 namespace vgpu {
 namespace {
 
-std::string gpu(int device) { return "GPU " + std::to_string(device); }
-
 Element element(char name, cudaDataType type) {
   switch (type) {
     case CUDA_R_16F:

@@ -1,11 +1,15 @@
 // A product as its caller describes it, and what is checked of it.
 #pragma once
 
+#include <string>
+
 #include "cublas_v2.h"
 #include "engine/runtime.hpp"
 #include "libraries/cublas/product.hpp"
 
 namespace vgpu {
+
+inline std::string gpu(int device) { return "GPU " + std::to_string(device); }
 
 struct Operand {
   const void* data;
