@@ -5,8 +5,8 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 from tools.results import sparse_results
 from tools.chapters import Chapter
 from tools.results.ladder import fastest_note, table
-from tools.results.results import (Column, algorithms, column_of, gemm_only_of, is_dense, newest, peers_in, peers_of, plain_results,
-                                   ratio_of, runs_of)
+from tools.results.results import (Column, algorithms, column_of, gemm_only_of, is_dense, newest, peers_in, peers_of, ratio_of,
+                                   runs_of)
 
 
 class Ladder(NamedTuple):
@@ -64,7 +64,7 @@ def variant_of(results: Sequence[Mapping[str, Dict]]) -> str:
 
 
 def cell(run: Dict, result: Optional[Dict], runs: Sequence[Dict]) -> str:
-    """What a variant reaches, in the unit of its ladder; in brackets, of 20 calls at once. A speed-up stands below the table."""
+    """What a variant reaches, in the unit of its ladder; in brackets of 20 calls at once. A speed-up stands below the table."""
     if not result:
         return "-" if is_dense(run) or sparse_results.is_sparse(run) else "see below"
     if sparse_results.is_sparse(run):
@@ -72,6 +72,11 @@ def cell(run: Dict, result: Optional[Dict], runs: Sequence[Dict]) -> str:
         return f"{times:.2f}" if times else ""
     at_once = ratio_of(result, gemm_only_of(run), "back_to_back_ms")
     return f"{result['ratio_to_gemm_only']:.3f}" + (f" ({at_once})" if at_once else "")
+
+
+def cells_of(held: Mapping[Column, Tuple[Dict, Dict]], variant: str, columns: Sequence[Column]) -> List[str]:
+    """Of each column's run, which is held with its results by variant, what one of them reaches."""
+    return [cell(held[column][0], held[column][1].get(variant), []) if column in held else "-" for column in columns]
 
 
 def nccl_rows(chosen: Mapping[str, List[Dict]], chapters: Mapping[str, Chapter], columns: Sequence[Column]) -> List[List[str]]:
@@ -85,8 +90,8 @@ def nccl_rows(chosen: Mapping[str, List[Dict]], chapters: Mapping[str, Chapter],
     rows = []
     for operation, held in found.items():
         variant = variant_of([nccl for _, nccl in held.values()])
-        rows.append(["*NCCL and cuBLAS*", "one after the other", COMPUTES[operation], f"`{variant}`",
-                     *(cell(held[column][0], held[column][1].get(variant), []) if column in held else "-" for column in columns)])
+        cells = cells_of(held, variant, columns)
+        rows.append(["*NCCL and cuBLAS*", "one after the other", COMPUTES[operation], f"`{variant}`", *cells])
     return rows
 
 
@@ -105,8 +110,7 @@ def peer_rows(chosen: Mapping[str, List[Dict]], columns: Sequence[Column], repor
     rows = []
     for (operation, name), held in sorted(found.items(), key=lambda item: list(COMPUTES).index(item[0][0])):
         variant = variant_of([ratios for _, ratios in held.values()])
-        rows.append([f"*{name}*", "", COMPUTES[operation], f"`{variant}`",
-                     *(cell(held[column][0], held[column][1].get(variant), []) if column in held else "-" for column in columns)])
+        rows.append([f"*{name}*", "", COMPUTES[operation], f"`{variant}`", *cells_of(held, variant, columns)])
     versions = sorted({f"{peer['peer']} {peer['version']}" for peer in newest(shown)})
     note = f"\nOther systems, in italics, on the same machine and sizes: {'; '.join(versions)}.\n" + \
         fastest_note(shown, "ratio of its fastest GPU")
@@ -115,8 +119,10 @@ def peer_rows(chosen: Mapping[str, List[Dict]], columns: Sequence[Column], repor
 
 def dense_rows(runs: Sequence[Dict], columns: Sequence[Column]) -> List[List[str]]:
     """NCCL's all-reduce of the whole table, with which the sparse ones are compared, where it was measured."""
-    found = {column_of(run) for run in runs for result in sparse_results.algorithms(run) if result["variant"] == sparse_results.DENSE}
-    return [["*NCCL*", "the all-reduce of the whole table", f"`{sparse_results.DENSE}`", *("1.00" if column in found else "-" for column in columns)]] if found else []
+    name = sparse_results.DENSE
+    found = {column_of(run) for run in runs for result in sparse_results.algorithms(run) if result["variant"] == name}
+    cells = ["1.00" if column in found else "-" for column in columns]
+    return [["*NCCL*", "the all-reduce of the whole table", f"`{name}`", *cells]] if found else []
 
 
 def speed_up_note(runs: Sequence[Dict]) -> str:
@@ -131,8 +137,8 @@ def speed_up_note(runs: Sequence[Dict]) -> str:
 
 
 def ladder_table(which: str, chapters: Mapping[str, Chapter], reports: List[Dict]) -> str:
-    """A ladder: its chapters, the best algorithm that each adds at the first size on each number of GPUs that was measured, then
-    the peers. Where it was not run stands a dash."""
+    """A ladder: its chapters, the best algorithm that each adds, at the first size on each number of GPUs that was measured;
+    then the peers. Where it was not run stands a dash."""
     ladder = LADDERS[which]
     shown = {name: chapter for name, chapter in sorted(chapters.items()) if chapter.part in ladder.parts}
     chosen = {name: [run for run in runs_of(name, reports) if measures_the_chapter(run)] for name in shown}

@@ -102,8 +102,8 @@ def dense_table(runs: List[Dict], peers: List[Dict]) -> str:
                 rows += [[*where, f"*{row.name}*", *row.cells()[1:]] for row in peer_rows(peer)]
         return table(["M x N x K", "GPUs", *COLUMNS], rows)
     text = tables_by_gpus(runs, lines) + \
-        "\nMedian over the iterations of the slowest GPU's time; TFLOP/s of each GPU; ratios to GEMM only in the same run, the last " \
-        "one of 20 calls enqueued at once. " + stamps(runs) + ".\n"
+        "\nMedian over the iterations of the slowest GPU's time; TFLOP/s of each GPU; ratios to GEMM only in the same run, the " \
+        "last one of 20 calls enqueued at once. " + stamps(runs) + ".\n"
     versions = sorted({f"{peer['peer']} {peer['version']} ({peer['protocol']}; {peer['date'][:10]})" for peer in newest(shown)})
     return text + (f"\nIn italics, other systems on the same machine: {'; '.join(versions)}.\n" if versions else "") + \
         fastest_note(shown, "time of the fastest to the slowest GPU; ratio and TFLOP/s of the fastest GPU")

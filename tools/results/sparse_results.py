@@ -7,8 +7,8 @@ Run = Dict[str, Any]
 Result = Dict[str, Any]
 
 SIZES = ("rows", "features", "entries")
-# Of chapter 15, not what the others give: the sums stay with their owners; a rank fetches those of its own rows; they are rounded
-# to 16 bits on their way.
+# Of chapter 15, not what the others give: the sums stay with their owners; a rank fetches those of its own rows; they are
+# rounded to 16 bits on their way.
 OTHER_RESULTS = ("reduce_scatter", "scatter_fetch", "owners_bf16", "owners_f16")
 DENSE = "dense_nccl"  # with it the others are compared
 NOT_PHASES = ("host_ms", "host_p99_ms", "skew_ms")
