@@ -1,10 +1,12 @@
 """The README's ladders: what each chapter reaches, in one unit for each ladder, and the peers below it."""
+import math
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from tools.results import sparse_results
 from tools.chapters import Chapter
-from tools.results.ladder import table
-from tools.results.results import Column, best_algorithm, column_of, is_dense, newest, peers_in, peers_of, plain_results, runs_of
+from tools.results.ladder import fastest_note, table
+from tools.results.results import (Column, algorithms, column_of, gemm_only_of, is_dense, newest, peers_in, peers_of, ratio_of,
+                                   runs_of)
 
 
 class Ladder(NamedTuple):
@@ -23,7 +25,7 @@ def measures_the_chapter(run: Dict) -> bool:
     """True unless it measures a part alone, a search or a transport, or takes the GPUs of one process for nodes: between
     these lies no network."""
     if sparse_results.is_sparse(run):
-        return sparse_results.best_algorithm(run) is not None
+        return bool(sparse_results.whole_sums(run))
     return "gpus_per_node" not in run["options"] or "processes" in run["options"]
 
 
@@ -43,55 +45,84 @@ def machines_note(runs: List[Dict], columns: List[Column]) -> str:
     return f"\nMeasured on several machines, of each command line the newest run counts: {'; '.join(parts)}.\n" if parts else ""
 
 
-def cell(run: Dict, reports: List[Dict]) -> str:
-    """What the best algorithm of a run reaches, in the unit of its ladder. That of a speed-up stands below the table."""
+def measured_by(run: Dict, runs: Sequence[Dict]) -> Dict[str, Dict]:
+    """The results of a run, by variant, from which a ladder's row can be made."""
+    found = {result["variant"]: result for result in algorithms(run, runs)}
     if sparse_results.is_sparse(run):
-        times = sparse_results.times_dense(run, [each for report in reports for each in report["runs"]])
+        whole = {result["variant"] for result in sparse_results.whole_sums(run)} - {sparse_results.DENSE}
+        return {variant: result for variant, result in found.items() if variant in whole}
+    return found if is_dense(run) else {}
+
+
+def variant_of(results: Sequence[Mapping[str, Dict]]) -> str:
+    """The variant that a row shows, one for all of its columns, since ratios of different variants cannot be compared: of those
+    that most columns have the fastest one, by the geometric mean of its ratios or times."""
+    def rank(variant: str) -> Tuple[int, float]:
+        held = [each[variant] for each in results if variant in each]
+        return -len(held), sum(math.log(result.get("ratio_to_gemm_only") or result["host_ms"]) for result in held)
+    return min(dict.fromkeys(variant for each in results for variant in each), key=rank, default="")
+
+
+def cell(run: Dict, result: Optional[Dict], runs: Sequence[Dict]) -> str:
+    """What a variant reaches, in the unit of its ladder; in brackets of 20 calls at once. A speed-up stands below the table."""
+    if not result:
+        return "-" if is_dense(run) or sparse_results.is_sparse(run) else "see below"
+    if sparse_results.is_sparse(run):
+        times = sparse_results.times_dense(run, result, runs)
         return f"{times:.2f}" if times else ""
-    fastest = best_algorithm(run, [each for report in reports for each in report["runs"]]) if is_dense(run) else None
-    return f"{fastest['ratio_to_gemm_only']:.3f}" if fastest else "see below"
+    at_once = ratio_of(result, gemm_only_of(run), "back_to_back_ms")
+    return f"{result['ratio_to_gemm_only']:.3f}" + (f" ({at_once})" if at_once else "")
+
+
+def cells_of(held: Mapping[Column, Tuple[Dict, Dict]], variant: str, columns: Sequence[Column]) -> List[str]:
+    """Of each column's run, which is held with its results by variant, what one of them reaches."""
+    return [cell(held[column][0], held[column][1].get(variant), []) if column in held else "-" for column in columns]
 
 
 def nccl_rows(chosen: Mapping[str, List[Dict]], chapters: Mapping[str, Chapter], columns: Sequence[Column]) -> List[List[str]]:
     """NCCL and cuBLAS, one after the other: of each operation the best variant of that name."""
-    best: Dict[str, Dict[Column, float]] = {}
+    found: Dict[str, Dict[Column, Tuple[Dict, Dict]]] = {}  # by operation: of each column the first run that has such variants
     for name, runs in chosen.items():
-        for run in {column_of(run): run for run in reversed(runs)}.values():  # the first of each column
-            ratios = [float(result["ratio_to_gemm_only"]) for result in plain_results(run)
-                      if result.get("role") == "algorithm" and result["variant"].startswith("nccl") and "ratio_to_gemm_only" in result]
-            if ratios:
-                held = best.setdefault(chapters[name].operation, {})
-                held[column_of(run)] = min(held.get(column_of(run), min(ratios)), *ratios)
-    return [["*NCCL and cuBLAS*", "one after the other", COMPUTES[operation],
-             *(f"{held[column]:.3f}" if column in held else "-" for column in columns)] for operation, held in best.items()]
+        for run in runs:
+            nccl = {result["variant"]: result for result in algorithms(run) if result["variant"].startswith("nccl")}
+            if nccl:
+                found.setdefault(chapters[name].operation, {}).setdefault(column_of(run), (run, nccl))
+    rows = []
+    for operation, held in found.items():
+        variant = variant_of([nccl for _, nccl in held.values()])
+        cells = cells_of(held, variant, columns)
+        rows.append(["*NCCL and cuBLAS*", "one after the other", COMPUTES[operation], f"`{variant}`", *cells])
+    return rows
 
 
 def peer_rows(chosen: Mapping[str, List[Dict]], columns: Sequence[Column], reports: List[Dict]) -> Tuple[List[List[str]], str]:
     """The best variant of each peer in each operation; and a sentence on the versions."""
-    best: Dict[Tuple[str, str], Dict[Column, Dict]] = {}
+    found: Dict[Tuple[str, str], Dict[Column, Tuple[Dict, Dict]]] = {}
     shown: List[Dict] = []
     for column in columns:
         for runs in chosen.values():
             first = next((run for run in runs if column_of(run) == column and is_dense(run)), None)
             for peer in peers_of(first, peers_in(reports)) if first else ():
-                ratios = [result for result in plain_results(peer) if result.get("role") == "algorithm" and "ratio_to_gemm_only" in result]
-                if ratios:  # each against GEMM only beside it
-                    nearest = min(ratios, key=lambda result: float(result["ratio_to_gemm_only"]))
-                    best.setdefault((peer["options"]["operation"], peer["peer"]), {})[column] = nearest
+                ratios = {result["variant"]: result for result in algorithms(peer)}
+                if ratios:
+                    found.setdefault((peer["options"]["operation"], peer["peer"]), {})[column] = (peer, ratios)
                     shown.append(peer)
     rows = []
-    for (operation, peer), held in sorted(best.items(), key=lambda item: list(COMPUTES).index(item[0][0])):
-        variants = ", ".join(f"`{name}`" for name in dict.fromkeys(result["variant"] for result in held.values()))
-        rows.append([f"*{peer}*", variants, COMPUTES[operation],
-                     *(f"{held[column]['ratio_to_gemm_only']:.3f}" if column in held else "-" for column in columns)])
+    for (operation, name), held in sorted(found.items(), key=lambda item: list(COMPUTES).index(item[0][0])):
+        variant = variant_of([ratios for _, ratios in held.values()])
+        rows.append([f"*{name}*", "", COMPUTES[operation], f"`{variant}`", *cells_of(held, variant, columns)])
     versions = sorted({f"{peer['peer']} {peer['version']}" for peer in newest(shown)})
-    return rows, f"\nOther systems, in italics, on the same machine and sizes: {'; '.join(versions)}.\n" if rows else ""
+    note = f"\nOther systems, in italics, on the same machine and sizes: {'; '.join(versions)}.\n" + \
+        fastest_note(shown, "ratio of its fastest GPU")
+    return rows, note if rows else ""
 
 
 def dense_rows(runs: Sequence[Dict], columns: Sequence[Column]) -> List[List[str]]:
     """NCCL's all-reduce of the whole table, with which the sparse ones are compared, where it was measured."""
-    found = {column_of(run) for run in runs for result in sparse_results.algorithms(run) if result["variant"] == "dense_nccl"}
-    return [["*NCCL*", "the all-reduce of the whole table", *("1.00" if column in found else "-" for column in columns)]] if found else []
+    name = sparse_results.DENSE
+    found = {column_of(run) for run in runs for result in sparse_results.algorithms(run) if result["variant"] == name}
+    cells = ["1.00" if column in found else "-" for column in columns]
+    return [["*NCCL*", "the all-reduce of the whole table", f"`{name}`", *cells]] if found else []
 
 
 def speed_up_note(runs: Sequence[Dict]) -> str:
@@ -106,19 +137,23 @@ def speed_up_note(runs: Sequence[Dict]) -> str:
 
 
 def ladder_table(which: str, chapters: Mapping[str, Chapter], reports: List[Dict]) -> str:
-    """A ladder: its chapters, the best algorithm of each at the first size on each number of GPUs that was measured, then the
-    peers. Where it was not run stands a dash."""
+    """A ladder: its chapters, the best algorithm that each adds, at the first size on each number of GPUs that was measured;
+    then the peers. Where it was not run stands a dash."""
     ladder = LADDERS[which]
     shown = {name: chapter for name, chapter in sorted(chapters.items()) if chapter.part in ladder.parts}
     chosen = {name: [run for run in runs_of(name, reports) if measures_the_chapter(run)] for name in shown}
     columns = ladder_columns(run for runs in chosen.values() for run in runs)
     titles = [f"{ladder.unit}, {gpus} x {gpu}" for gpu, gpus in columns] or [ladder.unit]
+    all_runs = [run for report in reports for run in report["runs"]]
     rows, notes = [], ""
     for name, chapter in shown.items():
         head = [chapter.idea, COMPUTES.get(chapter.operation, "GEMM")] if which == "dense" else [chapter.idea]
         firsts: List[Optional[Dict]] = [next((run for run in chosen[name] if column_of(run) == column), None) for column in columns]
-        cells = [cell(first, reports) if first else "-" for first in firsts] if chosen[name] else ["not run", *("" for _ in titles[1:])]
-        rows.append([f"[`{name}`](chapters/{name}/README.md)", *head, *cells])
+        results = [measured_by(first, all_runs) if first else {} for first in firsts]
+        variant = variant_of(results)
+        cells = [cell(first, result.get(variant), all_runs) if first else "-" for first, result in zip(firsts, results)] \
+            if chosen[name] else ["not run", *("" for _ in titles[1:])]
+        rows.append([f"[`{name}`](chapters/{name}/README.md)", *head, f"`{variant}`" if variant else "", *cells])
         notes += speed_up_note(chosen[name])
     peers, versions = [], ""
     if which == "dense":
@@ -126,7 +161,6 @@ def ladder_table(which: str, chapters: Mapping[str, Chapter], reports: List[Dict
         peers = nccl_rows(chosen, shown, columns) + peers
     elif which == "sparse":
         peers = dense_rows([run for runs in chosen.values() for run in runs], columns)
-    everything = [run for report in reports for run in report["runs"]
-                  if not run["modelled"] and run["chapter"] in chosen and measures_the_chapter(run)]
-    header = ["chapter", "idea", *(["computes"] if which == "dense" else []), *titles]
+    everything = [run for run in all_runs if not run["modelled"] and run["chapter"] in chosen and measures_the_chapter(run)]
+    header = ["chapter", "idea", *(["computes"] if which == "dense" else []), "variant", *titles]
     return table(header, rows + peers) + notes + versions + machines_note(everything, columns)

@@ -50,6 +50,8 @@ def ladder(measured: Sequence[Run], peers: Sequence[Run]) -> str:
     for (operation, *_), runs in groups.items():
         modelled = " (modelled)" if runs[0]["modelled"] else ""
         header = [f"{COLUMNS[0]} (* best of the chapter)", COLUMNS[1] + modelled, *COLUMNS[2:]]
+        if modelled:
+            header[-1] = header[-1].replace("20", "5")
         parts.append(f"\n{operation} {size_text(runs[0])} on {where(runs[0])}\n"
                      + aligned(header, ladder_rows(runs, peers)))
     for runs in gradients.values():

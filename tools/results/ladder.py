@@ -102,10 +102,17 @@ def dense_table(runs: List[Dict], peers: List[Dict]) -> str:
                 rows += [[*where, f"*{row.name}*", *row.cells()[1:]] for row in peer_rows(peer)]
         return table(["M x N x K", "GPUs", *COLUMNS], rows)
     text = tables_by_gpus(runs, lines) + \
-        "\nMedian over the iterations of the slowest GPU's time; TFLOP/s of each GPU; ratios to GEMM only in the same run. " + \
-        stamps(runs) + ".\n"
+        "\nMedian over the iterations of the slowest GPU's time; TFLOP/s of each GPU; ratios to GEMM only in the same run, the " \
+        "last one of 20 calls enqueued at once. " + stamps(runs) + ".\n"
     versions = sorted({f"{peer['peer']} {peer['version']} ({peer['protocol']}; {peer['date'][:10]})" for peer in newest(shown)})
-    return text + (f"\nIn italics, other systems on the same machine: {'; '.join(versions)}.\n" if versions else "")
+    return text + (f"\nIn italics, other systems on the same machine: {'; '.join(versions)}.\n" if versions else "") + \
+        fastest_note(shown, "time of the fastest to the slowest GPU; ratio and TFLOP/s of the fastest GPU")
+
+
+def fastest_note(peers: List[Dict], what: str) -> str:
+    """A sentence on peers that report the time of their fastest GPU."""
+    names = sorted({peer["peer"] for peer in peers for result in peer["results"] if "device_max_ms" in result})
+    return f"\n{', '.join(names)}: {what}.\n" if names else ""
 
 
 def sparse_table(runs: List[Dict]) -> str:

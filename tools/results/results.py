@@ -128,12 +128,16 @@ def is_dense(run: Run) -> bool:
     return not sparse_results.is_sparse(run) and any("role" in result for result in plain_results(run))
 
 
-def best_algorithm(run: Run, runs: Iterable[Run] = ()) -> Optional[Result]:
-    """The fastest one; but what an earlier chapter of `runs` has by the same name is that chapter's, here for comparison."""
+def algorithms(run: Run, runs: Iterable[Run] = ()) -> List[Result]:
+    """Those measured; but what an earlier chapter of `runs` has by the same name is that chapter's, here for comparison."""
     of_others = {result.get("variant") for each in runs if chapter_of(each) < chapter_of(run) for result in plain_results(each)}
-    algorithms = [result for result in plain_results(run)
-                  if result.get("role") == "algorithm" and "device_ms" in result and result["variant"] not in of_others]
-    return min(algorithms, key=lambda result: float(result["device_ms"]), default=None)
+    return [result for result in plain_results(run) if result.get("role") == "algorithm" and result["variant"] not in of_others
+            and ("device_ms" in result or sparse_results.is_sparse(run))]
+
+
+def best_algorithm(run: Run, runs: Iterable[Run] = ()) -> Optional[Result]:
+    """The fastest one of them."""
+    return min(algorithms(run, runs), key=lambda result: float(result["device_ms"]), default=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,13 +150,15 @@ class Row:
     ratio: str = ""
     exposed: str = ""
     with_host: str = ""
+    at_once: str = ""
 
     def cells(self) -> List[str]:
         """Without the role, which decides only what is shown."""
-        return [self.name, self.time, self.rate, self.ratio, self.exposed, self.with_host]
+        return [self.name, self.time, self.rate, self.ratio, self.exposed, self.with_host, self.at_once]
 
 
-COLUMNS = ("variant", "time, us", "TFLOP/s", "x GEMM only", "exposed, us", "x GEMM only, with the host")
+COLUMNS = ("variant", "time, us", "TFLOP/s", "x GEMM only", "exposed, us", "x GEMM only, with the host",
+           "x GEMM only, of 20 at once")  # VariantTimes::calls_at_once() on real GPUs
 
 
 def microseconds(milliseconds: float) -> str:
@@ -170,6 +176,19 @@ def rate_text(result: Result) -> str:
     return f"{rate} ({result['percent_of_peak']:.0f} %)" if "percent_of_peak" in result else rate
 
 
+def gemm_only_of(run: Run) -> Optional[Result]:
+    """What the run's ratios refer to."""
+    return next((result for result in plain_results(run) if result.get("role") == "gemm_only"), None)
+
+
+def ratio_of(result: Result, gemm_only: Optional[Result], measure: str) -> str:
+    """A whole call's `measure` over that of `gemm_only`; nothing if one of them lacks it."""
+    if not gemm_only or result.get("role") not in ("gemm_only", "algorithm", "product") \
+            or not result.get(measure) or not gemm_only.get(measure):
+        return ""
+    return f"{result[measure] / gemm_only[measure]:.3f}"
+
+
 def row_of(result: Result, name: str, gemm_only: Optional[Result]) -> Row:
     """The line of one result; `gemm_only` is the one of the same run."""
     role = result.get("role", "")
@@ -178,19 +197,19 @@ def row_of(result: Result, name: str, gemm_only: Optional[Result]) -> Row:
     exposed = result.get("exposed_ms")
     if exposed is None and "gemm_only_ms" in result:
         exposed = result["device_ms"] - result["gemm_only_ms"]
-    host = ""
-    if gemm_only and role in ("gemm_only", "algorithm", "product") and "host_ms" in result and "host_ms" in gemm_only:
-        host = f"{result['host_ms'] / gemm_only['host_ms']:.3f}"
-    return Row(name, role, microseconds(result["device_ms"]), rate_text(result),
+    time = microseconds(result["device_ms"])
+    if "device_max_ms" in result:  # of a peer whose time is that of its fastest GPU
+        time += f" to {microseconds(result['device_max_ms'])}"
+    return Row(name, role, time, rate_text(result),
                f"{result['ratio_to_gemm_only']:.3f}" if "ratio_to_gemm_only" in result else "",
-               microseconds(exposed) if exposed is not None else "", host)
+               microseconds(exposed) if exposed is not None else "", ratio_of(result, gemm_only, "host_ms"),
+               ratio_of(result, gemm_only, "back_to_back_ms"))
 
 
 def run_rows(run: Run) -> List[Row]:
     """One line for each variant of a chapter's run."""
-    results = [result for result in plain_results(run) if "role" in result]
-    gemm_only = next((result for result in results if result["role"] == "gemm_only"), None)
-    return [row_of(result, result["variant"], gemm_only) for result in results]
+    gemm_only = gemm_only_of(run)
+    return [row_of(result, result["variant"], gemm_only) for result in plain_results(run) if "role" in result]
 
 
 def peer_rows(peer: Run) -> List[Row]:

@@ -7,8 +7,10 @@ Run = Dict[str, Any]
 Result = Dict[str, Any]
 
 SIZES = ("rows", "features", "entries")
-# Of chapter 15, not what the others give: the sums stay with their owners; they are rounded to 16 bits on their way.
-OTHER_RESULTS = ("reduce_scatter", "owners_bf16", "owners_f16")
+# Of chapter 15, not what the others give: the sums stay with their owners; a rank fetches those of its own rows; they are
+# rounded to 16 bits on their way.
+OTHER_RESULTS = ("reduce_scatter", "scatter_fetch", "owners_bf16", "owners_f16")
+DENSE = "dense_nccl"  # with it the others are compared
 NOT_PHASES = ("host_ms", "host_p99_ms", "skew_ms")
 
 
@@ -37,10 +39,9 @@ def algorithms(run: Run) -> List[Result]:
     return [result for result in run["results"] if "section" not in result and result.get("role") == "algorithm"]
 
 
-def best_algorithm(run: Run) -> Optional[Result]:
-    """The fastest one of those that leave the whole sum in the type of the values on every rank."""
-    whole = [result for result in algorithms(run) if result["variant"] not in OTHER_RESULTS]
-    return min(whole, key=lambda result: float(result["host_ms"]), default=None)
+def whole_sums(run: Run) -> List[Result]:
+    """Of those the ones that leave the whole sum in the type of the values on every rank."""
+    return [result for result in algorithms(run) if result["variant"] not in OTHER_RESULTS]
 
 
 def phases_of(results: Sequence[Result]) -> List[str]:
@@ -69,12 +70,11 @@ def table_of(runs: Sequence[Run]) -> Tuple[List[str], List[List[str]]]:
     return header, rows
 
 
-def times_dense(run: Run, runs: Sequence[Run]) -> Optional[float]:
-    """How many times as fast as the dense all-reduce of the same problem on the same kind of GPU the best one is. Of several
-    the one that was measured on the same machine counts, then the one of the same run, then the newest."""
-    best = best_algorithm(run)
+def times_dense(run: Run, chosen: Result, runs: Sequence[Run]) -> Optional[float]:
+    """How many times as fast as the dense all-reduce of the same problem on the same kind of GPU a result of the run is. Of
+    several the one that was measured on the same machine counts, then the one of the same run, then the newest."""
     dense = [(other["hardware"]["gpus"] == run["hardware"]["gpus"], other is run, str(other["date"]), float(result["host_ms"]))
              for other in runs
              if is_sparse(other) and problem_of(other) == problem_of(run) and other["hardware"]["gpu"] == run["hardware"]["gpu"]
-             for result in algorithms(other) if result["variant"] == "dense_nccl"]
-    return max(dense)[-1] / float(best["host_ms"]) if best and dense else None
+             for result in algorithms(other) if result["variant"] == DENSE]
+    return max(dense)[-1] / float(chosen["host_ms"]) if dense else None

@@ -44,7 +44,7 @@ class EndedEarlyTest(BenchTest):
                 said = running.communicate(timeout=30)[0]
             self.assertEqual(running.returncode, status)
             self.assertEqual(self.chapters_in(2), ["01_column_split"] * 3 + ["02_gather_then_multiply"])
-            self.assertIn("| all-gather, GEMM | 1.250 |", (self.root / "README.md").read_text())
+            self.assertIn("| all-gather, GEMM | `quick` | 1.250 |", (self.root / "README.md").read_text())
             self.assertIn("02 quick *", said)
             name = signal.Signals(number).name
             self.assertIn(f"not run: 06_reduce_scatter --gpus 2 --m 2048 --n 4096 --k 8192: ended by {name}\n", said)

@@ -58,7 +58,7 @@ class RealGpusTest(BenchTest):
         result = self.lab("bench")
         self.assertEqual([run["chapter"] for run in self.result_file(2)["runs"]],
                          ["01_column_split"] * 3 + ["02_gather_then_multiply", "06_reduce_scatter"])
-        self.assertIn("| all-gather, GEMM | 1.250 |", (self.root / "README.md").read_text())
+        self.assertIn("| all-gather, GEMM | `quick` | 1.250 |", (self.root / "README.md").read_text())
         self.assertIn("*pytorch: fused*", (self.root / "chapters/02_gather_then_multiply/README.md").read_text())
         self.assertIn("| 2.00 x |", (self.root / "chapters/01_column_split/README.md").read_text())
         self.assertEqual((self.root / "virtual_gpu/README.md").read_text(), "<!-- output 01 -->\n<!-- /output -->\n")
@@ -145,6 +145,7 @@ class VirtualGpusTest(BenchTest):
             self.assertEqual(self.started(name), [""])
         self.assertEqual(self.started("pytorch_peer"), [])
         self.assertIn("time, us (modelled)", result.stdout)
+        self.assertIn("x GEMM only, of 5 at once\n", result.stdout)
         self.assertIn("modelled: they show what is faster than what. Nothing was written.", result.stdout)
         self.assertFalse((self.root / "docs").exists())
         self.assertEqual((self.root / "README.md").read_text(), LADDER)

@@ -45,7 +45,7 @@ class ProblemTest(unittest.TestCase):
             self.assert_apart(one, "options", name, value)
             other = gradient("08_sparse_baselines", dense_nccl=2.0)
             other["options"][name] = value
-            self.assertEqual(sparse_results.times_dense(one, [one, other]), 1.0, name)
+            self.assertEqual(sparse_results.times_dense(one, one["results"][0], [one, other]), 1.0, name)
         self.assert_apart(one, "hardware", "gpu", "NVIDIA H100")
 
     def test_which_dense_run_counts(self) -> None:
@@ -53,12 +53,12 @@ class ProblemTest(unittest.TestCase):
         old, new = gradient("08_sparse_baselines", dense_nccl=2.0), gradient("12_sparse_v4_broadcast_eq", dense_nccl=3.0)
         old["date"], new["date"] = "2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z"
         for runs in ([one, old, new], [new, old, one]):
-            self.assertEqual(sparse_results.times_dense(one, runs), 3.0)
+            self.assertEqual(sparse_results.times_dense(one, one["results"][0], runs), 3.0)
         new["hardware"]["gpus"] = "3"  # another machine
-        self.assertEqual(sparse_results.times_dense(one, [old, new]), 2.0)
+        self.assertEqual(sparse_results.times_dense(one, one["results"][0], [old, new]), 2.0)
         both = gradient("14_sparse_v6_tiled", v6_ordered=1.0, dense_nccl=4.0)
         both["date"] = "2026-11-20T00:00:00Z"
-        self.assertEqual(sparse_results.times_dense(both, [both, old]), 4.0)
+        self.assertEqual(sparse_results.times_dense(both, both["results"][0], [both, old]), 4.0)
 
     def test_settings_of_nccl(self) -> None:
         one = run()

@@ -50,19 +50,25 @@ class SparseTableTest(unittest.TestCase):
                    file(gradient("08_sparse_baselines", pattern="zipf", dense_nccl=1.0), other, another)]
         steps = {name: step(3, "") for name in ("08_sparse_baselines", "14_sparse_v6_tiled")}
         text = readme_ladders.ladder_table("sparse", steps, reports)
-        self.assertIn("| chapter | idea | times as fast as dense, 8 x H100 | times as fast as dense, 8 x H200 |\n", text)
-        self.assertEqual([row[2:] for row in rows(text)[1:]], [["-", "14.00"], ["1.00", "1.00"]])  # "-": not on the H100
+        self.assertIn("| chapter | idea | variant | times as fast as dense, 8 x H100 | times as fast as dense, 8 x H200 |\n", text)
+        self.assertEqual([row[2:] for row in rows(text)[1:]], [  # "-": not on the H100
+            ["`v6`", "-", "14.00"], ["`dense_nccl`", "1.00", "1.00"]])
         self.assertEqual(rows(text)[-1][:2], ["*NCCL*", "the all-reduce of the whole table"])
         alone = [file(gradient("14_sparse_v6_tiled", v6=16.0))]
         text = readme_ladders.ladder_table("sparse", {"14_sparse_v6_tiled": step(3, "")}, alone)
-        self.assertEqual([row[2:] for row in rows(text)], [[""]])  # nothing to compare with
+        self.assertEqual([row[2:] for row in rows(text)], [["`v6`", ""]])  # nothing to compare with
 
+    def test_the_unit_of_the_ladder_is_no_chapters_variant(self) -> None:
+        reports = [file(gradient("08_sparse_baselines", dense_nccl=100.0, host=125.0))]
+        text = readme_ladders.ladder_table("sparse", {"08_sparse_baselines": step(3, "")}, reports)
+        self.assertEqual([row[2:] for row in rows(text)], [["`host`", "0.80"], ["`dense_nccl`", "1.00"]])
 
     def test_what_gives_another_result_is_not_the_best(self) -> None:
-        """A reduce-scatter leaves the sums with their owners, and 16 bits on the wire round them."""
-        fastest = gradient("15_sparse_beyond", dense_nccl=100.0, contributor_owners=4.0, owners_bf16=2.0, reduce_scatter=1.0)
+        """A reduce-scatter leaves the sums with their owners, a fetch brings some of them, and 16 bits on the wire round them."""
+        fastest = gradient("15_sparse_beyond", dense_nccl=100.0, contributor_owners=4.0, owners_bf16=2.0, scatter_fetch=1.5,
+                           reduce_scatter=1.0)
         steps = {"15_sparse_beyond": step(3, "")}
-        self.assertEqual(rows(readme_ladders.ladder_table("sparse", steps, [file(fastest)]))[0][2:], ["25.00"])
+        self.assertEqual(rows(readme_ladders.ladder_table("sparse", steps, [file(fastest)]))[0][2:], ["`contributor_owners`", "25.00"])
 
 
 class DenseTableTest(unittest.TestCase):
@@ -70,11 +76,11 @@ class DenseTableTest(unittest.TestCase):
         table = rows(ladder.results_table("05_two_streams", [file(run())]))
         size = ["8192 x 32768 x 4096", "8"]
         self.assertEqual(table, [
-            [*size, "`gemm_only`", "360.0", "764 (77 %)", "1.000", "", "1.000"],
-            [*size, "`all_gather`", "200.0", "343 GB/s", "", "", ""],
-            [*size, "`copy`", "20.0", "", "", "", ""],
-            [*size, "`pull`", "440.0", "625", "1.222", "80.0", "1.200"],
-            [*size, "`ring`", "390.0", "705", "1.083", "30.0", "1.075"]])
+            [*size, "`gemm_only`", "360.0", "764 (77 %)", "1.000", "", "1.000", "1.000"],
+            [*size, "`all_gather`", "200.0", "343 GB/s", "", "", "", ""],
+            [*size, "`copy`", "20.0", "", "", "", "", ""],
+            [*size, "`pull`", "440.0", "625", "1.222", "80.0", "1.200", "0.818"],
+            [*size, "`ring`", "390.0", "705", "1.083", "30.0", "1.075", "0.923"]])
 
     def test_stamp_and_peers_versions(self) -> None:
         text = ladder.results_table("05_two_streams", [file(run(), peers=[peer()])])
@@ -90,11 +96,19 @@ class DenseTableTest(unittest.TestCase):
             self.assertEqual(len(table), 7 if expected else 5, (chapter, operation))
         table = rows(ladder.results_table("05_two_streams", [file(run(), peers=[peer(), peer(gpus=4)])]))
         self.assertEqual(table[5:], [
-            ["8192 x 32768 x 4096", "8", "*PyTorch: fused*", "425.0", "647", "1.149", "55.0", ""],
-            ["8192 x 32768 x 4096", "8", "*PyTorch: broken*", "failed", "", "", "", ""]])
+            ["8192 x 32768 x 4096", "8", "*PyTorch: fused*", "425.0", "647", "1.149", "55.0", "", ""],
+            ["8192 x 32768 x 4096", "8", "*PyTorch: broken*", "failed", "", "", "", "", ""]])
         other = peer()
         other["hardware"]["gpu"] = "NVIDIA H100"
         self.assertEqual(len(rows(ladder.results_table("05_two_streams", [file(run(), peers=[other])]))), 5)
+
+    def test_a_peer_that_reports_its_fastest_gpu_has_the_slowest_one_too(self) -> None:
+        other = peer("JAX")
+        other["results"][1]["device_max_ms"] = 0.5
+        text = ladder.results_table("05_two_streams", [file(run(), peers=[other, peer()])])
+        self.assertEqual([row[3] for row in rows(text) if "fused" in row[2]], ["425.0 to 500.0", "425.0"])
+        self.assertTrue(text.endswith("\nJAX: time of the fastest to the slowest GPU; ratio and TFLOP/s of the fastest GPU.\n"), text)
+        self.assertNotIn("fastest GPU", ladder.results_table("05_two_streams", [file(run(), peers=[peer()])]))
 
     def test_a_table_for_each_number_of_gpus(self) -> None:
         text = ladder.results_table("05_two_streams", [file(run(gpus=2), run(gpus=8), peers=[peer(gpus=2)])])
@@ -207,12 +221,20 @@ class LadderTest(unittest.TestCase):
     def test_best_algorithm_on_each_number_of_gpus(self) -> None:
         files = [file(run(gpus=2, ring_ms=0.37)), file(run(ring_ms=0.5), column_split(8, 2.0))]
         text = self.ladder(*files)
-        self.assertIn("| chapter | idea | computes | x GEMM only, 2 x H200 | x GEMM only, 8 x H200 |\n", text)
-        self.assertEqual(self.row("05_two_streams", *files), ["1.028", "1.222"])
-        self.assertEqual(self.row("01_column_split", *files), ["-", "see below"])
+        self.assertIn("| chapter | idea | computes | variant | x GEMM only, 2 x H200 | x GEMM only, 8 x H200 |\n", text)
+        self.assertEqual(self.row("05_two_streams", *files), ["`ring`", "1.028 (0.973)", "1.389 (0.720)"])
+        self.assertEqual(self.row("01_column_split", *files), ["", "-", "see below"])
         self.assertIn("\nChapter 01 compares several GPUs with one: 8.00 times as fast on 8 x H200.\n", text)
         self.assertIn("| [`05_two_streams`](chapters/05_two_streams/README.md) | an idea | all-gather, GEMM |", text)
         self.assertEqual(len(rows(text)), 2)
+
+    def test_a_row_shows_one_variant_of_those_that_most_columns_have(self) -> None:
+        here, there = run(gpus=2, ring_ms=0.5), run(ring_ms=0.4)  # pull, 0.44, is the fastest one here alone
+        self.assertEqual(self.row("05_two_streams", file(here, there)), ["`pull`", "1.222 (0.818)", "1.222 (0.818)"])
+        there["results"] = [each for each in there["results"] if each.get("variant") != "pull"]
+        here["results"] = [each for each in here["results"] if each.get("variant") != "ring"]
+        self.assertEqual(self.row("05_two_streams", file(here, there, run(gpus=4)))[0], "`ring`")
+        self.assertEqual(self.row("05_two_streams", file(here, there, run(gpus=4)))[1], "-")
 
     def test_what_an_earlier_chapter_has_is_not_the_best_of_this_one(self) -> None:
         later = run(chapter="06_reduce_scatter", ring_ms=0.4)
@@ -225,8 +247,8 @@ class LadderTest(unittest.TestCase):
 
     def test_only_its_chapters(self) -> None:
         text = readme_ladders.ladder_table("kernels", self.STEPS, [file(run())])
-        self.assertEqual(rows(text), [["[`16_gemm`](chapters/16_gemm/README.md)", "a GEMM", "not run"]])
-        self.assertTrue(text.startswith("| chapter | idea | x GEMM only |\n"))
+        self.assertEqual(rows(text), [["[`16_gemm`](chapters/16_gemm/README.md)", "a GEMM", "", "not run"]])
+        self.assertTrue(text.startswith("| chapter | idea | variant | x GEMM only |\n"))
 
     def test_peers_come_last(self) -> None:
         nccl = run(gpus=2)
@@ -236,16 +258,15 @@ class LadderTest(unittest.TestCase):
         slower["results"].append(result("slow", "algorithm", 0.1, ratio_to_gemm_only=1.3))  # in less time, but so was its GEMM
         text = self.ladder(file(nccl, run(), peers=[slower, peer("JAX"), peer("Other", operation="mlp_block"), peer("Small", gpus=4)]))
         self.assertEqual([row[:1] + row[2:] for row in rows(text)[2:]], [
-            ["*NCCL and cuBLAS*", "all-gather, GEMM", "1.500", "-"], ["*PyTorch*", "all-gather, GEMM", "1.149", "-"],
-            ["*JAX*", "all-gather, GEMM", "-", "1.149"]])
-        self.assertEqual([row[1] for row in rows(text)[3:]], ["`fused`", "`fused`"])
+            ["*NCCL and cuBLAS*", "all-gather, GEMM", "`nccl_other`", "1.500 (0.720)", "-"],
+            ["*PyTorch*", "all-gather, GEMM", "`fused`", "1.149", "-"], ["*JAX*", "all-gather, GEMM", "`fused`", "-", "1.149"]])
         self.assertIn("\nOther systems, in italics, on the same machine and sizes: JAX 2.11; PyTorch 2.11.\n", text)
         self.assertNotIn("italics", self.ladder(file(run())))
 
     def test_the_first_size(self) -> None:
         small = run(date="2026-11-22T10:00:00Z", ring_ms=0.1)
         small["options"]["m"] = 1024
-        self.assertEqual(self.row("05_two_streams", file(run(), small)), ["1.083"])
+        self.assertEqual(self.row("05_two_streams", file(run(), small)), ["`ring`", "1.083 (0.923)"])
 
     def test_one_gpu_is_a_control(self) -> None:
         alone = column_split(1, 16.0)
@@ -257,7 +278,7 @@ class LadderTest(unittest.TestCase):
         here = run(gpus=2)
         here["hardware"]["gpus"] = "2"
         for files in ([file(here), file(there)], [file(there), file(here)]):
-            self.assertEqual(self.row("05_two_streams", *files), ["1.111"])
+            self.assertEqual(self.row("05_two_streams", *files), ["`ring`", "1.111 (0.900)"])
             self.assertTrue(self.ladder(*files).endswith("\n\nMeasured on several machines, of each command line the newest run "
                                                          "counts: 2 x H200 on machines with 2, 8 GPUs.\n"))
         self.assertNotIn("several machines", self.ladder(file(here)))
@@ -265,12 +286,12 @@ class LadderTest(unittest.TestCase):
     def test_nodes_of_one_process_are_no_network(self) -> None:
         grouped = run(gpus=2)
         grouped["options"]["gpus_per_node"] = 1
-        self.assertEqual(self.row("05_two_streams", file(grouped)), ["not run"])
+        self.assertEqual(self.row("05_two_streams", file(grouped)), ["", "not run"])
         apart = {**grouped, "options": {**grouped["options"], "processes": 2}}
-        self.assertEqual(self.row("05_two_streams", file(apart)), ["1.083"])
+        self.assertEqual(self.row("05_two_streams", file(apart)), ["`ring`", "1.083 (0.923)"])
 
     def test_without_a_run(self) -> None:
-        self.assertEqual(self.row("05_two_streams", file()), ["not run"])
+        self.assertEqual(self.row("05_two_streams", file()), ["", "not run"])
 
     def test_no_such_ladder(self) -> None:
         for name in ("", "all"):
