@@ -22,6 +22,7 @@ import build as builds  # noqa: E402
 import process  # noqa: E402
 import program  # noqa: E402
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))  # the repository's root
+from tools.chapters import all_chapters  # noqa: E402
 from course import handout, planted, tasks, work  # noqa: E402
 
 RING = 3  # GPUs of the run whose links are looked at: on fewer, both neighbours are the same
@@ -39,9 +40,8 @@ def sizes_of(record: Dict[str, object]) -> List[List[str]]:
 
 def tiny(record: Dict[str, object]) -> List[List[str]]:
     """Fewer rows than ranks, where a chapter takes any sizes and divides rows."""
-    values = work.manifest(str(record["chapter"]))
-    own = values.get("tests", {}).get("blank")
-    return [] if own or values["kind"] != "dense" else [["--gpus", "4", "--m", "3", "--n", "5", "--k", "7", *ONCE]]
+    manifest = all_chapters()[str(record["chapter"])]
+    return [] if manifest.tests.get("blank") or manifest.kind != "dense" else [["--gpus", "4", "--m", "3", "--n", "5", "--k", "7", *ONCE]]
 
 
 def links_of(trace: Dict[str, object]) -> Set[Tuple[int, int]]:
