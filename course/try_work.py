@@ -118,7 +118,7 @@ def report(folder: pathlib.Path, record: Dict[str, object]) -> int:
         status, text = planted.said([*plain.command(work_program.path), *arguments])
         out.line(" ".join(arguments[:-len(ONCE)]), "right" if status == 0 else "WRONG", "" if status == 0 else text)
     if not out.wrong:
-        _links(out, plain, work_program, folder, record)
+        _links(out, plain, work_program, record)
     race = plain.race()
     work_program.build(race)
     try:
@@ -143,8 +143,7 @@ def _races(out: Report, command: List[str], record: Dict[str, object]) -> None:
     out.line("free of races and deadlocks", "yes")
 
 
-def _links(out: Report, plain: "builds.Build", work_program: "program.Program", folder: pathlib.Path,
-           record: Dict[str, object]) -> None:
+def _links(out: Report, plain: "builds.Build", work_program: "program.Program", record: Dict[str, object]) -> None:
     """Whether data go the student's way, where the variation says which."""
     wanted = handout.way_of(record).links
     if not wanted:

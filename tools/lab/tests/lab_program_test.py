@@ -306,12 +306,6 @@ class TableTest(ProgramTest):
         page = (REPOSITORY / "README.md").read_text(encoding="utf-8")
         self.assertIn("<!-- commands -->\n```\n" + self.TEXT.split("\n\n")[0] + "\n```\n<!-- /commands -->", page)
 
-    def test_modules_are_small(self) -> None:
-        for path in [*(REPOSITORY / "tools/lab").glob("*.py"), *(REPOSITORY / "tools/lab/commands").glob("*.py")]:
-            limit = 150 if path.parent.name == "commands" else 250
-            self.assertLess(len(path.read_text(encoding="utf-8").splitlines()), limit, path)
-        self.assertLess(len((REPOSITORY / "lab").read_text(encoding="utf-8").splitlines()), 120)
-
     def test_help_needs_no_python(self) -> None:
         self.assertEqual(self.lab("--help").stdout, self.TEXT)
         (self.bin / "python3").unlink()
