@@ -10,6 +10,7 @@ import pathlib
 import re
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
+from tools.chapters import all_chapters
 from course import tasks, work
 
 ALIKE = 0.25  # of two headers' lines at least, for a comparison line by line
@@ -94,11 +95,11 @@ def compared(chapter: pathlib.Path, before: pathlib.Path, colours: bool) -> Iter
 def shown(chapter: str, colours: bool) -> Iterator[str]:
     """The lines to print."""
     folder = work.REPOSITORY / "chapters"
-    manifest = work.manifest(chapter)
-    if not manifest["builds_on"]:
+    manifest = all_chapters()[chapter]
+    if not manifest.builds_on:
         yield f"{chapter} builds on no chapter: all of it is new"
         return
-    before = manifest["builds_on"][0]
-    yield f"{chapter}: {manifest['idea']}\nIt builds on {', '.join(manifest['builds_on'])}; compared with {before}."
+    before = manifest.builds_on[0]
+    yield f"{chapter}: {manifest.idea}\nIt builds on {', '.join(manifest.builds_on)}; compared with {before}."
     yield from come_and_go(folder / chapter, folder / before)
     yield from compared(folder / chapter, folder / before, colours)

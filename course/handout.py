@@ -16,6 +16,7 @@ import re
 import shlex
 from typing import Dict, List
 
+from tools.chapters import all_chapters
 from course import page, tasks, variation, work
 
 CMAKE = """# Builds this hand-out by hand, in a folder of its own. (./try builds in the repository's folder, which is faster.)
@@ -95,7 +96,7 @@ def start(chapter: str, student: str, key_file: str, to: str) -> pathlib.Path:
     work.cmake_path(folder)
     key = variation.key_of(key_file)
     way = variation.of_student(chapter, student, key)
-    kind = work.manifest(chapter)["kind"]
+    kind = all_chapters()[chapter].kind
     record = {"chapter": chapter, "student": student, "variation": way.name, "sizes": variation.sizes(kind, student, key)}
     write(folder, {
         **headers(chapter, all_tasks, way), "TASKS.md": instructions(chapter, all_tasks, way, student),

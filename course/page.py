@@ -8,7 +8,7 @@ from tools.pages.excerpts import excerpt_of
 from course import tasks, variation, work
 
 _CODE = re.compile(r"^<!-- code (\S+) (.*?) -->\n```cpp\n(.*?)^```\n<!-- /code -->$", re.DOTALL | re.MULTILINE)
-_BUG = re.compile(r"^<!-- bug (\d\d)\w* (\w+) -->\n.*?^<!-- /bug -->$", re.DOTALL | re.MULTILINE)
+_BUG = re.compile(r"^<!-- mutant (\d\d)\w* (\w+) -->\n.*?^<!-- /mutant -->$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(!?\[[^\]]*\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _EXERCISES = re.compile(r"^## Exercises\n.*?(?=^## )", re.DOTALL | re.MULTILINE)
 

@@ -13,6 +13,7 @@ import sys
 from typing import Dict, List, Sequence, Tuple
 
 from tools import mutants
+from tools.chapters import all_chapters
 from course import tasks, work
 
 LINES = 22   # at most, of what a program says
@@ -103,9 +104,9 @@ def choose(chapter: str, wanted: str) -> Planted:
 def runs(chapter: str, sizes: str = "") -> List[List[str]]:
     """The command lines of uneven sizes on 1, 2, 3 and 4 GPUs: the chapter's own for blanks, if its manifest has any (then
     perhaps on one GPU only), else these sizes."""
-    values = work.manifest(chapter)
-    own = str(values.get("tests", {}).get("blank", ""))
-    words = re.sub(r"--gpus \d+", "", own or sizes or SIZES[values["kind"]]).split()
+    manifest = all_chapters()[chapter]
+    own = str(manifest.tests.get("blank", ""))
+    words = re.sub(r"--gpus \d+", "", own or sizes or SIZES[manifest.kind]).split()
     gpus = (1,) if re.search(r"--gpus 1\b", own) else GPUS
     return [["--gpus", str(number), *words, "--iterations", "1", "--warmup", "0"] for number in gpus]
 
@@ -137,7 +138,7 @@ def timeline_arguments(error: Planted) -> List[str]:
     """The run whose timeline is drawn."""
     if error.task.timeline:
         return error.task.timeline.split()
-    pictures = work.manifest(error.chapter).get("pictures", {})
+    pictures = all_chapters()[error.chapter].pictures
     return str(next(iter(pictures.values()))).split() if pictures else error.mutant.arguments
 
 

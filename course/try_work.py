@@ -22,6 +22,7 @@ import build as builds  # noqa: E402
 import process  # noqa: E402
 import program  # noqa: E402
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))  # the repository's root
+from tools.chapters import all_chapters  # noqa: E402
 from course import handout, planted, tasks, work  # noqa: E402
 
 RING = 3  # GPUs of the run whose links are looked at: on fewer, both neighbours are the same
@@ -39,9 +40,8 @@ def sizes_of(record: Dict[str, object]) -> List[List[str]]:
 
 def tiny(record: Dict[str, object]) -> List[List[str]]:
     """Fewer rows than ranks, where a chapter takes any sizes and divides rows."""
-    values = work.manifest(str(record["chapter"]))
-    own = values.get("tests", {}).get("blank")
-    return [] if own or values["kind"] != "dense" else [["--gpus", "4", "--m", "3", "--n", "5", "--k", "7", *ONCE]]
+    manifest = all_chapters()[str(record["chapter"])]
+    return [] if manifest.tests.get("blank") or manifest.kind != "dense" else [["--gpus", "4", "--m", "3", "--n", "5", "--k", "7", *ONCE]]
 
 
 def links_of(trace: Dict[str, object]) -> Set[Tuple[int, int]]:
@@ -118,7 +118,7 @@ def report(folder: pathlib.Path, record: Dict[str, object]) -> int:
         status, text = planted.said([*plain.command(work_program.path), *arguments])
         out.line(" ".join(arguments[:-len(ONCE)]), "right" if status == 0 else "WRONG", "" if status == 0 else text)
     if not out.wrong:
-        _links(out, plain, work_program, folder, record)
+        _links(out, plain, work_program, record)
     race = plain.race()
     work_program.build(race)
     try:
@@ -143,8 +143,7 @@ def _races(out: Report, command: List[str], record: Dict[str, object]) -> None:
     out.line("free of races and deadlocks", "yes")
 
 
-def _links(out: Report, plain: "builds.Build", work_program: "program.Program", folder: pathlib.Path,
-           record: Dict[str, object]) -> None:
+def _links(out: Report, plain: "builds.Build", work_program: "program.Program", record: Dict[str, object]) -> None:
     """Whether data go the student's way, where the variation says which."""
     wanted = handout.way_of(record).links
     if not wanted:

@@ -84,9 +84,9 @@ def key_of(file: str) -> bytes:
     return key
 
 
-def of_student(chapter: str, student: str, key: bytes, root: pathlib.Path = work.REPOSITORY) -> Variation:
+def of_student(chapter: str, student: str, key: bytes) -> Variation:
     """The student's variation; the chapter's own without an ID."""
-    found = ways(chapter, root)
+    found = ways(chapter)
     if not student:
         return found[0]
     digest = hmac.new(key, f"{chapter}\0{student}".encode(), hashlib.sha256).digest()

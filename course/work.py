@@ -21,13 +21,6 @@ class WorkError(Exception):
     """Why a command cannot go on: one sentence."""
 
 
-def manifest(chapter: str) -> Dict[str, Any]:
-    """The chapter's chapter.json."""
-    found = json.loads((REPOSITORY / "chapters" / chapter / "chapter.json").read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
-
-
 def folder_of(chapter: str) -> pathlib.Path:
     """Where the hand-out of a chapter lies."""
     return FOLDER / chapter

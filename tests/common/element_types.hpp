@@ -20,7 +20,6 @@ struct TypeNames {
   }
 };
 
-/// The element of that value.
 template <Element T>
 T element(double value) {
   if constexpr (Floating<T>) {

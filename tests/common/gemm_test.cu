@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <ostream>
 #include <stdexcept>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <string>
 #include <vector>
 
 #include "overlap/data/verify.hpp"

@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <stdexcept>
 
 #include "overlap/gpu/backend.hpp"
 #include "overlap/program/report.hpp"

@@ -11,7 +11,7 @@
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/ranks.hpp"
-#include "overlap/program/report.hpp"
+#include "overlap/program/options.hpp"
 
 namespace overlap {
 namespace {

@@ -1,8 +1,6 @@
 // What the sparse all-reduces keep from call to call: memory that grows, and a clock for phases.
 #include <gtest/gtest.h>
 
-#include <new>
-
 #include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/growing_buffer.hpp"

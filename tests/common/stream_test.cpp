@@ -9,7 +9,6 @@
 #include <numeric>
 #include <stdexcept>
 #include <type_traits>
-#include <vector>
 
 #include "overlap/gpu/backend.hpp"
 

@@ -9,7 +9,6 @@
 #include "element_types.hpp"
 #include "overlap/data/data.hpp"
 #include "overlap/data/verify.hpp"
-#include "overlap/gpu/error.hpp"
 
 namespace overlap {
 namespace {

@@ -40,12 +40,11 @@ def judge(expected: Sequence[str], program: pathlib.Path, changed: pathlib.Path,
     return run.stdout
 
 
-def judge_mutant(file: pathlib.Path, program: pathlib.Path, changed: pathlib.Path, start: Sequence[str],
-                 chapters: pathlib.Path = REPOSITORY / "chapters") -> str:
+def judge_mutant(file: pathlib.Path, program: pathlib.Path, changed: pathlib.Path, start: Sequence[str]) -> str:
     """The mutant's output if it was noticed as its file says. Throws NoVerdict, MutantError."""
     mutant, place = mutants.read_mutant(file), ""
     if mutant.report:
-        place = mutants.reported_place(mutant, (chapters / mutant.report_file).read_text(encoding="utf-8"))
+        place = mutants.reported_place(mutant, (REPOSITORY / "chapters" / mutant.report_file).read_text(encoding="utf-8"))
     output = judge([mutant.verdict], program, changed, mutant.arguments, place=place, start=start)
     return f"{mutant.why}\nnoticed: {mutant.verdict}\n{output}"
 

@@ -51,13 +51,12 @@ class MpiTest(unittest.TestCase):
         """So many processes with the same arguments."""
         return self.ended(self.start(what, ["-n", str(count), program or self.program, *arguments]))
 
-    def run_each(self, what: str, *each: Sequence[str], program: str = "") -> Ended:
+    def run_each(self, what: str, *each: Sequence[str]) -> Ended:
         """A process for each list of arguments; before the arguments, options of mpirun for that process up to "--"."""
         command: List[str] = []
         for arguments in each:
             split = list(arguments).index("--") if "--" in arguments else -1
-            command += [*([":"] if command else []), "-n", "1", *arguments[:max(split, 0)], program or self.program,
-                        *arguments[split + 1:]]
+            command += [*([":"] if command else []), "-n", "1", *arguments[:max(split, 0)], self.program, *arguments[split + 1:]]
         return self.ended(self.start(what, command))
 
     def ended(self, process: "subprocess.Popen[str]") -> Ended:

@@ -17,7 +17,6 @@
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/signals.hpp"
 #include "overlap/program/chapter.hpp"
-#include "overlap/program/report.hpp"
 
 namespace overlap {
 namespace {

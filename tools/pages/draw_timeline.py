@@ -121,12 +121,12 @@ def read(path: pathlib.Path) -> List[Panel]:
     return [Panel(section or stamp["chapter"], source_of(stamp), members) for section, members in sections.items()]
 
 
-def nice_step(span: float, most: int = 9) -> float:
-    """The smallest step of 1, 2 or 5 times a power of ten that cuts `span` into at most `most` pieces."""
+def nice_step(span: float) -> float:
+    """The smallest step of 1, 2 or 5 times a power of ten that cuts `span` into at most 9 pieces."""
     step = 1e-3
     while True:
         for factor in (1, 2, 5):
-            if span / (step * factor) <= most:
+            if span / (step * factor) <= 9:
                 return step * factor
         step *= 10
 

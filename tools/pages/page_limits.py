@@ -9,9 +9,9 @@ The page of a chapter, chapters/NN_name/README.md, in addition:
   - the sections SECTIONS, all of them, in this order;
   - at most 2,000 words of prose: not counted are generated blocks, code, tables, headings and folds (<details>);
   - at most 600 words in each fold;
-  - at most 120 lines of code and 60 lines of output, those of folds included; a block `bug` has its own limit (bugs.py);
+  - at most 120 lines of code and 60 lines of output, those of folds included; a block `mutant` has its own limit (mutant_blocks.py);
   - under "Predict" a marker <!-- predicted TEXT --> for each answer, whose TEXT stands in a generated block further down;
-  - under "A bug to see" a generated block `bug`.
+  - under "A bug to see" a generated block `mutant`.
 
   tools/pages/page_limits.py            exit status 1 and "file:line: sentence" for whatever is too long or missing
   tools/pages/page_limits.py --table    the numbers of all chapters' pages
@@ -199,8 +199,8 @@ def bad_chapter_page(text: str) -> Iterator[str]:
     yield from bad_sections(text)
     yield from bad_predictions(text)
     begin, end = section(text, "A bug to see")
-    if end and not any(block.group(1) == "bug" for block in BLOCK.finditer(text, begin, end)):
-        yield f"{text.count(chr(10), 0, begin) + 1}: no generated block 'bug' under 'A bug to see'"
+    if end and not any(block.group(1) == "mutant" for block in BLOCK.finditer(text, begin, end)):
+        yield f"{text.count(chr(10), 0, begin) + 1}: no generated block 'mutant' under 'A bug to see'"
 
 
 def is_chapter_page(page: pathlib.Path, root: pathlib.Path) -> bool:

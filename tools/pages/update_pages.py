@@ -7,7 +7,7 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- tests --> ... <!-- /tests -->              how `./lab test` ends there (the check leaves it alone: CI runs the tests)
   <!-- race CASE --> ... <!-- /race -->          the race build's report on a planted bug (after `./lab race --test`)
   <!-- race PROGRAM GPUS --> ... <!-- /race -->  the same of a program of one file, on so many GPUs
-  <!-- bug NN MUTANT --> ... <!-- /bug -->       a mutant as a diff, and what its program says (after ./lab pages; see bugs.py)
+  <!-- mutant NN MUTANT --> ... <!-- /mutant -->       a mutant as a diff, and what its program says (after ./lab pages; see mutant_blocks.py)
   <!-- calls --> ... <!-- /calls -->              the index of CUDA's, NCCL's and cuBLAS' calls, see call_index.py
   <!-- results CHAPTER --> ... <!-- /results -->  the chapter's measured table, from docs/results/*.json
   <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION
@@ -44,7 +44,7 @@ import tempfile
 from typing import Callable, Dict, List, Tuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))  # the repository's root
-from tools.pages import bugs  # noqa: E402
+from tools.pages import mutant_blocks  # noqa: E402
 from tools.pages import planner_page  # noqa: E402
 from tools.results import plot_results  # noqa: E402
 from tools.pages.article_figures import figures_table  # noqa: E402
@@ -60,7 +60,7 @@ from tools.results.results import load  # noqa: E402
 from course import tasks  # noqa: E402
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-KINDS = ("code", "output", "tests", "race", "bug", "results", "profile", "ladder", "figures", "commands", "calls", "tasks", "planner")
+KINDS = ("code", "output", "tests", "race", "mutant", "results", "profile", "ladder", "figures", "commands", "calls", "tasks", "planner")
 BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
@@ -160,9 +160,9 @@ def race(case: str) -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def bug(mutant: str) -> str:
+def mutant_block(mutant: str) -> str:
     """What a mutant changes, and what is said of it."""
-    return bugs.bug(mutant, REPOSITORY)
+    return mutant_blocks.block(mutant, REPOSITORY)
 
 
 @functools.lru_cache(maxsize=None)
@@ -176,13 +176,13 @@ def timeline(chapter: str, *arguments: str) -> str:
 
 
 def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]], planted: List[str]) -> None:
-    """Runs all these programs: output(), timeline() and bug() then have their answers. Building is done before, one at a time."""
+    """Runs all these programs: output(), timeline() and mutant_block() then have their answers. Building is done before, one at a time."""
     for chapter in sorted({arguments.split()[0] for arguments in outputs} | {picture[0] for picture in timelines}):
         built(chapter)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = [pool.submit(output, arguments) for arguments in outputs]
         runs += [pool.submit(timeline, *picture) for picture in timelines]
-        runs += [pool.submit(bug, mutant) for mutant in planted]
+        runs += [pool.submit(mutant_block, mutant) for mutant in planted]
         for run in runs:
             run.result()  # throws what it threw
 
@@ -202,8 +202,8 @@ def generate(kind: str, argument: str) -> str:
         return tests()
     if kind == "race":
         return race(argument)
-    if kind == "bug":
-        return bug(argument)
+    if kind == "mutant":
+        return mutant_block(argument)
     if kind == "tasks":
         return tasks.table()
     if kind == "calls":
@@ -226,9 +226,9 @@ def generate(kind: str, argument: str) -> str:
 
 def comparable(kind: str, text: str) -> str:
     """The part of a generated text that must not drift."""
-    if kind == "bug":
-        return bugs.comparable(text)
-    return bugs.without_numbers(text) if kind in ("output", "race", "timeline") else text
+    if kind == "mutant":
+        return mutant_blocks.comparable(text)
+    return mutant_blocks.without_numbers(text) if kind in ("output", "race", "timeline") else text
 
 
 def updated(page: str, path: pathlib.Path, check: bool, same: Callable[[str, str, str], bool], measured: bool = False) -> str:
@@ -268,7 +268,7 @@ def main() -> int:
         *sorted(REPOSITORY.glob("chapters/**/*.md")), *sorted(REPOSITORY.glob("docs/**/*.md"))]}
     if not measured:
         outputs, planted = ([block.group(2) for page in pages.values() for block in BLOCK.finditer(page) if block.group(1) == kind]
-                            for kind in ("output", "bug"))
+                            for kind in ("output", "mutant"))
         try:
             for words in ((), ("--sparse",)):
                 lab("plan", *words)  # builds what it asks

@@ -1,6 +1,7 @@
 #include "overlap/bench/bench.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iostream>
 
 #include "overlap/gpu/backend.hpp"
@@ -10,19 +11,8 @@
 namespace overlap {
 
 const char* name_of(Role role) {
-  switch (role) {
-    case Role::kGemmOnly:
-      return "gemm_only";
-    case Role::kAlgorithm:
-      return "algorithm";
-    case Role::kProduct:
-      return "product";
-    case Role::kPart:
-      return "part";
-    case Role::kCommunication:
-      return "communication_only";
-  }
-  return "unknown";
+  constexpr std::array kNames = {"gemm_only", "algorithm", "product", "part", "communication_only"};
+  return kNames.at(static_cast<std::size_t>(role));
 }
 
 Bench::~Bench() = default;

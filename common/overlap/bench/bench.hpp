@@ -48,13 +48,11 @@ class Bench {
   void time(bool back_to_back = true);
   /// Runs each variant that writes a result once more, and calls `look` with its name. After time().
   void look_at_results(const std::function<void(const std::string& name)>& look);
-  /// Prints the table.
   void print() const;
   /// Adds one result for each variant, also for those that were left out.
   void save(Results& results) const;
   /// Verifies and times. If nothing is left to verify, nothing is timed, and the results only say why.
   void measure(Results& results, bool back_to_back = true);
-  /// All of these: measures, prints, saves.
   void run(Results& results);
 
   /// The times of a variant, none if it did not run.

@@ -1,9 +1,7 @@
 #include "overlap/bench/dense_problem.hpp"
 
-#include <algorithm>
 #include <iostream>
 
-#include "overlap/bench/device_data.hpp"
 #include "overlap/data/data.hpp"
 #include "overlap/data/freivalds.hpp"
 #include "overlap/gpu/backend.hpp"
@@ -48,10 +46,8 @@ Verification compare_product(MatmulShape shape, const std::vector<T>& a, const s
 
 std::string DenseProblem::formula() const {
   const auto [m, n, k] = whole_;
-  const auto text = [](std::int64_t rows, std::int64_t columns) {
-    return std::to_string(rows) + " x " + std::to_string(columns);
-  };
-  return std::string("C = A B in ") + name_of(type_) + ": A " + text(m, k) + ", B " + text(k, n) + "; ";
+  return std::string("C = A B in ") + name_of(type_) + ": A " + size_text(m, k) + ", B " + size_text(k, n) +
+         "; ";
 }
 
 void print_problem(const DenseProblem& problem) {
@@ -74,31 +70,6 @@ GatherProblem<T>::GatherProblem(Rank& rank, MatmulShape whole, std::uint64_t see
       alone_c_(rank.device(), c_shard().elements()) {}
 
 template <Floating T>
-Shard GatherProblem<T>::a_shard() const {
-  return row_shard(whole().m, whole().k, rank().size(), rank().id());
-}
-
-template <Floating T>
-Shard GatherProblem<T>::b_shard() const {
-  return column_shard(whole().k, whole().n, rank().size(), rank().id());
-}
-
-template <Floating T>
-Shard GatherProblem<T>::c_shard() const {
-  return column_shard(whole().m, whole().n, rank().size(), rank().id());
-}
-
-template <Floating T>
-MatmulShape GatherProblem<T>::product() const {
-  return {whole().m, b_shard().columns.size(), whole().k};
-}
-
-template <Floating T>
-std::int64_t GatherProblem<T>::collective_bytes() const {
-  return whole().m * whole().k * static_cast<std::int64_t>(sizeof(T));
-}
-
-template <Floating T>
 void GatherProblem<T>::fill_exact() {
   upload(rank(), values_of<T>(a_shard(), Values::kExact, true, seed()), a_);
   upload(rank(), values_of<T>(b_shard(), Values::kExact, false, seed()), b_);
@@ -113,11 +84,6 @@ void GatherProblem<T>::fill_normal() {
   upload(rank(), b, b_);
   upload(rank(), a, whole_a_);
   norms_ = matmul_norms(product(), std::span<const T>(a), std::span<const T>(b));
-}
-
-template <Floating T>
-void GatherProblem<T>::poison_result() {
-  fill_with_nan(rank(), c_);
 }
 
 template <Floating T>
@@ -159,36 +125,6 @@ ScatterProblem<T>::ScatterProblem(Rank& rank, MatmulShape whole, std::uint64_t s
       partial_(rank.device(), checked_elements(whole.m, whole.n, sizeof(T))) {}
 
 template <Floating T>
-Shard ScatterProblem<T>::x_shard() const {
-  return column_shard(whole().m, whole().k, rank().size(), rank().id());
-}
-
-template <Floating T>
-Shard ScatterProblem<T>::w_shard() const {
-  return row_shard(whole().k, whole().n, rank().size(), rank().id());
-}
-
-template <Floating T>
-Shard ScatterProblem<T>::c_shard() const {
-  return row_shard(whole().m, whole().n, rank().size(), rank().id());
-}
-
-template <Floating T>
-MatmulShape ScatterProblem<T>::product() const {
-  return {whole().m, whole().n, w_shard().rows.size()};
-}
-
-template <Floating T>
-MatmulShape ScatterProblem<T>::own_rows() const {
-  return {c_shard().rows.size(), whole().n, whole().k};
-}
-
-template <Floating T>
-std::int64_t ScatterProblem<T>::collective_bytes() const {
-  return whole().m * whole().n * static_cast<std::int64_t>(sizeof(T));
-}
-
-template <Floating T>
 void ScatterProblem<T>::fill_exact() {
   upload(rank(), values_of<T>(x_shard(), Values::kExact, true, seed()), x_);
   upload(rank(), values_of<T>(w_shard(), Values::kExact, false, seed()), w_);
@@ -215,11 +151,6 @@ void ScatterProblem<T>::multiply_alone() {
   const std::vector<float> alone = download(rank(), gpu_c.data(), c_shard().elements());
   expected_.assign(alone.begin(), alone.end());
   norms_ = matmul_norms(own_rows(), std::span<const T>(x), std::span<const T>(w));
-}
-
-template <Floating T>
-void ScatterProblem<T>::poison_result() {
-  fill_with_nan(rank(), c_);
 }
 
 template <Floating T>

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "overlap/bench/device_data.hpp"
 #include "overlap/data/matrix.hpp"
 #include "overlap/data/tolerance.hpp"
 #include "overlap/data/verify.hpp"
@@ -20,7 +21,6 @@ namespace overlap {
 /// One rank's part of a product, for DenseBench. What fills or compares waits for the rank's stream.
 class DenseProblem {
  public:
-  /// The problem of `rank`, of these sizes over all ranks.
   DenseProblem(Rank& rank, MatmulShape whole, ElementType type, std::uint64_t seed)
       : rank_(rank), whole_(whole), type_(type), seed_(seed) {}
   virtual ~DenseProblem() = default;
@@ -31,7 +31,6 @@ class DenseProblem {
   MatmulShape whole() const { return whole_; }  ///< sizes of the whole problem
   ElementType type() const { return type_; }    ///< of A, B and C
   virtual MatmulShape product() const = 0;      ///< what this rank has to multiply
-  /// How many elements the result has, over all ranks.
   virtual std::int64_t result_elements() const { return whole_.m * whole_.n; }
   virtual std::int64_t collective_bytes() const = 0;  ///< as the bus bandwidths of metrics.hpp want them
   virtual std::string formula() const;                ///< what is computed, and its sizes, in words
@@ -58,6 +57,10 @@ class DenseProblem {
   std::uint64_t seed_;
 
  protected:
+  /// "ROWS x COLUMNS", for formula().
+  static std::string size_text(std::int64_t rows, std::int64_t columns) {
+    return std::to_string(rows) + " x " + std::to_string(columns);
+  }
   std::uint64_t seed() const { return seed_; }  ///< of A; B has the next one
 };
 
@@ -76,16 +79,16 @@ class GatherProblem : public DenseProblem {
   const T* b() const { return b_.data(); }  ///< its columns of B, [k, n_r]
   T* c() const { return c_.data(); }        ///< its columns of C, [m, n_r]
 
-  MatmulShape product() const override;
+  MatmulShape product() const override { return {whole().m, b_shard().columns.size(), whole().k}; }
   /// What rank 0, which has the largest shares, multiplies.
   static std::vector<MatmulShape> largest_products(MatmulShape whole, int ranks) {
     return {{whole.m, balanced_share(whole.n, ranks, 0).size(), whole.k}};
   }
-  std::int64_t collective_bytes() const override;
+  std::int64_t collective_bytes() const override { return whole().m * whole().k * std::int64_t{sizeof(T)}; }
   const char* unit() const override { return "rows of A and columns of B"; }
   void fill_exact() override;
   void fill_normal() override;
-  void poison_result() override;
+  void poison_result() override { fill_with_nan(rank(), c_); }
   void negate() override;
   Verification compare_exact(bool corrupt) override;
   Verification compare_normal(bool corrupt) override;
@@ -93,9 +96,9 @@ class GatherProblem : public DenseProblem {
   const T* whole_a() const { return whole_a_.data(); }  ///< all of A, which only products alone may use
 
  private:
-  Shard a_shard() const;
-  Shard b_shard() const;
-  Shard c_shard() const;
+  Shard a_shard() const { return row_shard(whole().m, whole().k, rank().size(), rank().id()); }
+  Shard b_shard() const { return column_shard(whole().k, whole().n, rank().size(), rank().id()); }
+  Shard c_shard() const { return column_shard(whole().m, whole().n, rank().size(), rank().id()); }
 
   DeviceBuffer<T> a_, b_, c_, whole_a_, alone_c_;
   MatmulNorms norms_;  // of the random normals
@@ -113,16 +116,16 @@ class ScatterProblem : public DenseProblem {
   const T* b() const { return w_.data(); }  ///< its rows of W, [k_r, n]
   T* c() const { return c_.data(); }        ///< its rows of C, [m_r, n]
 
-  MatmulShape product() const override;
+  MatmulShape product() const override { return {whole().m, whole().n, w_shard().rows.size()}; }
   /// See GatherProblem.
   static std::vector<MatmulShape> largest_products(MatmulShape whole, int ranks) {
     return {{whole.m, whole.n, balanced_share(whole.k, ranks, 0).size()}};
   }
-  std::int64_t collective_bytes() const override;
+  std::int64_t collective_bytes() const override { return whole().m * whole().n * std::int64_t{sizeof(T)}; }
   const char* unit() const override { return "columns of A and rows of B"; }
   void fill_exact() override;
   void fill_normal() override;
-  void poison_result() override;
+  void poison_result() override { fill_with_nan(rank(), c_); }
   void negate() override;
   Verification compare_exact(bool corrupt) override;
   Verification compare_normal(bool corrupt) override;
@@ -133,10 +136,11 @@ class ScatterProblem : public DenseProblem {
   const MatmulNorms& norms() const { return norms_; }  ///< see reference()
 
  private:
-  Shard x_shard() const;
-  Shard w_shard() const;
-  Shard c_shard() const;
-  MatmulShape own_rows() const;  // the product of its rows of C, over all of k
+  Shard x_shard() const { return column_shard(whole().m, whole().k, rank().size(), rank().id()); }
+  Shard w_shard() const { return row_shard(whole().k, whole().n, rank().size(), rank().id()); }
+  Shard c_shard() const { return row_shard(whole().m, whole().n, rank().size(), rank().id()); }
+  /// The product of its rows of C, over all of k.
+  MatmulShape own_rows() const { return {c_shard().rows.size(), whole().n, whole().k}; }
 
   DeviceBuffer<T> x_, w_, c_, partial_;
   void multiply_alone();  // sets the two below

@@ -4,7 +4,6 @@
 #include <limits>
 #include <sstream>
 
-#include "overlap/data/data.hpp"
 #include "overlap/data/verify.hpp"
 #include "overlap/gpu/error.hpp"
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "overlap/bench/bench.hpp"
-#include "overlap/data/matrix.hpp"
 #include "overlap/gpu/shape.hpp"
 #include "overlap/gpu/stream.hpp"
 

@@ -1,6 +1,5 @@
 #include "overlap/bench/metrics.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <span>
 
-#include "overlap/bench/device_data.hpp"
 #include "overlap/data/data.hpp"
 #include "overlap/data/parallel.hpp"
 #include "overlap/data/random.hpp"
@@ -173,43 +172,6 @@ MlpProblem<T>::MlpProblem(Rank& rank, MatmulShape whole, std::uint64_t seed, Act
       partial_(rank.device(), whole_x_.size()) {}
 
 template <Floating T>
-Shard MlpProblem<T>::own_rows() const {
-  return row_shard(whole().m, whole().k, rank().size(), rank().id());
-}
-
-template <Floating T>
-Shard MlpProblem<T>::w1_shard() const {
-  return column_shard(whole().k, whole().n, rank().size(), rank().id());
-}
-
-template <Floating T>
-Shard MlpProblem<T>::w2_shard() const {
-  return row_shard(whole().n, whole().k, rank().size(), rank().id());
-}
-
-template <Floating T>
-T* MlpProblem<T>::c() {
-  whole_result_ = false;
-  return y_.data();
-}
-
-template <Floating T>
-T* MlpProblem<T>::whole_y() {
-  whole_result_ = true;
-  return whole_y_.data();
-}
-
-template <Floating T>
-MatmulShape MlpProblem<T>::product() const {
-  return {whole().m, w1_shard().columns.size(), 2 * whole().k};
-}
-
-template <Floating T>
-std::int64_t MlpProblem<T>::collective_bytes() const {
-  return result_elements() * static_cast<std::int64_t>(sizeof(T));
-}
-
-template <Floating T>
 void MlpProblem<T>::fill_exact() {
   const auto [t, f, h] = whole();
   const std::vector<T> x = exact_x<T>(own_rows(), seed()), gain = exact_gain<T>(h, seed());
@@ -283,27 +245,11 @@ void MlpProblem<T>::multiply_alone(const std::vector<T>& x, const std::vector<do
   }
 }
 
-template <Floating T>
-void MlpProblem<T>::poison_result() {
-  fill_with_nan(rank(), y_);
-  fill_with_nan(rank(), whole_y_);
-}
-
 // norm(-X) with the gain -g is norm(X) with g; so -X and -W2 make Y = X + act(norm(X) W1) W2 to -Y.
 template <Floating T>
 void MlpProblem<T>::negate() {
   for (const DeviceBuffer<T>* const buffer : {&x_, &whole_x_, &gain_, &w2_}) overlap::negate(rank(), *buffer);
   for (double& element : expected_) element = -element;
-}
-
-template <Floating T>
-Verification MlpProblem<T>::compare_exact(bool corrupt) {
-  return compare(corrupt, true);
-}
-
-template <Floating T>
-Verification MlpProblem<T>::compare_normal(bool corrupt) {
-  return compare(corrupt, false);
 }
 
 template <Floating T>
@@ -352,12 +298,9 @@ void MlpProblem<T>::gemm_only(cudaStream_t stream) {
 
 template <Floating T>
 std::string MlpProblem<T>::formula() const {
-  const auto text = [](std::int64_t rows, std::int64_t columns) {
-    return std::to_string(rows) + " x " + std::to_string(columns);
-  };
   const auto [t, f, h] = whole();
-  return std::string("Y = X + act(norm(X) W1) W2 in ") + name_of(type()) + ": X " + text(t, h) + ", W1 " +
-         text(h, f) + ", W2 " + text(f, h) + " (m tokens, k hidden, n feed-forward);\n";
+  return std::string("Y = X + act(norm(X) W1) W2 in ") + name_of(type()) + ": X " + size_text(t, h) +
+         ", W1 " + size_text(h, f) + ", W2 " + size_text(f, h) + " (m tokens, k hidden, n feed-forward);\n";
 }
 
 template class MlpProblem<__half>;

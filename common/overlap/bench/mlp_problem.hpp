@@ -44,36 +44,44 @@ class MlpProblem : public DenseProblem {
   const MlpLayer<T>& b() const { return layer_; }       ///< its part of the layer
 
   /// Its rows of Y, [t_r, h]. What is compared is this or whole_y(): what was asked for last.
-  T* c();
+  T* c() {
+    whole_result_ = false;
+    return y_.data();
+  }
   /// All of Y, [t, h].
-  T* whole_y();
+  T* whole_y() {
+    whole_result_ = true;
+    return whole_y_.data();
+  }
 
   /// {t, f_r, 2 h}: as many multiply-adds as the rank's two products, [t, h] [h, f_r] and [t, f_r] [f_r, h].
-  MatmulShape product() const override;
+  MatmulShape product() const override { return {whole().m, w1_shard().columns.size(), 2 * whole().k}; }
   /// The two products of rank 0, which has the largest shares.
   static std::vector<MatmulShape> largest_products(MatmulShape whole, int ranks) {
     const std::int64_t inner = balanced_share(whole.n, ranks, 0).size();
     return {{whole.m, inner, whole.k}, {whole.m, whole.k, inner}};
   }
   std::int64_t result_elements() const override { return whole().m * whole().k; }
-  std::int64_t collective_bytes() const override;
+  std::int64_t collective_bytes() const override { return result_elements() * std::int64_t{sizeof(T)}; }
   std::string formula() const override;
   const char* unit() const override { return "rows of X and Y, columns of W1 and rows of W2"; }
   void fill_exact() override;
   void fill_normal() override;
-  void poison_result() override;
+  void poison_result() override {
+    fill_with_nan(rank(), y_);
+    fill_with_nan(rank(), whole_y_);
+  }
   void negate() override;
-  /// All elements, with the CPU's.
-  Verification compare_exact(bool corrupt) override;
+  Verification compare_exact(bool corrupt) override { return compare(corrupt, true); }
   /// All elements, with those that one GPU alone computes: see error_of_row() in the source.
-  Verification compare_normal(bool corrupt) override;
-  /// Both products, and nothing between them.
+  Verification compare_normal(bool corrupt) override { return compare(corrupt, false); }
   void gemm_only(cudaStream_t stream) override;
 
  private:
-  Shard own_rows() const;  // of X and Y
-  Shard w1_shard() const;
-  Shard w2_shard() const;
+  /// Of X and Y.
+  Shard own_rows() const { return row_shard(whole().m, whole().k, rank().size(), rank().id()); }
+  Shard w1_shard() const { return column_shard(whole().k, whole().n, rank().size(), rank().id()); }
+  Shard w2_shard() const { return row_shard(whole().n, whole().k, rank().size(), rank().id()); }
   std::vector<T> hidden_alone(MatmulShape shape, const DeviceBuffer<T>& normed,
                               const DeviceBuffer<T>& w1) const;
   void multiply_alone(const std::vector<T>& x,

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <iostream>
 #include <utility>
-#include <variant>
 
 #include "overlap/gpu/backend.hpp"
 

@@ -32,18 +32,15 @@ struct Column {
 /// A table whose rows are results.
 class ResultTable {
  public:
-  /// Without rows.
   explicit ResultTable(std::vector<Column> columns);
 
   /// Adds a row, which is one result; none, if nothing is to be saved of it. What is in `shown` is printed
   /// only.
   void add(Results::Fields saved, const Results::Fields& shown = {});
 
-  /// Adds the results, in the order of the rows.
   void save(Results& results) const;
   /// Prints `above`, which ends its last line itself, and the table; and saves it. Without rows: nothing.
   void finish(const std::string& above, Results& results) const;
-  /// Writes the table as it is printed.
   friend std::ostream& operator<<(std::ostream& out, const ResultTable& table);
 
  private:

@@ -20,7 +20,6 @@ class Results {
   /// The fields of one result: names and values, in this order.
   using Fields = std::vector<std::pair<std::string, Value>>;
 
-  /// Without results, for these variants.
   explicit Results(std::vector<std::string> variants) : variants_(std::move(variants)) {}
 
   /// Adds one result, its fields in this order. Throws std::invalid_argument if a number is not finite (JSON
@@ -40,9 +39,7 @@ class Results {
   void set_clocks(GpuClocks clocks);
 
  protected:
-  /// What set_clocks() said.
   const GpuClocks& clocks() const { return clocks_; }
-  /// All of them, in the order in which they were added.
   const std::vector<Fields>& all() const { return results_; }
 
  private:

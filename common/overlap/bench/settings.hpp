@@ -19,7 +19,6 @@ struct BenchSettings {
   bool corrupt = false;                    ///< the tests' hook: see corrupt_one_element()
   std::string timeline = {};               ///< file for the timeline; empty: none
 
-  /// True if this variant was chosen.
   bool runs(std::string_view variant) const;
 };
 

@@ -11,18 +11,12 @@
 #include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
+#include "overlap/gpu/host_copy.hpp"
 
 namespace overlap {
 namespace {
 
 constexpr const char* kAllReduce = "all_reduce";
-
-template <typename T>
-std::vector<T> to_host(const T* data, std::size_t elements) {
-  std::vector<T> host(elements);
-  if (elements > 0) CUDA_CHECK(cudaMemcpy(host.data(), data, elements * sizeof(T), cudaMemcpyDeviceToHost));
-  return host;
-}
 
 /// The phases that any of the variants has, the all-reduce last.
 std::vector<std::string> phases_of(const std::vector<VariantTimes>& all) {
@@ -179,9 +173,8 @@ void SparseBench<Index, T>::fill_values(SparseValues kind) {
 template <SparseIndex Index, Floating T>
 void SparseBench<Index, T>::compare(const std::string& name, const SparseRows<Index, T>& result,
                                     SparseValues kind, const SparsePromise& promise) const {
-  const auto count = static_cast<std::size_t>(result.count);
-  const std::vector<Index> indices = to_host(result.indices, count);
-  std::vector<T> values = to_host(result.values, count * static_cast<std::size_t>(data_.shape().features));
+  const std::vector<Index> indices = on_host(result.indices, result.count);
+  std::vector<T> values = on_host(result.values, result.count * data_.shape().features);
   if (settings().corrupt) corrupt_one_element(std::span<T>(values));
   const std::string wrong =
       data_.difference<Index, T>(kind, std::span<const Index>(indices), std::span<const T>(values), promise);

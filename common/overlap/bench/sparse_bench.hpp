@@ -25,7 +25,6 @@ class SparseBenchBase : public Bench {
   const SparseData& data() const { return data_; }  ///< what is added up
 
  protected:
-  /// See SparseBench.
   SparseBenchBase(Rank& rank, const SparseData& data, const BenchSettings& settings, RowPattern pattern,
                   IndexType index)
       : Bench(&rank, settings),
@@ -58,12 +57,10 @@ template <SparseIndex Index, Floating T>
 class SparseRunner {
  public:
   virtual ~SparseRunner() = default;
-  /// See SparseAllReduce, also the next two.
   virtual SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries,
                                    cudaStream_t stream) = 0;
   virtual std::vector<Phase> phases() const = 0;   ///< of the last call
   virtual int lost_rows(cudaStream_t stream) = 0;  ///< in all calls so far
-  /// See promise_of().
   virtual SparsePromise promise(const SparseData& data, int rank) const = 0;
 };
 

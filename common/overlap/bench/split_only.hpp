@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "overlap/data/matrix.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/element.hpp"
 #include "overlap/gpu/gemm.hpp"

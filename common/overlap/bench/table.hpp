@@ -18,7 +18,6 @@ class Table {
   /// Throws std::invalid_argument unless there is one cell for each column.
   void add_row(std::vector<std::string> cells);
 
-  /// True if there is no row but the header.
   bool empty() const { return rows_.size() == 1; }
 
   /// All lines, each ending in a line break.

@@ -20,7 +20,6 @@ struct Cost {
   std::int64_t comparisons = 0;      ///< of two row numbers
   std::int64_t memory = 0;           ///< bytes of device memory beside operands and result
 
-  /// Equal in all members.
   bool operator==(const Cost&) const = default;
 };
 

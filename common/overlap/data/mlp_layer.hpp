@@ -2,7 +2,6 @@
 // CPU.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
-#include <string_view>
 
 #include "overlap/gpu/element.hpp"
 
@@ -46,11 +45,9 @@ struct SparseShape {
   std::int64_t features = 0;  ///< F, elements of a row
   std::int64_t entries = 0;   ///< of one rank: its distinct rows, or what an algorithm has room for
 
-  /// Elements of so many rows.
   std::size_t elements(std::int64_t count) const {
     return static_cast<std::size_t>(count) * static_cast<std::size_t>(features);
   }
-  /// Equal in all three sizes.
   bool operator==(const SparseShape&) const = default;
 };
 
@@ -69,7 +66,6 @@ struct SparseRows {
   const T* values = nullptr;       ///< [count, F]
   std::int64_t count = 0;          ///< how many there are
 
-  /// The rows without their values.
   RowList<Index> list() const { return {indices, count}; }
 };
 

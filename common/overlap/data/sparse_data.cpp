@@ -1,6 +1,7 @@
 #include "overlap/data/sparse_data.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
@@ -108,19 +109,8 @@ double unit_roundoff() {
 const char* name_of(IndexType type) { return type == IndexType::kInt32 ? "int32" : "int64"; }
 
 const char* name_of(RowPattern pattern) {
-  switch (pattern) {
-    case RowPattern::kUniform:
-      return "uniform";
-    case RowPattern::kZipf:
-      return "zipf";
-    case RowPattern::kIdentical:
-      return "identical";
-    case RowPattern::kDisjoint:
-      return "disjoint";
-    case RowPattern::kUneven:
-      return "uneven";
-  }
-  return "unknown";
+  constexpr std::array kNames = {"uniform", "zipf", "identical", "disjoint", "uneven"};
+  return kNames.at(static_cast<std::size_t>(pattern));
 }
 
 SparseData::SparseData(SparseShape shape, int ranks, RowPattern pattern, std::int64_t duplicates,

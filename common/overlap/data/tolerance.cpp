@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
-#include <string>
 
 #include "overlap/data/compare.hpp"
 #include "overlap/data/parallel.hpp"

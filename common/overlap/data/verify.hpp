@@ -47,7 +47,6 @@ struct Verification {
   int freivalds_vectors = 0;    ///< of a check by check_product(); 0: each element was compared
   std::int64_t wrong_rows = 0;  ///< by check_product(); `mismatches` are then those of some of these rows
 
-  /// True if every element is as expected.
   bool ok() const { return mismatches == 0; }
 
   /// Adds what another rank found about its shard.

@@ -27,7 +27,6 @@ struct Tile {
   std::int64_t rows = 0;     ///< of C
   std::int64_t columns = 0;  ///< of C
 
-  /// Equal in both sizes.
   bool operator==(const Tile&) const = default;
 };
 

@@ -1,21 +1,12 @@
 #include "overlap/gpu/element_type.hpp"
 
-#include <stdexcept>
+#include <array>
 
 namespace overlap {
 
 const char* name_of(ElementType type) {
-  switch (type) {
-    case ElementType::kInt32:
-      return "int32";
-    case ElementType::kF16:
-      return "f16";
-    case ElementType::kBf16:
-      return "bf16";
-    case ElementType::kF32:
-      return "f32";
-  }
-  throw std::invalid_argument("name_of: no such type");
+  constexpr std::array kNames = {"int32", "f16", "bf16", "f32"};
+  return kNames.at(static_cast<std::size_t>(type));
 }
 
 std::size_t size_of(ElementType type) {

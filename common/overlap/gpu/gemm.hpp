@@ -16,7 +16,6 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "overlap/gpu/check_cublas.hpp"

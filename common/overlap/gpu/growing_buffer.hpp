@@ -13,7 +13,6 @@ namespace overlap {
 template <typename T>
 class GrowingBuffer {
  public:
-  /// Empty; memory will be on the rank's GPU.
   explicit GrowingBuffer(Rank& rank) : rank_(rank), buffer_(rank.device(), 0) {}
 
   /// Room for that many elements. If it has to grow, this waits for `stream`, the only one that may still use

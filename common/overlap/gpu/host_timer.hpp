@@ -6,7 +6,6 @@ namespace overlap {
 /// A stop watch on the host. On virtual GPUs it shows modelled time, as the GPUs' events do.
 class HostTimer {
  public:
-  /// Starts.
   HostTimer();
 
   /// Milliseconds since the start.

@@ -15,13 +15,11 @@ namespace overlap {
 /// The untyped part of NcclBuffer.
 class NcclMemory {
  public:
-  /// See NcclBuffer.
   NcclMemory(Rank& rank, std::size_t bytes, NcclMode mode);
   ~NcclMemory();
   NcclMemory(const NcclMemory&) = delete;
   NcclMemory& operator=(const NcclMemory&) = delete;
 
-  /// The memory on this rank's GPU.
   void* data() const { return window_memory_ != nullptr ? window_memory_ : plain_.data(); }
   ncclComm* communicator() const { return communicator_; }  ///< for its collectives
 
@@ -45,7 +43,6 @@ class NcclMemory {
 template <typename T>
 class NcclBuffer {
  public:
-  /// Allocates on this rank's GPU; the same number of elements on every rank.
   NcclBuffer(Rank& rank, std::size_t elements, NcclMode mode)
       : memory_(rank, detail::checked_bytes(elements, sizeof(T)), mode) {}
 

@@ -2,6 +2,7 @@
 
 #include <nccl.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -26,27 +27,13 @@ std::string version_text(int version) {
 }  // namespace
 
 const char* name_of(NcclMode mode) {
-  switch (mode) {
-    case NcclMode::kPlain:
-      return "plain";
-    case NcclMode::kRegistered:
-      return "registered";
-    case NcclMode::kCopyEngine:
-      return "copy-engine";
-  }
-  return "unknown";
+  constexpr std::array kNames = {"plain", "registered", "copy-engine"};
+  return kNames.at(static_cast<std::size_t>(mode));
 }
 
 const char* variant_of(NcclMode mode) {
-  switch (mode) {
-    case NcclMode::kPlain:
-      return "nccl";
-    case NcclMode::kRegistered:
-      return "nccl_registered";
-    case NcclMode::kCopyEngine:
-      return "nccl_copy_engine";
-  }
-  return "unknown";
+  constexpr std::array kNames = {"nccl", "nccl_registered", "nccl_copy_engine"};
+  return kNames.at(static_cast<std::size_t>(mode));
 }
 
 const std::vector<NcclMode>& all_nccl_modes() {

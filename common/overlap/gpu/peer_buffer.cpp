@@ -1,7 +1,6 @@
 #include "overlap/gpu/peer_buffer.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <stdexcept>
 #include <string>
 

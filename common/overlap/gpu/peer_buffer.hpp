@@ -18,7 +18,6 @@ enum class Reach {
 /// The untyped part of PeerBuffer.
 class PeerMemory {
  public:
-  /// See PeerBuffer.
   PeerMemory(Rank& rank, std::size_t bytes, Reach reach);
   ~PeerMemory();
   PeerMemory(const PeerMemory&) = delete;
@@ -27,9 +26,7 @@ class PeerMemory {
   /// Waits until nobody uses it any more: for this rank's GPU, then for all ranks. Not while the run is being
   /// stopped, or an exception passes through this rank, which then stops the run.
   void settle() noexcept;
-  /// The memory of that rank, for this rank's GPU.
   void* on(int rank) const { return all_[static_cast<std::size_t>(rank)]; }
-  /// The rank that it belongs to.
   Rank& rank() const { return rank_; }
 
  private:
@@ -54,11 +51,9 @@ class PeerMemory {
 template <typename T>
 class PeerBuffer {
  public:
-  /// Allocates on this rank's GPU and learns the others' addresses.
   PeerBuffer(Rank& rank, std::size_t elements, Reach reach = Reach::kAllRanks)
       : memory_(rank, detail::checked_bytes(elements, sizeof(T)), reach), size_(elements) {}
 
-  /// This rank's own buffer.
   T* local() const { return on(memory_.rank().id()); }
   /// The buffer of that rank, at an address that this rank's GPU can read and write; null if that
   /// rank belongs to another process.

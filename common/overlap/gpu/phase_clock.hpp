@@ -22,14 +22,11 @@ struct Phase {
 /// Takes the time of the phases of a call by events of one stream. Phases that are called alike count as one.
 class PhaseClock {
  public:
-  /// For streams of `device`.
   explicit PhaseClock(int device) : device_(device) {}
 
-  /// Begins a call, and its first phase.
   void start(cudaStream_t stream, const char* phase);
   /// Ends the current phase, and begins the next one. Until then the timeline's bars bear its name.
   void next(cudaStream_t stream, const char* phase);
-  /// Ends the last phase.
   void stop(cudaStream_t stream);
   /// The phases of the last call, in order. Only after the stream was waited for.
   std::vector<Phase> read() const;

@@ -20,7 +20,6 @@ class Processes {
   /// result, and the only call that may follow is end().
   using Stopped = std::function<bool()>;
 
-  /// Process `index` of `count`.
   Processes(int index, int count) : index_(index), count_(count) {}
   virtual ~Processes() = default;
   Processes(const Processes&) = delete;
@@ -31,7 +30,6 @@ class Processes {
 
   /// The text of process 0.
   virtual std::string broadcast(const std::string& text) = 0;
-  /// Waits for all processes.
   virtual void barrier(const Stopped& stopped) = 0;
   /// Writes `bytes` bytes of each process to `all`, in the order of the processes.
   virtual void all_gather(const void* own, void* all, std::size_t bytes, const Stopped& stopped) = 0;

@@ -9,9 +9,7 @@ namespace overlap {
 /// with its own, and gets the next one from its right neighbour. Chapter 03 writes this out.
 class Ring {
  public:
-  /// As rank `rank` of `ranks` sees it.
   constexpr Ring(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
-  /// As this rank sees it.
   explicit Ring(const Rank& rank) : Ring(rank.id(), rank.size()) {}
 
   /// The rank so many places to the right; to the left if `places` is negative. Any number of rounds. A rank

@@ -11,7 +11,6 @@ struct MatmulShape {
   std::int64_t n = 0;  ///< columns of B and C
   std::int64_t k = 0;  ///< columns of A, rows of B
 
-  /// Equal in all three sizes.
   bool operator==(const MatmulShape&) const = default;
 
   /// Multiply-adds of the product: m n k. Floating point operations are twice as many. A double, because the

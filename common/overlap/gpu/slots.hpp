@@ -16,7 +16,6 @@ namespace overlap {
 template <typename T>
 class Slots {
  public:
-  /// For up to `elements` values in each slot.
   Slots(Rank& rank, int count, std::int64_t elements, Reach reach = Reach::kAllRanks)
       : count_(count),
         pitch_(pitch(elements)),

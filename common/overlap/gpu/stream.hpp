@@ -16,7 +16,6 @@ namespace overlap {
 /// Makes `device` the calling thread's current device until the end of the scope.
 class DeviceGuard {
  public:
-  /// Sets the device, and remembers the one before.
   explicit DeviceGuard(int device) {
     CUDA_CHECK(cudaGetDevice(&previous_));
     CUDA_CHECK(cudaSetDevice(device));
@@ -177,7 +176,6 @@ class Event {
 template <typename T>
 class DeviceBuffer {
  public:
-  /// Allocates the elements on `device`.
   DeviceBuffer(int device, std::size_t elements) : memory_(device, elements, sizeof(T)) {}
 
   T* data() const { return static_cast<T*>(memory_.data()); }  ///< the first element; null if there is none
@@ -196,7 +194,6 @@ class DeviceBuffer {
 template <typename T>
 class PinnedBuffer {
  public:
-  /// Allocates the elements.
   explicit PinnedBuffer(std::size_t elements) : memory_(elements, sizeof(T)) {}
 
   /// The elements: where they are, how many, how to walk over them. The index is not checked.

@@ -28,7 +28,6 @@ void close_timeline_label();
 /// innermost names the operation's bar, and all of them, "outer / inner", stand in its details.
 class TimelineScope {
  public:
-  /// The name, in parts: texts and whole numbers.
   template <typename... Parts>
   explicit TimelineScope(const Parts&... parts) : open_(backend::recording_timeline()) {
     if (open_) detail::open_timeline_label((detail::timeline_text(parts) + ...), false);

@@ -25,7 +25,6 @@ struct ChapterDefaults {
 
   /// The sizes of the whole problem on so many GPUs.
   MatmulShape shape_on(int number_of_gpus) const;
-  /// True if there are no sizes.
   bool empty() const;
 };
 
@@ -53,7 +52,6 @@ struct ChapterInfo {
 
   /// Those it can do: at least one.
   std::vector<ElementType> element_types() const;
-  /// The most GPUs that it runs on.
   int max_gpus() const;
   /// True of a chapter on sparse gradients: it has --rows and its like instead of --m, --n, --k.
   bool sparse() const { return on_virtual_gpus.sparse.rows > 0; }

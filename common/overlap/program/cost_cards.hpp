@@ -7,7 +7,6 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "overlap/bench/bench.hpp"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,11 +46,9 @@ class DenseTable {
     cards_.back().by_program = true;
   }
 
-  /// Makes the variants that were chosen.
   void make(DenseBench& bench, Problem& problem) const {
     for (const auto& maker : makers_) maker(bench, problem);
   }
-  /// What --list and --cost print.
   CostCards cards() const { return {Problem::largest_products(options_.shape, options_.gpus), cards_}; }
 
  private:

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <ostream>
-#include <stdexcept>
-#include <utility>
 
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/error.hpp"
@@ -80,6 +78,16 @@ class CommandLine {
         ->group(group);
   }
 
+  // An option whose value is a whole number.
+  template <typename T, typename Target>
+  void add_number(const char* group, const std::string& name, const std::string& value_name,
+                  const std::string& help, T least, T most, Target& target) {
+    add(group, name, value_name, help,
+        [least, most, &target](const std::string& option, const std::string& text) {
+          target = number<T>(option, text, least, most);
+        });
+  }
+
   // An option without a value.
   void add_flag(const char* group, const std::string& name, const std::string& help, bool& given) {
     app_.add_flag(name, given, help)->disable_flag_override()->group(group);
@@ -90,19 +98,13 @@ class CommandLine {
                        growing = chapter_.defaults().per_gpu.*member;
     std::string usual = fixed > 0 || growing == 0 ? std::to_string(fixed) : "";
     if (growing > 0) usual += (usual.empty() ? "" : " and ") + std::to_string(growing) + " for each GPU";
-    std::int64_t& size = options_.given_shape.*member;
-    add(kCommon, name, "SIZE", what + ", in elements (default " + usual + ")",
-        [&size](const std::string& option, const std::string& text) {
-          size = number<std::int64_t>(option, text, 1, kMaxBytes);
-        });
+    add_number<std::int64_t>(kCommon, name, "SIZE", what + ", in elements (default " + usual + ")", 1,
+                             kMaxBytes, options_.given_shape.*member);
   }
 
   void add_sparse_size(const char* group, const std::string& name, const std::string& what,
                        std::int64_t least, std::int64_t& size) {
-    add(group, name, "SIZE", what + " (default " + std::to_string(size) + ")",
-        [least, &size](const std::string& option, const std::string& text) {
-          size = number<std::int64_t>(option, text, least, kMaxBytes);
-        });
+    add_number(group, name, "SIZE", what + " (default " + std::to_string(size) + ")", least, kMaxBytes, size);
   }
 
   // --gpus and --gpus-per-node, which may be more if no GPU is needed.
@@ -141,11 +143,9 @@ class CommandLine {
         [this](const std::string& option, const std::string& text) {
           options_.sparse.index = chosen<IndexType>(option, text, {IndexType::kInt32, IndexType::kInt64});
         });
-    add(kMore, "--global", "COUNT",
-        "with --cost: different rows of all GPUs (default: as rows at random have)",
-        [this](const std::string& option, const std::string& text) {
-          options_.sparse.global = number<std::int64_t>(option, text, 1, kMaxBytes);
-        });
+    add_number<std::int64_t>(kMore, "--global", "COUNT",
+                             "with --cost: different rows of all GPUs (default: as rows at random have)", 1,
+                             kMaxBytes, options_.sparse.global);
   }
 
   void add_common() {
@@ -167,11 +167,9 @@ class CommandLine {
       add_size("--n", "columns of B and C", &MatmulShape::n);
       add_size("--k", "columns of A, rows of B", &MatmulShape::k);
     }
-    add(kCommon, "--iterations", "COUNT",
-        "timed runs, 1 to 10000 (default " + std::to_string(options_.iterations) + ")",
-        [this](const std::string& option, const std::string& text) {
-          options_.iterations = number<int>(option, text, 1, 10000);
-        });
+    add_number(kCommon, "--iterations", "COUNT",
+               "timed runs, 1 to 10000 (default " + std::to_string(options_.iterations) + ")", 1, 10000,
+               options_.iterations);
     add(kCommon, "--json", "FILE", "also write the results there, as JSON (default: no file)",
         [this](const std::string& option, const std::string& text) {
           if (options_.is_root()) require_writable(option, text);
@@ -180,19 +178,16 @@ class CommandLine {
   }
 
   void add_more() {
-    add(kMore, "--warmup", "COUNT",
-        "runs before the timed ones, 0 to 1000 (default " + std::to_string(options_.warmup) + ")",
-        [this](const std::string& option, const std::string& text) {
-          options_.warmup = number<int>(option, text, 0, 1000);
-        });
+    add_number(kMore, "--warmup", "COUNT",
+               "runs before the timed ones, 0 to 1000 (default " + std::to_string(options_.warmup) + ")", 0,
+               1000, options_.warmup);
     add(kMore, "--type", "NAME",
         "type of the elements: " + joined(type_names(chapter_)) + " (default " + name_of(options_.type) + ")",
         [this](const std::string&, const std::string& text) { options_.type = chosen_type(chapter_, text); });
-    add(kMore, "--seed", "NUMBER",
-        "the data depend on this number only (default " + std::to_string(options_.seed) + ")",
-        [this](const std::string& option, const std::string& text) {
-          options_.seed = number<std::uint64_t>(option, text, 0, UINT64_MAX);
-        });
+    add_number<std::uint64_t>(
+        kMore, "--seed", "NUMBER",
+        "the data depend on this number only (default " + std::to_string(options_.seed) + ")", 0, UINT64_MAX,
+        options_.seed);
     add_flag(kMore, "--check", "verify every element of the result (default)", check_);
     add_flag(kMore, "--no-check", "do not verify the result", no_check_);
     add(kMore, "--timeline", "FILE", "also write there what each GPU did and when (default: no file)",
@@ -214,12 +209,10 @@ class CommandLine {
           "had)",
           [this](const std::string&, const std::string& text) { options_.nccl = chosen_nccl_mode(text); });
     }
-    add(kMore, "--timeout", "SECONDS",
-        "stop with an error after so many seconds of real time, up to 86400; 0: never (default " +
-            std::to_string(options_.timeout_s) + ")",
-        [this](const std::string& option, const std::string& text) {
-          options_.timeout_s = number<int>(option, text, 0, 86400);
-        });
+    add_number(kMore, "--timeout", "SECONDS",
+               "stop with an error after so many seconds of real time, up to 86400; 0: never (default " +
+                   std::to_string(options_.timeout_s) + ")",
+               0, 86400, options_.timeout_s);
     app_.set_help_flag("--help", "print this help and stop")->group(kMore);
     add_flag(kHidden, "--corrupt", "change one element of the result before it is verified",
              options_.corrupt);
@@ -228,10 +221,9 @@ class CommandLine {
   // Real GPUs take these options too, to refuse them with a reason.
   void add_virtual() {
     const char* group = backend::modelled_time() ? kVirtual : kHidden;
-    add(group, "--schedule", "SEED", "run all operations in a random order drawn from this number",
-        [this](const std::string& option, const std::string& text) {
-          options_.backend.schedule = number<std::uint64_t>(option, text, 0, UINT64_MAX);
-        });
+    add_number<std::uint64_t>(group, "--schedule", "SEED",
+                              "run all operations in a random order drawn from this number", 0, UINT64_MAX,
+                              options_.backend.schedule);
     add(group, "--machine", "NAME|FILE", "model this machine",
         [this](const std::string& option, const std::string& text) {
           if (text.empty()) throw UsageError(option + ": the name is empty");

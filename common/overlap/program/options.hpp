@@ -5,7 +5,6 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "overlap/bench/settings.hpp"
 #include "overlap/data/sparse.hpp"

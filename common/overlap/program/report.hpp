@@ -17,7 +17,6 @@ std::string_view commit();
 /// hardware, whether times are modelled, the date and the commit.
 class Report : public Results {
  public:
-  /// A report without results.
   Report(const ChapterInfo& chapter, const Options& options);
 
   /// The JSON text. Asks the GPUs for the hardware stamp.

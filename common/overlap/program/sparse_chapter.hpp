@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "overlap/bench/sparse_bench.hpp"
@@ -21,7 +20,6 @@ template <typename Algorithm, typename... More>
 struct AllReduceOf {
   std::tuple<More...> more;
 
-  /// Makes the object, on all ranks.
   template <typename Bench>
   std::unique_ptr<Algorithm> operator()(Bench& bench) const {
     const auto make = [&](const More&... each) {
@@ -81,11 +79,9 @@ class SparseTable {
         [name, made](SparseBench<Index, T>& bench) { bench.add(name, [&] { return made(bench); }); });
   }
 
-  /// Makes the variants that were chosen.
   void make(SparseBench<Index, T>& bench) const {
     for (const auto& maker : makers_) maker(bench);
   }
-  /// What --list and --cost print.
   CostCards cards() const { return {{}, cards_}; }
 
  private:

@@ -17,7 +17,7 @@ def main(call: argparse.Namespace) -> int:
     """Builds the mutants that pages show, unless it is to change nothing or needs no build; update_pages.py does the rest."""
     options = given(call, "check", "measured")
     if not options:
-        status, printed = process.output([sys.executable, str(ROOT / "tools" / "pages" / "bugs.py"), "--targets"])
+        status, printed = process.output([sys.executable, str(ROOT / "tools" / "pages" / "mutant_blocks.py"), "--targets"])
         if status != 0:
             return status
         targets = [line.split() for line in printed.splitlines()]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the blocks that tools/pages/update_pages.py takes from elsewhere: mutants as bugs to see (tools/pages/bugs.py), and the index of
+"""Tests of the blocks that tools/pages/update_pages.py takes from elsewhere: mutants as bugs to see (tools/pages/mutant_blocks.py), and the index of
 calls (tools/pages/call_index.py)."""
 import sys
 import os
@@ -9,7 +9,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 from tests.programs.support import REPOSITORY, FolderTest  # noqa: E402
-from tools.pages import bugs  # noqa: E402
+from tools.pages import mutant_blocks  # noqa: E402
 from tools.pages import call_index  # noqa: E402
 from tools.pages import update_pages  # noqa: E402
 
@@ -56,46 +56,46 @@ class BugTest(FolderTest):
         return self.script(f"build/{build}/bin/changed/mutant_01_sample_wrong", script)
 
     def refused(self, sentence: str, argument: str = "01 wrong") -> None:
-        with self.assertRaisesRegex(bugs.MutantError, sentence):
-            bugs.bug(argument, self.folder)
+        with self.assertRaisesRegex(mutant_blocks.MutantError, sentence):
+            mutant_blocks.block(argument, self.folder)
 
     def test_wrong_result(self) -> None:
         expected = DIFF + "args: <--gpus> <2> <--only> <a b>\n3 elements are wrong\n(exit status 1)\n```\n"
-        self.assertEqual(bugs.bug("01 wrong", self.folder), expected)
-        self.assertEqual(bugs.bug("01_sample wrong", self.folder), expected)
+        self.assertEqual(mutant_blocks.block("01 wrong", self.folder), expected)
+        self.assertEqual(mutant_blocks.block("01_sample wrong", self.folder), expected)
 
     def test_a_deleted_line_is_deleted_only(self) -> None:
         self.write("chapters/01_sample/mutants/wrong.mutant",
                    MUTANT.format("wrong result", "").replace("rank + 2;\n", "").replace("rank + 1;", "int next = rank + 1;"))
         self.program("exit 1")
-        lines = bugs.bug("01 wrong", self.folder).split("\n")
+        lines = mutant_blocks.block("01 wrong", self.folder).split("\n")
         self.assertEqual(lines[3:9], ["@@ -3,5 +3,4 @@", " line 3", " line 4", "-int next = rank + 1;", " line 6", " line 7"])
 
     def test_in_a_page(self) -> None:
-        page = "a\n<!-- bug 01 wrong -->\nold\n<!-- /bug -->\nb\n"
+        page = "a\n<!-- mutant 01 wrong -->\nold\n<!-- /mutant -->\nb\n"
         with mock.patch.object(update_pages, "REPOSITORY", self.folder):
             new = update_pages.updated(page, self.folder / "page.md", False, lambda *_: False)
-        self.assertEqual(new, f"a\n<!-- bug 01 wrong -->\n{bugs.bug('01 wrong', self.folder)}<!-- /bug -->\nb\n")
+        self.assertEqual(new, f"a\n<!-- mutant 01 wrong -->\n{mutant_blocks.block('01 wrong', self.folder)}<!-- /mutant -->\nb\n")
 
     def test_race(self) -> None:
         self.mutant("race", "\nreport: rank + 2")
         self.refused("build/race/bin/changed/mutant_01_sample_wrong is not built: ./lab pages .* ./lab race --test$")
         self.script("virtual_gpu/tools/race_run", 'STARTED=yes exec "$@"')
         self.program('[ "$STARTED" = yes ] && echo "WARNING: data race" && exit 3', "race")
-        text = bugs.bug("01 wrong", self.folder)
+        text = mutant_blocks.block("01 wrong", self.folder)
         self.assertIn("$ ./lab race 01 --gpus 2 --only 'a b'\nWARNING: data race\n(exit status 3)\n", text)
 
     def test_other_programs(self) -> None:
         for more, command in (("\nprogram: 01_more", "./lab run 01/more"), ("\ntest: 01_sample_some_test.cu", "build/virtual/bin/01_sample_test")):
             self.mutant("wrong result", more)
             self.program("exit 1")
-            self.assertIn(f"$ {command} --gpus 2 --only 'a b'\n", bugs.bug("01 wrong", self.folder))
+            self.assertIn(f"$ {command} --gpus 2 --only 'a b'\n", mutant_blocks.block("01 wrong", self.folder))
         self.mutant("wrong result", "\nprogram: 01_more")
         self.program("exit 1")
-        self.assertEqual(bugs.bug("01_more wrong", self.folder), bugs.bug("01 wrong", self.folder))
+        self.assertEqual(mutant_blocks.block("01_more wrong", self.folder), mutant_blocks.block("01 wrong", self.folder))
         self.refused("the mutant wrong is none of 01_less, but of 01_more", "01_less wrong")
         self.mutant("race", "\nreport: rank + 2\ntest: 01_sample_some_test.cu")
-        self.assertTrue(bugs.command(bugs.mutant_of("01 wrong", self.folder)).startswith("virtual_gpu/tools/race_run build/race/bin/01_sample_test --"))
+        self.assertTrue(mutant_blocks.command(mutant_blocks.mutant_of("01 wrong", self.folder)).startswith("virtual_gpu/tools/race_run build/race/bin/01_sample_test --"))
 
     def test_what_it_says_must_be_its_verdict(self) -> None:
         for script, sentence in (("exit 0", "its verdict is 'not noticed', not 'wrong result'"), ("exit 2", "status 2 is no verdict"),
@@ -119,41 +119,41 @@ class BugTest(FolderTest):
         self.refused("the original text occurs 0 times")
 
     def test_long_output_is_cut(self) -> None:
-        for lines in (bugs.LINES, bugs.LINES + 1):
+        for lines in (mutant_blocks.LINES, mutant_blocks.LINES + 1):
             self.program(f"seq {lines}; exit 1")
-            said = bugs.bug("01 wrong", self.folder).split("'a b'\n")[1].removesuffix("\n(exit status 1)\n```\n").split("\n")
-            self.assertEqual(len(said), bugs.LINES)
-            self.assertEqual(said[-1], str(lines) if lines == bugs.LINES else "...")
+            said = mutant_blocks.block("01 wrong", self.folder).split("'a b'\n")[1].removesuffix("\n(exit status 1)\n```\n").split("\n")
+            self.assertEqual(len(said), mutant_blocks.LINES)
+            self.assertEqual(said[-1], str(lines) if lines == mutant_blocks.LINES else "...")
 
     def test_announcements_of_googletest(self) -> None:
         said = "Running main() from x\nNote: Google Test filter = a\n[==========] 1\n[----------] 1\n[ RUN      ] A.b\n[  FAILED  ] A.b\n[ok] Note\n"
-        self.assertEqual(bugs.shortened(said), "[  FAILED  ] A.b\n[ok] Note")
+        self.assertEqual(mutant_blocks.shortened(said), "[  FAILED  ] A.b\n[ok] Note")
 
     def test_drift(self) -> None:
         """Numbers of the output may change; the change, the command and all words may not."""
         end = "\n(exit status 1)\n```\n"
-        old = bugs.comparable(DIFF + "took 1.25 ms at a.cuh:12" + end)
+        old = mutant_blocks.comparable(DIFF + "took 1.25 ms at a.cuh:12" + end)
         for text, same in ((DIFF.replace("-3,5", "-13,5") + "took 2.5 ms at a.cuh:14" + end, True), (DIFF + "took 1 s at a.cuh:12" + end, False),
                            (DIFF.replace("rank + 2", "rank + 3") + "took 1.25 ms at a.cuh:12" + end, False),
                            (DIFF.replace("--gpus 2", "--gpus 3") + "took 1.25 ms at a.cuh:12" + end, False), ("(generated)\n", False),
                            (DIFF + "took 1.25 ms at a.cuh:12" + end.replace("1", "3"), False)):
-            self.assertEqual(bugs.comparable(text) == old, same, text)
-            self.assertEqual(update_pages.comparable("bug", text), bugs.comparable(text))
+            self.assertEqual(mutant_blocks.comparable(text) == old, same, text)
+            self.assertEqual(update_pages.comparable("mutant", text), mutant_blocks.comparable(text))
 
     def test_either_access_of_a_race_may_come_first(self) -> None:
         end = "\n(exit status 3)\n```\n"
         read, write = "  read by gpu0: kernel, at a.cuh:12\n", "  write by gpu1: copy, at b.cuh:30\n"
-        self.assertEqual(bugs.comparable(DIFF + "data race\n" + read + write + "why" + end),
-                         bugs.comparable(DIFF + "data race\n" + write + read + "why" + end))
-        self.assertNotEqual(bugs.comparable(DIFF + "data race\n" + read + write + "why" + end),
-                            bugs.comparable(DIFF + "data race\n" + read + read + "why" + end))
+        self.assertEqual(mutant_blocks.comparable(DIFF + "data race\n" + read + write + "why" + end),
+                         mutant_blocks.comparable(DIFF + "data race\n" + write + read + "why" + end))
+        self.assertNotEqual(mutant_blocks.comparable(DIFF + "data race\n" + read + write + "why" + end),
+                            mutant_blocks.comparable(DIFF + "data race\n" + read + read + "why" + end))
 
     def test_targets(self) -> None:
-        page = self.write("page.md", "<!-- bug 01 wrong -->\n<!-- /bug -->\n")
-        again = self.write("again.md", "<!-- bug 01 wrong -->\n<!-- /bug -->\nnot `<!-- bug 01 none -->`\n")
-        self.assertEqual(list(bugs.targets([page, again], self.folder)), ["virtual mutant_01_sample_wrong"])
+        page = self.write("page.md", "<!-- mutant 01 wrong -->\n<!-- /mutant -->\n")
+        again = self.write("again.md", "<!-- mutant 01 wrong -->\n<!-- /mutant -->\nnot `<!-- mutant 01 none -->`\n")
+        self.assertEqual(list(mutant_blocks.targets([page, again], self.folder)), ["virtual mutant_01_sample_wrong"])
         self.mutant("race", "\nreport: rank + 2")
-        self.assertEqual(list(bugs.targets([page], self.folder)), ["race mutant_01_sample_wrong"])
+        self.assertEqual(list(mutant_blocks.targets([page], self.folder)), ["race mutant_01_sample_wrong"])
 
 
 class CallIndexTest(FolderTest):

@@ -10,12 +10,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 from tests.programs.support import REPOSITORY  # noqa: E402
 from tools.pages import page_limits  # noqa: E402
 
-BUG = "<!-- bug 01 wrong -->\n```\n$ ./lab run 01\n9 elements are wrong\n```\n<!-- /bug -->\n"
+MUTANT = "<!-- mutant 01 wrong -->\n```\n$ ./lab run 01\n9 elements are wrong\n```\n<!-- /mutant -->\n"
 
 
 def page(**sections: str) -> str:
     """A page that keeps all limits, but for the sections that are given: What_is_new="text"."""
-    texts = {"Predict": "How many? <!-- predicted 12 us -->\n", "Run it": output("12 us"), "A bug to see": BUG,
+    texts = {"Predict": "How many? <!-- predicted 12 us -->\n", "Run it": output("12 us"), "A bug to see": MUTANT,
              **{name.replace("_", " "): text for name, text in sections.items()}}
     return "# 01 A page\n" + "".join(f"\n## {title}\n\n{texts.get(title, 'Words.')}\n" for title in page_limits.SECTIONS)
 
@@ -72,7 +72,7 @@ class CountTest(unittest.TestCase):
 
     def test_code_and_output(self) -> None:
         code = "<!-- code a.cuh f( -->\n```cpp\nint f() {\n\n}\n```\n<!-- /code -->\n"
-        numbers = page_limits.numbers_of(f"{code}```\nmake\n```\n{output('a')}<details>\n{output('b')}{code}</details>\n{BUG}")
+        numbers = page_limits.numbers_of(f"{code}```\nmake\n```\n{output('a')}<details>\n{output('b')}{code}</details>\n{MUTANT}")
         self.assertEqual((numbers.code, numbers.output, numbers.prose), (7, 2, 0))
 
 
@@ -118,9 +118,9 @@ class PageTest(unittest.TestCase):
                          ["'12 us' stands in no generated block further down"])
 
     def test_a_bug(self) -> None:
-        self.assertEqual(self.problems(page(A_bug_to_see=output("wrong"))), ["no generated block 'bug' under 'A bug to see'"])
-        self.assertEqual(self.problems(page(A_bug_to_see="Words.")), ["no generated block 'bug' under 'A bug to see'"])
-        self.assertEqual(self.problems(page(A_bug_to_see="Words.", Sources=BUG)), ["no generated block 'bug' under 'A bug to see'"])
+        self.assertEqual(self.problems(page(A_bug_to_see=output("wrong"))), ["no generated block 'mutant' under 'A bug to see'"])
+        self.assertEqual(self.problems(page(A_bug_to_see="Words.")), ["no generated block 'mutant' under 'A bug to see'"])
+        self.assertEqual(self.problems(page(A_bug_to_see="Words.", Sources=MUTANT)), ["no generated block 'mutant' under 'A bug to see'"])
 
 
 class RepositoryTest(unittest.TestCase):

@@ -1,8 +1,6 @@
 // Matrix products in float on the host: what virtual cuBLAS computes with. Column-major, as BLAS has it.
 #pragma once
 
-#include <cstddef>
-
 #ifndef VGPU_OPENBLAS
 #define VGPU_OPENBLAS 0
 #endif

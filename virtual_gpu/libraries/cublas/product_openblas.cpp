@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdlib>
 
 #include "libraries/cublas/float_product.hpp"

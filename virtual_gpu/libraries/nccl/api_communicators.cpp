@@ -1,6 +1,5 @@
 // NCCL's calls about communicators, versions, errors and memory.
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "cuda_runtime_api.h"

@@ -56,10 +56,9 @@ TYPED_TEST(AtomicKindsTest, EveryUpdateCounts) {
 }
 
 /// What one thread gets back, and how the word changes, step by step.
-template <class T>
-__global__ void old_values(T* out) {
-  T word = 5;
-  T* p = out + 20;  // atomics work on global memory
+__global__ void old_values(unsigned int* out) {
+  unsigned int word = 5;
+  unsigned int* p = out + 20;  // atomics work on global memory
   *p = word;
   out[0] = atomicAdd(p, 3u);      // 5 -> 8
   out[1] = atomicSub(p, 1u);      // 8 -> 7
@@ -88,13 +87,12 @@ TEST_F(AtomicsTest, ReturnTheOldValue) {
 }
 
 /// The forms of other scopes, one thread after the other by compare-and-swap.
-template <class T>
-__global__ void other_scopes(T* words) {
+__global__ void other_scopes(int* words) {
   atomicAdd_block(&words[0], 1);
-  atomicMax_block(&words[1], static_cast<T>(threadIdx.x));
+  atomicMax_block(&words[1], static_cast<int>(threadIdx.x));
   atomicAdd_system(&words[2], 1);
   atomicXor_system(&words[3], 1 << threadIdx.x % 2);
-  const T me = static_cast<T>(threadIdx.x);
+  const int me = static_cast<int>(threadIdx.x);
   while (atomicCAS_block(&words[4], me, me + 1) != me) {
   }
   while (atomicCAS_system(&words[5], me, me + 1) != me) {
@@ -148,11 +146,11 @@ TEST_F(AtomicsTest, HistogramInSharedMemory) {
 }
 
 /// The Guide's example of __threadfence(): the block that finishes last adds up what the others wrote.
-template <class T>
-__global__ void sum_by_the_last_block(const T* in, volatile T* partial, unsigned int* finished, T* out) {
+__global__ void sum_by_the_last_block(const int* in, volatile int* partial, unsigned int* finished,
+                                      int* out) {
   __shared__ bool last;
   if (threadIdx.x == 0) {
-    T sum = 0;
+    int sum = 0;
     for (unsigned int i = 0; i < blockDim.x; ++i) sum += in[blockIdx.x * blockDim.x + i];
     partial[blockIdx.x] = sum;
     __threadfence();
@@ -160,7 +158,7 @@ __global__ void sum_by_the_last_block(const T* in, volatile T* partial, unsigned
   }
   __syncthreads();
   if (last && threadIdx.x == 0) {
-    T sum = 0;
+    int sum = 0;
     for (unsigned int i = 0; i < gridDim.x; ++i) sum += partial[i];
     *out = sum;
   }
@@ -177,9 +175,8 @@ TEST_F(AtomicsTest, TheLastBlockSeesAllPartialSums) {
 
 /// Two blocks that are resident together pass a number to and fro, each adding to it. Two blocks of one
 /// thread fit on every GPU at once.
-template <class T>
-__global__ void ping_pong(T* turn, volatile T* number, int rounds, T* gave_up) {
-  const T me = static_cast<T>(blockIdx.x);
+__global__ void ping_pong(int* turn, volatile int* number, int rounds, int* gave_up) {
+  const int me = static_cast<int>(blockIdx.x);
   const long long start = clock64();
   for (int round = 0; round < rounds; ++round) {
     while (atomicAdd(turn, 0) != me) {
@@ -205,10 +202,9 @@ TEST_F(AtomicsTest, TwoResidentBlocksTakeTurns) {
 
 /// A loop whose threads look at a word once a round: `left` counts down, and nobody waits for it. Each thread
 /// counts the rounds in which something was left.
-template <class T>
-__global__ void rounds_while_something_is_left(T* left, int rounds, T* counts) {
-  const cuda::atomic_ref<T, cuda::thread_scope_device> word(*left);
-  T count = 0;
+__global__ void rounds_while_something_is_left(int* left, int rounds, int* counts) {
+  const cuda::atomic_ref<int, cuda::thread_scope_device> word(*left);
+  int count = 0;
   for (int round = 0; round < rounds; ++round) {
     if (word.load(cuda::memory_order_relaxed) > 0) ++count;
     __syncthreads();
@@ -225,9 +221,8 @@ TEST_F(AtomicsTest, ManyBlocksLookAtAWordThatStaysAsItIs) {
 
 /// Block `waits` looks at a word until the other one has set it, and does nothing else. Two blocks of a warp
 /// fit on every GPU at once.
-template <class T>
-__global__ void wait_by_looking(T* flag, unsigned int waits, T* seen, T* gave_up) {
-  const cuda::atomic_ref<T, cuda::thread_scope_device> word(*flag);
+__global__ void wait_by_looking(int* flag, unsigned int waits, int* seen, int* gave_up) {
+  const cuda::atomic_ref<int, cuda::thread_scope_device> word(*flag);
   if (blockIdx.x != waits) {
     if (threadIdx.x == 0) word.store(7, cuda::memory_order_release);
     return;
@@ -252,11 +247,10 @@ TEST_F(AtomicsTest, ABlockWaitsByLookingForAnEarlierOrALaterOne) {
 }
 
 /// A lock: only with mutual exclusion does the plain addition count every block.
-template <class T>
-__global__ void add_under_a_lock(T* lock, volatile T* count) {
+__global__ void add_under_a_lock(int* lock, volatile int* count) {
   while (atomicCAS(lock, 0, 1) != 0) __nanosleep(100);
   __threadfence();
-  const T seen = *count;
+  const int seen = *count;
   __nanosleep(200);  // gives the others the time to disturb
   *count = seen + 1;
   __threadfence();

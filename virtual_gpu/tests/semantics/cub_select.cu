@@ -2,7 +2,6 @@
 // are compared with the standard library's.
 #include <thrust/iterator/counting_iterator.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cub/cub.cuh>
 #include <vector>

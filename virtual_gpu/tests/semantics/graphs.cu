@@ -50,9 +50,8 @@ class Executable {
 };
 
 /// Adds one, but so slowly that two at the same time would add one together.
-template <class T>
-__global__ void increment_late(T* where) {
-  const T before = *static_cast<volatile T*>(where);
+__global__ void increment_late(int* where) {
+  const int before = *static_cast<volatile int*>(where);
   const long long start = clock64();
   while (clock64() - start < kCyclesOfLateness) {
   }

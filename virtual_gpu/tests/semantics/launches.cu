@@ -14,8 +14,7 @@ __global__ void last_dynamic_word(T* result, int words) {
   if (threadIdx.x == 0) *result = memory[words - 1] + memory[0];
 }
 
-template <class T>
-__global__ void __launch_bounds__(64) at_most_64_threads(T* where) {
+__global__ void __launch_bounds__(64) at_most_64_threads(int* where) {
   if (threadIdx.x == 0) *where = 1;
 }
 
@@ -23,22 +22,17 @@ struct Point {
   int x, y;
   double weights[3];
 };
-template <class T>
-__global__ void store_point(T* where, T point) {
-  *where = point;
-}
+__global__ void store_point(Point* where, Point point) { *where = point; }
 
 /// Every thread changes its parameters; the others must not notice.
-template <class T>
-__global__ void change_parameters(T* out, T value, T* end) {
+__global__ void change_parameters(int* out, int value, int* end) {
   for (unsigned int i = 0; i < threadIdx.x; ++i) value += 1;
   out += threadIdx.x;
   __syncthreads();
   if (out < end) *out = value;
 }
 
-template <class T>
-__global__ void store_converted(T* out, const int* none, long long wide, float number, unsigned char byte) {
+__global__ void store_converted(int* out, const int* none, long long wide, float number, unsigned char byte) {
   out[0] = none == nullptr;
   out[1] = wide == -5;
   out[2] = number == 2.0f;

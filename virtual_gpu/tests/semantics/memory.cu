@@ -10,8 +10,7 @@ namespace {
 using MemoryTest = GpuTest;
 using MemoryOfTwoGpusTest = TwoGpusTest;
 
-template <class T>
-__global__ void add_one(T* values, int count) {
+__global__ void add_one(int* values, int count) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) values[i] += 1;
 }

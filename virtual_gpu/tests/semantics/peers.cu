@@ -21,8 +21,7 @@ class PeersTest : public TwoGpusTest {
   }
 };
 
-template <class T>
-__global__ void scale(T* to, const T* from, int count, T factor) {
+__global__ void scale(int* to, const int* from, int count, int factor) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) to[i] = from[i] * factor;
 }

@@ -45,13 +45,12 @@ __global__ void two_stages(const int* from, int* to, int count) {
 }
 
 /// The same with the functions of C.
-template <class T>
-__global__ void two_stages_in_c(const T* from, T* to, int count) {
-  __shared__ T slots[2][kTileThreads];
+__global__ void two_stages_in_c(const int* from, int* to, int count) {
+  __shared__ int slots[2][kTileThreads];
   const int thread = static_cast<int>(threadIdx.x);
   const auto fetch = [&](int tile) {
     const int item = tile * kTileThreads + thread;
-    if (item < count) __pipeline_memcpy_async(&slots[tile % 2][thread], from + item, sizeof(T));
+    if (item < count) __pipeline_memcpy_async(&slots[tile % 2][thread], from + item, sizeof(int));
     __pipeline_commit();
   };
   fetch(0);
@@ -76,7 +75,7 @@ void expect_doubled(Kernel kernel) {
 TEST_F(PipelineTest, FetchesAhead) {
   expect_doubled(two_stages<std::size_t>);
   expect_doubled(two_stages<cuda::aligned_size_t<sizeof(int)>>);
-  expect_doubled(two_stages_in_c<int>);
+  expect_doubled(two_stages_in_c);
 }
 
 /// All threads read what their neighbours have fetched: the wait is each thread's own, so a barrier follows.

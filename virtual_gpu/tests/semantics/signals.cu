@@ -15,10 +15,7 @@ void wait_value(cudaStream_t stream, const unsigned* word, unsigned value,
   ASSERT_EQ(cuStreamWaitValue32(stream, address(word), value, flags), CUDA_SUCCESS);
 }
 
-template <class T>
-__global__ void add_one(T* where) {
-  *where += 1;
-}
+__global__ void add_one(int* where) { *where += 1; }
 
 TEST(Signals, WriteIsSeenAfterTheStreamIsDone) {
   const DeviceArray<unsigned> word(1, 0u);
@@ -93,9 +90,8 @@ TEST(Signals, WordMayLieInPinnedMemoryAndBeWrittenByTheHost) {
   EXPECT_EQ(data.value(), 1);
 }
 
-template <class T>
-__global__ void release_word(T* word, T value) {
-  cuda::atomic_ref<T, cuda::thread_scope_system>(*word).store(value, cuda::memory_order_release);
+__global__ void release_word(unsigned int* word, unsigned int value) {
+  cuda::atomic_ref<unsigned int, cuda::thread_scope_system>(*word).store(value, cuda::memory_order_release);
 }
 
 TEST(Signals, KernelMayWriteTheWord) {
@@ -110,9 +106,8 @@ TEST(Signals, KernelMayWriteTheWord) {
   EXPECT_EQ(data.value(), 2);
 }
 
-template <class T>
-__global__ void await_word(T* word, T value) {
-  const cuda::atomic_ref<T, cuda::thread_scope_system> flag(*word);
+__global__ void await_word(unsigned int* word, unsigned int value) {
+  const cuda::atomic_ref<unsigned int, cuda::thread_scope_system> flag(*word);
   while (flag.load(cuda::memory_order_acquire) < value) __nanosleep(100);
 }
 
@@ -129,12 +124,12 @@ TEST(Signals, KernelMayWaitForAWrittenWord) {
 }
 
 /// Passes the turn to the other kernel, and waits for its own, so many times.
-template <class T>
-__global__ void take_turns(T* own, T* others, int* data, T rounds, bool begins) {
-  const cuda::atomic_ref<T, cuda::thread_scope_system> mine(*own), yours(*others);
-  for (T round = 1; round <= rounds; ++round) {
+__global__ void take_turns(unsigned int* own, unsigned int* others, int* data, unsigned int rounds,
+                           bool begins) {
+  const cuda::atomic_ref<unsigned int, cuda::thread_scope_system> mine(*own), yours(*others);
+  for (unsigned int round = 1; round <= rounds; ++round) {
     if (!begins || round > 1) {
-      const T awaited = begins ? round - 1 : round;
+      const unsigned int awaited = begins ? round - 1 : round;
       while (mine.load(cuda::memory_order_acquire) < awaited) {
       }
     }

@@ -2,7 +2,6 @@
 // Intrinsics" and "Bfloat16 Precision Intrinsics".
 #include "sixteen_bit.hpp"
 
-#include <cstdint>
 #include <cstring>
 #include <random>
 #include <type_traits>

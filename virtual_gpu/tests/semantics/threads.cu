@@ -17,12 +17,11 @@ std::size_t volume(const dim3& d) { return std::size_t{d.x} * d.y * d.z; }
 
 /// One record per thread, at its place in the order that the Guide defines: x runs fastest, blocks before
 /// threads.
-template <class T>
-__global__ void record_indices(T* out) {
-  const T block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-  const T thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-  const T threads = blockDim.x * blockDim.y * blockDim.z;
-  T* mine = out + (block * threads + thread) * 4;
+__global__ void record_indices(unsigned int* out) {
+  const unsigned int block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+  const unsigned int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  const unsigned int threads = blockDim.x * blockDim.y * blockDim.z;
+  unsigned int* mine = out + (block * threads + thread) * 4;
   atomicAdd(mine, 1u);
   mine[1] = blockIdx.x * 10000 + blockIdx.y * 100 + blockIdx.z;
   mine[2] = threadIdx.x * 10000 + threadIdx.y * 100 + threadIdx.z;
@@ -55,8 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ShapeTest,
                                          LaunchShape{{1, 1, 9}, {1, 1, 64}}, LaunchShape{{1, 70}, {16, 16}}));
 
 /// c = a + b for a matrix whose sizes no block divides.
-template <class T>
-__global__ void add_matrices(const T* a, const T* b, T* c, int rows, int columns) {
+__global__ void add_matrices(const int* a, const int* b, int* c, int rows, int columns) {
   const int column = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int row = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
   if (row < rows && column < columns)
@@ -76,9 +74,8 @@ TEST_F(ThreadsTest, UnevenEndsOfAMatrix) {
 }
 
 /// Offsets beyond 2^32: what index arithmetic in 64 bits gives.
-template <class T>
-__global__ void wide_offsets(T* out, int columns) {
-  const T row = static_cast<T>(blockIdx.x) * 50000 + threadIdx.x;
+__global__ void wide_offsets(long long* out, int columns) {
+  const long long row = static_cast<long long>(blockIdx.x) * 50000 + threadIdx.x;
   out[blockIdx.x * blockDim.x + threadIdx.x] = row * columns + 1;
 }
 
@@ -129,11 +126,10 @@ struct alignas(128) Wide {
   double low, high;
 };
 /// Declarations of several kinds: they must not overlap, and each must be aligned.
-template <class T>
-__global__ void many_declarations(T* out) {
+__global__ void many_declarations(int* out) {
   __shared__ char byte;
   __shared__ double wide[3], *pointer;
-  __shared__ T matrix[4][5];
+  __shared__ int matrix[4][5];
   __shared__ Wide aligned;
   __shared__ short odd[7];
   if (threadIdx.x == 0) {
@@ -153,7 +149,7 @@ __global__ void many_declarations(T* out) {
     out[2] = matrix[3][4] + matrix[0][4] == 23;
     out[3] = aligned.low == 2.0 && aligned.high == 3.0;
     out[4] = misaligned == 0;
-    out[5] = sizeof(matrix) == 20 * sizeof(T) && sizeof(wide) == 24;
+    out[5] = sizeof(matrix) == 20 * sizeof(int) && sizeof(wide) == 24;
   }
 }
 
@@ -164,14 +160,13 @@ TEST_F(ThreadsTest, ManySharedDeclarations) {
 }
 
 /// Each block counts alone: shared memory belongs to one block.
-template <class T>
-__global__ void count_threads_of_the_block(T* out) {
-  __shared__ T count;
+__global__ void count_threads_of_the_block(int* out) {
+  __shared__ int count;
   if (threadIdx.x == 0) count = 0;
   __syncthreads();
   atomicAdd(&count, 1);
   __syncthreads();
-  if (threadIdx.x == 0) out[blockIdx.x] = count + static_cast<T>(blockIdx.x) * 1000;
+  if (threadIdx.x == 0) out[blockIdx.x] = count + static_cast<int>(blockIdx.x) * 1000;
 }
 
 TEST_F(ThreadsTest, SharedMemoryBelongsToOneBlock) {
@@ -203,10 +198,9 @@ TEST_F(ThreadsTest, BarriersInALoop) {
 }
 
 /// Locals keep their values across barriers. Each round, every thread adds its right neighbour's number.
-template <class T>
-__global__ void add_neighbours(T* out, int rounds) {
-  __shared__ T exchange[2][128];
-  T local[3] = {static_cast<T>(threadIdx.x), 0, 5};
+__global__ void add_neighbours(int* out, int rounds) {
+  __shared__ int exchange[2][128];
+  int local[3] = {static_cast<int>(threadIdx.x), 0, 5};
   for (int round = 0; round < rounds; ++round) {
     exchange[round % 2][threadIdx.x] = local[0];
     __syncthreads();
@@ -224,11 +218,10 @@ TEST_F(ThreadsTest, LocalsSurviveBarriers) {
 }
 
 /// The Guide: a barrier waits until all threads of the block that have not exited have reached it.
-template <class T>
-__global__ void barrier_after_exits(T* out, unsigned int stay) {
-  __shared__ T numbers[256];
+__global__ void barrier_after_exits(int* out, unsigned int stay) {
+  __shared__ int numbers[256];
   if (threadIdx.x >= stay) return;
-  numbers[threadIdx.x] = static_cast<T>(threadIdx.x) + 1;
+  numbers[threadIdx.x] = static_cast<int>(threadIdx.x) + 1;
   __syncthreads();
   out[threadIdx.x] = numbers[stay - 1 - threadIdx.x];
 }
@@ -244,8 +237,7 @@ TEST_F(ThreadsTest, BarrierDoesNotWaitForThreadsThatHaveEnded) {
 }
 
 /// Predicates are any int, not only 0 and 1; two in a row must not mix.
-template <class T>
-__global__ void vote(T* out) {
+__global__ void vote(int* out) {
   const int x = static_cast<int>(threadIdx.x);
   const int multiples = __syncthreads_count(x % 3 == 0 ? 6 : 0);
   const int odd = __syncthreads_count(x & 1);
@@ -253,7 +245,7 @@ __global__ void vote(T* out) {
   const int not_all = __syncthreads_and(x - 5) != 0;
   const int some = __syncthreads_or(x == 70 ? 4 : 0) != 0;
   const int none = __syncthreads_or(x > 1000) != 0;
-  T* mine = out + x * 6;
+  int* mine = out + x * 6;
   mine[0] = multiples, mine[1] = odd, mine[2] = all, mine[3] = not_all, mine[4] = some, mine[5] = none;
 }
 

@@ -1,6 +1,5 @@
 // Warps: shuffles, votes, reductions. Guide, "Warp Shuffle Functions", "Warp Vote Functions", "Warp Reduce
 // Functions".
-#include <cstdint>
 
 #include "gpu_test.hpp"
 
@@ -101,10 +100,9 @@ TYPED_TEST(WarpSumTest, EveryLaneGetsTheSum) {
 }
 
 /// Two parts of a warp work apart, each with its own mask and its own number of steps.
-template <class T>
-__global__ void parts_of_a_warp(T* out) {
+__global__ void parts_of_a_warp(int* out) {
   const int lane = static_cast<int>(threadIdx.x);
-  T value = lane;
+  int value = lane;
   if (lane < 8) {
     for (int offset = 4; offset > 0; offset /= 2) value += __shfl_down_sync(0x000000ffu, value, offset, 8);
   } else {
@@ -123,10 +121,9 @@ TEST_F(WarpsTest, PartialMasks) {
   for (int lane = 8; lane < 32; ++lane) EXPECT_EQ(values[lane], 31 + 12) << lane;
 }
 
-template <class T>
-__global__ void votes(T* out) {
+__global__ void votes(unsigned int* out) {
   const int lane = static_cast<int>(threadIdx.x % 32);
-  T* mine = out + threadIdx.x * 6;
+  unsigned int* mine = out + threadIdx.x * 6;
   mine[0] = __ballot_sync(kAllLanes, lane % 3 == 0 ? 8 : 0);
   mine[1] = __any_sync(kAllLanes, lane == 31) != 0;
   mine[2] = __any_sync(kAllLanes, 0) != 0;
@@ -147,10 +144,9 @@ TEST_F(WarpsTest, Votes) {
 }
 
 /// A block that does not fill its last warp: the lanes that do not exist are in no mask.
-template <class T>
-__global__ void last_warp(T* out, unsigned int mask) {
+__global__ void last_warp(unsigned int* out, unsigned int mask) {
   const unsigned int ballot = __ballot_sync(mask, 1);
-  const T left = __shfl_up_sync(mask, static_cast<T>(threadIdx.x), 1);
+  const unsigned int left = __shfl_up_sync(mask, static_cast<unsigned int>(threadIdx.x), 1);
   out[threadIdx.x * 2] = ballot;
   out[threadIdx.x * 2 + 1] = left;
 }
@@ -166,10 +162,9 @@ TEST_F(WarpsTest, LastWarpThatIsNotFull) {
 }
 
 /// A warp is 32 consecutive threads, x running fastest, also in blocks of two dimensions.
-template <class T>
-__global__ void leaders(T* out) {
+__global__ void leaders(int* out) {
   const int thread = static_cast<int>(threadIdx.x + blockDim.x * threadIdx.y);
-  out[thread] = __shfl_sync(kAllLanes, static_cast<T>(thread), 0);
+  out[thread] = __shfl_sync(kAllLanes, static_cast<int>(thread), 0);
 }
 
 TEST_F(WarpsTest, WarpsOfATwoDimensionalBlock) {
@@ -180,11 +175,10 @@ TEST_F(WarpsTest, WarpsOfATwoDimensionalBlock) {
 }
 
 /// __syncwarp() orders memory among the lanes that take part.
-template <class T>
-__global__ void rotate_in_shared_memory(T* out, int rounds) {
-  __shared__ T slots[64];
+__global__ void rotate_in_shared_memory(int* out, int rounds) {
+  __shared__ int slots[64];
   const int warp = static_cast<int>(threadIdx.x) / 32 * 32, lane = static_cast<int>(threadIdx.x) % 32;
-  T value = lane;
+  int value = lane;
   for (int round = 0; round < rounds; ++round) {
     slots[warp + lane] = value;
     __syncwarp();
@@ -201,8 +195,7 @@ TEST_F(WarpsTest, SyncwarpOrdersMemory) {
   for (int i = 0; i < 64; ++i) EXPECT_EQ(values[i], (i + 45) % 32);
 }
 
-template <class T>
-__global__ void reductions(T* out) {
+__global__ void reductions(unsigned int* out) {
   const unsigned int lane = threadIdx.x;
   out[lane * 3] = __reduce_add_sync(kAllLanes, lane);
   out[lane * 3 + 1] = __reduce_min_sync(kAllLanes, lane + 5);
@@ -220,12 +213,11 @@ TEST_F(WarpsTest, Reductions) {
   }
 }
 
-template <class T>
-__global__ void bits(T* out) {
+__global__ void bits(int* out) {
   out[0] = __popc(0xf0f0u), out[1] = __popcll(0x1000000000000001ull);
   out[2] = __clz(1), out[3] = __clz(0), out[4] = __clzll(1);
   out[5] = __ffs(0), out[6] = __ffs(0x80), out[7] = __ffsll(0x100000000ll);
-  out[8] = min(3, -4), out[9] = max(2u, 7u) + static_cast<T>(max(1.5f, 0.5f) == 1.5f);
+  out[8] = min(3, -4), out[9] = max(2u, 7u) + static_cast<int>(max(1.5f, 0.5f) == 1.5f);
 }
 
 TEST_F(WarpsTest, BitFunctions) {

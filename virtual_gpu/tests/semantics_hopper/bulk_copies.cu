@@ -8,10 +8,9 @@ using BulkCopyTest = HopperTest;
 constexpr int kWords = 256;
 
 /// Brings a row, and all threads read it.
-template <class T>
-__global__ void bulk_load_row(const T* from, T* to) {
+__global__ void bulk_load_row(const int* from, int* to) {
   __shared__ std::uint64_t barrier;
-  alignas(128) __shared__ T row[kWords];
+  alignas(128) __shared__ int row[kWords];
   start_barrier(&barrier, 1);
   if (threadIdx.x == 0) {
     expect_bytes(&barrier, sizeof row);
@@ -24,16 +23,15 @@ __global__ void bulk_load_row(const T* from, T* to) {
 TEST_F(BulkCopyTest, AllWhoWaitSeeTheBytes) {
   std::vector<int> values = counted<int>(kWords, 9);
   const DeviceArray<int> from(values), to(kWords, -1);
-  bulk_load_row<int><<<1, kWords>>>(from.data(), to.data());
+  bulk_load_row<<<1, kWords>>>(from.data(), to.data());
   std::reverse(values.begin(), values.end());
   EXPECT_EQ(to.values(), values);
 }
 
 /// All threads write a row; behind a fence and a barrier one of them stores it.
-template <class T>
-__global__ void bulk_store_row(T* to, T first) {
-  alignas(128) __shared__ T row[kWords];
-  row[threadIdx.x] = static_cast<T>(first + static_cast<T>(threadIdx.x));
+__global__ void bulk_store_row(int* to, int first) {
+  alignas(128) __shared__ int row[kWords];
+  row[threadIdx.x] = static_cast<int>(first + static_cast<int>(threadIdx.x));
   ptx::fence_proxy_async(ptx::space_shared);
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -45,16 +43,15 @@ __global__ void bulk_store_row(T* to, T first) {
 
 TEST_F(BulkCopyTest, AStoreBringsWhatAllThreadsWrote) {
   const DeviceArray<int> to(kWords, -1);
-  bulk_store_row<int><<<1, kWords>>>(to.data(), 5);
+  bulk_store_row<<<1, kWords>>>(to.data(), 5);
   EXPECT_EQ(to.values(), counted<int>(kWords, 5));
 }
 
 /// After `.read` the source may change; the store brings the old bytes.
-template <class T>
-__global__ void store_then_overwrite(T* to) {
-  alignas(128) __shared__ T row[kWords];
+__global__ void store_then_overwrite(int* to) {
+  alignas(128) __shared__ int row[kWords];
   for (int round = 0; round < 3; ++round) {
-    row[threadIdx.x] = static_cast<T>(1000 * round + static_cast<int>(threadIdx.x));
+    row[threadIdx.x] = static_cast<int>(1000 * round + static_cast<int>(threadIdx.x));
     ptx::fence_proxy_async(ptx::space_shared);
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -68,16 +65,15 @@ __global__ void store_then_overwrite(T* to) {
 
 TEST_F(BulkCopyTest, TheSourceMayChangeOnceItIsRead) {
   const DeviceArray<int> to(3 * kWords, -1);
-  store_then_overwrite<int><<<1, kWords>>>(to.data());
+  store_then_overwrite<<<1, kWords>>>(to.data());
   const std::vector<int> got = to.values();
   for (int i = 0; i < 3 * kWords; ++i) ASSERT_EQ(got[i], 1000 * (i / kWords) + i % kWords) << i;
 }
 
 /// Two groups: after wait_group 1 the older one is where it should be, for ordinary reads too.
-template <class T>
-__global__ void wait_for_older_group(T* memory, T* seen) {
-  alignas(128) __shared__ T words[2][4];
-  for (int i = 0; i < 8; ++i) words[i / 4][i % 4] = static_cast<T>(i + 1);
+__global__ void wait_for_older_group(int* memory, int* seen) {
+  alignas(128) __shared__ int words[2][4];
+  for (int i = 0; i < 8; ++i) words[i / 4][i % 4] = static_cast<int>(i + 1);
   ptx::fence_proxy_async();
   for (int group = 0; group < 2; ++group) {
     ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, memory + 4 * group, words[group],
@@ -92,17 +88,16 @@ __global__ void wait_for_older_group(T* memory, T* seen) {
 
 TEST_F(BulkCopyTest, GroupsEndInTheirOrder) {
   const DeviceArray<int> memory(8, -1), seen(8, -1);
-  wait_for_older_group<int><<<1, 1>>>(memory.data(), seen.data());
+  wait_for_older_group<<<1, 1>>>(memory.data(), seen.data());
   EXPECT_EQ(seen.values(), counted<int>(8, 1));
 }
 
 /// Loads, changes and stores a row in place: what came asynchronously is read and written by threads.
-template <class T>
-__global__ void add_to_row(T* memory, T value) {
+__global__ void add_to_row(int* memory, int value) {
   __shared__ std::uint64_t barrier;
-  alignas(128) __shared__ T row[kWords];
+  alignas(128) __shared__ int row[kWords];
   start_barrier(&barrier, 1);
-  T* mine = memory + blockIdx.x * kWords;
+  int* mine = memory + blockIdx.x * kWords;
   if (threadIdx.x == 0) {
     expect_bytes(&barrier, sizeof row);
     ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, row, mine, sizeof row, &barrier);
@@ -120,18 +115,17 @@ __global__ void add_to_row(T* memory, T value) {
 
 TEST_F(BulkCopyTest, KernelsInOneStreamNeedNoFence) {
   const DeviceArray<int> memory(counted<int>(5 * kWords));
-  add_to_row<int><<<5, kWords>>>(memory.data(), 10);
-  add_to_row<int><<<5, kWords>>>(memory.data(), 20);  // the stores of the first one are complete
+  add_to_row<<<5, kWords>>>(memory.data(), 10);
+  add_to_row<<<5, kWords>>>(memory.data(), 20);  // the stores of the first one are complete
   EXPECT_EQ(memory.values(), counted<int>(5 * kWords, 30));
 }
 
 constexpr int kStages = 3, kConsumers = 128;
 
 /// A ring of stages: one thread fills them, the others use them and give them back.
-template <class T>
-__global__ void ring_of_stages(const T* from, T* to, int tiles) {
+__global__ void ring_of_stages(const int* from, int* to, int tiles) {
   __shared__ std::uint64_t full[kStages], empty[kStages];
-  alignas(128) __shared__ T stage[kStages][kConsumers];
+  alignas(128) __shared__ int stage[kStages][kConsumers];
   for (int s = 0; s < kStages; ++s) {
     start_barrier(&full[s], 1);
     start_barrier(&empty[s], kConsumers);
@@ -145,7 +139,7 @@ __global__ void ring_of_stages(const T* from, T* to, int tiles) {
                          sizeof stage[s], &full[s]);
     }
   } else if (threadIdx.x < kConsumers) {
-    T sum = 0;
+    int sum = 0;
     for (int tile = 0; tile < tiles; ++tile) {
       const int s = tile % kStages;
       await_phase(&full[s], tile / kStages);
@@ -160,7 +154,7 @@ __global__ void ring_of_stages(const T* from, T* to, int tiles) {
 TEST_F(BulkCopyTest, ARingOfStages) {
   constexpr int kTiles = 11;
   const DeviceArray<int> from(counted<int>(kTiles * kConsumers)), to(kConsumers, -1);
-  ring_of_stages<int><<<1, kConsumers + 32>>>(from.data(), to.data(), kTiles);
+  ring_of_stages<<<1, kConsumers + 32>>>(from.data(), to.data(), kTiles);
   const std::vector<int> got = to.values();
   for (int i = 0; i < kConsumers; ++i) {
     const int column = kConsumers - 1 - i;
@@ -169,14 +163,13 @@ TEST_F(BulkCopyTest, ARingOfStages) {
 }
 
 /// Block 0 writes a row, in one way or the other, and raises a flag; block 1 sees it and loads the row.
-template <class T>
-__global__ void row_behind_flag(T* memory, T* flag, T* to, bool by_store) {
+__global__ void row_behind_flag(int* memory, int* flag, int* to, bool by_store) {
   __shared__ std::uint64_t barrier;
-  alignas(128) __shared__ T row[kWords];
+  alignas(128) __shared__ int row[kWords];
   start_barrier(&barrier, 1);
-  const cuda::atomic_ref<T, cuda::thread_scope_system> raised(*flag);
+  const cuda::atomic_ref<int, cuda::thread_scope_system> raised(*flag);
   if (blockIdx.x == 0) {
-    (by_store ? row : memory)[threadIdx.x] = static_cast<T>(threadIdx.x + 3);
+    (by_store ? row : memory)[threadIdx.x] = static_cast<int>(threadIdx.x + 3);
     ptx::fence_proxy_async();
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -202,13 +195,13 @@ __global__ void row_behind_flag(T* memory, T* flag, T* to, bool by_store) {
 
 TEST_F(BulkCopyTest, AFlagAndAFenceShowOrdinaryWritesToALoad) {
   const DeviceArray<int> memory(kWords, -1), flag(1, 0), to(kWords, -1);
-  row_behind_flag<int><<<2, kWords>>>(memory.data(), flag.data(), to.data(), false);
+  row_behind_flag<<<2, kWords>>>(memory.data(), flag.data(), to.data(), false);
   EXPECT_EQ(to.values(), counted<int>(kWords, 3));
 }
 
 TEST_F(BulkCopyTest, AFullWaitComesBeforeTheFlagOfAStore) {
   const DeviceArray<int> memory(kWords, -1), flag(1, 0), to(kWords, -1);
-  row_behind_flag<int><<<2, kWords>>>(memory.data(), flag.data(), to.data(), true);
+  row_behind_flag<<<2, kWords>>>(memory.data(), flag.data(), to.data(), true);
   EXPECT_EQ(to.values(), counted<int>(kWords, 3));
 }
 

@@ -8,33 +8,31 @@ namespace {
 using ClusterTest = HopperTest;
 constexpr int kThreads = 64;
 
-template <class T>
-__global__ void __cluster_dims__(2, 1, 1) tell_ranks(T* to) {
+__global__ void __cluster_dims__(2, 1, 1) tell_ranks(int* to) {
   if (threadIdx.x != 0) return;
-  T* mine = to + 4 * blockIdx.x;
-  mine[0] = static_cast<T>(ptx::get_sreg_cluster_ctarank());
-  mine[1] = static_cast<T>(ptx::get_sreg_cluster_nctarank());
-  mine[2] = static_cast<T>(ptx::get_sreg_clusterid_x());
-  mine[3] = static_cast<T>(ptx::get_sreg_nclusterid_x());
+  int* mine = to + 4 * blockIdx.x;
+  mine[0] = static_cast<int>(ptx::get_sreg_cluster_ctarank());
+  mine[1] = static_cast<int>(ptx::get_sreg_cluster_nctarank());
+  mine[2] = static_cast<int>(ptx::get_sreg_clusterid_x());
+  mine[3] = static_cast<int>(ptx::get_sreg_nclusterid_x());
 }
 
 TEST_F(ClusterTest, BlocksOfAClusterAreConsecutive) {
   const DeviceArray<int> to(16, -1);
-  tell_ranks<int><<<4, 32>>>(to.data());
+  tell_ranks<<<4, 32>>>(to.data());
   EXPECT_EQ(to.values(), (std::vector<int>{0, 2, 0, 2, 1, 2, 0, 2, 0, 2, 1, 2, 1, 2, 1, 2}));
 }
 
-template <class T>
-__global__ void tell_ranks_without_clusters(T* to) {
+__global__ void tell_ranks_without_clusters(int* to) {
   ptx::barrier_cluster_arrive();
   ptx::barrier_cluster_wait();
-  to[2 * blockIdx.x] = static_cast<T>(ptx::get_sreg_cluster_ctarank());
-  to[2 * blockIdx.x + 1] = static_cast<T>(ptx::get_sreg_cluster_nctarank());
+  to[2 * blockIdx.x] = static_cast<int>(ptx::get_sreg_cluster_ctarank());
+  to[2 * blockIdx.x + 1] = static_cast<int>(ptx::get_sreg_cluster_nctarank());
 }
 
 TEST_F(ClusterTest, WithoutAnAttributeABlockIsAClusterOfItsOwn) {
   const DeviceArray<int> to(6, -1);
-  tell_ranks_without_clusters<int><<<3, 1>>>(to.data());
+  tell_ranks_without_clusters<<<3, 1>>>(to.data());
   EXPECT_EQ(to.values(), (std::vector<int>{0, 1, 0, 1, 0, 1}));
 }
 
@@ -42,25 +40,24 @@ TEST_F(ClusterTest, WithoutAnAttributeABlockIsAClusterOfItsOwn) {
 // not say which error it is otherwise.
 TEST_F(ClusterTest, AGridThatIsNoMultipleOfTheClusterIsNotLaunched) {
   const DeviceArray<int> to(12, -1);
-  tell_ranks<int><<<3, 32>>>(to.data());
+  tell_ranks<<<3, 32>>>(to.data());
   EXPECT_NE(cudaGetLastError(), cudaSuccess);
   EXPECT_EQ(to.values(), std::vector<int>(12, -1));
 }
 
 /// Every block writes its own memory and reads the other one's.
-template <class T>
-__global__ void __cluster_dims__(2, 1, 1) read_the_other_block(T* to) {
-  __shared__ T words[kThreads];
-  words[threadIdx.x] = static_cast<T>(100 * blockIdx.x + threadIdx.x);
+__global__ void __cluster_dims__(2, 1, 1) read_the_other_block(int* to) {
+  __shared__ int words[kThreads];
+  words[threadIdx.x] = static_cast<int>(100 * blockIdx.x + threadIdx.x);
   meet_cluster();
-  const T* theirs = static_cast<const T*>(__cluster_map_shared_rank(words, cluster_partner()));
+  const int* theirs = static_cast<const int*>(__cluster_map_shared_rank(words, cluster_partner()));
   to[blockIdx.x * kThreads + threadIdx.x] = theirs[kThreads - 1 - threadIdx.x];
   meet_cluster();  // no block ends while its memory is read
 }
 
 TEST_F(ClusterTest, ItsBarrierOrdersWhatBlocksDidBefore) {
   const DeviceArray<int> to(4 * kThreads, -1);
-  read_the_other_block<int><<<4, kThreads>>>(to.data());
+  read_the_other_block<<<4, kThreads>>>(to.data());
   std::vector<int> expected;
   for (int block : {1, 0, 3, 2}) {
     for (int i = kThreads - 1; i >= 0; --i) expected.push_back(100 * block + i);
@@ -69,16 +66,15 @@ TEST_F(ClusterTest, ItsBarrierOrdersWhatBlocksDidBefore) {
 }
 
 /// Between arrival and wait a thread may do something else.
-template <class T>
-__global__ void __cluster_dims__(2, 1, 1) arrive_early(T* to) {
-  __shared__ T word;
-  T sum = 0;
-  for (T round = 0; round < 5; ++round) {
-    if (threadIdx.x == 0) word = static_cast<T>(10 * round + blockIdx.x);
+__global__ void __cluster_dims__(2, 1, 1) arrive_early(int* to) {
+  __shared__ int word;
+  int sum = 0;
+  for (int round = 0; round < 5; ++round) {
+    if (threadIdx.x == 0) word = static_cast<int>(10 * round + blockIdx.x);
     ptx::barrier_cluster_arrive(ptx::sem_release);
     sum += round;
     ptx::barrier_cluster_wait(ptx::sem_acquire);
-    sum += *static_cast<const T*>(__cluster_map_shared_rank(&word, cluster_partner()));
+    sum += *static_cast<const int*>(__cluster_map_shared_rank(&word, cluster_partner()));
     meet_cluster();
   }
   if (threadIdx.x == 0) to[blockIdx.x] = sum;
@@ -86,13 +82,12 @@ __global__ void __cluster_dims__(2, 1, 1) arrive_early(T* to) {
 
 TEST_F(ClusterTest, ArrivalAndWaitMayBeApart) {
   const DeviceArray<int> to(2, -1);
-  arrive_early<int><<<2, kThreads>>>(to.data());
+  arrive_early<<<2, kThreads>>>(to.data());
   EXPECT_EQ(to.values(), (std::vector<int>{10 + 100 + 5, 10 + 100}));
 }
 
 /// Threads that have ended do not come any more.
-template <class T>
-__global__ void __cluster_dims__(2, 1, 1) meet_in_part(T* to) {
+__global__ void __cluster_dims__(2, 1, 1) meet_in_part(int* to) {
   if (threadIdx.x >= 32 * (1 + blockIdx.x)) return;
   meet_cluster();
   if (threadIdx.x == 0) to[blockIdx.x] = 1;
@@ -100,49 +95,47 @@ __global__ void __cluster_dims__(2, 1, 1) meet_in_part(T* to) {
 
 TEST_F(ClusterTest, ItsBarrierDoesNotWaitForThreadsThatHaveEnded) {
   const DeviceArray<int> to(2, -1);
-  meet_in_part<int><<<2, kThreads>>>(to.data());
+  meet_in_part<<<2, kThreads>>>(to.data());
   EXPECT_EQ(to.values(), (std::vector<int>{1, 1}));
 }
 
 /// Two declarations, in another order in each block: an address stands for the same one in both.
-template <class T>
-__global__ void __cluster_dims__(2, 1, 1) name_addresses(T* to) {
-  extern __shared__ T dynamic[];
-  __shared__ T first, second;
+__global__ void __cluster_dims__(2, 1, 1) name_addresses(int* to) {
+  extern __shared__ int dynamic[];
+  __shared__ int first, second;
   if (threadIdx.x == 0) {
-    first = static_cast<T>(10 + blockIdx.x);
-    second = static_cast<T>(20 + blockIdx.x);
-    dynamic[3] = static_cast<T>(30 + blockIdx.x);
+    first = static_cast<int>(10 + blockIdx.x);
+    second = static_cast<int>(20 + blockIdx.x);
+    dynamic[3] = static_cast<int>(30 + blockIdx.x);
   }
   meet_cluster();
   if (threadIdx.x == 0) {
-    const T* addresses[] = {&first, &second, &dynamic[3]};
+    const int* addresses[] = {&first, &second, &dynamic[3]};
     for (int i = 0; i < 3; ++i) {
       const void* there = __cluster_map_shared_rank(addresses[i], cluster_partner());
-      to[8 * blockIdx.x + 2 * i] = *static_cast<const T*>(there);
-      to[8 * blockIdx.x + 2 * i + 1] = static_cast<T>(ptx::getctarank(ptx::space_cluster, there));
+      to[8 * blockIdx.x + 2 * i] = *static_cast<const int*>(there);
+      to[8 * blockIdx.x + 2 * i + 1] = static_cast<int>(ptx::getctarank(ptx::space_cluster, there));
     }
-    to[8 * blockIdx.x + 6] = static_cast<T>(ptx::getctarank(ptx::space_cluster, &first));
-    to[8 * blockIdx.x + 7] = *static_cast<T*>(__cluster_map_shared_rank(&second, blockIdx.x));
+    to[8 * blockIdx.x + 6] = static_cast<int>(ptx::getctarank(ptx::space_cluster, &first));
+    to[8 * blockIdx.x + 7] = *static_cast<int*>(__cluster_map_shared_rank(&second, blockIdx.x));
   }
   meet_cluster();
 }
 
 TEST_F(ClusterTest, AnAddressIsMappedToTheSamePlaceOfAnotherBlock) {
   const DeviceArray<int> to(16, -1);
-  name_addresses<int><<<2, 32, 64>>>(to.data());
+  name_addresses<<<2, 32, 64>>>(to.data());
   EXPECT_EQ(to.values(), (std::vector<int>{11, 1, 21, 1, 31, 1, 0, 20, 10, 0, 20, 0, 30, 0, 1, 21}));
 }
 
 /// Both blocks' threads arrive at block 0's barrier, after they wrote what it then reads.
-template <class T>
-__global__ void __cluster_dims__(2, 1, 1) gather_at_rank_0(T* to) {
+__global__ void __cluster_dims__(2, 1, 1) gather_at_rank_0(int* to) {
   __shared__ std::uint64_t barrier;
-  __shared__ T words[2 * kThreads];
+  __shared__ int words[2 * kThreads];
   start_barrier(&barrier, 2 * kThreads);
   meet_cluster();
-  T* theirs = static_cast<T*>(__cluster_map_shared_rank(words, 0));
-  theirs[blockIdx.x * kThreads + threadIdx.x] = static_cast<T>(1000 * blockIdx.x + threadIdx.x);
+  int* theirs = static_cast<int*>(__cluster_map_shared_rank(words, 0));
+  theirs[blockIdx.x * kThreads + threadIdx.x] = static_cast<int>(1000 * blockIdx.x + threadIdx.x);
   arrive_at(&barrier, 0);
   if (blockIdx.x == 0) {
     await_phase_of_cluster(&barrier, 0);
@@ -153,7 +146,7 @@ __global__ void __cluster_dims__(2, 1, 1) gather_at_rank_0(T* to) {
 
 TEST_F(ClusterTest, AnArrivalInAnotherBlockOrdersWhatCameBeforeIt) {
   const DeviceArray<int> to(2 * kThreads, -1);
-  gather_at_rank_0<int><<<2, kThreads>>>(to.data());
+  gather_at_rank_0<<<2, kThreads>>>(to.data());
   std::vector<int> expected;
   for (int i = kThreads - 1; i >= 0; --i) expected.push_back(i);
   for (int i = kThreads - 1; i >= 0; --i) expected.push_back(1000 + i);
@@ -161,19 +154,18 @@ TEST_F(ClusterTest, AnArrivalInAnotherBlockOrdersWhatCameBeforeIt) {
 }
 
 /// A word goes to and fro between two blocks.
-template <class T>
-__global__ void __cluster_dims__(2, 1, 1) ping_pong_of_blocks(T* to, int rounds) {
+__global__ void __cluster_dims__(2, 1, 1) ping_pong_of_blocks(int* to, int rounds) {
   __shared__ std::uint64_t came;
-  __shared__ T word;
+  __shared__ int word;
   start_barrier(&came, 1);
   if (threadIdx.x == 0) word = 0;
   meet_cluster();
   if (threadIdx.x == 0) {
     const unsigned partner = cluster_partner();
-    T* theirs = static_cast<T*>(__cluster_map_shared_rank(&word, partner));
+    int* theirs = static_cast<int*>(__cluster_map_shared_rank(&word, partner));
     for (int i = 0; i < rounds; ++i) {
       if (blockIdx.x == 1) await_phase_of_cluster(&came, i);
-      *theirs = static_cast<T>(2 * word + 1);
+      *theirs = static_cast<int>(2 * word + 1);
       arrive_at(&came, partner);
       if (blockIdx.x == 0) await_phase_of_cluster(&came, i);
     }
@@ -184,13 +176,12 @@ __global__ void __cluster_dims__(2, 1, 1) ping_pong_of_blocks(T* to, int rounds)
 
 TEST_F(ClusterTest, PhasesOfTwoBlocksAlternate) {
   const DeviceArray<int> to(2, -1);
-  ping_pong_of_blocks<int><<<2, 32>>>(to.data(), 5);
+  ping_pong_of_blocks<<<2, 32>>>(to.data(), 5);
   EXPECT_EQ(to.values(), (std::vector<int>{1023, 511}));
 }
 
 /// An arrival may count several times, also in another block.
-template <class T>
-__global__ void __cluster_dims__(2, 1, 1) arrive_several_times(T* to) {
+__global__ void __cluster_dims__(2, 1, 1) arrive_several_times(int* to) {
   __shared__ std::uint64_t barrier;
   start_barrier(&barrier, 5);
   meet_cluster();
@@ -206,13 +197,12 @@ __global__ void __cluster_dims__(2, 1, 1) arrive_several_times(T* to) {
 
 TEST_F(ClusterTest, AnArrivalInAnotherBlockMayCountSeveralTimes) {
   const DeviceArray<int> to(2, -1);
-  arrive_several_times<int><<<2, 32>>>(to.data());
+  arrive_several_times<<<2, 32>>>(to.data());
   EXPECT_EQ(to.values(), (std::vector<int>{1, 1}));
 }
 
 /// The arrival of overlap/gpu/wgmma.hpp: at the same mbarrier of each block of the cluster.
-template <class T>
-__global__ void __cluster_dims__(2, 1, 1) arrive_in_both_blocks(T* to) {
+__global__ void __cluster_dims__(2, 1, 1) arrive_in_both_blocks(int* to) {
   __shared__ std::uint64_t barrier;
   start_barrier(&barrier, 2);
   meet_cluster();
@@ -226,7 +216,7 @@ __global__ void __cluster_dims__(2, 1, 1) arrive_in_both_blocks(T* to) {
 
 TEST_F(ClusterTest, AnArrivalInABlockIsAtItsOwnMbarrier) {
   const DeviceArray<int> to(2, -1);
-  arrive_in_both_blocks<int><<<2, 32>>>(to.data());
+  arrive_in_both_blocks<<<2, 32>>>(to.data());
   EXPECT_EQ(to.values(), (std::vector<int>{1, 1}));
 }
 
@@ -234,7 +224,7 @@ TEST_F(ClusterTest, AnArrivalInABlockIsAtItsOwnMbarrier) {
 TEST_F(ClusterTest, ManyClustersRunOneAfterTheOther) {
   constexpr int kBlocks = 600;
   const DeviceArray<int> to(kBlocks * kThreads, -1);
-  read_the_other_block<int><<<kBlocks, kThreads>>>(to.data());
+  read_the_other_block<<<kBlocks, kThreads>>>(to.data());
   const std::vector<int> values = to.values();
   int wrong = 0;
   for (int i = 0; i < kBlocks * kThreads; ++i) {

@@ -8,12 +8,11 @@ using MbarrierTest = HopperTest;
 constexpr int kArrivers = 128;
 
 /// Every thread writes, arrives, waits, and reads what another one wrote.
-template <class T>
-__global__ void meet_at_barrier(T* to) {
+__global__ void meet_at_barrier(int* to) {
   __shared__ std::uint64_t barrier;
-  __shared__ T values[kArrivers];
+  __shared__ int values[kArrivers];
   start_barrier(&barrier, kArrivers);
-  values[threadIdx.x] = static_cast<T>(threadIdx.x);
+  values[threadIdx.x] = static_cast<int>(threadIdx.x);
   ptx::mbarrier_arrive(&barrier);
   await_phase(&barrier, 0);
   to[threadIdx.x] = values[kArrivers - 1 - threadIdx.x];
@@ -21,70 +20,67 @@ __global__ void meet_at_barrier(T* to) {
 
 TEST_F(MbarrierTest, APhaseOrdersWhatCameBeforeItsArrivals) {
   const DeviceArray<int> to(kArrivers, -1);
-  meet_at_barrier<int><<<1, kArrivers>>>(to.data());
+  meet_at_barrier<<<1, kArrivers>>>(to.data());
   std::vector<int> expected = counted<int>(kArrivers);
   std::reverse(expected.begin(), expected.end());
   EXPECT_EQ(to.values(), expected);
 }
 
-template <class T>
-__global__ void look_at_fresh_barrier(T* seen) {
+__global__ void look_at_fresh_barrier(int* seen) {
   __shared__ std::uint64_t barrier;
   ptx::mbarrier_init(&barrier, 1);
-  seen[0] = static_cast<T>(ptx::mbarrier_test_wait_parity(&barrier, 0));
-  seen[1] = static_cast<T>(ptx::mbarrier_test_wait_parity(&barrier, 1));
+  seen[0] = static_cast<int>(ptx::mbarrier_test_wait_parity(&barrier, 0));
+  seen[1] = static_cast<int>(ptx::mbarrier_test_wait_parity(&barrier, 1));
   ptx::mbarrier_arrive(&barrier);
-  seen[2] = static_cast<T>(ptx::mbarrier_test_wait_parity(&barrier, 0));
-  seen[3] = static_cast<T>(ptx::mbarrier_test_wait_parity(&barrier, 1));
+  seen[2] = static_cast<int>(ptx::mbarrier_test_wait_parity(&barrier, 0));
+  seen[3] = static_cast<int>(ptx::mbarrier_test_wait_parity(&barrier, 1));
 }
 
 TEST_F(MbarrierTest, AFreshBarrierIsInPhase0AndThePhaseBeforeItIsComplete) {
   const DeviceArray<int> seen(4, -1);
-  look_at_fresh_barrier<int><<<1, 1>>>(seen.data());
+  look_at_fresh_barrier<<<1, 1>>>(seen.data());
   EXPECT_EQ(seen.values(), (std::vector<int>{0, 1, 1, 0}));
 }
 
-template <class T>
-__global__ void wait_with_states(T* seen) {
+__global__ void wait_with_states(int* seen) {
   __shared__ std::uint64_t barrier;
   ptx::mbarrier_init(&barrier, 2);
   const std::uint64_t first = ptx::mbarrier_arrive(&barrier);
-  seen[0] = static_cast<T>(ptx::mbarrier_test_wait(&barrier, first));
+  seen[0] = static_cast<int>(ptx::mbarrier_test_wait(&barrier, first));
   const std::uint64_t second =
       ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &barrier);
-  seen[1] = static_cast<T>(ptx::mbarrier_test_wait(&barrier, first));
-  seen[2] = static_cast<T>(ptx::mbarrier_test_wait(ptx::sem_acquire, ptx::scope_cta, &barrier, second));
+  seen[1] = static_cast<int>(ptx::mbarrier_test_wait(&barrier, first));
+  seen[2] = static_cast<int>(ptx::mbarrier_test_wait(ptx::sem_acquire, ptx::scope_cta, &barrier, second));
   const std::uint64_t third = ptx::mbarrier_arrive(&barrier, 2);  // both arrivals at once
   while (!ptx::mbarrier_try_wait(ptx::sem_acquire, ptx::scope_cta, &barrier, third)) {
   }
   const std::uint64_t fourth = ptx::mbarrier_arrive(&barrier);
-  seen[3] = static_cast<T>(ptx::mbarrier_test_wait(&barrier, fourth));
+  seen[3] = static_cast<int>(ptx::mbarrier_test_wait(&barrier, fourth));
 }
 
 TEST_F(MbarrierTest, AStateStandsForThePhaseOfItsArrival) {
   const DeviceArray<int> seen(4, -1);
-  wait_with_states<int><<<1, 1>>>(seen.data());
+  wait_with_states<<<1, 1>>>(seen.data());
   EXPECT_EQ(seen.values(), (std::vector<int>{0, 1, 1, 0}));
 }
 
 /// One word goes to and fro between two warps, a phase of one barrier each way.
-template <class T>
-__global__ void ping_pong(T* result, int rounds) {
+__global__ void ping_pong(int* result, int rounds) {
   __shared__ std::uint64_t full, empty;
-  __shared__ T word;
+  __shared__ int word;
   start_barrier(&full, 1);
   start_barrier(&empty, 1);
   if (threadIdx.x == 0) {
     for (int i = 0; i < rounds; ++i) {
       await_phase(&empty, i + 1);  // the first time at once
-      word = static_cast<T>(i);
+      word = static_cast<int>(i);
       ptx::mbarrier_arrive(&full);
     }
   } else if (threadIdx.x == 32) {
-    T sum = 0;
+    int sum = 0;
     for (int i = 0; i < rounds; ++i) {
       await_phase(&full, i);
-      sum = static_cast<T>(2 * sum + word);
+      sum = static_cast<int>(2 * sum + word);
       ptx::mbarrier_arrive(&empty);
     }
     *result = sum;
@@ -93,17 +89,16 @@ __global__ void ping_pong(T* result, int rounds) {
 
 TEST_F(MbarrierTest, PhasesAlternate) {
   const DeviceArray<int> result(1, -1);
-  ping_pong<int><<<1, 64>>>(result.data(), 11);
+  ping_pong<<<1, 64>>>(result.data(), 11);
   int expected = 0;
   for (int i = 0; i < 11; ++i) expected = 2 * expected + i;
   EXPECT_EQ(result.value(), expected);
 }
 
 /// A thread looks, again and again, instead of waiting.
-template <class T>
-__global__ void look_until_complete(T* result) {
+__global__ void look_until_complete(int* result) {
   __shared__ std::uint64_t barrier;
-  __shared__ T word;
+  __shared__ int word;
   start_barrier(&barrier, 1);
   if (threadIdx.x == 0) {
     while (!ptx::mbarrier_test_wait_parity(ptx::sem_acquire, ptx::scope_cta, &barrier, 0)) {
@@ -117,19 +112,18 @@ __global__ void look_until_complete(T* result) {
 
 TEST_F(MbarrierTest, LookingIsWaitingToo) {
   const DeviceArray<int> result(1, -1);
-  look_until_complete<int><<<1, 64>>>(result.data());
+  look_until_complete<<<1, 64>>>(result.data());
   EXPECT_EQ(result.value(), 7);
 }
 
 /// The phase has all arrivals; it lacks bytes.
-template <class T>
-__global__ void expect_then_copy(const T* from, T* seen) {
+__global__ void expect_then_copy(const int* from, int* seen) {
   __shared__ std::uint64_t barrier;
-  alignas(16) __shared__ T words[4];
+  alignas(16) __shared__ int words[4];
   ptx::mbarrier_init(&barrier, 1);
   ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   expect_bytes(&barrier, sizeof words);
-  seen[0] = static_cast<T>(ptx::mbarrier_test_wait_parity(&barrier, 0));
+  seen[0] = static_cast<int>(ptx::mbarrier_test_wait_parity(&barrier, 0));
   ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, words, from, sizeof words, &barrier);
   await_phase(&barrier, 0);
   for (int i = 0; i < 4; ++i) seen[1 + i] = words[i];
@@ -137,22 +131,21 @@ __global__ void expect_then_copy(const T* from, T* seen) {
 
 TEST_F(MbarrierTest, BytesHoldAPhaseBack) {
   const DeviceArray<int> from(counted<int>(4, 5)), seen(5, -1);
-  expect_then_copy<int><<<1, 1>>>(from.data(), seen.data());
+  expect_then_copy<<<1, 1>>>(from.data(), seen.data());
   EXPECT_EQ(seen.values(), (std::vector<int>{0, 5, 6, 7, 8}));
 }
 
 /// The bytes may come before somebody expects them: an arrival is missing until then.
-template <class T>
-__global__ void copy_then_expect(const T* from, T* seen) {
+__global__ void copy_then_expect(const int* from, int* seen) {
   __shared__ std::uint64_t barrier;
-  alignas(16) __shared__ T words[4];
+  alignas(16) __shared__ int words[4];
   ptx::mbarrier_init(&barrier, 1);
   ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, words, from, sizeof words, &barrier);
   const long long start = clock64();
   while (clock64() - start < kCyclesOfLateness) {
   }
-  seen[0] = static_cast<T>(ptx::mbarrier_test_wait_parity(&barrier, 0));
+  seen[0] = static_cast<int>(ptx::mbarrier_test_wait_parity(&barrier, 0));
   expect_bytes(&barrier, sizeof words);
   await_phase(&barrier, 0);
   seen[1] = words[3];
@@ -160,18 +153,17 @@ __global__ void copy_then_expect(const T* from, T* seen) {
 
 TEST_F(MbarrierTest, BytesMayComeBeforeTheyAreExpected) {
   const DeviceArray<int> from(counted<int>(4, 5)), seen(2, -1);
-  copy_then_expect<int><<<1, 1>>>(from.data(), seen.data());
+  copy_then_expect<<<1, 1>>>(from.data(), seen.data());
   EXPECT_EQ(seen.values(), (std::vector<int>{0, 8}));
 }
 
 /// Two copies, each with an arrival of its own, complete one phase.
-template <class T>
-__global__ void two_producers(const T* from, T* to) {
+__global__ void two_producers(const int* from, int* to) {
   __shared__ std::uint64_t barrier;
-  alignas(16) __shared__ T words[2][4];
+  alignas(16) __shared__ int words[2][4];
   start_barrier(&barrier, 2);
   if (threadIdx.x % 32 == 0) {
-    T* mine = words[threadIdx.x / 32];
+    int* mine = words[threadIdx.x / 32];
     expect_bytes(&barrier, sizeof words[0]);
     ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, mine, from + 4 * (threadIdx.x / 32),
                        sizeof words[0], &barrier);
@@ -182,21 +174,20 @@ __global__ void two_producers(const T* from, T* to) {
 
 TEST_F(MbarrierTest, SeveralCopiesMayCompleteOnePhase) {
   const DeviceArray<int> from(counted<int>(8, 3)), to(8, -1);
-  two_producers<int><<<1, 64>>>(from.data(), to.data());
+  two_producers<<<1, 64>>>(from.data(), to.data());
   EXPECT_EQ(to.values(), counted<int>(8, 3));
 }
 
-template <class T>
-__global__ void shared_addresses(T* seen) {
-  alignas(1024) __shared__ T words[64];
-  seen[0] = static_cast<T>(__cvta_generic_to_shared(words) % 1024);
-  seen[1] = static_cast<T>(__cvta_generic_to_shared(words + 3) - __cvta_generic_to_shared(words));
-  seen[2] = static_cast<T>(__cvta_generic_to_shared(words) < 256 * 1024);
+__global__ void shared_addresses(int* seen) {
+  alignas(1024) __shared__ int words[64];
+  seen[0] = static_cast<int>(__cvta_generic_to_shared(words) % 1024);
+  seen[1] = static_cast<int>(__cvta_generic_to_shared(words + 3) - __cvta_generic_to_shared(words));
+  seen[2] = static_cast<int>(__cvta_generic_to_shared(words) < 256 * 1024);
 }
 
 TEST_F(MbarrierTest, SharedMemoryHasAddressesOfItsOwn) {
   const DeviceArray<int> seen(3, -1);
-  shared_addresses<int><<<1, 1>>>(seen.data());
+  shared_addresses<<<1, 1>>>(seen.data());
   EXPECT_EQ(seen.values(), (std::vector<int>{0, 12, 1}));
 }
 

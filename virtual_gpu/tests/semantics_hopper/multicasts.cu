@@ -19,11 +19,10 @@ CUtensorMap map_of_boxes(const DeviceArray<int>& data, int boxes,
 }
 
 /// Rank 0 fetches a box for the blocks of the mask; each waits at its own barrier.
-template <class T>
 __global__ void __cluster_dims__(2, 1, 1)
-    fetch_for_blocks(const __grid_constant__ CUtensorMap map, T* to, std::uint16_t mask) {
+    fetch_for_blocks(const __grid_constant__ CUtensorMap map, int* to, std::uint16_t mask) {
   __shared__ std::uint64_t full;
-  alignas(1024) __shared__ T box[kBox];
+  alignas(1024) __shared__ int box[kBox];
   start_barrier(&full, 1);
   const unsigned rank = ptx::get_sreg_cluster_ctarank();
   meet_cluster();
@@ -43,7 +42,7 @@ __global__ void __cluster_dims__(2, 1, 1)
 
 TEST_F(MulticastTest, OneCopyReachesBothBlocks) {
   const DeviceArray<int> from(counted<int>(2 * kBox)), to(4 * kBox, -1);
-  fetch_for_blocks<int><<<4, 64>>>(map_of_boxes(from, 2), to.data(), 3);
+  fetch_for_blocks<<<4, 64>>>(map_of_boxes(from, 2), to.data(), 3);
   std::vector<int> expected;
   for (int block = 0; block < 4; ++block) {
     const auto box = counted<int>(kBox, block / 2 * kBox);
@@ -54,7 +53,7 @@ TEST_F(MulticastTest, OneCopyReachesBothBlocks) {
 
 TEST_F(MulticastTest, TheMaskMayLeaveOutTheBlockThatIssuesIt) {
   const DeviceArray<int> from(counted<int>(kBox)), to(2 * kBox, -1);
-  fetch_for_blocks<int><<<2, 64>>>(map_of_boxes(from, 1), to.data(), 2);
+  fetch_for_blocks<<<2, 64>>>(map_of_boxes(from, 1), to.data(), 2);
   std::vector<int> expected(kBox, -1);
   const auto box = counted<int>(kBox);
   expected.insert(expected.end(), box.begin(), box.end());
@@ -63,7 +62,7 @@ TEST_F(MulticastTest, TheMaskMayLeaveOutTheBlockThatIssuesIt) {
 
 TEST_F(MulticastTest, EachBlockGetsTheBoxSwizzled) {
   const DeviceArray<int> from(counted<int>(kBox)), to(2 * kBox, -1);
-  fetch_for_blocks<int><<<2, 64>>>(map_of_boxes(from, 1, CU_TENSOR_MAP_SWIZZLE_128B), to.data(), 3);
+  fetch_for_blocks<<<2, 64>>>(map_of_boxes(from, 1, CU_TENSOR_MAP_SWIZZLE_128B), to.data(), 3);
   std::vector<int> expected(2 * kBox);
   for (int i = 0; i < kBox; ++i) {
     const int row = i / kColumns, chunk = i % kColumns / 4;
@@ -73,10 +72,9 @@ TEST_F(MulticastTest, EachBlockGetsTheBoxSwizzled) {
 }
 
 /// Each block fetches half of what both need; a barrier counts the bytes of both copies.
-template <class T>
-__global__ void __cluster_dims__(2, 1, 1) fetch_halves(const __grid_constant__ CUtensorMap map, T* to) {
+__global__ void __cluster_dims__(2, 1, 1) fetch_halves(const __grid_constant__ CUtensorMap map, int* to) {
   __shared__ std::uint64_t full;
-  alignas(128) __shared__ T boxes[2][kBox];
+  alignas(128) __shared__ int boxes[2][kBox];
   start_barrier(&full, 1);
   const unsigned rank = ptx::get_sreg_cluster_ctarank();
   meet_cluster();
@@ -94,19 +92,18 @@ __global__ void __cluster_dims__(2, 1, 1) fetch_halves(const __grid_constant__ C
 
 TEST_F(MulticastTest, BlocksFetchHalvesForEachOther) {
   const DeviceArray<int> from(counted<int>(2 * kBox)), to(4 * kBox, -1);
-  fetch_halves<int><<<2, 64>>>(map_of_boxes(from, 2), to.data());
+  fetch_halves<<<2, 64>>>(map_of_boxes(from, 2), to.data());
   std::vector<int> expected = counted<int>(2 * kBox);
   expected.insert(expected.end(), expected.begin(), expected.begin() + 2 * kBox);
   EXPECT_EQ(to.values(), expected);
 }
 
 /// A ring of stages that both blocks fill by halves. A stage is empty when both blocks have read it.
-template <class T>
 __global__ void __cluster_dims__(2, 1, 1)
-    share_ring(const __grid_constant__ CUtensorMap map, T* to, int boxes) {
+    share_ring(const __grid_constant__ CUtensorMap map, unsigned* to, int boxes) {
   constexpr int kStages = 2;
   __shared__ std::uint64_t full[kStages], empty[kStages];
-  alignas(128) __shared__ T stages[kStages][2][kBox];
+  alignas(128) __shared__ unsigned stages[kStages][2][kBox];
   for (std::uint64_t& barrier : full) start_barrier(&barrier, 1);
   for (std::uint64_t& barrier : empty) start_barrier(&barrier, 2);
   const unsigned rank = ptx::get_sreg_cluster_ctarank();
@@ -121,12 +118,12 @@ __global__ void __cluster_dims__(2, 1, 1)
                                 &full[stage], std::uint16_t{3});
     }
   } else if (threadIdx.x == 32) {
-    T sum = 0;
+    unsigned sum = 0;
     for (int i = 0; i < boxes; ++i) {
       const int stage = i % kStages;
       await_phase(&full[stage], i / kStages);
       for (int j = 0; j < 2 * kBox; j += 61)
-        sum = static_cast<T>(3 * sum + stages[stage][j / kBox][j % kBox]);
+        sum = static_cast<unsigned>(3 * sum + stages[stage][j / kBox][j % kBox]);
       ptx::fence_proxy_async(ptx::space_shared);  // read, before a copy overwrites it
       for (unsigned to_rank : {0u, 1u}) arrive_at(&empty[stage], to_rank);
     }
@@ -140,7 +137,7 @@ TEST_F(MulticastTest, ARingIsSharedByTwoBlocks) {
   constexpr int kBoxes = 7;
   const DeviceArray<unsigned> to(2, 0u);
   const DeviceArray<int> from(counted<int>(2 * kBoxes * kBox));
-  share_ring<unsigned><<<2, 64>>>(map_of_boxes(from, 2 * kBoxes), to.data(), kBoxes);
+  share_ring<<<2, 64>>>(map_of_boxes(from, 2 * kBoxes), to.data(), kBoxes);
   unsigned expected = 0;
   for (int i = 0; i < kBoxes; ++i) {
     for (int j = 0; j < 2 * kBox; j += 61) expected = 3 * expected + static_cast<unsigned>(2 * kBox * i + j);
@@ -151,7 +148,7 @@ TEST_F(MulticastTest, ARingIsSharedByTwoBlocks) {
 /// What lies outside of the tensor comes as zeros, and counts as bytes, in each block.
 TEST_F(MulticastTest, ABoxOutsideOfTheTensorComesAsZeros) {
   const DeviceArray<int> from(counted<int>(kBox, 1)), to(4 * kBox, -1);
-  fetch_for_blocks<int><<<4, 64>>>(map_of_boxes(from, 1), to.data(), 3);
+  fetch_for_blocks<<<4, 64>>>(map_of_boxes(from, 1), to.data(), 3);
   std::vector<int> expected = counted<int>(kBox, 1);
   expected.insert(expected.end(), expected.begin(), expected.begin() + kBox);
   expected.resize(4 * kBox, 0);

@@ -96,11 +96,10 @@ TEST_F(TensorMapTest, ThreeDimensions) {
 }
 
 /// Stores a box of ones, twos, ... at index `at`.
-template <class T>
 __global__ void store_box(const __grid_constant__ CUtensorMap map, int x, int y, int elements) {
-  alignas(128) __shared__ T box[kMaxElements];
+  alignas(128) __shared__ int box[kMaxElements];
   for (int i = static_cast<int>(threadIdx.x); i < elements; i += static_cast<int>(blockDim.x))
-    box[i] = static_cast<T>(i + 1);
+    box[i] = static_cast<int>(i + 1);
   ptx::fence_proxy_async(ptx::space_shared);
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -119,7 +118,7 @@ TEST_F(TensorMapTest, StoresWriteNothingOutside) {
     for (const int x : {0, 4, 8, 12}) {
       const DeviceArray<int> data(kPitch * kRows, -1);
       const Tensor<int> tensor{data.data(), {kColumns, kRows}, {kPitch}, {kBoxColumns, kBoxRows}};
-      store_box<int><<<1, 32>>>(map_of(tensor), x, y, kBoxColumns * kBoxRows);
+      store_box<<<1, 32>>>(map_of(tensor), x, y, kBoxColumns * kBoxRows);
       std::vector<int> expected(kPitch * kRows, -1);
       for (int i = 0; i < kBoxColumns * kBoxRows; ++i) {
         const int row = y + i / kBoxColumns, column = x + i % kBoxColumns;
@@ -168,11 +167,10 @@ TEST_P(SwizzleTest, ChunksChangePlacesByTheirAddresses) {
 }
 
 /// Loads a box and stores it again: the swizzles of both ends take each other back.
-template <class T>
 __global__ void move_box(const __grid_constant__ CUtensorMap from, const __grid_constant__ CUtensorMap to,
                          std::uint32_t bytes) {
   __shared__ std::uint64_t barrier;
-  alignas(1024) __shared__ T box[kMaxElements];
+  alignas(1024) __shared__ int box[kMaxElements];
   ptx::mbarrier_init(&barrier, 1);
   ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   expect_bytes(&barrier, bytes);
@@ -192,7 +190,7 @@ TEST_P(SwizzleTest, BothDirectionsAgree) {
   Tensor<int> tensor{from.data(), {columns, kRows}, {columns}, {columns, kRows}, swizzle()};
   const CUtensorMap source = map_of(tensor);
   tensor.data = to.data();
-  move_box<int><<<1, 1>>>(source, map_of(tensor), columns * kRows * static_cast<std::uint32_t>(sizeof(int)));
+  move_box<<<1, 1>>>(source, map_of(tensor), columns * kRows * static_cast<std::uint32_t>(sizeof(int)));
   EXPECT_EQ(to.values(), values);
 }
 

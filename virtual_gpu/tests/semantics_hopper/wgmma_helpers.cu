@@ -7,10 +7,11 @@ namespace {
 using WgmmaHelpersTest = WgmmaTest;
 
 /// What each warp elects, twice.
-template <class T>
-__global__ void elect_twice(T* lanes) {
-  const T first = static_cast<T>(__ballot_sync(0xffffffffu, wgmma::elect_one() ? 1 : 0));
-  const T second = static_cast<T>(__ballot_sync(0xffffffffu, wgmma::elect_one() ? 1 : 0));
+__global__ void elect_twice(unsigned int* lanes) {
+  const unsigned int first =
+      static_cast<unsigned int>(__ballot_sync(0xffffffffu, wgmma::elect_one() ? 1 : 0));
+  const unsigned int second =
+      static_cast<unsigned int>(__ballot_sync(0xffffffffu, wgmma::elect_one() ? 1 : 0));
   if (threadIdx.x % 32 == 0) {
     lanes[threadIdx.x / 32 * 2] = first;
     lanes[threadIdx.x / 32 * 2 + 1] = second;
@@ -19,7 +20,7 @@ __global__ void elect_twice(T* lanes) {
 
 TEST_F(WgmmaHelpersTest, OneLaneOfAWarpIsElectedTheSameEachTime) {
   const DeviceArray<unsigned int> lanes(8, 0);
-  elect_twice<unsigned int><<<1, 128>>>(lanes.data());
+  elect_twice<<<1, 128>>>(lanes.data());
   const std::vector<unsigned int> got = lanes.values();
   for (std::size_t warp = 0; warp < 4; ++warp) {
     const unsigned int elected = got[2 * warp];
@@ -29,23 +30,22 @@ TEST_F(WgmmaHelpersTest, OneLaneOfAWarpIsElectedTheSameEachTime) {
 }
 
 /// Two halves of the block, each with a barrier of its own and its own number of rounds.
-template <class T>
-__global__ void two_halves(T* to) {
-  __shared__ T words[128];
+__global__ void two_halves(int* to) {
+  __shared__ int words[128];
   const int half = static_cast<int>(threadIdx.x) / 64, rank = static_cast<int>(threadIdx.x) % 64;
-  words[threadIdx.x] = static_cast<T>(threadIdx.x);
+  words[threadIdx.x] = static_cast<int>(threadIdx.x);
   for (int round = 0; round < 3 + 2 * half; ++round) {
     wgmma::named_barrier(1 + half, 64);
-    const T other = words[64 * half + 63 - rank];
+    const int other = words[64 * half + 63 - rank];
     wgmma::named_barrier(1 + half, 64);
-    words[threadIdx.x] = static_cast<T>(other + 1);
+    words[threadIdx.x] = static_cast<int>(other + 1);
   }
   to[threadIdx.x] = words[threadIdx.x];
 }
 
 TEST_F(WgmmaHelpersTest, NamedBarriersOrderThoseWhoCome) {
   const DeviceArray<int> to(128, -1);
-  two_halves<int><<<1, 128>>>(to.data());
+  two_halves<<<1, 128>>>(to.data());
   const std::vector<int> got = to.values();
   for (int i = 0; i < 128; ++i) {
     const int half = i / 64, rounds = 3 + 2 * half;
@@ -54,17 +54,16 @@ TEST_F(WgmmaHelpersTest, NamedBarriersOrderThoseWhoCome) {
 }
 
 /// Two warps of three meet; the third one does not care.
-template <class T>
-__global__ void two_of_three_warps(T* to) {
-  __shared__ T words[32];
-  if (threadIdx.x < 32) words[threadIdx.x] = static_cast<T>(threadIdx.x + 5);
+__global__ void two_of_three_warps(int* to) {
+  __shared__ int words[32];
+  if (threadIdx.x < 32) words[threadIdx.x] = static_cast<int>(threadIdx.x + 5);
   if (threadIdx.x < 64) wgmma::named_barrier(15, 64);
   if (threadIdx.x >= 32 && threadIdx.x < 64) to[threadIdx.x - 32] = words[63 - threadIdx.x];
 }
 
 TEST_F(WgmmaHelpersTest, ABarrierOfTwoWarpsDoesNotWaitForTheThird) {
   const DeviceArray<int> to(32, -1);
-  two_of_three_warps<int><<<1, 96>>>(to.data());
+  two_of_three_warps<<<1, 96>>>(to.data());
   std::vector<int> expected = counted<int>(32, 5);
   std::reverse(expected.begin(), expected.end());
   EXPECT_EQ(to.values(), expected);
@@ -79,9 +78,8 @@ __device__ inline void fill_pairs(std::uint32_t (&pairs)[4]) {
   for (std::uint32_t j = 0; j < 4; ++j) pairs[j] = (64 * j + first) | (64 * j + first + 1) << 16;
 }
 
-template <class T>
-__global__ void store_four_matrices(T* to) {
-  alignas(128) __shared__ T rows[32][8];
+__global__ void store_four_matrices(std::uint16_t* to) {
+  alignas(128) __shared__ std::uint16_t rows[32][8];
   std::uint32_t pairs[4];
   fill_pairs(pairs);
   wgmma::store_matrix(rows[row_of(static_cast<int>(threadIdx.x))], pairs);
@@ -100,14 +98,13 @@ std::vector<std::uint16_t> four_matrices() {
 
 TEST_F(WgmmaHelpersTest, StoredMatricesHaveTheRowsThatTheLanesName) {
   const DeviceArray<std::uint16_t> to(256, 9999);
-  store_four_matrices<std::uint16_t><<<1, 32>>>(to.data());
+  store_four_matrices<<<1, 32>>>(to.data());
   EXPECT_EQ(to.values(), four_matrices());
 }
 
 /// Behind a proxy fence a tensor store brings what store_matrix wrote. The elected lane issues and waits.
-template <class T>
-__global__ void store_by_tensor(const __grid_constant__ CUtensorMap map, T first) {
-  alignas(128) __shared__ T rows[32][8];
+__global__ void store_by_tensor(const __grid_constant__ CUtensorMap map, std::uint16_t first) {
+  alignas(128) __shared__ std::uint16_t rows[32][8];
   wgmma::prefetch_map(&map);
   std::uint32_t pairs[4];
   fill_pairs(pairs);
@@ -125,27 +122,25 @@ __global__ void store_by_tensor(const __grid_constant__ CUtensorMap map, T first
 
 TEST_F(WgmmaHelpersTest, ATensorStoreBringsStoredMatrices) {
   const DeviceArray<std::uint16_t> to(256, 9999);
-  store_by_tensor<std::uint16_t>
-      <<<1, 32>>>(map_of(Tensor<std::uint16_t>{to.data(), {8, 32}, {8}, {8, 32}}), 100);
+  store_by_tensor<<<1, 32>>>(map_of(Tensor<std::uint16_t>{to.data(), {8, 32}, {8}, {8, 32}}), 100);
   std::vector<std::uint16_t> expected = four_matrices();
   for (std::uint16_t& value : expected) value = static_cast<std::uint16_t>(value + 100);
   EXPECT_EQ(to.values(), expected);
 }
 
 /// One warpgroup gives registers to the other; both go on.
-template <class T>
-__global__ __launch_bounds__(256, 1) void hand_registers_over(T* to) {
+__global__ __launch_bounds__(256, 1) void hand_registers_over(int* to) {
   if (threadIdx.x < 128) {
     wgmma::registers_down<40>();
   } else {
     wgmma::registers_up<232>();
   }
-  to[threadIdx.x] = static_cast<T>(threadIdx.x);
+  to[threadIdx.x] = static_cast<int>(threadIdx.x);
 }
 
 TEST_F(WgmmaHelpersTest, RegistersGoFromOneWarpgroupToAnother) {
   const DeviceArray<int> to(256, -1);
-  hand_registers_over<int><<<1, 256>>>(to.data());
+  hand_registers_over<<<1, 256>>>(to.data());
   EXPECT_EQ(to.values(), counted<int>(256));
 }
 

@@ -60,7 +60,6 @@ std::vector<float> part(const std::vector<float>& all, int number) {
 }
 
 /// Two groups: the older one is done at wait<1>.
-template <class T>
 __global__ void two_groups(const __grid_constant__ Maps maps, float* to) {
   __shared__ std::uint64_t full;
   alignas(1024) __shared__ std::byte a[kA.bytes()];
@@ -69,9 +68,9 @@ __global__ void two_groups(const __grid_constant__ Maps maps, float* to) {
   load_both(maps, 64, a, b, &full, 0);
   wgmma::Fragment<kColumns> older, newer;
   wgmma::fence();
-  add_product<T>(older, a, b, 0, 3, false);
+  add_product<__half>(older, a, b, 0, 3, false);
   wgmma::commit();
-  add_product<T>(newer, a, b, 3, kSlices, false);
+  add_product<__half>(newer, a, b, 3, kSlices, false);
   wgmma::commit();
   wgmma::wait<1>(older, newer);
   write(older, to);
@@ -82,13 +81,12 @@ __global__ void two_groups(const __grid_constant__ Maps maps, float* to) {
 TEST_F(WgmmaOrderTest, TheOlderOfTwoGroupsIsDoneFirst) {
   const Operands<__half> operands(kA);
   const DeviceArray<float> to(2 * kElements, -1);
-  two_groups<__half><<<1, wgmma::kThreads>>>(operands.maps(), to.data());
+  two_groups<<<1, wgmma::kThreads>>>(operands.maps(), to.data());
   EXPECT_EQ(part(to.values(), 0), slices(0, 3));
   EXPECT_EQ(part(to.values(), 1), slices(3, kSlices));
 }
 
 /// A group for each slice, one in flight all the time; all of them add to the same D.
-template <class T>
 __global__ void one_in_flight(const __grid_constant__ Maps maps, float* to) {
   __shared__ std::uint64_t full;
   alignas(1024) __shared__ std::byte a[kA.bytes()];
@@ -98,7 +96,7 @@ __global__ void one_in_flight(const __grid_constant__ Maps maps, float* to) {
   wgmma::Fragment<kColumns> d;
   wgmma::fence();
   for (int slice = 0; slice < kSlices; ++slice) {
-    add_product<T>(d, a, b, slice, slice + 1, slice > 0);
+    add_product<__half>(d, a, b, slice, slice + 1, slice > 0);
     wgmma::commit();
     wgmma::wait<1>(d);
   }
@@ -110,12 +108,11 @@ __global__ void one_in_flight(const __grid_constant__ Maps maps, float* to) {
 TEST_F(WgmmaOrderTest, GroupsThatAddToOneFragmentNeedNoFenceBetweenThem) {
   const Operands<__half> operands(kA);
   const DeviceArray<float> to(kElements, -1);
-  one_in_flight<__half><<<1, wgmma::kThreads>>>(operands.maps(), to.data());
+  one_in_flight<<<1, wgmma::kThreads>>>(operands.maps(), to.data());
   EXPECT_EQ(to.values(), slices(0, kSlices));
 }
 
 /// Each warpgroup has its own 64 rows of A.
-template <class T>
 __global__ void two_warpgroups(const __grid_constant__ Maps maps, float* to) {
   __shared__ std::uint64_t full;
   alignas(1024) __shared__ std::byte a[kTwiceA.bytes()];
@@ -125,7 +122,7 @@ __global__ void two_warpgroups(const __grid_constant__ Maps maps, float* to) {
   const int warpgroup = static_cast<int>(threadIdx.x) / wgmma::kThreads;
   wgmma::Fragment<kColumns> d;
   wgmma::fence();
-  add_product<T>(d, a + warpgroup * kTileBytes, b, 0, kSlices, false);
+  add_product<__half>(d, a + warpgroup * kTileBytes, b, 0, kSlices, false);
   wgmma::commit();
   wgmma::wait<0>(d);
   write(d, to + warpgroup * kElements);
@@ -134,7 +131,7 @@ __global__ void two_warpgroups(const __grid_constant__ Maps maps, float* to) {
 TEST_F(WgmmaOrderTest, TwoWarpgroupsAtOnce) {
   const Operands<__half> operands(kTwiceA);
   const DeviceArray<float> to(2 * kElements, -1);
-  two_warpgroups<__half><<<1, 2 * wgmma::kThreads>>>(operands.maps(), to.data());
+  two_warpgroups<<<1, 2 * wgmma::kThreads>>>(operands.maps(), to.data());
   std::vector<float> expected = slices(0, kSlices);
   const auto below = [](int row, int k) { return a_element(row + 64, k); };
   const std::vector<float> lower = product(kColumns, 0, kDepth, below, b_element);
@@ -143,7 +140,6 @@ TEST_F(WgmmaOrderTest, TwoWarpgroupsAtOnce) {
 }
 
 /// One warpgroup does both halves.
-template <class T>
 __global__ void two_fragments(const __grid_constant__ Maps maps, float* to) {
   __shared__ std::uint64_t full;
   alignas(1024) __shared__ std::byte a[kTwiceA.bytes()];
@@ -153,7 +149,8 @@ __global__ void two_fragments(const __grid_constant__ Maps maps, float* to) {
   wgmma::Fragment<kColumns> d[2];
   wgmma::fence();
 #pragma unroll
-  for (int half = 0; half < 2; ++half) add_product<T>(d[half], a + half * kTileBytes, b, 0, kSlices, false);
+  for (int half = 0; half < 2; ++half)
+    add_product<__nv_bfloat16>(d[half], a + half * kTileBytes, b, 0, kSlices, false);
   wgmma::commit();
   wgmma::wait<0>(d[0], d[1]);
 #pragma unroll
@@ -163,14 +160,13 @@ __global__ void two_fragments(const __grid_constant__ Maps maps, float* to) {
 TEST_F(WgmmaOrderTest, AWarpgroupMayHaveSeveralFragments) {
   const Operands<__nv_bfloat16> operands(kTwiceA);
   const DeviceArray<float> to(2 * kElements, -1);
-  two_fragments<__nv_bfloat16><<<1, wgmma::kThreads>>>(operands.maps(), to.data());
+  two_fragments<<<1, wgmma::kThreads>>>(operands.maps(), to.data());
   EXPECT_EQ(part(to.values(), 0), slices(0, kSlices));
   const auto below = [](int row, int k) { return a_element(row + 64, k); };
   EXPECT_EQ(part(to.values(), 1), product(kColumns, 0, kDepth, below, b_element));
 }
 
 /// Threads change D between two products.
-template <class T>
 __global__ void touch_between(const __grid_constant__ Maps maps, float* to) {
   __shared__ std::uint64_t full;
   alignas(1024) __shared__ std::byte a[kA.bytes()];
@@ -179,13 +175,13 @@ __global__ void touch_between(const __grid_constant__ Maps maps, float* to) {
   load_both(maps, 64, a, b, &full, 0);
   wgmma::Fragment<kColumns> d;
   wgmma::fence();
-  add_product<T>(d, a, b, 0, 2, false);
+  add_product<__half>(d, a, b, 0, 2, false);
   wgmma::commit();
   wgmma::wait<0>(d);
 #pragma unroll
   for (float& value : d.value) value *= 2;
   wgmma::fence();
-  add_product<T>(d, a, b, 2, kSlices, true);
+  add_product<__half>(d, a, b, 2, kSlices, true);
   wgmma::commit();
   wgmma::wait<0>(d);
   write(d, to);
@@ -194,17 +190,16 @@ __global__ void touch_between(const __grid_constant__ Maps maps, float* to) {
 TEST_F(WgmmaOrderTest, AFragmentMayBeTouchedBetweenAWaitAndAFence) {
   const Operands<__half> operands(kA);
   const DeviceArray<float> to(kElements, -1);
-  touch_between<__half><<<1, wgmma::kThreads>>>(operands.maps(), to.data());
+  touch_between<<<1, wgmma::kThreads>>>(operands.maps(), to.data());
   std::vector<float> twice = slices(0, 2);
   for (float& value : twice) value *= 2;
   EXPECT_EQ(to.values(), slices(2, kSlices, twice));
 }
 
 /// Threads write the operands: without a swizzle, chunks of 8 elements along k, 8 rows to an atom.
-template <class T>
-__global__ void plain_operands(const T* a, const T* b, float* to) {
+__global__ void plain_operands(const __half* a, const __half* b, float* to) {
   constexpr Layout kPlain{Major::kK, Swizzle::kNone, 64, kDepth};
-  alignas(128) __shared__ T tiles[2][64 * kDepth];
+  alignas(128) __shared__ __half tiles[2][64 * kDepth];
   for (int i = static_cast<int>(threadIdx.x); i < 64 * kDepth; i += wgmma::kThreads) {
     const int row = i / kDepth, k = i % kDepth, there = k / 8 * 64 * 8 + row * 8 + k % 8;
     tiles[0][there] = a[i];
@@ -217,8 +212,8 @@ __global__ void plain_operands(const T* a, const T* b, float* to) {
   wgmma::Fragment<64> d;
   wgmma::fence();
   for (int slice = 0; slice < kSlices; ++slice) {
-    wgmma::mma<T, Major::kK, Major::kK>(d, slice_of(kPlain, first, slice), slice_of(kPlain, second, slice),
-                                        slice > 0);
+    wgmma::mma<__half, Major::kK, Major::kK>(d, slice_of(kPlain, first, slice),
+                                             slice_of(kPlain, second, slice), slice > 0);
   }
   wgmma::commit();
   wgmma::wait<0>(d);
@@ -229,12 +224,11 @@ TEST_F(WgmmaOrderTest, AProxyFenceShowsWhatThreadsWrote) {
   const Layout rows{Major::kK, Swizzle::kNone, 64, kDepth};
   const DeviceArray<__half> a(operand<__half>(rows, a_element)), b(operand<__half>(rows, b_element));
   const DeviceArray<float> to(64 * 64, -1);
-  plain_operands<__half><<<1, wgmma::kThreads>>>(a.data(), b.data(), to.data());
+  plain_operands<<<1, wgmma::kThreads>>>(a.data(), b.data(), to.data());
   EXPECT_EQ(to.values(), product(64, 0, kDepth, a_element, b_element));
 }
 
 /// The same memory again and again, each time after the wait.
-template <class T>
 __global__ void refill(const __grid_constant__ Maps maps, float* to, int rounds) {
   __shared__ std::uint64_t full;
   alignas(1024) __shared__ std::byte a[kA.bytes()];
@@ -244,7 +238,7 @@ __global__ void refill(const __grid_constant__ Maps maps, float* to, int rounds)
   for (int round = 0; round < rounds; ++round) {
     load_both(maps, 64, a, b, &full, round);
     wgmma::fence();
-    add_product<T>(d, a, b, 0, kSlices, round > 0);
+    add_product<__half>(d, a, b, 0, kSlices, round > 0);
     wgmma::commit();
     wgmma::wait<0>(d);
     __syncthreads();
@@ -256,7 +250,7 @@ TEST_F(WgmmaOrderTest, OperandsMayBeOverwrittenAfterTheWait) {
   constexpr int kRounds = 3;
   const Operands<__half> operands(kA);
   const DeviceArray<float> to(kElements, -1);
-  refill<__half><<<1, wgmma::kThreads>>>(operands.maps(), to.data(), kRounds);
+  refill<<<1, wgmma::kThreads>>>(operands.maps(), to.data(), kRounds);
   std::vector<float> expected;
   for (int round = 0; round < kRounds; ++round) expected = slices(0, kSlices, expected);
   EXPECT_EQ(to.values(), expected);

@@ -7,8 +7,6 @@
 
 #include <map>
 #include <memory>
-#include <numeric>
-#include <random>
 
 #include "gpu_test.hpp"
 #include "process.hpp"

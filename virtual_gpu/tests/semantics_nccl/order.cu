@@ -8,8 +8,7 @@ namespace {
 constexpr int kCount = 1000;
 
 /// data[i] = data[i] * factor + term, after a while.
-template <class T>
-__global__ void change(T* data, T factor, T term, bool late) {
+__global__ void change(int* data, int factor, int term, bool late) {
   const long long start = clock64();
   while (late && threadIdx.x == 0 && clock64() - start < kCyclesOfLateness) {
   }
@@ -20,7 +19,7 @@ __global__ void change(T* data, T factor, T term, bool late) {
 }
 void enqueue_change(int rank, std::byte* data, int factor, int term, bool late, cudaStream_t stream) {
   const OnDevice on(rank);
-  change<int><<<1, 128, 0, stream>>>(reinterpret_cast<int*>(data), factor, term, late);
+  change<<<1, 128, 0, stream>>>(reinterpret_cast<int*>(data), factor, term, late);
   require(cudaGetLastError());
 }
 

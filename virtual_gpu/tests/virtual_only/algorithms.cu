@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cub/cub.cuh>
-#include <limits>
 #include <random>
 #include <vector>
 

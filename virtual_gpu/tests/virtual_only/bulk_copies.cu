@@ -18,10 +18,9 @@ using phases::await_phase, phases::expect_bytes;
 using BulkCopyTest = VirtualTest;
 
 /// What shared memory holds right after the issue of a load, and after the wait.
-template <class T>
-__global__ void look_at_load(T* from, T* seen) {
+__global__ void look_at_load(int* from, int* seen) {
   __shared__ std::uint64_t barrier;
-  alignas(16) __shared__ T words[4];
+  alignas(16) __shared__ int words[4];
   words[0] = 7;
   ptx::mbarrier_init(&barrier, 1);
   ptx::fence_proxy_async();
@@ -52,9 +51,8 @@ TEST_F(BulkCopyTest, WithASeedLoadsAreDoneAtAnyTime) {
 }
 
 /// What global memory holds after `.read`, and after the full wait.
-template <class T>
-__global__ void look_at_store(T* to, T* seen) {
-  alignas(16) __shared__ T words[4];
+__global__ void look_at_store(int* to, int* seen) {
+  alignas(16) __shared__ int words[4];
   words[0] = 5;
   ptx::fence_proxy_async();
   ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, to, words, sizeof words);
@@ -74,11 +72,10 @@ TEST_F(BulkCopyTest, StoresReadFirstAndWriteAtTheFullWait) {
 }
 
 /// Block number `largest` adds 2048, each other one 1.
-template <class T>
-__global__ void add_one_of_three(const __grid_constant__ CUtensorMap map, T largest) {
+__global__ void add_one_of_three(const __grid_constant__ CUtensorMap map, int largest) {
   alignas(128) __shared__ std::uint16_t words[8];
   constexpr std::uint16_t k2048 = 0x6800, kOne = 0x3c00;  // as half
-  for (std::uint16_t& word : words) word = static_cast<T>(blockIdx.x) == largest ? k2048 : kOne;
+  for (std::uint16_t& word : words) word = static_cast<int>(blockIdx.x) == largest ? k2048 : kOne;
   ptx::fence_proxy_async();
   const std::int32_t at[1] = {0};
   ptx::cp_reduce_async_bulk_tensor(ptx::space_global, ptx::space_shared, ptx::op_add, &map, at, words);
@@ -117,9 +114,8 @@ TEST_F(BulkCopyTest, ASumInSixteenBitsDependsOnWhoComesFirst) {
   EXPECT_EQ(sums, (std::set<int>{k2048, k2050}));
 }
 
-template <class T>
-__global__ void add_words(const __grid_constant__ CUtensorMap map, T x) {
-  alignas(128) __shared__ T words[16];
+__global__ void add_words(const __grid_constant__ CUtensorMap map, int x) {
+  alignas(128) __shared__ int words[16];
   const std::int32_t at[1] = {x};
   ptx::cp_reduce_async_bulk_tensor(ptx::space_global, ptx::space_shared, ptx::op_add, &map, at, words);
   ptx::cp_async_bulk_commit_group();
@@ -136,11 +132,10 @@ TEST_F(BulkCopyTest, WhatCannotBeAddedStopsTheKernel) {
 }
 
 /// Brings `tiles` tiles through a ring of `stages`, and works on each.
-template <class T>
-__global__ void pipeline_of(T* memory, int tiles, int stages) {
+__global__ void pipeline_of(int* memory, int tiles, int stages) {
   constexpr int kWords = 2048, kMax = 4;
   __shared__ std::uint64_t full[kMax];
-  alignas(16) __shared__ T stage[kMax][kWords];
+  alignas(16) __shared__ int stage[kMax][kWords];
   for (int s = 0; s < stages; ++s) ptx::mbarrier_init(&full[s], 1);
   ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   const auto fetch = [&](int tile) {
@@ -149,7 +144,7 @@ __global__ void pipeline_of(T* memory, int tiles, int stages) {
     ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, stage[s], memory, sizeof stage[s], &full[s]);
   };
   for (int tile = 0; tile < stages; ++tile) fetch(tile);
-  T sum = 0;
+  int sum = 0;
   for (int tile = 0; tile < tiles; ++tile) {
     const int s = tile % stages;
     await_phase(&full[s], tile / stages);
@@ -182,10 +177,9 @@ enum Misuse {
   kFreed
 };
 
-template <class T>
-__global__ void misuse(T* memory, int what) {
+__global__ void misuse(int* memory, int what) {
   __shared__ std::uint64_t barrier;
-  alignas(128) __shared__ T words[8];
+  alignas(128) __shared__ int words[8];
   if (what == kUninitialised) ptx::mbarrier_arrive(&barrier);
   ptx::mbarrier_init(&barrier, 1);
   ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
@@ -231,8 +225,7 @@ TEST_F(BulkCopyTest, WhatIsWrongStopsTheKernelWithASentence) {
   expect_misuse(kFreed, cudaErrorIllegalAddress, {"touches memory that is not there"});
 }
 
-template <class T>
-__global__ void load_box(const __grid_constant__ CUtensorMap map, T x) {
+__global__ void load_box(const __grid_constant__ CUtensorMap map, int x) {
   __shared__ std::uint64_t barrier;
   alignas(128) __shared__ int words[8];
   ptx::mbarrier_init(&barrier, 1);
@@ -270,8 +263,7 @@ TEST_F(BulkCopyTest, ABlockDoesNotLeaveCopiesBehind) {
   expect_misuse(kUnseenLoad, cudaErrorLaunchFailure, {"block (0,0,0) ends", "nobody has waited", "phase 0"});
 }
 
-template <class T>
-__global__ void wait_for_ever(T* sink, std::uint32_t count, std::uint32_t bytes) {
+__global__ void wait_for_ever(int* sink, std::uint32_t count, std::uint32_t bytes) {
   __shared__ std::uint64_t barrier;
   if (threadIdx.x == 0) ptx::mbarrier_init(&barrier, count);
   __syncthreads();

@@ -5,7 +5,6 @@
 #include <cuda/ptx>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "phases.cuh"
 #include "virtual_test.hpp"
@@ -51,10 +50,9 @@ enum Error {
   kNotShared,
 };
 
-template <class T>
-__global__ void __cluster_dims__(2, 1, 1) err(const __grid_constant__ CUtensorMap map, T* to, int error) {
+__global__ void __cluster_dims__(2, 1, 1) err(const __grid_constant__ CUtensorMap map, int* to, int error) {
   __shared__ std::uint64_t full;
-  alignas(128) __shared__ T box[kBox];
+  alignas(128) __shared__ int box[kBox];
   const unsigned rank = ptx::get_sreg_cluster_ctarank();
   auto* theirs = static_cast<std::uint64_t*>(__cluster_map_shared_rank(&full, rank ^ 1));
   const auto arrive = [](std::uint64_t* barrier) {
@@ -129,8 +127,7 @@ TEST_F(ClusterTest, ABlockThatEndsUnderAMulticastIsReportedWithASeedToo) {
   EXPECT_EQ(found.size(), 3u) << "before, while and after the multicast is under way";
 }
 
-template <class T>
-__global__ void __cluster_dims__(2, 1, 1) never_meet(T* to) {
+__global__ void __cluster_dims__(2, 1, 1) never_meet(int* to) {
   if (blockIdx.x == 0) meet();
   __shared__ std::uint64_t barrier;
   ptx::mbarrier_init(&barrier, 1);
@@ -147,24 +144,16 @@ TEST_F(ClusterTest, ADeadlockNamesWhatEachBlockWaitsFor) {
                {"block (0,0,0): 1 in barrier_cluster_wait", "block (1,0,0): 1 waiting for the mbarrier"});
 }
 
-template <class T>
-__global__ void __cluster_dims__(2, 1, 1) meet_and_tell(T* to) {
+__global__ void __cluster_dims__(2, 1, 1) meet_and_tell(int* to) {
   meet();
   to[blockIdx.x] = 1;
 }
-template <class T>
-__global__ void __cluster_dims__(3, 1, 1) meet_by_three(T* to) {
+__global__ void __cluster_dims__(3, 1, 1) meet_by_three(int* to) {
   meet();
   to[blockIdx.x] = 1;
 }
-template <class T>
-__global__ void __cluster_dims__(9, 1, 1) meet_by_nine(T* to) {
-  to[blockIdx.x] = 1;
-}
-template <class T>
-__global__ void __cluster_dims__(1, 2, 1) meet_along_y(T* to) {
-  to[blockIdx.x] = 1;
-}
+__global__ void __cluster_dims__(9, 1, 1) meet_by_nine(int* to) { to[blockIdx.x] = 1; }
+__global__ void __cluster_dims__(1, 2, 1) meet_along_y(int* to) { to[blockIdx.x] = 1; }
 
 TEST_F(ClusterTest, WhatCannotBeLaunchedIsRefused) {
   int* memory = device_words(9, 0);
@@ -189,11 +178,10 @@ TEST_F(ClusterTest, ThreeBlocksMeetToo) {
 }
 
 /// Fetches 256 rows, again and again: each block all of them, or half of them for both.
-template <class T>
 __global__ void __cluster_dims__(2, 1, 1)
-    fetch_rows(const __grid_constant__ CUtensorMap map, T* to, bool halves) {
+    fetch_rows(const __grid_constant__ CUtensorMap map, int* to, bool halves) {
   __shared__ std::uint64_t full;
-  alignas(128) __shared__ T rows[256 * kBox];
+  alignas(128) __shared__ int rows[256 * kBox];
   ptx::mbarrier_init(&full, 1);
   ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
   for (int round = 0; round < 8; ++round) {

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <csignal>
 #include <thread>
-#include <vector>
 
 #include "virtual_test.hpp"
 
@@ -15,8 +14,7 @@ namespace {
 using FaultsTest = VirtualTest;
 
 /// Thread (x, 1, 0) of block (b, 0, 0) writes one word at an offset; the rest do nothing.
-template <class T>
-__global__ void write_at(T* memory, long long offset, unsigned int block, unsigned int x) {
+__global__ void write_at(int* memory, long long offset, unsigned int block, unsigned int x) {
   if (blockIdx.x == block && threadIdx.x == x && threadIdx.y == 1) memory[offset] = 1;
 }
 
@@ -46,10 +44,9 @@ TEST_F(FaultsTest, NullPointer) {
 }
 
 /// The copy is done while the thread waits for it, by the runtime.
-template <class T>
-__global__ void copy_from(const T* from) {
-  __shared__ T word;
-  __pipeline_memcpy_async(&word, from, sizeof(T));
+__global__ void copy_from(const int* from) {
+  __shared__ int word;
+  __pipeline_memcpy_async(&word, from, sizeof(int));
   __pipeline_commit();
   __pipeline_wait_prior(0);
 }
@@ -113,8 +110,7 @@ TEST_F(FaultsTest, QueriesReportIt) {
 }
 
 /// The other threads of the block are suspended in a barrier when one of them goes wrong.
-template <class T>
-__global__ void fault_beside_a_barrier(T* memory) {
+__global__ void fault_beside_a_barrier(int* memory) {
   if (threadIdx.x == 40) memory = nullptr;
   if (threadIdx.x != 40) __syncthreads();
   *memory = 1;
@@ -128,8 +124,7 @@ TEST_F(FaultsTest, BesideABarrierAndManyTimes) {
   }
 }
 
-template <class T>
-__global__ void trap_if(T condition) {
+__global__ void trap_if(unsigned int condition) {
   if (threadIdx.x == condition) __trap();
 }
 
@@ -140,18 +135,14 @@ TEST_F(FaultsTest, Trap) {
   expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure, {"trap_if", "called __trap()"});
 }
 
-template <class T>
-__device__ T recursion(T depth, volatile T* sink) {
-  volatile T locals[64];
+__device__ int recursion(int depth, volatile int* sink) {
+  volatile int locals[64];
   for (int i = 0; i < 64; ++i) locals[i] = depth + i;
   *sink = locals[7];
   if (depth == 0) return locals[3];
   return recursion(depth - 1, sink) + locals[5];
 }
-template <class T>
-__global__ void recurse(T depth, volatile T* out) {
-  *out = recursion(depth, out);
-}
+__global__ void recurse(int depth, volatile int* out) { *out = recursion(depth, out); }
 
 TEST_F(FaultsTest, RecursionThatFits) {
   int* out = device_words(1, 0);
@@ -166,15 +157,13 @@ TEST_F(FaultsTest, StackOverflow) {
 }
 
 /// Writes the low end of a frame that is larger than stack and guard together.
-template <class T>
-__global__ void use_large_frame(T* out, int at) {
-  volatile T locals[256 * 1024 / sizeof(T)];
+__global__ void use_large_frame(int* out, int at) {
+  volatile int locals[256 * 1024 / sizeof(int)];
   locals[at] = 1;
   *out = locals[at];
 }
-template <class T>
-__global__ void use_large_dynamic_frame(T* out, std::size_t bytes) {
-  auto* locals = static_cast<volatile T*>(__builtin_alloca(bytes));
+__global__ void use_large_dynamic_frame(int* out, std::size_t bytes) {
+  auto* locals = static_cast<volatile int*>(__builtin_alloca(bytes));
   locals[0] = 1;
   *out = locals[0];
 }
@@ -226,16 +215,14 @@ TEST_F(FaultsTest, TooMuchStaticAndDynamicSharedMemoryTogether) {
   expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure, {"49156 bytes of shared memory", "49152"});
 }
 
-template <class T>
-__global__ void write_shared(T index, unsigned int block) {
-  __shared__ volatile T words[32];
+__global__ void write_shared(int index, unsigned int block) {
+  __shared__ volatile int words[32];
   words[0] = 1;
   if (blockIdx.x == block) words[index] = 1;
 }
-template <class T>
-__global__ void write_dynamic_shared(T index) {
-  extern __shared__ T dynamic_words[];
-  volatile T* words = dynamic_words;
+__global__ void write_dynamic_shared(int index) {
+  extern __shared__ int dynamic_words[];
+  volatile int* words = dynamic_words;
   words[index] = 1;
 }
 
@@ -274,12 +261,8 @@ TEST_F(FaultsTest, OverrunOfDynamicSharedMemory) {
                  {"block (0,0,0) has written 32 bytes behind its dynamic shared memory"});
 }
 
-template <class T>
-__global__ void divide(T* out, T divisor) {
-  *out = 7 / divisor;
-}
-template <class T>
-__global__ void run_into_a_trap(T thread) {
+__global__ void divide(int* out, int divisor) { *out = 7 / divisor; }
+__global__ void run_into_a_trap(unsigned int thread) {
   if (threadIdx.x == thread) __builtin_trap();
 }
 
@@ -293,12 +276,8 @@ TEST_F(FaultsTest, InstructionsThatTheProcessorRefuses) {
 }
 
 /// The signal is no fault of the kernel that runs.
-template <class T>
-__global__ void get_signal(T* out) {
-  *out = raise(SIGSEGV);
-}
-template <class T>
-__global__ void nap_for_ever(T* naps) {
+__global__ void get_signal(int* out) { *out = raise(SIGSEGV); }
+__global__ void nap_for_ever(int* naps) {
   for (;;) {
     atomicAdd(naps, 1);
     __nanosleep(100);
@@ -342,20 +321,14 @@ TEST_F(FaultsTest, FaultOfAnotherThreadIsNotTheKernels) {
   EXPECT_EXIT(fault_in_another_thread(), testing::KilledBySignal(SIGSEGV), "^$");
 }
 
-template <class T>
-__global__ void mask_without_the_caller(T* out) {
-  *out = static_cast<T>(__ballot_sync(0x0000fff0u, 1));
-}
+__global__ void mask_without_the_caller(int* out) { *out = static_cast<int>(__ballot_sync(0x0000fff0u, 1)); }
 
 TEST_F(FaultsTest, WarpFunctionWhoseMaskLeavesTheCallerOut) {
   mask_without_the_caller<<<1, 16>>>(device_words(1, 0));
   expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure, {"lane 0", "mask leaves it out"});
 }
 
-template <class T>
-__global__ void launches_another(T* out) {
-  set<<<1, 1>>>(out, 1);
-}
+__global__ void launches_another(int* out) { set<<<1, 1>>>(out, 1); }
 
 TEST_F(FaultsTest, LaunchInsideAKernel) {
   launches_another<<<1, 1>>>(device_words(1, 0));

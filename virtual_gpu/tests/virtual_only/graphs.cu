@@ -1,8 +1,6 @@
 // Graphs: the model, the reports, and what is refused by name. What CUDA promises is in semantics/graphs.cu.
 #include <cuda.h>
 
-#include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "nccl_virtual_test.hpp"

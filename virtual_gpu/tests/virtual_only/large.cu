@@ -98,10 +98,9 @@ TEST_F(LargeMemoryTest, MoreThanTheHostHasIsRefusedUnlessItIsThereOnDemand) {
 }
 
 /// All of many threads wait in a barrier.
-template <class T>
-__global__ void meet_once(T* sum) {
+__global__ void meet_once(int* sum) {
   __syncthreads();
-  atomicAdd(sum, T{1});
+  atomicAdd(sum, int{1});
 }
 
 // Each is between guard pages, and Linux gives a process some 65,000 mappings.
@@ -154,10 +153,9 @@ TEST_F(LargeMemoryTest, IsFreedWithoutAMappingLeft) {
 }
 
 /// Counts the blocks that come by, and adds up their numbers.
-template <class T>
-__global__ void count_blocks(T* found) {
-  atomicAdd(&found[0], T{1});
-  atomicAdd(&found[1], static_cast<T>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z)));
+__global__ void count_blocks(int* found) {
+  atomicAdd(&found[0], int{1});
+  atomicAdd(&found[1], static_cast<int>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z)));
 }
 
 class BlocksTest : public VirtualTest {
@@ -165,7 +163,7 @@ class BlocksTest : public VirtualTest {
   /// How many blocks of the grid run, and the sum of their numbers.
   static std::pair<int, int> run(dim3 grid) {
     int* found = device_words(2, 0);
-    count_blocks<int><<<grid, 1>>>(found);
+    count_blocks<<<grid, 1>>>(found);
     require(cudaDeviceSynchronize());
     return {word_at(reinterpret_cast<std::byte*>(found)), word_at(reinterpret_cast<std::byte*>(found + 1))};
   }
@@ -201,17 +199,16 @@ TEST_F(BlocksTest, AreTheLastOnesOfTheLargestGrid) {
 }
 
 // Blocks that wait are resumed by their numbers.
-template <class T>
-__global__ void meet(T* flags, T* found) {
-  const T self = static_cast<T>(blockIdx.x % 2);
-  atomicExch(&flags[self], T{1});
-  while (atomicAdd(&flags[1 - self], T{0}) == 0) __nanosleep(100);
-  atomicAdd(found, static_cast<T>(blockIdx.x));
+__global__ void meet(int* flags, int* found) {
+  const int self = static_cast<int>(blockIdx.x % 2);
+  atomicExch(&flags[self], int{1});
+  while (atomicAdd(&flags[1 - self], int{0}) == 0) __nanosleep(100);
+  atomicAdd(found, static_cast<int>(blockIdx.x));
 }
 TEST_F(BlocksTest, MayWaitForEachOther) {
   vgpu::run_blocks({50, 2});
   int* words = device_words(3, 0);
-  meet<int><<<100, 1>>>(words, words + 2);
+  meet<<<100, 1>>>(words, words + 2);
   require(cudaDeviceSynchronize());
   EXPECT_EQ(word_at(reinterpret_cast<std::byte*>(words + 2)), 101u);
 }

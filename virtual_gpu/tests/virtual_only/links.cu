@@ -88,11 +88,10 @@ TEST_F(LinksTest, AllToAllWithoutTurnsCollides) {
 }
 
 /// Each block stores `rounds` times its shared memory, as a kernel reaches a peer by TMA.
-template <class T>
-__global__ void store_in_bulk(T* to, int rounds) {
+__global__ void store_in_bulk(int* to, int rounds) {
   namespace ptx = cuda::ptx;
   constexpr int kElements = 4096;
-  alignas(128) __shared__ T row[kElements];
+  alignas(128) __shared__ int row[kElements];
   for (int i = 0; i < kElements; ++i) row[i] = 1;
   ptx::fence_proxy_async(ptx::space_shared);
   for (int round = 0; round < rounds; ++round) {
@@ -110,7 +109,7 @@ TEST_F(LinksTest, BulkCopiesOfKernelsTakeTheLinkAndAreCounted) {
     const cudaStream_t stream = new_stream();
     const cudaEvent_t start = new_event(), stop = new_event();
     require(cudaEventRecord(start, stream));
-    store_in_bulk<int><<<kBlocks, 1, 0, stream>>>(reinterpret_cast<int*>(memory_[gpu]), kRounds);
+    store_in_bulk<<<kBlocks, 1, 0, stream>>>(reinterpret_cast<int*>(memory_[gpu]), kRounds);
     require(cudaEventRecord(stop, stream));
     require(cudaEventSynchronize(stop));
     float milliseconds = 0;

@@ -18,10 +18,9 @@ class LongKernelsTest : public VirtualTest, public testing::WithParamInterface<i
 INSTANTIATE_TEST_SUITE_P(Schedules, LongKernelsTest, testing::Values(0, 5));
 
 /// A number that needs each of the `rounds` rounds.
-template <class T>
-__device__ T compute(T rounds) {
-  T x = 1;
-  for (T i = 0; i < rounds; ++i) {
+__device__ unsigned int compute(unsigned int rounds) {
+  unsigned int x = 1;
+  for (unsigned int i = 0; i < rounds; ++i) {
     x = x * 1664525u + 1013904223u;
     if ((x & 1) != 0) x ^= 0x55;
   }
@@ -29,8 +28,7 @@ __device__ T compute(T rounds) {
 }
 
 /// Block 0 computes, all others wait for it.
-template <class T>
-__global__ void compute_for_others(T* word, T rounds) {
+__global__ void compute_for_others(unsigned int* word, unsigned int rounds) {
   if (blockIdx.x == 0) {
     atomicExch(word, compute(rounds) | 1);
   } else {
@@ -45,9 +43,8 @@ TEST_P(LongKernelsTest, BlockComputesWhileOthersPoll) {
   EXPECT_FALSE(vgpu::failure_reported());
 }
 
-template <class T>
-__global__ void nap(T count, unsigned int nanoseconds) {
-  for (T i = 0; i < count; ++i) __nanosleep(nanoseconds);
+__global__ void nap(int count, unsigned int nanoseconds) {
+  for (int i = 0; i < count; ++i) __nanosleep(nanoseconds);
 }
 
 TEST_P(LongKernelsTest, ManyNaps) {
@@ -63,8 +60,7 @@ TEST_P(LongKernelsTest, NapsWhileTheHostAsks) {
 }
 
 /// A wait that gives up some day.
-template <class T>
-__global__ void await_until(T* word, T* gave_up, long long cycles) {
+__global__ void await_until(int* word, int* gave_up, long long cycles) {
   const long long start = clock64();
   while (atomicAdd(word, 0) == 0) {
     if (clock64() - start > cycles) {
@@ -85,9 +81,8 @@ TEST_P(LongKernelsTest, WaitGivesUpByTheClock) {
 }
 
 /// The same by a count of the looks.
-template <class T>
-__global__ void await_and_count(T* word, T limit) {
-  for (T i = 0; i < limit && atomicAdd(word, 0) == 0; ++i) __nanosleep(100);
+__global__ void await_and_count(int* word, int limit) {
+  for (int i = 0; i < limit && atomicAdd(word, 0) == 0; ++i) __nanosleep(100);
 }
 
 TEST_P(LongKernelsTest, WaitThatCountsItsLooksIsADeadlockAtLast) {
@@ -98,10 +93,9 @@ TEST_P(LongKernelsTest, WaitThatCountsItsLooksIsADeadlockAtLast) {
 }
 
 /// Looks without a pause, by all threads of all blocks, each with a sleep of its own that grows.
-template <class T>
-__global__ void await_patiently(T* word) {
+__global__ void await_patiently(int* word) {
   unsigned int pause = 8 + threadIdx.x;
-  cuda::atomic_ref<T, cuda::thread_scope_device> flag(*word);
+  cuda::atomic_ref<int, cuda::thread_scope_device> flag(*word);
   while (flag.load(cuda::memory_order_acquire) == 0) {
     __nanosleep(pause);
     if (pause < 1000) pause *= 2;

@@ -17,9 +17,8 @@ using Word = cuda::atomic_ref<int, cuda::thread_scope_device>;
 constexpr int kThreads = 256;
 
 /// Each thread looks `looks` times and adds up what it sees.
-template <class T>
-__global__ void look_now_and_then(T* word, T* sums, int looks, bool meet) {
-  T sum = 0;
+__global__ void look_now_and_then(int* word, int* sums, int looks, bool meet) {
+  int sum = 0;
   for (int i = 0; i < looks; ++i) {
     sum += Word(*word).load(cuda::memory_order_relaxed);
     if (meet) __syncthreads();
@@ -150,8 +149,7 @@ TEST_F(LooksTest, WaitsWithoutEndAreDeadlocks) {
 }
 
 /// Block 1 changes the word that block 0 looks at three times. `seen`: what block 0 saw, as digits.
-template <class T>
-__global__ void look_while_it_changes(T* word, T* seen) {
+__global__ void look_while_it_changes(int* word, int* seen) {
   const Word shared(*word);
   if (blockIdx.x == 1) return shared.store(1, cuda::memory_order_relaxed);
   for (int i = 0; i < 3; ++i) *seen = *seen * 10 + shared.load(cuda::memory_order_relaxed);

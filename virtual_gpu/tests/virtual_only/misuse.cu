@@ -214,11 +214,10 @@ TEST_F(MisuseTest, UnsupportedFlagsAreNamed) {
 }
 
 /// The upper half of the warp ends; the lower half goes on with masks that name all lanes.
-template <class T>
-__global__ void masks_with_ended_lanes(T* out) {
+__global__ void masks_with_ended_lanes(unsigned int* out) {
   if (threadIdx.x >= 16) return;
   __syncwarp();
-  const T ballot = __ballot_sync(0xffffffffu, 1);
+  const unsigned int ballot = __ballot_sync(0xffffffffu, 1);
   out[threadIdx.x] = __shfl_sync(0xffffffffu, ballot, 3);
   out[16 + threadIdx.x] = __shfl_sync(0xffffffffu, ballot, 20);
 }

@@ -1,5 +1,4 @@
 // The modelled clock: order, never values. And the counted bytes.
-#include <vector>
 
 #include "virtual_test.hpp"
 
@@ -156,8 +155,7 @@ TEST_F(CopyModelTest, BytesAndCopiesAreCounted) {
 }
 
 /// Without __nanosleep(): block 0 spins on a plain word that block 1 sets.
-template <class T>
-__global__ void raw_spin(volatile T* word, T* out) {
+__global__ void raw_spin(volatile int* word, int* out) {
   if (blockIdx.x == 0) {
     while (*word == 0) {
     }
@@ -177,11 +175,10 @@ TEST_F(ModelTest, SpinsWithoutAPauseAreInterrupted) {
 }
 
 /// Doubles in many threads that are interrupted again and again keep their values.
-template <class T>
-__global__ void interrupted_sums(T* out) {
-  T sum = static_cast<T>(threadIdx.x);
+__global__ void interrupted_sums(double* out) {
+  double sum = static_cast<double>(threadIdx.x);
   for (int i = 0; i < 50; ++i) {
-    sum = sum * 0.5 + static_cast<T>(i);
+    sum = sum * 0.5 + static_cast<double>(i);
     if (i % 3 == 0) __nanosleep(10);
     if (i % 7 == 0) __syncthreads();
   }

@@ -92,8 +92,7 @@ TEST_P(NcclDeadlocksTest, CommunicatorsInDifferentOrder) {
 }
 
 /// Blocks that fill the GPU until a word is set.
-template <class T>
-__global__ void fill_and_wait(const volatile T* word) {
+__global__ void fill_and_wait(const volatile int* word) {
   while (*word == 0) __nanosleep(100);
 }
 
@@ -101,7 +100,7 @@ TEST_P(NcclDeadlocksTest, ChannelsWithoutAMultiprocessor) {
   make_ranks(2);
   int* flag = device_words(1, 0);
   constexpr int kShared = 200 * 1024;  // of 228 KiB: a multiprocessor for each block
-  require(cudaFuncSetAttribute(fill_and_wait<int>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
+  require(cudaFuncSetAttribute(fill_and_wait, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
   fill_and_wait<<<8, 1, kShared, new_stream()>>>(flag);
   require(cudaGetLastError());
   for (int rank = 0; rank < 2; ++rank) NCCL_OK(all_reduce(rank, 10));

@@ -101,8 +101,7 @@ TEST_F(OwnProgramTest, AnyThreadMayBeTheOneThatCalls) {
   EXPECT_EXIT(call_cuda_in_one_thread_that_is_not_the_first(), testing::ExitedWithCode(0), "");
 }
 
-template <class T>
-__global__ void add_in_turns(T* sum, int rounds) {
+__global__ void add_in_turns(int* sum, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     if (static_cast<int>(threadIdx.x) == round % static_cast<int>(blockDim.x)) *sum += 1;
     __syncthreads();

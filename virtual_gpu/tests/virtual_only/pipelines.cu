@@ -13,12 +13,11 @@ namespace {
 using PipelineTest = VirtualTest;
 
 /// What a slot holds right after the issue, and after the wait.
-template <class T>
-__global__ void look_early(T* from, T* seen) {
-  __shared__ T slot;
+__global__ void look_early(int* from, int* seen) {
+  __shared__ int slot;
   slot = 7;
   auto pipeline = cuda::make_pipeline();
-  cuda::memcpy_async(&slot, from, sizeof(T), pipeline);
+  cuda::memcpy_async(&slot, from, sizeof(int), pipeline);
   pipeline.producer_commit();
   *from = 9;  // an error too: the source may still be read
   seen[0] = slot;
@@ -44,10 +43,9 @@ TEST_F(PipelineTest, WithASeedTheyAreDoneAtAnyTime) {
   EXPECT_EQ(all, (std::set<std::vector<int>>{{7, 9}, {8, 8}}));
 }
 
-template <class T>
-__global__ void wait_without_a_stage(T* result) {
+__global__ void wait_without_a_stage(int* result) {
   auto pipeline = cuda::make_pipeline();
-  cuda::memcpy_async(result, result + 1, sizeof(T), pipeline);
+  cuda::memcpy_async(result, result + 1, sizeof(int), pipeline);
   pipeline.consumer_wait();
 }
 
@@ -58,8 +56,7 @@ TEST_F(PipelineTest, AWaitWithoutACommitIsAnError) {
       {"kernel 'virtual_only::{anonymous}::wait_without_a_stage", "consumer_wait() without a stage"});
 }
 
-template <class T>
-__global__ void copy_to_odd_addresses(T* result) {
+__global__ void copy_to_odd_addresses(int* result) {
   auto pipeline = cuda::make_pipeline();
   const cuda::aligned_size_t<8> size(8);
   cuda::memcpy_async(result, result + 1, size, pipeline);
@@ -71,10 +68,7 @@ TEST_F(PipelineTest, AlignmentIsChecked) {
                  {"an asynchronous copy of 8 bytes", "no multiple of 8"});
 }
 
-template <class T>
-__global__ void copy_three_bytes(T* result) {
-  __pipeline_memcpy_async(result, result + 1, 3);
-}
+__global__ void copy_three_bytes(int* result) { __pipeline_memcpy_async(result, result + 1, 3); }
 
 TEST_F(PipelineTest, ThePrimitiveCopiesWords) {
   copy_three_bytes<<<1, 1>>>(device_words(4, 1));
@@ -82,10 +76,9 @@ TEST_F(PipelineTest, ThePrimitiveCopiesWords) {
 }
 
 /// Leaves; the copy is done when the last thread of the block ends.
-template <class T>
-__global__ void copy_and_leave(T* to, const T* from) {
+__global__ void copy_and_leave(int* to, const int* from) {
   auto pipeline = cuda::make_pipeline();
-  cuda::memcpy_async(to + threadIdx.x, from + threadIdx.x, sizeof(T), pipeline);
+  cuda::memcpy_async(to + threadIdx.x, from + threadIdx.x, sizeof(int), pipeline);
 }
 
 TEST_F(PipelineTest, CopiesThatNobodyWaitsForAreDoneBeforeTheBlockEnds) {

@@ -130,8 +130,7 @@ TEST_P(EndsInTheMiddleTest, OfAHostThreadWhileOthersWait) {
   });
 }
 
-template <class T>
-__global__ void end_inside(T end) {
+__global__ void end_inside(End end) {
   if (threadIdx.x == 1) end_by(end);
   __syncthreads();
 }

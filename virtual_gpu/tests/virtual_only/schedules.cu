@@ -10,9 +10,8 @@ namespace {
 using SchedulesTest = VirtualTest;
 constexpr int kSeeds = 20;
 
-template <class T>
-__global__ void add_block_sums(const T* in, T* out) {
-  __shared__ T sum;
+__global__ void add_block_sums(const int* in, int* out) {
+  __shared__ int sum;
   if (threadIdx.x == 0) sum = 0;
   __syncthreads();
   atomicAdd(&sum, in[blockIdx.x * blockDim.x + threadIdx.x]);
@@ -20,14 +19,10 @@ __global__ void add_block_sums(const T* in, T* out) {
   if (threadIdx.x == 0) atomicAdd(out, sum);
 }
 /// Appends a digit without any protection: the order of the streams shows.
-template <class T>
-__global__ void append(T* where, T digit) {
-  *where = *where * 10 + digit;
-}
+__global__ void append(int* where, int digit) { *where = *where * 10 + digit; }
 /// The order in which the threads of a block, and the blocks, came by.
-template <class T>
-__global__ void queue_up(T* next, T* order) {
-  order[atomicAdd(next, 1)] = static_cast<T>(blockIdx.x * blockDim.x + threadIdx.x);
+__global__ void queue_up(int* next, int* order) {
+  order[atomicAdd(next, 1)] = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
 }
 
 struct Outcome {

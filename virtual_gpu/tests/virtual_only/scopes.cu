@@ -58,12 +58,8 @@ template <cuda::thread_scope Scope, class T>
 __global__ void add_to_word(T* word) {
   Word<Scope>(*word).fetch_add(1);
 }
-template <class T>
-__global__ void store_word(T* word) {
-  Word<kSystem>(*word).store(1, cuda::memory_order_release);
-}
-template <class T>
-__global__ void add_word(T* word) {
+__global__ void store_word(unsigned int* word) { Word<kSystem>(*word).store(1, cuda::memory_order_release); }
+__global__ void add_word(unsigned int* word) {
   Word<kSystem>(*word).fetch_add(1, cuda::memory_order_release);
 }
 
@@ -143,8 +139,7 @@ TEST_F(ScopesTest, LargerCopiesAreData) {
 
 // ---- Two words alternately -------------------------------------------------------------------------------
 /// Looks at its word, and every so often whether it shall give up.
-template <class T>
-__global__ void await_or_give_up(T* word, T* given_up) {
+__global__ void await_or_give_up(unsigned int* word, unsigned int* given_up) {
   for (unsigned looks = 1; Word<kSystem>(*word).load(cuda::memory_order_acquire) == 0; ++looks) {
     if (looks % 256 == 0 && Word<kSystem>(*given_up).load(cuda::memory_order_acquire) != 0) return;
   }

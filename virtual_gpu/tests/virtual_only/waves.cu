@@ -6,8 +6,7 @@ namespace virtual_only {
 namespace {
 
 /// Occupies a multiprocessor with each block until `flag` is set.
-template <class T>
-__global__ void occupy(const volatile T* flag) {
+__global__ void occupy(const volatile int* flag) {
   while (*flag == 0) __nanosleep(100);
 }
 
@@ -83,8 +82,8 @@ class WavesTest : public VirtualTest {
   void hold(int multiprocessors) {
     constexpr int kShared = 200 * 1024;
     *flag = 0;
-    require(cudaFuncSetAttribute(occupy<int>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
-    occupy<int><<<multiprocessors, 32, kShared, other>>>(flag);
+    require(cudaFuncSetAttribute(occupy, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
+    occupy<<<multiprocessors, 32, kShared, other>>>(flag);
     require(cudaGetLastError());
   }
   void release() {

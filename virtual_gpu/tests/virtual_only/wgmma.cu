@@ -5,7 +5,6 @@
 
 #include <cuda/ptx>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "overlap/gpu/wgmma.hpp"
@@ -36,8 +35,7 @@ __device__ inline void fill(__half* tiles, float value) {
 }
 
 /// What D holds right after the issue, and after the wait; operands change in between (an error too).
-template <class T>
-__global__ void look_at_product(T* seen) {
+__global__ void look_at_product(int* seen) {
   alignas(128) __shared__ __half tiles[2 * kOperand];
   fill(tiles, 1);
   wgmma::Fragment<64> d;
@@ -50,8 +48,8 @@ __global__ void look_at_product(T* seen) {
   fill(tiles, 2);
   wgmma::wait<0>(d);
   if (threadIdx.x == 0) {
-    seen[0] = static_cast<T>(early);
-    seen[1] = static_cast<T>(d.value[0]);
+    seen[0] = static_cast<int>(early);
+    seen[1] = static_cast<int>(d.value[0]);
   }
 }
 
@@ -74,8 +72,7 @@ TEST_F(WgmmaTest, WithASeedProductsAreDoneAtAnyTime) {
   EXPECT_TRUE(all.contains({16, 16})) << "early: its operands are read then, too";
 }
 
-template <class T>
-__global__ void look_at_fresh(T* seen) {
+__global__ void look_at_fresh(int* seen) {
   wgmma::Fragment<64> d;
   bool all = true;
   for (const float value : d.value) all = all && value != value;
@@ -88,9 +85,8 @@ TEST_F(WgmmaTest, AFreshFragmentIsNoNumber) {
   EXPECT_EQ(word(memory) + word(memory + 1), 2);
 }
 
-template <class T>
-__global__ void elected_lane(T* lane) {
-  if (wgmma::elect_one()) *lane = static_cast<T>(threadIdx.x);
+__global__ void elected_lane(int* lane) {
+  if (wgmma::elect_one()) *lane = static_cast<int>(threadIdx.x);
 }
 
 TEST_F(WgmmaTest, TheSeedChoosesTheElectedLane) {
@@ -112,8 +108,7 @@ TEST_F(WgmmaTest, TheSeedChoosesTheElectedLane) {
 constexpr int kMaxStages = 4, kTiles = 24, kTileBytes = 2 * 64 * (64 + 64);
 
 /// Brings tiles through a ring of `stages`, one thread each, and multiplies them, one step in flight at most.
-template <class T>
-__global__ void pipeline_of(const T* memory, T* sink, int stages) {
+__global__ void pipeline_of(const int* memory, int* sink, int stages) {
   __shared__ std::uint64_t full[kMaxStages], empty[kMaxStages];
   alignas(1024) extern __shared__ std::byte ring[];
   if (threadIdx.x == 0) {
@@ -162,10 +157,10 @@ TEST_F(WgmmaTest, OneStageIsSlowerThanFour) {
   require(cudaMalloc(&memory, kTileBytes));
   require(cudaMemset(memory, 0, kTileBytes));
   constexpr int kShared = kMaxStages * kTileBytes;
-  require(cudaFuncSetAttribute(pipeline_of<int>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
+  require(cudaFuncSetAttribute(pipeline_of, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
   const cudaStream_t stream = new_stream();
   const auto time = [&](int stages) {
-    return elapsed(stream, [&] { pipeline_of<int><<<1, 256, kShared, stream>>>(memory, memory, stages); });
+    return elapsed(stream, [&] { pipeline_of<<<1, 256, kShared, stream>>>(memory, memory, stages); });
   };
   const float one = time(1), four = time(4);
   EXPECT_GT(one, 1.2f * four);
@@ -173,8 +168,7 @@ TEST_F(WgmmaTest, OneStageIsSlowerThanFour) {
 }
 
 /// Products one after the other, on what shared memory happens to hold.
-template <class T>
-__global__ void products_of(T* sink, int count) {
+__global__ void products_of(int* sink, int count) {
   alignas(1024) __shared__ std::byte tiles[2 * 64 * 16 + 2 * 256 * 16];
   wgmma::Fragment<256> d;
   const auto a = wgmma::describe<kK, Swizzle::k32>(tiles, 0, 256);
@@ -191,7 +185,7 @@ TEST_F(WgmmaTest, AProductTakesItsShareOfTheTensorRate) {
   int* sink = device_words(1, 0);
   const cudaStream_t stream = new_stream();
   const auto time = [&](int blocks, int threads, int count) {
-    return elapsed(stream, [&] { products_of<int><<<blocks, threads, 0, stream>>>(sink, count); });
+    return elapsed(stream, [&] { products_of<<<blocks, threads, 0, stream>>>(sink, count); });
   };
   const float ideal = 1e3f * 64 * 256 * 16 * 2 * 8 / 1.2e12f, few = time(1, 128, 2);
   EXPECT_NEAR(time(1, 128, 12) - few, 10 * ideal, ideal);

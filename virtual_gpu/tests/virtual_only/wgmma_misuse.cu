@@ -4,7 +4,6 @@
 #include <cuda_fp16.h>
 
 #include <cuda/ptx>
-#include <string>
 
 #include "overlap/gpu/wgmma.hpp"
 #include "virtual_test.hpp"
@@ -51,15 +50,13 @@ __device__ inline wgmma::Descriptor plain(const __half* operand) {
   alignas(128) __shared__ __half tiles[2 * kOperand]; \
   [[maybe_unused]] const auto a = plain(tiles), b = plain(tiles + kOperand)
 
-template <class T>
-__global__ void without_fence(T* /*sink*/) {
+__global__ void without_fence(int* /*sink*/) {
   OPERANDS;
   wgmma::Fragment<64> d;
   wgmma::mma<__half, kK, kK>(d, a, b, false);
 }
 
-template <class T>
-__global__ void touched(T* /*sink*/) {
+__global__ void touched(int* /*sink*/) {
   OPERANDS;
   wgmma::Fragment<64> d;
   wgmma::fence();
@@ -71,13 +68,11 @@ __global__ void touched(T* /*sink*/) {
 }
 
 TEST_F(WgmmaMisuseTest, AFenceComesFirst) {
-  expect_stopped(without_fence<int>, 128, {"without_fence", "issues a wgmma before its first fence()"});
-  expect_stopped(touched<int>, 128,
-                 {"touched", "has changed its Fragment since the wait()", "fence() comes"});
+  expect_stopped(without_fence, 128, {"without_fence", "issues a wgmma before its first fence()"});
+  expect_stopped(touched, 128, {"touched", "has changed its Fragment since the wait()", "fence() comes"});
 }
 
-template <class T>
-__global__ void ends_early(T* /*sink*/) {
+__global__ void ends_early(int* /*sink*/) {
   OPERANDS;
   wgmma::fence();
   {
@@ -88,8 +83,7 @@ __global__ void ends_early(T* /*sink*/) {
   __syncthreads();
 }
 
-template <class T>
-__global__ void other_fragment_ends(T* /*sink*/) {
+__global__ void other_fragment_ends(int* /*sink*/) {
   OPERANDS;
   wgmma::Fragment<64> d;
   wgmma::fence();
@@ -99,8 +93,7 @@ __global__ void other_fragment_ends(T* /*sink*/) {
   wgmma::wait<0>(d);
 }
 
-template <class T>
-__global__ void left_behind(T* /*sink*/) {
+__global__ void left_behind(int* /*sink*/) {
   OPERANDS;
   auto* d = new wgmma::Fragment<64>;  // lives on
   wgmma::fence();
@@ -109,16 +102,15 @@ __global__ void left_behind(T* /*sink*/) {
 }
 
 TEST_F(WgmmaMisuseTest, AProductIsWaitedFor) {
-  expect_stopped(ends_early<int>, 128, {"ends_early", "ends the life of a Fragment", "may still write"});
-  expect_stopped(left_behind<int>, 128,
+  expect_stopped(ends_early, 128, {"ends_early", "ends the life of a Fragment", "may still write"});
+  expect_stopped(left_behind, 128,
                  {"block (0,0,0) ends although not all threads of warpgroup 0 have waited", "m64n64k16"});
   vgpu::reset();
-  other_fragment_ends<int><<<1, 128>>>(nullptr);
+  other_fragment_ends<<<1, 128>>>(nullptr);
   CUDA_OK(cudaDeviceSynchronize());
 }
 
-template <class T>
-__global__ void other_descriptors(T* /*sink*/) {
+__global__ void other_descriptors(int* /*sink*/) {
   OPERANDS;
   wgmma::Fragment<64> d;
   wgmma::fence();
@@ -126,8 +118,7 @@ __global__ void other_descriptors(T* /*sink*/) {
   wgmma::commit();
   wgmma::wait<0>(d);
 }
-template <class T>
-__global__ void other_flag(T* /*sink*/) {
+__global__ void other_flag(int* /*sink*/) {
   OPERANDS;
   wgmma::Fragment<64> d;
   wgmma::fence();
@@ -135,8 +126,7 @@ __global__ void other_flag(T* /*sink*/) {
   wgmma::commit();
   wgmma::wait<0>(d);
 }
-template <class T>
-__global__ void other_group(T* /*sink*/) {
+__global__ void other_group(int* /*sink*/) {
   OPERANDS;
   wgmma::Fragment<64> d;
   wgmma::fence();
@@ -145,8 +135,7 @@ __global__ void other_group(T* /*sink*/) {
   wgmma::commit();
   wgmma::wait<0>(d);
 }
-template <class T>
-__global__ void other_type(T* /*sink*/) {
+__global__ void other_type(int* /*sink*/) {
   OPERANDS;
   wgmma::Fragment<64> d;
   wgmma::fence();
@@ -159,31 +148,28 @@ __global__ void other_type(T* /*sink*/) {
 }
 
 TEST_F(WgmmaMisuseTest, AllThreadsOfAWarpgroupSayTheSame) {
-  expect_stopped(other_descriptors<int>, 128, {"other descriptors than other threads of its warpgroup"});
-  expect_stopped(other_flag<int>, 128, {"with another accumulate flag than other threads"});
-  expect_stopped(other_group<int>, 128, {"in another group than other threads"});
-  expect_stopped(other_type<int>, 128, {"of another shape or type than other threads"});
+  expect_stopped(other_descriptors, 128, {"other descriptors than other threads of its warpgroup"});
+  expect_stopped(other_flag, 128, {"with another accumulate flag than other threads"});
+  expect_stopped(other_group, 128, {"in another group than other threads"});
+  expect_stopped(other_type, 128, {"of another shape or type than other threads"});
 }
 
-template <class T>
-__global__ void in_last_warps(T* /*sink*/) {
+__global__ void in_last_warps(int* /*sink*/) {
   OPERANDS;
   if (threadIdx.x < 128) return;
   wgmma::Fragment<64> d;
   wgmma::fence();
 }
-template <class T>
-__global__ void up_in_last_warps(T* /*sink*/) {
+__global__ void up_in_last_warps(int* /*sink*/) {
   if (threadIdx.x >= 128) wgmma::registers_up<240>();
 }
 
 TEST_F(WgmmaMisuseTest, AWarpgroupBeginsAtAMultipleOf128AndIsWhole) {
-  expect_stopped(in_last_warps<int>, 192, {"in warpgroup 1, which has not all of its 128 threads"});
-  expect_stopped(up_in_last_warps<int>, 160, {"registers_up<240> in warpgroup 1", "the block has 160"});
+  expect_stopped(in_last_warps, 192, {"in warpgroup 1, which has not all of its 128 threads"});
+  expect_stopped(up_in_last_warps, 160, {"registers_up<240> in warpgroup 1", "the block has 160"});
 }
 
-template <class T>
-__global__ void outside(T* /*sink*/) {
+__global__ void outside(int* /*sink*/) {
   OPERANDS;
   wgmma::Fragment<64> d;
   wgmma::fence();
@@ -193,70 +179,50 @@ __global__ void outside(T* /*sink*/) {
 }
 
 TEST_F(WgmmaMisuseTest, OperandsAreInTheSharedMemoryOfTheBlock) {
-  expect_stopped(outside<int>, 128, {"outside", "operand B at shared address 0x", "not in the shared memory"},
+  expect_stopped(outside, 128, {"outside", "operand B at shared address 0x", "not in the shared memory"},
                  cudaErrorIllegalAddress);
 }
 
-template <class T>
-__global__ void id_16(T* /*sink*/) {
-  wgmma::named_barrier(16, 32);
-}
-template <class T>
-__global__ void odd_barrier(T* /*sink*/) {
-  wgmma::named_barrier(1, 40);
-}
-template <class T>
-__global__ void large_barrier(T* /*sink*/) {
-  wgmma::named_barrier(1, 96);
-}
-template <class T>
-__global__ void two_counts(T* /*sink*/) {
-  wgmma::named_barrier(1, threadIdx.x < 32 ? 64 : 96);
-}
+__global__ void id_16(int* /*sink*/) { wgmma::named_barrier(16, 32); }
+__global__ void odd_barrier(int* /*sink*/) { wgmma::named_barrier(1, 40); }
+__global__ void large_barrier(int* /*sink*/) { wgmma::named_barrier(1, 96); }
+__global__ void two_counts(int* /*sink*/) { wgmma::named_barrier(1, threadIdx.x < 32 ? 64 : 96); }
 
 TEST_F(WgmmaMisuseTest, NamedBarriersHaveNumbersAndWholeWarps) {
-  expect_stopped(id_16<int>, 32, {"comes to named barrier 16: 1 to 15 are possible"});
-  expect_stopped(odd_barrier<int>, 64, {"named barrier 1 of 40 threads: it must be a multiple of 32"});
-  expect_stopped(large_barrier<int>, 64, {"of 96 threads", "at most the 64 of the block"});
-  expect_stopped(two_counts<int>, 96, {"comes to named barrier 1 of", "others to one of"});
+  expect_stopped(id_16, 32, {"comes to named barrier 16: 1 to 15 are possible"});
+  expect_stopped(odd_barrier, 64, {"named barrier 1 of 40 threads: it must be a multiple of 32"});
+  expect_stopped(large_barrier, 64, {"of 96 threads", "at most the 64 of the block"});
+  expect_stopped(two_counts, 96, {"comes to named barrier 1 of", "others to one of"});
 }
 
-template <class T>
-__global__ void store_outside(T* sink) {
+__global__ void store_outside(int* sink) {
   const std::uint32_t pairs[4] = {};
   wgmma::store_matrix(sink, pairs);
 }
-template <class T>
-__global__ void store_oddly(T* /*sink*/) {
-  alignas(16) __shared__ T words[64];
+__global__ void store_oddly(int* /*sink*/) {
+  alignas(16) __shared__ int words[64];
   const std::uint32_t pairs[4] = {};
   wgmma::store_matrix(words + 1, pairs);
 }
-template <class T>
-__global__ void store_by_half(T* /*sink*/) {
-  alignas(16) __shared__ T words[64];
+__global__ void store_by_half(int* /*sink*/) {
+  alignas(16) __shared__ int words[64];
   const std::uint32_t pairs[4] = {};
   if (threadIdx.x < 16) return;
   wgmma::store_matrix(words, pairs);
 }
-template <class T>
-__global__ void prefetch_nothing(T* sink) {
-  wgmma::prefetch_map(sink);
-}
+__global__ void prefetch_nothing(int* sink) { wgmma::prefetch_map(sink); }
 
 TEST_F(WgmmaMisuseTest, MatricesGoToRowsOfSharedMemoryAndMapsAreMaps) {
-  expect_stopped(store_outside<int>, 32, {"store_matrix()", "not in the shared memory of its block"});
-  expect_stopped(store_oddly<int>, 32, {"store_matrix()", "no multiple of 16"}, cudaErrorMisalignedAddress);
-  expect_stopped(store_by_half<int>, 32, {"has not all of its 32 lanes"});
-  expect_stopped(prefetch_nothing<int>, 32, {"calls prefetch_map() with a tensor map that is none"});
+  expect_stopped(store_outside, 32, {"store_matrix()", "not in the shared memory of its block"});
+  expect_stopped(store_oddly, 32, {"store_matrix()", "no multiple of 16"}, cudaErrorMisalignedAddress);
+  expect_stopped(store_by_half, 32, {"has not all of its 32 lanes"});
+  expect_stopped(prefetch_nothing, 32, {"calls prefetch_map() with a tensor map that is none"});
 }
 
-template <class T>
-__global__ void three_warps_give(T* /*sink*/) {
+__global__ void three_warps_give(int* /*sink*/) {
   if (threadIdx.x < 96) wgmma::registers_down<40>();
 }
-template <class T>
-__global__ void two_numbers(T* /*sink*/) {
+__global__ void two_numbers(int* /*sink*/) {
   if (threadIdx.x < 64)
     wgmma::registers_down<40>();
   else
@@ -264,15 +230,13 @@ __global__ void two_numbers(T* /*sink*/) {
 }
 
 TEST_F(WgmmaMisuseTest, AllFourWarpsSetTheirRegisters) {
-  expect_stopped(three_warps_give<int>, 128,
+  expect_stopped(three_warps_give, 128,
                  {"ends although only 96 of 128 threads of warpgroup 0 have called registers_down<40>"});
-  expect_stopped(two_numbers<int>, 128,
-                 {"calls registers_down<", "where other threads of its warpgroup call"});
+  expect_stopped(two_numbers, 128, {"calls registers_down<", "where other threads of its warpgroup call"});
 }
 
 // ---- deadlocks -------------------------------------------------------------------------------------------
-template <class T>
-__global__ void three_warps_issue(T* /*sink*/) {
+__global__ void three_warps_issue(int* /*sink*/) {
   OPERANDS;
   wgmma::Fragment<64> d;
   wgmma::fence();
@@ -284,25 +248,20 @@ __global__ void three_warps_issue(T* /*sink*/) {
 }
 
 TEST_F(WgmmaMisuseTest, DeadlockReportsSayWhoHasIssued) {
-  expect_deadlock(three_warps_issue<int>, 128,
+  expect_deadlock(three_warps_issue, 128,
                   {"96 waiting for wgmma of warpgroup 0 (96 of 128 threads have issued wgmma)", "32 ended"});
 }
 
-template <class T>
-__global__ void one_warp_is_missing(T* /*sink*/) {
+__global__ void one_warp_is_missing(int* /*sink*/) {
   if (threadIdx.x < 32) wgmma::named_barrier(3, 64);
 }
 
 TEST_F(WgmmaMisuseTest, DeadlockReportsSayWhoIsAtANamedBarrier) {
-  expect_deadlock(one_warp_is_missing<int>, 64, {"32 of 64 at named barrier 3", "32 ended"});
+  expect_deadlock(one_warp_is_missing, 64, {"32 of 64 at named barrier 3", "32 ended"});
 }
 
-template <class T>
-__global__ void too_many_registers(T* /*sink*/) {
-  wgmma::registers_up<240>();
-}
-template <class T>
-__global__ void others_give_first(T* /*sink*/) {
+__global__ void too_many_registers(int* /*sink*/) { wgmma::registers_up<240>(); }
+__global__ void others_give_first(int* /*sink*/) {
   if (threadIdx.x < 128) {
     wgmma::registers_up<240>();
     wgmma::registers_down<24>();
@@ -312,11 +271,11 @@ __global__ void others_give_first(T* /*sink*/) {
 }
 
 TEST_F(WgmmaMisuseTest, DeadlockReportsSayWhoHasTheRegisters) {
-  expect_deadlock(too_many_registers<int>, 384,
+  expect_deadlock(too_many_registers, 384,
                   {"128 waiting for registers (warpgroup ", " in registers_up<240>, warpgroup ",
                    " has 240 for each of 128 threads; a multiprocessor has 65536)", "256 ended"});
   vgpu::reset();
-  others_give_first<int><<<1, 384>>>(nullptr);
+  others_give_first<<<1, 384>>>(nullptr);
   CUDA_OK(cudaDeviceSynchronize());
 }
 

@@ -49,7 +49,6 @@ class HandlePool {
     idle_.emplace_back(kind, std::move(handle));
   }
 
-  /// How many of this kind wait.
   std::size_t idle(const Kind& kind) const {
     const std::lock_guard lock(mutex_);
     std::size_t count = 0;

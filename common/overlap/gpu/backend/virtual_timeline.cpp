@@ -1,5 +1,4 @@
 // The timeline of virtual GPUs: their scheduler knows it.
-#include <algorithm>
 #include <map>
 #include <string>
 #include <vgpu/timeline.hpp>

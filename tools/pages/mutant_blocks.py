@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The blocks `bug` of pages: a mutant of the chapter as a diff, the command that shows it, and what that says.
+"""The blocks `mutant` of pages: a mutant of the chapter as a diff, the command that shows it, and what that says.
 
-  <!-- bug NN MUTANT --> ... <!-- /bug -->    chapters/NN_*/mutants/MUTANT.mutant
+  <!-- mutant NN MUTANT --> ... <!-- /mutant -->    chapters/NN_*/mutants/MUTANT.mutant
 
 The mutant's program is the one that its test builds and runs (tests/mutants/CMakeLists.txt): with the verdict race in the race
 build, else in the one for virtual GPUs. `./lab pages` builds those that pages name; after the slow tests and those of the race
 build they are there anyway, and nothing is built a second time.
 
-  tools/pages/bugs.py --targets    "BUILD TARGET" for each mutant that a page names, one a line
+  tools/pages/mutant_blocks.py --targets    "BUILD TARGET" for each mutant that a page names, one a line
 """
 import argparse
 import difflib
@@ -22,7 +22,7 @@ from tools import mutants  # noqa: E402
 from tools.mutants import Mutant, MutantError  # noqa: E402
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-BUG = re.compile(r"^<!-- bug (.+) -->$", re.MULTILINE)
+BLOCK = re.compile(r"^<!-- mutant (.+) -->$", re.MULTILINE)
 _ANNOUNCEMENT = re.compile(r"Running main\(\) from |Note: Google Test filter = |\[(?:=+|-+| RUN +)\] ")
 LINES = 25   # at most, of what the program says
 CONTEXT = 2  # lines around the change
@@ -97,7 +97,7 @@ def shortened(text: str) -> str:
     return "\n".join(lines if len(lines) <= LINES else [*lines[:LINES - 1], "..."])
 
 
-def bug(argument: str, root: pathlib.Path = REPOSITORY) -> str:
+def block(argument: str, root: pathlib.Path = REPOSITORY) -> str:
     mutant = mutant_of(argument, root)
     change, (text, status) = diff(mutant, root), said(mutant, root)
     return f"```diff\n{change}\n```\n\n```\n$ {command(mutant)}\n{shortened(text)}\n(exit status {status})\n```\n"
@@ -123,7 +123,7 @@ def in_one_order(text: str) -> str:
 
 def targets(pages: Sequence[pathlib.Path], root: pathlib.Path) -> Iterator[str]:
     """What must be built for these pages."""
-    arguments: List[str] = [argument for page in pages for argument in BUG.findall(page.read_text(encoding="utf-8"))]
+    arguments: List[str] = [argument for page in pages for argument in BLOCK.findall(page.read_text(encoding="utf-8"))]
     for argument in sorted(set(arguments)):
         mutant = mutant_of(argument, root)
         yield f"{build_of(mutant)} {target_of(mutant)}"
@@ -136,7 +136,7 @@ def main() -> int:
     try:
         print("\n".join(targets(sorted(REPOSITORY.glob("chapters/**/*.md")), REPOSITORY)))
     except (MutantError, OSError) as error:
-        print(f"bugs.py: {error}", file=sys.stderr)
+        print(f"mutant_blocks.py: {error}", file=sys.stderr)
         return 2
     return 0
 
