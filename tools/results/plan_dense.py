@@ -84,11 +84,12 @@ def send_and_sum(machine: Machine, call: Call) -> float:
 
 def rotation(machine: Machine, call: Call) -> float:
     """Accumulators that go round: begun by a pass of zeros or by the first partial; the kernel that adds stores on the next
-    rank, or a copy follows it. It waits for its accumulator, and until multiprocessors get free."""
+    rank, or a copy follows it. It waits for its accumulator, and until multiprocessors get free. Then it keeps them from the
+    products: one that stores on another GPU, for as long as the link takes."""
     cut = call.cut()
     if call.messages == 0:
         return products_us(machine, cut)
-    part, done = part_of(machine, cut), products_on_two_streams_us(machine, cut)
+    part, done, delay = part_of(machine, cut), products_on_two_streams_us(machine, cut), 0.0
     elements = float(-(-cut.shape.m // call.ranks)) * cut.shape.n
     accumulator = elements * call.accumulator_size
     over_the_link = accumulator / machine.link_rate
@@ -99,17 +100,19 @@ def rotation(machine: Machine, call: Call) -> float:
             return time
         return min(done, math.ceil(time / part.wave_us - 1e-9) * part.wave_us + machine.launch_us)
     here = machine.event_us + copy if call.zeros else 0.0  # the accumulator of this step
+    memory = kernel_us(machine, (2 if call.stores else 3) * accumulator)
+    adding = max(memory, machine.launch_us + over_the_link) if call.stores else memory
     for step in range(cut.parts):
         last = step == cut.parts - 1
-        multiplied = done + machine.event_us if last else _ready(machine, part, step)
+        multiplied = done + machine.event_us if last else _ready(machine, part, step) + delay
         if step == 0 and not call.zeros:
             here = multiplied + copy
             continue
         adds = next_wave(max(multiplied, here) + machine.signal_us)
         if last:
             return adds + kernel_us(machine, 2 * accumulator + elements * call.size) + machine.event_us
-        memory = kernel_us(machine, (2 if call.stores else 3) * accumulator)
-        here = adds + (max(memory, machine.launch_us + over_the_link) + machine.signal_us if call.stores else memory + copy)
+        here = adds + adding + (machine.signal_us if call.stores else copy)
+        done, delay = done + adding, delay + adding
     return here
 
 
