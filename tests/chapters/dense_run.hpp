@@ -131,7 +131,6 @@ std::vector<DenseRun> run_dense_all(int ranks, const std::vector<MatmulShape>& s
   return runs;
 }
 
-/// The same for one shape.
 template <typename Algorithm, typename Problem, typename... More>
 DenseRun run_dense(int ranks, MatmulShape whole, std::uint64_t seed, int calls = 1, More... more) {
   return run_dense_all<Algorithm, Problem>(ranks, {whole}, seed, calls, more...).front();
@@ -159,7 +158,6 @@ void expect_all_right(int ranks, const std::vector<MatmulShape>& shapes, std::ui
                     [](MatmulShape shape) { return shape.m * shape.n; });
 }
 
-/// The same for one shape.
 template <typename Algorithm, typename Problem, typename... More>
 void expect_right(int ranks, MatmulShape whole, std::uint64_t seed = 1, int calls = 1, More... more) {
   expect_all_right<Algorithm, Problem>(ranks, {whole}, seed, calls, more...);

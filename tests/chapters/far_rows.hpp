@@ -78,13 +78,11 @@ T at(const DeviceBuffer<T>& array, std::int64_t place) {
 }
 ///@}
 
-/// Writes a row of a table to where it belongs.
 inline void put_row(const DeviceBuffer<FarElement>& table, std::int64_t row,
                     const std::vector<FarElement>& values) {
   put(table, row * kFarFeatures, values);
 }
 
-/// The row of the table has these values.
 inline void expect_row(const DeviceBuffer<FarElement>& table, std::int64_t row,
                        const std::vector<FarElement>& expected) {
   EXPECT_TRUE(same_bits(on_host(table.data() + row * kFarFeatures, kFarFeatures), expected)) << "row " << row;

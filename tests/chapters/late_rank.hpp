@@ -33,14 +33,12 @@ class LateWork {
     rank.synchronize(rank.stream());
     came_[0] = 0;
   }
-  /// Work for the stream.
   void start(cudaStream_t stream, int rounds = 1 << 17) {
     come_late<<<1, 1, 0, stream>>>(came_.data(), sink_.data(), rounds);
     CUDA_CHECK(cudaGetLastError());
   }
   /// True once it is over; any host may ask.
   bool is_over() const { return const_cast<const volatile int&>(came_[0]) != 0; }
-  /// Before the next work.
   void reset() { came_[0] = 0; }
 
  private:

@@ -38,7 +38,6 @@ class LinkTraffic {
     }
   }
 
-  /// What has gone since then.
   LinkTraffic since(const LinkTraffic& before) const {
     LinkTraffic moved = *this;
     for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -53,13 +52,11 @@ class LinkTraffic {
     const int row = gpus_ - vgpu::kHost;
     return links_.at(static_cast<std::size_t>((from - vgpu::kHost) * row + to - vgpu::kHost));
   }
-  /// From that GPU to all others.
   Moved out_of(int gpu) const {
     Moved all;
     for (int other = 0; other < gpus_; ++other) all += other == gpu ? Moved{} : over(gpu, other);
     return all;
   }
-  /// From all others to that GPU.
   Moved into(int gpu) const {
     Moved all;
     for (int other = 0; other < gpus_; ++other) all += other == gpu ? Moved{} : over(other, gpu);

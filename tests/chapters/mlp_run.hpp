@@ -1,8 +1,6 @@
 // Runs of chapter 07's blocks, compared on every element.
 #pragma once
 
-#include <algorithm>
-
 #include "07_mlp_block/overlapped_block.cuh"
 #include "07_mlp_block/sequence_block.cuh"
 #include "07_mlp_block/vanilla_block.cuh"
@@ -49,7 +47,6 @@ void expect_right_blocks(int ranks, const std::vector<MatmulShape>& shapes, std:
                     [ranks](MatmulShape shape) { return shape.m * shape.k * Traits::copies(ranks); });
 }
 
-/// The same for one shape.
 template <typename Block>
 void expect_right_block(int ranks, MatmulShape whole, std::uint64_t seed = 1, int calls = 1) {
   expect_right_blocks<Block>(ranks, {whole}, seed, calls);

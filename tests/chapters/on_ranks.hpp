@@ -14,7 +14,6 @@ struct TestOnRanks {
   void (*body)(int ranks);
 };
 
-/// Runs one of them.
 class OnSoManyRanks : public testing::Test {
  public:
   OnSoManyRanks(const TestOnRanks& test, int ranks) : test_(test), ranks_(ranks) {}

@@ -11,14 +11,12 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "mlp_run.hpp"
 #include "on_ranks.hpp"
 #include "overlap/bench/dense_problem.hpp"
 #include "overlap/gpu/check.hpp"
-#include "overlap/gpu/error.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
 #include "schedule.hpp"
@@ -34,15 +32,12 @@ class CallersMatrix {
 
   T* data() const { return memory_.data(); }
 
-  /// It gets the values of another matrix.
   void write(const T* from, cudaStream_t stream) const { copy(memory_.data(), from, stream); }
-  /// Another one gets its values.
   void read(T* to, cudaStream_t stream) const { copy(to, memory_.data(), stream); }
   /// All bits become 1: each element is a NaN.
   void overwrite(cudaStream_t stream) const {
     if (memory_.size() > 0) CUDA_CHECK(cudaMemsetAsync(memory_.data(), 0xFF, memory_.bytes(), stream));
   }
-  /// No element was written since.
   bool is_overwritten() const {
     std::vector<unsigned char> bytes(memory_.bytes());
     if (bytes.empty()) return true;

@@ -17,7 +17,6 @@
 
 #include "overlap/data/sparse_data.hpp"
 #include "overlap/gpu/check.hpp"
-#include "overlap/gpu/error.hpp"
 #include "overlap/gpu/host_copy.hpp"
 #include "overlap/gpu/ranks.hpp"
 #include "overlap/gpu/stream.hpp"
@@ -132,7 +131,6 @@ void expect_sums(const std::vector<SparseCase>& cases, const More&... more) {
   });
 }
 
-/// The same with one case.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T, typename... More>
 void expect_sums(const std::vector<SparseData>& gradients, const std::string& what, const More&... more) {
   expect_sums<Algorithm, Index, T>(std::vector<SparseCase>{{what, gradients}}, more...);
@@ -249,7 +247,6 @@ inline SparseData lists_of(SparseShape shape, int ranks, std::int64_t step,
   return SparseData(shape, std::move(entries), 5);
 }
 
-/// `count` cases of one random gradient each.
 inline std::vector<SparseCase> random_cases(int ranks, std::uint64_t first_seed, std::uint64_t count,
                                             std::int64_t max_entries = 40) {
   std::vector<SparseCase> cases;

@@ -16,7 +16,6 @@
 
 namespace overlap {
 
-/// Runs one of them.
 class SparseVersion : public OnSoManyRanks {
  public:
   using OnSoManyRanks::OnSoManyRanks;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -44,7 +43,6 @@ void expect_right_on_distributions(int ranks) {
   expect_sums<Algorithm, Index, T>(distribution_cases(ranks, 2));
 }
 
-/// `count` random gradients.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
 void expect_right_on_random_gradients(int ranks, std::uint64_t first_seed, std::uint64_t count) {
   expect_sums<Algorithm, Index, T>(random_cases(ranks, first_seed, count));

@@ -2,13 +2,8 @@
 // the order of modelled times.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
-#include <string>
-#include <vector>
 
-#include "09_sparse_v1_nonzero/sparse_cost.cuh"
 #include "link_traffic.hpp"
 #include "on_virtual_gpus.hpp"
 #include "overlap/gpu/phase_clock.hpp"

@@ -15,7 +15,6 @@ struct CountedPeerCalls {
 };
 inline CountedPeerCalls counted_peer_calls;
 
-/// cudaDeviceEnablePeerAccess(), counted.
 inline cudaError_t counted_enable_peer_access(int peer, unsigned flags) {
   const cudaError_t error = cudaDeviceEnablePeerAccess(peer, flags);
   if (error == cudaSuccess) ++counted_peer_calls.enabled;
@@ -23,7 +22,6 @@ inline cudaError_t counted_enable_peer_access(int peer, unsigned flags) {
   return error;
 }
 
-/// cudaMemcpyPeer(), counted.
 inline cudaError_t counted_memcpy_peer(void* target, int target_device, const void* source, int source_device,
                                        std::size_t bytes) {
   ++counted_peer_calls.copies;

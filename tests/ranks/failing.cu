@@ -23,8 +23,7 @@ namespace {
 template <class T>
 __global__ void nothing(T*) {}
 
-template <class T>
-__global__ void spin(T* word, unsigned* stop) {
+__global__ void spin(int* word, unsigned* stop) {
   const cuda::atomic_ref<unsigned, cuda::thread_scope_system> flag(*stop);
   while (flag.load(cuda::memory_order_acquire) == 0) __nanosleep(1000);
   *word = 1;

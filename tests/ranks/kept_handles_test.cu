@@ -31,7 +31,6 @@ TEST(HardwareQueues, AreAskedForWhenTheProgramIsLoaded) {
   EXPECT_STREQ(connections, "32");
 }
 
-/// Every handle of a rank.
 struct Handles {
   std::vector<cudaStream_t> streams;
   std::vector<cublasContext*> cublas;
@@ -117,7 +116,6 @@ TEST_P(KeptHandlesTest, OtherSetsInBetweenDoNoHarm) {
   for (int rank = 0; rank < GetParam(); ++rank) EXPECT_EQ(first[rank].nccl, second[rank].nccl);
 }
 
-/// Every rank's number, added up.
 int sum_over(Rank& rank, int number) {
   const DeviceBuffer<int> sum(rank.device(), 1);
   CUDA_CHECK(cudaMemcpyAsync(sum.data(), &number, sizeof number, cudaMemcpyHostToDevice, rank.stream()));
@@ -173,9 +171,8 @@ TEST_P(KeptHandlesTest, AStoppedRunKeepsNothing) {
   EXPECT_EQ(idle_communicators(), share() ? 0u : 1u) << "a new one";
 }
 
-template <class T>
-__global__ void keep_busy(T* sink, int rounds) {
-  T sum = *sink;
+__global__ void keep_busy(int* sink, int rounds) {
+  int sum = *sink;
   for (int i = 0; i < rounds; ++i) sum = sum * 3 + i;
   *sink = sum;
 }

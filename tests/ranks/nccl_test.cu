@@ -44,10 +44,7 @@ class Communicator {
   ncclComm_t handle_ = nullptr;
 };
 
-template <class T>
-__global__ void set(T* data, T value) {
-  data[threadIdx.x] = value;
-}
+__global__ void set(int* data, int value) { data[threadIdx.x] = value; }
 constexpr int kCount = 128;
 
 std::vector<int> values_of(const DeviceBuffer<int>& buffer) {

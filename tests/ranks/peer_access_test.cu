@@ -6,7 +6,6 @@
 #include "counted_peer_calls.hpp"
 #include "overlap/gpu/backend.hpp"
 #include "overlap/gpu/check.hpp"
-#include "overlap/gpu/error.hpp"
 #include "overlap/gpu/peer_access.hpp"
 #include "overlap/gpu/peer_buffer.hpp"
 #include "overlap/gpu/ranks.hpp"

@@ -96,8 +96,7 @@ TEST_P(RanksTest, ExchangeBringsEveryRanksValue) {
   });
 }
 
-template <class T>
-__global__ void fill(T* where, std::size_t count, T value) {
+__global__ void fill(int* where, std::size_t count, int value) {
   const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i < count) where[i] = value;
 }

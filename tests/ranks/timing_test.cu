@@ -21,9 +21,8 @@ class RankTimingTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, RankTimingTest, testing::Values(1, 2, 4));
 
 /// Takes a time that grows with `rounds`.
-template <class T>
-__global__ void work(T* sink, int rounds) {
-  T sum = *sink;
+__global__ void work(int* sink, int rounds) {
+  int sum = *sink;
   for (int i = 0; i < rounds; ++i) sum = sum * 3 + i;
   *sink = sum;
 }

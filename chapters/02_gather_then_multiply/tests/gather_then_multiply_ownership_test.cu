@@ -2,8 +2,6 @@
 // stream has passed the call, and not earlier.
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
 
-#include <gtest/gtest.h>
-
 #include "ownership.hpp"
 
 namespace overlap::gather_then_multiply {

@@ -2,8 +2,6 @@
 // stream has passed the call, and not earlier.
 #include "03_ring_all_gather/ring_all_gather.cuh"
 
-#include <gtest/gtest.h>
-
 #include "ownership.hpp"
 
 namespace overlap::ring_all_gather {

@@ -5,7 +5,6 @@
 
 #include <cuda_runtime.h>
 
-#include <cmath>
 #include <iostream>
 #include <memory>
 #include <span>

@@ -37,7 +37,6 @@ class DirectAllGather {
   std::byte* own() const { return own_.local(); }  ///< this rank's shard
   std::byte* all() const { return all_.local(); }  ///< all ranks' shards, by rank, but for its own
 
-  /// Enqueues one call on `stream`.
   void run(cudaStream_t stream) {
     const int ranks = rank_.size(), me = rank_.id();
     for (int i = 1; i <= ranks; ++i) {

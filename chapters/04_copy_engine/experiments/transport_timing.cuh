@@ -33,7 +33,6 @@ class SideBySideTimer {
   /// Enqueues one call on a stream; empty: not this one.
   using Enqueue = std::function<void(cudaStream_t stream)>;
 
-  /// Collective.
   explicit SideBySideTimer(Rank& rank)
       : rank_(rank), gate_(rank), start_(rank.device()), sent_(rank.device()), multiplied_(rank.device()) {}
 

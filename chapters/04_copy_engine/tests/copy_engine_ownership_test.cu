@@ -2,8 +2,6 @@
 // stream has passed the call, and not earlier.
 #include "04_copy_engine/copy_engine_ring.cuh"
 
-#include <gtest/gtest.h>
-
 #include "ownership.hpp"
 
 namespace overlap::copy_engine {

@@ -101,7 +101,6 @@ TEST_P(OnRanks, APushOnTwoStreamsEndsWithBoth) {
   });
 }
 
-/// Byte i of a rank's shard.
 unsigned char shard_byte(int rank, std::size_t i) {
   return static_cast<unsigned char>(1 + 31 * rank + 7 * i);
 }

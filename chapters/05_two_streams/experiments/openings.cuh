@@ -26,7 +26,6 @@ class PullWithOpening {
   PullWithOpening(Rank& rank, MatmulShape whole, Opening opening)
       : rank_(rank), pull_(rank, whole), opening_(opening) {}
 
-  /// As PullTwoStreams.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     if (rank_.size() == 1) return pull_.run(a, b, c, stream);
     pull_.signals_.begin_call();

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "overlap/bench/waves.hpp"
-#include "overlap/data/matrix.hpp"
 
 namespace overlap::two_streams {
 

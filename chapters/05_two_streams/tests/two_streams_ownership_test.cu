@@ -3,8 +3,6 @@
 #include "05_two_streams/experiments/openings.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
 
-#include <gtest/gtest.h>
-
 #include "ownership.hpp"
 
 namespace overlap::two_streams {

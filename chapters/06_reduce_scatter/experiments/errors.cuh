@@ -1,8 +1,6 @@
 // Chapter 06: how far the results are from the sums in f32, and how far they may be.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -14,8 +12,8 @@
 
 #include "overlap/bench/dense_bench.hpp"
 #include "overlap/bench/dense_problem.hpp"
+#include "overlap/bench/device_data.hpp"
 #include "overlap/data/tolerance.hpp"
-#include "overlap/gpu/check.hpp"
 
 namespace overlap::reduce_scatter {
 
@@ -41,12 +39,7 @@ template <Floating T>
 Errors errors_of(const ScatterProblem<T>& problem, Accumulation accumulation) {
   Rank& rank = problem.rank();
   const std::vector<double>& right = problem.reference();
-  std::vector<T> c(right.size());
-  if (!c.empty()) {
-    CUDA_CHECK(
-        cudaMemcpyAsync(c.data(), problem.c(), c.size() * sizeof(T), cudaMemcpyDeviceToHost, rank.stream()));
-    rank.synchronize(rank.stream());
-  }
+  const std::vector<T> c = download(rank, problem.c(), static_cast<std::int64_t>(right.size()));
   const Tolerance tolerance =
       matmul_tolerance(problem.whole().k, problem.type(), problem.type(), accumulation);
   struct Own {

@@ -4,8 +4,6 @@
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "06_reduce_scatter/rotating_accumulators.cuh"
 
-#include <gtest/gtest.h>
-
 #include "ownership.hpp"
 
 namespace overlap::reduce_scatter {

@@ -1,13 +1,14 @@
 // Chapter 07 on any GPUs: right for every number of ranks, any sizes and all types.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "mlp_run.hpp"
 #include "overlap/bench/dense_bench.hpp"
-#include "overlap/program/report.hpp"
+#include "overlap/program/options.hpp"
 
 namespace overlap::mlp_block {
 namespace {
@@ -17,7 +18,6 @@ namespace {
 template <typename T>
 class Kernels : public testing::Test {
  protected:
-  /// Values from -limit to limit.
   static std::vector<T> values(std::size_t count, double limit) {
     std::vector<T> values(count);
     for (std::size_t i = 0; i < count; ++i) {

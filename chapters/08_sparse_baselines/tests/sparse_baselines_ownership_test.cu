@@ -3,8 +3,6 @@
 #include "08_sparse_baselines/dense_all_reduce.cuh"
 #include "08_sparse_baselines/host_all_reduce.cuh"
 
-#include <gtest/gtest.h>
-
 #include "sparse_ownership.hpp"
 
 namespace overlap::sparse_baselines {

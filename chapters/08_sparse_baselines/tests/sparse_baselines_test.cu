@@ -2,9 +2,6 @@
 // every distribution of rows, call after call, with odd values and with bad input.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>

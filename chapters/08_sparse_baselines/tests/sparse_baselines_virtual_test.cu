@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
-#include <string>
 #include <vector>
 
 #include "08_sparse_baselines/dense_all_reduce.cuh"

@@ -2,8 +2,6 @@
 // them some ranks have no rows.
 #include "09_sparse_v1_nonzero/nonzero.cuh"
 
-#include <gtest/gtest.h>
-
 #include "sparse_ownership.hpp"
 
 namespace overlap::sparse_nonzero {

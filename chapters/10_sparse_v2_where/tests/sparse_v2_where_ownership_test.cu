@@ -2,8 +2,6 @@
 // them some ranks have no rows.
 #include "10_sparse_v2_where/where.cuh"
 
-#include <gtest/gtest.h>
-
 #include "sparse_ownership.hpp"
 
 namespace overlap::sparse_where {

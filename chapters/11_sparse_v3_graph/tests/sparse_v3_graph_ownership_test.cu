@@ -2,8 +2,6 @@
 // them some ranks have no rows.
 #include "11_sparse_v3_graph/graph.cuh"
 
-#include <gtest/gtest.h>
-
 #include "sparse_ownership.hpp"
 
 namespace overlap::sparse_graph {

@@ -2,8 +2,6 @@
 // them some ranks have no rows.
 #include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
 
-#include <gtest/gtest.h>
-
 #include "sparse_ownership.hpp"
 
 namespace overlap::sparse_broadcast_eq {

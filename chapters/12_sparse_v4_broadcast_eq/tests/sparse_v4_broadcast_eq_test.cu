@@ -2,10 +2,8 @@
 // large.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "12_sparse_v4_broadcast_eq/broadcast_eq.cuh"
 #include "sparse_search_tests.hpp"

@@ -1,5 +1,4 @@
 // Experiment of chapter 14: the searches alone, for each number of rows per block.
-#include <vector>
 
 #include "14_sparse_v6_tiled/experiments/rows_per_block.cuh"
 #include "overlap/program/chapter.hpp"

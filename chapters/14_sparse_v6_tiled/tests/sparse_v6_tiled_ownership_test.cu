@@ -3,8 +3,6 @@
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
 
-#include <gtest/gtest.h>
-
 #include "sparse_ownership.hpp"
 
 namespace overlap::sparse_tiled {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "15_sparse_beyond/experiments/chunked_all_reduce.cuh"

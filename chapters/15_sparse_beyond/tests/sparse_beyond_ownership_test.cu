@@ -7,8 +7,6 @@
 #include "15_sparse_beyond/planned_all_reduce.cuh"
 #include "15_sparse_beyond/range_owners.cuh"
 
-#include <gtest/gtest.h>
-
 #include "sparse_ownership.hpp"
 
 namespace overlap::sparse_beyond {

@@ -9,7 +9,6 @@
 #include <limits>
 #include <set>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -2,8 +2,6 @@
 // stream has passed the call, and not earlier.
 #include "17_gemm_on_signals/gemm_on_signals.cuh"
 
-#include <gtest/gtest.h>
-
 #include "kernel_ownership.hpp"
 
 namespace overlap::gemm_on_signals {

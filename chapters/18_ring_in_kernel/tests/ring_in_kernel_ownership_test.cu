@@ -3,8 +3,6 @@
 #include "18_ring_in_kernel/ring_ahead.cuh"
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
 
-#include <gtest/gtest.h>
-
 #include "kernel_ownership.hpp"
 
 namespace overlap::ring_in_kernel {

@@ -1,10 +1,7 @@
 // Experiment of chapter 19: whether several calls give the same bits, and how far they are from sums in f32.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -16,6 +13,7 @@
 #include "19_fused_reduce_scatter/experiments/reduce_add.cuh"
 #include "overlap/bench/dense_bench.hpp"
 #include "overlap/bench/dense_problem.hpp"
+#include "overlap/bench/device_data.hpp"
 
 namespace overlap::fused_reduce_scatter {
 
@@ -39,14 +37,8 @@ struct Memory {
 /// The elements of C that the rank holds, as bits.
 template <SixteenBit T>
 std::vector<std::uint16_t> bits_of_result(const ScatterProblem<T>& problem) {
-  Rank& rank = problem.rank();
-  std::vector<std::uint16_t> bits(problem.reference().size());
-  if (!bits.empty()) {
-    CUDA_CHECK(cudaMemcpyAsync(bits.data(), problem.c(), bits.size() * sizeof(T), cudaMemcpyDeviceToHost,
-                               rank.stream()));
-    rank.synchronize(rank.stream());
-  }
-  return bits;
+  return download(problem.rank(), reinterpret_cast<const std::uint16_t*>(problem.c()),
+                  static_cast<std::int64_t>(problem.reference().size()));
 }
 
 /// Prints and adds to the results, of each of these algorithms: its bytes, how many different results some

@@ -1,6 +1,5 @@
 // Chapter 19 on any GPUs, and with the race detector: the caller owns A, B and C again as soon as its
 // stream has passed the call, and not earlier.
-#include <gtest/gtest.h>
 
 #include "block_run.hpp"
 #include "kernel_ownership.hpp"

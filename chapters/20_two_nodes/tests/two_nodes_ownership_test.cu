@@ -2,8 +2,6 @@
 // stream has passed the call, and not earlier; for ranks in nodes of one and of two.
 #include "20_two_nodes/two_level_gemm.cuh"
 
-#include <gtest/gtest.h>
-
 #include "kernel_ownership.hpp"
 
 namespace overlap::two_nodes {

@@ -2,7 +2,6 @@
 // for tiles that reach over the borders of shards and nodes, call after call; a run that is stopped ends.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
