@@ -1,31 +1,49 @@
 #!/usr/bin/env python3
-"""Tests that docs/troubleshooting.md has a cure for sentences that ./lab and the programs say, and for none that nobody says."""
+"""Tests that docs/troubleshooting.md has each sentence with which ./lab and the programs refuse (tools/pages/messages.py), with a cure,
+and none that nobody says."""
+import sys
 import pathlib
 import re
-import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 from tests.programs.support import REPOSITORY  # noqa: E402
-
-SOURCES = ("lab", "tools/lab/**/*.py", "tools/lab/*.sh", "tools/results/plan*.py", "common/overlap/**/*.[ch]pp", "virtual_gpu/tools/race_run")
-BETWEEN = r'(?:[^"\n]|\\"|"[^"]{0,200}")*?'  # what a program puts in, and the seam of two literals
-
-
-def said(sentence: str, text: str) -> bool:
-    """True if the text has the sentence's words in this order in one place, with something else for each `...`."""
-    words = [re.escape(part.strip()) for part in re.split(r"\.\.\.", sentence) if part.strip()]
-    return re.search(BETWEEN.join(words), text) is not None
+from tools.pages import messages  # noqa: E402
 
 
 class PageTest(unittest.TestCase):
     def test_page_and_sources_agree(self) -> None:
         page = (REPOSITORY / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
         rows = re.findall(r"^\| `(.*?)` \| (\S.*) \|$", page, re.MULTILINE)
-        texts = [re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8")) for pattern in SOURCES for path in REPOSITORY.glob(pattern)]
-        self.assertGreater(len(rows), 50)
-        self.assertEqual([sentence for sentence, _ in rows if not any(said(sentence, text) for text in texts)], [], "nobody says it")
+        said = messages.messages()
+        self.assertGreater(len(said), 50)
+        self.assertEqual({sentence: source for sentence, source in said.items() if sentence not in dict(rows)}, {}, "no cure")
+        self.assertEqual([sentence for sentence, _ in rows if sentence not in said], [], "nobody says it")
         self.assertEqual(len(rows), len(dict(rows)), "a sentence has two rows")
+
+
+class MessagesTest(unittest.TestCase):
+    def found(self, name: str, text: str) -> list:
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, name)
+            path.parent.mkdir(parents=True)
+            path.write_text(text, encoding="utf-8")
+            return list(messages.messages(pathlib.Path(folder)))
+
+    def test_python(self) -> None:
+        text = 'raise Refusal(f"no chapter \'{name}\'; {a}{b} here")\nraise Refusal(str(error))\nsay("not this")\nraise Skip("no GPU here")\nraise process.Refusal("not now")\n'
+        self.assertEqual(self.found("tools/lab/a.py", text), ["no chapter '...'; ... here", "no GPU here", "not now"])
+
+    def test_shell(self) -> None:
+        text = ('die "cannot be made: $(tail -n 1 "$log") and ${x[*]}"\ndie "$problem"\nrow x "not this one"\n'
+                '  echo "nvcc is not here (\\"CUDA\\")"\necho "usage: not this"\necho g++\n')
+        self.assertEqual(self.found("tools/lab/a.sh", text), ["cannot be made: ... and ...", 'nvcc is not here ("CUDA")'])
+
+    def test_programs(self) -> None:
+        text = ('throw UsageError("--k: sums of " + std::to_string(f(k, "x")) +\n    " products" " of two");\nthrow Skip(reason);\n'
+                'throw std::logic_error("not this");\nthrow UsageError(std::string("--machine: ") + error.what());\n')
+        self.assertEqual(self.found("common/overlap/a.cpp", text), ["--k: sums of ... products of two"])
 
 
 if __name__ == "__main__":
