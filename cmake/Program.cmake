@@ -2,12 +2,15 @@
 # nvcc it is a plain CUDA program. On virtual GPUs it takes settings from the environment and says why calls fail, and
 # misaligned accesses of kernels are errors. (Not in the chapters: with that check, their headers take twice the time to
 # compile.)
+set(OVERLAP_PROGRAM_CHECKS alignment,shift-exponent,float-cast-overflow,integer-divide-by-zero)
 function(overlap_add_program name source)
   add_executable(${name} ${source})
   overlap_gpu_sources(${name})
   if(OVERLAP_BACKEND STREQUAL "virtual")
-    target_compile_options(${name} PRIVATE -fsanitize=alignment)
+    target_compile_options(${name} PRIVATE -fsanitize=${OVERLAP_PROGRAM_CHECKS})
+    target_include_directories(${name} SYSTEM PRIVATE ${PROJECT_SOURCE_DIR}/virtual_gpu/program/include)
     target_link_libraries(${name} PRIVATE virtual_gpu_settings)
+    set_target_properties(${name} PROPERTIES CXX_EXTENSIONS ON)  # as nvcc's
   endif()
 endfunction()
 
