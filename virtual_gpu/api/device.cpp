@@ -1,5 +1,4 @@
 // Devices and peer access.
-#include <cstdio>
 #include <cstring>
 
 #include "cuda_runtime_api.h"
@@ -142,16 +141,6 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
                                                         " has no access to GPU " + std::to_string(peer));
     }
   });
-}
-
-cudaError_t cudaSetDeviceFlags(unsigned int flags) {
-  return api_call("cudaSetDeviceFlags", [&](Runtime&) {
-    if (flags > 31) throw ApiError(cudaErrorInvalidValue, "there are no flags " + std::to_string(flags));
-  });
-}
-
-cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
-  return api_call("cudaGetDeviceFlags", [&](Runtime&) { *flags = cudaDeviceMapHost; });
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {

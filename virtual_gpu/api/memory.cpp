@@ -77,19 +77,6 @@ class FreeOperation final : public Operation {
   void* memory_;
 };
 
-/// What is said of managed memory is said of memory that there is.
-void check_managed(Runtime& runtime, const void* pointer) {
-  const Allocation* allocation = runtime.memory().find(pointer);
-  if (allocation == nullptr || allocation->kind != MemoryKind::kManaged)
-    throw ApiError(cudaErrorInvalidValue,
-                   "the memory is not managed: it lies " + runtime.memory().locate(pointer));
-}
-
-void check_location(const Runtime& runtime, int device) {
-  if (device < cudaCpuDeviceId || device >= runtime.machine().gpus)
-    throw ApiError(cudaErrorInvalidDevice, "there is no GPU " + std::to_string(device));
-}
-
 void* allocate_pinned(Runtime& runtime, std::size_t bytes, MemoryKind kind = MemoryKind::kPinned) {
   runtime.captures().check_unsafe_call();
   if (bytes == 0) return nullptr;
@@ -147,21 +134,6 @@ cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned int fl
                      "it needs a place for the result, some bytes and one of the flags "
                      "cudaMemAttachGlobal and cudaMemAttachHost");
     *pointer = allocate_pinned(runtime, bytes, MemoryKind::kManaged);
-  });
-}
-
-cudaError_t cudaMemPrefetchAsync(const void* pointer, std::size_t, int device, cudaStream_t stream) {
-  return api_call("cudaMemPrefetchAsync", [&](Runtime& runtime) {
-    check_managed(runtime, pointer);
-    check_location(runtime, device);
-    runtime.stream(stream);
-  });
-}
-
-cudaError_t cudaMemAdvise(const void* pointer, std::size_t, cudaMemoryAdvise, int device) {
-  return api_call("cudaMemAdvise", [&](Runtime& runtime) {
-    check_managed(runtime, pointer);
-    check_location(runtime, device);
   });
 }
 

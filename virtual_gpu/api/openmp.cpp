@@ -1,9 +1,8 @@
 // OpenMP's parallel regions, as g++ compiles them with -fopenmp: their threads are host threads of the
 // virtual GPUs, fibers that take turns where they wait. A program links these in the place of libgomp. Loops
 // are divided by the compiler; what would need more of the library is refused by name.
-#include <sys/time.h>
-
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -135,20 +134,15 @@ int omp_get_thread_num() { return vgpu::own_number(); }
 int omp_get_num_threads() { return region == nullptr ? 1 : region->count; }
 int omp_get_max_threads() { return vgpu::default_threads(); }
 int omp_get_num_procs() { return vgpu::kThreads; }
-int omp_get_thread_limit() { return vgpu::kMaxGpus; }
 void omp_set_num_threads(int count) { vgpu::threads_wanted = std::clamp(count, 1, vgpu::kMaxGpus); }
 int omp_in_parallel() { return region != nullptr && region->count > 1; }
-int omp_get_level() { return region != nullptr; }
 void omp_set_dynamic(int) {}
 int omp_get_dynamic() { return 0; }
 void omp_set_nested(int) {}
 int omp_get_nested() { return 0; }
 double omp_get_wtime() {
-  timeval now{};
-  gettimeofday(&now, nullptr);
-  return static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_usec);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-double omp_get_wtick() { return 1e-6; }
 
 void omp_init_lock(void*) {}
 void omp_destroy_lock(void*) {}

@@ -188,16 +188,3 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t func
   };
   return cudaLaunchHostFunc(stream, call, new Callback{stream, function, data});
 }
-
-cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
-  return api_call("cudaStreamGetPriority", [&](Runtime& runtime) {
-    runtime.stream(stream);
-    *priority = 0;
-  });
-}
-
-cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags) {
-  return api_call("cudaStreamGetFlags", [&](Runtime& runtime) {
-    *flags = runtime.stream(stream).blocking() ? cudaStreamDefault : cudaStreamNonBlocking;
-  });
-}

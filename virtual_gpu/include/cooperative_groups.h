@@ -128,10 +128,6 @@ class thread_block_tile : public lanes_group {
   static unsigned int thread_rank() { return vgpu::rank_in_block() % Size; }
   static unsigned int meta_group_rank() { return parent_rank() / Size; }
   static unsigned int meta_group_size() { return (parent_size() + Size - 1) / Size; }
-  template <class Other>
-  operator thread_block_tile<Size, Other>() const {
-    return {};
-  }
   thread_block_tile() : lanes_group(vgpu::lanes_of_tile(Size)) {}
 
  private:
@@ -183,15 +179,6 @@ template <class Group>
 void sync(const Group& group) {
   group.sync();
 }
-template <class Group>
-auto thread_rank(const Group& group) {
-  return group.thread_rank();
-}
-template <class Group>
-auto group_size(const Group& group) {
-  return group.size();
-}
-
 VGPU_UNSUPPORTED_GROUP(this_cluster, "use cuda::ptx")
 VGPU_UNSUPPORTED_GROUP(this_multi_grid, "use one grid for each GPU")
 VGPU_UNSUPPORTED_GROUP(memcpy_async, "use cuda::memcpy_async, or copy")

@@ -23,13 +23,12 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags);
 cudaError_t cudaDeviceDisablePeerAccess(int peer);
 /// Waits for the GPU's work and frees its memory, managed memory too. Streams and events stay.
 cudaError_t cudaDeviceReset();
-cudaError_t cudaSetDeviceFlags(unsigned int flags);
-cudaError_t cudaGetDeviceFlags(unsigned int* flags);
 inline cudaError_t cudaThreadSynchronize() { return cudaDeviceSynchronize(); }
 inline cudaError_t cudaThreadExit() { return cudaDeviceReset(); }
 // Accepted, without effect: caches, and limits that a virtual GPU does not have.
 inline cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
 inline cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) { return cudaSuccess; }
+inline cudaError_t cudaSetDeviceFlags(unsigned int) { return cudaSuccess; }
 inline cudaError_t cudaDeviceSetLimit(cudaLimit, std::size_t) { return cudaSuccess; }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 cudaError_t cudaDriverGetVersion(int* version);
@@ -56,11 +55,12 @@ cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned int fla
 /// Memory of the host that all GPUs access, as pinned memory. Nothing migrates, so that the host may access
 /// it while a GPU works on something else.
 cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned int flags = cudaMemAttachGlobal);
-/// Checked, without effect.
+/// Accepted, without effect.
 ///@{
-cudaError_t cudaMemPrefetchAsync(const void* pointer, std::size_t bytes, int device,
-                                 cudaStream_t stream = nullptr);
-cudaError_t cudaMemAdvise(const void* pointer, std::size_t bytes, cudaMemoryAdvise advice, int device);
+inline cudaError_t cudaMemPrefetchAsync(const void*, std::size_t, int, cudaStream_t = nullptr) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemAdvise(const void*, std::size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
 ///@}
 /// Rows of `width` bytes, each at a multiple of 512.
 cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height);
@@ -135,8 +135,6 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 /// The same, with the stream and cudaSuccess. `flags` must be 0.
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void* data,
                                   unsigned int flags);
-cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority);
-cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags);
 
 // Capture: what is enqueued into a capturing stream becomes a node of a graph instead. A stream that waits
 // for an event of a capturing stream captures into the same graph, until the capture ends. Captured are

@@ -5,30 +5,18 @@
 
 namespace cooperative_groups {
 
-template <class T>
-struct plus {
-  T operator()(T a, T b) const { return a + b; }
-};
-template <class T>
-struct less {
-  T operator()(T a, T b) const { return b < a ? b : a; }
-};
-template <class T>
-struct greater {
-  T operator()(T a, T b) const { return a < b ? b : a; }
-};
-template <class T>
-struct bit_and {
-  T operator()(T a, T b) const { return a & b; }
-};
-template <class T>
-struct bit_or {
-  T operator()(T a, T b) const { return a | b; }
-};
-template <class T>
-struct bit_xor {
-  T operator()(T a, T b) const { return a ^ b; }
-};
+#define VGPU_OPERATION(name, expression)                \
+  template <class T>                                    \
+  struct name {                                         \
+    T operator()(T a, T b) const { return expression; } \
+  };
+VGPU_OPERATION(plus, a + b)
+VGPU_OPERATION(less, b < a ? b : a)
+VGPU_OPERATION(greater, a < b ? b : a)
+VGPU_OPERATION(bit_and, a& b)
+VGPU_OPERATION(bit_or, a | b)
+VGPU_OPERATION(bit_xor, a ^ b)
+#undef VGPU_OPERATION
 
 template <class Group, class T, class Operation>
 T reduce(const Group& group, T value, Operation operation) {

@@ -52,8 +52,6 @@ inline double rhypot(double x, double y) { return 1.0 / std::hypot(x, y); }
 inline float rhypotf(float x, float y) { return 1.0f / std::hypot(x, y); }
 inline double norm3d(double x, double y, double z) { return std::hypot(x, y, z); }
 inline float norm3df(float x, float y, float z) { return std::hypot(x, y, z); }
-inline double rnorm3d(double x, double y, double z) { return 1.0 / std::hypot(x, y, z); }
-inline float rnorm3df(float x, float y, float z) { return 1.0f / std::hypot(x, y, z); }
 inline void sincos(float x, float* sine, float* cosine) { *sine = std::sin(x), *cosine = std::cos(x); }
 inline void sincospi(double x, double* sine, double* cosine) { *sine = sinpi(x), *cosine = cospi(x); }
 inline void sincospif(float x, float* sine, float* cosine) { *sine = sinpi(x), *cosine = cospi(x); }
@@ -185,37 +183,20 @@ inline int __mul24(int a, int b) {  // of the lower 24 bits, with their sign; th
                           static_cast<unsigned int>((b << 8) >> 8));
 }
 inline unsigned int __umul24(unsigned int a, unsigned int b) { return (a & 0xffffff) * (b & 0xffffff); }
-inline unsigned int __sad(int a, int b, unsigned int sum) {
-  return sum + (a < b ? static_cast<unsigned int>(b) - static_cast<unsigned int>(a)
-                      : static_cast<unsigned int>(a) - static_cast<unsigned int>(b));
-}
-inline unsigned int __usad(unsigned int a, unsigned int b, unsigned int sum) {
-  return sum + (a < b ? b - a : a - b);
-}
 inline int __hadd(int a, int b) { return static_cast<int>((static_cast<long long>(a) + b) >> 1); }
 inline int __rhadd(int a, int b) { return static_cast<int>((static_cast<long long>(a) + b + 1) >> 1); }
-inline unsigned int __uhadd(unsigned int a, unsigned int b) {
-  return static_cast<unsigned int>((0ull + a + b) >> 1);
-}
 inline int __dp4a(int a, int b, int sum) {
   for (int i = 0; i < 32; i += 8) sum += static_cast<signed char>(a >> i) * static_cast<signed char>(b >> i);
   return sum;
 }
 
-// Loads and stores with a hint
-template <class T>
-T __ldg(const T* pointer) {
-  return *pointer;
-}
-template <class T>
-T __ldcg(const T* pointer) {
-  return *pointer;
-}
-template <class T>
-T __ldcs(const T* pointer) {
-  return *pointer;
-}
-template <class T>
-void __stcs(T* pointer, T value) {
-  *pointer = value;
-}
+// Loads with a hint
+#define VGPU_LOAD(name)      \
+  template <class T>         \
+  T name(const T* pointer) { \
+    return *pointer;         \
+  }
+VGPU_LOAD(__ldg)
+VGPU_LOAD(__ldcg)
+VGPU_LOAD(__ldcs)
+#undef VGPU_LOAD

@@ -45,7 +45,8 @@ __global__ void dot(Lock lock, float* a, float* b, float* c) {
   }
   if (cacheIndex == 0) {
     lock.lock();
-    *(volatile float*)c += cache[0];
+    volatile float* sum = c;
+    *sum = *sum + cache[0];
     lock.unlock();
   }
 }

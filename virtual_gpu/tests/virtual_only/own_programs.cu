@@ -133,7 +133,7 @@ TEST_F(OwnProgramTest, LongHostCodeTakesModelledTime) {
   require(cudaEventCreate(&before));
   require(cudaEventCreate(&after));
   require(cudaEventRecord(before));
-  for (volatile int i = 0; i < 10'000'000; i = i + 1) {
+  for (std::atomic<int> i = 0; i < 10'000'000; ++i) {
   }
   require(cudaEventRecord(after));
   require(cudaEventSynchronize(after));
