@@ -56,10 +56,9 @@ inline void sincos(float x, float* sine, float* cosine) { *sine = std::sin(x), *
 inline void sincospi(double x, double* sine, double* cosine) { *sine = sinpi(x), *cosine = cospi(x); }
 inline void sincospif(float x, float* sine, float* cosine) { *sine = sinpi(x), *cosine = cospi(x); }
 inline float fdividef(float a, float b) { return a / b; }
-inline float saturate(float x) { return x > 1 ? 1.0f : x > 0 ? x : 0.0f; }
 
 // Fast ones
-inline float __saturatef(float x) { return saturate(x); }
+inline float __saturatef(float x) { return x > 1 ? 1.0f : x > 0 ? x : 0.0f; }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __sinf(float x) { return std::sin(x); }
 inline float __cosf(float x) { return std::cos(x); }
