@@ -48,7 +48,7 @@ class ProgramsTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
+    words = [word for word in sys.argv[1:] if word]  # START is empty without the race detector
     end = words.index("--") if "--" in words else len(words)
     PROGRAMS, START = words[:end], words[end + 1:]
     unittest.main(argv=sys.argv[:1])
