@@ -17,6 +17,7 @@ START: List[str] = []
 # What they say besides: sentences that a reader should see.
 NOTED = {"nbody": r"note: .*nbody\.cu:\d+: asks for __CUDA_ARCH__",
          "grid_sync": r"129 blocks, and 128 fit on the GPU at once"}
+REFUSED = {"openmp_dynamic": "virtual GPUs: OpenMP's dynamic schedule is not supported on virtual GPUs: use schedule(static)\n"}
 # With the race detector. The host's volatile accesses are plain ones.
 ACCUSED = {"pinned_flag": r"data race .*pinned host memory of 12 bytes"}
 
@@ -29,6 +30,8 @@ def run(program: str, gpus: int, schedule: str) -> str:
     done = subprocess.run([*START, program], env={**others, **settings}, stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=100, check=False)
     said = f"{name}, {gpus} GPUs, schedule '{schedule}': status {done.returncode}\n{done.stdout}{done.stderr}"
+    if name in REFUSED:
+        return "" if done.returncode == 2 and done.stderr == REFUSED[name] else said
     if START and name in ACCUSED:
         return "" if done.returncode == 3 and re.search(ACCUSED[name], done.stderr) else said
     right = done.returncode == 0 and done.stdout.endswith("PASS\n")
