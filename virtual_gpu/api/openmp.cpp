@@ -37,6 +37,7 @@ Region* region = nullptr;
 class Lock {
  public:
   void take() {
+    hb::start();
     const hb::RuntimeScope scope;
     if (taken_ && runtime().hosts().several())
       runtime().waits().block_until({[this] { return !taken_; }, [] { return runtime().host().now(); },
@@ -83,6 +84,7 @@ extern "C" {
 void GOMP_parallel(void (*body)(void*), void* data, unsigned int threads, unsigned int) {
   const int count = region != nullptr ? 1 : threads > 0 ? static_cast<int>(threads) : vgpu::default_threads();
   if (region != nullptr) return body(data);  // nested: one thread, as by default
+  vgpu::hb::start();
   vgpu::Region own(count);
   region = &own;
   const int device = [] {
