@@ -1,13 +1,16 @@
-# overlap_add_program(name file.cu): the program of one CUDA source that needs nothing of this repository, as bin/name. With
+# overlap_add_program(name file.cu [more sources...]): the program of one CUDA source that needs nothing of this repository, as bin/name. With
 # nvcc it is a plain CUDA program. On virtual GPUs it takes settings from the environment and says why calls fail, and
 # misaligned accesses of kernels are errors. (Not in the chapters: with that check, their headers take twice the time to
 # compile.)
+set(OVERLAP_PROGRAM_CHECKS alignment,shift-exponent,float-cast-overflow,integer-divide-by-zero)
 function(overlap_add_program name source)
-  add_executable(${name} ${source})
+  add_executable(${name} ${source} ${ARGN})
   overlap_gpu_sources(${name})
   if(OVERLAP_BACKEND STREQUAL "virtual")
-    target_compile_options(${name} PRIVATE -fsanitize=alignment)
+    target_compile_options(${name} PRIVATE -fsanitize=${OVERLAP_PROGRAM_CHECKS})
+    target_include_directories(${name} SYSTEM PRIVATE ${PROJECT_SOURCE_DIR}/virtual_gpu/program/include)
     target_link_libraries(${name} PRIVATE virtual_gpu_settings)
+    set_target_properties(${name} PROPERTIES CXX_EXTENSIONS ON)  # as nvcc's
   endif()
 endfunction()
 
@@ -15,6 +18,7 @@ endfunction()
 # The file joins those that were named before, so that none is compiled again when they take turns; of two with the same name the
 # newer stays. Target own_NAME, program own/NAME; a build of everything leaves them out.
 set(OVERLAP_OWN_PROGRAM "" CACHE FILEPATH "CUDA program of one file to build as own_NAME")
+set(OVERLAP_OWN_OPTIONS "" CACHE STRING "For that one: -I, -D, -fopenmp, further sources")
 function(overlap_add_own_programs)
   set(sources)
   get_filename_component(newest "${OVERLAP_OWN_PROGRAM}" NAME)
@@ -26,12 +30,23 @@ function(overlap_add_own_programs)
   endforeach()
   if(EXISTS "${OVERLAP_OWN_PROGRAM}")
     list(APPEND sources ${OVERLAP_OWN_PROGRAM})
+    set(OVERLAP_OWN_OPTIONS_${newest} "${OVERLAP_OWN_OPTIONS}" CACHE INTERNAL "Of a program that was named before")
   endif()
   set(OVERLAP_OWN_PROGRAMS "${sources}" CACHE INTERNAL "Those that were named so far")
   foreach(source IN LISTS sources)
+    get_filename_component(name ${source} NAME)
+    set(more ${OVERLAP_OWN_OPTIONS_${name}})
+    set(options ${more})
+    list(FILTER options INCLUDE REGEX "^-")
+    list(FILTER more EXCLUDE REGEX "^-")
     get_filename_component(name ${source} NAME_WLE)
     string(REGEX REPLACE "[^A-Za-z0-9_.+-]" "_" name ${name})
-    overlap_add_program(own_${name} ${source})
+    overlap_add_program(own_${name} ${source} ${more})
+    if(OVERLAP_BACKEND STREQUAL "cuda" AND "-fopenmp" IN_LIST options)
+      list(TRANSFORM options REPLACE "^-fopenmp$" "-Xcompiler=-fopenmp")
+      target_link_libraries(own_${name} PRIVATE gomp)
+    endif()
+    target_compile_options(own_${name} PRIVATE ${options})
     set_target_properties(own_${name} PROPERTIES
       OUTPUT_NAME ${name}
       RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/own

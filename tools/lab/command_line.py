@@ -95,6 +95,7 @@ def _parse(parser: Parser, call: argparse.Namespace, words: List[str], behind: L
     if stray or behind and passes_on is None:
         parser.error(f"unrecognized arguments: {' '.join(rest or behind)}")
     call.arguments = [*rest, *(["--help"] if call.help else []), *behind]
+    call.behind = behind  # those of them that stand behind --
     return call
 
 

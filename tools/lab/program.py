@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import pathlib
 import re
-from typing import Iterator, List, Optional
+from typing import Iterator, List, Optional, Sequence
 
 import chapters
 from build import Build, check_path
@@ -41,11 +41,15 @@ def add_to(parser: Parser, **more: str) -> None:
                         "(04/transports), or your own CUDA program (mine.cu)", **more)  # type: ignore[arg-type]
     parser.add_argument("--work", action="store_true", help="with your header in place of the chapter's (after ./lab start NN)")
     parser.pass_on_behind("program", "PROGRAM")
+    parser.epilog = (f"{parser.epilog} Of mine.cu, what a compiler takes comes first there: mine.cu -- -Iinclude -DN=4 -fopenmp "
+                     "more.cu -- words of its own.")
 
 
 def asked_for(call: argparse.Namespace) -> Optional[Program]:
     """The program of a command line: with --work that of the hand-out; none if no program is named."""
     if not call.work:
+        if call.program is not None and call.program.endswith(".cu"):
+            return _own(call.program, _build_words(call))
         return None if call.program is None else find(call.program)
     if call.program is None:
         raise Refusal(f"{call.command} --work needs a chapter: ./lab {call.command} NN --work")
@@ -76,10 +80,28 @@ def find(operand: str) -> Program:
     return Program(name, f"bin/{name}", experiments=[f"{name[:2]}/{each}" for each in chapters.experiments(name)])
 
 
-def _own(operand: str) -> Program:
+def _build_words(call: argparse.Namespace) -> List[str]:
+    """Of the words behind --, the first ones that a compiler takes: -I, -D, -fopenmp, further sources. They no longer go on."""
+    words: List[str] = []
+    for word in call.behind:
+        path = pathlib.Path(word[2:] if word.startswith("-I") else word).resolve()
+        if word.startswith("-I") and path.is_dir() or word.endswith((".cu", ".cpp", ".cc")) and path.is_file():
+            check_path(path)
+            words.append(("-I" if word.startswith("-I") else "") + str(path))
+        elif re.fullmatch(r"-D\w+(=[\w.+-]*)?|-fopenmp", word):
+            words.append(word)
+        else:
+            break
+    rest = call.behind[len(words):]
+    call.arguments = call.arguments[:len(call.arguments) - len(call.behind)] + rest[rest[:1] == ["--"]:]
+    return words
+
+
+def _own(operand: str, words: Sequence[str] = ()) -> Program:
     source = pathlib.Path(operand).resolve()
     if not source.is_file():
         raise Refusal(f"there is no file '{operand}'")
     check_path(source)
     name = re.sub(r"[^\w.+-]", "_", source.stem, flags=re.ASCII)  # as in cmake/Program.cmake
-    return Program(f"own_{name}", f"own/{name}", [f"-DOVERLAP_OWN_PROGRAM={source}"])
+    settings = [f"-DOVERLAP_OWN_OPTIONS={';'.join(words)}", f"-DOVERLAP_OWN_PROGRAM={source}"]
+    return Program(f"own_{name}", f"own/{name}", settings)

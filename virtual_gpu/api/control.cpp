@@ -54,6 +54,7 @@ void use_nodes(int nodes, int gpus_per_node) {
 }
 
 void print_errors() { settings().print_errors(); }
+void count_host_code() { settings().count_host_code(); }
 
 std::string machine_name() { return runtime().machine().name; }
 

@@ -11,7 +11,8 @@ namespace {
 /// A region of memory as the API sees it.
 struct Place {
   Region region;
-  bool pageable;  // ordinary host memory
+  bool pageable;         // ordinary host memory
+  bool managed = false;  // counts as the host's and as a GPU's
 };
 
 Place locate(Runtime& runtime, const void* pointer, std::size_t pitch, std::size_t width,
@@ -37,24 +38,25 @@ Place locate(Runtime& runtime, const void* pointer, std::size_t pitch, std::size
   }
   if (allocation == nullptr) return {{data, pitch, kHost}, true};
   const int device = allocation->kind == MemoryKind::kDevice ? allocation->device : kHost;
-  return {{data, pitch, device}, false};
+  return {{data, pitch, device}, false, allocation->kind == MemoryKind::kManaged};
 }
 
-void check_kind(cudaMemcpyKind kind, const Region& destination, const Region& source) {
-  const bool to_host = destination.device == kHost, from_host = source.device == kHost;
+void check_kind(cudaMemcpyKind kind, const Place& destination, const Place& source) {
+  const bool to_host = destination.region.device == kHost, from_host = source.region.device == kHost;
+  const bool to_gpu = !to_host || destination.managed, from_gpu = !from_host || source.managed;
   bool matches = false;
   switch (kind) {
     case cudaMemcpyHostToHost:
       matches = to_host && from_host;
       break;
     case cudaMemcpyHostToDevice:
-      matches = !to_host && from_host;
+      matches = to_gpu && from_host;
       break;
     case cudaMemcpyDeviceToHost:
-      matches = to_host && !from_host;
+      matches = to_host && from_gpu;
       break;
     case cudaMemcpyDeviceToDevice:
-      matches = !to_host && !from_host;
+      matches = to_gpu && from_gpu;
       break;
     case cudaMemcpyDefault:
       matches = true;
@@ -85,7 +87,7 @@ void copy(Runtime& runtime, const CopyRequest& request, cudaStream_t handle, boo
   }
   const Place to = locate(runtime, destination, destination_pitch, width, height);
   const Place from = locate(runtime, source, source_pitch, width, height);
-  check_kind(kind, to.region, from.region);
+  check_kind(kind, to, from);
   if (stream.captures() && (to.pageable || from.pageable))
     runtime.captures().refuse(stream, "a copy from or to pageable memory cannot be captured: pin it");
 
@@ -159,6 +161,14 @@ void fill(Runtime& runtime, void* destination, int value, std::size_t bytes, cud
   if (synchronous && owner == kHost) runtime.waits().wait(done);
 }
 
+void fill_rows(Runtime& runtime, void* destination, std::size_t pitch, int value, std::size_t width,
+               std::size_t height, cudaStream_t stream, bool synchronous) {
+  if (pitch < width) throw ApiError(cudaErrorInvalidPitchValue, "the pitch is smaller than the width");
+  if (pitch == width) return fill(runtime, destination, value, width * height, stream, synchronous);
+  for (std::size_t row = 0; row < height; ++row)
+    fill(runtime, static_cast<std::byte*>(destination) + row * pitch, value, width, stream, synchronous);
+}
+
 }  // namespace
 }  // namespace vgpu
 
@@ -222,4 +232,18 @@ cudaError_t cudaMemset(void* destination, int value, std::size_t bytes) {
 cudaError_t cudaMemsetAsync(void* destination, int value, std::size_t bytes, cudaStream_t stream) {
   return api_call("cudaMemsetAsync",
                   [&](Runtime& runtime) { fill(runtime, destination, value, bytes, stream, false); });
+}
+
+cudaError_t cudaMemset2D(void* destination, std::size_t pitch, int value, std::size_t width,
+                         std::size_t height) {
+  return api_call("cudaMemset2D", [&](Runtime& runtime) {
+    fill_rows(runtime, destination, pitch, value, width, height, cudaStreamLegacy, true);
+  });
+}
+
+cudaError_t cudaMemset2DAsync(void* destination, std::size_t pitch, int value, std::size_t width,
+                              std::size_t height, cudaStream_t stream) {
+  return api_call("cudaMemset2DAsync", [&](Runtime& runtime) {
+    fill_rows(runtime, destination, pitch, value, width, height, stream, false);
+  });
 }

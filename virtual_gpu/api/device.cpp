@@ -15,33 +15,49 @@ void check_device(const Runtime& runtime, int device) {
   }
 }
 
-int attribute_value(const Machine& machine, cudaDeviceAttr attribute) {
-  switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock:
-      return 1024;
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      return static_cast<int>(machine.shared_per_block);
-    case cudaDevAttrWarpSize:
-      return 32;
-    case cudaDevAttrClockRate:
-      return static_cast<int>(machine.clock_ghz * 1e6);
-    case cudaDevAttrMultiProcessorCount:
-      return machine.multiprocessors;
-    case cudaDevAttrMemoryClockRate:
-      return static_cast<int>(machine.clock_ghz * 1e6);
-    case cudaDevAttrMaxThreadsPerMultiProcessor:
-      return machine.max_threads;
-    case cudaDevAttrAsyncEngineCount:
-      return machine.copy_engines;
-    case cudaDevAttrComputeCapabilityMajor:
-      return machine.compute_major;
-    case cudaDevAttrComputeCapabilityMinor:
-      return machine.compute_minor;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      return static_cast<int>(machine.shared_per_multiprocessor);
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      return static_cast<int>(machine.shared_per_block_opt_in);
-  }
+cudaDeviceProp properties_of(const Machine& machine, int device) {
+  cudaDeviceProp p{};
+  std::strncpy(p.name, machine.gpu_name.c_str(), sizeof(p.name) - 1);
+  p.uuid.bytes[15] = static_cast<char>(device + 1);
+  p.totalGlobalMem = machine.memory_bytes;
+  p.sharedMemPerBlock = machine.shared_per_block;
+  p.sharedMemPerBlockOptin = machine.shared_per_block_opt_in;
+  p.sharedMemPerMultiprocessor = machine.shared_per_multiprocessor;
+  p.reservedSharedMemPerBlock = 1024;
+  p.regsPerBlock = p.regsPerMultiprocessor = 65536;
+  p.warpSize = 32;
+  p.memPitch = 0x7fffffff;
+  p.maxThreadsPerBlock = 1024;
+  p.maxThreadsDim[0] = p.maxThreadsDim[1] = 1024;
+  p.maxThreadsDim[2] = 64;
+  p.maxGridSize[0] = 0x7fffffff;
+  p.maxGridSize[1] = p.maxGridSize[2] = 65535;
+  p.clockRate = p.memoryClockRate = static_cast<int>(machine.clock_ghz * 1e6);
+  // As many bits as bring the memory's rate at that clock, twice a cycle.
+  p.memoryBusWidth = static_cast<int>(machine.memory_rate * 8 / (2 * machine.clock_ghz));
+  p.totalConstMem = 65536;
+  p.major = machine.compute_major;
+  p.minor = machine.compute_minor;
+  p.textureAlignment = 512;
+  p.multiProcessorCount = machine.multiprocessors;
+  p.maxThreadsPerMultiProcessor = machine.max_threads;
+  p.maxBlocksPerMultiProcessor = machine.max_blocks;
+  p.asyncEngineCount = machine.copy_engines;
+  p.pciBusID = device;
+  p.deviceOverlap = p.canMapHostMemory = p.concurrentKernels = p.unifiedAddressing = 1;
+  p.managedMemory = p.concurrentManagedAccess = p.cooperativeLaunch = p.streamPrioritiesSupported = 1;
+  p.hostRegisterSupported = p.memoryPoolsSupported = p.canUseHostPointerForRegisteredMem = 1;
+  p.hostNativeAtomicSupported = p.clusterLaunch = p.unifiedFunctionPointers = 1;
+  p.singleToDoublePrecisionPerfRatio = 2;
+  return p;
+}
+
+int attribute_value(const cudaDeviceProp& p, cudaDeviceAttr attribute) {
+#define VGPU_CASE(name, value, place) \
+  case cudaDevAttr##name:             \
+    return static_cast<int>(place);
+  switch (attribute) { VGPU_ATTRIBUTES(VGPU_CASE) }
+#undef VGPU_CASE
   throw ApiError(cudaErrorInvalidValue,
                  "attribute " + std::to_string(attribute) + " is not known to virtual GPUs");
 }
@@ -74,35 +90,14 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return api_call("cudaGetDeviceProperties", [&](Runtime& runtime) {
     check_device(runtime, device);
-    const Machine& machine = runtime.machine();
-    *properties = cudaDeviceProp{};
-    std::strncpy(properties->name, machine.gpu_name.c_str(), sizeof(properties->name) - 1);
-    properties->totalGlobalMem = machine.memory_bytes;
-    properties->sharedMemPerBlock = machine.shared_per_block;
-    properties->sharedMemPerBlockOptin = machine.shared_per_block_opt_in;
-    properties->sharedMemPerMultiprocessor = machine.shared_per_multiprocessor;
-    properties->warpSize = 32;
-    properties->maxThreadsPerBlock = 1024;
-    properties->maxThreadsDim[0] = properties->maxThreadsDim[1] = 1024;
-    properties->maxThreadsDim[2] = 64;
-    properties->maxGridSize[0] = 0x7fffffff;
-    properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
-    properties->major = machine.compute_major;
-    properties->minor = machine.compute_minor;
-    properties->multiProcessorCount = machine.multiprocessors;
-    properties->maxThreadsPerMultiProcessor = machine.max_threads;
-    properties->maxBlocksPerMultiProcessor = machine.max_blocks;
-    properties->asyncEngineCount = machine.copy_engines;
-    properties->concurrentKernels = 1;
-    properties->unifiedAddressing = 1;
-    properties->pciBusID = device;
+    *properties = properties_of(runtime.machine(), device);
   });
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   return api_call("cudaDeviceGetAttribute", [&](Runtime& runtime) {
     check_device(runtime, device);
-    *value = attribute_value(runtime.machine(), attribute);
+    *value = attribute_value(properties_of(runtime.machine(), device), attribute);
   });
 }
 

@@ -12,6 +12,7 @@ using vgpu::Block;
 
 // Declared here, not included: kernel.h declares the built-in variables constant, block.cpp defines them
 // variable.
+void __syncthreads();
 int __syncthreads_count(int predicate) {
   return vgpu::current_block()->barrier_reduce(predicate != 0, [](int a, int b) { return a + b; });
 }
@@ -64,6 +65,33 @@ void* shared_storage(const void* declaration, std::size_t bytes, std::size_t ali
   return current_block()->shared_storage(declaration, bytes, alignment, names);
 }
 void* dynamic_shared() { return current_block()->dynamic_shared(); }
+
+void grid_sync() {
+  Block& block = *current_block();
+  GridBarrier* meeting = block.grid().meeting.get();
+  if (meeting == nullptr)
+    block.fault("kernel '" + block.grid().name +
+                "' calls grid.sync() and was not launched by "
+                "cudaLaunchCooperativeKernel, which real GPUs need");
+  __syncthreads();
+  if (block.current_number() == 0) {
+    const std::uint64_t generation = meeting->generation;
+    const OrderPoint& order = meeting->order[generation % 2];
+    const dim3& grid = block.grid().grid;
+    block.release(order);
+    {
+      const Block::RuntimeTurn turn(block, block.current());
+      if (++meeting->arrived == std::uint64_t{grid.x} * grid.y * grid.z) {
+        meeting->arrived = 0;
+        ++meeting->generation;
+        block.scheduler().note_progress();
+      }
+    }
+    while (meeting->generation == generation) block.poll(block.grid().poll_ns);
+    block.acquire(order);
+  }
+  __syncthreads();
+}
 
 const std::uint64_t* warp_exchange(unsigned int mask, std::uint64_t value, unsigned int* present) {
   return current_block()->exchange(mask, value, present, true, __builtin_return_address(0));

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda_runtime_api.h"
 #include "engine/host/api_call.hpp"
 #include "engine/kernel/kernel.hpp"
 
@@ -121,7 +122,7 @@ void warn_of_host_pointer(Runtime& runtime, const KernelInfo& info, const Pointe
 
 }  // namespace
 
-PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream) {
+static PendingLaunch configure(const HostThread::LaunchConfiguration& launch) {
   require_own_thread("a kernel launch");
   if (current_block() != nullptr && !ended_inside()) {
     current_block()->fault("kernel '" + current_block()->grid().name +
@@ -129,7 +130,16 @@ PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes, 
   }
   hb::start();
   const hb::RuntimeScope scope;
-  return PendingLaunch(runtime().host().begin_launch({grid, block, shared_bytes, stream}));
+  return PendingLaunch(runtime().host().begin_launch(launch));
+}
+
+PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream) {
+  return configure({grid, block, shared_bytes, stream});
+}
+
+PendingLaunch configure_cooperative_launch(dim3 grid, dim3 block, std::size_t shared_bytes,
+                                           cudaStream_t stream) {
+  return configure({grid, block, shared_bytes, stream, true});
 }
 
 PendingLaunch::~PendingLaunch() { runtime().host().keep_launches(depth_ - 1); }
@@ -178,6 +188,17 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, Po
               short_name(info.signature),
               runtime.machine().poll_ns,
               info.bounds.cluster.x};
+    if (launch.cooperative) {
+      const std::uint64_t blocks = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+      const int threads = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
+      const auto room = static_cast<std::uint64_t>(
+          device.multiprocessors().capacity({threads, launch.shared_bytes}) * machine.multiprocessors);
+      if (blocks > room)
+        throw ApiError(cudaErrorCooperativeLaunchTooLarge,
+                       "kernel '" + short_name(info.signature) + "': " + std::to_string(blocks) +
+                           " blocks, and " + std::to_string(room) + " fit on the GPU at once");
+      grid.meeting = std::make_shared<GridBarrier>();
+    }
     auto kernel = std::make_unique<KernelLaunch>(runtime, device, std::move(grid), std::move(body));
     kernel->called_through_kernel();
     runtime.queues().enqueue(stream, std::move(kernel));
@@ -209,5 +230,29 @@ cudaError_t max_active_blocks(int* blocks, const void* key, int block_size,
                   : runtime.current_device().multiprocessors().capacity({block_size, dynamic_shared_bytes});
   });
 }
+
+cudaError_t function_attributes(cudaFuncAttributes* attributes, const void* key) {
+  return api_call("cudaFuncGetAttributes", [&](Runtime& runtime) {
+    if (key == nullptr) throw ApiError(cudaErrorInvalidDeviceFunction, "the function is not a kernel");
+    *attributes = {};
+    attributes->maxThreadsPerBlock = 1024;
+    attributes->ptxVersion = attributes->binaryVersion =
+        10 * runtime.machine().compute_major + runtime.machine().compute_minor;
+    attributes->maxDynamicSharedSizeBytes =
+        static_cast<int>(runtime.kernels().dynamic_shared_limit(key, runtime.machine().shared_per_block));
+  });
+}
+
+cudaError_t best_block_size(int* grid, int* block, const void* key, std::size_t dynamic_shared_bytes,
+                            int limit) {
+  return api_call("cudaOccupancyMaxPotentialBlockSize", [&](Runtime& runtime) {
+    if (key == nullptr) throw ApiError(cudaErrorInvalidDeviceFunction, "the function is not a kernel");
+    *block = limit > 0 ? std::min(limit, 1024) : 1024;
+    *grid = runtime.current_device().multiprocessors().capacity({*block, dynamic_shared_bytes}) *
+            runtime.machine().multiprocessors;
+  });
+}
+
+cudaError_t peek_at_last_error() { return cudaPeekAtLastError(); }
 
 }  // namespace vgpu

@@ -8,7 +8,8 @@ namespace {
 /// The live allocation that begins at `pointer` and has that kind.
 Allocation& begin_of(Runtime& runtime, void* pointer, MemoryKind kind, cudaError_t code, const char* maker) {
   Allocation* allocation = runtime.memory().find(pointer);
-  if (allocation == nullptr || allocation->begin != pointer || allocation->kind != kind) {
+  if (allocation == nullptr || allocation->begin != pointer || allocation->kind != kind ||
+      allocation->symbols) {
     throw ApiError(code, std::string("the pointer does not come from ") + maker +
                              ", or has been freed: it lies " + runtime.memory().locate(pointer));
   }
@@ -29,10 +30,57 @@ void check_unused(Runtime& runtime, const Allocation& allocation) {
   }
 }
 
-void* allocate_pinned(Runtime& runtime, std::size_t bytes) {
+/// The allocation is gone, and what the runtime remembers of its words.
+void release(Runtime& runtime, Allocation& allocation) {
+  if (allocation.kind == MemoryKind::kDevice)
+    runtime.device(allocation.device).give_memory_back(allocation.bytes);
+  runtime.signals().forget(allocation.begin, allocation.bytes);
+  runtime.atomic_scopes().forget(allocation.begin, allocation.bytes);
+  runtime.memory().free(allocation);
+}
+
+void* allocate(Runtime& runtime, std::size_t bytes) {
+  Device& device = runtime.current_device();
+  const Machine& machine = runtime.machine();
+  const std::size_t free = machine.memory_bytes - device.memory_used();
+  void* memory = bytes > free ? nullptr
+                              : runtime.memory().allocate(bytes, MemoryKind::kDevice, device.id(),
+                                                          machine.memory_on_demand);
+  if (memory == nullptr) {
+    const char* more = bytes > free && machine.memory_bytes < std::size_t{1} << 36
+                           ? "; VGPU_MACHINE=h100-nvlink models GPUs that have 80 GB"
+                           : "";
+    throw ApiError(cudaErrorMemoryAllocation, std::to_string(bytes) + " bytes asked for, " +
+                                                  std::to_string(free) + " of " +
+                                                  std::to_string(machine.memory_bytes) +
+                                                  " bytes free on GPU " + std::to_string(device.id()) + more);
+  }
+  device.take_memory(bytes);
+  return memory;
+}
+
+/// cudaFreeAsync: what was done with the memory comes before it.
+class FreeOperation final : public Operation {
+ public:
+  FreeOperation(Runtime& runtime, void* memory) : runtime_(runtime), memory_(memory) {}
+  void begin(double now) override {
+    if (Allocation* allocation = runtime_.memory().find(memory_)) {
+      hb::write(stream->contexts().own(), site, allocation->begin, allocation->bytes);
+      release(runtime_, *allocation);
+    }
+    finish(now);
+  }
+  std::string describe() const override { return "cudaFreeAsync"; }
+
+ private:
+  Runtime& runtime_;
+  void* memory_;
+};
+
+void* allocate_pinned(Runtime& runtime, std::size_t bytes, MemoryKind kind = MemoryKind::kPinned) {
   runtime.captures().check_unsafe_call();
   if (bytes == 0) return nullptr;
-  void* memory = runtime.memory().allocate(bytes, MemoryKind::kPinned, runtime.host().device());
+  void* memory = runtime.memory().allocate(bytes, kind, runtime.host().device());
   if (memory == nullptr)
     throw ApiError(cudaErrorMemoryAllocation, "the host cannot pin " + std::to_string(bytes) + " bytes");
   return memory;
@@ -48,20 +96,57 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
     if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, "the result has nowhere to go");
     *pointer = nullptr;
     runtime.captures().check_unsafe_call();
-    if (bytes == 0) return;
+    if (bytes > 0) *pointer = allocate(runtime, bytes);
+  });
+}
+
+cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
+  return api_call("cudaMallocPitch", [&](Runtime& runtime) {
+    if (pointer == nullptr || pitch == nullptr)
+      throw ApiError(cudaErrorInvalidValue, "the result has nowhere to go");
+    runtime.captures().check_unsafe_call();
+    *pitch = (width + 511) / 512 * 512;
+    *pointer = width * height > 0 ? allocate(runtime, *pitch * height) : nullptr;
+  });
+}
+
+cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream) {
+  return api_call("cudaMallocAsync", [&](Runtime& runtime) {
+    if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, "the result has nowhere to go");
+    const Stream& into = runtime.stream(stream);
+    if (into.captures()) runtime.captures().refuse(into, "cudaMallocAsync cannot be captured here");
+    *pointer = bytes > 0 ? allocate(runtime, bytes) : nullptr;
+  });
+}
+
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
+  return api_call("cudaFreeAsync", [&](Runtime& runtime) {
+    if (pointer == nullptr) return;
+    begin_of(runtime, pointer, MemoryKind::kDevice, cudaErrorInvalidValue, "cudaMallocAsync");
+    runtime.queues().enqueue(runtime.stream(stream), std::make_unique<FreeOperation>(runtime, pointer));
+  });
+}
+
+cudaError_t cudaMallocManaged(void** pointer, std::size_t bytes, unsigned int flags) {
+  return api_call("cudaMallocManaged", [&](Runtime& runtime) {
+    if (pointer == nullptr || bytes == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
+      throw ApiError(cudaErrorInvalidValue,
+                     "it needs a place for the result, some bytes and one of the flags "
+                     "cudaMemAttachGlobal and cudaMemAttachHost");
+    *pointer = allocate_pinned(runtime, bytes, MemoryKind::kManaged);
+  });
+}
+
+cudaError_t cudaDeviceReset() {
+  return api_call("cudaDeviceReset", [&](Runtime& runtime) {
     Device& device = runtime.current_device();
-    const std::size_t free = runtime.machine().memory_bytes - device.memory_used();
-    void* memory = bytes > free ? nullptr
-                                : runtime.memory().allocate(bytes, MemoryKind::kDevice, device.id(),
-                                                            runtime.machine().memory_on_demand);
-    if (memory == nullptr) {
-      throw ApiError(cudaErrorMemoryAllocation, std::to_string(bytes) + " bytes asked for, " +
-                                                    std::to_string(free) + " of " +
-                                                    std::to_string(runtime.machine().memory_bytes) +
-                                                    " bytes free on GPU " + std::to_string(device.id()));
+    runtime.waits().wait(runtime.queues().pending(device));
+    for (const MemoryKind kind : {MemoryKind::kDevice, MemoryKind::kManaged}) {
+      for (Allocation* allocation : runtime.memory().of(kind, device.id())) {
+        check_unused(runtime, *allocation);
+        release(runtime, *allocation);
+      }
     }
-    device.take_memory(bytes);
-    *pointer = memory;
   });
 }
 
@@ -69,24 +154,25 @@ cudaError_t cudaFree(void* pointer) {
   return api_call("cudaFree", [&](Runtime& runtime) {
     if (pointer == nullptr) return;
     runtime.captures().check_unsafe_call();
-    Allocation& allocation =
-        begin_of(runtime, pointer, MemoryKind::kDevice, cudaErrorInvalidValue, "cudaMalloc");
+    const Allocation* found = runtime.memory().find(pointer);
+    const bool managed = found != nullptr && found->kind == MemoryKind::kManaged;
+    Allocation& allocation = begin_of(runtime, pointer, managed ? MemoryKind::kManaged : MemoryKind::kDevice,
+                                      cudaErrorInvalidValue, "cudaMalloc");
     // As on real GPUs, freeing waits for the owner's work. Other GPUs may still have copies pending.
-    runtime.waits().wait(runtime.queues().pending(runtime.device(allocation.device)));
+    for (const auto& device : runtime.devices()) {
+      if (managed || device->id() == allocation.device)
+        runtime.waits().wait(runtime.queues().pending(*device));
+    }
     check_unused(runtime, allocation);
     hb::write(hb::host_context(), hb::call_site(), allocation.begin, allocation.bytes);
-    runtime.device(allocation.device).give_memory_back(allocation.bytes);
-    runtime.signals().forget(allocation.begin, allocation.bytes);
-    runtime.atomic_scopes().forget(allocation.begin, allocation.bytes);
-    runtime.memory().free(allocation);
+    release(runtime, allocation);
   });
 }
 
 cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned int flags) {
   return api_call("cudaHostAlloc", [&](Runtime& runtime) {
-    if ((flags & ~(cudaHostAllocPortable | cudaHostAllocMapped)) != 0) {
-      throw ApiError(cudaErrorInvalidValue, "only the flags Default, Portable and Mapped are supported");
-    }
+    if ((flags & ~(cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined)) != 0)
+      throw ApiError(cudaErrorInvalidValue, "only Default, Portable, Mapped and WriteCombined are supported");
     *pointer = allocate_pinned(runtime, bytes);
   });
 }
@@ -102,9 +188,7 @@ cudaError_t cudaFreeHost(void* pointer) {
     Allocation& allocation =
         begin_of(runtime, pointer, MemoryKind::kPinned, cudaErrorInvalidValue, "cudaMallocHost");
     for (const auto& device : runtime.devices()) runtime.waits().wait(runtime.queues().pending(*device));
-    runtime.signals().forget(allocation.begin, allocation.bytes);
-    runtime.atomic_scopes().forget(allocation.begin, allocation.bytes);
-    runtime.memory().free(allocation);
+    release(runtime, allocation);
   });
 }
 
@@ -135,6 +219,16 @@ cudaError_t cudaHostUnregister(void* pointer) {
   });
 }
 
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned int flags) {
+  return api_call("cudaHostGetDevicePointer", [&](Runtime& runtime) {
+    const Allocation* allocation = runtime.memory().find(host);
+    if (flags != 0 || device == nullptr || allocation == nullptr || allocation->kind == MemoryKind::kDevice)
+      throw ApiError(cudaErrorInvalidValue,
+                     "the memory is neither pinned nor registered: it lies " + runtime.memory().locate(host));
+    *device = host;
+  });
+}
+
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
   return api_call("cudaPointerGetAttributes", [&](Runtime& runtime) {
     const Allocation* allocation = runtime.memory().find(pointer);
@@ -143,6 +237,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
       *attributes = {cudaMemoryTypeUnregistered, -2, nullptr, address};
     } else if (allocation->kind == MemoryKind::kDevice) {
       *attributes = {cudaMemoryTypeDevice, allocation->device, address, nullptr};
+    } else if (allocation->kind == MemoryKind::kManaged) {
+      *attributes = {cudaMemoryTypeManaged, allocation->device, address, address};
     } else {
       *attributes = {cudaMemoryTypeHost, allocation->device, address, address};
     }

@@ -62,7 +62,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   return api_call("cudaStreamDestroy", [&](Runtime& runtime) {
     Stream& stream = runtime.stream(handle);
-    if (stream.is_default())
+    if (stream.is_default() || handle == cudaStreamPerThread)
       throw ApiError(cudaErrorInvalidResourceHandle, "the default stream cannot be destroyed");
     runtime.captures().forget(stream);
     stream.destroy();  // its work still runs
@@ -169,4 +169,22 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
     if (function == nullptr) throw ApiError(cudaErrorInvalidValue, "the function is null");
     runtime.queues().enqueue(runtime.stream(stream), std::make_unique<HostFunction>(runtime, function, data));
   });
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void* data,
+                                  unsigned int flags) {
+  struct Callback {
+    cudaStream_t stream;
+    cudaStreamCallback_t function;
+    void* data;
+  };
+  if (function == nullptr || flags != 0)
+    return api_call("cudaStreamAddCallback", [](Runtime&) {
+      throw ApiError(cudaErrorInvalidValue, "the function is null, or the flags are not 0");
+    });
+  const auto call = [](void* callback) {
+    const std::unique_ptr<Callback> own(static_cast<Callback*>(callback));
+    own->function(own->stream, cudaSuccess, own->data);
+  };
+  return cudaLaunchHostFunc(stream, call, new Callback{stream, function, data});
 }

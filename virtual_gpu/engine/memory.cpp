@@ -61,7 +61,10 @@ std::string kind_of(const Allocation& allocation) {
   const std::string size = std::to_string(allocation.bytes) + " bytes";
   switch (allocation.kind) {
     case MemoryKind::kDevice:
-      return "a cudaMalloc of " + size + " on GPU " + std::to_string(allocation.device);
+      return (allocation.symbols ? "the variables of the device, " : "a cudaMalloc of ") + size + " on GPU " +
+             std::to_string(allocation.device);
+    case MemoryKind::kManaged:
+      return "managed memory of " + size;
     case MemoryKind::kPinned:
       return "pinned host memory of " + size;
     case MemoryKind::kRegistered:
@@ -137,6 +140,15 @@ void Memory::add_registered(void* begin, std::size_t bytes, int device) {
 }
 
 void Memory::remove_registered(const void* begin) { table_.erase(reinterpret_cast<std::uintptr_t>(begin)); }
+
+std::vector<Allocation*> Memory::of(MemoryKind kind, int device) {
+  std::vector<Allocation*> found;
+  for (auto& [begin, allocation] : table_) {
+    if (allocation.kind == kind && allocation.device == device && !allocation.freed && !allocation.symbols)
+      found.push_back(&allocation);
+  }
+  return found;
+}
 
 Allocation* Memory::find(const void* pointer) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "race/happens_before.hpp"
 #include "vgpu/control.hpp"
 
 namespace vgpu {
 
-enum class MemoryKind { kDevice, kPinned, kRegistered };
+enum class MemoryKind { kDevice, kPinned, kRegistered, kManaged };
 
 struct Allocation {
   std::byte* begin;
@@ -19,6 +20,7 @@ struct Allocation {
   MemoryKind kind;
   int device;  // owner, or the current device when pinned memory was made
   bool freed = false;
+  bool symbols = false;                 // the variables of the GPU
   hb::CallSite site = hb::call_site();  // who made it
   hb::CallSite freed_by{};
 };
@@ -46,6 +48,8 @@ class Memory {
   void add_registered(void* begin, std::size_t bytes, int device);
   void remove_registered(const void* begin);
 
+  /// The live allocations of that kind that belong to that GPU.
+  std::vector<Allocation*> of(MemoryKind kind, int device);
   /// The live allocation that contains `pointer`, or nullptr: pageable host memory.
   Allocation* find(const void* pointer);
   /// True if the address belongs to the virtual GPUs: live, freed or between two allocations. Then it is no

@@ -42,6 +42,7 @@ void destroy_runtime() {
 Runtime::Runtime(Machine machine, std::optional<std::uint64_t> seed)
     : machine_(std::move(machine)),
       devices_(make_devices(machine_)),
+      symbols_(memory_),
       scheduler_(devices_, hosts_, seed),
       waits_(devices_, hosts_, scheduler_, errors_),
       captures_(hosts_),
@@ -62,6 +63,11 @@ Stream& Runtime::stream(cudaStream_t handle) {
 
 Stream& Runtime::find_stream(cudaStream_t handle) {
   if (handle == nullptr || handle == cudaStreamLegacy) return current_device().default_stream();
+  if (handle == cudaStreamPerThread) {
+    Stream*& own = hosts_.current().own_streams()[&current_device()];
+    if (own == nullptr) own = &current_device().add_stream(true);
+    return *own;
+  }
   for (const auto& device : devices_) {
     for (const auto& stream : device->streams()) {
       if (reinterpret_cast<cudaStream_t>(stream.get()) == handle && !stream->destroyed()) return *stream;

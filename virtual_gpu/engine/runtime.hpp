@@ -23,6 +23,7 @@
 #include "engine/streams/queues.hpp"
 #include "engine/streams/signal.hpp"
 #include "engine/streams/timeline.hpp"
+#include "engine/symbols.hpp"
 #include "engine/traffic_counts.hpp"
 #include "vgpu/types.h"
 
@@ -40,6 +41,7 @@ class Runtime {
   /// Between two GPUs: the links inside a node, or their rails.
   Link link(int from, int to);
   Memory& memory() { return memory_; }
+  Symbols& symbols() { return symbols_; }
   Signals& signals() { return signals_; }
   ForeignWords& foreign_words() { return foreign_words_; }
   AtomicScopes& atomic_scopes() { return atomic_scopes_; }
@@ -89,6 +91,7 @@ class Runtime {
   Machine machine_;
   Devices devices_;
   Memory memory_;
+  Symbols symbols_;
   HostThreads hosts_;
   Errors errors_;
   Scheduler scheduler_;

@@ -7,6 +7,7 @@
 #include "cuda_fp16.h"
 #include "library_types.h"
 #include "vgpu/types.h"
+#include "vgpu/unsupported_libraries.h"
 
 #define CUBLAS_VERSION 120400
 
@@ -73,3 +74,29 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
 cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
                            int n, int k, const float* alpha, const float* A, int lda, const float* B, int ldb,
                            const float* beta, float* C, int ldc);
+
+// Matrices and vectors between the host and a GPU, strides and leading dimensions in elements.
+inline cublasStatus_t cublasSetMatrix(int rows, int columns, int size, const void* from, int from_ld,
+                                      void* to, int to_ld) {
+  const std::size_t bytes = static_cast<std::size_t>(size);
+  const cudaError_t error = cudaMemcpy2D(to, to_ld * bytes, from, from_ld * bytes, rows * bytes,
+                                         static_cast<std::size_t>(columns), cudaMemcpyDefault);
+  return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_MAPPING_ERROR;
+}
+inline cublasStatus_t cublasGetMatrix(int rows, int columns, int size, const void* from, int from_ld,
+                                      void* to, int to_ld) {
+  return cublasSetMatrix(rows, columns, size, from, from_ld, to, to_ld);
+}
+inline cublasStatus_t cublasSetVector(int count, int size, const void* from, int from_stride, void* to,
+                                      int to_stride) {
+  return cublasSetMatrix(1, count, size, from, from_stride, to, to_stride);
+}
+inline cublasStatus_t cublasGetVector(int count, int size, const void* from, int from_stride, void* to,
+                                      int to_stride) {
+  return cublasSetMatrix(1, count, size, from, from_stride, to, to_stride);
+}
+VGPU_NO_FUNCTIONS(cublasStatus_t,
+                  "only GEMMs of float and 16-bit types are supported on virtual GPUs: write a kernel",
+                  cublasDgemm, cublasHgemm, cublasSgemv, cublasDgemv, cublasSaxpy, cublasDaxpy, cublasSdot,
+                  cublasDdot, cublasSnrm2, cublasDnrm2, cublasSscal, cublasDscal, cublasSasum, cublasIsamax,
+                  cublasSgemmBatched, cublasSgemmStridedBatched, cublasSgeam)

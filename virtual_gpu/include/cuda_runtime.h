@@ -7,5 +7,12 @@
 #include "vgpu/kernel.h"
 #include "vgpu/launch.h"
 #include "vgpu/math.h"
+#include "vgpu/symbols.h"
 #include "vgpu/unsupported.h"
 #include "vgpu/warp.h"
+
+// What programs ask whether nvcc compiles them, and headers of CUDA's samples whether this one is here.
+#define __CUDACC__
+#define __NVCC__
+#define __CUDA_RUNTIME_H__
+#define __DRIVER_TYPES_H__

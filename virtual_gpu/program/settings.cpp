@@ -29,6 +29,7 @@ Number number(const char* name, const char* text) {
 [[maybe_unused]] const bool settings_taken = [] {
   try {
     vgpu::print_errors();
+    vgpu::count_host_code();
     if (const char* text = std::getenv("VGPU_MACHINE")) vgpu::use_machine(text);
     if (const char* text = std::getenv("VGPU_GPUS")) vgpu::use_gpus(number<int>("VGPU_GPUS", text));
     // Without a number: the order of time.

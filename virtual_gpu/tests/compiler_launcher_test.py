@@ -164,6 +164,18 @@ class Launcher(LauncherTest):
         self.assertEqual(self.files(), ["x.cu", "x.o", "x.o.ii"])
         self.assertIn("::vgpu::launch_kernel", (self.folder / "x.o.ii").read_text())
 
+    def test_cuda_runtime_is_implied(self):
+        self.assertEqual(self.compile("__global__ void kernel(int* x) { *x = 1; }\n").stderr, "")
+
+    def test_a_question_for_the_architecture_is_noted(self):
+        asks = KERNEL + "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 600\n#define ANSWER 1\n#endif\n"
+        for options, answer in (((), "undefined here"),
+                                (("-D__CUDA_ARCH__=900",), "defined here for the code of the host, too")):
+            self.compile(asks, *options)
+            self.assertIn("x.cu:3: asks for __CUDA_ARCH__, which is " + answer, (self.folder / "x.o.ii").read_text())
+        self.compile(KERNEL)
+        self.assertNotIn("vgpu_note_", (self.folder / "x.o.ii").read_text())
+
     def test_precompiled_header(self):
         (self.folder / "first.hxx").write_text("#include <cuda_runtime.h>\ninline int precompiled() { return 7; }\n")
         header = self.launcher(*FLAGS, "-x", "c++-header", "first.hxx", "-o", "first.hxx.gch")
@@ -178,10 +190,9 @@ class Launcher(LauncherTest):
 
     def test_refusal(self):
         self.assertEqual(self.compile(KERNEL).returncode, 0)
-        result = self.compile(KERNEL + "__constant__ int table[4];\n")
+        result = self.compile(KERNEL + "void f() { asm(\"nop\"); }\n")
         self.assertEqual(result.returncode, 1)
-        self.assertEqual(result.stderr, "x.cu:3: error: __constant__ variable 'table': not supported on virtual GPUs "
-                         "(pass it as a kernel argument)\n")
+        self.assertEqual(result.stderr, "x.cu:3: error: inline PTX is not supported on virtual GPUs\n")
         self.assertEqual(self.files(), ["x.cu"])
 
     def test_no_object_after_an_error(self):
@@ -212,7 +223,7 @@ class Launcher(LauncherTest):
         self.assertTrue(all(rule.startswith("dir/x.o: ") for rule in rules), rules)
         names = " ".join(rules).split()
         for name in ("x.cu", "h.cuh", str(STUB / "cuda_runtime.h"), str(TOOLS / "rewrite.py"),
-                     str(TOOLS / "cuda_tokens.py"),
+                     str(TOOLS / "cuda_tokens.py"), str(TOOLS / "device_code.py"),
                      str(TOOLS / "cuda_syntax.py"), str(TOOLS / "compile.py")):
             self.assertIn(name, names)
 

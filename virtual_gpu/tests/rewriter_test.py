@@ -139,6 +139,87 @@ class Functions(RewriterTest):
         self.stays("[[gnu::__noinline__]] int h();")
 
 
+SECTION = ' __attribute__((section("vgpu_symbols")))'
+
+
+def opened(name):
+    """What a body that names a variable of the device begins with."""
+    return "{ auto& vgpu_at_%s = %s; { [[maybe_unused]] auto& %s = ::vgpu::on_this_gpu(vgpu_at_%s); {" % ((name,) * 4)
+
+
+class Variables(RewriterTest):
+    def test_variables_of_the_device_come_into_their_section(self):
+        for before, after in (
+                ("__constant__ float t[16];", "float t[16]~;"), ("__device__ int x;", "int x~;"),
+                ("static __device__ int x[4][2] = {1, 2};", "static int x[4][2]~ = {1, 2};"),
+                ("__device__ A<int> x{1};", "A<int> x~{1};"), ("__device__ int x(3);", "int x~(3);"),
+                ('__device__ A x("a");', 'A x~("a");'), ("__device__ int (*x)(int);", "int (*x)(int)~;"),
+                ("__device__ A<int, 3, (1 > 0)> x;", "A<int, 3, (1 > 0)> x~;"),
+                ("__device__ int x, y[2], z = f(1, 2), w;", "int x~, y[2]~, z~ = f(1, 2), w~;"),
+                ("[[maybe_unused]] __device__ int x;", "[[maybe_unused]] int x~;"), ("int __device__ x;", "int x~;"),
+                ("static __device__ __constant__ int x;", "static int x~;")):
+            with self.subTest(before):
+                self.becomes(before, after.replace("~", SECTION))
+
+    def test_others_only_lose_the_words(self):
+        for before in ("__device__ constexpr int x = f(1);", "__constant__ const float x[] = {1};",
+                       "extern __device__ int x;", "__managed__ int x;", "__device__ __managed__ int x[4];"):
+            with self.subTest(before):
+                self.becomes(before, re.sub("__(device|constant|managed)__ ?", "", before))
+
+    def test_code_that_names_them_finds_its_gpus(self):
+        declared = "__device__ int x; "
+        kept = "int x" + SECTION + "; "
+        for before, after in (
+                ("__device__ int f() { return x; }", "int f() " + opened("x") + " return x; }}}"),
+                ("__host__ __device__ int f() { return x; }", "int f() " + opened("x") + " return x; }}}"),
+                ("struct A { __device__ int f() const { return x; } };",
+                 "struct A { int f() const " + opened("x") + " return x; }}} };"),
+                ("__global__ void k() { x = 1; }", "void k() " + BODY + opened("x")[1:] + " x = 1; }}}); }"),
+                ("void f() { g([=] __device__ (int i) { x = i; }); }",
+                 "void f() { g([=] (int i) " + opened("x") + " x = i; }}}); }"),
+                ("__device__ int f() { return n::x + ::x; }",
+                 "int f() { return ::vgpu::on_this_gpu(n::x) + ::vgpu::on_this_gpu(::x); }"),
+                ("__device__ int f(A a) { return a.x + a->x; }", "int f(A a) { return a.x + a->x; }"),
+                ("int f() { return x; }", "int f() { return x; }")):
+            with self.subTest(before):
+                self.becomes(declared + before, kept + after)
+
+    def test_dynamic_shared_memory_outside_of_functions(self):
+        self.becomes("extern __shared__ __align__(16) T* s[]; __device__ T* f() { return s[0]; }",
+                     "[[maybe_unused]] static ::vgpu::FileShared<T*> s ; T* f() " + opened("s") + " return s[0]; }}}")
+
+    def test_casts_of_kernels_in_calls_go(self):
+        self.becomes("auto e = cudaLaunchCooperativeKernel((void*)k<int>, 1, 2, a); "
+                     "cudaLaunchKernel((const void *) &k, 1, 2, a);",
+                     "auto e = cudaLaunchCooperativeKernel( k<int>, 1, 2, a); cudaLaunchKernel( &k, 1, 2, a);")
+        self.stays("auto e = cudaLaunchKernel(k, 1, 2, a); int cudaLaunchKernel; f((void*)k);")
+
+
+class Notes(RewriterTest):
+    STEP = "v[i] += v[i + 32]; v[i] += v[i + 16];"
+
+    def noted(self, source):
+        return "vgpu_note" in self.rewritten(source)
+
+    def test_reductions_that_count_on_lock_step(self):
+        for source in ("__device__ void f(volatile int* v, int i) { %s }",
+                       "template <int N> __device__ void f(volatile float *v, int i) { if (N > 32) %s }",
+                       "__global__ void k(int i) { __shared__ volatile int v[64]; %s }",
+                       "__global__ void k(int i) { extern __shared__ int s[]; volatile int* v = s; __syncthreads(); %s }",
+                       "__global__ void k(int i, int sum) { __shared__ volatile int v[64]; v[i] = sum = sum + v[i + 16]; %s }"):
+            with self.subTest(source):
+                self.assertTrue(self.noted(source % self.STEP))
+
+    def test_others(self):
+        for source in ("__device__ void f(volatile int* v, int i) { %s __syncwarp(); }",
+                       "__device__ void f(int* v, int i) { %s }", "void f(volatile int* v, int i) { %s }",
+                       "__global__ void k(volatile int* o, int i) { __shared__ int v[64]; for (;;) { %s __syncthreads(); } }",
+                       "__device__ void f(volatile int* v, int i) { v[i] = 1; int x = v[i + 1]; }"):
+            with self.subTest(source):
+                self.assertFalse(self.noted(source.replace("%s", self.STEP)))
+
+
 class Text(RewriterTest):
     def test_strings_characters_and_numbers_stay(self):
         for literal in ('"k<<<1, 1>>>(x) __global__"', 'u8"__shared__ \\" asm"', 'R"(asm " __shared__)"',

@@ -17,12 +17,17 @@ from typing import List, Optional
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cuda_syntax  # noqa: E402
 import cuda_tokens  # noqa: E402
+import device_code  # noqa: E402
 import rewrite  # noqa: E402
 
 # Options that write dependencies: for the first call only. Those of the first line take a value.
 WITH_VALUE = ("-MF", "-MT", "-MQ")
 ALONE = ("-MD", "-MMD", "-MP", "-MG")
-TOOLS = [os.path.abspath(path) for path in (__file__, rewrite.__file__, cuda_syntax.__file__, cuda_tokens.__file__)]
+TOOLS = [os.path.abspath(path) for path in (__file__, rewrite.__file__, cuda_syntax.__file__, cuda_tokens.__file__,
+                                               device_code.__file__)]
+HEADERS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "include")
+USERS_FILE = re.compile(r'^# \d+ "((?:[^"\\\n]|\\.)*)"(?: [12])*$', re.MULTILINE)
+ASKS_FOR_ARCH = re.compile(r"^[ \t]*#[ \t]*(?:if|elif)[^\n]*\b__CUDA_ARCH__\b", re.MULTILINE)
 
 
 @dataclass
@@ -83,7 +88,9 @@ def compile_unit(command: Command) -> int:
     for old in (target, unit):
         if os.path.exists(old):
             os.remove(old)
-    included = [*command.included, "-fpch-preprocess"] if command.included else []
+    # Every unit begins with this header, as with nvcc. Behind a precompiled one, which has to come first.
+    included = [*command.included, *(["-fpch-preprocess"] if command.included else []), "-include", "cuda_runtime.h",
+                "-isystem", HEADERS]
     first = [command.compiler, *command.common, *included, *command.dependencies, "-E", "-x", "c++", source]
     if wants_dependencies:  # Without -o, g++ would name both after the source.
         first += [] if command.value("-MF") else ["-MF", rules]
@@ -96,7 +103,7 @@ def compile_unit(command: Command) -> int:
     # Bytes that are no UTF-8 pass through unchanged.
     text = preprocessed.stdout.decode("utf-8", "surrogateescape")
     try:
-        text = rewrite.rewrite(text)
+        text = rewrite.rewrite(text, notes_on_arch(text, command))
     except rewrite.Refusal as refusal:
         print(refusal, file=sys.stderr)
         return 1
@@ -104,6 +111,24 @@ def compile_unit(command: Command) -> int:
         file.write(text.encode("utf-8", "surrogateescape"))
     second = [command.compiler, *command.common, "-x", "c++-cpp-output", "-c", unit, "-o", target]
     return subprocess.run(second, check=False).returncode
+
+
+def notes_on_arch(text: str, command: Command) -> List[str]:
+    """A sentence if a file of the user's asks for __CUDA_ARCH__, which the preprocessor has then answered."""
+    defined = any(word.startswith("-D__CUDA_ARCH__") for word in command.common)
+    meaning = ("defined here for the code of the host, too: one compilation serves both" if defined else
+               "undefined here, in kernels too: what stands there for GPUs is left out. -D__CUDA_ARCH__=900 defines it, "
+               "then for the code of the host, too")
+    for path in sorted(set(USERS_FILE.findall(text))):
+        try:
+            with open(path, encoding="utf-8", errors="surrogateescape") as file:
+                source = file.read()
+        except OSError:  # <command-line>
+            continue
+        asked = ASKS_FOR_ARCH.search(source)
+        if asked:
+            return ["%s:%d: asks for __CUDA_ARCH__, which is %s" % (path, source.count("\n", 0, asked.start()) + 1, meaning)]
+    return []
 
 
 def depend_on_tools(path: str) -> None:

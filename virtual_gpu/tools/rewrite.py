@@ -12,15 +12,19 @@ preprocessed text makes kernels in headers and macros work. No line is added or 
 the debugger and race reports show lines of the .cu file. What virtual GPUs cannot do is refused by name.
 """
 
-from typing import Dict, List, NoReturn, Tuple
+from typing import Dict, List, NoReturn, Sequence, Tuple
 
 from cuda_syntax import Syntax, is_identifier
 from cuda_tokens import TOKEN
+from device_code import DeviceCode
 
 VARIABLE_WORDS = ("__constant__", "__managed__")
+# Calls that take a kernel as a const void*.
+KERNEL_CALLS = ("cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute", "cudaFuncGetAttributes",
+                "cudaFuncSetCacheConfig", "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaOccupancyMaxPotentialBlockSize")
 FUNCTION_WORDS = ("__device__", "__host__", "__global__", "__noinline__", "__grid_constant__")
 ASM_WORDS = ("asm", "__asm__", "__asm")
-WANTED = frozenset(("<<<", "__shared__") + VARIABLE_WORDS + FUNCTION_WORDS + ASM_WORDS)
+WANTED = frozenset(("<<<", "__shared__") + VARIABLE_WORDS + FUNCTION_WORDS + ASM_WORDS + KERNEL_CALLS)
 POINTER_QUALIFIERS = frozenset(("const", "volatile", "__restrict__", "__restrict"))
 # What a parameter's declaration without a name may end with.
 ALIGNMENT_WORDS = frozenset(("alignas", "__align__", "__attribute__"))
@@ -46,10 +50,11 @@ def flatten(text: str) -> Tuple[str, str]:
     return "".join(line), "".join(breaks)
 
 
-class Rewriter:
+class Rewriter(DeviceCode):
     """Rewrites one unit. Handlers look at tokens only, and collect edits: start -> (end, new text)."""
 
     def __init__(self, text: str):
+        super().__init__()
         self.tokens = Syntax(text, WANTED)
         self.edits: Dict[int, Tuple[int, str]] = {}
         self.shared_names: Dict[Tuple[str, int], int] = {}
@@ -73,9 +78,16 @@ class Rewriter:
                 # Inside __attribute__((...)) and [[gnu::...]] it is g++'s own word.
                 if self.tokens.word(index - 1) not in ("(", ",", "::"):
                     self.replace(index, "__attribute__((noinline))")
+            elif word in KERNEL_CALLS:
+                self.strip_casts(index + 1)
             else:
                 self.execution_space(index)
-        return self.rendered(0, len(self.tokens.text))
+        return self.rendered(0, len(self.tokens.text)) + self.noted()
+
+    def noted(self) -> str:
+        """The notes, as code that says them when the program starts."""
+        return "".join('namespace { [[maybe_unused]] const bool vgpu_note_%d = ::vgpu::program_note("%s"); }'
+                       % (number, note.replace("\\", "\\\\").replace('"', '\\"')) for number, note in enumerate(self.notes))
 
     # Edits
 
@@ -136,9 +148,10 @@ class Rewriter:
         if cluster:
             bound = "{%s, %s}" % (bound, cluster)
         if tokens.word(body) == "{" and tokens.match[body] >= 0:  # Unbalanced braces: let the compiler tell.
-            self.replace(body, "{ ::vgpu::launch_kernel(__PRETTY_FUNCTION__, %s, [=]() mutable -> void {" % bound)
+            begin, end = self.opening(body)
+            self.replace(body, "{ ::vgpu::launch_kernel(__PRETTY_FUNCTION__, %s, [=]() mutable -> void {%s" % (bound, begin))
             pointers = ", ".join('{"%s", %s}' % (name, name) for name in self.pointers(parameters))
-            self.replace(tokens.match[body], "}%s); }" % (", {%s}" % pointers if pointers else ""))
+            self.replace(tokens.match[body], "%s}%s); }" % (end, ", {%s}" % pointers if pointers else ""))
 
     def refuse_exceptions(self, first: int, function: str) -> None:
         """Refuses throw and try in the device function whose parameters end in front of token `first`, as nvcc does.
@@ -197,6 +210,16 @@ class Rewriter:
         self.edits[tokens.starts[close]] = (tokens.end(close + 2), "), " + callee)
         self.replace(tokens.match[close + 3], "))")
 
+    def strip_casts(self, opener: int) -> None:
+        """Arguments (void*)kernel and (const void*)kernel become the kernel, whose type says what it takes."""
+        tokens = self.tokens
+        if tokens.word(opener) != "(" or tokens.match[opener] < 0:
+            return
+        for cut in [opener] + tokens.commas(opener + 1, tokens.match[opener])[:-1]:
+            cast = cut + 1 + (tokens.words[cut + 1:cut + 3] == ["(", "const"])
+            if tokens.words[cast + 1:cast + 4] == ["void", "*", ")"] and tokens.words[cut + 1] == "(":
+                self.blank(cut + 1, cast + 3)
+
     # Shared memory
 
     def shared(self, index: int) -> None:
@@ -209,6 +232,9 @@ class Rewriter:
         name = names[0]
         if tokens.word(end) != ";":
             self.refuse(index, "the declaration of __shared__ variable '%s' does not end with ';'" % name)
+        is_dynamic = "extern" in tokens.words[first:end] and tokens.words[end - 3:end] == [name, "[", "]"]
+        if is_dynamic and tokens.scope(index) == "namespace":
+            return self.file_shared(first, end, name)
         if not tokens.in_function(index) or tokens.scope(index) == "class":
             self.refuse(index, "__shared__ variable '%s' stands outside of a function: not supported on virtual "
                         "GPUs (declare it in the kernel)" % name)
@@ -239,6 +265,21 @@ class Rewriter:
         element = self.plain(first, end - 4).strip()
         self.replace(end - 3, "(&%s)" % name)
         self.replace(end, " = *reinterpret_cast<%s (*)[]>(::vgpu::dynamic_shared());" % element)
+
+    def file_shared(self, first: int, end: int, name: str) -> None:
+        """extern __shared__ T s[]; outside of functions: those that name it find the block's memory."""
+        tokens = self.tokens
+        for at in range(first, end):
+            if tokens.words[at] in ("__shared__", "static", "extern"):
+                self.blank(at, at)
+            elif tokens.words[at] in ALIGNMENT_WORDS and tokens.word(at + 1) == "(":
+                self.blank(at, tokens.match[at + 1])
+        element = self.plain(first, end - 4).strip()
+        if first < end - 3:
+            self.blank(first, end - 4)
+        self.symbols.add(name)
+        self.replace(end - 3, "[[maybe_unused]] static ::vgpu::FileShared<%s> %s" % (element, name))
+        self.blank(end - 2, end - 1)
 
     def shared_number(self, index: int) -> str:
         """The declaration's line: the same in every unit that includes a header, and unique in a function."""
@@ -281,7 +322,7 @@ class Rewriter:
     # Functions and variables of the device
 
     def execution_space(self, index: int) -> None:
-        """Strips __device__ and __host__ from functions and lambdas; refuses device variables."""
+        """Strips __device__ and __host__ from functions and lambdas; gives each GPU its own device variables."""
         tokens = self.tokens
         word, before = tokens.words[index], index - 1
         while tokens.word(before) in FUNCTION_WORDS:
@@ -293,6 +334,8 @@ class Rewriter:
         on_host = "__host__" in tokens.words[before + 1:after]
         if is_lambda and not on_host:
             self.refuse_exceptions(after, "a __device__ lambda")
+        if is_lambda:
+            self.open_body(tokens.body(tokens.match[after] + 1 if tokens.word(after) == "(" else after))
         if word in ("__host__", "__grid_constant__") or is_lambda:
             self.blank(index, index)
             return
@@ -308,15 +351,34 @@ class Rewriter:
             return
         for kind in VARIABLE_WORDS + (word,):
             if kind in declaration and (is_variable or kind in VARIABLE_WORDS):
-                name = tokens.word(parameters + 2) if opened == "*" else tokens.declared_name(end)
-                self.refuse(index, "%s variable '%s': not supported on virtual GPUs (pass it as a kernel argument)"
-                            % (kind, name))
+                return self.variable(index, kind, end, tokens.word(parameters + 2) if opened == "*" else "")
         if parameters >= 0 and not on_host:
             self.refuse_exceptions(tokens.match[parameters] + 1,
                                    "__device__ function '%s'" % tokens.declared_name(parameters))
         self.blank(index, index)
+        if parameters >= 0:
+            self.open_body(tokens.body(tokens.match[parameters] + 1))
+
+    def variable(self, index: int, kind: str, end: int, function_pointer: str) -> None:
+        """A variable of the device, whose name ends in front of token `end`."""
+        tokens, name = self.tokens, function_pointer or self.tokens.declared_name(end)
+        first = tokens.declaration_start(index)
+        if kind == "__managed__":  # memory that the host and the GPUs share, as all here
+            self.blank(index, index)
+            return
+        if tokens.in_function(index) or tokens.scope(index) == "class" or tokens.word(first) == "template":
+            self.refuse(index, "%s variable '%s' in a function, a class or a template: not supported on virtual GPUs (declare "
+                        "it in a namespace)" % (kind, name))
+        if function_pointer:
+            end = tokens.match[tokens.match[end] + 1] + 1
+        if name in self.symbols and tokens.starts[end - 1] in self.edits:
+            self.blank(index, index)  # `static __device__ __constant__`: done for its other word
+            return
+        self.make_symbol(index, name, end)
 
 
-def rewrite(text: str) -> str:
-    """Preprocessed CUDA C++ in, preprocessed C++ with the same lines out. Throws Refusal."""
-    return Rewriter(text).run()
+def rewrite(text: str, notes: Sequence[str] = ()) -> str:
+    """Preprocessed CUDA C++ in, preprocessed C++ with the same lines out; the program says the notes. Throws Refusal."""
+    rewriter = Rewriter(text)
+    rewriter.notes += notes
+    return rewriter.run()

@@ -45,8 +45,18 @@ class OwnProgramTest(ProgramTest):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(result.stdout, f"[{self.root}/build/virtual/own/mine][x]")
                 configure, build = self.calls("cmake")[-2:]
-                self.assertTrue(configure.endswith(f"--preset virtual -DOVERLAP_OWN_PROGRAM={source}"), configure)
+                self.assertTrue(configure.endswith(f"--preset virtual -DOVERLAP_OWN_OPTIONS= -DOVERLAP_OWN_PROGRAM={source}"), configure)
                 self.assertIn("--target own_mine", build)
+
+    def test_words_of_the_compiler(self) -> None:
+        source = self.own("mine.cu", "own_mine")
+        more = source.with_name("more.cu")
+        more.touch()
+        result = self.lab("run", str(source), "a", "--", f"-I{self.root}", "-DN=4", "-fopenmp", str(more), "b", "-DM", "more.cu")
+        self.assertEqual(result.stdout, f"[{self.root}/build/virtual/own/mine][a][b][-DM][more.cu]", result.stderr)
+        self.assertIn(f" -DOVERLAP_OWN_OPTIONS=-I{self.root};-DN=4;-fopenmp;{more} ", self.calls("cmake")[-2])
+        result = self.lab("run", str(source), "--", "-DN=4", "--", "-DM")
+        self.assertEqual(result.stdout, f"[{self.root}/build/virtual/own/mine][-DM]", result.stderr)
 
     def test_names(self) -> None:
         source = self.own("größer (1)/my own.cu", "own_my_own")

@@ -19,7 +19,8 @@ class OwnProgramTest(FolderTest):
             self.write(name, "int main() {}\n")
 
     def configure(self, preset: str, source: Union[str, pathlib.Path]) -> None:
-        run = subprocess.run(["cmake", "--preset", preset, "-B", self.folder / "build", f"-DOVERLAP_OWN_PROGRAM={source}"],
+        run = subprocess.run(["cmake", "--preset", preset, "-B", self.folder / "build", f"-DOVERLAP_OWN_PROGRAM={source}",
+                              "-DOVERLAP_OWN_OPTIONS="],
                              cwd=REPOSITORY, capture_output=True, text=True, check=False)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
 
@@ -35,10 +36,27 @@ class OwnProgramTest(FolderTest):
         compiled, = [line for line in self.commands("own_first").splitlines() if f"-c {self.folder / 'first.cu'}" in line]
         linked = [line for line in self.commands("own_first").splitlines() if "-o own/first" in line]
         self.assertIn("tools/compile.py", compiled)
-        for option in ("-fsanitize-coverage=trace-pc", "-fstack-clash-protection", "-fsanitize=alignment"):
+        for option in ("-fsanitize-coverage=trace-pc", "-fstack-clash-protection", "-std=gnu++20"):
             self.assertIn(f" {option} ", compiled)
+        self.assertIn(" -fsanitize=alignment,", compiled)
         self.assertNotIn("-fsanitize=thread", compiled)
         self.assertRegex(linked[-1], r"settings\.cpp\.o .*libvirtual_gpu\.a")
+
+    def test_words_of_the_compiler(self) -> None:
+        more = self.folder / "second.cu"
+        for preset in ("virtual", "race"):
+            run = subprocess.run(["cmake", "--preset", preset, "-B", self.folder / "build",
+                                  f"-DOVERLAP_OWN_OPTIONS=-I{self.folder};-DN=4;-fopenmp;{more}",
+                                  f"-DOVERLAP_OWN_PROGRAM={self.folder / 'first.cu'}"], cwd=REPOSITORY, capture_output=True,
+                                 text=True, check=False)
+            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+            compiled = [line for line in self.commands("own_first").splitlines() if "tools/compile.py" in line]
+            for source in (self.folder / "first.cu", more):
+                line, = [line for line in compiled if f"-c {source}" in line]
+                for option in (f"-I{self.folder}", "-DN=4", "-fopenmp"):
+                    self.assertIn(f" {option} ", line)
+            self.configure(preset, more)  # another one in between changes nothing, and has none of them
+            self.assertIn(" -DN=4 ", self.commands("own_first"))
 
     def test_race_build_instruments_it(self) -> None:
         self.configure("race", self.folder / "first.cu")

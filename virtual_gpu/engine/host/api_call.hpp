@@ -27,6 +27,7 @@ cudaError_t api_call(const char* name, Function function) {
   const hb::RuntimeScope scope;
   try {
     state = &runtime();
+    charge_host_code(*state);
     state->host().spend(state->machine().host_call_ns);
     if (called_by_stream()) {
       throw ApiError(cudaErrorNotPermitted,

@@ -22,6 +22,7 @@ class Errors {
   void note(const char* call, const std::string& sentence, bool error = true);
   /// The fault that no call has met.
   void print_if_untold() const;
+  bool told() const { return fault_told_; }
   /// See vgpu::last_error_detail().
   const std::string& last_detail() const { return last_detail_; }
 

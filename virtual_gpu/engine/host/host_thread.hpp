@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,8 @@
 #include "vgpu/types.h"
 
 namespace vgpu {
+
+class Stream;
 
 class HostThread {
  public:
@@ -44,6 +47,7 @@ class HostThread {
     dim3 grid, block;
     std::size_t shared_bytes;
     cudaStream_t stream;
+    bool cooperative = false;
   };
   /// Returns how many there are now.
   std::size_t begin_launch(const LaunchConfiguration& launch) {
@@ -79,6 +83,8 @@ class HostThread {
   void count_wait() { ++waits_; }
   ///@}
 
+  /// cudaStreamPerThread, by GPU.
+  std::map<const void*, Stream*>& own_streams() { return own_streams_; }
   /// What libraries keep for each host thread.
   LibraryStates& libraries() { return libraries_; }
 
@@ -112,6 +118,7 @@ class HostThread {
   std::vector<std::string> labels_;
   std::uint64_t waits_ = 0;
   LibraryStates libraries_;
+  std::map<const void*, Stream*> own_streams_;
 
   int number_ = -1;
   std::string name_ = "the host";

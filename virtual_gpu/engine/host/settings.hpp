@@ -19,6 +19,7 @@ class Settings {
     gpus_per_node_ = gpus_per_node;
   }
   void print_errors() { prints_errors_ = true; }
+  void count_host_code() { counts_host_code_ = true; }
   void record_timeline() { records_timeline_ = true; }
 
   /// Of the random schedule; none: the order of the modelled clock. A run that separates other blocks than
@@ -36,6 +37,7 @@ class Settings {
   /// be in several nodes and the machine's file does not say what is between those.
   Machine load() const;
   bool prints_errors() const { return prints_errors_; }
+  bool counts_host_code() const { return counts_host_code_; }
   bool records_timeline() const { return records_timeline_; }
 
  private:
@@ -46,7 +48,7 @@ class Settings {
   std::string machine_ = "small";
   int gpus_ = 0, gpus_per_node_ = 0;  // 0: as many as the machine has
   bool records_timeline_ = false;
-  bool prints_errors_ = false;
+  bool prints_errors_ = false, counts_host_code_ = false;
 };
 
 /// The process's own.

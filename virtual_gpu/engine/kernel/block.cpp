@@ -9,6 +9,8 @@
 #include "engine/hopper/async_unit.hpp"
 #include "engine/hopper/caller_line.hpp"
 #include "engine/kernel/coverage.hpp"
+#include "engine/runtime.hpp"
+#include "vgpu/symbols.h"
 
 // The kernel's built-in variables (kernel.h declares them constant; for one CUDA thread they are).
 uint3 threadIdx;
@@ -90,6 +92,7 @@ void* Block::shared_storage(const void* declaration, std::size_t bytes, std::siz
 
 Block::State Block::run(double now) {
   running_block = this;
+  running_symbols = runtime().symbols().of(launch_.stream->device());
   blockIdx = index_;
   blockDim = grid_.block;
   gridDim = grid_.grid;
@@ -102,8 +105,10 @@ Block::State Block::run(double now) {
   Fiber& first = next();
   if (&first != &scheduler_fiber) switch_fiber(scheduler_fiber, first);
   const std::uint64_t ran = basic_blocks() - ran_before_;
+  kernel_basic_blocks += ran;
   work_ += ran - std::min(ran, spins_.take_waited());
   running_block = nullptr;
+  running_symbols = nullptr;
   if (state_ == State::kPolling && scheduler_.is_in_doubt()) watch_polling(ran);
   return state_;
 }
@@ -294,12 +299,12 @@ const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, uns
   if (orders) release(meeting->order[parity]);
   meeting->values[parity][me.lane] = value;
   meeting->arrived |= 1u << me.lane;
-  if ((mask & warp.alive & ~meeting->arrived) == 0) {
-    complete(*meeting);
-  } else {
-    meeting->waiting.push(&me);
-    suspend();
-  }
+  // In the order of time the last one waits for its turn, too: the lanes go on in the order in which they
+  // came.
+  const bool is_last = (mask & warp.alive & ~meeting->arrived) == 0, goes_on = is_last && scheduler_.random();
+  if (!goes_on) meeting->waiting.push(&me);
+  if (is_last) complete(*meeting);
+  if (!goes_on) suspend();
   if (orders) acquire(meeting->order[parity]);
   *present = meeting->present[parity];
   return meeting->values[parity];

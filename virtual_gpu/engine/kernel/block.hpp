@@ -28,6 +28,12 @@ namespace vgpu {
 
 struct AsyncUnit;
 
+/// Where all blocks of a cooperative launch meet.
+struct GridBarrier {
+  std::uint64_t arrived = 0, generation = 0;
+  OrderPoint order[2];  // as Block::barrier_order_
+};
+
 /// What all blocks of one launch share.
 struct Grid {
   dim3 grid, block;
@@ -35,10 +41,11 @@ struct Grid {
   std::size_t shared_limit;  // static and dynamic together
   const KernelBody* body;
   std::string name;
-  double poll_ns;             // modelled time of one look in a spin-wait
-  std::uint64_t cluster = 1;  // blocks that are resident together: consecutive ones
-  std::uint64_t shape = 0;    // KernelRecords::shape()
-  bool is_first = false;      // launch of the kernel on this GPU
+  double poll_ns;                                  // modelled time of one look in a spin-wait
+  std::uint64_t cluster = 1;                       // blocks that are resident together: consecutive ones
+  std::uint64_t shape = 0;                         // KernelRecords::shape()
+  std::shared_ptr<GridBarrier> meeting = nullptr;  // of a cooperative launch
+  bool is_first = false;                           // launch of the kernel on this GPU
   // Modelled: what a block needs for one basic block; its share of the memory's rate, bytes per ns, and what
   // a bulk copy takes beside that; its share of the tensor cores' rate, operations per ns.
   double ns_per_basic_block = 0, bulk_rate = 1, bulk_latency_ns = 0, tensor_rate = 1;

@@ -1,5 +1,6 @@
 #include "engine/kernel/coverage.hpp"
 
+#include "engine/host/host_code.hpp"
 #include "engine/kernel/block.hpp"
 
 namespace {
@@ -17,7 +18,7 @@ thread_local std::uint64_t last_turn = 0;
   left_in_slice = kSlice;
   ++slices;
   vgpu::Block* block = vgpu::current_block();
-  if (block == nullptr) return;
+  if (block == nullptr) return vgpu::note_host_code();
   // Interrupt only a thread that has used up a whole slice alone: it may be waiting for somebody else.
   // Others must never be interrupted: where their slices end depends on the compiler, and so would the
   // schedule.

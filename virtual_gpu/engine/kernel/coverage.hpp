@@ -9,6 +9,9 @@ namespace vgpu {
 /// Grows whenever a CUDA thread begins or goes on.
 inline std::uint64_t turns = 0;
 
+/// Of basic_blocks(), those of kernels.
+inline std::uint64_t kernel_basic_blocks = 0;
+
 /// Basic blocks run so far by the whole program.
 std::uint64_t basic_blocks();
 

@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "engine/hopper/caller_line.hpp"
 #include "engine/host/own_thread.hpp"
@@ -169,7 +171,7 @@ extern "C" [[noreturn]] void __assert_fail(const char* assertion, const char* fi
 
 namespace {
 
-// What -fsanitize=alignment passes on (the interface of GCC and Clang).
+// What -fsanitize=alignment and others pass on (the interface of GCC and Clang).
 struct SourceLocation {
   const char* file;
   std::uint32_t line, column;
@@ -183,6 +185,23 @@ struct TypeMismatch {
   const TypeDescriptor* type;
   unsigned char log_alignment, access;
 };
+struct Arithmetic {  // also a conversion
+  SourceLocation location;
+  const TypeDescriptor *left, *right;
+};
+
+std::string at(const SourceLocation& where) {
+  return std::string(" at ") + where.file + ":" + std::to_string(where.line);
+}
+
+/// Says once for each line that a kernel computes what g++ and GPUs define otherwise. Of values, real GPUs
+/// make something that programs may count on; here it is something else.
+void warn_of_arithmetic(const SourceLocation& where, const std::string& sentence) {
+  static std::set<std::pair<std::string, std::uint32_t>> lines;
+  if (vgpu::current_block() == nullptr || !lines.emplace(where.file, where.line).second) return;
+  std::fprintf(stderr, "virtual GPUs: warning: %s%s%s\n", vgpu::who().c_str(), sentence.c_str(),
+               at(where).c_str());
+}
 
 }  // namespace
 
@@ -194,7 +213,24 @@ extern "C" void __ubsan_handle_type_mismatch_v1(const TypeMismatch* mismatch, st
   if (block == nullptr || address % alignment == 0) return;
   const SourceLocation& where = mismatch->location;
   block->fault(vgpu::who() + "accessed a " + mismatch->type->name + " whose address is no multiple of " +
-                   std::to_string(alignment) + ", at " + where.file + ":" + std::to_string(where.line) +
-                   ", " + vgpu::runtime().memory().locate(reinterpret_cast<const void*>(address)),
+                   std::to_string(alignment) + "," + at(where) + ", " +
+                   vgpu::runtime().memory().locate(reinterpret_cast<const void*>(address)),
                cudaErrorMisalignedAddress);
+}
+
+// The same of arithmetic that C++ does not define (shift-exponent, float-cast-overflow,
+// integer-divide-by-zero).
+extern "C" void __ubsan_handle_shift_out_of_bounds(const Arithmetic* data, std::uintptr_t, std::uintptr_t) {
+  warn_of_arithmetic(data->location,
+                     std::string("shifts a ") + data->left->name +
+                         " by its width or more (real GPUs: zeros or signs, here other bits)");
+}
+extern "C" void __ubsan_handle_float_cast_overflow(const Arithmetic* data, std::uintptr_t) {
+  warn_of_arithmetic(data->location, std::string("converts a number that is no ") + data->right->name +
+                                         " (real GPUs: the nearest one, and 0 for NaN; here another one)");
+}
+extern "C" void __ubsan_handle_divrem_overflow(const Arithmetic* data, std::uintptr_t, std::uintptr_t) {
+  if (vgpu::Block* block = vgpu::current_block())
+    block->fault(vgpu::who() + "divided an integer by zero, or the least one by -1," + at(data->location) +
+                 ": on real GPUs the result is undefined");
 }

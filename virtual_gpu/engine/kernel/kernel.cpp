@@ -31,6 +31,7 @@ KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid,
                      grid_.cluster)),
       total_(blocks_.count) {
   grid_.body = body_.get();
+  if (grid_.meeting != nullptr) grid_.meeting = std::make_shared<GridBarrier>();  // of each launch its own
   grid_.shape = runtime.kernels().shape({grid_.grid, grid_.block, grid_.cluster});
 }
 

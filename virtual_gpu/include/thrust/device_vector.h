@@ -1,1 +1,1 @@
-#error "Thrust is not supported on virtual GPUs: use cudaMalloc and the algorithms of CUB"
+#include "../vgpu/thrust_unsupported.h"

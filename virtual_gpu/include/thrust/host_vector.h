@@ -1,1 +1,1 @@
-#error "Thrust is not supported on virtual GPUs: use std::vector"
+#include "../vgpu/thrust_unsupported.h"

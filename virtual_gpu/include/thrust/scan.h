@@ -1,1 +1,1 @@
-#error "Thrust is not supported on virtual GPUs: use cub::DeviceScan"
+#include "../vgpu/thrust_unsupported.h"

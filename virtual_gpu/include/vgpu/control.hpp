@@ -29,6 +29,11 @@ void use_nodes(int nodes, int gpus_per_node);
 /// For programs that do not ask. (cudaErrorNotReady is an answer and no error.)
 void print_errors();
 
+/// From now on host code that runs for long without a call of CUDA (a million basic blocks) takes modelled
+/// time, 1 ns a basic block, and the GPUs go on meanwhile: it may wait for a word that a kernel writes. For
+/// programs that do not call host_work(). The order of the run then depends on the compiler.
+void count_host_code();
+
 /// Blocks of a grid, by number: x first, then y, then z.
 struct BlockRange {
   std::uint64_t first = 0;

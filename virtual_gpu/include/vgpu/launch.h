@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <type_traits>
@@ -57,6 +58,10 @@ class [[maybe_unused]] PendingLaunch {
 PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes = 0,
                                cudaStream_t stream = nullptr);
 
+/// The same of cudaLaunchCooperativeKernel: all blocks are resident at once, so that they can meet.
+PendingLaunch configure_cooperative_launch(dim3 grid, dim3 block, std::size_t shared_bytes,
+                                           cudaStream_t stream);
+
 /// True while a kernel is called only to learn which one it is; records `key`.
 bool identifying(const void* key);
 
@@ -77,38 +82,62 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, Po
 template <class Body>
 inline char kernel_key;
 
+/// The arguments as real GPUs get them: their bytes, when the launch has copied and before it destroys them.
+/// A CUDA thread copies no more than bytes either: copy constructors and destructors are the host's.
 template <class Body>
 class KernelBodyOf final : public KernelBody {
  public:
-  explicit KernelBodyOf(Body body) : body_(std::move(body)) {}
+  explicit KernelBodyOf(const Body& body) {
+    std::memcpy(bytes_, static_cast<const void*>(&body), sizeof(Body));
+  }
   void run_thread() const override {
-    Body mine = body_;
-    mine();
+    alignas(Body) std::byte mine[sizeof(Body)];
+    std::memcpy(mine, bytes_, sizeof(Body));
+    (*reinterpret_cast<Body*>(mine))();
   }
 
  private:
-  Body body_;
+  alignas(Body) std::byte bytes_[sizeof(Body)];
 };
 
 template <class Body>
 void launch_kernel(const char* signature, KernelBounds bounds, Body body, PointerArguments pointers = {}) {
   if (identifying(&kernel_key<Body>)) return;
-  enqueue_kernel({signature, bounds, &kernel_key<Body>},
-                 std::make_unique<KernelBodyOf<Body>>(std::move(body)), pointers);
+  enqueue_kernel({signature, bounds, &kernel_key<Body>}, std::make_unique<KernelBodyOf<Body>>(body),
+                 pointers);
 }
 
 void begin_identification();
 const void* end_identification();
 
+cudaError_t peek_at_last_error();
+
+/// An argument of a call that does nothing with it.
+template <class T>
+struct Nothing {
+  T& value() { return *reinterpret_cast<T*>(bytes); }
+  alignas(T) std::byte bytes[sizeof(T)] = {};
+};
+
 /// Key of a kernel: calls it in a mode in which it only says which one it is.
 template <class... Parameters>
 const void* identify(void (*kernel)(Parameters...)) {
   begin_identification();
-  kernel(std::remove_cv_t<Parameters>{}...);
+  kernel(Nothing<std::remove_cv_t<Parameters>>().value()...);
   return end_identification();
 }
 
+template <class... Parameters, std::size_t... index>
+cudaError_t launch_unpacked(PendingLaunch, void (*kernel)(Parameters...), void** arguments,
+                            std::index_sequence<index...>) {
+  kernel(*static_cast<std::remove_cv_t<Parameters>*>(arguments[index])...);
+  return peek_at_last_error();
+}
+
 cudaError_t set_function_attribute(const void* key, cudaFuncAttribute attribute, int value);
+cudaError_t function_attributes(cudaFuncAttributes* attributes, const void* key);
+cudaError_t best_block_size(int* grid, int* block, const void* key, std::size_t dynamic_shared_bytes,
+                            int limit);
 cudaError_t max_active_blocks(int* blocks, const void* key, int block_size, std::size_t dynamic_shared_bytes);
 
 }  // namespace vgpu
@@ -123,4 +152,34 @@ template <class... Parameters>
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void (*kernel)(Parameters...),
                                                           int block_size, std::size_t dynamic_shared_bytes) {
   return vgpu::max_active_blocks(blocks, vgpu::identify(kernel), block_size, dynamic_shared_bytes);
+}
+/// The largest block, and as many of them as the GPU holds at once.
+template <class... Parameters>
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, void (*kernel)(Parameters...),
+                                               std::size_t dynamic_shared_bytes = 0, int limit = 0) {
+  return vgpu::best_block_size(grid, block, vgpu::identify(kernel), dynamic_shared_bytes, limit);
+}
+
+template <class... Parameters>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)(Parameters...)) {
+  return vgpu::function_attributes(attributes, vgpu::identify(kernel));
+}
+template <class... Parameters>
+cudaError_t cudaFuncSetCacheConfig(void (*)(Parameters...), cudaFuncCache) {
+  return cudaSuccess;
+}
+
+// The kernel as itself: the rewriter takes a cast to void* away that stands in the call.
+template <class... Parameters>
+cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
+                             std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+  return vgpu::launch_unpacked(vgpu::configure_launch(grid, block, shared_bytes, stream), kernel, arguments,
+                               std::index_sequence_for<Parameters...>{});
+}
+template <class... Parameters>
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                                        void** arguments, std::size_t shared_bytes = 0,
+                                        cudaStream_t stream = nullptr) {
+  return vgpu::launch_unpacked(vgpu::configure_cooperative_launch(grid, block, shared_bytes, stream), kernel,
+                               arguments, std::index_sequence_for<Parameters...>{});
 }

@@ -63,6 +63,12 @@ unsigned int __match_any_sync(unsigned int mask, T value) {
   }
   return equal;
 }
+/// `mask` if all its lanes have that value, else 0.
+template <class T>
+unsigned int __match_all_sync(unsigned int mask, T value, int* predicate) {
+  *predicate = (__match_any_sync(mask, value) & mask) == mask;
+  return *predicate ? mask : 0;
+}
 unsigned int __ballot_sync(unsigned int mask, int predicate);
 inline int __any_sync(unsigned int mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 int __all_sync(unsigned int mask, int predicate);
@@ -91,15 +97,19 @@ T __shfl_xor_sync(unsigned int mask, T value, int lane_mask, int width = 32) {
   return vgpu::warp_shuffle(mask, value, source > (lane | (width - 1)) ? lane : source);
 }
 
-inline unsigned int __reduce_add_sync(unsigned int mask, unsigned int value) {
-  return vgpu::warp_reduce(mask, value, [](unsigned int a, unsigned int b) { return a + b; });
-}
+#define VGPU_REDUCE(name, type, expression)                                                   \
+  inline type name(unsigned int mask, type value) {                                           \
+    return vgpu::warp_reduce(mask, value, [](type a, type b) -> type { return expression; }); \
+  }
+VGPU_REDUCE(__reduce_add_sync, unsigned int, a + b)
+VGPU_REDUCE(__reduce_min_sync, unsigned int, b < a ? b : a)
+VGPU_REDUCE(__reduce_max_sync, unsigned int, a < b ? b : a)
+VGPU_REDUCE(__reduce_min_sync, int, b < a ? b : a)
+VGPU_REDUCE(__reduce_max_sync, int, a < b ? b : a)
+VGPU_REDUCE(__reduce_and_sync, unsigned int, a& b)
+VGPU_REDUCE(__reduce_or_sync, unsigned int, a | b)
+VGPU_REDUCE(__reduce_xor_sync, unsigned int, a ^ b)
+#undef VGPU_REDUCE
 inline int __reduce_add_sync(unsigned int mask, int value) {
   return static_cast<int>(__reduce_add_sync(mask, static_cast<unsigned int>(value)));
-}
-inline unsigned int __reduce_min_sync(unsigned int mask, unsigned int value) {
-  return vgpu::warp_reduce(mask, value, [](unsigned int a, unsigned int b) { return b < a ? b : a; });
-}
-inline unsigned int __reduce_max_sync(unsigned int mask, unsigned int value) {
-  return vgpu::warp_reduce(mask, value, [](unsigned int a, unsigned int b) { return a < b ? b : a; });
 }

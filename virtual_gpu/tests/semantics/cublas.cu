@@ -373,5 +373,19 @@ TEST_F(CublasTwoGpusTest, EachGpuHasItsHandle) {
   EXPECT_EQ(results, (std::vector<float>{9, 18}));
 }
 
+TEST_F(CublasCallTest, MatricesAndVectorsBetweenHostAndGpu) {
+  const float from[6] = {1, 2, 3, 4, 5, 6};
+  float matrix[4] = {}, vector[2] = {};
+  float* device = nullptr;
+  require(cudaMalloc(&device, 8 * sizeof(float)));
+  EXPECT_EQ(cublasSetMatrix(2, 2, sizeof(float), from, 3, device, 4), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasGetMatrix(2, 2, sizeof(float), device, 4, matrix, 2), CUBLAS_STATUS_SUCCESS);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(matrix[i], from[i / 2 * 3 + i % 2]);
+  EXPECT_EQ(cublasSetVector(2, sizeof(float), from, 2, device, 1), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasGetVector(2, sizeof(float), device, 1, vector, 1), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(vector[1], from[2]);
+  require(cudaFree(device));
+}
+
 }  // namespace
 }  // namespace semantics

@@ -199,8 +199,8 @@ TEST_F(MisuseTest, UnsupportedFlagsAreNamed) {
   expect_failure(cudaEventCreateWithFlags(&event, 4), cudaErrorInvalidValue,
                  {"cudaEventCreateWithFlags", "BlockingSync and DisableTiming"});
   void* memory = nullptr;
-  expect_failure(cudaHostAlloc(&memory, 4, 4), cudaErrorInvalidValue,
-                 {"cudaHostAlloc", "Portable and Mapped"});
+  expect_failure(cudaHostAlloc(&memory, 4, 8), cudaErrorInvalidValue,
+                 {"cudaHostAlloc", "Mapped and WriteCombined"});
   int words[64];
   expect_failure(cudaHostRegister(words, sizeof(words), 8), cudaErrorInvalidValue,
                  {"cudaHostRegister", "Portable"});
@@ -209,8 +209,8 @@ TEST_F(MisuseTest, UnsupportedFlagsAreNamed) {
   expect_failure(cudaFuncSetAttribute(set<int>, static_cast<cudaFuncAttribute>(10), 1), cudaErrorInvalidValue,
                  {"attribute 10 is not supported"});
   int value = 0;
-  expect_failure(cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(2), 0), cudaErrorInvalidValue,
-                 {"attribute 2", "not known"});
+  expect_failure(cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(21), 0), cudaErrorInvalidValue,
+                 {"attribute 21", "not known"});
 }
 
 /// The upper half of the warp ends; the lower half goes on with masks that name all lanes.

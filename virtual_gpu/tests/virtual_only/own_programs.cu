@@ -124,6 +124,23 @@ TEST_F(OwnProgramTest, OtherThreadsMayDoOtherWork) {
   EXPECT_EQ(word(sum), 100000);
 }
 
+// Long host code
+
+TEST_F(OwnProgramTest, LongHostCodeTakesModelledTime) {
+  vgpu::count_host_code();
+  cudaEvent_t before = nullptr, after = nullptr;
+  require(cudaEventCreate(&before));
+  require(cudaEventCreate(&after));
+  require(cudaEventRecord(before));
+  for (std::atomic<int> i = 0; i < 10'000'000; ++i) {
+  }
+  require(cudaEventRecord(after));
+  require(cudaEventSynchronize(after));
+  float milliseconds = 0;
+  require(cudaEventElapsedTime(&milliseconds, before, after));
+  EXPECT_GT(milliseconds, 5);
+}
+
 // Host pointers
 
 template <class T>
@@ -202,6 +219,33 @@ TEST_F(OwnProgramTest, MisalignedVectorsStopTheKernel) {
   expect_failure(copy_vectors_from<float2>(3), cudaErrorMisalignedAddress, {"float2", "no multiple of 8"});
   vgpu::reset();
   expect_failure(copy_vectors_from<double>(1), cudaErrorMisalignedAddress, {"double", "no multiple of 8"});
+}
+
+// Arithmetic that C++ does not define
+
+__global__ void compute(int* results, int a, int b, unsigned shift, float x) {
+  results[0] = static_cast<int>(1u << shift);
+  results[1] = static_cast<int>(x);
+  results[2] = a / b;
+}
+
+TEST_F(OwnProgramTest, ShiftsAndConversionsOutOfRangeAreNamedOnce) {
+  int* results = device_words(3, 0);
+  const std::string text = printed_by([&] {
+    compute<<<2, 32>>>(results, 6, 2, 32, 3e10f);
+    require(cudaDeviceSynchronize());
+  });
+  expect_parts(text,
+               {"virtual GPUs: warning: kernel ", "compute", "shifts a 'unsigned int' by its width or more",
+                "converts a number that is no 'int'", "own_programs.cu:"});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+  EXPECT_EQ(word(results + 2), 3) << "a warning is no error";
+}
+
+TEST_F(OwnProgramTest, DivisionByZeroStopsTheKernel) {
+  compute<<<1, 1>>>(device_words(3, 0), 6, 0, 1, 1);
+  expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure,
+                 {"compute", "divided an integer by zero", "own_programs.cu:"});
 }
 
 // Real hosts can.

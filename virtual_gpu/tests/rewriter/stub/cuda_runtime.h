@@ -75,6 +75,8 @@ void launch_kernel(const char* name, int thread_bound, Body body,
   }
 }
 
+inline bool program_note(const char*) { return true; }
+
 template <typename Variables>
 Variables& shared(const char* /*names*/) {
   alignas(Variables) static unsigned char bytes[sizeof(Variables)];

@@ -1,0 +1,1 @@
+#include "../vgpu/thrust_unsupported.h"

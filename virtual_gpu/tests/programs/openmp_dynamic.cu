@@ -1,0 +1,10 @@
+// A dynamic schedule of OpenMP: right on real GPUs, refused by name on virtual ones.
+#include <cstdio>
+
+int main() {
+  int sum = 0;
+#pragma omp parallel for schedule(dynamic) reduction(+ : sum)
+  for (int i = 0; i < 100; ++i) sum += i;
+  puts(sum == 4950 ? "PASS" : "FAIL");
+  return sum != 4950;
+}
