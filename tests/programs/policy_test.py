@@ -24,12 +24,14 @@ ABSOLUTE = re.compile(r"""(?:^|[\s"'`=(\[,:])/([A-Za-z][\w.-]*)/\w""")
 INCLUDE = re.compile(r"""^\s*#\s*include\s*(["<])([^">]+)""")
 
 # The rooms of the virtual GPUs' sources, and the rooms whose headers each may include. What tells ThreadSanitizer of
-# CUDA's order is one header, for all of them.
+# CUDA's order is one header, for all of them, and so is what the check build keeps of memory.
 VIRTUAL_GPU = REPOSITORY / "virtual_gpu"
 ROOMS = {"api": {"api", "libraries", "engine"}, "libraries": {"libraries", "engine"}, "engine": {"engine"},
-         "race": {"race"}}
+         "race": {"race"}, "check": {"check"}}
 RACE_HOOKS = "race/happens_before.hpp"
-DEFINED_BY_ENGINE = ("engine/run_facts.cpp", "race/run_facts.hpp")  # what reports ask the engine
+HOOKS = (RACE_HOOKS, "check/memory_state.hpp")
+DEFINED_BY_ENGINE = (("engine/run_facts.cpp", "race/run_facts.hpp"),  # what reports ask the engine
+                     ("engine/access_report.cpp", "check/report.hpp"), ("engine/kernel/undefined_behaviour.cpp", "check/report.hpp"))
 
 UPWARD = re.compile(r"""(?:^|[\s"'`=(\[<])((?:\.\./)+[\w./-]*)""")
 
@@ -108,9 +110,9 @@ def includes_against_the_rooms(src: pathlib.Path, paths: List[pathlib.Path]) -> 
         here = path.relative_to(src)
         for number, name, quoted in includes(path):
             there = pathlib.PurePosixPath(name)
-            if not quoted or not (src / there).is_file() or name == RACE_HOOKS:
+            if not quoted or not (src / there).is_file() or name in HOOKS:
                 continue
-            if (here.as_posix(), name) == DEFINED_BY_ENGINE:
+            if (here.as_posix(), name) in DEFINED_BY_ENGINE:
                 continue
             allowed = there.parts[0] in ROOMS.get(here.parts[0], set())
             # Of the libraries none knows another one; what lies beside their folders is for all.

@@ -39,11 +39,6 @@ std::string position(const uint3& p) {
   return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ")";
 }
 
-/// "kernel 'k', block (0,0,0), thread (1,0,0) ": which thread runs.
-std::string who() {
-  return "kernel '" + current_block()->grid().name + "', block " + position(blockIdx) + ", thread " +
-         position(threadIdx) + " ";
-}
 /// What the running thread of that block has done.
 std::string describe_fault(Block& block) {
   const std::string line = at_line(fault_instruction);
@@ -65,7 +60,7 @@ std::string describe_fault(Block& block) {
 void abandon_block() {
   Block& block = *current_block();
   const bool is_address = fault_signal == SIGSEGV || fault_signal == SIGBUS;
-  const std::string sentence = who() + describe_fault(block);
+  const std::string sentence = running_thread() + describe_fault(block);
   abandoning = false;
   block.fault(sentence, is_address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure);
 }
@@ -136,6 +131,11 @@ void handle(int signal, siginfo_t* information, void* context) {
 
 }  // namespace
 
+std::string running_thread() {
+  return "kernel '" + current_block()->grid().name + "', block " + position(blockIdx) + ", thread " +
+         position(threadIdx) + " ";
+}
+
 void install_fault_handler() {
   static std::byte stack[64 * 1024];
   stack_t alternative{};
@@ -162,39 +162,8 @@ extern "C" [[noreturn]] void __assert_fail(const char* assertion, const char* fi
   const std::string sentence = std::string(file) + ":" + std::to_string(line) + ": " + function +
                                ": Assertion `" + assertion + "' failed.";
   if (vgpu::Block* block = vgpu::current_block())
-    block->fault(vgpu::who() + "found that an assertion does not hold: " + sentence, cudaErrorAssert);
+    block->fault(vgpu::running_thread() + "found that an assertion does not hold: " + sentence,
+                 cudaErrorAssert);
   std::fprintf(stderr, "%s\n", sentence.c_str());
   std::abort();
-}
-
-namespace {
-
-// What -fsanitize=alignment passes on (the interface of GCC and Clang).
-struct SourceLocation {
-  const char* file;
-  std::uint32_t line, column;
-};
-struct TypeDescriptor {
-  std::uint16_t kind, information;
-  char name[];
-};
-struct TypeMismatch {
-  SourceLocation location;
-  const TypeDescriptor* type;
-  unsigned char log_alignment, access;
-};
-
-}  // namespace
-
-// What -fsanitize=alignment calls before an access whose address does not fit its type. In a kernel this is
-// the error that it is on real GPUs. Host code may do it: these processors can.
-extern "C" void __ubsan_handle_type_mismatch_v1(const TypeMismatch* mismatch, std::uintptr_t address) {
-  vgpu::Block* block = vgpu::current_block();
-  const std::uintptr_t alignment = std::uintptr_t{1} << mismatch->log_alignment;
-  if (block == nullptr || address % alignment == 0) return;
-  const SourceLocation& where = mismatch->location;
-  block->fault(vgpu::who() + "accessed a " + mismatch->type->name + " whose address is no multiple of " +
-                   std::to_string(alignment) + ", at " + where.file + ":" + std::to_string(where.line) +
-                   ", " + vgpu::runtime().memory().locate(reinterpret_cast<const void*>(address)),
-               cudaErrorMisalignedAddress);
 }
