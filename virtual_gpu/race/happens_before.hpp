@@ -204,6 +204,10 @@ inline std::string describe(const CallSite&) { return {}; }
 
 #endif
 
+/// " at ring.cu:59", the innermost line of the program at a return address, or "" if it is not known. In all
+/// builds; for reports that end something, since another program is started for it.
+std::string line_at(const void* return_address);
+
 /// The runtime works in its caller's stead until the end of the scope.
 class RuntimeScope {
  public:

@@ -63,6 +63,11 @@ std::vector<ProgramLine> program_lines(void* return_address) {
 
 #endif
 
+std::string hb::line_at(const void* return_address) {
+  const std::vector<ProgramLine> lines = program_lines(const_cast<void*>(return_address));
+  return lines.empty() ? "" : " at " + lines.front().text;
+}
+
 #if VGPU_RACE || VGPU_CHECK
 
 std::string hb::describe(const CallSite& site) {

@@ -12,7 +12,6 @@
 #include <iterator>
 #include <string>
 
-#include "engine/hopper/caller_line.hpp"
 #include "engine/host/own_thread.hpp"
 #include "engine/host/program_end.hpp"
 #include "engine/kernel/block.hpp"
@@ -41,7 +40,7 @@ std::string position(const uint3& p) {
 
 /// What the running thread of that block has done.
 std::string describe_fault(Block& block) {
-  const std::string line = at_line(fault_instruction);
+  const std::string line = hb::line_at(fault_instruction);
   if (fault_signal == SIGFPE)
     return "divided an integer by zero, or the least one by -1" + line +
            ": on real GPUs the result is undefined";
@@ -110,7 +109,7 @@ void handle(int signal, siginfo_t* information, void* context) {
     // Continue in abandon_block() on the thread's own stack, as if it had just been called there. Whatever
     // the stack held is given up, so its top will do; this also serves a stack that overflowed.
     auto* machine_context = &static_cast<ucontext_t*>(context)->uc_mcontext;
-    // at_line() takes a return address, which is behind the instruction's first byte.
+    // line_at() takes a return address, which is behind the instruction's first byte.
     fault_instruction = reinterpret_cast<const char*>(machine_context->gregs[REG_RIP]) + 1;
     const auto top = reinterpret_cast<std::uintptr_t>(current_block()->current().fiber->stack_top);
     machine_context->gregs[REG_RSP] = static_cast<greg_t>(top - sizeof(void*));
