@@ -71,9 +71,6 @@ void look_at_copy(const void* to, const void* from, std::size_t bytes, const voi
 }
 
 }  // namespace
-}  // namespace vgpu::memcheck
-
-using namespace vgpu::memcheck;  // NOLINT
 
 #define VGPU_CALLER __builtin_return_address(0)
 #define VGPU_ACCESS(name, bytes, bits, way)                                                 \
@@ -162,5 +159,7 @@ void* __wrap_memset(void* to, int value, std::size_t bytes) {
   return __real_memset(to, value, bytes);
 }
 }
+
+}  // namespace vgpu::memcheck
 
 #endif

@@ -78,6 +78,16 @@ const void* access(const void* memory, std::size_t bytes, bool write) {
   return nullptr;
 }
 
+bool written(const void* byte) {
+  const State* const state = states(byte);
+  return state == nullptr || (*state & kWritten) != 0;
+}
+
+void forget_written(void* memory, std::size_t bytes) {
+  State* const first = states(memory);
+  for (std::size_t i = 0; first != nullptr && i < bytes; ++i) first[i] = state_of(owner_of(first[i]), false);
+}
+
 void Written::read(std::size_t offset, const void* from, std::size_t bytes) {
   bytes_.resize(std::max(bytes_.size(), offset + bytes), true);
   const State* const first = states(from);

@@ -50,6 +50,8 @@ void enter(Rights* rights);
 /// The runtime accesses memory for the program: the first of the bytes that nobody owns, or nullptr. A write
 /// makes the bytes written ones.
 const void* access(const void* memory, std::size_t bytes, bool write);
+bool written(const void* byte);
+void forget_written(void* memory, std::size_t bytes);
 /// Which bytes of a piece were written, to go with a copy of it.
 class Written {
  public:
@@ -73,6 +75,8 @@ inline Rights* library(int) { return nullptr; }
 inline Rights* in_runtime() { return nullptr; }
 inline Rights* running() { return nullptr; }
 inline void enter(Rights*) {}
+inline bool written(const void*) { return true; }
+inline void forget_written(void*, std::size_t) {}
 class Written {
  public:
   void read(std::size_t, const void*, std::size_t) {}

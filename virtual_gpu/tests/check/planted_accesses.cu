@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <cuda/pipeline>
 
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/stream.hpp"
@@ -33,8 +34,7 @@ void run(Kernel kernel, unsigned threads, const DeviceBuffer<int>& words, bool f
   synchronize();
 }
 
-// ---- beyond an array in global memory
-// ---------------------------------------------------------------------------
+// ---- beyond an array in global memory ---------------------------------------------------------------
 __global__ void store(int* words, int count) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) words[i] = i;  // @one_past @pinned_by_kernel @odd_size
@@ -127,6 +127,20 @@ void cleared(bool fixed) {
   run(set_bytes, 1, words, fixed);
 }
 
+// The copy is made later, by the runtime.
+__global__ void copy_async(int* words, bool fixed) {
+  __shared__ int slot;
+  auto pipeline = cuda::make_pipeline();
+  cuda::memcpy_async(&slot, words + (fixed ? 0 : kCount), sizeof(int), pipeline);  // @copied_later
+  pipeline.producer_commit();
+  pipeline.consumer_wait();
+  words[0] = slot;
+}
+void copied_later(bool fixed) {
+  const DeviceBuffer<int> words(0, kCount);  // @copied_later
+  run(copy_async, 1, words, fixed);
+}
+
 __device__ int pick(const int* words, unsigned i) { return words[i]; }  // @in_function
 __global__ void through_function(int* words, bool fixed) {
   words[0] = pick(words, fixed ? 1 : kCount + threadIdx.x);
@@ -136,11 +150,10 @@ void in_function(bool fixed) {
   run(through_function, 1, words, fixed);
 }
 
-// ---- freed memory
-// -----------------------------------------------------------------------------------------------
+// ---- freed memory -----------------------------------------------------------------------------------
 __global__ void read_word(const int* words, int* sum) {
-  *sum = *words;
-}  // @freed @peer_read @peer_disabled @peer_alone
+  *sum = *words;  // @freed @peer_read @peer_disabled @peer_alone
+}
 void freed(bool fixed) {
   int *words = nullptr, *sum = nullptr;
   CUDA_CHECK(cudaMalloc(&words, kBytes));  // @freed
@@ -161,8 +174,7 @@ void pinned_freed(bool fixed) {
   if (fixed) CUDA_CHECK(cudaFreeHost(words));
 }
 
-// ---- shared and local memory
-// ------------------------------------------------------------------------------------
+// ---- shared and local memory ------------------------------------------------------------------------
 __global__ void reverse(int* words, bool fixed) {
   __shared__ int cells[32];
   const int i = static_cast<int>(threadIdx.x);
@@ -226,8 +238,7 @@ __global__ void backwards(int* words, bool fixed) {
 }
 void local_negative(bool fixed) { run(backwards, 1, DeviceBuffer<int>(0, kCount), fixed); }
 
-// ---- misaligned vectors
-// -----------------------------------------------------------------------------------------
+// ---- misaligned vectors -----------------------------------------------------------------------------
 __global__ void load_vector(int* words, bool fixed) {
   const float4 four = *reinterpret_cast<const float4*>(words + (fixed ? 4 : 5));  // @misaligned
   words[0] = static_cast<int>(four.x);
@@ -242,8 +253,7 @@ __global__ void store_pair(int* words, bool fixed) {
 }
 void misaligned_shared(bool fixed) { run(store_pair, 1, DeviceBuffer<int>(0, kCount), fixed); }
 
-// ---- the host in device memory
-// ----------------------------------------------------------------------------------
+// ---- the host in device memory ----------------------------------------------------------------------
 void host_reads(bool fixed) {
   const DeviceBuffer<int> words(0, kCount);  // @host_reads
   clear(words);
@@ -271,17 +281,15 @@ void host_copies(bool fixed) {
   }
   if (mine[0] != 0) std::puts("not zero");
 }
+void set_first(void* data) { *static_cast<int*>(data) = 1; }  // @callback
 void callback(bool fixed) {
   const DeviceBuffer<int> words(0, kCount);  // @callback
   PinnedBuffer<int> mine(kCount);
-  CUDA_CHECK(cudaLaunchHostFunc(
-      nullptr, [](void* data) { *static_cast<int*>(data) = 1; },  // @callback
-      fixed ? mine.data() : words.data()));
+  CUDA_CHECK(cudaLaunchHostFunc(nullptr, set_first, fixed ? mine.data() : words.data()));
   synchronize();
 }
 
-// ---- memory of another GPU
-// --------------------------------------------------------------------------------------
+// ---- memory of another GPU --------------------------------------------------------------------------
 /// GPU 0 reads memory of GPU 1.
 void read_from_peer(const DeviceBuffer<int>& words) {
   {
@@ -314,8 +322,7 @@ void peer_alone(bool fixed) {                // access has a direction
   read_from_peer(words);
 }
 
-// ---- division by zero
-// -------------------------------------------------------------------------------------------
+// ---- division by zero -------------------------------------------------------------------------------
 __global__ void divide(int* words, bool fixed) {
   const int i = static_cast<int>(threadIdx.x);
   words[i] = 100 / (words[i] + i + fixed);  // @division
@@ -326,8 +333,7 @@ __global__ void wrap_around(int* words, bool fixed) {
 }
 void remainder(bool fixed) { run(wrap_around, 1, DeviceBuffer<int>(0, kCount), fixed); }
 
-// ---- every size
-// -------------------------------------------------------------------------------------------------
+// ---- every size -------------------------------------------------------------------------------------
 /// The exit status of store<<<>>> with so many threads, in a process of its own.
 int status_of(int size, int threads) {
   const pid_t child = fork();
@@ -360,6 +366,7 @@ const planted::Cases kCases = {{"one_past", one_past},
                                {"atomic", atomic},
                                {"copied", copied},
                                {"cleared", cleared},
+                               {"copied_later", copied_later},
                                {"in_function", in_function},
                                {"freed", freed},
                                {"pinned_freed", pinned_freed},

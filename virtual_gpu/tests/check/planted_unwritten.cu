@@ -1,5 +1,6 @@
 // Programs that read memory which nothing has written, and the same programs that write it. Command line:
 // ../race/planted.hpp. Marks as in planted_accesses.cu: of the read, and of the allocation if it is one.
+#include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "overlap/gpu/check.hpp"
+#include "overlap/gpu/check_cublas.hpp"
 #include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/stream.hpp"
 #include "phases.cuh"
@@ -27,8 +29,8 @@ void synchronize() { CUDA_CHECK(cudaDeviceSynchronize()); }
 
 /// Reads the last word.
 __global__ void read_last(const int* words, int* sum) {
-  *sum = words[kCount - 1];
-}  // @never @part @of_peer @over @second_time @gathered @summed
+  *sum = words[kCount - 1];  // @never @part @of_peer @over @second_time @gathered @summed
+}
 void use(const int* words) {
   const DeviceBuffer<int> sum(0, 1);
   read_last<<<1, 1>>>(words, sum.data());
@@ -39,8 +41,7 @@ void write(const DeviceBuffer<int>& buffer, int words) {
   CUDA_CHECK(cudaMemset(buffer.data(), 0, static_cast<std::size_t>(words) * sizeof(int)));
 }
 
-// ---- global memory
-// ----------------------------------------------------------------------------------------------
+// ---- global memory ----------------------------------------------------------------------------------
 void never(bool fixed) {
   const DeviceBuffer<int> words(0, kCount);  // @never
   if (fixed) write(words, kCount);
@@ -124,8 +125,7 @@ void padding(bool fixed) {
   synchronize();
 }
 
-// ---- shared memory
-// ----------------------------------------------------------------------------------------------
+// ---- shared memory ----------------------------------------------------------------------------------
 __global__ void reverse(int* words, int writers) {
   __shared__ int cells[64];
   const int i = static_cast<int>(threadIdx.x);
@@ -196,8 +196,25 @@ void bulk(bool fixed) {
   synchronize();
 }
 
-// ---- libraries
-// --------------------------------------------------------------------------------------------------
+// ---- libraries --------------------------------------------------------------------------------------
+// A GEMM of 16 x 16: the last word of A makes a row of C unwritten, and that alone.
+__global__ void read_corners(const float* c, float* sum) {
+  *sum = c[0] + c[16 * 16 - 1];  // @multiplied
+}
+void multiplied(bool fixed) {
+  const DeviceBuffer<float> a(0, 256), b(0, 256), c(0, 256), sum(0, 1);  // @multiplied
+  CUDA_CHECK(cudaMemset(a.data(), 0, a.bytes() - (fixed ? 0 : sizeof(float))));
+  CUDA_CHECK(cudaMemset(b.data(), 0, b.bytes()));
+  cublasHandle_t handle = nullptr;
+  CUBLAS_CHECK(cublasCreate(&handle));
+  const float alpha = 1, beta = 0;
+  CUBLAS_CHECK(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 16, 16, 16, &alpha, a.data(), 16, b.data(), 16,
+                           &beta, c.data(), 16));
+  read_corners<<<1, 1>>>(c.data(), sum.data());
+  synchronize();
+  CUBLAS_CHECK(cublasDestroy(handle));
+}
+
 /// Two ranks, of which the last word of the second one is written or not; `call` makes of it the word `last`.
 template <class Call>
 void of_two_ranks(bool fixed, int last, Call call) {
@@ -242,6 +259,7 @@ const planted::Cases kCases = {{"never", never},
                                {"block_before", block_before},
                                {"async", async},
                                {"bulk", bulk},
+                               {"multiplied", multiplied},
                                {"gathered", gathered},
                                {"summed", summed}};
 
