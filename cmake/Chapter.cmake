@@ -86,7 +86,7 @@ function(_overlap_changed_chapters)
   add_library(overlap_changed_chapters INTERFACE)
   target_compile_definitions(overlap_changed_chapters INTERFACE OVERLAP_FIRST_TYPE_ONLY)
   target_compile_options(overlap_changed_chapters INTERFACE -O0)
-  if(NOT OVERLAP_RACE)  # only races are reported with lines
+  if(NOT OVERLAP_RACE AND NOT OVERLAP_CHECK)  # only these report lines
     target_compile_options(overlap_changed_chapters INTERFACE -g0)
     target_link_options(overlap_changed_chapters INTERFACE -Wl,--strip-debug)  # of the libraries: linking takes a quarter
   endif()
@@ -129,14 +129,14 @@ function(_overlap_changed_chapter_test target folder name test)
   target_link_libraries(${target} PRIVATE overlap GTest::gtest_main)
 endfunction()
 
-# A source of a folder of chapters, with this path in it, as a program. With the race detector it has the first of its types
+# A source of a folder of chapters, with this path in it, as a program. Where accesses are instrumented it has the first of its types
 # alone, and is compiled in a third of the time: what comes before what is the same with all.
 function(_overlap_chapter_program target folder source)
   add_executable(${target} ${folder}/${source})
   overlap_gpu_sources(${target})
   target_include_directories(${target} PRIVATE ${folder})
   target_link_libraries(${target} PRIVATE overlap)
-  if(OVERLAP_RACE)
+  if(OVERLAP_RACE OR OVERLAP_CHECK)
     target_compile_definitions(${target} PRIVATE OVERLAP_FIRST_TYPE_ONLY)
   endif()
 endfunction()

@@ -34,6 +34,15 @@ elseif(OVERLAP_BACKEND STREQUAL "virtual")
       -fno-omit-frame-pointer)
     target_link_options(overlap_cuda INTERFACE -fsanitize=thread)
   endif()
+  if(OVERLAP_CHECK)
+    # The calls before each access go to virtual_gpu/check/hooks.cpp, not to ThreadSanitizer, which is not linked; so headers
+    # must not take it for there. Copies of constant size stay calls, too.
+    target_compile_options(overlap_cuda INTERFACE
+      -fsanitize=thread,bounds,alignment,integer-divide-by-zero -U__SANITIZE_THREAD__ -DVGPU_CHECK=1
+      --param=tsan-instrument-func-entry-exit=0 -fno-builtin-memcpy -fno-builtin-memmove -fno-builtin-memset
+      -O1 -g1 -fno-omit-frame-pointer)
+    target_link_options(overlap_cuda INTERFACE -Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset)
+  endif()
 
   function(overlap_gpu_sources target)
     target_link_libraries(${target} PRIVATE overlap_cuda)

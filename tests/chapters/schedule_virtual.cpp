@@ -22,7 +22,7 @@ struct Restored {
 }  // namespace
 
 void in_schedules(const std::function<void()>& test) {
-  for (std::uint64_t seed = 0; seed <= (backend::race_detector() ? 0 : kRandomOrders); ++seed) {
+  for (std::uint64_t seed = 0; seed <= (backend::instrumented() ? 0 : kRandomOrders); ++seed) {
     const testing::ScopedTrace trace(__FILE__, __LINE__, "schedule " + std::to_string(seed));
     const Restored restored;
     if (seed > 0) vgpu::use_schedule(seed);

@@ -209,6 +209,13 @@ class JudgeTest(SampleTest):
             with self.subTest(verdict):
                 self.assertTrue(self.judge(script, verdict=verdict))
 
+    def test_the_check_build_names_the_byte(self) -> None:
+        sentence = "virtual GPUs: kernel 'k' writes 4 bytes at a.cu:12: %s a cudaMalloc of 8 bytes"
+        for where in ("0 bytes behind", "4 bytes before", "inside freed memory,"):
+            self.assertTrue(self.judge(f'echo "{sentence % where}"; exit 3', verdict="illegal access"))
+        with self.assertRaisesRegex(NoVerdict, "no race and no deadlock"):
+            self.judge(f'echo "{sentence % "beside"}"; exit 3', verdict="illegal access")
+
     def test_both_programs_get_the_arguments(self) -> None:
         check = '[ "$*" = "--gpus 2" ]'
         self.judge(f"{check} && exit 1; exit 0", script=f"{check} || exit 1")

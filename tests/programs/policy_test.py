@@ -70,17 +70,20 @@ def foreign_paths(paths: List[pathlib.Path], root: pathlib.Path) -> List[str]:
 
 
 # What a source may include: a pattern of its path, of which the first that matches counts, and one of its headers' paths. {0} is
-# what the first group has matched. All of the virtual GPUs may tell ThreadSanitizer of CUDA's order.
+# what the first group has matched. All of the virtual GPUs may tell ThreadSanitizer of CUDA's order, and the check build
+# what becomes of memory.
 COMMON_ROOMS = ("gpu", "data", "bench", "program")  # from the lowest up
-VIRTUAL = "virtual_gpu/include/|virtual_gpu/race/happens_before.hpp"
+VIRTUAL = "virtual_gpu/include/|virtual_gpu/race/happens_before.hpp|virtual_gpu/check/memory_state.hpp"
 ARROWS = (
     (r"virtual_gpu/tests/", r"(virtual_gpu|common|tests)/"),
     (r"virtual_gpu/api/", rf"virtual_gpu/(api|libraries|engine)/|{VIRTUAL}"),
     # Of the libraries none knows another one; what lies beside their folders is for all.
     (r"virtual_gpu/libraries/(\w+/)?", rf"virtual_gpu/libraries/({{0}})?[^/]*$|virtual_gpu/engine/|{VIRTUAL}"),
     (r"virtual_gpu/engine/run_facts.cpp", rf"virtual_gpu/engine/|virtual_gpu/race/run_facts.hpp|{VIRTUAL}"),  # what reports ask
+    (r"virtual_gpu/engine/(access_report|kernel/undefined_behaviour).cpp", rf"virtual_gpu/engine/|virtual_gpu/check/report.hpp|{VIRTUAL}"),
     (r"virtual_gpu/engine/", rf"virtual_gpu/engine/|{VIRTUAL}"),
     (r"virtual_gpu/race/", rf"virtual_gpu/race/|{VIRTUAL}"),
+    (r"virtual_gpu/check/", rf"virtual_gpu/check/|{VIRTUAL}"),
     (r"virtual_gpu/(include|tools|program)/", r"virtual_gpu/"),
     *((f"common/overlap/{room}/", rf"common/overlap/({'|'.join(COMMON_ROOMS[:height + 1])})/|virtual_gpu/")
       for height, room in enumerate(COMMON_ROOMS)),

@@ -127,7 +127,7 @@ TEST_P(RanksTest, PeerBufferMayBeEmpty) {
   });
 }
 
-TEST_P(RanksTest, RingOfSignals) { run_ring(GetParam(), backend::race_detector() ? 50 : 1000); }
+TEST_P(RanksTest, RingOfSignals) { run_ring(GetParam(), backend::instrumented() ? 50 : 1000); }
 
 TEST_P(RanksTest, SeveralStreamsMayAwaitOneSignal) {
   run_ranks(GetParam(), [&](Rank& rank) {

@@ -11,7 +11,7 @@ import process
 from process import ROOT, Refusal
 
 LINES = 40  # of a log, when something failed
-NAMES = {"virtual": " for virtual GPUs", "cuda": " for cuda GPUs", "race": " for virtual GPUs"}
+NAMES = {"virtual": " for virtual GPUs", "cuda": " for cuda GPUs", "race": " for virtual GPUs", "check": " for virtual GPUs"}
 
 
 class Skip(Exception):
@@ -51,6 +51,10 @@ class Build:
     def race(self) -> "Build":
         """The build with the race detector."""
         return Build("race", self.nvcc)
+
+    def check(self) -> "Build":
+        """The build that checks each access."""
+        return Build("check", self.nvcc)
 
     def command(self, program: str) -> List[str]:
         """How a program of this build is started."""

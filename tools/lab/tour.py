@@ -6,7 +6,7 @@ import chapters
 import process
 from build import Build
 
-WORDS = {0: ("ok", ""), 1: ("wrong", ""), 3: ("failed", "race or deadlock")}
+WORDS = {0: ("ok", ""), 1: ("wrong", ""), 3: ("failed", "race, deadlock or wrong access")}
 SKIPPED = 77
 
 
@@ -30,7 +30,7 @@ def run(build: Build, arguments: List[str]) -> int:
         tenths = int((time.monotonic() - started) * 10)
         table.append(f"{name:<28} {word:<8} {tenths // 10:5d}.{tenths % 10}  {reason}")
     print("\n" + "\n".join(table))
-    return _verdict(statuses, build.backend == "race")
+    return _verdict(statuses, build.backend in ("race", "check"))
 
 
 def _build_all(build: Build) -> Set[str]:
@@ -45,10 +45,10 @@ def _build_all(build: Build) -> Set[str]:
     return unbuilt
 
 
-def _verdict(statuses: Set[int], race: bool) -> int:
-    if race and 3 in statuses:
+def _verdict(statuses: Set[int], reports: bool) -> int:
+    if reports and 3 in statuses:
         return 3
     if statuses - {0, SKIPPED}:
         return 1
     # A detector that never ran has found nothing.
-    return SKIPPED if race and 0 not in statuses else 0
+    return SKIPPED if reports and 0 not in statuses else 0

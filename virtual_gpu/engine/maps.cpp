@@ -1,5 +1,7 @@
 #include "engine/maps.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdio>
 
 #include "race/happens_before.hpp"
@@ -36,5 +38,20 @@ bool take_maps(int count) {
 }
 
 void give_maps_back(int count) { taken -= count * kMapsEach; }
+
+void* reserve_addresses(std::size_t bytes) {
+  if constexpr (!memcheck::kEnabled)
+    return mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const begin = memcheck::reserve(bytes);
+  return begin == nullptr ? MAP_FAILED : begin;
+}
+
+void give_addresses_back(void* begin, std::size_t bytes) {
+  if constexpr (memcheck::kEnabled) {
+    mmap(begin, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  } else {
+    munmap(begin, bytes);
+  }
+}
 
 }  // namespace vgpu

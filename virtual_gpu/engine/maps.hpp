@@ -2,6 +2,8 @@
 // several.
 #pragma once
 
+#include <cstddef>
+
 namespace vgpu {
 
 /// The caller may make so many mappings. False if they would leave too few for all others: malloc, libraries.
@@ -10,5 +12,10 @@ bool take_maps(int count);
 void give_maps_back(int count);
 /// How many a process may have: vm.max_map_count.
 int map_limit();
+
+/// Inaccessible addresses; MAP_FAILED if the system has none. In the check build they are none that were ever
+/// given back.
+void* reserve_addresses(std::size_t bytes);
+void give_addresses_back(void* begin, std::size_t bytes);
 
 }  // namespace vgpu

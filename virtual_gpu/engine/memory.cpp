@@ -17,6 +17,9 @@ namespace {
 // Guard below and above an allocation. Large enough that an index error of a few rows lands in it.
 // ThreadSanitizer's own memory lies behind it, where a wild write would go unnoticed.
 constexpr std::size_t kGuard = hb::kEnabled ? 64 << 20 : 64 << 10;
+// So far from an allocation an address is said to be beside it. The check build looks at all accesses between
+// allocations: also at those whose index was negative, in a type of 32 bits without a sign.
+constexpr std::size_t kNear = memcheck::kEnabled ? std::size_t{1} << 36 : kGuard;
 constexpr std::size_t kAlignment = 256;  // what cudaMalloc promises
 
 std::size_t physical_memory() { return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page_size(); }
@@ -87,7 +90,7 @@ Memory::~Memory() {
     if (allocation.kind == MemoryKind::kRegistered) continue;
     const std::size_t mapped = whole_pages(allocation.bytes) + 2 * kGuard;
     if (!allocation.freed) give_maps_back(maps_of(allocation.bytes));
-    munmap(allocation.begin - lead(allocation.bytes) - kGuard, mapped);
+    give_addresses_back(allocation.begin - lead(allocation.bytes) - kGuard, mapped);
   }
 }
 
@@ -102,7 +105,7 @@ std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device, bool
             std::to_string(map_limit()));
   }
   const std::size_t mapped = whole_pages(bytes) + 2 * kGuard;
-  void* base = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* base = reserve_addresses(mapped);
   if (base == MAP_FAILED) {
     give_maps_back(maps_of(bytes));
     return nullptr;
@@ -110,12 +113,15 @@ std::byte* Memory::allocate(std::size_t bytes, MemoryKind kind, int device, bool
   auto* pages = static_cast<std::byte*>(base) + kGuard;
   if (mprotect(pages, whole_pages(bytes), PROT_READ | PROT_WRITE) != 0 ||
       !poison(pages, whole_pages(bytes))) {
-    munmap(base, mapped);
+    give_addresses_back(base, mapped);
     give_maps_back(maps_of(bytes));
     return nullptr;
   }
   std::byte* begin = pages + lead(bytes);
   table_.emplace(reinterpret_cast<std::uintptr_t>(begin), Allocation{begin, bytes, kind, device});
+  // Pinned memory may be written by code that is not instrumented, such as the C library's.
+  const bool pinned = kind == MemoryKind::kPinned;
+  memcheck::set_owner(begin, bytes, pinned ? memcheck::kHost : memcheck::owner_gpu(device), pinned);
   return begin;
 }
 
@@ -130,6 +136,7 @@ void Memory::free(Allocation& allocation) {
     throw std::runtime_error("the host cannot take the memory back");
   }
   give_maps_back(maps_of(allocation.bytes));
+  memcheck::set_owner(allocation.begin, allocation.bytes, memcheck::kNobody);
   allocation.freed = true;
   allocation.freed_by = hb::call_site();
 }
@@ -182,18 +189,15 @@ std::string Memory::describe(const void* address) {
 std::string Memory::locate(const void* pointer) const {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const auto next = table_.upper_bound(address);
+  const std::uintptr_t before = next == table_.end() ? UINTPTR_MAX : next->first - address;
   if (next != table_.begin()) {
     const Allocation& below = std::prev(next)->second;
     const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(below.begin);
     if (offset < below.bytes) return (below.freed ? "inside freed memory, " : "inside ") + origin(below);
-    if (offset < whole_pages(below.bytes) + kGuard) {
+    if (offset < whole_pages(below.bytes) + kNear && offset - below.bytes < before)
       return std::to_string(offset - below.bytes) + " bytes behind " + origin(below);
-    }
   }
-  if (next != table_.end()) {
-    const std::uintptr_t distance = next->first - address;
-    if (distance <= kGuard) return std::to_string(distance) + " bytes before " + origin(next->second);
-  }
+  if (before <= kNear) return std::to_string(before) + " bytes before " + origin(next->second);
   return "in no memory that the virtual GPUs know";
 }
 

@@ -228,16 +228,6 @@ CallSite call_site(bool through_kernel) {
   return site;
 }
 
-std::string describe(const CallSite& site) {
-  CallerLine caller(site.through_kernel);
-  for (int i = 0; i < site.size; ++i) {
-    for (const ProgramLine& line : program_lines(site.frames[i])) {
-      if (caller.is(line)) return line.text;
-    }
-  }
-  return {};
-}
-
 void push_callers(const CallSite& site) {
   for (int i = site.size; i-- > 0;) __tsan_func_entry(site.frames[i]);
   if (site.call != nullptr) __tsan_func_entry(const_cast<char*>(site.call));

@@ -1,6 +1,7 @@
 // What ThreadSanitizer is told about CUDA's order. In the race build, programs are instrumented and this
 // library is not: every edge is stated here, none arises by accident, and a missing one shows in any
-// schedule. In other builds all of this is empty.
+// schedule. In other builds all of this is empty; but the check build has the accesses, and who runs: its
+// contexts are the rights of check/memory_state.hpp.
 //
 // A context is ThreadSanitizer's idea of a thread. The host has one, each stream has two sets of kContexts
 // (engine/kernel/stream_contexts.hpp), the runtime itself has one whose accesses are ignored.
@@ -10,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+
+#include "check/memory_state.hpp"
 
 #ifndef VGPU_RACE
 #define VGPU_RACE 0
@@ -145,19 +148,31 @@ Mark mark(const void* frame);
 
 inline void start() {}
 inline bool left_out(const char*) { return false; }
-inline void enter(Context) {}
-inline Context running_context() { return nullptr; }
-inline Context runtime_context() { return nullptr; }
-inline Context host_context() { return nullptr; }
+inline void enter(Context context) { memcheck::enter(static_cast<memcheck::Rights*>(context)); }
+inline Context running_context() { return memcheck::running(); }
+inline Context runtime_context() { return memcheck::in_runtime(); }
+inline Context host_context() { return memcheck::host(); }
 inline void become_host(Context, int) {}
-inline Context make_context(const std::string&) { return nullptr; }
+inline Context make_context(const std::string&) { return memcheck::host(); }
 inline void destroy_context(Context) {}
 inline void release(Context, const void*) {}
 inline void acquire(Context, const void*) {}
+#if VGPU_CHECK
+void read(Context, const CallSite& site, const void* memory, std::size_t bytes, const void* caller = nullptr);
+void write(Context, const CallSite& site, const void* memory, std::size_t bytes,
+           const void* caller = nullptr);
+#else
 inline void read(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
 inline void write(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
-inline void read_atomically(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
-inline void write_atomically(Context, const CallSite&, const void*, std::size_t, const void* = nullptr) {}
+#endif
+inline void read_atomically(Context own, const CallSite& site, const void* memory, std::size_t bytes,
+                            const void* caller = nullptr) {
+  read(own, site, memory, bytes, caller);
+}
+inline void write_atomically(Context own, const CallSite& site, const void* memory, std::size_t bytes,
+                             const void* caller = nullptr) {
+  write(own, site, memory, bytes, caller);
+}
 class ReadsForAWrite {
  public:
   explicit ReadsForAWrite(bool) {}
@@ -167,20 +182,31 @@ class LateReport {
   template <class Action>
   explicit LateReport(Action) {}
 };
-inline void store_atomic(Context, const CallSite&, std::uint32_t* word, std::uint32_t value) {
+inline void store_atomic(Context own, const CallSite& site, std::uint32_t* word, std::uint32_t value) {
+  write(own, site, word, sizeof *word);
   __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
-inline std::uint32_t load_atomic(Context, const CallSite&, const std::uint32_t* word) {
+inline std::uint32_t load_atomic(Context own, const CallSite& site, const std::uint32_t* word) {
+  read(own, site, word, sizeof *word);
   return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 inline void push_callers(const CallSite&) {}
 inline void pop_callers(const CallSite&) {}
 inline void push_thread(std::uint64_t) {}
 inline void pop_thread() {}
+#if VGPU_CHECK
+CallSite call_site(bool through_kernel = false);
+std::string describe(const CallSite& site);
+#else
 inline CallSite call_site(bool = false) { return {}; }
 inline std::string describe(const CallSite&) { return {}; }
+#endif
 
 #endif
+
+/// " at ring.cu:59", the innermost line of the program at a return address, or "" if it is not known. In all
+/// builds; for reports that end something, since another program is started for it.
+std::string line_at(const void* return_address);
 
 /// The runtime works in its caller's stead until the end of the scope.
 class RuntimeScope {

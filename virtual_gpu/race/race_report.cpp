@@ -1,3 +1,4 @@
+// Reports of the race build, in CUDA's words instead of ThreadSanitizer's.
 #include "race/race_report.hpp"
 
 #if VGPU_RACE
@@ -160,10 +161,7 @@ std::vector<ProgramLine> program_lines(void* return_address) {
     const std::string text = frame;
     const std::size_t tab = text.find('\t');
     const std::string place = text.substr(0, tab);
-    // Neither this library nor the helpers around it: a reader looks for the line of the chapter.
-    if (!place.starts_with("/") || place.starts_with("/usr/") || place.starts_with(VGPU_HELPERS_DIR))
-      continue;
-    if (place.starts_with(VGPU_DIR) && !place.starts_with(VGPU_DIR "tests/")) continue;
+    if (!is_of_program(place)) continue;
     lines.push_back({place.substr(place.rfind('/') + 1), text.substr(tab + 1)});
   }
   return lines;

@@ -1,4 +1,4 @@
-// Reports of the race build, in CUDA's words instead of ThreadSanitizer's.
+// Lines of the program in reports.
 #pragma once
 
 #include <string>
@@ -15,6 +15,9 @@ struct ProgramLine {
 /// The lines of a return address: several if functions were inlined there, innermost first; none in the
 /// runtime's, the helpers' and the system's code.
 std::vector<ProgramLine> program_lines(void* return_address);
+/// Whether a source, with this absolute path, is of the program: neither the runtime, nor the helpers around
+/// it, nor the system. A reader looks for the line of the chapter.
+bool is_of_program(const std::string& path);
 
 /// Picks, out of the lines of a call stack from the innermost on, the one that called the API.
 class CallerLine {

@@ -38,8 +38,9 @@ const char* name();
 /// True if times are those of a model, not measured.
 bool modelled_time();
 
-/// True if the program was built with the race detector (ThreadSanitizer), which makes it slower.
-bool race_detector();
+/// True if the compiler put a call before each access, for the race detector or the check build: the program
+/// is slower.
+bool instrumented();
 
 /// The host's clock in milliseconds, from any starting point; on virtual GPUs the modelled one.
 double host_ms();

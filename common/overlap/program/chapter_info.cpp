@@ -45,7 +45,7 @@ std::vector<ElementType> ChapterInfo::element_types() const {
 int ChapterInfo::max_gpus() const { return has_nodes && backend::modelled_time() ? 64 : 16; }
 
 const ChapterDefaults& ChapterInfo::defaults() const {
-  if (backend::race_detector() && on_race_build) return *on_race_build;
+  if (backend::instrumented() && on_race_build) return *on_race_build;
   return backend::modelled_time() ? on_virtual_gpus : on_real_gpus;
 }
 

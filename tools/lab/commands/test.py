@@ -37,6 +37,11 @@ def of_the_race_build(chapter: Optional[str], yes: bool) -> int:
     return _test(plain.race(), _target(chapter, "all"), [*labels, "-LE", "^full"], ["-DOVERLAP_MUTANTS=ON", f"-DOVERLAP_PLAIN_BUILD={plain.folder}"])
 
 
+def of_the_check_build(chapter: Optional[str], yes: bool) -> int:
+    """./lab check --test."""
+    return _test(set_up("test", "virtual", yes).check(), _target(chapter, "quick"), _labels(chapter), ["-DOVERLAP_MUTANTS=ON"])
+
+
 def _of_work(call: argparse.Namespace) -> int:
     """The chapter's tests with the reader's header."""
     if call.chapter is None:

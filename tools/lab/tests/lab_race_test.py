@@ -57,7 +57,7 @@ class RaceTest(Sandbox):
             self.assertEqual(result.stderr.splitlines()[-1], "report")
 
     def test_tour(self) -> None:
-        cases = {"exit 0": (0, "ok"), "exit 3": (3, "failed .* race or deadlock"), "exit 1": (1, "wrong"),
+        cases = {"exit 0": (0, "ok"), "exit 3": (3, "failed .* race, deadlock or wrong access"), "exit 1": (1, "wrong"),
                  "exit 77": (0, "skipped")}
         for script, (status, word) in cases.items():
             with self.subTest(script):

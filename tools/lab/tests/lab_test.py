@@ -56,6 +56,8 @@ class UsageTest(LabTest):
             ("race", "--test", "--", "x"): "race --test passes no arguments on: x",
             ("race", "01", "--x", "--test"): "race --test passes no arguments on: --x",
             ("race", "09"): "no chapter '09'",
+            ("check", "--test", "--", "x"): "check --test passes no arguments on: x",
+            ("check", "--backend", "cuda"): "accesses are checked on virtual GPUs only; on real ones compute-sanitizer does it",
             ("race", "--all"): "unrecognized arguments: --all",
             ("race", "--backend", "cuda"): "the race detector works on virtual GPUs only",
             ("run", "--test"): "unrecognized arguments: --test",

@@ -256,12 +256,14 @@ void BulkCopies::fetch(Copy& copy) {
     note_global(copy, false);
     for_each_global(request, [&copy](const std::byte* from, std::size_t offset, std::size_t bytes) {
       std::memcpy(copy.box.data() + offset, from, bytes);
+      copy.known.read(offset, from, bytes);
     });
   } else {
     note(copy, Space::kShared, request.shared, request.bytes, false);
     for_each_chunk(request, request.shared,
                    [&copy](const std::byte* from, std::size_t offset, std::size_t bytes) {
                      std::memcpy(copy.box.data() + offset, from, bytes);
+                     copy.known.read(offset, from, bytes);
                    });
   }
   copy.read = true;
@@ -274,13 +276,16 @@ void BulkCopies::deliver(Copy& copy) {
       note(copy, Space::kShared, target.shared, request.bytes, true);
       for_each_chunk(request, target.shared, [&copy](std::byte* to, std::size_t offset, std::size_t bytes) {
         std::memcpy(to, copy.box.data() + offset, bytes);
+        copy.known.write(to, offset, bytes);
       });
     }
   } else {
     note_global(copy, true);
     for_each_global(request, [&](std::byte* to, std::size_t offset, std::size_t bytes) {
       const std::byte* from = copy.box.data() + offset;
-      if (!request.adds || !add_elements(request.map.element, to, from, bytes)) std::memcpy(to, from, bytes);
+      if (request.adds && add_elements(request.map.element, to, from, bytes)) return;
+      std::memcpy(to, from, bytes);
+      copy.known.write(to, offset, bytes);
     });
   }
   count(copy);
@@ -289,7 +294,7 @@ void BulkCopies::deliver(Copy& copy) {
 }
 
 void BulkCopies::note_global(Copy& copy, bool write) {
-  if constexpr (!hb::kEnabled) return;
+  if constexpr (!hb::kEnabled && !memcheck::kEnabled) return;
   for_each_global(copy.request, [&](const std::byte* memory, std::size_t, std::size_t bytes) {
     note(copy, Space::kGlobal, memory, bytes, write);
   });
@@ -299,6 +304,8 @@ void BulkCopies::note_global(Copy& copy, bool write) {
 // writes, it has to come first, and what it finds is told last.
 // Global memory is probed by reading: that a copy to it needs a fence after ordinary reads was not seen yet.
 void BulkCopies::note(Copy& copy, Space space, const void* memory, std::size_t bytes, bool write) {
+  if constexpr (memcheck::kEnabled)
+    return (write ? hb::write : hb::read)(nullptr, block_.launch().site, memory, bytes, copy.request.caller);
   if constexpr (!hb::kEnabled) return;
   const auto probe_of = [&](View view) {
     return block_.launch().stream->contexts().probe(view, block_.linear_index(), copy.thread, copy.number);

@@ -74,6 +74,7 @@ class BulkCopies {
     double read_at, done_at;      // modelled, ns
     bool read = false, read_seen = false, done = false;
     std::vector<std::byte> box;  // what was read
+    memcheck::Written known;     // which bytes of it were written
     OrderPoint issued, fetched, written;
     char probed;  // its address: to synchronise on
   };

@@ -10,11 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
-#include <set>
 #include <string>
-#include <utility>
 
-#include "engine/hopper/caller_line.hpp"
 #include "engine/host/own_thread.hpp"
 #include "engine/host/program_end.hpp"
 #include "engine/kernel/block.hpp"
@@ -41,14 +38,9 @@ std::string position(const uint3& p) {
   return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ")";
 }
 
-/// "kernel 'k', block (0,0,0), thread (1,0,0) ": which thread runs.
-std::string who() {
-  return "kernel '" + current_block()->grid().name + "', block " + position(blockIdx) + ", thread " +
-         position(threadIdx) + " ";
-}
 /// What the running thread of that block has done.
 std::string describe_fault(Block& block) {
-  const std::string line = at_line(fault_instruction);
+  const std::string line = hb::line_at(fault_instruction);
   if (fault_signal == SIGFPE)
     return "divided an integer by zero, or the least one by -1" + line +
            ": on real GPUs the result is undefined";
@@ -67,7 +59,7 @@ std::string describe_fault(Block& block) {
 void abandon_block() {
   Block& block = *current_block();
   const bool is_address = fault_signal == SIGSEGV || fault_signal == SIGBUS;
-  const std::string sentence = who() + describe_fault(block);
+  const std::string sentence = running_thread() + describe_fault(block);
   abandoning = false;
   block.fault(sentence, is_address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure);
 }
@@ -117,7 +109,7 @@ void handle(int signal, siginfo_t* information, void* context) {
     // Continue in abandon_block() on the thread's own stack, as if it had just been called there. Whatever
     // the stack held is given up, so its top will do; this also serves a stack that overflowed.
     auto* machine_context = &static_cast<ucontext_t*>(context)->uc_mcontext;
-    // at_line() takes a return address, which is behind the instruction's first byte.
+    // line_at() takes a return address, which is behind the instruction's first byte.
     fault_instruction = reinterpret_cast<const char*>(machine_context->gregs[REG_RIP]) + 1;
     const auto top = reinterpret_cast<std::uintptr_t>(current_block()->current().fiber->stack_top);
     machine_context->gregs[REG_RSP] = static_cast<greg_t>(top - sizeof(void*));
@@ -137,6 +129,11 @@ void handle(int signal, siginfo_t* information, void* context) {
 }
 
 }  // namespace
+
+std::string running_thread() {
+  return "kernel '" + current_block()->grid().name + "', block " + position(blockIdx) + ", thread " +
+         position(threadIdx) + " ";
+}
 
 void install_fault_handler() {
   static std::byte stack[64 * 1024];
@@ -164,73 +161,8 @@ extern "C" [[noreturn]] void __assert_fail(const char* assertion, const char* fi
   const std::string sentence = std::string(file) + ":" + std::to_string(line) + ": " + function +
                                ": Assertion `" + assertion + "' failed.";
   if (vgpu::Block* block = vgpu::current_block())
-    block->fault(vgpu::who() + "found that an assertion does not hold: " + sentence, cudaErrorAssert);
+    block->fault(vgpu::running_thread() + "found that an assertion does not hold: " + sentence,
+                 cudaErrorAssert);
   std::fprintf(stderr, "%s\n", sentence.c_str());
   std::abort();
-}
-
-namespace {
-
-// What -fsanitize=alignment and others pass on (the interface of GCC and Clang).
-struct SourceLocation {
-  const char* file;
-  std::uint32_t line, column;
-};
-struct TypeDescriptor {
-  std::uint16_t kind, information;
-  char name[];
-};
-struct TypeMismatch {
-  SourceLocation location;
-  const TypeDescriptor* type;
-  unsigned char log_alignment, access;
-};
-struct Arithmetic {  // also a conversion
-  SourceLocation location;
-  const TypeDescriptor *left, *right;
-};
-
-std::string at(const SourceLocation& where) {
-  return std::string(" at ") + where.file + ":" + std::to_string(where.line);
-}
-
-/// Says once for each line that a kernel computes what g++ and GPUs define otherwise. Of values, real GPUs
-/// make something that programs may count on; here it is something else.
-void warn_of_arithmetic(const SourceLocation& where, const std::string& sentence) {
-  static std::set<std::pair<std::string, std::uint32_t>> lines;
-  if (vgpu::current_block() == nullptr || !lines.emplace(where.file, where.line).second) return;
-  std::fprintf(stderr, "virtual GPUs: warning: %s%s%s\n", vgpu::who().c_str(), sentence.c_str(),
-               at(where).c_str());
-}
-
-}  // namespace
-
-// What -fsanitize=alignment calls before an access whose address does not fit its type. In a kernel this is
-// the error that it is on real GPUs. Host code may do it: these processors can.
-extern "C" void __ubsan_handle_type_mismatch_v1(const TypeMismatch* mismatch, std::uintptr_t address) {
-  vgpu::Block* block = vgpu::current_block();
-  const std::uintptr_t alignment = std::uintptr_t{1} << mismatch->log_alignment;
-  if (block == nullptr || address % alignment == 0) return;
-  const SourceLocation& where = mismatch->location;
-  block->fault(vgpu::who() + "accessed a " + mismatch->type->name + " whose address is no multiple of " +
-                   std::to_string(alignment) + "," + at(where) + ", " +
-                   vgpu::runtime().memory().locate(reinterpret_cast<const void*>(address)),
-               cudaErrorMisalignedAddress);
-}
-
-// The same of arithmetic that C++ does not define (shift-exponent, float-cast-overflow,
-// integer-divide-by-zero).
-extern "C" void __ubsan_handle_shift_out_of_bounds(const Arithmetic* data, std::uintptr_t, std::uintptr_t) {
-  warn_of_arithmetic(data->location,
-                     std::string("shifts a ") + data->left->name +
-                         " by its width or more (real GPUs: zeros or signs, here other bits)");
-}
-extern "C" void __ubsan_handle_float_cast_overflow(const Arithmetic* data, std::uintptr_t) {
-  warn_of_arithmetic(data->location, std::string("converts a number that is no ") + data->right->name +
-                                         " (real GPUs: the nearest one, and 0 for NaN; here another one)");
-}
-extern "C" void __ubsan_handle_divrem_overflow(const Arithmetic* data, std::uintptr_t, std::uintptr_t) {
-  if (vgpu::Block* block = vgpu::current_block())
-    block->fault(vgpu::who() + "divided an integer by zero, or the least one by -1," + at(data->location) +
-                 ": on real GPUs the result is undefined");
 }

@@ -2,7 +2,12 @@
 // sentence that says which thread and which memory.
 #pragma once
 
+#include <string>
+
 namespace vgpu {
+
+/// "kernel 'k', block (0,0,0), thread (1,0,0) ": which thread runs.
+std::string running_thread();
 
 /// Takes over SIGSEGV, SIGBUS, SIGFPE and SIGILL, for kernels only: in host code, and in other threads of the
 /// operating system, they go on to the handlers that the program had before.

@@ -33,15 +33,14 @@ std::map<std::size_t, std::vector<std::byte*>>& idle() {
 /// `bytes` are whole pages. nullptr if the system has none.
 std::byte* make_guarded(std::size_t bytes) {
   if (guarded_arenas >= kMaxGuarded || !take_maps(kMaps)) return nullptr;
-  void* base =
-      mmap(nullptr, bytes + 2 * kGuard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* base = reserve_addresses(bytes + 2 * kGuard);
   if (base != MAP_FAILED) {
     std::byte* const memory = static_cast<std::byte*>(base) + kGuard;
     if (mprotect(memory, bytes, PROT_READ | PROT_WRITE) == 0) {
       ++guarded_arenas;
       return memory;
     }
-    munmap(base, bytes + 2 * kGuard);
+    give_addresses_back(base, bytes + 2 * kGuard);
   }
   give_maps_back(kMaps);
   return nullptr;
@@ -68,8 +67,9 @@ Arena take(std::size_t bytes) {
 
 void give_back(const Arena& arena) {
   if (!arena.guarded) return std::free(arena.memory);
+  memcheck::set_owner(arena.memory, arena.bytes, memcheck::kNobody);
   if (idle_bytes + arena.bytes > kMaxIdleBytes) {
-    munmap(arena.memory - kGuard, arena.bytes + 2 * kGuard);
+    give_addresses_back(arena.memory - kGuard, arena.bytes + 2 * kGuard);
     --guarded_arenas;
     return give_maps_back(kMaps);
   }

@@ -15,6 +15,8 @@ constexpr std::size_t kMarked = shared_arenas::kAlignment;
 constexpr std::size_t kFirstOffset = 1024;       // as on sm_90: what lies below is the system's
 constexpr std::size_t kMaxDeclared = 48 * 1024;  // more needs dynamic memory on real GPUs
 constexpr std::size_t kMinDeclaredAlignment = 16;
+// Behind each variable: nobody's bytes, where an index error lands.
+constexpr std::size_t kGap = memcheck::kEnabled ? 256 : 0;
 
 std::size_t round_up(std::size_t bytes, std::size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
@@ -41,12 +43,12 @@ std::optional<std::size_t> written_mark(const std::byte* begin, const std::byte*
 
 SharedMemory::SharedMemory(std::size_t dynamic_bytes, std::size_t limit, std::optional<std::size_t>& usual)
     : dynamic_bytes_(dynamic_bytes), limit_(limit), bytes_(dynamic_bytes), usual_(usual) {
-  if (dynamic_bytes == 0) return;
+  if (dynamic_bytes == 0 && !memcheck::kEnabled) return;
   const std::size_t rest = limit > dynamic_bytes ? limit - dynamic_bytes : 0;
-  add_arena(round_up(dynamic_bytes, kAlignment) + usual.value_or(std::min(rest, kMaxDeclared)),
-            dynamic_bytes);
+  const std::size_t used = round_up(dynamic_bytes + kGap, kAlignment);
+  add_arena(used + usual.value_or(std::min(rest, kMaxDeclared)), dynamic_bytes);
   std::memset(take(dynamic_bytes, kAlignment), kPoison, dynamic_bytes);
-  arenas_.front().used = round_up(dynamic_bytes, kAlignment);
+  arenas_.front().used = used;
 }
 
 SharedMemory::~SharedMemory() {
@@ -62,7 +64,26 @@ void SharedMemory::add_arena(std::size_t bytes, std::size_t used) {
   arenas_.push_back({arena, rounded, offset, 0});
 }
 
+std::string SharedMemory::locate_beside_variable(const void* address) const {
+  constexpr auto kNear = static_cast<std::ptrdiff_t>(shared_arenas::kGuard);
+  std::ptrdiff_t nearest = kNear;
+  std::string text;
+  const auto look = [&](const void* begin, std::size_t bytes, const std::string& variable) {
+    const auto offset = static_cast<const std::byte*>(address) - static_cast<const std::byte*>(begin);
+    const auto behind = offset - static_cast<std::ptrdiff_t>(bytes);
+    const std::ptrdiff_t distance = offset < 0 ? -offset : behind;
+    if (distance < 0 || distance >= nearest) return;
+    nearest = distance;
+    text = std::to_string(distance) + (offset < 0 ? " bytes before the " : " bytes behind the ") + variable +
+           " of " + std::to_string(bytes) + " bytes of its block";
+  };
+  look(dynamic(), dynamic_bytes_, "dynamic shared memory");
+  for (const Declaration& each : declarations_) look(each.memory, each.bytes, each.text());
+  return text;
+}
+
 std::string SharedMemory::locate(const void* address) const {
+  if (memcheck::kEnabled) return locate_beside_variable(address);
   for (const Arena& arena : arenas_) {
     const std::byte* const begin = arena.arena.memory;
     if (!arena.arena.guarded) continue;
@@ -93,8 +114,9 @@ std::string SharedMemory::describe_overrun() const {
 std::byte* SharedMemory::take(std::size_t bytes, std::size_t alignment) {
   Arena& arena = arenas_.back();
   const std::size_t begin = round_up(arena.used, alignment);
-  if (begin + bytes > arena.bytes) return nullptr;
-  arena.used = begin + bytes;
+  if (begin + bytes + kGap > arena.bytes) return nullptr;
+  arena.used = begin + bytes + kGap;
+  memcheck::set_owner(arena.arena.memory + begin, bytes, memcheck::kBlock);
   return arena.arena.memory + begin;
 }
 
@@ -108,13 +130,18 @@ void* SharedMemory::declared(const void* declaration, std::size_t bytes, std::si
   const std::size_t aligned = std::max(alignment, kMinDeclaredAlignment);
   std::byte* memory = arenas_.empty() ? nullptr : take(bytes, aligned);
   if (memory == nullptr) {
-    add_arena(std::max(bytes, arenas_.empty() ? usual_.value_or(std::min(limit_, kMaxDeclared)) : 0));
+    add_arena(std::max(bytes + kGap, arenas_.empty() ? usual_.value_or(std::min(limit_, kMaxDeclared)) : 0));
     memory = take(bytes, aligned);
   }
-  declared_end_ = round_up(declared_end_, aligned) + bytes;
+  declared_end_ = round_up(declared_end_, aligned) + bytes + kGap;
   std::memset(memory, kPoison, bytes);
   declarations_.push_back({declaration, memory, bytes, alignment, names});
   return memory;
+}
+
+std::string SharedMemory::Declaration::text() const {
+  return std::string(std::strchr(names, ',') == nullptr ? "shared variable '" : "shared variables '") +
+         names + "'";
 }
 
 void* SharedMemory::same_in(SharedMemory& other, const void* address) const {
@@ -134,8 +161,7 @@ std::string SharedMemory::describe(const void* address) const {
     return "byte " + std::to_string(*offset) + " of the dynamic shared memory";
   for (const Declaration& mine : declarations_) {
     if (const auto offset = offset_in(mine.memory, mine.bytes, address))
-      return "byte " + std::to_string(*offset) + " of the shared variable" +
-             (std::strchr(mine.names, ',') == nullptr ? " '" : "s '") + mine.names + "'";
+      return "byte " + std::to_string(*offset) + " of the " + mine.text();
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "check/memory_state.hpp"
 #include "engine/kernel/shared_arenas.hpp"
 
 namespace vgpu {
@@ -27,7 +28,9 @@ class SharedMemory {
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  void* dynamic() const { return dynamic_bytes_ == 0 ? nullptr : arenas_.front().arena.memory; }
+  void* dynamic() const {
+    return dynamic_bytes_ == 0 && !memcheck::kEnabled ? nullptr : arenas_.front().arena.memory;
+  }
   /// The storage of that declaration of the variables `names`; nullptr if it exceeds the limit.
   void* declared(const void* declaration, std::size_t bytes, std::size_t alignment, const char* names);
   /// Bytes that were asked for so far, refused ones included.
@@ -41,7 +44,8 @@ class SharedMemory {
   void* same_in(SharedMemory& other, const void* address) const;
   /// "byte 4 of the shared variable 'cells'"; "" if the address is no shared memory of this block.
   std::string describe(const void* address) const;
-  /// "12 bytes behind the shared memory of its block"; "" if the address is not beside it.
+  /// "12 bytes behind the shared memory of its block", in the check build "... behind its shared variable
+  /// 'cells' of 4 bytes"; "" if the address is not beside it.
   std::string locate(const void* address) const;
   /// When the block ends: "4 bytes behind its dynamic shared memory", if it has written there; "" if it has
   /// written nowhere beside its shared memory.
@@ -63,6 +67,7 @@ class SharedMemory {
   };
 
   std::byte* take(std::size_t bytes, std::size_t alignment);
+  std::string locate_beside_variable(const void* address) const;
   /// `used`: from its beginning.
   void add_arena(std::size_t bytes, std::size_t used = 0);
 
@@ -74,6 +79,7 @@ class SharedMemory {
     std::byte* memory;
     std::size_t bytes, alignment;
     const char* names;
+    std::string text() const;  // "shared variable 'cells'"
   };
   std::vector<Declaration> declarations_;
 };

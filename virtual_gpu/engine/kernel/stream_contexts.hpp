@@ -27,7 +27,7 @@ enum Fence { kFenceOfGpu, kFenceOfBlock };
 /// with each other would seem to race.
 class StreamContexts {
  public:
-  explicit StreamContexts(std::string name) : name_(std::move(name)) {}
+  StreamContexts(std::string name, int device) : name_(std::move(name)), device_(device) {}
   StreamContexts(const StreamContexts&) = delete;
   StreamContexts& operator=(const StreamContexts&) = delete;
   ~StreamContexts() {
@@ -36,7 +36,7 @@ class StreamContexts {
 
   const std::string& name() const { return name_; }
   /// The stream's own context: copies, events.
-  hb::Context own() { return context(sets_[0], 0); }
+  hb::Context own() { return memcheck::kEnabled ? memcheck::library(device_) : context(sets_[0], 0); }
   /// The context of a CUDA thread.
   hb::Context of(std::size_t block, std::size_t thread) {
     return context(set_of(block), index(block, thread));
@@ -216,7 +216,7 @@ class StreamContexts {
   static std::size_t index(std::size_t block, std::size_t thread) { return (thread + 5 * block) % kContexts; }
   /// Made when it is first needed: each costs about a millisecond with g++ 12.
   hb::Context context(Set& set, std::size_t i) {
-    if constexpr (!hb::kEnabled) return nullptr;
+    if constexpr (!hb::kEnabled) return memcheck::gpu(device_);
     hb::Context& found = set.threads[i];
     if (found == nullptr) {
       found = hb::make_context(name_);
@@ -238,6 +238,7 @@ class StreamContexts {
   }
 
   std::string name_;
+  int device_;
   std::size_t bit_ = hb::kEnabled ? settings().separating_bit() : 0;
   const bool separates_proxies_ = settings().separates_proxies();
   bool clusters_ = false;

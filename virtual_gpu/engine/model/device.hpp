@@ -139,8 +139,14 @@ class Device {
   /// True if it may access the memory of that GPU directly.
   bool may_access(int gpu) const { return peers_.contains(gpu); }
   /// Both return false if that is so already.
-  bool allow_access(int gpu) { return peers_.insert(gpu).second; }
-  bool forbid_access(int gpu) { return peers_.erase(gpu) != 0; }
+  bool allow_access(int gpu) {
+    memcheck::allow_peer(id_, gpu, true);
+    return peers_.insert(gpu).second;
+  }
+  bool forbid_access(int gpu) {
+    memcheck::allow_peer(id_, gpu, false);
+    return peers_.erase(gpu) != 0;
+  }
 
   /// Bytes of its memory that are allocated.
   std::size_t memory_used() const { return memory_used_; }

@@ -5,7 +5,10 @@
 namespace vgpu {
 
 void HostFunction::begin(double now) {
-  call_in(*stream, site, [this] { function_(data_); });
+  call_in(*stream, site, [this] {
+    if constexpr (memcheck::kEnabled) hb::enter(hb::host_context());
+    function_(data_);
+  });
   finish(now + runtime_.machine().host_call_ns);
 }
 

@@ -16,7 +16,7 @@ class Stream {
  public:
   /// `what`: for its name, "stream2" if it is one of the program's.
   Stream(int device, int number, bool blocking, const std::string& what)
-      : contexts_("gpu" + std::to_string(device) + "/" + what),
+      : contexts_("gpu" + std::to_string(device) + "/" + what, device),
         device_(device),
         number_(number),
         blocking_(blocking) {}

@@ -115,7 +115,31 @@ bool ProductOperation::last_block_ends() {
     std::memcpy(data, result, bytes);
     result += bytes;
   });
+  if (memcheck::kEnabled && product_.reads_factors()) carry_unwritten();
   return true;
+}
+
+void ProductOperation::carry_unwritten() const {
+  const auto& [transpose_a, transpose_b, m, n, k, alpha, beta, a, b, c, batch] = product_;
+  for (int matrix = 0; matrix < batch; ++matrix) {
+    std::vector<bool> row_is_written(m, true), column_is_written(n, true);
+    for (int depth = 0; depth < k; ++depth) {
+      for (int row = 0; row < m; ++row) {
+        const auto* from = transpose_a ? a.at(matrix, depth, row) : a.at(matrix, row, depth);
+        if (!memcheck::written(from)) row_is_written[row] = false;
+      }
+      for (int column = 0; column < n; ++column) {
+        const auto* from = transpose_b ? b.at(matrix, column, depth) : b.at(matrix, depth, column);
+        if (!memcheck::written(from)) column_is_written[column] = false;
+      }
+    }
+    for (int column = 0; column < n; ++column) {
+      for (int row = 0; row < m; ++row) {
+        if (!row_is_written[row] || !column_is_written[column])
+          memcheck::forget_written(c.at(matrix, row, column), size_of(c.type));
+      }
+    }
+  }
 }
 
 void ProductOperation::compute(int first_column, int last_column) {

@@ -59,6 +59,8 @@ class ProductOperation final : public LibraryWork {
   bool all_accessible();
   /// Columns are counted through the batch.
   void compute(int first_column, int last_column);
+  /// In the check build: sums of what was never written count as not written.
+  void carry_unwritten() const;
   void compute_in(int matrix, int first_column, int last_column, std::byte* results);
   int columns() const { return product_.batch * product_.n; }
   std::size_t column_bytes() const { return product_.m * size_of(product_.c.type); }

@@ -241,27 +241,30 @@ void Exchange::stage(int index, const Operation& operation) {
   side.staged = true;
   if (bytes > 0 && alive(side.call.send, side, operation)) {
     hb::read(side.stream->contexts().own(), side.call.site, side.call.send, bytes);
-    side.data.assign(side.call.send, side.call.send + bytes);
+    side.sent.data.assign(side.call.send, side.call.send + bytes);
+    side.sent.written.read(0, side.call.send, bytes);
   }
-  side.data.resize(bytes);
+  side.sent.data.resize(bytes);
   hb::release(side.stream->contexts().own(), &side);
 }
 
-void Exchange::write(Side& side, std::size_t offset, const std::byte* from, std::size_t bytes,
+void Exchange::write(Side& side, std::size_t offset, const Bytes& from, std::size_t first, std::size_t bytes,
                      const Operation& operation) {
   std::byte* to = side.call.receive + offset;
   if (bytes == 0 || !alive(to, side, operation)) return;
   hb::write(side.stream->contexts().own(), side.call.site, to, bytes);
-  std::memcpy(to, from, bytes);
+  std::memcpy(to, from.data.data() + first, bytes);
+  from.written.write(to, first, bytes);
 }
 
-const std::vector<std::byte>& Exchange::reduced() {
+const Bytes& Exchange::reduced() {
   if (!reduced_) {
     std::vector<const std::byte*> inputs;
-    for (const auto& side : sides_) inputs.push_back(side->data.data());
+    for (const auto& side : sides_) inputs.push_back(side->sent.data.data());
     const Call& call = sides_.front()->call;
     const std::size_t count = call.kind == Kind::kReduceScatter ? call.count * call.ranks : call.count;
-    reduced_ = reduce(inputs, count, call.type, call.op);
+    reduced_ = Bytes{reduce(inputs, count, call.type, call.op), {}};
+    for (const auto& side : sides_) reduced_->written.keep_if_in(side->sent.written);
   }
   return *reduced_;
 }
@@ -281,20 +284,20 @@ void Exchange::deliver(int index, const Operation& operation) {
       for (int source : from) {
         // In place, the rank's own part is there already; it is only read.
         if (source == index && call.send == call.receive + index * bytes) continue;
-        write(side, source * bytes, sides_[source]->data.data(), bytes, operation);
+        write(side, source * bytes, sides_[source]->sent, 0, bytes, operation);
       }
       break;
     case Kind::kBroadcast:
       if (call.send == call.receive && index == call.peer) break;
       [[fallthrough]];
     case Kind::kReceive:
-      write(side, 0, sides_[from.front()]->data.data(), bytes, operation);
+      write(side, 0, sides_[from.front()]->sent, 0, bytes, operation);
       break;
     case Kind::kReduceScatter:
-      write(side, 0, reduced().data() + index * bytes, bytes, operation);
+      write(side, 0, reduced(), index * bytes, bytes, operation);
       break;
     default:
-      write(side, 0, reduced().data(), bytes, operation);
+      write(side, 0, reduced(), 0, bytes, operation);
   }
 }
 

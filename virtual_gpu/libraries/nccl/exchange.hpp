@@ -44,6 +44,12 @@ struct Call {
   std::string describe_fully() const;
 };
 
+/// Bytes on their way.
+struct Bytes {
+  std::vector<std::byte> data;
+  memcheck::Written written;
+};
+
 /// One rank's part in an exchange.
 struct Side {
   enum class State { kQueued, kArrived, kDone, kLost };  // lost: discarded before it was done
@@ -58,7 +64,7 @@ struct Side {
   double rate = 0;            // bytes per nanosecond of those channels
   std::optional<double> end;  // when its part is over, ns; known once all that it waits for have arrived
   bool staged = false;
-  std::vector<std::byte> data;  // what the rank sends, once it has been read
+  Bytes sent;  // what the rank sends, once it has been read
 };
 
 class Exchange {
@@ -103,15 +109,16 @@ class Exchange {
   };
   Load load(int index) const;
   double book(int index);
-  void write(Side& side, std::size_t offset, const std::byte* from, std::size_t bytes,
+  /// Of `from` the bytes that begin at `first`.
+  void write(Side& side, std::size_t offset, const Bytes& from, std::size_t first, std::size_t bytes,
              const Operation& operation);
-  const std::vector<std::byte>& reduced();
+  const Bytes& reduced();
   bool alive(const void* memory, const Side& side, const Operation& operation);
 
   Runtime& runtime_;
   std::vector<std::unique_ptr<Side>> sides_;  // null until called
   std::vector<int> devices_;
-  std::optional<std::vector<std::byte>> reduced_;
+  std::optional<Bytes> reduced_;
 };
 
 }  // namespace vgpu::nccl

@@ -95,7 +95,7 @@ const char* name() { return "cuda"; }
 
 bool modelled_time() { return false; }
 
-bool race_detector() { return false; }
+bool instrumented() { return false; }
 
 double host_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();

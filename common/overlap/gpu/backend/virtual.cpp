@@ -28,8 +28,8 @@ const char* name() { return "virtual"; }
 
 bool modelled_time() { return true; }
 
-bool race_detector() {
-#ifdef __SANITIZE_THREAD__
+bool instrumented() {
+#if defined(__SANITIZE_THREAD__) || defined(VGPU_CHECK)
   return true;
 #else
   return false;
