@@ -47,7 +47,7 @@ cudaDeviceProp properties_of(const Machine& machine, int device) {
   p.deviceOverlap = p.canMapHostMemory = p.concurrentKernels = p.unifiedAddressing = 1;
   p.managedMemory = p.concurrentManagedAccess = p.cooperativeLaunch = p.streamPrioritiesSupported = 1;
   p.hostRegisterSupported = p.memoryPoolsSupported = p.canUseHostPointerForRegisteredMem = 1;
-  p.hostNativeAtomicSupported = p.clusterLaunch = p.unifiedFunctionPointers = 1;
+  p.clusterLaunch = p.unifiedFunctionPointers = 1;
   p.singleToDoublePrecisionPerfRatio = 2;
   return p;
 }

@@ -32,11 +32,12 @@ std::string addr2line(void* return_address) {
   std::array<char, 4096> program{};
   const bool is_main = module->l_name[0] == '\0';  // its name may be relative to another folder
   if (is_main && readlink("/proc/self/exe", program.data(), program.size() - 1) < 0) return {};
+  const std::string path = is_main ? program.data() : module->l_name;
+  if (path.find('\'') != std::string::npos) return {};  // it would end the quotes, and what follows be run
   char address[32];
   std::snprintf(address, sizeof address, "%#zx",
                 reinterpret_cast<std::uintptr_t>(return_address) - 1 - module->l_addr);
-  return "addr2line -Cfi -e '" + std::string(is_main ? program.data() : module->l_name) + "' " + address +
-         " 2>/dev/null";
+  return "addr2line -Cfi -e '" + path + "' " + address + " 2>/dev/null";
 }
 
 }  // namespace
