@@ -11,8 +11,10 @@
 #include "vgpu/unsupported.h"
 #include "vgpu/warp.h"
 
+/// @cond
 // What programs ask whether nvcc compiles them, and headers of CUDA's samples whether this one is here.
 #define __CUDACC__
 #define __NVCC__
 #define __CUDA_RUNTIME_H__
 #define __DRIVER_TYPES_H__
+/// @endcond

@@ -35,7 +35,9 @@ To rounded(From exact, char mode) {
 
 }  // namespace vgpu
 
-// Functions of float and double
+// Functions of float and double. (Doxygen takes the uses of this macro for declarations of std::cos and
+// others.)
+/// @cond
 #define VGPU_UNARY(name, expression)                                         \
   inline double name(double x) { return expression; }                        \
   inline float name(float x) { return static_cast<float>(name(double{x})); } \
@@ -46,6 +48,7 @@ VGPU_UNARY(sinpi, std::sin(M_PI* std::fmod(x, 2.0)))
 VGPU_UNARY(cospi, std::cos(M_PI* std::fmod(x, 2.0)))
 VGPU_UNARY(normcdf, 0.5 * std::erfc(-x * M_SQRT1_2))
 #undef VGPU_UNARY
+/// @endcond
 // glibc has exp10(double) and exp10f, but no overload for float.
 inline float exp10(float x) { return ::exp10f(x); }
 inline double rhypot(double x, double y) { return 1.0 / std::hypot(x, y); }
