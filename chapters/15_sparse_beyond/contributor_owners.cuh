@@ -24,9 +24,6 @@
 
 namespace overlap::sparse_beyond {
 
-/// The largest number of ranks: that of run_ranks().
-inline constexpr int kMaxRanks = 16;
-
 /// Spreads row numbers over all 64 bits: neighbouring rows then have owners that have nothing in common.
 /// Source: the finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
 /// generators").

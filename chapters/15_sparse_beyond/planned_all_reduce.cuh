@@ -69,7 +69,7 @@ class PlannedAllReduce {
   static constexpr bool kOwnRowsOnly = requires { requires Way<Index, T>::kOwnRowsOnly; };
 
   /// For tables of that shape, with room for shape.entries different rows on each rank. Collective. Throws
-  /// UsageError if Index has no number for the table's last row, and as RowPlan and Way do.
+  /// UsageError as RowPlan::checked() does, and as RowPlan and Way do.
   PlannedAllReduce(Rank& rank, SparseShape shape)
       : rank_(rank),
         shape_(RowPlan<Index>::checked(rank, shape)),

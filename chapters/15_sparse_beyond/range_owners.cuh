@@ -53,10 +53,10 @@ __global__ inline void find_ranges(const std::int32_t* places, const std::int64_
 /// begins[r].
 template <Floating T>
 struct RangeSlots {
-  const T* slots;           ///< of rank 0
-  std::int64_t pitch;       ///< elements from one rank's to the next
-  int ranks;                ///< how many
-  std::int64_t begins[16];  ///< by rank
+  const T* slots;                  ///< of rank 0
+  std::int64_t pitch;              ///< elements from one rank's to the next
+  int ranks;                       ///< how many
+  std::int64_t begins[kMaxRanks];  ///< by rank
 };
 
 /// results[g] = the sum of row g over the ranks that have it, for all rows of a range, in the order of the

@@ -35,6 +35,9 @@
 
 namespace overlap::sparse_beyond {
 
+/// Ranks, at most, that the parameters of kernels have room for.
+inline constexpr int kMaxRanks = 16;
+
 /// What a plan's host knows once it has waited for it.
 struct PlanCounts {
   std::int64_t global = 0;          ///< G, different rows of all ranks
@@ -137,9 +140,13 @@ class RowPlan {
   /// Whether bits are exchanged, and not row numbers.
   bool uses_bitmaps() const { return sizes_.bitmaps; }
 
-  /// The shape, unless Index has no number for the table's last row: UsageError. Before anything is made, so
-  /// that ranks that all throw go on together. Collective, as the communicator is.
+  /// The shape, unless Index has no number for the table's last row, or there are more than kMaxRanks ranks:
+  /// UsageError. Before anything is made, so that ranks that all throw go on together. Collective, as the
+  /// communicator is.
   static SparseShape checked(Rank& rank, SparseShape shape) {
+    if (rank.size() > kMaxRanks)
+      throw UsageError("the kernels' parameters have room for " + std::to_string(kMaxRanks) +
+                       " ranks, and there are " + std::to_string(rank.size()));
     if (shape.rows > std::numeric_limits<Index>::max())
       throw UsageError("a table of " + std::to_string(shape.rows) + " rows is too long for indices of " +
                        std::to_string(8 * sizeof(Index)) + " bits");

@@ -67,13 +67,6 @@ inline MatmulShape product_of_a_shard(MatmulShape whole, int ranks) {
   return {balanced_share(whole.m, ranks, 0).size(), share_of(whole, ranks, 0).n, whole.k};
 }
 
-/// Collective: multiprocessors that every rank has for itself, at least one. Throws Skip as
-/// multiprocessors_with_wgmma() does.
-inline int multiprocessors_of_every_rank(Rank& rank) {
-  const int own = multiprocessors_with_wgmma(rank) / (rank.shares_gpu() ? rank.size() : 1);
-  return std::max(1, std::ranges::min(rank.exchange(own)));
-}
-
 /// An algorithm of a later chapter with the tile that fits, the same on all ranks:
 /// Algorithm::WithTile<Tile> is the algorithm with that one.
 ///
@@ -85,7 +78,7 @@ class Fitting {
   /// Collective. Takes what the algorithm's constructor takes, and throws what that throws.
   template <typename... More>
   Fitting(Rank& rank, MatmulShape whole, const More&... more) {
-    const int multiprocessors = multiprocessors_of_every_rank(rank);
+    const int multiprocessors = multiprocessors_to_wait_on(rank, 0);
     with_fitting_tile(product_of_a_shard(whole, rank.size()), multiprocessors, [&]<typename Tile>(Tile) {
       std::get<With<Tile>>(algorithms_) = std::make_unique<WithTile<Tile>>(rank, whole, more...);
     });

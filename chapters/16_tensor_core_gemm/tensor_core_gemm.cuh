@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -83,6 +84,22 @@ inline int multiprocessors_with_wgmma(Rank& rank) {
   }
   CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, rank.device()));
   return multiprocessors;
+}
+
+/// Collective: multiprocessors that every rank has for a kernel that waits for the other ranks' kernels:
+/// those of its GPU without `set_aside`, shared out among the ranks that share it; at least one. Such a
+/// kernel keeps what it holds until all have begun. Another kernel that waits for its like on other GPUs,
+/// NCCL's for example, would never begin beside it, where it has been enqueued first on one GPU and second on
+/// another: whoever runs both sets aside what the other one holds (ncclConfig_t::maxCTAs). Throws Skip as
+/// multiprocessors_with_wgmma() does; UsageError if nothing is left.
+inline int multiprocessors_to_wait_on(Rank& rank, int set_aside) {
+  const int all = multiprocessors_with_wgmma(rank);
+  if (set_aside < 0 || set_aside >= all) {
+    throw UsageError(std::to_string(set_aside) + " multiprocessors cannot be set aside: GPU " +
+                     std::to_string(rank.device()) + " has " + std::to_string(all) + ", and one is needed");
+  }
+  const int own = (all - set_aside) / (rank.shares_gpu() ? rank.size() : 1);
+  return std::max(1, std::ranges::min(rank.exchange(own)));
 }
 
 /// C = A B in T with sums in f32, by one kernel: `Rung` is one of OneStage, RingOfStages, Specialised,

@@ -199,10 +199,9 @@ class GemmOnSignals {
 
   /// As many blocks as find room at the same time.
   void prepare_kernel(Tiling tiling) {
-    const int multiprocessors = tensor_core_gemm::multiprocessors_with_wgmma(rank_);
+    // Ranks that share a GPU leave a multiprocessor to copies within it.
+    const int room = tensor_core_gemm::multiprocessors_to_wait_on(rank_, rank_.shares_gpu() ? 1 : 0);
     if (tiling.tiles() == 0) return;
-    // Ranks that share a GPU have equal parts of it, and leave a multiprocessor to copies within it.
-    const int room = rank_.shares_gpu() ? std::max(1, (multiprocessors - 1) / rank_.size()) : multiprocessors;
     blocks_ = std::min(tiling.tiles(), room);
     CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Memory)));
     require_resident(rank_, kKernel, kThreads, sizeof(Memory), blocks_);  // loads it, too

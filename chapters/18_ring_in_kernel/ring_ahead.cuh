@@ -207,10 +207,10 @@ class RingAhead {
   using WithTile = RingAhead<T, Other>;
 
   /// Collective. As RingInKernel's.
-  RingAhead(Rank& rank, MatmulShape whole, Tuning tuning = {})
+  RingAhead(Rank& rank, MatmulShape whole, Tuning tuning = {}, int set_aside = 0)
       : largest_(Shards<T, Tile>::largest_tiling(whole, rank.size())),
         pieces_(Pieces::of(largest_)),
-        shards_(rank, whole, pieces_.words()),
+        shards_(rank, whole, pieces_.words(), set_aside),
         blocks_(shards_.blocks_for(rank.size() * largest_.tiles())),
         tuning_(tuning) {
     CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));

@@ -122,11 +122,13 @@ inline constexpr Tuning kArticle = {.senders = 1};
 template <SixteenBit T, typename Tile = tensor_core_gemm::Tile<128, 256, 4>>
 class RingInKernel {
  public:
-  /// Collective. Allocates all that run() needs, and loads the kernel. Throws UsageError as require_sizes()
-  /// does, and for more than kMaxRanks ranks; Skip unless the GPU has compute capability 9.0 and room for
-  /// all blocks at a time; else as PeerBuffer and Signals do.
-  RingInKernel(Rank& rank, MatmulShape whole, Tuning tuning = kArticle)
-      : shards_(rank, whole, 1),
+  /// Collective. Allocates all that run() needs, and loads the kernel, which leaves `set_aside`
+  /// multiprocessors to other kernels that wait for their like on other GPUs: see
+  /// multiprocessors_to_wait_on(). Throws UsageError as require_sizes() does, and for more than kMaxRanks
+  /// ranks; Skip unless the GPU has compute capability 9.0, native atomics on its neighbour's memory and room
+  /// for all blocks at a time; else as PeerBuffer and Signals do.
+  RingInKernel(Rank& rank, MatmulShape whole, Tuning tuning = kArticle, int set_aside = 0)
+      : shards_(rank, whole, 1, set_aside),
         blocks_(shards_.blocks_for(Shards<T, Tile>::largest_tiling(whole, rank.size()).tiles())),
         tuning_(tuning) {
     CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));

@@ -112,8 +112,8 @@ template <SixteenBit T, typename Tile>
 class Shards {
  public:
   /// Collective. With `words` words for each step but the last. Throws UsageError for more than kMaxRanks
-  /// ranks; else as require_sizes(), PeerBuffer and Signals do.
-  Shards(Rank& rank, MatmulShape whole, int words)
+  /// ranks; else as require_sizes(), PeerBuffer, Signals and multiprocessors_to_wait_on() do.
+  Shards(Rank& rank, MatmulShape whole, int words, int set_aside)
       : rank_(rank),
         ring_(rank),
         whole_(whole),
@@ -125,10 +125,9 @@ class Shards {
                        " ranks, and there are " + std::to_string(rank.size()));
     }
     require_sizes(share_);
-    multiprocessors_ = multiprocessors_with_wgmma(rank) / (rank.shares_gpu() ? rank.size() : 1);
+    require_native_atomics(rank, rank.previous());  // for count_arrival()
     // All ranks have as many blocks, so that everybody knows how many will count.
-    for (const int others : rank.exchange(multiprocessors_))
-      multiprocessors_ = std::min(multiprocessors_, others);
+    multiprocessors_ = multiprocessors_to_wait_on(rank, set_aside);
   }
 
   /// Rows of the largest shard.

@@ -41,17 +41,17 @@ class FusedReduceScatter {
   using Tile = Shape;                         ///< of a block
   using W = typename Wire::template Type<T>;  ///< of a partial sum on its way
 
-  /// Allocates everything. Collective. Throws UsageError as require_all_sizes() and Owners::of() do;
-  /// CudaError; Skip if the GPU has not compute capability 9.0, if two GPUs have no access to each other's
-  /// memory, or if ranks that share a GPU leave no room for a block of each.
-  FusedReduceScatter(Rank& rank, MatmulShape whole)
+  /// Allocates everything. Collective. The kernel leaves `set_aside` multiprocessors to other kernels that
+  /// wait: see multiprocessors_to_wait_on(). Throws UsageError as that, require_all_sizes() and Owners::of()
+  /// do; CudaError; Skip if the GPU has not compute capability 9.0, if two GPUs have no access to each
+  /// other's memory, or if ranks that share a GPU leave no room for a block of each.
+  FusedReduceScatter(Rank& rank, MatmulShape whole, int set_aside = 0)
       : rank_(rank),
         shape_(product_of(whole, rank.size(), rank.id())),
         owners_(owners_of(whole, rank.size())),
         slots_(rank, Landing::slots(rank.size()), slot_elements(whole, rank.size())),
         arrived_(rank, rank.size() * owners_.tiling(0).tiles()) {
-    const int multiprocessors = tensor_core_gemm::multiprocessors_with_wgmma(rank);
-    blocks_ = std::min(owners_.tiles(), std::max(1, multiprocessors / (rank.shares_gpu() ? rank.size() : 1)));
+    blocks_ = std::min(owners_.tiles(), tensor_core_gemm::multiprocessors_to_wait_on(rank, set_aside));
     CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
     require_resident(rank, kKernel, kThreads, kSharedBytes, blocks_);
     for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {

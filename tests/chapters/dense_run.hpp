@@ -15,6 +15,7 @@
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
 #include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/signals.hpp"
 
 namespace overlap {
 
@@ -30,13 +31,19 @@ class OnRanksOfNccl : public testing::TestWithParam<int> {
   }
 };
 
-/// Runs ranks; where they cannot run, the test is skipped.
-inline void run_ranks_or_skip(int ranks, const std::function<void(Rank&)>& run) {
+/// Runs it; where it cannot run, the test is skipped.
+template <typename Run>
+void run_or_skip(const Run& run) {
   try {
-    run_ranks(ranks, run);
+    run();
   } catch (const Skip& skip) {
     GTEST_SKIP() << skip.what();
   }
+}
+
+/// The same for ranks.
+inline void run_ranks_or_skip(int ranks, const std::function<void(Rank&)>& run) {
+  run_or_skip([&] { run_ranks(ranks, run); });
 }
 
 /// `run` throws an Error whose sentence has this part. Where its ranks cannot run, the test is skipped.
@@ -162,6 +169,14 @@ template <typename Algorithm, typename Problem, typename... More>
 void expect_right(int ranks, MatmulShape whole, std::uint64_t seed = 1, int calls = 1, More... more) {
   expect_all_right<Algorithm, Problem>(ranks, {whole}, seed, calls, more...);
 }
+
+/// While it lives, the words of signals that are made overflow in the fourth call.
+struct WordsThatOverflow {
+  WordsThatOverflow() { Signals::before_first = -4U; }
+  ~WordsThatOverflow() { Signals::before_first = 0; }
+  WordsThatOverflow(const WordsThatOverflow&) = delete;
+  WordsThatOverflow& operator=(const WordsThatOverflow&) = delete;
+};
 
 /// Those of the shapes whose number is `which` mod `ways`: for algorithms that take turns.
 inline std::vector<MatmulShape> every(std::size_t ways, std::size_t which,

@@ -52,12 +52,18 @@ void expect_one_neighbour(const LinkTraffic& moved, int ranks, int places, const
   }
 }
 
+/// The algorithm cannot run here, and says why.
+template <typename Algorithm, typename Problem>
+void expect_skipped(int ranks, MatmulShape whole, const std::string& why) {
+  const std::string reason = run_dense<Algorithm, Problem>(ranks, whole, 1).skipped;
+  EXPECT_NE(reason.find(why), std::string::npos) << reason;
+}
+
 /// So many ranks share a GPU, whose multiprocessors have no room for a waiting block of each.
 template <typename Algorithm, typename Problem>
 void expect_no_room(int ranks, MatmulShape whole) {
-  const std::string reason = run_dense<Algorithm, Problem>(ranks, whole, 1).skipped;
-  EXPECT_NE(reason.find("waits in 1 blocks at the same time, and GPU 0 has room for 0"), std::string::npos)
-      << reason;
+  expect_skipped<Algorithm, Problem>(ranks, whole,
+                                     "waits in 1 blocks at the same time, and GPU 0 has room for 0");
 }
 
 /// The modelled time of each of these calls on the slowest rank, in milliseconds. Collective.

@@ -214,6 +214,23 @@ TEST_F(RanksTest, MisuseIsRefused) {
   });
 }
 
+TEST_F(RanksTest, SignalsGoOnWhereTheirWordsOverflow) {
+  Signals::before_first = -2U;
+  run_ranks(2, [](Rank& rank) {
+    Signals signals(rank, 1);
+    EXPECT_THROW(signals.await(0, rank.stream()), std::logic_error) << "before begin_call()";
+    for (int call = 0; call < 4; ++call) {
+      signals.begin_call();
+      if (rank.id() == 0) signals.raise(1, 0, rank.stream());
+      if (rank.id() == 1) signals.await(0, rank.stream());
+      rank.synchronize(rank.stream());
+    }
+    EXPECT_EQ(signals.epoch(), 2u);
+    rank.barrier();
+  });
+  Signals::before_first = 0;
+}
+
 TEST_F(RanksTest, OneStreamMoreThanAGpuHasQueuesIsRefusedByName) {
   std::vector<Stream> streams;
   for (int i = 0; i < kMaxStreams; ++i) streams.emplace_back(0);

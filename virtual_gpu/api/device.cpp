@@ -116,6 +116,30 @@ cudaError_t cudaDeviceCanAccessPeer(int* can_access, int device, int peer) {
   });
 }
 
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int device, int peer) {
+  return api_call("cudaDeviceGetP2PAttribute", [&](Runtime& runtime) {
+    check_device(runtime, device);
+    check_device(runtime, peer);
+    if (device == peer) throw ApiError(cudaErrorInvalidDevice, "a GPU is not its own peer");
+    const Machine& machine = runtime.machine();
+    switch (attribute) {
+      case cudaDevP2PAttrPerformanceRank:
+        *value = 0;
+        return;  // all links are alike
+      case cudaDevP2PAttrAccessSupported:
+        *value = machine.peer_access;
+        return;
+      case cudaDevP2PAttrNativeAtomicSupported:
+        *value = machine.peer_access && machine.peer_atomics;
+        return;
+      case cudaDevP2PAttrCudaArrayAccessSupported:
+        *value = 0;
+        return;  // there are no arrays
+    }
+    throw ApiError(cudaErrorInvalidValue, "there is no attribute " + std::to_string(attribute));
+  });
+}
+
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
   return api_call("cudaDeviceEnablePeerAccess", [&](Runtime& runtime) {
     check_device(runtime, peer);

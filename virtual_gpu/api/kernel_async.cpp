@@ -169,6 +169,7 @@ void tensor_add(const void* map, const std::int32_t* at, int rank, const void* s
                   "-byte elements that are not added here: half, nv_bfloat16, float, whole numbers of 32 "
                   "bits and unsigned ones of 64 are");
     }
+    block.require_native_atomics(request.map.address, " by a bulk addition");
     unit.copies.store(request);
   });
 }

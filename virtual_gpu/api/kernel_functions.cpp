@@ -157,6 +157,14 @@ void require_own_word(const void* address, const char* scope, const char* file, 
                runtime().memory().locate(address) + "): what another GPU writes is read at system scope");
 }
 
+void require_native_atomics(const void* address, ProgramPlace at) {
+  Block* block = current_block();
+  if (block == nullptr || runtime().machine().peer_atomics) return;
+  const std::string path = at.file;
+  block->require_native_atomics(address,
+                                " at " + path.substr(path.rfind('/') + 1) + ":" + std::to_string(at.line));
+}
+
 // Host code has no hardware that copies.
 void copy_async(void* to, const void* from, std::size_t bytes, std::size_t zeros) {
   Block* block = current_block();

@@ -20,6 +20,18 @@
 namespace overlap::sparse_beyond {
 namespace {
 
+TEST_F(OnVirtualGpus, MoreRanksThanTheKernelsParametersHaveRoomForAreRefused) {
+  vgpu::use_gpus(kMaxRanks + 1);
+  try {
+    run_ranks(kMaxRanks + 1, [](Rank& rank) {
+      RangeOwnersAllReduce<std::int32_t, float> sum(rank, {100, 2, 5});
+    });
+    FAIL() << "not refused";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("have room for 16 ranks, and there are 17"), std::string::npos);
+  }
+}
+
 TEST_F(OnVirtualGpus, BitmapPlanIsRightInTwentySchedules) {
   expect_right_in_schedules<BitmapPlanAllReduce>(20);
 }

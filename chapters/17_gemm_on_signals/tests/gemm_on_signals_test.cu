@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "16_tensor_core_gemm/fitting.cuh"
+#include "in_company.hpp"
 #include "signalled_gemm_run.hpp"
 
 namespace overlap::gemm_on_signals {
@@ -131,6 +132,19 @@ TEST_P(OnRanks, ARankThatThrowsInTheMiddleEndsTheRun) {
 }
 
 // ---- Shards and order ------------------------------------------------------------------------------------
+// Its kernel waits for copies alone, which no kernel holds up: nothing need be set aside.
+class InCompany : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(GemmOnSignals, InCompany, testing::Values(2, 4));
+
+TEST_P(InCompany, IsRightInOppositeOrderBesideNccl) {
+  expect_right_beside_nccl<GemmOnSignals<__half>, GatherProblem<__half>>(GetParam());
+}
+
+TEST(Calls, AreRightWhereWordsOverflow) {
+  const WordsThatOverflow soon;
+  expect_right<GemmOnSignals<__half>, GatherProblem<__half>>(2, {70, 32, 72}, 1, 6);
+}
+
 TEST(ShardsOfRows, AreBalancedShares) {
   for (const int rows : {0, 1, 7, 64, 100, 513}) {
     for (int ranks = 1; ranks <= 8; ++ranks) {

@@ -11,6 +11,7 @@
 #include "18_ring_in_kernel/ring_ahead.cuh"
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
 #include "dense_run.hpp"
+#include "in_company.hpp"
 #include "ownership.hpp"
 #include "stopped_run.hpp"
 
@@ -147,6 +148,20 @@ TEST(Tunings, TakeTilesInGroupsUnlessTheyAreAskedNotTo) {
       ASSERT_TRUE(tile.m == expected.m && tile.n == expected.n) << i;
     }
   }
+}
+
+// ---- In company ------------------------------------------------------------------------------------------
+class InCompany : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(RingInKernel, InCompany, testing::Values(2, 4));
+
+TEST_P(InCompany, AreRightInOppositeOrderBesideNccl) {
+  expect_right_beside_nccl<RingInKernel<__half>, Problem<__half>>(GetParam(), kArticle, kNcclBlocks);
+  expect_right_beside_nccl<RingAhead<__half>, Problem<__half>>(GetParam(), Tuning{}, kNcclBlocks);
+}
+
+TEST_P(InCompany, TwoAreRightInOppositeOrder) {
+  expect_two_right<RingInKernel<__half>, Problem<__half>>(GetParam(), kArticle);
+  expect_two_right<RingAhead<__half>, Problem<__half>>(GetParam(), Tuning{});
 }
 
 // ---- A rank that throws ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include "18_ring_in_kernel/ring_ahead.cuh"
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
 #include "dense_virtual.hpp"
+#include "in_company.hpp"
 #include "overlap/gpu/error.hpp"
 #include "ownership.hpp"
 
@@ -24,6 +25,12 @@ template <typename Algorithm>
 class Kernels : public OnVirtualGpus {};
 using All = testing::Types<Form, Ahead, AheadForFewRows>;
 TYPED_TEST_SUITE(Kernels, All);
+
+/// With tiles of 256 columns, as product_that_fills() takes it.
+template <typename Algorithm>
+class KernelsThatFillAGpu : public OnVirtualGpus {};
+using WithLargeTiles = testing::Types<Form, Ahead>;
+TYPED_TEST_SUITE(KernelsThatFillAGpu, WithLargeTiles);
 
 TYPED_TEST(Kernels, BackToBackCallsAreRightInTwentySchedules) {
   in_random_schedules(20, [](std::uint64_t seed) {
@@ -104,9 +111,38 @@ TYPED_TEST(Kernels, MoreRanksThanTheKernelsParametersHaveRoomForAreRefused) {
       "have room for 16 ranks, and there are 17");
 }
 
+// Counts by fetch_add() in a neighbour's memory.
+TYPED_TEST(Kernels, WantNativeAtomics) {
+  vgpu::use_machine("h100-pcie");
+  expect_skipped<TypeParam, Problem>(2, {19, 32, 72}, "cudaDevP2PAttrNativeAtomicSupported is 0");
+}
+
+TYPED_TEST(Kernels, AllMultiprocessorsSetAsideAreRefused) {
+  if constexpr (!std::is_same_v<TypeParam, Form>) {
+    expect_thrown<UsageError>(
+        [] {
+          run_dense<TypeParam, Problem>(2, {19, 32, 72}, 1, 1, Tuning{}, 8);
+        },
+        "8 multiprocessors cannot be set aside: GPU 0 has 8");
+  }
+}
+
 // ---- Blocks that find no room ----------------------------------------------------------------------------
 TEST_F(OnVirtualGpus, RanksThatShareAGpuShareItsMultiprocessors) {
   expect_no_room<Form, Problem>(9, {9, 72, 8});
+}
+
+// On two ranks each block that runs can end, and then makes room for those that NCCL has kept out. On four,
+// what it awaits has come round the ring.
+TYPED_TEST(KernelsThatFillAGpu, WithoutRoomForNcclBothWaitForEver) {
+  const auto nccl = [](Rank& rank) { return nccl_of(rank, 1); };
+  expect_deadlock(
+      [&] { run_in_company<TypeParam, Problem>(4, product_that_fills(4, 512), nccl); },
+      {"ring_in_kernel::multiply_", "ncclAllReduce", "channels cannot start (no free multiprocessor)"});
+}
+
+TYPED_TEST(KernelsThatFillAGpu, TwoOfThemInOppositeOrderWaitForEver) {
+  expect_two_wait_for_ever<TypeParam, Problem>("ring_in_kernel::multiply_");
 }
 
 TEST(SharedMemoryOfABlock, IsThatOfTheCostCard) {

@@ -48,9 +48,10 @@ struct AddedUp {
     alignas(128) std::uint32_t zeros[kZeroRows * kPartRowBytes / sizeof(std::uint32_t)];  ///< TMA's source
   };
 
-  /// Clears the sums for the first call. Waits.
+  /// Clears the sums for the first call. Waits. Collective. Throws as require_native_atomics() does.
   template <typename W>
   static AddedUp ready(Rank& rank, W* sums, std::int64_t rows, std::int64_t columns) {
+    for (int peer = 0; peer < rank.size(); ++peer) require_native_atomics(rank, peer);
     if (rows == 0 || columns == 0) return {};
     CUDA_CHECK(cudaMemsetAsync(sums, 0, static_cast<std::size_t>(rows * columns) * sizeof(W), rank.stream()));
     rank.synchronize(rank.stream());

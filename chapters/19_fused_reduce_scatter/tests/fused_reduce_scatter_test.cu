@@ -12,6 +12,7 @@
 
 #include "block_run.hpp"
 #include "dense_run.hpp"
+#include "in_company.hpp"
 #include "stopped_run.hpp"
 
 namespace overlap::fused_reduce_scatter {
@@ -149,6 +150,22 @@ TEST(CostOf, ABlockIsThePagesCostCard) {
 }
 
 // ---- What cannot be --------------------------------------------------------------------------------------
+class InCompany : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(FusedReduceScatter, InCompany, testing::Values(2, 4));
+
+TEST_P(InCompany, IsRightInOppositeOrderBesideNccl) {
+  expect_right_beside_nccl<FusedReduceScatter<__half>, ScatterProblem<__half>>(GetParam(), kNcclBlocks);
+}
+
+TEST_P(InCompany, TwoAreRightInOppositeOrder) {
+  expect_two_right<FusedReduceScatter<__half>, ScatterProblem<__half>>(GetParam());
+}
+
+TEST(Calls, AreRightWhereWordsOverflow) {
+  const WordsThatOverflow soon;
+  expect_right<FusedReduceScatter<__half>, ScatterProblem<__half>>(2, {70, 72, 32}, 1, 6);
+}
+
 TEST(Stopped, ByARankThatThrowsInsteadOfMakingItsCall) {
   expect_stopped_run<WithSmallTiles<__half>, ScatterProblem<__half>>(3, 1, 1, {130, 72, 48});
   expect_stopped_run<WithSmallTiles<__half, F32Wire>, ScatterProblem<__half>>(3, 2, 1, {130, 72, 48});

@@ -11,6 +11,7 @@
 #include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
 #include "block_run.hpp"
 #include "dense_virtual.hpp"
+#include "in_company.hpp"
 #include "overlap/gpu/error.hpp"
 
 namespace overlap::fused_reduce_scatter::virtual_gpus {
@@ -109,6 +110,18 @@ TEST_F(OnVirtualGpus, RanksMayShareAGpuUntilThereIsNoRoomForABlockOfEach) {
   vgpu::reset();
   vgpu::use_gpus(1);
   expect_no_room<FusedReduceScatter<__half>, Problem>(16, {150, 136, 128});
+}
+
+TEST_F(OnVirtualGpus, TwoInOppositeOrderWaitForEver) {
+  expect_two_wait_for_ever<FusedReduceScatter<__half>, Problem>("scatter_tiles");
+}
+
+TEST_F(OnVirtualGpus, SumsAddedUpWantNativeAtomics) {
+  vgpu::use_machine("h100-pcie");
+  expect_skipped<SmallAdd<>, Problem>(2, {150, 136, 32}, "cudaDevP2PAttrNativeAtomicSupported is 0");
+  vgpu::reset();
+  vgpu::use_machine("h100-pcie");
+  expect_right<WithSmallTiles<>, Problem>(2, {150, 136, 32});
 }
 
 TEST_F(OnVirtualGpus, MoreRanksThanTheKernelsParametersHaveRoomForAreRefused) {

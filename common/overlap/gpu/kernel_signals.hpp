@@ -42,6 +42,20 @@ __device__ inline void raise_signal(std::uint32_t* word, std::uint32_t value) {
   signal.store(value, cuda::memory_order_release);
 }
 
+/// Collective; `peer` may differ from rank to rank. Throws Skip unless kernels on the rank's GPU can read and
+/// write a word of that rank's in one access, as fetch_add() and the additions of TMA do: NVLink can, PCI
+/// Express need not, and says so by nothing but this attribute.
+inline void require_native_atomics(Rank& rank, int peer) {
+  const int own = rank.device(), other = rank.exchange(own)[static_cast<std::size_t>(peer)];
+  if (own == other) return;
+  int supported = 0;
+  CUDA_CHECK(cudaDeviceGetP2PAttribute(&supported, cudaDevP2PAttrNativeAtomicSupported, own, other));
+  if (supported != 0) return;
+  throw Skip("the kernel adds to words of other GPUs, and GPU " + std::to_string(own) +
+             " has no native atomics on GPU " + std::to_string(other) +
+             "'s memory (cudaDevP2PAttrNativeAtomicSupported is 0)");
+}
+
 /// Throws Skip unless `blocks` blocks of the kernel find room on the rank's GPU at the same time: a block
 /// that waits for a signal keeps its place, and one that has none could never raise its own. Ranks that share
 /// a GPU share its multiprocessors. What other kernels leave of the GPU is not known here.

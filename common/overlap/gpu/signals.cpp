@@ -14,10 +14,12 @@ Signals::Signals(Rank& rank, int count, Reach reach)
       words_(rank, static_cast<std::size_t>(count), reach),
       raised_(static_cast<std::size_t>(rank.size() * count)),
       awaited_(static_cast<std::size_t>(count)) {
-  CUDA_CHECK(cudaMemset(words_.local(), 0, words_.bytes()));
+  for (std::atomic<std::uint32_t>& last : raised_) last = epoch_;
+  const std::vector<std::uint32_t> words(static_cast<std::size_t>(count), epoch_);
+  CUDA_CHECK(cudaMemcpy(words_.local(), words.data(), words_.bytes(), cudaMemcpyHostToDevice));
   CUDA_CHECK(cudaDeviceSynchronize());
   registration_.emplace(*this);
-  rank.barrier();  // no peer raises a signal before it is 0
+  rank.barrier();  // no peer raises a signal before that
 }
 
 // Until nobody waits any more, a stop must be able to open the words.
@@ -33,7 +35,7 @@ Signals::Registration::~Registration() { signals_.rank_.run_state().remove(signa
 
 void Signals::check(int i, cudaStream_t stream) const {
   if (rank_.stopping()) throw RunStopped();
-  if (epoch_ == 0) throw std::logic_error("Signals: begin_call() comes first");
+  if (!begun_) throw std::logic_error("Signals: begin_call() comes first");
   if (i < 0 || i >= count_)
     throw std::out_of_range("Signals: there is no signal " + std::to_string(i) + " of " +
                             std::to_string(count_));

@@ -15,19 +15,27 @@
 namespace overlap {
 
 /// `count` signals on every rank. A signal is a word that grows: in call 1 of an algorithm it is raised to 1,
-/// in call 2 to 2, and so on, and a wait in call e holds until it is at least e. So no signal is ever reset,
+/// in call 2 to 2, and so on, and a wait in call e holds until it is at least e, by signed difference: calls
+/// may go on beyond 2^32. So no signal is ever reset,
 /// and no call waits for the one before. Each signal of a rank has one raising rank, which raises it at most
 /// once a call. Collective as PeerBuffer is.
 class Signals {
  public:
-  /// All of them 0, and call 0. Throws as PeerBuffer does.
+  /// The number before the first call of signals made from now on, and with it what they begin with. Tests
+  /// begin a few calls before the words overflow.
+  inline static std::uint32_t before_first = 0;
+
+  /// All of them `before_first`. Throws as PeerBuffer does.
   Signals(Rank& rank, int count, Reach reach = Reach::kAllRanks);
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
   /// A new call: every rank calls it once per run(), before the first raise() and await().
-  void begin_call() { ++epoch_; }
+  void begin_call() {
+    ++epoch_;
+    begun_ = true;
+  }
   /// Raises signal `i` of rank `peer` once the stream's earlier work is done. Whoever sees it sees that work,
   /// too. Throws std::logic_error if this rank has raised it in this call before, or before the first
   /// begin_call(), or if the stream is being captured into a graph (the epoch would be frozen); RunStopped
@@ -60,7 +68,8 @@ class Signals {
   Rank& rank_;
   int count_;
   PeerBuffer<std::uint32_t> words_;
-  std::uint32_t epoch_ = 0;
+  std::uint32_t epoch_ = before_first;
+  bool begun_ = false;
   std::vector<std::atomic<std::uint32_t>> raised_;   // last epoch, by peer and signal
   std::vector<std::atomic<std::uint32_t>> awaited_;  // last epoch, by signal
   std::optional<Registration> registration_;

@@ -325,6 +325,20 @@ void Block::wait_for_copies(unsigned int prior) {
   copies_.wait(number_of(*current_), prior);
 }
 
+void Block::require_native_atomics(const void* address, const std::string& how) {
+  if (runtime().machine().peer_atomics) return;
+  const RuntimeTurn turn(*this, current());
+  const Allocation* allocation = runtime().memory().find(address);
+  if (allocation == nullptr || allocation->kind != MemoryKind::kDevice ||
+      allocation->device == launch_.stream->device())
+    return;
+  fault(
+      who() + "reads and writes memory of GPU " + std::to_string(allocation->device) + " in one access" +
+      how +
+      ", and the link to it has no native atomics (cudaDevP2PAttrNativeAtomicSupported is 0): another access "
+      "may come between");
+}
+
 void Block::fault(const std::string& sentence, cudaError_t code) {
   hb::enter(hb::runtime_context());
   fault_code_ = code;

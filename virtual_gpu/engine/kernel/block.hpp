@@ -124,6 +124,9 @@ class Block {
   void* dynamic_shared() { return shared_.dynamic(); }
   /// Abandons the block; does not return.
   [[noreturn]] void fault(const std::string& sentence, cudaError_t code = cudaErrorLaunchFailure);
+  /// A fault if the running thread's read-modify-write, described by `how`, reaches another GPU over a link
+  /// that has none.
+  void require_native_atomics(const void* address, const std::string& how);
   Thread& current() { return *current_; }
   ThreadNotes& notes_of(Thread& thread) {
     if (thread.notes == nullptr) make_notes();

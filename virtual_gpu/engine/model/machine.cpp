@@ -148,6 +148,7 @@ Machine load_machine(const std::string& name_or_file) {
 
   Section peer = root.section("peer");
   machine.peer_access = peer.flag("access");
+  machine.peer_atomics = peer.flag("native_atomics");
   machine.peer_copy_latency_ns = peer.number("copy_latency_us", 0, 1e6) * 1e3;
   machine.peer_copy_rate = peer.number("copy_gb_per_s", 1e-3, 1e6);
   machine.signal_ns = peer.number("signal_us", 0, 1e6) * 1e3;

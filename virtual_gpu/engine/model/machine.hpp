@@ -41,6 +41,7 @@ struct Machine {
   double host_call_ns, host_copy_latency_ns, host_copy_rate;
   double host_memory_rate;  // of what the CPU reads and writes, all host threads together
   bool peer_access;
+  bool peer_atomics;                            // read-modify-writes of another GPU's memory are atomic
   double peer_copy_latency_ns, peer_copy_rate;  // the rate of a link, too: each GPU has one out and one in
   double signal_ns;  // from a value written by one GPU's stream until another GPU's stream has seen it
 

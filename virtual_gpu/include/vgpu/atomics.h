@@ -58,6 +58,10 @@ bool order_left_out(const char* name);
 /// kernel if another GPU has written the word.
 void require_own_word(const void* address, const char* scope, const char* file, int line);
 
+/// The running CUDA thread reads the word at `address` and writes it in one access, in that line: stops the
+/// kernel if the word is another GPU's, and the link to it has no such access.
+void require_native_atomics(const void* address, ProgramPlace at);
+
 /// The scopes as cuda::thread_scope numbers them. That of a thread counts as that of its block.
 enum Scope { kSystemScope, kDeviceScope, kBlockScope };
 enum Accesses { kReads = 1, kWrites = 2 };
@@ -101,6 +105,7 @@ std::uint64_t word_bits(const T& value) {
 
 template <Scope scope, class T, class Change>
 T atomic_update(T* address, const AtomicCall& call, Change change) {
+  require_native_atomics(address, call.at);
   T seen, wanted;
   __atomic_load(address, &seen, __ATOMIC_RELAXED);
   // An update that changes nothing is how kernels look at a word or try a lock: nobody gets on by it.

@@ -164,5 +164,44 @@ TEST_F(ScopesTest, AWaitOnTwoWordsWithoutEndIsADeadlock) {
   EXPECT_NE(testing::internal::GetCapturedStderr().find("deadlock"), std::string::npos);
 }
 
+// ---- Links without native atomics ------------------------------------------------------------------------
+template <class T>
+__global__ void count_up(T* word) {
+  atomicAdd_system(word, 1);
+}
+
+TEST_F(ScopesTest, AReadModifyWriteOfAnotherGpusWordWantsNativeAtomics) {
+  for (const auto kernel : {add_word, count_up<unsigned>}) {
+    for (const bool native : {true, false}) {
+      vgpu::reset();
+      vgpu::use_machine(native ? "h100-nvlink" : "h100-pcie");
+      int supported = -1;
+      require(cudaDeviceGetP2PAttribute(&supported, cudaDevP2PAttrNativeAtomicSupported, 1, 0));
+      EXPECT_EQ(supported, native);
+      require(cudaSetDevice(1));
+      require(cudaDeviceEnablePeerAccess(0, 0));
+      require(cudaSetDevice(0));
+      unsigned* word = device_words(1, 0u);
+      kernel<<<1, 1>>>(word);
+      require(cudaDeviceSynchronize());
+      require(cudaSetDevice(1));
+      kernel<<<1, 1>>>(word);
+      if (native) {
+        require(cudaDeviceSynchronize());
+      } else {
+        expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure,
+                       {"reads and writes memory of GPU 0 in one access at scopes.cu:", "no native atomics",
+                        "cudaDevP2PAttrNativeAtomicSupported is 0"});
+      }
+    }
+  }
+}
+
+TEST_F(ScopesTest, AnAttributeOfALinkWantsTwoGpus) {
+  int value = 0;
+  expect_failure(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 1, 1),
+                 cudaErrorInvalidDevice, {"not its own peer"});
+}
+
 }  // namespace
 }  // namespace virtual_only
