@@ -7,6 +7,10 @@ option(OVERLAP_UNITY "Compile eight sources of a library or of a test program as
 function(overlap_unity target)
   if(OVERLAP_UNITY AND NOT OVERLAP_RACE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # Not CUDA sources, which CMake joins from 3.31 on: each keeps names of its own in a nameless namespace.
+    get_target_property(cuda_sources ${target} SOURCES)
+    list(FILTER cuda_sources INCLUDE REGEX "\\.cu$")
+    set_source_files_properties(${cuda_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     # What one source keeps in a nameless namespace looks to g++ like a header's.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   endif()
