@@ -135,7 +135,8 @@ def _races(out: Report, command: List[str], record: Dict[str, object]) -> None:
     for arguments in sizes_of(record):
         status, text = planted.said([*command, *arguments])
         if status == 3:
-            out.line("free of races and deadlocks", "NO", text)
+            illegal = "cudaErrorIllegalAddress" in text
+            out.line("free of races and deadlocks", "not judged: an illegal access" if illegal else "NO", text)
             return
         if status != 0:
             out.line("free of races and deadlocks", "not judged: the result is wrong")
