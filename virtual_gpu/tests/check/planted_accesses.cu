@@ -185,7 +185,7 @@ __global__ void reverse(int* words, bool fixed) {
 void shared_index(bool fixed) { run(reverse, 32, DeviceBuffer<int>(0, kCount), fixed); }
 
 __global__ void by_pointer(int* words, bool fixed) {
-  __shared__ int cells[32];
+  __shared__ int cells[32];  // @shared_pointer
   __shared__ int others[32];
   int* cell = cells + threadIdx.x;
   others[threadIdx.x] = words[threadIdx.x];
