@@ -263,12 +263,13 @@ class VariationTest(WorkTest):
 
     def test_an_illegal_access_is_no_race(self) -> None:
         record = {"chapter": RING, "sizes": {"m": 7}}
-        for said, verdict in (("rank 0: cudaErrorIllegalAddress: accessed memory that is not there at a.cuh:57", "not judged: an illegal access"),
-                              ("virtual GPUs: data race in byte 0", "NO")):
+        illegal = "rank 0: cudaErrorIllegalAddress: accessed memory that is not there at a.cuh:57"
+        for what, said, verdict in ((try_work.RACES, illegal, "not judged: an illegal access"),
+                                    (try_work.RACES, "virtual GPUs: data race in byte 0", "NO"), (try_work.ACCESSES, illegal, "NO")):
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
-                try_work._races(try_work.Report(), ["sh", "-c", f"echo '{said}'; exit 3"], record)  # pylint: disable=protected-access
-            self.assertRegex(printed.getvalue(), rf"^free of races and deadlocks +{verdict}\n    {said}\n$")
+                try_work.free_of(what, try_work.Report(), ["sh", "-c", f"echo '{said}'; exit 3"], record)
+            self.assertRegex(printed.getvalue(), rf"^free of {what} +{verdict}\n    {said}\n$")
 
     def test_sizes_are_uneven(self) -> None:
         for number in range(30):
