@@ -30,7 +30,7 @@ template <class Kernel>
 void run(Kernel kernel, unsigned threads, const DeviceBuffer<int>& words, bool fixed,
          std::size_t dynamic = 0) {
   clear(words);
-  kernel<<<1, threads, dynamic>>>(words.data(), fixed);
+  kernel<<<1, threads, dynamic>>>(words.data(), fixed);  // @dynamic_too_small @dynamic_missing
   synchronize();
 }
 
