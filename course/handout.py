@@ -55,7 +55,8 @@ def instructions(chapter: str, all_tasks: Dict[str, tasks.Task], way: variation.
         lines += [f"For {student}.", ""]
     if way.kind != "none":
         lines += [f"Your variation: {way.kind}, {way.name}.", "What follows, the header and the page say it that way.", ""]
-    lines += ["`./try` says what is right so far, `./try --pack` writes the one file to hand in.",
+    lines += ["`./try` says what is right so far, `./try --check` also looks for wrong accesses, "
+              "`./try --pack` writes the one file to hand in.",
               f"`./lab hint {number} TASK` in the repository gives hints, `./lab run {number} --work` runs your header.", ""]
     for task in all_tasks.values():
         if task.kind == "exercise":

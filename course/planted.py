@@ -17,6 +17,7 @@ from tools.chapters import all_chapters
 from course import tasks, work
 
 LINES = 22   # at most, of what a program says
+WIDTH = 480  # of each; an illegal access names its line behind the kernel, whose name has the types of its template
 GPUS = (1, 2, 3, 4)
 AROUND = 14  # lines that --fix shows before and after the error
 SIZES = {"speed_up": "--m 33 --n 37 --k 19", "dense": "--m 33 --n 37 --k 19",
@@ -117,14 +118,15 @@ def cases(error: Planted) -> List[List[str]]:
 
 
 def said(command: Sequence[str], limit: float = 120) -> Tuple[int, str]:
-    """The exit status and the first lines of what a program says."""
+    """The exit status, the first lines of what a program says, and the last one."""
     try:
         run = subprocess.run(list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              timeout=limit, check=False, text=True, errors="replace")
     except subprocess.TimeoutExpired:
         return 124, f"it did not end within {limit:g} s"
-    lines = [line if len(line) <= 240 else line[:237] + "..." for line in run.stdout.rstrip().splitlines()]
-    return run.returncode, "\n".join(lines if len(lines) <= LINES else [*lines[:LINES - 1], "..."])
+    half = WIDTH // 2
+    lines = [line if len(line) <= WIDTH else f"{line[:half - 5]} ... {line[-half:]}" for line in run.stdout.rstrip().splitlines()]
+    return run.returncode, "\n".join(lines if len(lines) <= LINES else [*lines[:LINES - 2], "...", lines[-1]])
 
 
 def quoted(error: Planted, report: str) -> str:

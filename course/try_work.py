@@ -3,6 +3,7 @@
 
   try_work.py FOLDER           builds, runs uneven sizes on 1, 2, 3 and 4 GPUs, looks for races; exit status 1 if anything is
                                wrong
+  try_work.py FOLDER --check   looks for wrong accesses, too: another build, which takes minutes the first time
   try_work.py FOLDER --pack    writes the one file to hand in: the header, or a ZIP of several
 
 It is for practice: the sizes are the student's, and known. What counts is what the teacher's grader says.
@@ -26,6 +27,8 @@ from tools.chapters import all_chapters  # noqa: E402
 from course import handout, planted, tasks, work  # noqa: E402
 
 RING = 3  # GPUs of the run whose links are looked at: on fewer, both neighbours are the same
+RACES = "races and deadlocks"
+ACCESSES = "wrong accesses"
 ONCE = ["--iterations", "1", "--warmup", "0"]
 _SENT = re.compile(r"ncclSend of \d+ bytes to rank (\d+)|copy \S+ \w+ GPU \d+ -> GPU (\d+)")
 _COPY = re.compile(r"copy \S+ \w+ GPU (\d+) -> GPU (\d+)")
@@ -107,7 +110,7 @@ class Report:
             self.wrong = True
 
 
-def report(folder: pathlib.Path, record: Dict[str, object]) -> int:
+def report(folder: pathlib.Path, record: Dict[str, object], check: bool) -> int:
     """Builds and runs; the exit status."""
     out = Report()
     work_program = program.of_work(folder)
@@ -119,28 +122,29 @@ def report(folder: pathlib.Path, record: Dict[str, object]) -> int:
         out.line(" ".join(arguments[:-len(ONCE)]), "right" if status == 0 else "WRONG", "" if status == 0 else text)
     if not out.wrong:
         _links(out, plain, work_program, record)
-    race = plain.race()
-    work_program.build(race)
-    try:
-        race.need_gpus()
-        _races(out, race.command(work_program.path), record)
-    except builds.Skip as skip:
-        out.line("free of races and deadlocks", f"not judged: {skip}")
+    for what, build in ((RACES, plain.race()), *([(ACCESSES, plain.check())] if check else [])):
+        work_program.build(build)
+        try:
+            build.need_gpus()
+            free_of(what, out, build.command(work_program.path), record)
+        except builds.Skip as skip:
+            out.line(f"free of {what}", f"not judged: {skip}")
     print("\nSomething is still to be done." if out.wrong else "\nAll of it is right. ./try --pack writes the file to hand in.")
     return 1 if out.wrong else 0
 
 
-def _races(out: Report, command: List[str], record: Dict[str, object]) -> None:
-    """Whether the race detector reports nothing, on every number of GPUs: some errors show from four on."""
+def free_of(what: str, out: Report, command: List[str], record: Dict[str, object]) -> None:
+    """Whether what looks for races, or for wrong accesses, reports nothing, on every number of GPUs: some errors show from four on."""
     for arguments in sizes_of(record):
         status, text = planted.said([*command, *arguments])
         if status == 3:
-            out.line("free of races and deadlocks", "NO", text)
+            is_other = what == RACES and "cudaErrorIllegalAddress" in text
+            out.line(f"free of {what}", "not judged: an illegal access" if is_other else "NO", text)
             return
         if status != 0:
-            out.line("free of races and deadlocks", "not judged: the result is wrong")
+            out.line(f"free of {what}", "not judged: the result is wrong")
             return
-    out.line("free of races and deadlocks", "yes")
+    out.line(f"free of {what}", "yes")
 
 
 def _links(out: Report, plain: "builds.Build", work_program: "program.Program", record: Dict[str, object]) -> None:
@@ -182,6 +186,7 @@ def pack(folder: pathlib.Path, record: Dict[str, object]) -> pathlib.Path:
 def main(words: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("--pack", action="store_true")
     chosen = parser.parse_args(words)
     try:
@@ -190,7 +195,7 @@ def main(words: Optional[Sequence[str]] = None) -> int:
         if chosen.pack:
             print(pack(folder, record).name)
             return 0
-        return report(folder, record)
+        return report(folder, record, chosen.check)
     except OSError as error:
         process.say(f"{error.filename}: {error.strerror}")
     except (process.Refusal, work.WorkError, tasks.TaskError) as problem:

@@ -47,7 +47,8 @@ _REPORTED = ("race", "scope")  # whose report names a line
 _KEYS = ("why", "file", "verdict", "arguments")  # all of them must be there
 _KEYS_OF_A_RACE = _KEYS + ("report",)
 _ALL_KEYS = _KEYS_OF_A_RACE + ("report_file", "test", "program")
-_CHECKED = re.compile(r"^virtual GPUs: .* at \S+:\d+(: \d+ bytes (behind|before) |: inside freed memory)", re.MULTILINE)  # the check build's
+_CHECKED = re.compile(r"^virtual GPUs: .* at \S+:\d+(: \d+ bytes (behind|before) |: inside freed memory| that nothing has written: byte \d)",
+                      re.MULTILINE)  # the check build's
 _SEPARATORS = ("original", "mutant", "end")
 _ADDED = re.compile(r'\b(?:bench|table)\.add\(\s*"(\w+)"')  # a variant, up to its name
 _LAYOUT = re.compile(r"(.*?)^--- original\n(.*?)^--- mutant\n(.*?)^--- end\n?(.*)", re.DOTALL | re.MULTILINE)
@@ -205,8 +206,8 @@ def run(program: pathlib.Path, arguments: List[str], limit: float,
 def verdict_of(status: int, output: str) -> str:
     """What a program's exit status and its report say: 0 not noticed, 1 wrong result, 3 race, deadlock or a kernel that went wrong
     (the report says which; on real GPUs a kernel that went wrong is a failed call, status 2). A kernel that leaves its arrays is an
-    illegal access only if CUDA's error, or the check build, says so; one that reads with too small a scope what another GPU has written ends likewise,
-    and the sentence says that. Throws NoVerdict."""
+    illegal access only if CUDA's error says so, or the check build, whose first report may be of a read of what nothing has written; one
+    that reads with too small a scope what another GPU has written ends likewise, and the sentence says that. Throws NoVerdict."""
     if status == 0:
         return "not noticed"
     if status == 1:

@@ -29,7 +29,7 @@ class Verdict:
     case: Case
     right: bool = False
     why: str = ""  # where it is not right
-    race: str = ""  # a report of a race or a deadlock
+    race: str = ""  # a report of a race, a deadlock or an illegal access
     links: Optional[Dict[str, List[int]]] = None  # "0 to 1": bytes, copies
     ended: bool = False  # by a limit
     host_waits: Optional[int] = None  # waits of all hosts for their GPUs, where they count
@@ -108,14 +108,17 @@ def link_name(link: Dict[str, int], ranks: int) -> str:
 def last_line(output: str) -> str:
     """Of what a program said: why it failed."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return re.sub(r"^submission: ", "", lines[-1])[:300] if lines else ""
+    return re.sub(r"^submission: ", "", lines[-1])[:1000] if lines else ""
 
 
 def report_of(output: str, task: Task) -> str:
-    """The first report of a race or a deadlock, with the student's lines as the student knows them."""
+    """The first report of a race or a deadlock, else the sentence of what went wrong, with the student's lines as the student knows
+    them."""
     text = re.sub(r"(?:/var/tmp/overlap-\w+-\w+/(?:work|include/\w+)/|\./)", "", output)
     text = text.replace(f"{task.chapter}/{task.header}", task.header)
     text = re.sub(r"enqueued at (runner\.cpp:\d+)", r"enqueued by the runner, before or behind the call (\1)", text)
     lines = text.splitlines()
-    first = next((number for number, line in enumerate(lines) if re.search(r"race|deadlock", line, re.IGNORECASE)), 0)
+    first = next((number for number, line in enumerate(lines) if re.search(r"race|deadlock", line, re.IGNORECASE)), None)
+    if first is None:
+        return last_line(text)
     return "\n".join(line.rstrip() for line in lines[first:first + LINES_OF_A_RACE] if line.strip()).strip()

@@ -124,7 +124,7 @@ class Kit:
     def link_command(self, program: str) -> List[str]:
         """PROGRAM in `work`, plain or race: the unit with the runner of that build."""
         tools = self.tools[program]
-        first = ["-fsanitize=thread", "-g1"] if tools.race else ["-Wl,--strip-debug"]
+        first = ["-fsanitize=thread", "-g1"] if tools.race else []
         return [tools.compiler, *first, *tools.runner, f"{program}.unit.o", "-o", program, *tools.libraries, "-ldl"]
 
     def compiler(self, kind: str, sandbox: Sandbox) -> List[str]:

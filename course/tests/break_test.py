@@ -9,25 +9,25 @@ import unittest
 from typing import List, Tuple
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-PLANTED = REPOSITORY / "work" / "planted" / "too_early"
+WORK = REPOSITORY / "work" / "planted"
+PLANTED = WORK / "too_early"
 HEADER = PLANTED / "03_ring_all_gather" / "ring_all_gather.cuh"
 LIMIT_S = 800
 
 
 class BreakTest(unittest.TestCase):
-    kept = None  # what a reader has in this folder
+    kept = WORK.with_name("planted.kept_by_test")  # what a reader has in this folder
 
     @classmethod
     def setUpClass(cls) -> None:
-        if PLANTED.exists():
-            cls.kept = PLANTED.with_name("too_early.kept_by_test")
-            PLANTED.rename(cls.kept)
+        if WORK.exists():
+            WORK.rename(cls.kept)
 
     @classmethod
     def tearDownClass(cls) -> None:
-        shutil.rmtree(PLANTED, ignore_errors=True)
-        if cls.kept:
-            cls.kept.rename(PLANTED)
+        shutil.rmtree(WORK, ignore_errors=True)
+        if cls.kept.exists():
+            cls.kept.rename(WORK)
 
     def lab(self, *words: str) -> Tuple[int, str]:
         run = subprocess.run([str(REPOSITORY / "lab"), "break", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -76,6 +76,15 @@ class BreakTest(unittest.TestCase):
         self.assertIn("right: in all 5 runs\n", text)
         self.assertIn("free of races: in all 5 runs\n", text)
         self.assertIn("Cured.", text)
+
+    def test_check_in_place_of_the_race_report(self) -> None:
+        status, text = self.lab("01", "next_row", "--check")
+        self.assertEqual(status, 0, text)
+        self.assertRegex(text, r"\n2\. What the check of each access says\n\n\$ \./lab check 01 ")
+        line = re.search(r" at column_split\.cuh:(\d+): 0 bytes behind a cudaMalloc of ", text)
+        assert line is not None, text
+        self.assertRegex(text, rf"The lines that it names:\n(.*\n)*column_split\.cuh:{line.group(1)}  \S")
+        self.assertNotIn("What the race detector says", text)
 
     @staticmethod
     def products(trace: pathlib.Path) -> List[float]:

@@ -261,6 +261,16 @@ class VariationTest(WorkTest):
         self.assertEqual(try_work.wrong_links(found, "next", 3), "")
         self.assertRegex(try_work.wrong_links(found, "previous", 3), "^rank 0 sends to rank 1; ")
 
+    def test_an_illegal_access_is_no_race(self) -> None:
+        record = {"chapter": RING, "sizes": {"m": 7}}
+        illegal = "rank 0: cudaErrorIllegalAddress: accessed memory that is not there at a.cuh:57"
+        for what, said, verdict in ((try_work.RACES, illegal, "not judged: an illegal access"),
+                                    (try_work.RACES, "virtual GPUs: data race in byte 0", "NO"), (try_work.ACCESSES, illegal, "NO")):
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                try_work.free_of(what, try_work.Report(), ["sh", "-c", f"echo '{said}'; exit 3"], record)
+            self.assertRegex(printed.getvalue(), rf"^free of {what} +{verdict}\n    {said}\n$")
+
     def test_sizes_are_uneven(self) -> None:
         for number in range(30):
             sizes = variation.sizes("dense", f"s{number}", KEY)
@@ -320,7 +330,12 @@ class PlantedTest(WorkTest):
 
     def test_what_a_program_says_is_cut(self) -> None:
         status, text = planted.said([sys.executable, "-c", "print('x' * 999); [print(i) for i in range(99)]; raise SystemExit(3)"])
-        self.assertEqual((status, len(text.splitlines()), len(text.splitlines()[0])), (3, planted.LINES, 240))
+        self.assertEqual((status, len(text.splitlines()), len(text.splitlines()[0])), (3, planted.LINES, planted.WIDTH))
+        self.assertEqual(text.splitlines()[-2:], ["...", "98"])  # why it failed is said last
+        sentence = f"13: rank 0: {'call: ' * 20}kernel '{'name ' * 30}' accessed memory that is not there at a.cuh:57: 8 bytes behind"
+        self.assertEqual(planted.said(["echo", sentence])[1], sentence)
+        cut = planted.said(["echo", sentence.replace("name ", "name " * 10)])[1]
+        self.assertRegex(cut, r"^13: rank 0: .* \.\.\. .* at a\.cuh:57: 8 bytes behind$")
         self.assertEqual(planted.said(["sleep", "5"], 0.1), (124, "it did not end within 0.1 s"))
 
 

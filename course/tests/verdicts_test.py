@@ -72,6 +72,11 @@ class CaseRunTest(unittest.TestCase):
         self.assertEqual(verdict.race, "virtual GPUs: data race in byte 0\n  read by gpu0")
         self.assertEqual(self.schedules(), ["schedule=5"])
 
+    def test_an_illegal_access_names_its_line(self) -> None:
+        sentence = f"rank 0: kernel '{'name ' * 60}' accessed memory that is not there at ring.cuh:57: 8 bytes behind"
+        verdict = self.judged(EXACT, NOTHING, status=3, output=f"my own print\nsubmission: {sentence}\n")
+        self.assertEqual((verdict.race, verdict.why), (sentence, sentence))
+
     def test_no_answer(self) -> None:
         self.assertIn("status 2 and no result: it fails", self.judged(EXACT, NOTHING, status=2).why)
         self.assertIn("its answer has 8 bytes of 9", self.judged(EXACT, {**NOTHING, "bytes": 8}).why)

@@ -213,8 +213,11 @@ class JudgeTest(SampleTest):
         sentence = "virtual GPUs: kernel 'k' writes 4 bytes at a.cu:12: %s a cudaMalloc of 8 bytes"
         for where in ("0 bytes behind", "4 bytes before", "inside freed memory,"):
             self.assertTrue(self.judge(f'echo "{sentence % where}"; exit 3', verdict="illegal access"))
-        with self.assertRaisesRegex(NoVerdict, "no race and no deadlock"):
-            self.judge(f'echo "{sentence % "beside"}"; exit 3', verdict="illegal access")
+        unwritten = "virtual GPUs: kernel 'k' reads 4 bytes at a.cu:12 that nothing has written: byte 4 of a cudaMalloc of 8 bytes"
+        self.assertTrue(self.judge(f'echo "{unwritten}"; exit 3', verdict="illegal access"))
+        for other in (sentence % "beside", unwritten.replace(" at a.cu:12", "")):
+            with self.assertRaisesRegex(NoVerdict, "no race and no deadlock"):
+                self.judge(f'echo "{other}"; exit 3', verdict="illegal access")
 
     def test_both_programs_get_the_arguments(self) -> None:
         check = '[ "$*" = "--gpus 2" ]'

@@ -61,8 +61,9 @@ int __all_sync(unsigned int mask, int predicate) { return __ballot_sync(mask, !p
 
 namespace vgpu {
 
-void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment, const char* names) {
-  return current_block()->shared_storage(declaration, bytes, alignment, names);
+void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment, const char* names,
+                     const char* file, int line) {
+  return current_block()->shared_storage(declaration, bytes, alignment, {names, file, line});
 }
 void* dynamic_shared() { return current_block()->dynamic_shared(); }
 

@@ -34,7 +34,7 @@ std::string describe_bytes(const void* memory) {
 std::string locate(const void* memory) {
   const Block* const block = current_block();
   const std::string shared = block == nullptr ? "" : block->shared().locate(memory);
-  return shared.empty() ? runtime().memory().locate(memory) : shared;
+  return shared.empty() ? runtime().memory().locate(memory) : shared + block->launch().enqueued_at();
 }
 
 std::string describe_fault(const memcheck::Finding& finding) {

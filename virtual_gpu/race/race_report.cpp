@@ -32,7 +32,8 @@ int __tsan_get_report_thread(void* report, unsigned long index, int* tid, unsign
 // a report that is held back must not hide the next one of the same place.
 const char* __tsan_default_options() {
   return "halt_on_error=1 exitcode=3 atexit_sleep_ms=0 history_size=7 report_signal_unsafe=0 "
-         "suppress_equal_stacks=0 suppress_equal_addresses=0";
+         "suppress_equal_stacks=0 suppress_equal_addresses=0 "
+         "handle_segv=0 handle_sigbus=0";  // as in the other builds (fault_handler.cpp)
 }
 }
 

@@ -1,7 +1,7 @@
 """a chapter with one planted error: what it says, its race report, its timeline, a question"""
 import argparse
 import sys
-from typing import List, Tuple
+from typing import List
 
 import chapters
 from build import Build, Skip, set_up
@@ -9,11 +9,15 @@ from process import say
 from program import find, of_work, refusals
 from course import planted, tasks
 
+NOTHING = {"race": "The race detector finds nothing: the order is right, what is computed is not.",
+           "check": "No wrong access is found."}
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     chapters.add_to(parser)
     parser.add_argument("mutant", nargs="?", default="", metavar="MUTANT", help="one of those that --list names")
     parser.add_argument("--fix", action="store_true", help="check the cure")
+    parser.add_argument("--check", action="store_true", help="what ./lab check says of it, in place of the race report")
     parser.add_argument("--list", action="store_true", help="the errors that there are")
 
 
@@ -25,10 +29,10 @@ def main(call: argparse.Namespace) -> int:
             return 0
         error = planted.choose(chapter, call.mutant)
     plain = set_up("run", "virtual", call.yes)
-    return _fix(error, plain) if call.fix else _show(error, plain)
+    return _fix(error, plain) if call.fix else _show(error, plain, "check" if call.check else "race")
 
 
-def _show(error: planted.Planted, plain: Build) -> int:
+def _show(error: planted.Planted, plain: Build, detector: str) -> int:
     """What the error does; the exit status is 0 if it was noticed."""
     kept = error.plant_again()
     if kept:
@@ -38,18 +42,15 @@ def _show(error: planted.Planted, plain: Build) -> int:
     wrong = of_work(error.folder, "planted")
     wrong.build(plain)
     print(f"{error.chapter}, planted error {name}: {error.task.title}\n")
-    status, _ = _said(1, plain.command(wrong.path) + error.mutant.arguments, f"run {number}", error)
-    noticed = status != 0
-    race = plain.race()
+    noticed = _said(1, plain.command(wrong.path), "run", error) != 0
+    build = plain.check() if detector == "check" else plain.race()
     try:
-        wrong.build(race)
-        race.need_gpus()
-        status, text = _said(2, race.command(wrong.path) + error.mutant.arguments, f"race {number}", error)
+        wrong.build(build)
+        build.need_gpus()
+        status = _said(2, build.command(wrong.path), detector, error)
         noticed = noticed or status == 3
-        if planted.quoted(error, text):
-            print(f"The lines that it names:\n{planted.quoted(error, text)}\n")
         if status in (0, 1):
-            print("The race detector finds nothing: the order is right, what is computed is not.\n")
+            print(NOTHING[detector] + "\n")
     except Skip as skip:
         print(f"2. The race report: not run, {skip}\n")
     picture = planted.draw(error, plain.command(f"bin/{error.chapter}"), plain.command(wrong.path))
@@ -63,13 +64,15 @@ def _show(error: planted.Planted, plain: Build) -> int:
     return 0 if noticed else 1
 
 
-def _said(step: int, command: List[str], words: str, error: planted.Planted) -> Tuple[int, str]:
-    """Runs a program of the error and prints what it says."""
-    status, text = planted.said(command)
-    title = {1: "What it says", 2: "What the race detector says"}[step]
-    arguments = " ".join(error.mutant.arguments)
-    print(f"{step}. {title}\n\n$ ./lab {words} {arguments}    (with the error)\n{text}\n(exit status {status})\n")
-    return status, text
+def _said(step: int, command: List[str], word: str, error: planted.Planted) -> int:
+    """Runs a program of the error and prints what it says; its exit status."""
+    status, text = planted.said(command + error.mutant.arguments)
+    title = {"run": "What it says", "race": "What the race detector says", "check": "What the check of each access says"}[word]
+    words = " ".join([word, error.chapter[:2], *error.mutant.arguments])
+    print(f"{step}. {title}\n\n$ ./lab {words}    (with the error)\n{text}\n(exit status {status})\n")
+    if planted.quoted(error, text):
+        print(f"The lines that it names:\n{planted.quoted(error, text)}\n")
+    return status
 
 
 def _fix(error: planted.Planted, plain: Build) -> int:

@@ -58,8 +58,7 @@ std::string Block::describe_shared(const void* address) const {
   const std::size_t blocks = cluster_ == nullptr ? 1 : cluster_->size();
   for (std::size_t rank = 0; rank < blocks; ++rank) {
     const Block& block = cluster_ == nullptr ? *this : cluster_->block(rank);
-    if (const std::string text = block.shared_.describe(address); !text.empty())
-      return text + " of " + block.name();
+    if (std::string text = block.shared_.describe(address, block.name()); !text.empty()) return text;
   }
   return {};
 }

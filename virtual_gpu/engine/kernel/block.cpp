@@ -80,9 +80,9 @@ Block::~Block() {
 }
 
 void* Block::shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment,
-                            const char* names) {
+                            const SharedMemory::Variables& variables) {
   const RuntimeTurn turn(*this, *current_);
-  void* memory = shared_.declared(declaration, bytes, alignment, names);
+  void* memory = shared_.declared(declaration, bytes, alignment, variables);
   if (memory == nullptr) {
     fault("kernel '" + grid_.name + "' uses " + std::to_string(shared_.bytes()) +
           " bytes of shared memory, more than " + std::to_string(grid_.shared_limit));

@@ -120,7 +120,8 @@ class Block {
   /// The thread has looked at the word at `address` and seen `bits`. If it saw the same last time, the other
   /// threads of the block go first. If it has seen nothing else for many looks, it waits: a poll.
   void look(const void* address, std::uint64_t bits);
-  void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment, const char* names);
+  void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment,
+                       const SharedMemory::Variables& variables);
   void* dynamic_shared() { return shared_.dynamic(); }
   /// Abandons the block; does not return.
   [[noreturn]] void fault(const std::string& sentence, cudaError_t code = cudaErrorLaunchFailure);
@@ -148,8 +149,8 @@ class Block {
   ThreadList& at_cluster_barrier() { return at_cluster_barrier_; }
   /// "block (3,0,0)".
   std::string name() const;
-  /// "byte 4 of the shared variable 'cells' of block (3,0,0)", of this block or another one of its cluster;
-  /// "" if the address is in none.
+  /// "byte 4 of the shared variable 'cells' of block (3,0,0), declared at x.cu:12", of this block or another
+  /// one of its cluster; "" if the address is in none.
   std::string describe_shared(const void* address) const;
   SharedMemory& shared() { return shared_; }
   AsyncUnit& async();

@@ -34,6 +34,10 @@ bool abandoning = false;
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 struct sigaction previous[std::size(kSignals)];
 
+const struct sigaction& previous_of(int signal) {
+  return previous[std::find(std::begin(kSignals), std::end(kSignals), signal) - std::begin(kSignals)];
+}
+
 std::string position(const uint3& p) {
   return "(" + std::to_string(p.x) + "," + std::to_string(p.y) + "," + std::to_string(p.z) + ")";
 }
@@ -85,10 +89,25 @@ void explain_freed_memory(const void* address) {
   _exit(kExitReported);
 }
 
+/// What line_at() takes for a return address: the running instruction's first byte is before it.
+const void* behind_instruction(void* context) {
+#ifdef __x86_64__
+  return reinterpret_cast<const char*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]) + 1;
+#else
+  (void)context;
+  return nullptr;
+#endif
+}
+
+/// A fault of the host's code is about to end the program, as on real GPUs; here its line is known.
+void describe_host_fault(const void* address, const void* instruction) {
+  std::fprintf(stderr, "virtual GPUs: the host accessed memory that is not there%s: %s\n",
+               hb::line_at(instruction).c_str(), runtime().memory().locate(address).c_str());
+}
+
 /// Does what the program did with that signal before there were virtual GPUs.
 void pass_on(int signal, siginfo_t* information, void* context) {
-  const auto index = std::find(std::begin(kSignals), std::end(kSignals), signal) - std::begin(kSignals);
-  const struct sigaction& action = previous[index];
+  const struct sigaction& action = previous_of(signal);
   if ((action.sa_flags & SA_SIGINFO) != 0) return action.sa_sigaction(signal, information, context);
   if (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) return action.sa_handler(signal);
   const bool was_sent = information->si_code <= 0;  // by a process: no instruction would be repeated
@@ -109,8 +128,7 @@ void handle(int signal, siginfo_t* information, void* context) {
     // Continue in abandon_block() on the thread's own stack, as if it had just been called there. Whatever
     // the stack held is given up, so its top will do; this also serves a stack that overflowed.
     auto* machine_context = &static_cast<ucontext_t*>(context)->uc_mcontext;
-    // line_at() takes a return address, which is behind the instruction's first byte.
-    fault_instruction = reinterpret_cast<const char*>(machine_context->gregs[REG_RIP]) + 1;
+    fault_instruction = behind_instruction(context);
     const auto top = reinterpret_cast<std::uintptr_t>(current_block()->current().fiber->stack_top);
     machine_context->gregs[REG_RSP] = static_cast<greg_t>(top - sizeof(void*));
     machine_context->gregs[REG_RIP] = reinterpret_cast<greg_t>(&abandon_block);
@@ -123,8 +141,11 @@ void handle(int signal, siginfo_t* information, void* context) {
     _exit(2);
 #endif
   }
-  if (is_fault && (signal == SIGSEGV || signal == SIGBUS) && on_own_thread())
+  if (is_fault && (signal == SIGSEGV || signal == SIGBUS) && on_own_thread()) {
     explain_freed_memory(information->si_addr);
+    if (previous_of(signal).sa_handler == SIG_DFL && runtime_if_started() != nullptr)
+      describe_host_fault(information->si_addr, behind_instruction(context));
+  }
   pass_on(signal, information, context);
 }
 

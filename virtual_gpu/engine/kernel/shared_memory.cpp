@@ -68,17 +68,18 @@ std::string SharedMemory::locate_beside_variable(const void* address) const {
   constexpr auto kNear = static_cast<std::ptrdiff_t>(shared_arenas::kGuard);
   std::ptrdiff_t nearest = kNear;
   std::string text;
-  const auto look = [&](const void* begin, std::size_t bytes, const std::string& variable) {
+  const auto look = [&](const void* begin, std::size_t bytes, const std::string& variable,
+                        const std::string& place = "") {
     const auto offset = static_cast<const std::byte*>(address) - static_cast<const std::byte*>(begin);
     const auto behind = offset - static_cast<std::ptrdiff_t>(bytes);
     const std::ptrdiff_t distance = offset < 0 ? -offset : behind;
     if (distance < 0 || distance >= nearest) return;
     nearest = distance;
     text = std::to_string(distance) + (offset < 0 ? " bytes before the " : " bytes behind the ") + variable +
-           " of " + std::to_string(bytes) + " bytes of its block";
+           " of " + std::to_string(bytes) + " bytes of its block" + place;
   };
   look(dynamic(), dynamic_bytes_, "dynamic shared memory");
-  for (const Declaration& each : declarations_) look(each.memory, each.bytes, each.text());
+  for (const Declaration& each : declarations_) look(each.memory, each.bytes, each.text(), each.place());
   return text;
 }
 
@@ -121,7 +122,7 @@ std::byte* SharedMemory::take(std::size_t bytes, std::size_t alignment) {
 }
 
 void* SharedMemory::declared(const void* declaration, std::size_t bytes, std::size_t alignment,
-                             const char* names) {
+                             const Variables& variables) {
   for (const Declaration& known : declarations_) {
     if (known.key == declaration) return known.memory;
   }
@@ -135,13 +136,18 @@ void* SharedMemory::declared(const void* declaration, std::size_t bytes, std::si
   }
   declared_end_ = round_up(declared_end_, aligned) + bytes + kGap;
   std::memset(memory, kPoison, bytes);
-  declarations_.push_back({declaration, memory, bytes, alignment, names});
+  declarations_.push_back({declaration, memory, bytes, alignment, variables});
   return memory;
 }
 
 std::string SharedMemory::Declaration::text() const {
-  return std::string(std::strchr(names, ',') == nullptr ? "shared variable '" : "shared variables '") +
-         names + "'";
+  const bool is_one = std::strchr(variables.names, ',') == nullptr;
+  return std::string(is_one ? "shared variable '" : "shared variables '") + variables.names + "'";
+}
+
+std::string SharedMemory::Declaration::place() const {
+  const std::string file = variables.file;
+  return ", declared at " + file.substr(file.rfind('/') + 1) + ":" + std::to_string(variables.line);
 }
 
 void* SharedMemory::same_in(SharedMemory& other, const void* address) const {
@@ -150,18 +156,18 @@ void* SharedMemory::same_in(SharedMemory& other, const void* address) const {
   for (const Declaration& mine : declarations_) {
     const auto offset = offset_in(mine.memory, mine.bytes, address);
     if (!offset) continue;
-    void* memory = other.declared(mine.key, mine.bytes, mine.alignment, mine.names);
+    void* memory = other.declared(mine.key, mine.bytes, mine.alignment, mine.variables);
     return memory == nullptr ? nullptr : static_cast<std::byte*>(memory) + *offset;
   }
   return nullptr;
 }
 
-std::string SharedMemory::describe(const void* address) const {
+std::string SharedMemory::describe(const void* address, const std::string& block) const {
   if (const auto offset = offset_in(dynamic(), dynamic_bytes_, address))
-    return "byte " + std::to_string(*offset) + " of the dynamic shared memory";
+    return "byte " + std::to_string(*offset) + " of the dynamic shared memory of " + block;
   for (const Declaration& mine : declarations_) {
     if (const auto offset = offset_in(mine.memory, mine.bytes, address))
-      return "byte " + std::to_string(*offset) + " of the " + mine.text();
+      return "byte " + std::to_string(*offset) + " of the " + mine.text() + " of " + block + mine.place();
   }
   return {};
 }

@@ -31,8 +31,14 @@ class SharedMemory {
   void* dynamic() const {
     return dynamic_bytes_ == 0 && !memcheck::kEnabled ? nullptr : arenas_.front().arena.memory;
   }
-  /// The storage of that declaration of the variables `names`; nullptr if it exceeds the limit.
-  void* declared(const void* declaration, std::size_t bytes, std::size_t alignment, const char* names);
+  /// The variables of a declaration, for reports.
+  struct Variables {
+    const char *names, *file;
+    int line;
+  };
+  /// The storage of that declaration; nullptr if it exceeds the limit.
+  void* declared(const void* declaration, std::size_t bytes, std::size_t alignment,
+                 const Variables& variables);
   /// Bytes that were asked for so far, refused ones included.
   std::size_t bytes() const { return bytes_; }
 
@@ -42,10 +48,11 @@ class SharedMemory {
   /// The address in `other` of what is there at `address` in this memory: the same declaration, or the same
   /// place in dynamic memory. nullptr if the address is no shared memory of this block.
   void* same_in(SharedMemory& other, const void* address) const;
-  /// "byte 4 of the shared variable 'cells'"; "" if the address is no shared memory of this block.
-  std::string describe(const void* address) const;
+  /// "byte 4 of the shared variable 'cells' of block (3,0,0), declared at x.cu:12", where that is the block's
+  /// name; "" if the address is no shared memory of this block.
+  std::string describe(const void* address, const std::string& block) const;
   /// "12 bytes behind the shared memory of its block", in the check build "... behind its shared variable
-  /// 'cells' of 4 bytes"; "" if the address is not beside it.
+  /// 'cells' of 4 bytes, declared at x.cu:12"; "" if the address is not beside it.
   std::string locate(const void* address) const;
   /// When the block ends: "4 bytes behind its dynamic shared memory", if it has written there; "" if it has
   /// written nowhere beside its shared memory.
@@ -78,8 +85,9 @@ class SharedMemory {
     const void* key;
     std::byte* memory;
     std::size_t bytes, alignment;
-    const char* names;
-    std::string text() const;  // "shared variable 'cells'"
+    Variables variables;
+    std::string text() const;   // "shared variable 'cells'"
+    std::string place() const;  // ", declared at x.cu:12"
   };
   std::vector<Declaration> declarations_;
 };

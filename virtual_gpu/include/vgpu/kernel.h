@@ -43,8 +43,9 @@ long long clock64();
 namespace vgpu {
 
 /// Storage of a __shared__ declaration: one per block and declaration. Freshly poisoned for every block.
-/// `names`: of its variables, for reports.
-void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment, const char* names);
+/// For reports: the names of its variables, and where they are declared.
+void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment, const char* names,
+                     const char* file, int line);
 /// The block's dynamic shared memory (third launch parameter).
 void* dynamic_shared();
 /// The offset of an address of shared memory in that of its block.
@@ -56,9 +57,9 @@ inline char shared_declaration;
 /// The rewriter turns `__shared__ T x[N], y;` into a local struct with these members and a call of this
 /// function.
 template <class Declaration>
-Declaration& shared(const char* names) {
-  return *static_cast<Declaration*>(
-      shared_storage(&shared_declaration<Declaration>, sizeof(Declaration), alignof(Declaration), names));
+Declaration& shared(const char* names, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return *static_cast<Declaration*>(shared_storage(&shared_declaration<Declaration>, sizeof(Declaration),
+                                                   alignof(Declaration), names, file, line));
 }
 
 }  // namespace vgpu

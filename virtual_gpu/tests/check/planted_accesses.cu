@@ -30,7 +30,7 @@ template <class Kernel>
 void run(Kernel kernel, unsigned threads, const DeviceBuffer<int>& words, bool fixed,
          std::size_t dynamic = 0) {
   clear(words);
-  kernel<<<1, threads, dynamic>>>(words.data(), fixed);
+  kernel<<<1, threads, dynamic>>>(words.data(), fixed);  // @dynamic_too_small @dynamic_missing
   synchronize();
 }
 
@@ -185,7 +185,7 @@ __global__ void reverse(int* words, bool fixed) {
 void shared_index(bool fixed) { run(reverse, 32, DeviceBuffer<int>(0, kCount), fixed); }
 
 __global__ void by_pointer(int* words, bool fixed) {
-  __shared__ int cells[32];
+  __shared__ int cells[32];  // @shared_pointer
   __shared__ int others[32];
   int* cell = cells + threadIdx.x;
   others[threadIdx.x] = words[threadIdx.x];

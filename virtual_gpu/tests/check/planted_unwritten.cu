@@ -127,7 +127,7 @@ void padding(bool fixed) {
 
 // ---- shared memory ----------------------------------------------------------------------------------
 __global__ void reverse(int* words, int writers) {
-  __shared__ int cells[64];
+  __shared__ int cells[64];  // @shared
   const int i = static_cast<int>(threadIdx.x);
   if (i < writers) cells[i] = i;
   __syncthreads();
@@ -150,7 +150,7 @@ void dynamic(bool fixed) {
   synchronize();
 }
 __global__ void keep(int* words, bool fixed) {  // shared memory does not outlive its block
-  __shared__ int kept;
+  __shared__ int kept;                          // @block_before
   if (blockIdx.x == 0 || fixed) kept = 1;
   words[blockIdx.x] = kept;  // @block_before
 }
@@ -160,7 +160,7 @@ void block_before(bool fixed) {
   synchronize();
 }
 __global__ void take_async(const int* from, int* to) {
-  __shared__ int slots[kCount];
+  __shared__ int slots[kCount];  // @async
   auto pipeline = cuda::make_pipeline();
   pipeline.producer_acquire();
   cuda::memcpy_async(&slots[threadIdx.x], from + threadIdx.x, sizeof(int), pipeline);
@@ -176,7 +176,7 @@ void async(bool fixed) {
 }
 __global__ void take_bulk(const int* from, int* to) {
   __shared__ std::uint64_t full;
-  alignas(128) __shared__ int tile[kCount];
+  alignas(128) __shared__ int tile[kCount];  // @bulk
   if (threadIdx.x == 0) {
     ptx::mbarrier_init(&full, 1);
     ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);

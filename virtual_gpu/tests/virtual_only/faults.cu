@@ -302,6 +302,16 @@ TEST_F(FaultsTest, HandlerThatTheProgramHadBeforeGetsTheHostsFaults) {
   EXPECT_EXIT(signal_to_a_kernel(), testing::KilledBySignal(SIGSEGV), "^$");
 }
 
+void write_to_null_beside_gpus() {
+  (void)device_words(1, 0);
+  write_to_null();
+}
+TEST_F(FaultsTest, HostsFaultNamesItsLine) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(write_to_null_beside_gpus(), testing::KilledBySignal(SIGSEGV),
+              "^virtual GPUs: the host accessed memory that is not there at faults.cu:[0-9]+: in no memory");
+}
+
 /// Another thread of the operating system writes to nowhere while a kernel runs.
 void fault_in_another_thread() {
   nap_for_ever<<<1, 1>>>(device_words(1, 0));
