@@ -99,8 +99,10 @@ const void* behind_instruction(void* context) {
 #endif
 }
 
-/// A fault of the host's code is about to end the program, as on real GPUs; here its line is known.
+/// A fault of the host's code is about to end the program, as on real GPUs; here its line is known. What it
+/// calls is not made for signal handlers.
 void describe_host_fault(const void* address, const void* instruction) {
+  alarm(10);  // should another thread hold what finding the line needs
   std::fprintf(stderr, "virtual GPUs: the host accessed memory that is not there%s: %s\n",
                hb::line_at(instruction).c_str(), runtime().memory().locate(address).c_str());
 }
