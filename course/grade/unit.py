@@ -41,8 +41,8 @@ ALWAYS = re.compile(r"""_GLOBAL_OFFSET_TABLE_|_Unwind_Resume|__gxx_personality_v
     _ZNK?7overlap(4Rank|6detail|7Signals|10PeerBuffer|13HostTimer|5Event|6Stream|4Ring|5Slots)\w+|
     _ZN7overlap(14balanced_share|16throw_\w+|1\d+throw_\w+)\w*|
     blockDim|blockIdx|gridDim|threadIdx|_Z\d+__(syncthreads|syncwarp|ballot_sync|all_sync|any_sync|nanosleep)\w*|
-    _ZN4vgpu\d+(identifying|PendingLaunchD\d|enqueue_kernel|configure_launch|shared_storage|dynamic_shared|note_(load|store|progress|atomic|fence)|
-    require_own_word|warp_exchange|lane_index|copy_async|commit_copies|wait_for_copies|require_aligned)E\w*""", re.VERBOSE)
+    _ZN4vgpu\d+(identifying|PendingLaunchD\d|enqueue_kernel|configure_launch|shared_storage|dynamic_shared|note_(load|look|store|progress|atomic|fence)|
+    record_atomic|order_left_out|require_own_word|warp_exchange|lane_index|copy_async|commit_copies|wait_for_copies|require_aligned)E\w*""", re.VERBOSE)
 
 
 class BuildFailed(Exception):
