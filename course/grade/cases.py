@@ -86,8 +86,8 @@ def cases_of(problem: str, chapter: str, secret: bytes, extension: bool = False)
 
 
 def _sparse(draw: random.Random) -> List[Case]:
-    """The same for sparse gradients: rows of the table, features, entries of a rank. In the largest cases each list of rows fills
-    more than a tile and a block (256 in 13 and 14), and row numbers need more than 16 bits."""
+    """The same for sparse gradients: rows of the table, features, entries of a rank. In the largest cases lists of rows fill more
+    than a tile and a block (256 in 13 and 14), and row numbers need more than 16 bits."""
     def case(criterion: str, ranks: int, kind: str, scheduled: bool = False) -> Case:
         rows, features, entries = draw.randrange(40, 200), draw.randrange(2, 9), draw.randrange(5, 30)
         return Case(criterion, "sparse", ranks, rows, features, entries, kind, draw.randrange(1, 1 << 30) if scheduled else None)

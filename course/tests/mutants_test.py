@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mutants of a chapter's graded headers, handed in: none of them passes. Each is compiled without optimisation, a product for
-f16 alone, and runs in the build and the cases that ./lab grade runs, until one of them fails; the chapter's own header, compiled
-alike, passes the gate and fails in none.
+f16 alone, and runs in the build and the cases that ./lab grade runs, until one of them fails; the chapter's own header,
+compiled alike, passes the gate and fails in none.
 
   mutants_test.py NN_name [MUTANT ...]     target `teaching` of build/virtual and build/race is built
 """
@@ -95,7 +95,8 @@ def main() -> int:
                 verdicts = hand.verdicts(text, kinds)
                 first = next((each for each in verdicts if failed(each)), None)
                 handed_in += 1
-                wrong += _said(f"{mutant.path.stem} ({mutant.verdict})", "it passes" if first is None else problem(first, chosen.header, text))
+                fault = "it passes" if first is None else problem(first, chosen.header, text)
+                wrong += _said(f"{mutant.path.stem} ({mutant.verdict})", fault)
                 if first is not None:
                     print(f"       {first.case.name}: {first.race or first.why}", flush=True)
     print(f"{handed_in} mutants, {wrong} not as expected")
