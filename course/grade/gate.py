@@ -1,37 +1,34 @@
-"""The gate: what a submission may not even try. Each refusal is one sentence that begins with a line of the student's file.
+"""The gate: what a submission may not even try. A refusal is one sentence, with a line of the student's file.
 
-First the source as it is (no preprocessor has run yet, which could be told to read any file): its directives. Then the tokens
-that are left of it after preprocessing, those whose line marker names the student's file: what macros made of them counts, too.
+  gate.py KIT UNIT FILE NAMESPACE
+
+UNIT.cu is the unit after preprocessing, and is then compiled as it is. UNIT.d lists the files that were read (g++ -E -dD -MD).
+KIT.cu and KIT.d are the same with an empty file in the place of FILE, the submission. All tokens between two marks, which a
+student cannot guess, are the student's, whatever #line says. The rest and the list of files must be the kit's.
+The gate runs in the sandbox, within its limits.
 """
-import dataclasses
+import pathlib
 import re
-from typing import Collection, FrozenSet, Iterator, List, Set, Tuple
+import sys
+from typing import Collection, List, NamedTuple, Set, Tuple
 
 MOST_BYTES = 256 * 1024
-STANDARD = frozenset("""algorithm array bit cmath compare concepts cstddef cstdint cstring functional limits map memory numeric
-optional set span stdexcept string string_view tuple type_traits utility vector cuda_runtime.h cuda.h cuda_fp16.h cuda_bf16.h nccl.h
-cublas_v2.h cuda/atomic cuda/std/atomic cub/cub.cuh cstdio""".split())
-KEYWORDS = frozenset("""alignas auto bool break case catch char class concept const constexpr continue default delete do double else enum
-explicit extern false float for friend if inline int long namespace new noexcept operator private protected public requires return
-short signed sizeof static static_assert struct switch template this throw true try typedef typename union unsigned using virtual
-void volatile while""".split())
+MOST_EXPANDED = 512 * 1024  # after preprocessing
 FORBIDDEN = {
     "asm": "assembler", "__asm": "assembler", "__asm__": "assembler", "extern": "'extern' reaches other units",
-    "__attribute__": "attributes", "__attribute": "attributes", "__declspec": "attributes", "_Pragma": "pragmas",
+    "__attribute__": "attributes", "__attribute": "attributes", "__declspec": "attributes",
     "vgpu": "vgpu:: is the machine below CUDA, which a GPU does not have", "overlap_submission": "the judge's own names",
-    "__has_include": "looking for files", "__has_include_next": "looking for files",
 }
 DETECTOR = re.compile(r"__(tsan|asan|msan|ubsan|sanitizer|lsan)|Annotate(Happens|Ignore)")
 KNOWN_ATTRIBUTES = ("nodiscard", "maybe_unused", "fallthrough", "likely", "unlikely")
-DIRECTIVE = re.compile(r"(?:#|%:)\s*(\w*)\s*(.*)")
+MARK = re.compile(r"struct (submission_[0-9a-f]+)_begins;")  # task.py
+MARKER = re.compile(r'# (\d+) "((?:[^"\\]|\\.)*)"([ \d]*)')
 TOKEN = re.compile(r"""
-    (?P<marker>^\#[ ](?P<line>\d+)[ ]"(?P<file>(?:[^"\\\n]|\\.)*)"[^\n]*$) |
-    (?P<pragma>^\#[^\n]*$) |
-    (?P<raw>(?:u8|u|U|L)?R"(?P<fence>[^()\\\s]{0,16})\((?:.|\n)*?\)(?P=fence)") |
-    (?P<text>(?:u8|u|U|L)?"(?:[^"\\\n]|\\.)*"|(?:u8|u|U|L)?'(?:[^'\\\n]|\\.)+') |
+    (?P<directive>^\#[^\n]*) |
+    (?P<text>(?:u8|u|U|L)?(?:R"(?P<fence>[^()\\\s]{0,16})\([\s\S]*?\)(?P=fence)"|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)+')) |
     (?P<name>[A-Za-z_$\u0080-\U0010ffff][\w$]*) |
     (?P<number>\.?\d(?:[eEpP][+-]|'?[\w.])*) |
-    (?P<newline>\n) | (?P<space>[^\S\n]+) | (?P<mark>::|<<<|>>>|<%|%>|<:(?!:)|:>|.)
+    (?P<newline>\n) | (?P<space>[^\S\n]+) | (?P<sign>::|<<<|>>>|<%|%>|<:(?!:)|:>|.)
 """, re.VERBOSE | re.MULTILINE)
 
 
@@ -39,15 +36,7 @@ class Refused(Exception):
     """Why the gate stays closed, in one sentence."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Rules:
-    includes: FrozenSet[str]  # beyond STANDARD
-    namespaces: FrozenSet[str]  # that the header may open
-    names: FrozenSet[str]  # of the repository: no macro may be called so
-
-
-@dataclasses.dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A token of the student's file after preprocessing."""
 
     kind: str
@@ -71,108 +60,107 @@ def read(data: bytes) -> str:
         raise refuse(data[:error.start].count(b"\n") + 1, "this is no UTF-8 text") from None
 
 
-def _logical_lines(text: str) -> Iterator[Tuple[int, str]]:
-    """Lines, those that end in a backslash with the next one, and the number of the first."""
-    first, held = 1, ""
-    for number, line in enumerate(text.split("\n"), 1):
-        first = number if not held else first
-        spliced = re.sub(r"\\[ \t\f\v]*$", "", line)
-        held += spliced
-        if spliced == line:
-            yield first, held
-            held = ""
-    if held:
-        yield first, held
+def check(kit: pathlib.Path, unit: pathlib.Path, file: str, namespace: str) -> None:
+    """Throws Refused."""
+    (kit_text, kit_files), (text, files) = _of_compiler(kit), _of_compiler(unit)
+    mark = MARK.search(kit_text)
+    assert mark is not None
+    before, _empty, behind = _parts(kit_text, mark.group(1))
+    parts = _parts(text, mark.group(1))
+    if len(parts) != 3:
+        raise Refused("it includes the unit that includes it")
+    if len(parts[1]) > MOST_EXPANDED:
+        raise Refused(f"it expands to more than {MOST_EXPANDED // 1024} KiB")
+    others = files - kit_files - {file}
+    names = _names_in(before + behind) if "\n#define " in parts[1] else set()
+    check_tokens(tokens_of(parts[1], file, others, names), namespace)
+    if others or (parts[0], parts[2]) != (before, behind):
+        raise Refused("it changes what is read behind it: #pragma once is missing, or a macro has a name of the repository")
 
 
-def check_source(text: str, rules: Rules) -> None:
-    """The directives, before a preprocessor reads the file. Throws Refused."""
-    for trigraph in ("??=", "??/"):
-        if trigraph in text:
-            raise refuse(text[:text.index(trigraph)].count("\n") + 1, "trigraphs")
-    own: Set[str] = set()
-    for number, line in _logical_lines(text):
-        # A comment may stand before a directive: what stands behind its end counts, wherever the comment began.
-        start = re.sub(r"/\*.*?\*/", " ", line)
-        start = start.rpartition("*/")[2].strip() if "*/" in start else start.strip()
-        match = DIRECTIVE.match(start)
-        if match is None:
-            continue
-        _check_directive(number, match.group(1), match.group(2), rules, own)
+def _of_compiler(unit: pathlib.Path) -> Tuple[str, Set[str]]:
+    """Its text after preprocessing, and the files that were read."""
+    text, rule = (unit.with_suffix(end).read_text(encoding="utf-8", errors="surrogateescape") for end in (".cu", ".d"))
+    return text, set(rule.replace("\\\n", " ").split()[1:])
 
 
-def _check_directive(number: int, word: str, rest: str, rules: Rules, own: Set[str]) -> None:
-    if word == "include":
-        name = re.match(r'<([^>]+)>|"([^"]+)"', rest)
-        if name is None:
-            raise refuse(number, "an #include names its file itself")
-        file = name.group(1) or name.group(2)
-        if file not in STANDARD and file not in rules.includes:
-            raise refuse(number, f"#include of {file}, which is not on this chapter's list")
-    elif word == "define":
-        name = re.match(r"[A-Za-z_]\w*", rest)
-        if name is None or name.group() in rules.names or name.group() in KEYWORDS or name.group().startswith("__"):
-            raise refuse(number, f"a macro called {name.group() if name else rest}, which is a name of the language or of the repository")
-        if "##" in rest or "%:" in rest:
-            raise refuse(number, "a macro that joins tokens")
-        own.add(name.group())
-    elif word == "undef":
-        if rest.split()[:1] not in [[name] for name in own]:
-            raise refuse(number, "#undef of a macro that is not the file's own")
-    elif word == "pragma":
-        if not re.fullmatch(r"once|unroll(\s*\(?\s*\w+\s*\)?)?", rest.split("//")[0].strip()):
-            raise refuse(number, "a pragma other than once and unroll")
-    elif word not in ("if", "ifdef", "ifndef", "elif", "else", "endif", "error", ""):
-        raise refuse(number, f"the directive #{word}" if not word.isdigit() else "a line marker")
-    elif "__has_" in rest:
-        raise refuse(number, "looking for files")
+def _parts(text: str, mark: str) -> List[str]:
+    """Before, between and behind the marks."""
+    return re.split(f"struct {mark}_(?:begins|ends);", text)
 
 
-def tokens_of(preprocessed: str, file: str) -> List[Token]:
-    """The tokens that stand in `file`."""
+def _names_in(text: str) -> Set[str]:
+    """Those of macros, and all outside of them."""
+    return set(re.findall(r"[A-Za-z_]\w*", re.sub(r"^#(?:define (\w+))?.*", r"\1", text, flags=re.MULTILINE)))
+
+
+def tokens_of(text: str, file: str, others: Collection[str], names: Collection[str]) -> List[Token]:
+    """The tokens between the marks. Throws Refused for a directive, and for a token that stands in another file. `others` are
+    files that are not the kit's, `names` those of the kit, which no macro may have."""
     found: List[Token] = []
-    here, line = False, 0
-    for match in TOKEN.finditer(preprocessed):
-        kind = match.lastgroup or ""
-        text = match.group()
-        if match.group("marker"):
-            here, line = match.group("file") == file, int(match.group("line")) - 1  # its own newline follows
+    line, elsewhere, skipped = 0, False, False
+    for match in TOKEN.finditer(text):
+        kind, token = match.lastgroup or "", match.group()
+        marker = MARKER.fullmatch(token) if kind == "directive" else None
+        if marker:
+            number, name, flags = marker.groups()
+            if name in others:
+                short = re.sub(r".*/include/(c\+\+/\d+/|\w+-linux-gnu/|chapters/)?", "", name)
+                raise refuse(line, f"#include of {short}, which is not on this chapter's list")
+            # 1 and 2: a file begins or ends. With 3 it is the system's, in which nothing is rewritten for virtual GPUs.
+            if "1" in flags or "2" in flags:
+                skipped = "3" in flags
+            elsewhere = skipped or name != file
+            line = line if elsewhere else int(number) - 1  # its own newline follows
         elif kind == "newline":
-            line += 1
-        elif kind == "pragma":
-            continue
-        else:
-            if here and kind != "space":
-                found.append(Token("raw" if match.group("raw") else kind, text, line))
-            line += text.count("\n")
+            line += not elsewhere
+        elif kind != "space" and not (elsewhere and token.startswith(("#define ", "#undef "))):
+            if elsewhere:
+                raise refuse(line, "a #line, a line marker, or an #include in the middle of code")
+            if kind == "directive":
+                _check_directive(line, token, names)
+            else:
+                found.append(Token(kind, token, line))
+            line += token.count("\n")
     return found
 
 
-def check_tokens(tokens: List[Token], rules: Rules) -> None:
-    """What is left after preprocessing. Throws Refused."""
-    for token in tokens:
-        if token.kind in ("raw", "text") and re.search(r"\.inc(bin|lude)\b", token.text):
-            raise refuse(token.line, ".incbin reads files")
+def _check_directive(line: int, text: str, names: Collection[str]) -> None:
+    word, _, rest = text[1:].strip().partition(" ")
+    if word == "define":
+        name = re.split(r"[ (]", rest)[0]
+        if name in names or name.startswith("__"):
+            raise refuse(line, f"a macro called {name}, which is a name of the language or of the repository")
+        if "##" in rest:
+            raise refuse(line, "a macro that joins tokens")
+    elif word == "pragma":
+        if not re.fullmatch(r"unroll(\s*\(?\s*\w+\s*\)?)?", rest.strip()):
+            raise refuse(line, "a pragma other than once and unroll")
+    elif word != "undef":
+        raise refuse(line, f"the directive #{word}")
+
+
+def check_tokens(tokens: List[Token], namespace: str) -> None:
+    """What the student's file is after preprocessing. Throws Refused."""
     for index, token in enumerate(tokens):
-        if token.kind != "name":
+        if token.kind == "sign":
             if token.text in ("<%", "%>", "<:", ":>"):
                 raise refuse(token.line, f"{token.text} is another way to write a bracket")
             if token.text == "[" and tokens[index + 1:index + 2] and tokens[index + 1].text == "[":
                 attribute = tokens[index + 2].text if index + 2 < len(tokens) else ""
                 if attribute not in KNOWN_ATTRIBUTES:
                     raise refuse(token.line, f"the attribute [[{attribute}]]")
-            continue
-        if DETECTOR.match(token.text):
-            raise refuse(token.line, f"{token.text} talks to the race detector")
-        if token.text in FORBIDDEN:
-            raise refuse(token.line, f"{token.text}: {FORBIDDEN[token.text]}, and is refused")
-    _check_namespaces(tokens, rules)
+        elif token.kind == "name":
+            if DETECTOR.match(token.text):
+                raise refuse(token.line, f"{token.text} talks to the race detector")
+            if token.text in FORBIDDEN:
+                raise refuse(token.line, f"{token.text}: {FORBIDDEN[token.text]}, and is refused")
+    _check_namespaces(tokens, namespace)
 
 
-def _check_namespaces(tokens: List[Token], rules: Rules) -> None:
-    """All stands in the chapter's own namespaces."""
+def _check_namespaces(tokens: List[Token], namespace: str) -> None:
+    """All stands in the chapter's own namespace."""
     depth = index = 0
-    names = ", ".join(sorted(rules.namespaces))
     while index < len(tokens):
         token = tokens[index]
         if depth == 0 and token.text == "namespace":
@@ -180,11 +168,11 @@ def _check_namespaces(tokens: List[Token], rules: Rules) -> None:
             while index + 1 < len(tokens) and tokens[index + 1].text not in ("{", "=", ";"):
                 index += 1
                 name += tokens[index].text
-            own = name in rules.namespaces or name.startswith(tuple(f"{each}::" for each in rules.namespaces))
+            own = f"{name}::".startswith(f"{namespace}::")
             if not own or tokens[index + 1:index + 2] and tokens[index + 1].text != "{":
-                raise refuse(token.line, f"namespace {name or '(without a name)'}; all of the file belongs into {names}")
+                raise refuse(token.line, f"namespace {name or '(without a name)'}; all of the file belongs into {namespace}")
         elif depth == 0 and token.text not in ("{", "}", ";"):
-            raise refuse(token.line, f"'{token.text}' stands outside of {names}")
+            raise refuse(token.line, f"'{token.text}' stands outside of {namespace}")
         elif token.text == "{":
             depth += 1
         elif token.text == "}":
@@ -192,27 +180,13 @@ def _check_namespaces(tokens: List[Token], rules: Rules) -> None:
             if depth < 0:
                 raise refuse(token.line, "a bracket } too many")
         index += 1
+    if depth > 0:
+        raise refuse(tokens[-1].line, "a bracket { stays open")
 
 
-def namespaces_of(tokens: List[Token]) -> Set[str]:
-    """Those that a header opens, outermost ones only."""
-    found, depth = set(), 0
-    for index, token in enumerate(tokens):
-        if depth == 0 and token.text == "namespace":
-            end = next(i for i in range(index, len(tokens)) if tokens[i].text == "{")
-            found.add("".join(each.text for each in tokens[index + 1:end]))
-        depth += {"{": 1, "}": -1}.get(token.text, 0)
-    return found
-
-
-def names_in(preprocessed: str) -> Set[str]:
-    return {match.group() for match in TOKEN.finditer(preprocessed) if match.group("name")}
-
-
-def macros_in(definitions: str) -> Set[str]:
-    """The names of g++ -E -dM."""
-    return set(re.findall(r"^#define (\w+)", definitions, re.MULTILINE))
-
-
-def rules_from(includes: Collection[str], namespaces: Collection[str], names: Collection[str]) -> Rules:
-    return Rules(frozenset(includes), frozenset(namespaces), frozenset(names))
+if __name__ == "__main__":
+    try:
+        check(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), *sys.argv[3:])
+    except Refused as refusal:
+        print(str(refusal)[:300])
+        sys.exit(1)

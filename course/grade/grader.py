@@ -78,7 +78,7 @@ class Grader:
         self._stack.callback(self.kit.close)
         self._honest = self._stack.enter_context(sandbox.make([self.kit.folder], self.settings.level))
         self.kit.learn(self._honest)
-        self._build(self._honest, "plain")
+        unit.link(self._honest, self.kit, "plain")
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -132,23 +132,16 @@ class Grader:
 
     def _pass_gate(self, places: Dict[str, sandbox.Sandbox], data: bytes) -> None:
         """What a submission is before it runs. Throws gate.Refused, unit.BuildFailed."""
-        rules = self.kit.rules
-        assert rules is not None
         text = gate.read(data)
-        if self.settings.gate:
-            gate.check_source(text, rules)
         for place in places.values():
             unit.place(place, self.task, text.encode())
-        preprocessed = unit.preprocess(places["plain"], self.kit)
-        if self.settings.gate:
-            gate.check_tokens(gate.tokens_of(preprocessed, unit.file_in(places["plain"], self.task)), rules)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for _ in pool.map(self._build, places.values(), places):
                 pass
 
     def _build(self, place: sandbox.Sandbox, kind: str) -> None:
         """The program of a submission that lies there. Throws unit.BuildFailed."""
-        name = unit.build_object(place, self.kit, kind)
+        name = unit.build_object(place, self.kit, kind, self.settings.gate)
         if self.settings.gate:
             unit.check_object(place, self.kit, name, kind)
         unit.link(place, self.kit, kind)

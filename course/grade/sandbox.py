@@ -41,6 +41,7 @@ class Limits:
     seconds: float = 10
     memory: int = 1024 * MEGABYTE  # resident, of all its processes
     output: int = OUTPUT
+    file: int = 256 * MEGABYTE  # the largest one that it may write
     frame: int = FRAME
 
 
@@ -122,7 +123,7 @@ class Sandbox:
                 read_end, write_end = os.pipe()
                 open_files.callback(os.close, read_end)
                 command, extra = [*command, str(write_end)], [write_end]
-            bound = ["prlimit", f"--cpu={int(2 * limits.seconds) + 1}", "--core=0", f"--fsize={256 * MEGABYTE}",
+            bound = ["prlimit", f"--cpu={int(2 * limits.seconds) + 1}", "--core=0", f"--fsize={limits.file}",
                      *([f"--nproc={PROCESSES}"] if self.level != "none" else []), "--", *command]
             started = time.monotonic()
             try:

@@ -1,12 +1,13 @@
 """Which submissions of a class are alike: pairs, by Debian's similarity-tester (sim_c++), which compares tokens."""
-import pathlib
+import os
 import re
 import shutil
-import subprocess
-import tempfile
 from typing import List, Sequence, Tuple
 
+import sandbox
+
 LEAST = 70  # per cent
+LIMITS = sandbox.Limits(seconds=60, output=1 << 22)
 PAIR = re.compile(r"(\S+) consists for (\d+) % of (\S+) material")
 
 
@@ -20,13 +21,12 @@ def pairs(submissions: Sequence[Tuple[str, bytes]], given: bytes) -> List[Tuple[
     rest = [(name, data) for name, data in submissions if data and data != given]
     if len(rest) < 2:
         return []
-    with tempfile.TemporaryDirectory() as folder:
-        files = []
-        for number, (_name, data) in enumerate(rest):
-            files.append(f"{number}.cc")
-            pathlib.Path(folder, files[-1]).write_bytes(data)
-        printed = subprocess.run(["sim_c++", "-p", "-t", str(LEAST), *files], cwd=folder, stdout=subprocess.PIPE, text=True,
-                                 errors="replace", check=False).stdout
+    with sandbox.make([]) as place:
+        files = [f"{number}.cc" for number in range(len(rest))]
+        for file, (_name, data) in zip(files, rest):
+            (place.work / file).write_bytes(data)
+            os.chmod(place.work / file, 0o644)
+        printed = place.run(["sim_c++", "-p", "-t", str(LEAST), *files], LIMITS).output
     found = {}
     for one, percent, other in PAIR.findall(printed):
         names = sorted((rest[int(one.split(".")[0])][0], rest[int(other.split(".")[0])][0]))

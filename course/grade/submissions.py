@@ -16,6 +16,7 @@ from task import Task
 
 MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?.*")
 MOST_MEMBERS = 1000
+MOST_ARCHIVE = 16 * 1024 * 1024
 
 
 @dataclasses.dataclass
@@ -89,6 +90,8 @@ def _of_folder(folder: pathlib.Path, task: Task) -> bytes:
 
 def _of_archive(path: pathlib.Path, task: Task) -> bytes:
     """Nothing is unpacked: one member is read, whatever its path says."""
+    if path.stat().st_size > MOST_ARCHIVE:
+        raise Unreadable(f"the archive is larger than {MOST_ARCHIVE // (1024 * 1024)} MiB")
     try:
         with zipfile.ZipFile(path) as archive:
             members = [info for info in archive.infolist() if not info.is_dir() and "__MACOSX" not in info.filename]
@@ -101,6 +104,8 @@ def _of_archive(path: pathlib.Path, task: Task) -> bytes:
             chosen = archive.getinfo(_chosen([info.filename for info in members], task))
             if stat.S_ISLNK(chosen.external_attr >> 16):
                 raise Unreadable("a symbolic link is not graded")
+            if chosen.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others may ask for much memory
+                raise Unreadable("the archive is packed in an unusual way")
             with archive.open(chosen) as file:
                 data = file.read(gate.MOST_BYTES + 1)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:

@@ -8,6 +8,7 @@ import dataclasses
 import json
 import pathlib
 import re
+import secrets
 import sys
 from typing import Dict, List
 
@@ -15,6 +16,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT))
 from course import tasks as teaching_tasks, variation, work  # noqa: E402
 
+# What any submission may include, besides helpers and earlier chapters.
+STANDARD = """algorithm array bit cmath compare concepts cstddef cstdint cstring functional limits map memory numeric optional
+set span stdexcept string string_view tuple type_traits utility vector cuda_runtime.h cuda.h cuda_fp16.h cuda_bf16.h nccl.h
+cublas_v2.h cuda/atomic cuda/std/atomic cstdio""".split()
+# Headers of common/ that are not for lessons.
+NO_HELPERS = ("backend.hpp", "kept_handles.hpp", "verify.hpp", "freivalds.hpp", "data.hpp", "sparse_data.hpp")
 PROBLEMS = ("gather", "scatter", "sparse")
 INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 
@@ -56,36 +63,48 @@ class Task:
 
     def visible(self) -> Dict[str, pathlib.Path]:
         """The chapters' headers that its unit includes, but the one that is handed in: by the path that includes them."""
-        found: Dict[str, pathlib.Path] = {}
-        rest = [f"{self.chapter}/{self.unit}", self.path]
-        while rest:
-            path = rest.pop()
-            if path in found:
-                continue
-            found[path] = ROOT / "chapters" / path
-            rest += [name for name, _ in INCLUDE.findall(found[path].read_text(encoding="utf-8"))
-                     if (ROOT / "chapters" / name).is_file()]
+        found = _reached([f"{self.chapter}/{self.unit}", self.path])
         del found[self.path]
         return found
 
-    def repository_includes(self) -> List[str]:
-        """What stands before the student's header: all that it and the other headers include from elsewhere."""
+    def includes(self) -> List[str]:
+        """What a submission may include. The unit includes all of it first, so that a submission's includes add no token."""
         texts = [path.read_text(encoding="utf-8") for path in [*self.visible().values(), self.own, self.solution]]
-        names = {quoted or angled for text in texts for quoted, angled in INCLUDE.findall(text)}
-        return sorted(name for name in names if not (ROOT / "chapters" / name).is_file())
+        common = ROOT / "common"
+        helpers = [str(path.relative_to(common)) for room in ("gpu", "data") for path in common.glob(f"overlap/{room}/*.hpp")
+                   if path.name not in NO_HELPERS]
+        elsewhere = {name for text in texts for name in _included(text) if not (ROOT / "chapters" / name).is_file()}
+        earlier = [name for name in self.visible() if self.path not in _reached([name])]
+        return [*sorted({*STANDARD, *helpers, *elsewhere}), *sorted(earlier)]
 
     def source(self) -> str:
-        """The unit: the repository's headers, the student's, and the factory."""
+        """The unit: the repository's headers, the student's between two marks that it cannot guess, and the factory."""
         kind = "sparse" if self.problem == "sparse" else "dense"
-        lines = [f'#include "{kind}_unit.hpp"', *(f"#include <{name}>" for name in self.repository_includes()),
-                 f'#include "{self.path}"']
-        if self.unit != self.header:
-            lines.append(f'#include "{self.chapter}/{self.unit}"')
+        mark = f"submission_{secrets.token_hex(16)}"
         types = ", ".join(re.sub(r"\bT\b", name, self.algorithm) for name in ("__half", "float"))
-        lines += ['extern "C" overlap::teaching::Submission* overlap_submission(',
-                  "    overlap::Rank& rank, const overlap::MatmulShape& sizes, overlap::ElementType type) {",
-                  f"  return overlap::teaching::make_{kind}<{types}>(rank, sizes, type);", "}", ""]
-        return "\n".join(lines)
+        return "\n".join([
+            f'#include "{kind}_unit.hpp"', *(f"#include <{name}>" for name in self.includes()),
+            f"struct {mark}_begins;", f'#include "{self.path}"', f"struct {mark}_ends;",
+            *([f'#include "{self.chapter}/{self.unit}"'] if self.unit != self.header else []),
+            'extern "C" overlap::teaching::Submission* overlap_submission(',
+            "    overlap::Rank& rank, const overlap::MatmulShape& sizes, overlap::ElementType type) {",
+            f"  return overlap::teaching::make_{kind}<{types}>(rank, sizes, type);", "}", ""])
+
+
+def _included(text: str) -> List[str]:
+    return [quoted or angled for quoted, angled in INCLUDE.findall(text)]
+
+
+def _reached(rest: List[str]) -> Dict[str, pathlib.Path]:
+    """These chapters' headers, and all that they include."""
+    found: Dict[str, pathlib.Path] = {}
+    while rest:
+        path = rest.pop()
+        if path not in found:
+            found[path] = ROOT / "chapters" / path
+            names = _included(found[path].read_text(encoding="utf-8"))
+            rest = rest + [name for name in names if (ROOT / "chapters" / name).is_file()]
+    return found
 
 
 def tasks_of(chapter: str) -> List[Task]:

@@ -9,18 +9,20 @@ import os
 import pathlib
 import re
 import shutil
-import stat
 import subprocess
 import tempfile
-from typing import Collection, Dict, FrozenSet, List, Optional, Set
+from typing import Collection, Dict, List, Set
 
 import gate
 from sandbox import Limits, Outcome, Sandbox
 from task import ROOT, Task
 
 FACTORY = "overlap_submission"
+PREPROCESSING = Limits(seconds=10, memory=512 * 1024 * 1024, file=32 * 1024 * 1024)  # and the gate
 COMPILING = Limits(seconds=40, memory=2048 * 1024 * 1024)
-MOST_OBJECT = 64 * 1024 * 1024
+MOST_SYMBOL = 1000  # letters
+# With definitions of macros, for the gate. Without the name of the folder, which differs from sandbox to sandbox.
+PREPROCESS = ["-x", "c++", "-E", "-dD", "-MD", "-fno-working-directory"]
 # What any chapter may call: the language's own, strings and containers, prints, copies, events and streams; and what launches and runs
 # kernels of its own.
 ALWAYS = re.compile(r"""_GLOBAL_OFFSET_TABLE_|_Unwind_Resume|__gxx_personality_v0|__sanitizer_cov_trace_pc|__stack_chk_fail|
@@ -39,8 +41,8 @@ ALWAYS = re.compile(r"""_GLOBAL_OFFSET_TABLE_|_Unwind_Resume|__gxx_personality_v
     _ZNK?7overlap(4Rank|6detail|7Signals|10PeerBuffer|13HostTimer|5Event|6Stream|4Ring|5Slots)\w+|
     _ZN7overlap(14balanced_share|16throw_\w+|1\d+throw_\w+)\w*|
     blockDim|blockIdx|gridDim|threadIdx|_Z\d+__(syncthreads|syncwarp|ballot_sync|all_sync|any_sync|nanosleep)\w*|
-    _ZN4vgpu\d+(identifying|PendingLaunchD\d|enqueue_kernel|configure_launch|shared_storage|dynamic_shared|note_(load|store|progress|atomic|fence)|
-    require_own_word|warp_exchange|lane_index|copy_async|commit_copies|wait_for_copies|require_aligned)E\w*""", re.VERBOSE)
+    _ZN4vgpu\d+(identifying|PendingLaunchD\d|enqueue_kernel|configure_launch|shared_storage|dynamic_shared|note_(load|look|store|progress|atomic|fence)|
+    record_atomic|order_left_out|require_own_word|warp_exchange|lane_index|copy_async|commit_copies|wait_for_copies|require_aligned)E\w*""", re.VERBOSE)
 
 
 class BuildFailed(Exception):
@@ -80,10 +82,10 @@ class Kit:
             self._copy(source, include / "chapters" / path)
         for name in ("submission.hpp", "dense_unit.hpp", "sparse_unit.hpp"):
             self._copy(ROOT / "course" / "runner" / name, include / "runner" / name)
+        self._copy(pathlib.Path(gate.__file__), self.folder / "gate.py")
         (self.folder / "unit.cu").write_text(task.source(), encoding="utf-8")
         self._readable()
-        self.rules: Optional[gate.Rules] = None
-        self.symbols: FrozenSet[str] = frozenset()
+        self.symbols: Set[str] = set()
 
     def close(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -102,33 +104,39 @@ class Kit:
                 "-isystem", f"{include}/virtual_gpu"]
 
     def learn(self, sandbox: Sandbox) -> None:
-        """From the repository's own header: the rules of the gate, and which symbols its unit needs. An extension may call what
-        the chapter's header calls, too."""
-        if self.task.extension:
-            place(sandbox, self.task, self.task.own.read_bytes())
-            self.symbols = frozenset(undefined(sandbox, build_object(sandbox, self, "plain")))
-        place(sandbox, self.task, self.task.solution.read_bytes())
-        text = preprocess(sandbox, self)
-        own = gate.tokens_of(text, file_in(sandbox, self.task))
-        macros = sandbox.run([*self.compiler("plain", sandbox), "-E", "-dM", str(self.folder / "unit.cu")], COMPILING)
-        names = gate.names_in(text) | gate.macros_in(macros.output)
-        allowed = [*self.task.repository_includes(), *self.task.visible(), *_common_headers()]
-        self.rules = gate.rules_from(allowed, gate.namespaces_of(own), names)
-        self.symbols |= undefined(sandbox, build_object(sandbox, self, "plain"))
+        """For the gate: each build's unit without a submission. From the repository's own header: which symbols its unit needs;
+        its object is left in `work`. An extension may call what the chapter's header calls, too."""
+        place(sandbox, self.task, b"#pragma once\n")
+        for kind in self.tools:
+            preprocess(sandbox, self, kind)
+            for name in (f"{kind}.cu", f"{kind}.d"):
+                self._copy(sandbox.work / name, self.folder / name)
+        self._readable()
+        for header in [*([self.task.own] if self.task.extension else []), self.task.solution]:
+            place(sandbox, self.task, header.read_bytes())
+            self.symbols |= undefined(sandbox, build_object(sandbox, self, "plain", gated=header == self.task.solution))
+
+    def preprocess_command(self, kind: str, sandbox: Sandbox) -> List[str]:
+        """unit.cu to KIND.cu, and to KIND.d, the list of the files that are read, in `work`."""
+        tools = self.tools[kind]
+        return [tools.compiler, *tools.flags, *self.includes(sandbox), *PREPROCESS, str(self.folder / "unit.cu"),
+                "-MF", f"{kind}.d", "-o", f"{kind}.cu"]
+
+    def gate_command(self, kind: str, sandbox: Sandbox) -> List[str]:
+        return ["/usr/bin/python3", "-I", str(self.folder / "gate.py"), str(self.folder / kind), kind,
+                f"{sandbox.work}/{self.task.path}", self.task.namespace.rstrip(":")]
 
     def compile_command(self, kind: str, sandbox: Sandbox) -> List[str]:
-        """unit.cu to unit.KIND.o, in `work`."""
-        return ["/usr/bin/python3", "-I", str(self.folder / "tools" / "compile.py"), *self.compiler(kind, sandbox), "-c",
-                str(self.folder / "unit.cu"), "-o", f"{kind}.o"]
+        """KIND.cu, which the gate has seen, to KIND.o, in `work`."""
+        tools = self.tools[kind]
+        return ["/usr/bin/python3", "-I", str(self.folder / "tools" / "compile.py"), tools.compiler, *tools.flags,
+                *self.includes(sandbox), "-fpreprocessed", "-c", f"{kind}.cu", "-o", f"{kind}.o"]
 
     def link_command(self, program: str) -> List[str]:
         """PROGRAM in `work`, plain or race: the unit with the runner of that build."""
         tools = self.tools[program]
         first = ["-fsanitize=thread", "-g1"] if tools.race else []
         return [tools.compiler, *first, *tools.runner, f"{program}.unit.o", "-o", program, *tools.libraries, "-ldl"]
-
-    def compiler(self, kind: str, sandbox: Sandbox) -> List[str]:
-        return [self.tools[kind].compiler, *self.tools[kind].flags, *self.includes(sandbox), "-x", "c++"]
 
     def _copied(self, kind: str, tools: Toolchain) -> Toolchain:
         """With copies of its files in the kit."""
@@ -153,12 +161,6 @@ class Kit:
             os.chmod(path, 0o755 if path.is_dir() else 0o644)
 
 
-def _common_headers() -> List[str]:
-    """The helpers that a lesson may include."""
-    return [f"overlap/{room}/{path.name}" for room in ("gpu", "data") for path in (ROOT / "common/overlap" / room).glob("*.hpp")
-            if path.name not in ("backend.hpp", "verify.hpp", "freivalds.hpp", "data.hpp", "sparse_data.hpp")]
-
-
 def place(sandbox: Sandbox, task: Task, data: bytes) -> None:
     """Puts a header where the unit includes it."""
     folder = sandbox.work / task.chapter
@@ -166,11 +168,6 @@ def place(sandbox: Sandbox, task: Task, data: bytes) -> None:
     os.chmod(folder, 0o755)
     (folder / task.header).write_bytes(data)
     os.chmod(folder / task.header, 0o644)
-
-
-def file_in(sandbox: Sandbox, task: Task) -> str:
-    """Where place() has put it."""
-    return f"{sandbox.work}/{task.path}"
 
 
 def _must(outcome: Outcome, what: str) -> Outcome:
@@ -188,28 +185,29 @@ def _shortened(output: str, lines: int = 12) -> str:
     return "\n".join(errors[:lines])
 
 
-def preprocess(sandbox: Sandbox, kit: Kit) -> str:
-    """The whole unit after preprocessing."""
-    command = [*kit.compiler("plain", sandbox), "-E", str(kit.folder / "unit.cu"), "-o", "unit.ii"]
-    _must(sandbox.run(command, COMPILING), "preprocessing")
-    return _regular(sandbox.work / "unit.ii").decode(errors="replace")
+def preprocess(sandbox: Sandbox, kit: Kit, kind: str) -> None:
+    """Makes the unit of the header that lies there. Throws gate.Refused if it includes a file that is not there."""
+    outcome = sandbox.run(kit.preprocess_command(kind, sandbox), PREPROCESSING)
+    missing = re.search(r":(\d+):\d+: fatal error: (.*): No such file", outcome.output)
+    if missing:
+        raise gate.refuse(int(missing.group(1)), f"#include of {missing.group(2)}, which is not on this chapter's list")
+    if "File size limit exceeded" in outcome.output:
+        raise gate.Refused(f"it expands to more than {PREPROCESSING.file >> 20} MiB")
+    _must(outcome, "preprocessing")
 
 
-def _regular(path: pathlib.Path) -> bytes:
-    """What stands in a file that the sandbox wrote: not in a link or a pipe that lies there instead."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        raise BuildFailed(f"{path.name}: {error.strerror}") from None
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_OBJECT:
-            raise BuildFailed(f"{path.name} is no file of the compiler")
-        return file.read()
+def pass_gate(sandbox: Sandbox, kit: Kit, kind: str) -> None:
+    """Throws gate.Refused."""
+    outcome = sandbox.run(kit.gate_command(kind, sandbox), PREPROCESSING)
+    if outcome.ended or outcome.status != 0:
+        raise gate.Refused(outcome.ended or outcome.output.strip())
 
 
-def build_object(sandbox: Sandbox, kit: Kit, kind: str) -> str:
-    """Compiles; hides all symbols but the factory's; the object's name in `work`."""
+def build_object(sandbox: Sandbox, kit: Kit, kind: str, gated: bool = False) -> str:
+    """Preprocesses, asks the gate, compiles; hides all symbols but the factory's; the object's name in `work`."""
+    preprocess(sandbox, kit, kind)
+    if gated:
+        pass_gate(sandbox, kit, kind)
     _must(sandbox.run(kit.compile_command(kind, sandbox), COMPILING), "compiling")
     # Groups that several units may define alike become sections of this unit: else the linker could take another's.
     _must(sandbox.run(["ld", "-r", "--force-group-allocation", f"{kind}.o", "-o", f"{kind}.one.o"], COMPILING), "linking")
@@ -243,7 +241,8 @@ def check_object(sandbox: Sandbox, kit: Kit, name: str, kind: str) -> None:
     seen = visible_symbols(sandbox, name) - {FACTORY}
     if seen:
         raise BuildFailed(f"refused: it defines {demangled(seen)} for other units")
-    bad = sorted(symbol for symbol in undefined(sandbox, name) - kit.symbols if not ALWAYS.fullmatch(symbol))
+    bad = sorted(symbol for symbol in undefined(sandbox, name) - kit.symbols
+                 if len(symbol) > MOST_SYMBOL or not ALWAYS.fullmatch(symbol))
     if bad:
         raise BuildFailed(f"refused: it calls {demangled(bad)}, which is not on this chapter's list")
 

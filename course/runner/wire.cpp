@@ -99,7 +99,7 @@ Case Case::from(const std::map<std::string, std::string>& words) {
   if (made.problem != "gather" && made.problem != "scatter" && made.problem != "sparse")
     throw std::invalid_argument("problem is '" + made.problem + "'");
   made.ranks = number(words, "ranks", 1, kMaxRanks);
-  constexpr std::int64_t kLargest = 1 << 14;
+  constexpr std::int64_t kLargest = 1 << 17;
   made.sizes = {number<std::int64_t>(words, "m", 1, kLargest), number<std::int64_t>(words, "n", 1, kLargest),
                 number<std::int64_t>(words, "k", 1, kLargest)};
   const std::string type = text("type");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Mutants of a chapter's graded headers, handed in: none of them passes. Each is compiled without optimisation and for f16 alone,
-and runs in the build and the cases that ./lab grade runs, until one of them fails; the chapter's own header, compiled alike, fails
-in none.
+"""Mutants of a chapter's graded headers, handed in: none of them passes. Each is compiled without optimisation, a product for
+f16 alone, and runs in the build and the cases that ./lab grade runs, until one of them fails; the chapter's own header,
+compiled alike, passes the gate and fails in none.
 
   mutants_test.py NN_name [MUTANT ...]     target `teaching` of build/virtual and build/race is built
 """
@@ -35,14 +35,17 @@ class Hand:
         self.kit = unit.Kit(chosen, settings.builds)
         for kind, tools in self.kit.tools.items():
             self.kit.tools[kind] = dataclasses.replace(tools, flags=[*tools.flags, *QUICKLY])
-        self.cases = [case for case in cases.cases_of(chosen.problem, chosen.path, SECRET) if case.type == "f16"]
+        every = cases.cases_of(chosen.problem, chosen.path, SECRET)
+        self.cases = [case for case in every if case.type == "f16" or not case.only_enqueues]
 
-    def verdicts(self, text: str, kinds: Sequence[str]) -> Iterator[Verdict]:
-        """Of all cases, build by build."""
+    def verdicts(self, text: str, kinds: Sequence[str], checked: bool = False) -> Iterator[Verdict]:
+        """Of all cases, build by build; if `checked`, of what passes the gate and calls nothing that is not on the list."""
         for kind in kinds:
             with sandbox.make([self.kit.folder]) as place:
                 unit.place(place, self.task, text.encode())
-                unit.build_object(place, self.kit, kind)
+                name = unit.build_object(place, self.kit, kind, checked)
+                if checked:
+                    unit.check_object(place, self.kit, name, kind)
                 unit.link(place, self.kit, kind)
                 runner = CaseRunner(self.kit, place, grader.command(kind), self.builds["plain"] / "bin" / "teaching_judge", SECRET, "", PATIENCE)
                 for case in self.cases:
@@ -55,11 +58,11 @@ def failed(verdict: Verdict) -> bool:
     return bool(verdict.race) or not verdict.right
 
 
-def problem(found: Verdict) -> str:
-    """What is wrong with how a mutant has failed."""
-    if "data race" in found.race and not re.search(r"enqueued at \w+\.cuh:\d+", found.race):
-        return "the report names no line of the student's"
-    return ""
+def problem(found: Verdict, header: str, text: str) -> str:
+    """What is wrong with how a mutant has failed: the report of a race names a line of the student's that calls something."""
+    lines = [text.splitlines()[int(number) - 1] for number in re.findall(rf"enqueued at {header}:(\d+)", found.race)]
+    named = "data race" not in found.race or any("(" in line for line in lines)
+    return "" if named else "the report names no call of the student's"
 
 
 def mutants_of(chosen: task.Task, names: Sequence[str]) -> List[mutants.Mutant]:
@@ -81,14 +84,19 @@ def main() -> int:
         honest = chosen.own.read_text(encoding="utf-8")
         with contextlib.closing(hand.kit):
             if not names:
-                said = next((f"{each.case.name}: {each.why or each.race}" for each in hand.verdicts(honest, ["plain", "race"]) if failed(each)), "")
+                with sandbox.make([hand.kit.folder]) as place:
+                    hand.kit.learn(place)
+                verdicts = hand.verdicts(honest, ["plain", "race"], checked=True)
+                said = next((f"{each.case.name}: {each.why or each.race}" for each in verdicts if failed(each)), "")
                 wrong += _said(f"the own {chosen.header}", said)
             for mutant in mutants_of(chosen, names):
                 kinds = ["race", "plain"] if mutant.verdict == "race" else ["plain", "race"]
-                verdicts = hand.verdicts(mutants.apply_mutant(mutant, honest), kinds)
+                text = mutants.apply_mutant(mutant, honest)
+                verdicts = hand.verdicts(text, kinds)
                 first = next((each for each in verdicts if failed(each)), None)
                 handed_in += 1
-                wrong += _said(f"{mutant.path.stem} ({mutant.verdict})", "it passes" if first is None else problem(first))
+                fault = "it passes" if first is None else problem(first, chosen.header, text)
+                wrong += _said(f"{mutant.path.stem} ({mutant.verdict})", fault)
                 if first is not None:
                     print(f"       {first.case.name}: {first.race or first.why}", flush=True)
     print(f"{handed_in} mutants, {wrong} not as expected")

@@ -101,6 +101,11 @@ class HandedInTest(FolderTest):
         with zipfile.ZipFile(self.folder / "bad.zip", "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("ring_all_gather.cuh", b"\n" * (1 << 24))
         self.assertIn("larger than 256 KiB", self.only().problem)
+        with zipfile.ZipFile(self.folder / "bad.zip", "w", zipfile.ZIP_LZMA) as archive:
+            archive.writestr("ring_all_gather.cuh", b"\n")
+        self.assertIn("unusual way", self.only().problem)
+        os.truncate(self.folder / "bad.zip", submissions.MOST_ARCHIVE + 1)
+        self.assertIn("larger than 16 MiB", self.only().problem)
 
     def test_links_and_fifos(self) -> None:
         (self.folder / "link.cuh").symlink_to("/etc/passwd")
