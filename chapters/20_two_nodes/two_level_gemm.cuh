@@ -233,10 +233,9 @@ class TwoLevelGemm {
   /// As many blocks as find room at the same time, beside those of NCCL. A block that waits keeps its
   /// multiprocessor: if all were taken, NCCL could never bring what the blocks wait for.
   void prepare(Tiling tiling) {
-    // Ranks that share a GPU leave one more to copies within it.
-    const int set_aside =
-        (rail_ != nullptr ? rail_blocks(multiprocessors_) : 0) + (rank_.shares_gpu() ? 1 : 0);
-    const int room = tensor_core_gemm::multiprocessors_to_wait_on(rank_, set_aside);
+    const int copies = rank_.shares_gpu() ? 1 : 0;  // within the GPU that ranks share
+    const int nccl = rail_ != nullptr ? rail_blocks(multiprocessors_) : 0;
+    const int room = tensor_core_gemm::multiprocessors_to_wait_on(rank_, nccl + copies);
     if (tiling.tiles() == 0) return;
     blocks_ = std::min(tiling.tiles(), room);
     CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Memory)));
