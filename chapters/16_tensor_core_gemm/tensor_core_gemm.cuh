@@ -86,12 +86,12 @@ inline int multiprocessors_with_wgmma(Rank& rank) {
   return multiprocessors;
 }
 
-/// Collective: multiprocessors that every rank has for a kernel that waits for the other ranks' kernels:
-/// those of its GPU without `set_aside`, shared out among the ranks that share it; at least one. Such a
-/// kernel keeps what it holds until all have begun. Another kernel that waits for its like on other GPUs,
-/// NCCL's for example, would never begin beside it, where it has been enqueued first on one GPU and second on
-/// another: whoever runs both sets aside what the other one holds (ncclConfig_t::maxCTAs). Throws Skip as
-/// multiprocessors_with_wgmma() does; UsageError if nothing is left.
+/// Collective: multiprocessors that every rank has for a kernel that waits for other ranks: those of its GPU
+/// without `set_aside`, shared out among the ranks that share it; at least one. A waiting block keeps its
+/// multiprocessor. If another kernel waits for its like on other GPUs, NCCL's for example, and some ranks
+/// have begun with it and others with this one, each may hold what the other needs, for ever: the caller sets
+/// aside what the other one takes (ncclConfig_t::maxCTAs). Throws Skip as multiprocessors_with_wgmma() does;
+/// UsageError if nothing is left.
 inline int multiprocessors_to_wait_on(Rank& rank, int set_aside) {
   const int all = multiprocessors_with_wgmma(rank);
   if (set_aside < 0 || set_aside >= all) {

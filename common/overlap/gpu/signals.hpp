@@ -15,10 +15,9 @@
 namespace overlap {
 
 /// `count` signals on every rank. A signal is a word that grows: in call 1 of an algorithm it is raised to 1,
-/// in call 2 to 2, and so on, and a wait in call e holds until it is at least e, by signed difference: calls
-/// may go on beyond 2^32. So no signal is ever reset,
-/// and no call waits for the one before. Each signal of a rank has one raising rank, which raises it at most
-/// once a call. Collective as PeerBuffer is.
+/// in call 2 to 2, and so on, and a wait in call e holds until it is at least e. Compared by their signed
+/// difference, words may overflow. So no signal is ever reset, and no call waits for the one before. Each
+/// signal of a rank has one raising rank, which raises it at most once a call. Collective as PeerBuffer is.
 class Signals {
  public:
   /// The number before the first call of signals made from now on, and with it what they begin with. Tests
