@@ -15,8 +15,8 @@ using wgmma::Major;
 /// One buffer of a warpgroup for its part of the result, before it leaves for C; see TmaStore::store_parts().
 template <SixteenBit T>
 struct ResultBuffer {
-  static constexpr int kBuffers = 1;        ///< how many
-  T buffers[kBuffers][kGroupRows * kSpan];  ///< swizzled
+  static constexpr int kBuffers = 1;                      ///< how many
+  alignas(1024) T buffers[kBuffers][kGroupRows * kSpan];  ///< swizzled
 };
 
 /// What the block holds in shared memory.
