@@ -81,7 +81,7 @@ class InCompany {
 template <typename Algorithm>
 class LeavesRoom {
  public:
-  /// Collective. `given` comes before the number in the algorithm's constructor.
+  /// Collective. The algorithm's constructor takes `given`, and then the number.
   template <typename... Given>
   LeavesRoom(Rank& rank, MatmulShape whole, int blocks, const Given&... given)
       : algorithm_(rank, whole, given...,
@@ -99,8 +99,8 @@ class LeavesRoom {
   Algorithm algorithm_;
 };
 
-/// Adds the algorithm with these multiprocessors set aside, alone and beside an all-reduce of as many.
-/// `given` comes before their number.
+/// Adds the algorithm with each of these numbers of multiprocessors set aside, alone and beside an all-reduce
+/// of as many. The algorithm's constructor takes `given`, and then the number.
 template <typename Algorithm, typename Table, typename... Given>
 void add_in_company(Table& table, const std::string& name, std::initializer_list<int> set_aside,
                     const Given&... given) {

@@ -16,6 +16,7 @@
 #include <cuda/ptx>
 
 #include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
+#include "overlap/gpu/kernel_signals.hpp"
 
 namespace overlap::fused_reduce_scatter {
 
