@@ -3,7 +3,7 @@
 
 A manifest holds
   title, idea          the page's title without its number; the idea in a few words, for the ladder
-  part                 1 to 4, see PARTS
+  part                 1 to 5, see PARTS
   kind                 speed_up, dense or sparse: which options the program has, and which table its results make
   builds_on            the chapters that the reader needs before, and whose headers its own may include; the first one is
                        the one that it is compared with
@@ -45,9 +45,9 @@ import sys
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 CHAPTERS = pathlib.Path(__file__).resolve().parents[1] / "chapters"
-PARTS = ("split the work", "overlap by decomposition", "sparse all-reduce", "fused kernels")
+PARTS = ("split the work", "overlap by decomposition", "sparse all-reduce", "fused kernels", "latency")
 KINDS = ("speed_up", "dense", "sparse")
-OPERATIONS = ("all_gather_matmul", "matmul_reduce_scatter", "mlp_block")
+OPERATIONS = ("all_gather_matmul", "matmul_reduce_scatter", "mlp_block", "matmul_all_reduce")
 FOLDER = re.compile(r"\d\d_[a-z0-9_]+")
 
 

@@ -19,6 +19,7 @@
 #include "overlap/data/matrix.hpp"
 #include "overlap/gpu/check.hpp"
 #include "overlap/gpu/error.hpp"
+#include "overlap/gpu/kernel_signals.hpp"
 #include "overlap/gpu/ranks.hpp"
 
 namespace overlap::tensor_core_gemm {
@@ -86,20 +87,10 @@ inline int multiprocessors_with_wgmma(Rank& rank) {
   return multiprocessors;
 }
 
-/// Collective: multiprocessors that every rank has for a kernel that waits for other ranks: those of its GPU
-/// without `set_aside`, shared out among the ranks that share it; at least one. A waiting block keeps its
-/// multiprocessor. If another kernel waits for its like on other GPUs, NCCL's for example, and some ranks
-/// have begun with it and others with this one, each may hold what the other needs, for ever: the caller sets
-/// aside what the other one takes (ncclConfig_t::maxCTAs). Throws Skip as multiprocessors_with_wgmma() does;
-/// UsageError if nothing is left.
+/// See multiprocessors_left(). Throws Skip, too, as multiprocessors_with_wgmma() does.
 inline int multiprocessors_to_wait_on(Rank& rank, int set_aside) {
-  const int all = multiprocessors_with_wgmma(rank);
-  if (set_aside < 0 || set_aside >= all) {
-    throw UsageError(std::to_string(set_aside) + " multiprocessors cannot be set aside: GPU " +
-                     std::to_string(rank.device()) + " has " + std::to_string(all) + ", and one is needed");
-  }
-  const int own = (all - set_aside) / (rank.shares_gpu() ? rank.size() : 1);
-  return std::max(1, std::ranges::min(rank.exchange(own)));
+  multiprocessors_with_wgmma(rank);
+  return multiprocessors_left(rank, set_aside);
 }
 
 /// C = A B in T with sums in f32, by one kernel: `Rung` is one of OneStage, RingOfStages, Specialised,

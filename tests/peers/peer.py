@@ -6,6 +6,7 @@ slowest GPU, median, interleaved with the product alone (GEMM only) in the same 
 the whole problem, as the chapters' own:
   all_gather_matmul      C[m, n] = A[m, k] B[k, n]: rank r has rows of A and columns of B, and wants its columns of C
   matmul_reduce_scatter  C[m, n] = A[m, k] B[k, n]: rank r has columns of A and rows of B, and wants its rows of C
+  matmul_all_reduce      the same, and all ranks want all of C
   mlp_block              m tokens, hidden size k, feed-forward size n: all-gather, product, GELU, product, reduce-scatter
 
 Exit status 0, 2 (nothing could be measured) or 77, with one line "not run: reason".
@@ -25,7 +26,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-OPERATIONS = ("all_gather_matmul", "matmul_reduce_scatter", "mlp_block")
+OPERATIONS = ("all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce", "mlp_block")
 FAILED, NOT_RUN = 2, 77
 
 # Switches that change what is measured are stamped into the report. The host's own settings stay as they are.
@@ -56,7 +57,7 @@ class Case:
     def require_even_shares(self) -> None:
         """The peers know equal shards only."""
         for name, size in (("m", self.m), ("n", self.n), ("k", self.k)):
-            if size % self.gpus:
+            if size % self.gpus and not (name == "m" and self.operation == "matmul_all_reduce"):
                 raise NotRun(f"--{name} {size} is not a multiple of {self.gpus} GPUs")
 
 

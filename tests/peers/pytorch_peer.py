@@ -20,6 +20,8 @@ OPERATIONS: Dict[str, Sequence[str]] = {
                           "fused_all_gather_matmul_eager", "fused_all_gather_matmul_graph"),
     "matmul_reduce_scatter": ("matmul_and_nccl_reduce_scatter_eager", "matmul_and_nccl_reduce_scatter_graph",
                               "fused_matmul_reduce_scatter_eager", "fused_matmul_reduce_scatter_graph"),
+    "matmul_all_reduce": ("matmul_and_nccl_all_reduce_eager", "matmul_and_nccl_all_reduce_graph",
+                          "matmul_and_one_shot_all_reduce_graph", "matmul_and_two_shot_all_reduce_graph"),
     "mlp_block": ("nccl_mlp_block_eager", "nccl_mlp_block_graph"),
 }
 PROTOCOL = "device time by events behind a gate, maximum over ranks, median; interleaved with GEMM only"
@@ -91,6 +93,34 @@ def scatter_calls(torch: Any, case: peer.Case, group: str) -> Tuple[Call, Dict[s
     return gemm_only, {"matmul_and_nccl_reduce_scatter": nccl, "fused_matmul_reduce_scatter": fused}
 
 
+def sum_calls(torch: Any, case: peer.Case, group: str) -> Tuple[Call, Dict[str, Call]]:
+    """GEMM only (the rank's own summand), and the variants of matmul_all_reduce."""
+    import torch.distributed._symmetric_memory as symmetric_memory
+    x = random_matrix(torch, case.m, case.k // case.gpus)
+    w = random_matrix(torch, case.k // case.gpus, case.n)
+    alone, c = (x.new_empty(case.m, case.n) for _ in range(2))
+    partial = symmetric_memory.empty(case.m, case.n, dtype=x.dtype, device=x.device)
+    symmetric_memory.rendezvous(partial, group)
+
+    def gemm_only() -> Any:
+        return torch.mm(x, w, out=alone)
+
+    def nccl() -> Any:
+        torch.mm(x, w, out=c)
+        torch.distributed.all_reduce(c)
+        return c
+
+    def one_shot() -> Any:
+        torch.mm(x, w, out=partial)
+        return torch.ops.symm_mem.one_shot_all_reduce(partial, "sum", group)
+
+    def two_shot() -> Any:
+        torch.mm(x, w, out=partial)
+        return torch.ops.symm_mem.two_shot_all_reduce_(partial, "sum", group)
+    return gemm_only, {"matmul_and_nccl_all_reduce": nccl, "matmul_and_one_shot_all_reduce": one_shot,
+                       "matmul_and_two_shot_all_reduce": two_shot}
+
+
 def mlp_calls(torch: Any, case: peer.Case, group: str) -> Tuple[Call, Dict[str, Call]]:
     """GEMM only (both products and the GELU between them), and the block with NCCL."""
     del group
@@ -117,7 +147,8 @@ def mlp_calls(torch: Any, case: peer.Case, group: str) -> Tuple[Call, Dict[str, 
     return products, {"nccl_mlp_block": block}
 
 
-CALLS = {"all_gather_matmul": gather_calls, "matmul_reduce_scatter": scatter_calls, "mlp_block": mlp_calls}
+CALLS = {"all_gather_matmul": gather_calls, "matmul_reduce_scatter": scatter_calls, "matmul_all_reduce": sum_calls,
+         "mlp_block": mlp_calls}
 
 
 def in_graph(torch: Any, call: Call) -> Call:

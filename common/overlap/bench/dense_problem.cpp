@@ -117,8 +117,9 @@ void GatherProblem<T>::gemm_only(cudaStream_t stream) {
 // ---- X by columns, W by rows ------------------------------------------------------------------------------
 
 template <Floating T>
-ScatterProblem<T>::ScatterProblem(Rank& rank, MatmulShape whole, std::uint64_t seed)
+ScatterProblem<T>::ScatterProblem(Rank& rank, MatmulShape whole, std::uint64_t seed, Wanted wanted)
     : DenseProblem(rank, whole, type_of<T>(), seed),
+      wanted_(wanted),
       x_(rank.device(), x_shard().elements()),
       w_(rank.device(), w_shard().elements()),
       c_(rank.device(), c_shard().elements()),

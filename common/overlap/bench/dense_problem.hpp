@@ -104,17 +104,24 @@ class GatherProblem : public DenseProblem {
   MatmulNorms norms_;  // of the random normals
 };
 
-/// C = X W, where rank r has columns of X and rows of W, and wants its rows of C: X[m, k_r], W[k_r, n],
-/// C[m_r, n], with k_r and m_r by balanced_share(). Its own product is a summand of all of C.
+/// What a rank wants of a sum over ranks.
+enum class Wanted {
+  kOwnRows,  ///< by balanced_share(): a reduce-scatter
+  kAllRows,  ///< an all-reduce
+};
+
+/// C = X W, where rank r has columns of X and rows of W, and wants its rows of C, or all of them: X[m, k_r],
+/// W[k_r, n], C[m_r, n] or C[m, n], with k_r and m_r by balanced_share(). Its own product is a summand of all
+/// of C.
 template <Floating T>
 class ScatterProblem : public DenseProblem {
  public:
   /// Allocates; the matrices hold nothing yet. Throws CudaError.
-  ScatterProblem(Rank& rank, MatmulShape whole, std::uint64_t seed);
+  ScatterProblem(Rank& rank, MatmulShape whole, std::uint64_t seed, Wanted wanted = Wanted::kOwnRows);
 
   const T* a() const { return x_.data(); }  ///< its columns of X, [m, k_r]
   const T* b() const { return w_.data(); }  ///< its rows of W, [k_r, n]
-  T* c() const { return c_.data(); }        ///< its rows of C, [m_r, n]
+  T* c() const { return c_.data(); }        ///< its rows of C, [m_r, n], or all, [m, n]
 
   MatmulShape product() const override { return {whole().m, whole().n, w_shard().rows.size()}; }
   /// See GatherProblem.
@@ -138,15 +145,28 @@ class ScatterProblem : public DenseProblem {
  private:
   Shard x_shard() const { return column_shard(whole().m, whole().k, rank().size(), rank().id()); }
   Shard w_shard() const { return row_shard(whole().k, whole().n, rank().size(), rank().id()); }
-  Shard c_shard() const { return row_shard(whole().m, whole().n, rank().size(), rank().id()); }
+  Shard c_shard() const {
+    return wanted_ == Wanted::kAllRows ? whole_matrix(whole().m, whole().n)
+                                       : row_shard(whole().m, whole().n, rank().size(), rank().id());
+  }
   /// The product of its rows of C, over all of k.
   MatmulShape own_rows() const { return {c_shard().rows.size(), whole().n, whole().k}; }
 
+  void multiply_alone();  // sets the last two members
+
+  Wanted wanted_;
   DeviceBuffer<T> x_, w_, c_, partial_;
-  void multiply_alone();  // sets the two below
 
   std::vector<double> expected_;  // for compare_normal()
   MatmulNorms norms_;             // of the random normals
+};
+
+/// The same, where every rank wants all of C.
+template <Floating T>
+class AllReduceProblem final : public ScatterProblem<T> {
+ public:
+  AllReduceProblem(Rank& rank, MatmulShape whole, std::uint64_t seed)
+      : ScatterProblem<T>(rank, whole, seed, Wanted::kAllRows) {}
 };
 
 }  // namespace overlap

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cuda/atomic>
@@ -54,6 +55,22 @@ inline void require_native_atomics(Rank& rank, int peer) {
   throw Skip("the kernel adds to words of other GPUs, and GPU " + std::to_string(own) +
              " has no native atomics on GPU " + std::to_string(other) +
              "'s memory (cudaDevP2PAttrNativeAtomicSupported is 0)");
+}
+
+/// Collective: multiprocessors that every rank has for a kernel that waits for other ranks: those of its GPU
+/// without `set_aside`, shared out among the ranks that share it; at least one. A waiting block keeps its
+/// multiprocessor. If another kernel waits for its like on other GPUs, NCCL's for example, and some ranks
+/// have begun with it and others with this one, each may hold what the other needs, for ever: the caller sets
+/// aside what the other one takes (ncclConfig_t::maxCTAs). Throws UsageError if nothing is left.
+inline int multiprocessors_left(Rank& rank, int set_aside) {
+  int all = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&all, cudaDevAttrMultiProcessorCount, rank.device()));
+  if (set_aside < 0 || set_aside >= all) {
+    throw UsageError(std::to_string(set_aside) + " multiprocessors cannot be set aside: GPU " +
+                     std::to_string(rank.device()) + " has " + std::to_string(all) + ", and one is needed");
+  }
+  const int own = (all - set_aside) / (rank.shares_gpu() ? rank.size() : 1);
+  return std::max(1, std::ranges::min(rank.exchange(own)));
 }
 
 /// Throws Skip unless `blocks` blocks of the kernel find room on the rank's GPU at the same time: a block

@@ -1,4 +1,4 @@
-// What Hopper's tensor cores need and <cuda/ptx> does not have: the only inline PTX of the repository.
+// What Hopper's tensor cores need and <cuda/ptx> does not have: words.hpp beside it has the only other inline PTX.
 // Virtual GPUs have a header of this name of their own.
 //
 // A warpgroup is four warps of a block, the first of them a multiple of 4. Its 128 threads multiply together:

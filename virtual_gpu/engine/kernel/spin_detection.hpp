@@ -1,6 +1,7 @@
 // Tells a thread that looks at a word now and then from one that waits until the word changes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <utility>
 
@@ -12,13 +13,15 @@ namespace vgpu {
 /// For the threads of one block.
 class SpinDetection {
  public:
-  /// Looks in a row of one thread at one word, which all saw the same; or at two alternately, as a wait does
-  /// that may also be broken off.
+  /// Looks in a row of one thread at one word, which all saw the same; or at several in turn, as a wait does
+  /// that may also be broken off, or whose data come in parts.
   struct Looks {
-    const void* address = nullptr;
-    std::uint64_t bits = 0;
-    const void* other = nullptr;  // the word before that one
-    std::uint64_t other_bits = 0;
+    struct Word {
+      const void* address = nullptr;
+      std::uint64_t bits = 0;
+    };
+    std::array<Word, 6> words = {};  // the last ones, in the place of the oldest the next
+    unsigned oldest = 0;
     std::uint64_t unsuccessful = 0;  // all but the first one
     std::uint64_t work = 0;          // basic blocks between them, as far as they may be those of a wait
     std::uint64_t turn = 0;          // when the thread went on after the last one (`turns`)
@@ -34,13 +37,15 @@ class SpinDetection {
   /// The thread has looked at the word at `address` and seen `bits`. If it sees what it saw last time, the
   /// other threads of its block go first; after many such looks it waits.
   Next see(Looks& looks, const void* address, std::uint64_t bits) {
-    if (looks.address != address) {
-      std::swap(looks.address, looks.other);
-      std::swap(looks.bits, looks.other_bits);
+    for (Looks::Word& word : looks.words) {
+      if (word.address != address) continue;
+      if (word.bits == bits) return see_nothing_new(looks);
+      word.bits = bits;
+      return begin_row(looks);
     }
-    if (looks.address == address && looks.bits == bits) return see_nothing_new(looks);
-    looks = {address, bits, looks.other, looks.other_bits};
-    return Next::kGoOn;
+    looks.words[looks.oldest] = {address, bits};
+    looks.oldest = (looks.oldest + 1) % looks.words.size();
+    return begin_row(looks);
   }
   /// The thread goes on after a look.
   static void go_on(Looks& looks) {
@@ -52,9 +57,15 @@ class SpinDetection {
 
  private:
   Next see_nothing_new(Looks& looks);
+  Next begin_row(Looks& looks) {
+    in_vain_ = 0;
+    looks.unsuccessful = looks.work = looks.turn = looks.basic_blocks = 0;
+    return Next::kGoOn;
+  }
 
   Scheduler& scheduler_;
   bool may_be_impatient_;
+  std::uint64_t in_vain_ = 0;   // looks of all threads since one has seen something new
   std::uint64_t patience_ = 0;  // a thread waits after so many unsuccessful looks; chosen at the first one
   std::uint64_t waited_ = 0;
 };

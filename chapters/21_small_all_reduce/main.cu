@@ -1,0 +1,47 @@
+// Chapter 21: a product of few rows, whose depth is shared out over the ranks, and six ways to add what the
+// ranks have: by NCCL, and by kernels in which latency counts.
+#include "21_small_all_reduce/flag_in_data.cuh"
+#include "21_small_all_reduce/gemm_all_reduce.cuh"
+#include "21_small_all_reduce/one_shot.cuh"
+#include "21_small_all_reduce/two_shot.cuh"
+#include "21_small_all_reduce/word_is_flag.cuh"
+#include "overlap/program/dense_chapter.hpp"
+
+namespace overlap::small_all_reduce {
+namespace {
+
+const ChapterInfo kChapter = {
+    .name = "21_small_all_reduce",
+    .summary =
+        "C = A B of few rows, whole on every rank: A by columns and B by rows, then a small all-reduce.",
+    .on_virtual_gpus = {.shape = {4, 512, 0}, .per_gpu = {0, 0, 64}, .gpus = 4, .iterations = 1},
+    .on_real_gpus =
+        {.shape = {16, 8192, 0}, .per_gpu = {0, 0, 3584}, .gpus = 16, .iterations = 100, .warmup = 10},
+    .types = {ElementType::kF16, ElementType::kBf16, ElementType::kF32},
+};
+
+/// The product, then the all-reduce. How long a small one takes is no matter of bytes: the planner has no
+/// rule.
+template <typename AllReduce, Floating T>
+void add(DenseTable<AllReduceProblem<T>>& table, const std::string& name) {
+  const Plan<DenseCall> plan = {.uncounted = kByKernels};
+  table.add(name, algorithm<GemmThen<T, AllReduce>>(), plan.up_to(kMaxRanks));
+}
+
+constexpr auto kVariants = []<Floating T>(DenseTable<AllReduceProblem<T>>& table) {
+  table.add("nccl", algorithm<GemmThen<T, NcclAllReduce<T>>>());
+  add<OneShot<T, Reuse::kExitBarrier>>(table, "one_shot_with_exit");
+  add<OneShot<T, Reuse::kTwoSets>>(table, "one_shot");
+  add<TwoShot<T>>(table, "two_shot");
+  add<FlagInData<T>>(table, "flag_in_data");
+  add<WordIsFlag<T>>(table, "word_is_flag");
+};
+
+}  // namespace
+}  // namespace overlap::small_all_reduce
+
+int main(int argc, char** argv) {
+  using namespace overlap::small_all_reduce;
+  return overlap::dense_chapter_main<overlap::AllReduceProblem, __half, __nv_bfloat16, float>(
+      argc, argv, kChapter, kVariants);
+}
