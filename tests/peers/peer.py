@@ -1,7 +1,8 @@
 """What the scripts that measure other systems (the chapters' peers) have in common: options, worker processes with a time
 limit for each variant, table and JSON.
 
-Each script measures one operation at one size, with the protocol of the chapters: f16, random normals, device time, the
+Each script measures one operation at one size, with the protocol of the chapters: f16 (matmul_all_reduce: bf16), random
+normals, device time, the
 slowest GPU, median, interleaved with the product alone (GEMM only) in the same processes. --m, --n and --k are the sizes of
 the whole problem, as the chapters' own:
   all_gather_matmul      C[m, n] = A[m, k] B[k, n]: rank r has rows of A and columns of B, and wants its columns of C
@@ -53,6 +54,10 @@ class Case:
         """Floating point operations of each rank."""
         products = 2 if self.operation == "mlp_block" else 1
         return 2.0 * products * self.m * self.n * self.k / self.gpus
+
+    def element_type(self) -> str:
+        """Of all matrices. PyTorch's small all-reduces know no f16."""
+        return "bf16" if self.operation == "matmul_all_reduce" else "f16"
 
     def require_even_shares(self) -> None:
         """The peers know equal shards only."""
@@ -259,7 +264,7 @@ def hardware() -> Dict[str, str]:
 def report(peer: str, protocol: str, version: str, machine: Dict[str, str], case: Case,
            results: List[Dict[str, Any]]) -> Dict[str, Any]:
     """The JSON: like a chapter's, with the peer in the place of the chapter."""
-    options = {"operation": case.operation, "gpus": case.gpus, "m": case.m, "n": case.n, "k": case.k, "type": "f16",
+    options = {"operation": case.operation, "gpus": case.gpus, "m": case.m, "n": case.n, "k": case.k, "type": case.element_type(),
                "iterations": case.iterations, "warmup": case.warmup}
     environment = {name: value for name, value in sorted(os.environ.items()) if name.startswith(STAMPED)}
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -96,8 +96,8 @@ def scatter_calls(torch: Any, case: peer.Case, group: str) -> Tuple[Call, Dict[s
 def sum_calls(torch: Any, case: peer.Case, group: str) -> Tuple[Call, Dict[str, Call]]:
     """GEMM only (the rank's own summand), and the variants of matmul_all_reduce."""
     import torch.distributed._symmetric_memory as symmetric_memory
-    x = random_matrix(torch, case.m, case.k // case.gpus)
-    w = random_matrix(torch, case.k // case.gpus, case.n)
+    x = random_matrix(torch, case.m, case.k // case.gpus).bfloat16()
+    w = random_matrix(torch, case.k // case.gpus, case.n).bfloat16()
     alone, c = (x.new_empty(case.m, case.n) for _ in range(2))
     partial = symmetric_memory.empty(case.m, case.n, dtype=x.dtype, device=x.device)
     symmetric_memory.rendezvous(partial, group)

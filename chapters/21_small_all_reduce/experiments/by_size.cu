@@ -34,7 +34,7 @@ const ChapterInfo kExperiment = {
     .variants = {"floor", "sizes", "norm"},
     .on_virtual_gpus = {.shape = {4, 512, 8}, .gpus = 4, .iterations = 1},
     .on_real_gpus = {.shape = {64, 8192, 8}, .gpus = 16, .iterations = 50, .warmup = 5},
-    .types = {ElementType::kF16, ElementType::kBf16, ElementType::kF32},
+    .types = {ElementType::kBf16, ElementType::kF16, ElementType::kF32},
 };
 
 /// Element i of rank r in that round: sums over 16 ranks are exact in all types.
@@ -282,7 +282,7 @@ void time_norm(Rank& rank, const Options& options, Report& report) {
 
 void run(const Options& options, Report& report) {
   if (options.gpus < 2) throw Skip("it takes two ranks to send anything");
-  run_dense_ranks<__half, __nv_bfloat16, float>(options, [&](auto tag, Rank& rank) {
+  run_dense_ranks<__nv_bfloat16, __half, float>(options, [&](auto tag, Rank& rank) {
     using T = typename decltype(tag)::type;
     if (options.runs("floor")) time_floor(rank, options, report);
     if (options.runs("sizes")) time_sizes<T>(rank, options, report);
