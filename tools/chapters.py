@@ -47,7 +47,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 CHAPTERS = pathlib.Path(__file__).resolve().parents[1] / "chapters"
 PARTS = ("split the work", "overlap by decomposition", "sparse all-reduce", "fused kernels", "latency")
 KINDS = ("speed_up", "dense", "sparse")
-OPERATIONS = ("all_gather_matmul", "matmul_reduce_scatter", "mlp_block", "matmul_all_reduce")
+OPERATIONS = ("all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce", "mlp_block")
 FOLDER = re.compile(r"\d\d_[a-z0-9_]+")
 
 

@@ -108,6 +108,13 @@ CallersMatrices<T> matrices_like(const ScatterProblem<T>& problem) {
   return {{rank, m * depth}, {rank, depth * n}, {rank, own_share(problem, m) * n}};
 }
 template <Floating T>
+CallersMatrices<T> matrices_like(const AllReduceProblem<T>& problem) {
+  const auto [m, n, k] = problem.whole();
+  const std::int64_t depth = own_share(problem, k);
+  Rank& rank = problem.rank();
+  return {{rank, m * depth}, {rank, depth * n}, {rank, m * n}};
+}
+template <Floating T>
 CallersMatrices<T, CallersLayer<T>> matrices_like(const MlpProblem<T>& problem) {
   const auto [tokens, columns, hidden] = problem.whole();
   const std::int64_t elements = own_share(problem, tokens) * hidden;

@@ -55,7 +55,7 @@ class ManifestTest(FolderTest):
                 ({"title": " "}, "'title' is \" \", not a text"),
                 ({"minutes": "30"}, "'minutes' is \"30\", not a whole number from 1 on"),
                 ({"minutes": True}, "'minutes' is true, not a whole number from 1 on"),
-                ({"part": 5}, "'part' is 5, none of 1, 2, 3, 4"),
+                ({"part": 6}, "'part' is 6, none of 1, 2, 3, 4, 5"),
                 ({"kind": "dence"}, "'kind' is \"dence\", none of speed_up, dense, sparse"),
                 ({"operation": "sum"}, "'operation' is \"sum\", none of all_gather_matmul, "),
                 ({"needs": {"gpus": 1}}, "'needs.compute_capability' is missing"),

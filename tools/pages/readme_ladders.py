@@ -10,15 +10,16 @@ from tools.results.results import (Column, algorithms, column_of, gemm_only_of, 
 
 
 class Ladder(NamedTuple):
-    """One of the three."""
+    """One of them."""
 
     parts: Tuple[int, ...]  # whose chapters it shows
     unit: str
 
 
 LADDERS = {"dense": Ladder((1, 2), "x GEMM only"), "sparse": Ladder((3,), "times as fast as dense"),
-           "kernels": Ladder((4,), "x GEMM only")}
-COMPUTES = {"all_gather_matmul": "all-gather, GEMM", "matmul_reduce_scatter": "GEMM, reduce-scatter", "mlp_block": "MLP block"}
+           "kernels": Ladder((4,), "x GEMM only"), "latency": Ladder((5,), "x GEMM only")}
+COMPUTES = {"all_gather_matmul": "all-gather, GEMM", "matmul_reduce_scatter": "GEMM, reduce-scatter", "mlp_block": "MLP block",
+            "matmul_all_reduce": "GEMM, all-reduce"}
 
 
 def measures_the_chapter(run: Dict) -> bool:

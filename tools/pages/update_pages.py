@@ -13,7 +13,7 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION
   <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
   <!-- figures ARTICLE --> ... <!-- /figures -->  an article's figures beside ours, see article_figures.py
-  <!-- ladder dense|sparse|kernels --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
+  <!-- ladder dense|sparse|kernels|latency --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
   <!-- commands --> ... <!-- /commands -->        the commands of ./lab for readers
   <!-- planner WHAT --> ... <!-- /planner -->  what ./lab plan predicts, or its errors, see planner_page.py
   <!-- tasks --> ... <!-- /tasks -->              the tasks of all chapters, with minutes and points, see teaching/tasks.py

@@ -295,7 +295,7 @@ class LadderTest(unittest.TestCase):
 
     def test_no_such_ladder(self) -> None:
         for name in ("", "all"):
-            with self.assertRaisesRegex(update_pages.PageError, "no ladder '.*'; the ladders are: dense, sparse, kernels"):
+            with self.assertRaisesRegex(update_pages.PageError, "no ladder '.*'; the ladders are: dense, sparse, kernels, latency"):
                 update_pages.generate("ladder", name)
 
     def test_committed_reports_still_give_the_committed_tables(self) -> None:
