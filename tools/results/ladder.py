@@ -2,7 +2,7 @@
 from typing import Callable, Dict, Iterable, List, Sequence, Tuple
 
 from tools.results import sparse_results
-from tools.results.results import (COLUMNS, Column, column_of, field_text, is_dense, newest, peer_rows, peers_in, peers_of,
+from tools.results.results import (COLUMNS, Column, are_microseconds, column_of, field_text, is_dense, newest, peer_rows, peers_in, peers_of,
                      run_rows, runs_of, runs_with_section, section_fields, size_text)
 
 
@@ -132,7 +132,7 @@ def section_tables(section: str, runs: List[Dict]) -> str:
     """The section of each run as a table."""
     parts, shown = [], []
     for run in (run for _, group in by_gpus(runs) for run in group):
-        header, rows = section_fields(run, section)
+        header, rows = section_fields(run, section, are_microseconds(runs, section))
         if rows:
             shown.append(run)
             parts.append(f"{what_and_where(run)}:\n\n" + table(header, rows))

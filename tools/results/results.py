@@ -9,7 +9,8 @@ and results with `section` and any other fields: those of a table of their own. 
 import dataclasses
 import json
 import pathlib
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+import re
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from tools.results import sparse_results
 from tools.chapters import operation_of
@@ -222,13 +223,28 @@ def peer_rows(peer: Run) -> List[Row]:
 RENAMED = {("transport", "transport"): "nccl"}
 
 
-def section_fields(run: Run, section: str) -> Tuple[List[str], List[List[str]]]:
+def is_time(name: str, value: Any) -> bool:
+    """Whether a field of a section is in milliseconds."""
+    return name.endswith("ms") and isinstance(value, float)
+
+
+def are_microseconds(runs: Sequence[Run], section: str) -> bool:
+    """Whether all times of a section are so short that milliseconds would be read badly."""
+    times = [value for run in runs for result in run["results"] if result.get("section") == section
+             for name, value in result.items() if is_time(name, value)]
+    return bool(times) and max(times) < 0.1
+
+
+def section_fields(run: Run, section: str, microseconds: bool = False) -> Tuple[List[str], List[List[str]]]:
     """Header and lines of a section's table: the fields of its results."""
     results = [{name: value for name, value in result.items() if name != "section"}
                for result in run["results"] if result.get("section") == section]
     for result in results:
         if "variant" in result:
             result["variant"] = RENAMED.get((section, result["variant"]), result["variant"])
+    if microseconds:
+        results = [{re.sub("ms$", "us", name): 1e3 * value if is_time(name, value) else value for name, value in result.items()}
+                   for result in results]
     names = list(dict.fromkeys(name for result in results for name in result))
     return [name.replace("_", " ") for name in names], \
         [[field_text(result.get(name, "")) for name in names] for result in results]
