@@ -101,6 +101,7 @@ REFUSALS = {"cluster_exit": "of block (1,0,0), which has ended", "bulk_init": "n
             "masks": ("deadlock", "32 in a warp function (mask 0x0001ffff at ", "(mask 0xffff8000 at "),
             "wild": ("block (0,0,0), thread (1,0,0) accessed memory that is not there at planted_kernel_bugs.cu:",
                      ": 0 bytes behind a cudaMalloc of 1024 bytes on GPU 0, made at ", ", enqueued at "),
+            "far": ("accessed memory that is not there at planted_kernel_bugs.cu:", ", enqueued at "),
             "freed": ("accessed memory that is not there at ", ": inside freed memory, a cudaMalloc of 1024 bytes on GPU 0, "
                       "made at ", ", freed at ", ", captured at ")}
 # Programs that run here and may hang on real GPUs, or compute something else, and the words of their warnings.
