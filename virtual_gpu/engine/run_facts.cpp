@@ -1,5 +1,7 @@
 #include "race/run_facts.hpp"
 
+#include <algorithm>
+
 #include "engine/hopper/async_unit.hpp"
 #include "engine/kernel/block.hpp"
 #include "engine/runtime.hpp"
@@ -37,7 +39,15 @@ std::string describe_handover(std::uint64_t writer, std::uint64_t reader) {
   Block* block = current_block();
   const Thread* found = block == nullptr ? nullptr : block->thread_of(reader);
   if (found == nullptr || found->notes == nullptr || found->notes->handover == nullptr) return {};
-  return found->notes->handover->describe_missing(writer);
+  const ThreadNotes& notes = *found->notes;
+  const bool relaxed = std::ranges::count(notes.seen, notes.handover->word) != 0;  // and no fence since
+  const Fences passed = {!relaxed, notes.fenced[kFenceOfBlock]};
+  return notes.handover->describe_missing(writer, KernelRecords::same_block(writer, reader), passed);
+}
+
+bool was_volatile(const void* word) {
+  Runtime* runtime = runtime_if_started();
+  return runtime != nullptr && runtime->word_writers().was_volatile(word);
 }
 
 bool are_scopes(const void* address) {

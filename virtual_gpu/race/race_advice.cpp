@@ -93,6 +93,11 @@ std::string atomic_cure(const Access& first, const Access& second) {
       return (access.write ? "write at " : "read at ") +
              (access.line.empty() ? access.enqueued : access.line);
     };
+    if (was_volatile(atomic.address))
+      return "The " + name(atomic) + " is volatile, which orders nothing alone: the " + name(plain) +
+             " has to be volatile, too, and __threadfence() before the write and behind the read; or both "
+             "are "
+             "atomic, with release and acquire.";
     return "The " + name(atomic) + " is atomic, the " + name(plain) +
            " is not: both have to be, or something has to order them.";
   }
@@ -135,6 +140,7 @@ std::string host_cure(const Access& first, const Access& second) {
 std::string what(const Access& access) {
   std::string text = access.write ? "write" : "read";
   text += " by " + access.who + ": ";
+  if (access.enqueued.empty() && access.line.empty()) return text + "ThreadSanitizer has forgotten where";
   if (access.enqueued.empty()) return text + short_function(access.function) + " at " + access.line;
   const std::string place = "'" + short_function(access.function) + "' at " + access.line;
   if (access.call.empty()) {

@@ -32,4 +32,7 @@ std::string describe_passed_wait(std::uint64_t thread);
 /// acquire was missing there: a sentence that says where; else "".
 std::string describe_handover(std::uint64_t writer, std::uint64_t reader);
 
+/// True if a kernel has accessed that word as volatile.
+bool was_volatile(const void* word);
+
 }  // namespace vgpu

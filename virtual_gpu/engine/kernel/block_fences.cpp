@@ -83,6 +83,12 @@ void Block::access_volatile(const void* memory, std::size_t bytes, bool write, c
   const bool fenced =
       me.notes != nullptr && (me.notes->fenced[kFenceOfGpu] || me.notes->fenced[kFenceOfBlock]);
   const bool flag = bytes > 1 && bytes <= 8 && (!write || fenced);
+  if (const RuntimeTurn turn(*this, me); !shared_.offset_of(memory, 1)) {
+    WordWriters& writers = runtime().word_writers();
+    writers.is_volatile(memory);
+    const AtomicCall call{write ? "volatile store" : "volatile load", __ATOMIC_RELAXED, {}, caller};
+    if (flag) record_atomic(memory, call, write, writers);
+  }
   if (!flag) return note_access(memory, bytes, write, caller);
   note_atomic(memory, write ? kWrites : kReads, __ATOMIC_RELAXED, kSystemScope, caller);
   const auto access = write ? hb::write_atomically : hb::read_atomically;

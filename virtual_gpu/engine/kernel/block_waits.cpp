@@ -75,7 +75,9 @@ void Block::record_atomic(const void* word, const AtomicCall& call, bool wrote, 
       notes_of(*current_).handover = std::make_unique<Handover>(*seen);
   }
   if (!wrote) return;
-  writers.wrote(word, me, call);
+  const ThreadNotes* notes = current_->notes;
+  const auto passed = [notes](Fence fence) { return notes != nullptr && notes->fenced[fence]; };
+  writers.wrote(word, me, call, {passed(kFenceOfGpu), passed(kFenceOfBlock)});
   if (grid_.is_first) warn_of_lazy_loading(word);
 }
 

@@ -27,6 +27,7 @@ namespace {
 int fault_signal = 0;
 const void* fault_address = nullptr;
 const void* fault_instruction = nullptr;
+const void* fault_stack[32];  // the innermost words
 // A block is being abandoned: another fault is the runtime's.
 bool abandoning = false;
 
@@ -44,7 +45,10 @@ std::string position(const uint3& p) {
 
 /// What the running thread of that block has done.
 std::string describe_fault(Block& block) {
-  const std::string line = hb::line_at(fault_instruction);
+  std::string line = hb::line_at(fault_instruction);
+  // Far from all memory it is ThreadSanitizer that faults, looking up the access that its caller makes.
+  for (std::size_t i = 0; hb::kEnabled && line.empty() && i < std::size(fault_stack); ++i)
+    line = hb::line_at(fault_stack[i]);
   if (fault_signal == SIGFPE)
     return "divided an integer by zero, or the least one by -1" + line +
            ": on real GPUs the result is undefined";
@@ -131,7 +135,14 @@ void handle(int signal, siginfo_t* information, void* context) {
     // the stack held is given up, so its top will do; this also serves a stack that overflowed.
     auto* machine_context = &static_cast<ucontext_t*>(context)->uc_mcontext;
     fault_instruction = behind_instruction(context);
-    const auto top = reinterpret_cast<std::uintptr_t>(current_block()->current().fiber->stack_top);
+    const Fiber& fiber = *current_block()->current().fiber;
+    const auto top = reinterpret_cast<std::uintptr_t>(fiber.stack_top);
+    if (hb::kEnabled && !fiber.overflows_at(fault_address)) {
+      const auto* stack = reinterpret_cast<const void* const*>(machine_context->gregs[REG_RSP]);
+      const auto words = (top - reinterpret_cast<std::uintptr_t>(stack)) / sizeof(void*);
+      std::fill(std::copy_n(stack, std::min(words, std::size(fault_stack)), fault_stack),
+                std::end(fault_stack), nullptr);
+    }
     machine_context->gregs[REG_RSP] = static_cast<greg_t>(top - sizeof(void*));
     machine_context->gregs[REG_RIP] = reinterpret_cast<greg_t>(&abandon_block);
     return;

@@ -11,7 +11,9 @@ std::string describe(const ProgramPlace& place) {
   return " at " + path.substr(path.rfind('/') + 1) + ":" + std::to_string(place.line);
 }
 
-std::string describe(const AtomicCall& call) { return call.name + vgpu::describe(call.at); }
+std::string describe(const AtomicCall& call) {
+  return call.name + (call.caller == nullptr ? vgpu::describe(call.at) : at_line(call.caller));
+}
 
 std::string PassedWait::describe() const {
   const std::string asked = parity ? "1" : "0";
@@ -20,18 +22,23 @@ std::string PassedWait::describe() const {
          ", and so the phase before, of parity " + asked + ", counts as complete.";
 }
 
-std::string Handover::describe_missing(std::uint64_t thread) const {
+std::string Handover::describe_missing(std::uint64_t thread, bool one_block, Fences reader_passed) const {
   constexpr std::uint64_t kNumbers = (std::uint64_t{1} << 56) - 1;  // without the bits of the launch
-  const bool releases = write.releases(), acquires = read.acquires();
-  if ((releases && acquires) || !KernelRecords::same_block(thread, writer & kNumbers)) return {};
-  const auto lacks = [](const AtomicCall& call, const char* order, const char* where) {
-    const std::string fence = std::string("__threadfence() ") + where + " " + call.name;
-    return call.takes_order() ? std::string(order) + " instead of relaxed" : fence;
+  if (!KernelRecords::same_block(thread, writer & kNumbers)) return {};
+  bool releases = write.releases() || writer_passed.order(one_block);
+  const bool acquires = read.acquires() || reader_passed.order(one_block);
+  // A fence that the same thread passed before its access.
+  if (acquires && !write.releases() && thread == (writer & kNumbers)) releases = false;
+  if (releases && acquires) return {};
+  const auto lacks = [](const AtomicCall& call, const char* order, const char* between) {
+    return " the " + vgpu::describe(call) + " lacks " +
+           (call.takes_order() ? std::string(order) + " instead of relaxed"
+                               : std::string("__threadfence() between ") + between);
   };
   std::string text = "The word that hands the data over orders nothing:";
-  if (!releases) text += " the " + vgpu::describe(write) + " lacks " + lacks(write, "release", "before");
+  if (!releases) text += lacks(write, "release", "the access and it");
   if (!releases && !acquires) text += ", and";
-  if (!acquires) text += " the " + vgpu::describe(read) + " lacks " + lacks(read, "acquire", "behind");
+  if (!acquires) text += lacks(read, "acquire", "it and the access");
   return text + ".";
 }
 

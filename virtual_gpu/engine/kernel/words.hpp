@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "vgpu/atomics.h"
 
@@ -27,12 +28,21 @@ struct PassedWait {
   std::string describe() const;
 };
 
+/// Which fences a thread has passed.
+struct Fences {
+  bool of_gpu, of_block;
+  bool order(bool one_block) const { return of_gpu || (one_block && of_block); }
+};
+
 /// A thread has seen what another one wrote.
 struct Handover {
   AtomicCall write, read;
   std::uint64_t writer = 0;  // KernelRecords::thread_number()
+  Fences writer_passed;
+  const void* word = nullptr;
   /// A sentence, if `thread` is of the writer's block and the two atomic operations order nothing; else "".
-  std::string describe_missing(std::uint64_t thread) const;
+  /// The reader, a thread of the same block or not, has passed these fences since.
+  std::string describe_missing(std::uint64_t thread, bool one_block, Fences reader_passed) const;
 };
 
 /// "atomicCAS at x.cu:12".
@@ -43,22 +53,27 @@ std::string describe(const ProgramPlace& place);
 /// Who changed each word last; in the race build.
 class WordWriters {
  public:
-  void wrote(const void* word, std::uint64_t thread, const AtomicCall& call) {
-    writers_[word] = {thread, call};
+  void wrote(const void* word, std::uint64_t thread, const AtomicCall& call, Fences passed) {
+    writers_[word] = {thread, call, passed};
   }
   /// What `reader` sees there; nothing if it is its own.
   std::optional<Handover> seen(const void* word, std::uint64_t reader, const AtomicCall& call) const {
     const auto found = writers_.find(word);
     if (found == writers_.end() || found->second.thread == reader) return std::nullopt;
-    return Handover{found->second.call, call, found->second.thread};
+    return Handover{found->second.call, call, found->second.thread, found->second.passed, word};
   }
+  /// Words that kernels have accessed as volatile.
+  void is_volatile(const void* word) { volatile_.insert(word); }
+  bool was_volatile(const void* word) const { return volatile_.contains(word); }
 
  private:
   struct Writer {
     std::uint64_t thread;
     AtomicCall call;
+    Fences passed;
   };
   std::unordered_map<const void*, Writer> writers_;
+  std::unordered_set<const void*> volatile_;
 };
 
 }  // namespace vgpu

@@ -23,11 +23,12 @@ constexpr bool acquires(int order) { return order != __ATOMIC_RELAXED && order !
 
 /// An atomic operation of a kernel.
 struct AtomicCall {
-  const char* name;  // "load" of atomic_ref, "atomicAdd"
+  const char* name;  // "load" of atomic_ref, "atomicAdd", "volatile load"
   int order;         // __ATOMIC_RELAXED
   ProgramPlace at;
-  bool takes_order() const { return ::std::strncmp(name, "atomic", 6) != 0; }
-  bool reads() const { return ::std::strcmp(name, "store") != 0; }
+  const void* caller = nullptr;  // instead of `at`, of a volatile access
+  bool takes_order() const { return caller == nullptr && ::std::strncmp(name, "atomic", 6) != 0; }
+  bool reads() const { return ::std::strstr(name, "store") == nullptr; }
   bool releases() const { return vgpu::releases(order); }
   bool acquires() const { return vgpu::acquires(order); }
 };

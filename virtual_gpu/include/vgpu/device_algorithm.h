@@ -19,6 +19,23 @@ namespace vgpu {
 /// algorithm gives up. `name` is the argument's: "d_out".
 bool algorithm_may_access(const char* name, const void* memory, std::size_t bytes);
 
+#if VGPU_CHECK
+inline constexpr bool kCarriesUnwritten = true;
+#else
+inline constexpr bool kCarriesUnwritten = false;
+#endif
+/// Check build: a result that is made of items which nothing has written counts as not written, too. Not one
+/// whose place alone depends on them.
+///@{
+bool algorithm_is_written(const void* item);
+void algorithm_forget_written(void* result, std::size_t bytes);
+inline bool read_unwritten = false;
+/// In other builds nothing touches it: it would be a race.
+inline void set_read_unwritten([[maybe_unused]] bool value) {
+  if constexpr (kCarriesUnwritten) read_unwritten = value;
+}
+///@}
+
 /// One call of an algorithm. It runs as its stream's context, so that the race detector sees its accesses.
 class Algorithm {
  public:
@@ -68,7 +85,7 @@ class Input {
       if (!algorithm_may_access(name_, items_ + first, bytes)) return false;
     }
     if (first == 0) read_.clear();
-    for (std::int64_t i = first; i < last; ++i) read_.push_back({items_[i]});
+    for (std::int64_t i = first; i < last; ++i) read_.push_back({items_[i], is_written(i)});
     return true;
   }
   bool touches(const std::byte* begin, std::size_t bytes, std::int64_t count) const {
@@ -81,13 +98,22 @@ class Input {
   }
 
   /// What was read.
-  const Value& operator[](std::int64_t i) const { return read_[static_cast<std::size_t>(i)].value; }
+  const Value& operator[](std::int64_t i) const {
+    const Item& item = read_[static_cast<std::size_t>(i)];
+    if (!item.written) set_read_unwritten(true);
+    return item.value;
+  }
   std::int64_t size() const { return static_cast<std::int64_t>(read_.size()); }
 
  private:
   struct Item {  // no vector of bool, which is something else
     Value value;
+    bool written;
   };
+  bool is_written([[maybe_unused]] std::int64_t i) const {
+    if constexpr (kCarriesUnwritten && std::is_pointer_v<Iterator>) return algorithm_is_written(items_ + i);
+    return true;
+  }
   const char* name_;
   Iterator items_;
   std::vector<Item> read_;
@@ -113,14 +139,20 @@ class Writer {
  public:
   explicit Writer(bool spoiled) : spoiled_(spoiled) {}
 
-  /// The first `count` items become value(0), value(1), ...
+  /// The first `count` items become value(0), value(1), ..., each out of what this reads; if `of_all`, also
+  /// out of all that was read before.
   template <class T, class Function>
-  void write(const Output<T>& output, std::int64_t count, Function value) {
+  void write(const Output<T>& output, std::int64_t count, Function value, bool of_all = false) {
     if (!alive_) return;
     alive_ = algorithm_may_access(output.name, output.items, static_cast<std::size_t>(count) * sizeof(T));
     if (!alive_) return;
-    for (std::int64_t i = 0; i < count; ++i)
+    const bool before = kCarriesUnwritten && read_unwritten;
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (!of_all) set_read_unwritten(false);
       output.items[i] = spoiled_ ? ones<T>() : static_cast<T>(value(i));
+      if (kCarriesUnwritten && read_unwritten) algorithm_forget_written(&output.items[i], sizeof(T));
+    }
+    set_read_unwritten(before);
   }
   template <class T, class Value>
   void write(const Output<T>& output, const std::vector<Value>& values) {
@@ -129,7 +161,8 @@ class Writer {
   }
   template <class T, class Value>
   void write_one(const Output<T>& output, const Value& value) {
-    write(output, 1, [&](std::int64_t) -> const Value& { return value; });
+    write(
+        output, 1, [&](std::int64_t) -> const Value& { return value; }, true);
   }
   /// What CUB leaves undefined.
   template <class T>
@@ -168,6 +201,7 @@ class AlgorithmOf final : public Algorithm {
   }
   bool finish(bool spoiled) override {
     Writer writer(spoiled);
+    set_read_unwritten(false);
     std::apply([&](const auto&... input) { compute_(writer, input...); }, inputs_);
     return writer.alive();
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "check/memory_state.hpp"
 #include "engine/host/api_call.hpp"
 #include "engine/streams/stream_call.hpp"
 
@@ -70,6 +71,9 @@ bool algorithm_may_access(const char* name, const void* memory, std::size_t byte
   const hb::RuntimeScope scope;
   return running_algorithm->may_access(name, memory, bytes);
 }
+
+bool algorithm_is_written(const void* item) { return memcheck::written(item); }
+void algorithm_forget_written(void* result, std::size_t bytes) { memcheck::forget_written(result, bytes); }
 
 cudaError_t call_algorithm(const AlgorithmCall& call, void* temporary, std::size_t& temporary_bytes,
                            cudaStream_t stream_handle, std::unique_ptr<Algorithm> algorithm) {

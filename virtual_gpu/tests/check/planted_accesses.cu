@@ -238,6 +238,30 @@ __global__ void backwards(int* words, bool fixed) {
 }
 void local_negative(bool fixed) { run(backwards, 1, DeviceBuffer<int>(0, kCount), fixed); }
 
+struct Running {
+  __device__ int sum(int count) const {
+    int total = 0;
+    for (int i = 0; i < count; ++i) total += of_lane[i];  // @local_member
+    return total;
+  }
+  int lanes, of_lane[4];
+};
+__global__ void add_lanes(int* words, bool fixed) {
+  const Running running = {4, {words[0], words[1], words[2], words[3]}};
+  words[4] = running.sum(running.lanes + !fixed);
+}
+void local_member(bool fixed) { run(add_lanes, 1, DeviceBuffer<int>(0, kCount), fixed); }
+
+__global__ void transpose(int* words, bool fixed) {
+  int tile[2][3] = {{1, 2, 3}, {4, 5, 6}};
+  int* first = words;
+  // Further spaces do not count in the compiler's columns.
+  // clang-format off
+  for (int i = 0; i < 3 + !fixed; ++i)    first[i] = tile[words[5]][first[6] + i];  // @local_row
+  // clang-format on
+}
+void local_row(bool fixed) { run(transpose, 1, DeviceBuffer<int>(0, kCount), fixed); }
+
 // ---- misaligned vectors -----------------------------------------------------------------------------
 __global__ void load_vector(int* words, bool fixed) {
   const float4 four = *reinterpret_cast<const float4*>(words + (fixed ? 4 : 5));  // @misaligned
@@ -248,7 +272,7 @@ void misaligned(bool fixed) {
   run(load_vector, 1, words, fixed);
 }
 __global__ void store_pair(int* words, bool fixed) {
-  __shared__ int cells[64];
+  __shared__ int cells[64];                                                  // @misaligned_shared
   *reinterpret_cast<int2*>(&cells[fixed ? 2 : 3]) = make_int2(words[0], 1);  // @misaligned_shared
 }
 void misaligned_shared(bool fixed) { run(store_pair, 1, DeviceBuffer<int>(0, kCount), fixed); }
@@ -355,41 +379,21 @@ void every_size(bool fixed) {
   std::printf("%d of 300 sizes\n", found);
 }
 
-const planted::Cases kCases = {{"one_past", one_past},
-                               {"odd_size", odd_size},
-                               {"pinned_by_kernel", pinned_by_kernel},
-                               {"pinned_by_host", pinned_by_host},
-                               {"before", before},
-                               {"wrapped", wrapped},
-                               {"far_behind", far_behind},
-                               {"structure", structure},
-                               {"atomic", atomic},
-                               {"copied", copied},
-                               {"cleared", cleared},
-                               {"copied_later", copied_later},
-                               {"in_function", in_function},
-                               {"freed", freed},
-                               {"pinned_freed", pinned_freed},
-                               {"shared_index", shared_index},
-                               {"shared_pointer", shared_pointer},
-                               {"shared_row", shared_row},
-                               {"dynamic_too_small", dynamic_too_small},
-                               {"dynamic_missing", dynamic_missing},
-                               {"dynamic_before", dynamic_before},
-                               {"local_index", local_index},
-                               {"local_negative", local_negative},
-                               {"misaligned", misaligned},
-                               {"misaligned_shared", misaligned_shared},
-                               {"host_reads", host_reads},
-                               {"host_writes", host_writes},
-                               {"host_copies", host_copies},
-                               {"callback", callback},
-                               {"peer_read", peer_read},
-                               {"peer_disabled", peer_disabled},
-                               {"peer_alone", peer_alone},
-                               {"division", division},
-                               {"remainder", remainder},
-                               {"every_size", every_size}};
+// clang-format off
+const planted::Cases kCases = {
+    {"one_past", one_past}, {"odd_size", odd_size}, {"pinned_by_kernel", pinned_by_kernel},
+    {"pinned_by_host", pinned_by_host}, {"before", before}, {"wrapped", wrapped},
+    {"far_behind", far_behind}, {"structure", structure}, {"atomic", atomic}, {"copied", copied},
+    {"cleared", cleared}, {"copied_later", copied_later}, {"in_function", in_function}, {"freed", freed},
+    {"pinned_freed", pinned_freed}, {"shared_index", shared_index}, {"shared_pointer", shared_pointer},
+    {"shared_row", shared_row}, {"dynamic_too_small", dynamic_too_small},
+    {"dynamic_missing", dynamic_missing}, {"dynamic_before", dynamic_before}, {"local_index", local_index},
+    {"local_negative", local_negative}, {"local_member", local_member}, {"local_row", local_row},
+    {"misaligned", misaligned}, {"misaligned_shared", misaligned_shared}, {"host_reads", host_reads},
+    {"host_writes", host_writes}, {"host_copies", host_copies}, {"callback", callback},
+    {"peer_read", peer_read}, {"peer_disabled", peer_disabled}, {"peer_alone", peer_alone},
+    {"division", division}, {"remainder", remainder}, {"every_size", every_size}};
+// clang-format on
 
 }  // namespace
 

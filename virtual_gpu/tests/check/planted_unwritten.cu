@@ -4,6 +4,10 @@
 #include <cuda_runtime.h>
 #include <nccl.h>
 
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_reduce.cuh>
+#include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
 #include <cuda/pipeline>
 #include <cuda/ptx>
 #include <vector>
@@ -245,6 +249,46 @@ void summed(bool fixed) {
   });
 }
 
+// Algorithms of CUB: what of their results is made of a word that nothing has written, and no more.
+__global__ void read_result(const unsigned int* word, int* sum) {
+  *sum = static_cast<int>(*word);  // @scanned @added @sorted @selected
+}
+/// `call` makes results of kCount words, the first `words` of which are zeros; one result is used.
+template <class Call>
+void by_cub(int words, int used, Call call) {
+  using Word = unsigned int;
+  const DeviceBuffer<Word> from(0, kCount), to(0, 2 * kCount);  // @scanned @added @sorted @selected
+  CUDA_CHECK(cudaMemset(from.data(), 0, static_cast<std::size_t>(words) * sizeof(Word)));
+  CUDA_CHECK(cudaMemset(to.data(), 0, to.bytes()));
+  std::size_t bytes = 0;
+  CUDA_CHECK(call(nullptr, bytes, from.data(), to.data() + kCount));
+  const DeviceBuffer<char> temporary(0, bytes);
+  CUDA_CHECK(call(temporary.data(), bytes, from.data(), to.data() + kCount));
+  const DeviceBuffer<int> sum(0, 1);
+  read_result<<<1, 1>>>(to.data() + kCount + used, sum.data());
+  synchronize();
+}
+void scanned(bool fixed) {  // the last sum is one of all words but the last one
+  by_cub(fixed ? kCount - 1 : kCount - 2, kCount - 1, [](void* temporary, auto& bytes, auto* from, auto* to) {
+    return cub::DeviceScan::ExclusiveSum(temporary, bytes, from, to, kCount);
+  });
+}
+void added(bool fixed) {
+  by_cub(fixed ? kCount : kCount - 1, 0, [](void* temporary, auto& bytes, auto* from, auto* to) {
+    return cub::DeviceReduce::Sum(temporary, bytes, from, to, kCount);
+  });
+}
+void sorted(bool fixed) {  // all ones come last
+  by_cub(kCount - 1, kCount - 1 - fixed, [](void* temporary, auto& bytes, auto* from, auto* to) {
+    return cub::DeviceRadixSort::SortKeys(temporary, bytes, from, to, kCount);
+  });
+}
+void selected(bool fixed) {
+  by_cub(kCount - 1, kCount - 1 - fixed, [](void* temporary, auto& bytes, auto* from, auto* to) {
+    return cub::DeviceSelect::If(temporary, bytes, from, to, to - 1, kCount, [](auto) { return true; });
+  });
+}
+
 const planted::Cases kCases = {{"never", never},
                                {"part", part},
                                {"over", over},
@@ -261,7 +305,11 @@ const planted::Cases kCases = {{"never", never},
                                {"bulk", bulk},
                                {"multiplied", multiplied},
                                {"gathered", gathered},
-                               {"summed", summed}};
+                               {"summed", summed},
+                               {"scanned", scanned},
+                               {"added", added},
+                               {"sorted", sorted},
+                               {"selected", selected}};
 
 }  // namespace
 

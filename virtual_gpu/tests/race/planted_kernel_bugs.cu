@@ -202,11 +202,20 @@ void freed(bool fixed) {
   CUDA_CHECK(cudaDeviceSynchronize());
 }
 
+// ---- far: 1 GiB away, where ThreadSanitizer itself has no memory
+__global__ void write_far(int* words, std::size_t index) { words[index] = 1; }  // @far
+void far(bool fixed) {
+  DeviceBuffer<int> words(0, planted::kCount);
+  write_far<<<1, 1>>>(words.data(), fixed ? 0 : std::size_t{1} << 28);  // @far
+  CUDA_CHECK(cudaDeviceSynchronize());
+}
+
 const planted::Cases kCases = {
     {"stuck_flag", stuck_flag},
     {"stuck_lock", stuck_lock},
     {"masks", masks},
     {"wild", wild},
+    {"far", far},
     {"freed", freed},
     {"warp", warp},
     {"block", block},

@@ -66,8 +66,18 @@ CURES = {**{bug: "orders gpu0/stream2 after gpu0/stream1." for bug in
                         " lacks release instead of relaxed."),
          "no_acquire": ("write by ", "read by ", "hands the data over orders nothing: the load at planted_kernel_bugs.cu:",
                         " lacks acquire instead of relaxed."),
-         "lock": ("the atomicExch at planted_kernel_bugs.cu:", " lacks __threadfence() before atomicExch, and the atomicCAS at "
-                  "planted_kernel_bugs.cu:", " lacks __threadfence() behind atomicCAS."),
+         "lock": ("the atomicExch at planted_kernel_bugs.cu:", " lacks __threadfence() between the access and it, and the atomicCAS at "
+                  "planted_kernel_bugs.cu:", " lacks __threadfence() between it and the access."),
+         # planted_fence_bugs: of the two sides the one that lacks something
+         **{bug: ("orders nothing: the atomicExch at planted_fence_bugs.cu:", " lacks __threadfence() between the access and it.\n")
+            for bug in ("fence_release", "fence_before_the_write", "block_fence_release")},
+         **{bug: ("orders nothing: the atomicAdd at planted_fence_bugs.cu:", " lacks __threadfence() between it and the access.\n")
+            for bug in ("fence_acquire", "fence_before_the_look", "block_fence_acquire")},
+         "fence_volatile": ("orders nothing: the volatile load at planted_fence_bugs.cu:", " lacks __threadfence() between it and the access.\n"),
+         "volatile_flag": ("The read at planted_fence_bugs.cu:", " is volatile, which orders nothing alone: the write at "
+                           "planted_fence_bugs.cu:", "__threadfence() before the write and behind the read"),
+         "fence_relaxed": ("the store at planted_fence_bugs.cu:", " lacks release instead of relaxed.\n"),
+         "release_and_fence": ("the load at planted_fence_bugs.cu:", " lacks acquire instead of relaxed.\n"),
          "pageable_source": ("read by the host: cudaMemcpyAsync at planted_kernel_bugs.cu:",
                              "in the call: the memory is pageable", "The host does not wait for gpu0/stream1",
                              "pageable memory in the call."),
@@ -91,6 +101,7 @@ REFUSALS = {"cluster_exit": "of block (1,0,0), which has ended", "bulk_init": "n
             "masks": ("deadlock", "32 in a warp function (mask 0x0001ffff at ", "(mask 0xffff8000 at "),
             "wild": ("block (0,0,0), thread (1,0,0) accessed memory that is not there at planted_kernel_bugs.cu:",
                      ": 0 bytes behind a cudaMalloc of 1024 bytes on GPU 0, made at ", ", enqueued at "),
+            "far": ("accessed memory that is not there at planted_kernel_bugs.cu:", ", enqueued at "),
             "freed": ("accessed memory that is not there at ", ": inside freed memory, a cudaMalloc of 1024 bytes on GPU 0, "
                       "made at ", ", freed at ", ", captured at ")}
 # Programs that run here and may hang on real GPUs, or compute something else, and the words of their warnings.

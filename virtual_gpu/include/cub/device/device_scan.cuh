@@ -37,11 +37,12 @@ struct DeviceScan {
                                 std::tuple(vgpu::Input<In>("d_in", in)), std::tuple(sums),
                                 [=](vgpu::Writer& writer, const auto& values) {
                                   Sum total{};
-                                  writer.write(sums, values.size(), [&](std::int64_t i) {
-                                    const Sum before = total;
-                                    total = total + values[i];
-                                    return kInclusive ? total : before;
-                                  });
+                                  const auto next = [&](std::int64_t i) {
+                                    const std::int64_t last = kInclusive ? i : i - 1;
+                                    if (last >= 0) total = total + values[last];
+                                    return total;
+                                  };
+                                  writer.write(sums, values.size(), next, true);
                                 });
   }
 };
