@@ -125,8 +125,7 @@ def printed(*command: str) -> str:
 
 @functools.lru_cache(maxsize=None)
 def built(program: str) -> pathlib.Path:
-    """The program of a chapter, or of its experiment (NN/NAME), built by ./lab."""
-    lab("run", program, "--list")
+    """The program of a chapter, or of its experiment (NN/NAME)."""
     number, _, experiment = program.partition("/")
     folder, = (REPOSITORY / "chapters").glob(f"{number}_*")
     return REPOSITORY / "build" / "virtual" / "bin" / (f"{number}_{experiment}" if experiment else folder.name)
@@ -176,9 +175,9 @@ def timeline(chapter: str, *arguments: str) -> str:
 
 
 def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]], planted: List[str]) -> None:
-    """Runs all these programs: output(), timeline() and mutant_block() then have their answers. Building is done before, one at a time."""
-    for chapter in sorted({arguments.split()[0] for arguments in outputs} | {picture[0] for picture in timelines}):
-        built(chapter)
+    """Builds and runs all these programs: output(), timeline() and mutant_block() then have their answers."""
+    programs = {arguments.split()[0] for arguments in outputs} | {picture[0] for picture in timelines}
+    printed("cmake", "--build", "build/virtual", "-j", str(os.cpu_count()), "--target", *sorted(built(each).name for each in programs))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = [pool.submit(output, arguments) for arguments in outputs]
         runs += [pool.submit(timeline, *picture) for picture in timelines]

@@ -32,8 +32,7 @@ def of_the_race_build(chapter: Optional[str], yes: bool) -> int:
     """./lab race --test: schedules are compared with those of the programs without the detector."""
     labels = _labels(chapter)
     plain = set_up("test", "virtual", yes)
-    for name in [*chapters.names(), "planted_programs"] if chapter is None else [chapters.find(chapter)]:
-        plain.build(name, "-DBUILD_TESTING=ON")
+    plain.build(" ".join([*chapters.names(), "planted_programs"]) if chapter is None else chapters.find(chapter), "-DBUILD_TESTING=ON")
     return _test(plain.race(), _target(chapter, "all"), [*labels, "-LE", "^full"], ["-DOVERLAP_MUTANTS=ON", f"-DOVERLAP_PLAIN_BUILD={plain.folder}"])
 
 
