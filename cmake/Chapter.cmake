@@ -110,9 +110,10 @@ function(_overlap_add_chapter_headers target)
   target_precompile_headers(${target} PRIVATE ${headers})
 endfunction()
 
-# The same for an unchanged chapter's program. (Not for nvcc, which could not.)
+# The same for an unchanged chapter's program. (Not for nvcc, which could not, nor for clang++, whose options for it compile.py
+# does not know.)
 function(_overlap_precompile_chapter_headers target)
-  if(NOT OVERLAP_BACKEND STREQUAL "virtual")
+  if(NOT OVERLAP_BACKEND STREQUAL "virtual" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
   if(NOT TARGET overlap_chapter_headers)
