@@ -18,6 +18,7 @@ function(overlap_add_chapter name)
   string(SUBSTRING ${name} 0 2 number)
   add_custom_target(chapter_${number} DEPENDS ${name})
   _overlap_chapter_program(${name} ${PROJECT_SOURCE_DIR}/chapters ${name}/main.cu)
+  _overlap_precompile_chapter_headers(${name})
   overlap_for_chapter(${name} ${name})
   target_link_libraries(${name} PRIVATE overlap_warnings)
   overlap_manifest(processes ${name} processes DEFAULT OFF)
@@ -36,6 +37,7 @@ function(overlap_add_experiment chapter source)
   string(SUBSTRING ${chapter} 0 2 number)
   set_property(GLOBAL APPEND PROPERTY OVERLAP_EXPERIMENTS ${number}_${stem})
   _overlap_chapter_program(${number}_${stem} ${PROJECT_SOURCE_DIR}/chapters ${chapter}/experiments/${stem}.cu)
+  _overlap_precompile_chapter_headers(${number}_${stem})
   overlap_for_chapter(${number}_${stem} ${chapter})
   target_link_libraries(${number}_${stem} PRIVATE overlap_warnings)
   add_dependencies(chapter_${number} ${number}_${stem})
@@ -71,28 +73,21 @@ function(overlap_add_changed_chapter target name folder)
   overlap_for_chapter(${target} ${name})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/chapters)
   if(NOT TARGET overlap_changed_chapters)
-    _overlap_changed_chapters(${sources})
+    _overlap_changed_chapters()
   endif()
   target_link_libraries(${target} PRIVATE overlap_changed_chapters)
   target_precompile_headers(${target} REUSE_FROM overlap_changed_chapter_headers)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/changed)
 endfunction()
 
-# What all changed chapters have in common: target overlap_changed_chapters, their options, and target
-# overlap_changed_chapter_headers, what the chapters' sources include from elsewhere, compiled once. Such programs are many,
-# each runs for a moment, and with the default type: compiled for it alone, without optimisation and without debug
-# information they take half the time.
-function(_overlap_changed_chapters)
-  add_library(overlap_changed_chapters INTERFACE)
-  target_compile_definitions(overlap_changed_chapters INTERFACE OVERLAP_FIRST_TYPE_ONLY)
-  target_compile_options(overlap_changed_chapters INTERFACE -O0)
-  if(NOT OVERLAP_RACE AND NOT OVERLAP_CHECK)  # only these report lines
-    target_compile_options(overlap_changed_chapters INTERFACE -g0)
-    target_link_options(overlap_changed_chapters INTERFACE -Wl,--strip-debug)  # of the libraries: linking takes a quarter
-  endif()
-
+# _overlap_add_chapter_headers(target): what the chapters' sources include from elsewhere, compiled once, for targets with the
+# same options (REUSE_FROM). That each source includes what it needs shows the build for real GPUs.
+function(_overlap_add_chapter_headers target)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/chapters/*.cu ${PROJECT_SOURCE_DIR}/chapters/*.cuh)
+  list(FILTER sources EXCLUDE REGEX "/(tests|assignment)/")
   set(headers)
-  foreach(source IN LISTS ARGN)
+  foreach(source IN LISTS sources)
     file(STRINGS ${source} lines REGEX "^#include [<\"]")
     list(APPEND headers ${lines})
   endforeach()
@@ -110,9 +105,39 @@ function(_overlap_changed_chapters)
   list(REMOVE_DUPLICATES headers)
   list(SORT headers)
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/no_code.cpp CONTENT "")
-  add_library(overlap_changed_chapter_headers OBJECT ${CMAKE_CURRENT_BINARY_DIR}/no_code.cpp)
-  target_link_libraries(overlap_changed_chapter_headers PRIVATE overlap overlap_changed_chapters)
-  target_precompile_headers(overlap_changed_chapter_headers PRIVATE ${headers})
+  add_library(${target} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/no_code.cpp)
+  target_link_libraries(${target} PRIVATE overlap)
+  target_precompile_headers(${target} PRIVATE ${headers})
+endfunction()
+
+# The same for an unchanged chapter's program. (Not for nvcc, which could not, nor for clang++, whose options for it compile.py
+# does not know.)
+function(_overlap_precompile_chapter_headers target)
+  if(NOT OVERLAP_BACKEND STREQUAL "virtual" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    return()
+  endif()
+  if(NOT TARGET overlap_chapter_headers)
+    _overlap_add_chapter_headers(overlap_chapter_headers)
+    if(OVERLAP_RACE OR OVERLAP_CHECK)
+      target_compile_definitions(overlap_chapter_headers PRIVATE OVERLAP_FIRST_TYPE_ONLY)
+    endif()
+  endif()
+  target_precompile_headers(${target} REUSE_FROM overlap_chapter_headers)
+endfunction()
+
+# What all changed chapters have in common: target overlap_changed_chapters, their options, and target
+# overlap_changed_chapter_headers. Such programs are many, each runs for a moment, and with the default type: compiled for it
+# alone, without optimisation and without debug information they take half the time.
+function(_overlap_changed_chapters)
+  add_library(overlap_changed_chapters INTERFACE)
+  target_compile_definitions(overlap_changed_chapters INTERFACE OVERLAP_FIRST_TYPE_ONLY)
+  target_compile_options(overlap_changed_chapters INTERFACE -O0)
+  if(NOT OVERLAP_RACE AND NOT OVERLAP_CHECK)  # only these report lines
+    target_compile_options(overlap_changed_chapters INTERFACE -g0)
+    target_link_options(overlap_changed_chapters INTERFACE -Wl,--strip-debug)  # of the libraries: linking takes a quarter
+  endif()
+  _overlap_add_chapter_headers(overlap_changed_chapter_headers)
+  target_link_libraries(overlap_changed_chapter_headers PRIVATE overlap_changed_chapters)
 endfunction()
 
 # A test with a changed copy of the chapter `name`: a unit of its own, compiled again whenever the copy is made again.

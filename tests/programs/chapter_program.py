@@ -5,7 +5,7 @@ import sys
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 import counted
-from program_test_case import ONCE, REPOSITORY, ProgramTestCase
+from program_test_case import MOST_RANKS, ONCE, REPOSITORY, ProgramTestCase, up_to_most
 
 sys.path.insert(0, str(REPOSITORY))
 from tools import mutants  # noqa: E402
@@ -139,7 +139,8 @@ class ChapterProgram(ProgramTestCase):
         of_libraries = [card["variant"] for card in table if card.get("cost", {}).get("products") and not card["cost"]["launches"]]
         cheap = ("--only", (of_libraries or [card["variant"] for card in reversed(table)] or self.all_variants())[0], *ONCE)
         tiny = self.machine(memory_mib=1, gpus=8)  # refuses what the options allowed, and computes nothing
-        for gpus in "8" if self.chapter.kind == "sparse" else "12345678":  # a gradient's sizes are those of one GPU
+        # A gradient's sizes are those of one GPU.
+        for gpus in str(MOST_RANKS) if self.chapter.kind == "sparse" else up_to_most("12345678"):
             with self.subTest(gpus=gpus):
                 result = self.call("--gpus", gpus, "--machine", tiny, *cheap)
                 if "has not enough free memory" not in result.stderr:

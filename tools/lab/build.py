@@ -62,7 +62,8 @@ class Build:
         return [*start, str(self.folder / program)]
 
     def build(self, target: str, *settings: str) -> None:
-        """Builds a target, with all output in the log; one ./lab at a time. Refusal if it fails."""
+        """Builds a target, or several with spaces between them, with all output in the log; one ./lab at a time. Refusal if it
+        fails."""
         log = self.folder / "lab.log"
         self._make_folder()
         with self._locked():
@@ -71,14 +72,16 @@ class Build:
             except OSError as error:
                 raise Refusal(f"build/{self.backend}/lab.log cannot be written: {error.strerror}; run what is "
                               f"built by its path, in build/{self.backend}/bin") from None
-            process.say(f"building {target}{NAMES[self.backend]} (output: {log.relative_to(ROOT)})")
+            targets = target.split()
+            what = target if len(targets) == 1 else f"{len(targets)} targets"
+            process.say(f"building {what}{NAMES[self.backend]} (output: {log.relative_to(ROOT)})")
             with file:
                 built = self._configure(settings, file) and self._cmake(
-                    ["--build", str(self.folder), "--target", target, "-j", jobs()], file)
+                    ["--build", str(self.folder), "--target", *targets, "-j", jobs()], file)
             if not built:
                 lines = log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
                 sys.stderr.write("".join(lines[-LINES:]))
-                raise Refusal(f"building {target} failed")
+                raise Refusal(f"building {what} failed")
 
     def need_gpus(self) -> None:
         """Skip if real GPUs are asked for and none answers, or if the race detector cannot start."""

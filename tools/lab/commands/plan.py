@@ -23,7 +23,5 @@ def main(call: argparse.Namespace) -> NoReturn:
     if status != 0:  # it has said why
         raise SystemExit(status)
     if names:
-        build = set_up("run", "virtual", call.yes)
-        for name in names.split():
-            build.build(name)
+        set_up("run", "virtual", call.yes).build(names)
     process.leave_to(PLANNER, *call.arguments)

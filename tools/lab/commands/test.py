@@ -10,7 +10,7 @@ from program import of_work, work_on
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     chapters.add_to(parser, nargs="?")
-    for scope, text in (("slow", "the slow tests (4 and 8 ranks, random sizes, mutants)"),
+    for scope, text in (("slow", "the slow tests (8 ranks, random sizes, mutants)"),
                         ("full", "what takes longest (blanks of assignments, a new chapter)"), ("all", "everything")):
         parser.add_argument(f"--{scope}", dest="scope", action="store_const", const=scope, default="quick", help=text)
     parser.add_argument("--work", action="store_true", help="the chapter's tests of your header (after ./lab start NN)")
@@ -32,8 +32,7 @@ def of_the_race_build(chapter: Optional[str], yes: bool) -> int:
     """./lab race --test: schedules are compared with those of the programs without the detector."""
     labels = _labels(chapter)
     plain = set_up("test", "virtual", yes)
-    for name in [*chapters.names(), "planted_programs"] if chapter is None else [chapters.find(chapter)]:
-        plain.build(name, "-DBUILD_TESTING=ON")
+    plain.build(" ".join([*chapters.names(), "planted_programs"]) if chapter is None else chapters.find(chapter), "-DBUILD_TESTING=ON")
     return _test(plain.race(), _target(chapter, "all"), [*labels, "-LE", "^full"], ["-DOVERLAP_MUTANTS=ON", f"-DOVERLAP_PLAIN_BUILD={plain.folder}"])
 
 

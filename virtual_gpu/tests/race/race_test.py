@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests of the race build: planted bugs are found in every schedule, with both places; right programs give no report.
-    race_test.py RACE_RUN planted PROGRAM                its planted bugs, and the same without them
+    race_test.py RACE_RUN planted PROGRAM COUNT          its planted bugs, and the same without them, in so many schedules
     race_test.py RACE_RUN ring PROGRAM                   the ring without its bug, on 1 to 8 GPUs
     race_test.py RACE_RUN default_sizes PROGRAM          a chapter with its default sizes
     race_test.py RACE_RUN chapter PROGRAM GPUS COUNT [OPTIONS...]  ... on so many GPUs, in so many schedules
@@ -28,7 +28,6 @@ SOME_ORDERS = ("shared_flags",)  # found in some schedules only, and so in one o
 # Their programs have a kernel each, in which few things can come in another order.
 SINGLE_KERNELS = ("planted_copy_bugs", "planted_bulk_bugs", "planted_wgmma_bugs", "planted_block_bugs", "planted_fence_bugs",
                   "planted_scope_bugs", "planted_kernel_bugs")
-PLANTED = SCHEDULES[:2]  # the detector does not depend on the order: these would show it if it did
 ALL = os.environ.get("OVERLAP_SCHEDULES") == "all"  # of these, where else a few are taken
 SMALL = ("--m", "33", "--n", "70", "--k", "19", "--iterations", "1", "--warmup", "0")
 # Fewer rows than ranks: some have none. Then fewer columns and less depth as well; of gradients, a table of fewer rows.
@@ -159,7 +158,9 @@ class PlantedTest(RaceTest):
         return results[-1]
 
     def each(self) -> Iterator[Tuple[str, List[str]]]:
-        """The bugs of the program, each with its schedules: more of the one with the most orders."""
+        """The bugs of the program, each with its schedules: more of the one with the most orders. The detector does not depend on
+        the order: a second schedule would show it if it did."""
+        count = int(self.arguments[0])
         listed = self.race("--list")
         self.assert_quiet(listed)
         self.source = HERE / f"{self.program.name}.cu"
@@ -171,7 +172,7 @@ class PlantedTest(RaceTest):
             if case == LARGE and not ALL:
                 continue
             once = case in ("lazy_loading", LARGE, *SOME_ORDERS)  # the first only where the kernel that waits comes first, as in the order of time
-            yield case, SCHEDULES[:1] if once else SCHEDULES if case == "ring_wait" or ALL else PLANTED
+            yield case, SCHEDULES[:1] if once else SCHEDULES if case == "ring_wait" or ALL else SCHEDULES[:count]
 
     def assert_words(self, words: "str | set[str] | Tuple[str, ...]", text: str) -> None:
         """All of them; if they are no set, one behind the other."""
