@@ -60,7 +60,6 @@ __global__ void __launch_bounds__(kNormThreads)
       stream[p] = load_pack<Elements>(residual, begin + i, rows * n);
       gains[p] = load_pack<Elements>(gain, i, n);
     }
-    // [task normalise: what is rounded before it is squared, and what is each element multiplied by?]
     float squares = 0;
     for (int p = 0; p < kPacksOfAThread; ++p) {
       const std::int64_t i = begin + threadIdx.x + p * kNormThreads;
@@ -82,7 +81,6 @@ __global__ void __launch_bounds__(kNormThreads)
       }
       store_pack(out, i, rows * n, stream[p]);
     }
-    // [/task]
   }
   calls.end(call);
 }

@@ -40,6 +40,8 @@ __device__ Word<T> await_word(Flagged* from, std::uint32_t call, unsigned* stop)
   const cuda::atomic_ref<Flagged, cuda::thread_scope_system> word(*from);
   const cuda::atomic_ref<unsigned, cuda::thread_scope_system> stopped(*stop);
   // [task await_word: what says that the data are those of this call?]
+  // [blank] static_cast<void>(stopped);
+  // [blank] const Flagged seen = word.load(cuda::memory_order_relaxed);
   Flagged seen = word.load(cuda::memory_order_relaxed);
   for (unsigned looks = 1; seen >> 32 != call; ++looks) {
     if (looks % 16384 == 0 && stopped.load(cuda::memory_order_acquire) != 0) break;

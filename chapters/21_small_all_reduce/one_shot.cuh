@@ -30,10 +30,7 @@ __global__ void one_shot(OnRanks<Vector<T>> published, std::int64_t set, CallNum
                          Meeting exit, const T* x, T* sum, std::int64_t elements) {
   const std::uint32_t call = calls.read();
   const std::int64_t packs = packs_of<Vector<T>>(elements);
-  // [task set: which of the two sets does a call use?]
-  // [blank] const std::int64_t begin = 0;
   const std::int64_t begin = kReuse == Reuse::kTwoSets ? call % 2 * set : 0;
-  // [/task]
   for (std::int64_t i = first_index(); i < packs; i += stride())
     published.own()[begin + i] = load_pack<Vector<T>>(x, i, elements);
   entry.meet(call);

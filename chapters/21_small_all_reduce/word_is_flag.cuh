@@ -30,9 +30,7 @@ template <typename T>
 __device__ Words sendable(const Vector<T>& pack) {
   Words words;
   memcpy(&words, &pack, sizeof words);
-  // [task sendable: which word would never arrive?]
   for (std::uint32_t& word : words.word) word = word == kEmpty ? 0 : word;
-  // [/task]
   return words;
 }
 
@@ -47,6 +45,8 @@ __device__ Vector<T> pack_of(const Words& words) {
 __device__ inline Words await_words(const Words* from, unsigned* stop) {
   const cuda::atomic_ref<unsigned, cuda::thread_scope_system> stopped(*stop);
   // [task await_words: a store of 16 bytes may be seen in parts: when has all of it come?]
+  // [blank] static_cast<void>(stopped);
+  // [blank] const Words seen = load_relaxed(from);
   const auto come = [](const Words& words) {
     const auto& [a, b, c, d] = words.word;
     return (a != kEmpty) & (b != kEmpty) & (c != kEmpty) & (d != kEmpty);
@@ -69,6 +69,7 @@ struct Sets {
 
   __device__ std::int64_t in_use(int from, std::int64_t i) const { return at(call, from, i); }
   // [task emptied: which set did the last call use?]
+  // [blank] __device__ std::int64_t emptied(int from, std::int64_t i) const { return at(call, from, i); }
   __device__ std::int64_t emptied(int from, std::int64_t i) const { return at((call + 2) % 3, from, i); }
   // [/task]
   __device__ std::int64_t at(std::uint32_t set, int from, std::int64_t i) const {

@@ -1,9 +1,8 @@
-// Chapter 21 on any GPUs: every element right, for all types, sizes and numbers of ranks; call after call, in
-// graphs, and beside other kernels that wait.
+// Chapter 21 on any GPUs: every element right, for all types, sizes and numbers of ranks; in graphs, and
+// beside other kernels that wait.
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "21_small_all_reduce/one_shot.cuh"
 #include "21_small_all_reduce/two_shot.cuh"
 #include "21_small_all_reduce/word_is_flag.cuh"
+#include "all_reduce_run.hpp"
 #include "dense_run.hpp"
 #include "in_company.hpp"
 #include "overlap/bench/device_data.hpp"
@@ -23,107 +23,10 @@ namespace {
 
 // ---- All-reduces alone ---------------------------------------------------------------------------------
 
-/// Summands whose sums are exact in all types, and differ from call to call; -0.0 among them.
-template <Floating T>
-std::vector<T> summands(int rank, std::int64_t elements, int call) {
-  std::vector<T> values(static_cast<std::size_t>(elements));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto number = static_cast<int>((i * 7 + static_cast<std::size_t>(rank * 13 + call * 5)) % 9);
-    values[i] = from_double<T>(number == 8 ? -0.0 : number - 3);
-  }
-  return values;
-}
-
-template <Floating T>
-std::vector<double> right_sums(int ranks, std::int64_t elements, int call) {
-  std::vector<double> sums(static_cast<std::size_t>(elements), 0);
-  for (int rank = 0; rank < ranks; ++rank) {
-    const std::vector<T> values = summands<T>(rank, elements, call);
-    for (std::size_t i = 0; i < values.size(); ++i) sums[i] += value_of(values[i]);
-  }
-  return sums;
-}
-
-/// x and sum of a rank, with elements behind the sum that must stay as they are. `offset`: elements by which
-/// both lie beside an address that vectors would need.
-template <Floating T>
-class Message {
- public:
-  static constexpr std::size_t kBehind = 20;
-
-  Message(Rank& rank, std::int64_t elements, std::size_t offset = 0)
-      : rank_(rank),
-        elements_(elements),
-        offset_(offset),
-        x_(rank.device(), static_cast<std::size_t>(elements) + offset),
-        sum_(rank.device(), static_cast<std::size_t>(elements) + offset + kBehind) {}
-
-  const T* x() const { return x_.data() + offset_; }
-  T* sum() const { return sum_.data() + offset_; }
-
-  void write(int call) {
-    call_ = call;
-    const std::vector<T> values = summands<T>(rank_.id(), elements_, call);
-    CUDA_CHECK(cudaMemcpyAsync(x_.data() + offset_, values.data(), values.size() * sizeof(T),
-                               cudaMemcpyHostToDevice, rank_.stream()));
-    fill_with_nan(rank_, sum_);
-  }
-  void expect_right(const std::string& what) {
-    const std::vector<T> found = download(rank_, sum_.data(), static_cast<std::int64_t>(sum_.size()));
-    const std::vector<double> right = right_sums<T>(rank_.size(), elements_, call_);
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      const std::size_t at = i - offset_;
-      if (i >= offset_ && at < right.size()) {
-        ASSERT_EQ(value_of(found[i]), right[at]) << what << ": element " << at << " of " << right.size();
-      } else {
-        ASSERT_TRUE(is_nan(found[i])) << what << ": something was written " << at << " elements from the sum";
-      }
-    }
-  }
-
- private:
-  Rank& rank_;
-  std::int64_t elements_;
-  std::size_t offset_;
-  int call_ = 0;
-  DeviceBuffer<T> x_, sum_;
-};
-
-template <typename AllReduce, Floating T>
-void expect_sums(int ranks, const std::vector<std::int64_t>& lengths, int calls, std::size_t offset = 0) {
-  run_ranks_or_skip(ranks, [&](Rank& rank) {
-    for (const std::int64_t elements : lengths) {
-      AllReduce all_reduce(rank, elements);
-      std::vector<std::unique_ptr<Message<T>>> messages;
-      for (int call = 0; call < calls; ++call) {
-        messages.push_back(std::make_unique<Message<T>>(rank, elements, offset));
-        messages.back()->write(call);
-      }
-      rank.barrier();
-      for (const auto& message : messages) all_reduce.run(message->x(), message->sum(), rank.stream());
-      rank.synchronize(rank.stream());
-      rank.barrier();
-      for (int call = 0; call < calls; ++call)
-        messages[static_cast<std::size_t>(call)]->expect_right("call " + std::to_string(call));
-    }
-  });
-}
-
 /// Less than a vector, no multiple of one, of a block of words and more.
 const std::vector<std::int64_t> kLengths = {1, 2, 3, 7, 8, 9, 31, 257, 1500};
 
-class Ranks : public testing::TestWithParam<int> {
- protected:
-  template <Floating T>
-  void expect_all_right(const std::vector<std::int64_t>& lengths, int calls, std::size_t offset = 0) {
-    expect_sums<OneShot<T, Reuse::kExitBarrier>, T>(GetParam(), lengths, calls, offset);
-    expect_sums<OneShot<T>, T>(GetParam(), lengths, calls, offset);
-    expect_sums<TwoShot<T>, T>(GetParam(), lengths, calls, offset);
-    expect_sums<FlagInData<T>, T>(GetParam(), lengths, calls, offset);
-    expect_sums<WordIsFlag<T>, T>(GetParam(), lengths, calls, offset);
-  }
-};
-
+class Ranks : public AllReduces {};
 INSTANTIATE_TEST_SUITE_P(Chapter21, Ranks, testing::Values(1, 2, 3, 4, 8));
 
 TEST_P(Ranks, AllLengthsInF16) { expect_all_right<__half>(kLengths, 2); }
@@ -140,45 +43,6 @@ TEST(SmallAllReduce, SeveralBlocks) {
 }
 
 TEST_P(Ranks, ElementsWhereNoVectorBegins) { expect_all_right<__half>({1, 9, 300}, 1, 3); }
-
-TEST_P(Ranks, CallsThatFollowEachOtherAtOnce) { expect_all_right<__half>({1, 300}, calls_at_once(13)); }
-
-TEST_P(Ranks, NumbersOfCallsThatOverflow) {
-  const WordsThatOverflow soon;
-  expect_all_right<float>({5, 700}, 9);
-}
-
-/// Sums of normals in which the order of the summands shows: the same bits on all ranks, and as added in the
-/// order of the ranks.
-template <typename AllReduce>
-void expect_the_order_of_ranks(int ranks) {
-  constexpr std::int64_t kElements = 1000;
-  const auto value = [](int rank, std::int64_t i) {
-    return static_cast<float>(std::sin(static_cast<double>(i * 31 + rank * 7 + 1)) * std::pow(10, rank % 3));
-  };
-  run_ranks_or_skip(ranks, [&](Rank& rank) {
-    AllReduce all_reduce(rank, kElements);
-    const DeviceBuffer<float> x(rank.device(), kElements), sum(rank.device(), kElements);
-    std::vector<float> own, right(kElements, -0.0F);
-    for (std::int64_t i = 0; i < kElements; ++i) own.push_back(value(rank.id(), i));
-    for (int other = 0; other < ranks; ++other) {
-      for (std::int64_t i = 0; i < kElements; ++i) right[static_cast<std::size_t>(i)] += value(other, i);
-    }
-    upload(rank, own, x);
-    rank.barrier();
-    all_reduce.run(x.data(), sum.data(), rank.stream());
-    const std::vector<float> found = download(rank, sum.data(), kElements);
-    EXPECT_EQ(std::memcmp(found.data(), right.data(), sizeof(float) * kElements), 0);
-    rank.barrier();
-  });
-}
-
-TEST_P(Ranks, SumsAreAddedInTheOrderOfTheRanks) {
-  expect_the_order_of_ranks<OneShot<float>>(GetParam());
-  expect_the_order_of_ranks<TwoShot<float>>(GetParam());
-  expect_the_order_of_ranks<FlagInData<float>>(GetParam());
-  expect_the_order_of_ranks<WordIsFlag<float>>(GetParam());
-}
 
 // ---- In graphs -----------------------------------------------------------------------------------------
 
@@ -234,6 +98,59 @@ class OnRanksOfNcclIn21 : public OnRanksOfNccl {};
 INSTANTIATE_TEST_SUITE_P(Chapter21, OnRanksOfNcclIn21, testing::Values(1, 2, 3, 4, 8));
 TEST_P(OnRanksOfNcclIn21, ProductsAndNcclsSums) {
   expect_products<__half, NcclAllReduce<__half>>(GetParam(), 2);
+}
+
+// ---- Beside other kernels that wait --------------------------------------------------------------------
+
+/// GemmThen, whose all-reduce leaves multiprocessors to others.
+template <typename AllReduce>
+class GemmBeside {
+ public:
+  GemmBeside(Rank& rank, MatmulShape whole, int set_aside)
+      : rank_(rank),
+        product_{whole.m, whole.n, balanced_share(whole.k, rank.size(), rank.id()).size()},
+        all_reduce_(rank, whole.m * whole.n, set_aside),
+        partial_(rank.device(), static_cast<std::size_t>(whole.m * whole.n)) {}
+
+  void run(const __half* a, const __half* b, __half* c, cudaStream_t stream) {
+    matmul_row_major(rank_.cublas(), stream, product_, a, b, partial_.data());
+    all_reduce_.run(partial_.data(), c, stream);
+  }
+
+ private:
+  Rank& rank_;
+  MatmulShape product_;
+  AllReduce all_reduce_;
+  DeviceBuffer<__half> partial_;
+};
+
+/// So many elements that all multiprocessors which are left have a block.
+MatmulShape large() { return {16, backend::modelled_time() ? 2048 : 32768, 8}; }
+
+template <typename AllReduce>
+class InCompany : public testing::Test {};
+using All = testing::Types<OneShot<__half, Reuse::kExitBarrier>, OneShot<__half>, TwoShot<__half>,
+                           FlagInData<__half>, WordIsFlag<__half>>;
+TYPED_TEST_SUITE(InCompany, All);
+
+TYPED_TEST(InCompany, IsRightInOppositeOrderBesideNccl) {
+  using Beside = GemmBeside<TypeParam>;
+  run_or_skip([] {
+    run_in_company<Beside, AllReduceProblem<__half>>(
+        2, large(), [](Rank& rank) { return nccl_of(rank, kNcclBlocks); }, kNcclBlocks);
+  });
+}
+
+TYPED_TEST(InCompany, TwoAreRightInOppositeOrder) {
+  using Beside = GemmBeside<TypeParam>;
+  using Problem = AllReduceProblem<__half>;
+  int multiprocessors = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
+  const int half = (multiprocessors + 1) / 2;
+  run_or_skip([half] {
+    run_in_company<Beside, Problem>(
+        2, large(), [half](Rank& rank) { return another<Beside, Problem>(rank, large(), half); }, half);
+  });
 }
 
 // ---- With residual and norm ----------------------------------------------------------------------------

@@ -1,0 +1,57 @@
+// Chapter 21 on any GPUs: calls that follow each other, numbers of calls that overflow, and the order of the
+// summands.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "all_reduce_run.hpp"
+
+namespace overlap::small_all_reduce {
+namespace {
+
+class Calls : public AllReduces {};
+INSTANTIATE_TEST_SUITE_P(Chapter21, Calls, testing::Values(1, 2, 3, 4, 8));
+
+TEST_P(Calls, CallsThatFollowEachOtherAtOnce) { expect_all_right<__half>({1, 300}, calls_at_once(13)); }
+
+TEST_P(Calls, NumbersOfCallsThatOverflow) {
+  const WordsThatOverflow soon;
+  expect_all_right<float>({5, 700}, 9);
+}
+
+/// Sums of normals in which the order of the summands shows: the same bits on all ranks, and as added in the
+/// order of the ranks.
+template <typename AllReduce>
+void expect_the_order_of_ranks(int ranks) {
+  constexpr std::int64_t kElements = 1000;
+  const auto value = [](int rank, std::int64_t i) {
+    return static_cast<float>(std::sin(static_cast<double>(i * 31 + rank * 7 + 1)) * std::pow(10, rank % 3));
+  };
+  run_ranks_or_skip(ranks, [&](Rank& rank) {
+    AllReduce all_reduce(rank, kElements);
+    const DeviceBuffer<float> x(rank.device(), kElements), sum(rank.device(), kElements);
+    std::vector<float> own, right(kElements, -0.0F);
+    for (std::int64_t i = 0; i < kElements; ++i) own.push_back(value(rank.id(), i));
+    for (int other = 0; other < ranks; ++other) {
+      for (std::int64_t i = 0; i < kElements; ++i) right[static_cast<std::size_t>(i)] += value(other, i);
+    }
+    upload(rank, own, x);
+    rank.barrier();
+    all_reduce.run(x.data(), sum.data(), rank.stream());
+    const std::vector<float> found = download(rank, sum.data(), kElements);
+    EXPECT_EQ(std::memcmp(found.data(), right.data(), sizeof(float) * kElements), 0);
+    rank.barrier();
+  });
+}
+
+TEST_P(Calls, SumsAreAddedInTheOrderOfTheRanks) {
+  expect_the_order_of_ranks<OneShot<float>>(GetParam());
+  expect_the_order_of_ranks<TwoShot<float>>(GetParam());
+  expect_the_order_of_ranks<FlagInData<float>>(GetParam());
+  expect_the_order_of_ranks<WordIsFlag<float>>(GetParam());
+}
+
+}  // namespace
+}  // namespace overlap::small_all_reduce

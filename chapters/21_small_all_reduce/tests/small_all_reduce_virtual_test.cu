@@ -1,0 +1,73 @@
+// Chapter 21 on virtual GPUs: right in any order of events, moving just the bytes of its cost cards, and
+// beside other kernels that wait, as long as there is room for both.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+#include "21_small_all_reduce/flag_in_data.cuh"
+#include "21_small_all_reduce/gemm_all_reduce.cuh"
+#include "21_small_all_reduce/one_shot.cuh"
+#include "21_small_all_reduce/two_shot.cuh"
+#include "21_small_all_reduce/word_is_flag.cuh"
+#include "dense_virtual.hpp"
+#include "ownership.hpp"
+
+namespace overlap::small_all_reduce::virtual_gpus {
+namespace {
+
+using Problem = AllReduceProblem<__half>;
+
+template <typename AllReduce>
+class Kernels : public OnVirtualGpus {};
+using All = testing::Types<OneShot<__half, Reuse::kExitBarrier>, OneShot<__half>, TwoShot<__half>,
+                           FlagInData<__half>, WordIsFlag<__half>>;
+TYPED_TEST_SUITE(Kernels, All);
+
+/// All of C, on every rank.
+template <typename AllReduce>
+void expect_products(int ranks, MatmulShape whole, std::uint64_t seed, int calls) {
+  using Layer = GemmThen<__half, AllReduce>;
+  expect_runs_right(ranks, {whole}, calls, run_dense_all<Layer, Problem>(ranks, {whole}, seed, calls),
+                    [ranks](MatmulShape shape) { return ranks * shape.m * shape.n; });
+}
+
+TYPED_TEST(Kernels, CallsAtOnceAreRightInTwentySchedules) {
+  in_random_schedules(20, [](std::uint64_t seed) {
+    const int ranks = std::array{2, 3, 4, 8}[seed % 4];
+    expect_products<TypeParam>(ranks, {3, 45, 2 * ranks}, seed, 5);
+  });
+  in_random_schedules(20, [](std::uint64_t seed) {  // several blocks
+    expect_products<TypeParam>(2, {17, 1024, 4}, seed, 4);
+  });
+}
+
+TYPED_TEST(Kernels, TheCallerOwnsItsMatricesInManySchedules) {
+  in_random_schedules(3, [](std::uint64_t) {
+    run_ranks(3, [](Rank& rank) {
+      expect_caller_owns_matrices_on<GemmThen<__half, TypeParam>, Problem>(rank, {3, 45, 7});
+    });
+  });
+}
+
+TYPED_TEST(Kernels, SameSeedSameSchedule) {
+  expect_same_seed_same_schedule([] { expect_products<TypeParam>(3, {3, 45, 7}, 1, 2); });
+}
+
+// ---- What cannot be ------------------------------------------------------------------------------------
+
+TYPED_TEST(Kernels, AllMultiprocessorsSetAsideAreRefused) {
+  expect_thrown<UsageError>(
+      [] { run_ranks(2, [](Rank& rank) { const TypeParam all_reduce(rank, 100, 8); }); },
+      "8 multiprocessors cannot be set aside: GPU 0 has 8");
+}
+
+TYPED_TEST(Kernels, MoreRanksThanTheKernelsParametersHaveRoomForAreRefused) {
+  vgpu::use_gpus(kMaxRanks + 1);
+  expect_thrown<UsageError>(
+      [] { run_ranks(kMaxRanks + 1, [](Rank& rank) { const TypeParam all_reduce(rank, 100); }); },
+      "have room for 16 ranks, and there are 17");
+}
+
+}  // namespace
+}  // namespace overlap::small_all_reduce::virtual_gpus
