@@ -1,5 +1,5 @@
-// What Hopper's tensor cores need and <cuda/ptx> does not have: words.hpp beside it has the only other inline PTX.
-// Virtual GPUs have a header of this name of their own.
+// What Hopper's tensor cores need and <cuda/ptx> does not have: words.hpp beside it has the only other inline
+// PTX. Virtual GPUs have a header of this name of their own.
 //
 // A warpgroup is four warps of a block, the first of them a multiple of 4. Its 128 threads multiply together:
 // D[64, N] += A[64, 16] B[16, N], A and B in shared memory, D in the threads' registers (place()). The

@@ -193,13 +193,23 @@ class SectionTest(unittest.TestCase):
         for order in ((run(), new), (new, run())):
             reports = [file(*({**each, "bench": bench_of(str(i))} for i, each in enumerate(order)))]
             self.assertEqual(rows(ladder.results_table("05_two_streams sweep", reports)), [["64", "0.3"]])
-            self.assertEqual(rows(ladder.results_table("05_two_streams waves", reports)), [["256", "algorithm", "0.001"]])
+            self.assertEqual(rows(ladder.results_table("05_two_streams waves", reports)), [["256", "algorithm", "1"]])
             self.assertEqual(ladder.results_table("05_two_streams", reports), ladder.results_table("05_two_streams", [file(run())]))
         other = {**new, "options": {**new["options"], "m": 64}}
         self.assertEqual(ladder.results_table("05_two_streams sweep", [file(run(), other)]).count("on 8 x H200:"), 2)
 
+    def test_times_that_are_all_short_are_microseconds(self) -> None:
+        short = [{"section": "sweep", "rows": 64, "device_ms": 0.0125, "exposed ms": 0.09, "share": 0.01}]
+        text = ladder.results_table("05_two_streams sweep", [file(run(results=short))])
+        self.assertIn("| rows | device us | exposed us | share |", text)
+        self.assertEqual(rows(text), [["64", "12.5", "90", "0.01"]])
+        longer = run(gpus=2, results=[{"section": "sweep", "rows": 64, "device_ms": 0.1}])
+        both = ladder.results_table("05_two_streams sweep", [file(run(results=short), longer)])
+        self.assertIn("| rows | device ms | exposed ms | share |", both)
+        self.assertEqual(rows(both)[0], ["64", "0.0125", "0.09", "0.01"])
+
     def test_sections_are_apart(self) -> None:
-        self.assertEqual(rows(ladder.results_table("05_two_streams waves", [file(run())])), [["256", "algorithm", "0.001"]])
+        self.assertEqual(rows(ladder.results_table("05_two_streams waves", [file(run())])), [["256", "algorithm", "1"]])
         self.assertEqual(ladder.results_table("05_two_streams other", [file(run())]), "Not run on real GPUs yet.\n")
 
     def test_a_variant_that_was_renamed_has_its_new_name_in_its_section_alone(self) -> None:

@@ -14,7 +14,6 @@ struct alignas(16) Words {
   std::uint32_t word[4];
 };
 
-// Each atomic access lets other threads run first: a vector that is seen in parts is an order like any other.
 __forceinline__ void store_relaxed(Words* to, const Words& words) {
   for (int i = 0; i < 4; ++i) {
     const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system> word(to->word[i]);
