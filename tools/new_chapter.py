@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """./lab new: writes the skeleton of a chapter.
 
-  tools/new_chapter.py NN_name     for example 21_my_idea
+  tools/new_chapter.py NN_name     for example 22_my_idea
 
 It builds, runs and verifies as it is: all rows of A to every rank by broadcasts, then one product. With it come its manifest, its
 page, a test of its header, one of its program, and a mutant. Nothing else changes: all lists of chapters are made of the
@@ -54,7 +54,7 @@ def without_a_build(block: re.Match) -> str:
 def write(name: str) -> None:
     """Writes all files. Throws Refused, and ManifestError if another chapter's manifest is wrong."""
     if not FOLDER.fullmatch(name) or not name[3].isalpha():
-        raise Refused(f"'{name}' is no name of a chapter: two digits and words in small letters, such as 21_my_idea")
+        raise Refused(f"'{name}' is no name of a chapter: two digits and words in small letters, such as 22_my_idea")
     taken = {other[:2]: other for other in read_chapters(CHAPTERS)}
     if name[:2] in taken:
         raise Refused(f"there is a chapter {name[:2]} already: {taken[name[:2]]}")

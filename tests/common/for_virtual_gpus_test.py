@@ -54,12 +54,14 @@ class OwnHeadersTest(unittest.TestCase):
 
     def test_each_declares_what_the_real_one_declares(self) -> None:
         headers = [path.relative_to(self.own) for path in sorted(self.own.rglob("*.hpp"))]
-        self.assertTrue(headers)
+        found = 0
         for header in headers:
             with self.subTest(str(header)):
                 here, there = ((folder / header).read_text(encoding="utf-8") for folder in (self.own, self.real))
-                self.assertGreater(len(declarations(there)), 20)
+                self.assertGreater(len(declarations(there)), 3)
                 self.assertEqual(declarations(here), declarations(there))
+                found += len(declarations(there))
+        self.assertGreater(found, 20)
 
     def test_differences_are_seen(self) -> None:
         text = ("namespace a {\nenum class E { kX, kY };\ntemplate <int N>\nstruct F {\n  F() = default;\n  F(const F&) = delete;\n"

@@ -13,11 +13,11 @@ import unittest
 from typing import Any, Dict, List, Set
 
 from support import REPOSITORY
-NAME, NUMBER, HEADER = "21_my_idea", "21", "my_idea"
+NAME, NUMBER, HEADER = "29_my_idea", "29", "my_idea"
 ADDED = {f"chapters/{NAME}/chapter.json", f"chapters/{NAME}/{HEADER}.cuh", f"chapters/{NAME}/main.cu", f"chapters/{NAME}/README.md",
          f"chapters/{NAME}/tests/{NAME[3:]}_test.cu", f"chapters/{NAME}/tests/{NAME[3:]}_program.py",
          f"chapters/{NAME}/mutants/rows_of_the_first_rank.mutant"}
-EXPERIMENT = "21_sizes"
+EXPERIMENT = "29_sizes"
 
 
 def tracked() -> List[str]:
@@ -96,7 +96,7 @@ class NewChapterTest(unittest.TestCase):
         for test in ("chapters", "links", "policy"):
             self.right(sys.executable, f"tests/programs/{test}_test.py")
         page = self.after[f"chapters/{NAME}/README.md"].decode()
-        self.assertTrue(page.startswith("# 21 My idea\n"))
+        self.assertTrue(page.startswith("# 29 My idea\n"))
         self.assertIn("```cpp\n// ---- Step 1: every rank's rows of A to all ranks", page)
         make = "import sys; sys.path.insert(0, '.'); from tools.pages.page_limits import *; print(*bad_chapter_page(open(sys.argv[1]).read()))"
         self.assertEqual(self.right(sys.executable, "-c", make, f"chapters/{NAME}/README.md"), "\n")
@@ -104,7 +104,7 @@ class NewChapterTest(unittest.TestCase):
             self.assertNotRegex(self.after[name].decode(), r"\bNN|new_chapter|NewChapter|New chapter", name)
 
     def test_a_name_that_cannot_be(self) -> None:
-        for name, sentence in (("21_other", "there is a chapter 21 already: 21_my_idea"), ("2_x", "'2_x' is no name of a chapter"),
+        for name, sentence in (("29_other", "there is a chapter 29 already: 29_my_idea"), ("2_x", "'2_x' is no name of a chapter"),
                                ("22_Big", "'22_Big' is no name"), ("22_9x", "'22_9x' is no name"),
                                ("00_zero", "'00_zero' would come before the first chapter")):
             result = self.run_in_copy(sys.executable, "tools/new_chapter.py", name)
@@ -137,13 +137,13 @@ class NewChapterTest(unittest.TestCase):
             return {name.split(".")[-1] for name in tests if name.startswith(f"race.{program}.")}
         self.assertEqual(of(NAME), of("02_gather_then_multiply"))
         self.assertEqual(of(EXPERIMENT), {"2_gpus", "3_gpus"})
-        self.assertIn("chapter_21", tests[f"race.{NAME}.3_gpus"]["LABELS"])
+        self.assertIn("chapter_29", tests[f"race.{NAME}.3_gpus"]["LABELS"])
 
     def test_it_builds_and_is_right_and_is_tested(self) -> None:
         # Without optimisation: it takes half the time to compile, and the sizes are small.
         self.right("cmake", "--preset", "virtual", "-DBUILD_TESTING=ON", "-DOVERLAP_MUTANTS=ON", "-DOVERLAP_FULL=ON",
                    "-DCMAKE_BUILD_TYPE=None")
-        own = [name for name, properties in self.listed_tests("virtual").items() if "chapter_21" in properties.get("LABELS", ())]
+        own = [name for name, properties in self.listed_tests("virtual").items() if "chapter_29" in properties.get("LABELS", ())]
         self.assertLessEqual({f"program.{NAME}", f"program.{EXPERIMENT}", f"{NAME}_test.1", f"{NAME}_test.slow.1",
                               f"blanks.{NAME}.all", f"blanks.{NAME}.broadcast", f"mutants.{NUMBER}.rows_of_the_first_rank",
                               f"mutants.{NUMBER}.of_the_experiment"}, set(own))
@@ -152,12 +152,12 @@ class NewChapterTest(unittest.TestCase):
             text = self.right(f"build/virtual/bin/{NAME}", "--gpus", gpus, "--m", "33", "--n", "37", "--k", "19")
             self.assertIn("all 1221 elements are right: my_idea\n", text)
         # What `./lab test 21 --all` runs needs nothing but the chapter's target.
-        text = self.right("ctest", "--test-dir", "build/virtual", "-L", "chapter_21$", "--no-tests=error", "-j", str(os.cpu_count()))
+        text = self.right("ctest", "--test-dir", "build/virtual", "-L", "chapter_29$", "--no-tests=error", "-j", str(os.cpu_count()))
         for name in own:
             self.assertRegex(text, rf"{re.escape(name)} \.* +Passed", text)
         bench = self.run_in_copy(sys.executable, "tools/results/bench.py", "--backend=virtual", NAME, EXPERIMENT)
         self.assertEqual(bench.returncode, 0, bench.stderr)
-        self.assertRegex(bench.stdout, r"(?m)^21 my_idea \* ")
+        self.assertRegex(bench.stdout, r"(?m)^29 my_idea \* ")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from process import leave_to
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NN_NAME", help="number and name, as 21_my_idea")
+    parser.add_argument("name", metavar="NN_NAME", help="number and name, as 22_my_idea")
 
 
 def main(call: argparse.Namespace) -> int:

@@ -106,7 +106,7 @@ class PlannerCheckTest(StandIn):
     def test_what_is_compared_follows_the_manifests(self) -> None:
         operations = {"03_ring_all_gather": "all_gather_matmul", "19_fused_reduce_scatter": "matmul_reduce_scatter",
                       "07_mlp_block": "mlp_block", "16_tensor_core_gemm/tiles": "matmul", "20_two_nodes": "",
-                      "19_fused_reduce_scatter/block": "", "21_my_idea": ""}
+                      "19_fused_reduce_scatter/block": "", "29_my_idea": ""}
         self.assertEqual({chapter: planner.compared_operation(run_of(chapter, [])) for chapter in operations}, operations)
 
     def test_a_wrong_winner_and_what_it_costs(self) -> None:
@@ -191,8 +191,8 @@ class PageTest(StandIn):
         runs = planner.predictable([run for report in load(REPOSITORY / "docs" / "results") for run in report["runs"]])
         measured = next(run for run in runs if run["chapter"] == "03_ring_all_gather")
         experiment = run_of("05_two_streams/another", [result("idea", 0.1)])
-        text = self.block("left_out", run_of("05_two_streams", DENSE["results"][:3]), {**measured, "chapter": "21_my_idea"}, experiment)
-        self.assertRegex(text, rf"\| 21_my_idea \| .*`ring`.* \| {planner.NO_PREDICTION} \|")
+        text = self.block("left_out", run_of("05_two_streams", DENSE["results"][:3]), {**measured, "chapter": "29_my_idea"}, experiment)
+        self.assertRegex(text, rf"\| 29_my_idea \| .*`ring`.* \| {planner.NO_PREDICTION} \|")
         self.assertIn(f"| 05_two_streams/another | `idea` | {planner.NO_PREDICTION} |", text)
 
     def test_constants_and_output(self) -> None:

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kLooksBeforeWait = 1000;
 // If all threads of a block wait, each for a word of its own, the looks of all of them together are so many
 // sooner; then so many of each will do.
-constexpr std::uint64_t kLooksOfAThread = 8;
+constexpr std::uint64_t kLooksOfAThread = 128;
 // What the model does not charge a wait for: in each round that ends with an unsuccessful look, so many basic
 // blocks.
 constexpr std::uint64_t kBlocksOfALook = 8;

@@ -1,0 +1,160 @@
+// Chapter 21, GEMM and all-reduce in one kernel: with few rows a product reads B once and does little else.
+// Its partial sums go from the epilogue straight into the buffers of the last rung: no C in between, no
+// second launch, and a tile travels while others are still multiplied.
+//
+// The product is that of chapter 16's rung "persistent", with tiles of 64 x 64; the epilogue is new.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "16_tensor_core_gemm/tensor_core_gemm.cuh"
+#include "21_small_all_reduce/exchange.cuh"
+#include "21_small_all_reduce/word_is_flag.cuh"
+#include "overlap/data/cost.hpp"
+#include "overlap/data/matrix.hpp"
+#include "overlap/gpu/check.hpp"
+#include "overlap/gpu/error.hpp"
+#include "overlap/gpu/launch.hpp"
+#include "overlap/gpu/peer_buffer.hpp"
+#include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/timeline.hpp"
+
+namespace overlap::small_all_reduce {
+
+using tensor_core_gemm::Corner;
+using tensor_core_gemm::GroupedOrder;
+using tensor_core_gemm::Major;
+using tensor_core_gemm::TilePlace;
+/// Few rows: 64 columns a block, so that as many blocks as can read B; and eight stages, to have enough of B
+/// under way.
+using FewRowsTile = tensor_core_gemm::Tile<64, 64, 8>;
+
+/// What a block has in shared memory.
+template <SixteenBit T>
+struct EpilogueMemory {
+  tensor_core_gemm::Ring<T, FewRowsTile> ring;
+  T partial[FewRowsTile::kM * FewRowsTile::kN];  ///< a tile's sums, rounded, row by row
+};
+
+/// Called by the multiplying warpgroup with its sums of the tile at `corner`: sends them to all other ranks,
+/// and writes what all ranks have sent, added up, into C.
+template <SixteenBit T>
+__device__ void send_and_sum(const wgmma::Fragment<FewRowsTile::kN>& sums, T* partial, Corner corner,
+                             const OnRanks<Words>& received, const Sets& sets, unsigned* stop, T* c, int m,
+                             int n) {
+  constexpr int kPacksOfRow = FewRowsTile::kN / Vector<T>::kWidth, kPacks = FewRowsTile::kM * kPacksOfRow;
+  const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
+  wgmma::named_barrier(1, wgmma::kThreads);  // the tile before has been read
+  for (int i = 0; i < FewRowsTile::kN / 2; ++i) {
+    const wgmma::Place place = wgmma::place<FewRowsTile::kN>(thread, i);
+    partial[place.row * FewRowsTile::kN + place.column] = static_cast<T>(sums.value[i]);
+  }
+  wgmma::named_barrier(1, wgmma::kThreads);
+  // Calls work(number of the pack in C, the pack as it is sent) for the thread's packs that lie in C.
+  const auto for_each_pack = [&](const auto& work) {
+    for (int pack = thread; pack < kPacks; pack += wgmma::kThreads) {
+      const int row = corner.row + pack / kPacksOfRow;
+      const int column = corner.column + pack % kPacksOfRow * Vector<T>::kWidth;
+      if (row >= m || column >= n) continue;
+      work((std::int64_t{row} * n + column) / Vector<T>::kWidth,
+           sendable(reinterpret_cast<const Vector<T>*>(partial)[pack]));
+    }
+  };
+  // [task epilogue: what goes to the other ranks, and what becomes C?]
+  for_each_pack([&](std::int64_t i, const Words& own) { send_pack<T>(received, sets, i, own); });
+  for_each_pack([&](std::int64_t i, const Words& own) {
+    reinterpret_cast<Vector<T>*>(c)[i] = sum_of_packs<T>(received, sets, i, own, stop).rounded();
+  });
+  // [/task]
+}
+
+/// C[m, n] on every rank = the sum of all ranks' A[m, k] B[k, n]. `received` is as in word_is_flag(), of C.
+template <SixteenBit T>
+__global__ __launch_bounds__(2 * wgmma::kThreads,
+                             1) void multiply_and_sum(const __grid_constant__ CUtensorMap a,
+                                                      const __grid_constant__ CUtensorMap b,
+                                                      OnRanks<Words> received, CallNumber calls, T* c, int m,
+                                                      int n, GroupedOrder order) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  auto& shared = *reinterpret_cast<EpilogueMemory<T>*>(memory);
+  const std::uint32_t call = calls.read();
+  const Sets sets = {call, received.count, std::int64_t{m} * n / Vector<T>::kWidth};
+  if (threadIdx.x == 0) shared.ring.init();
+  __syncthreads();
+  if (threadIdx.x >= wgmma::kThreads) {
+    if (threadIdx.x / kWarp % 4 == 0 && wgmma::elect_one()) {
+      tensor_core_gemm::load_tiles(shared.ring, order, order.tiling.along_k,
+                                   [&](tensor_core_gemm::Stage<T, FewRowsTile>& stage, TilePlace tile,
+                                       int block, std::uint64_t* full) {
+                                     tensor_core_gemm::load_stage<Major::kMN>(
+                                         stage, a, b, tile.corner<FewRowsTile>(), block, full);
+                                   });
+    }
+  } else {
+    tensor_core_gemm::multiply_tiles<Major::kMN>(
+        shared.ring, order, order.tiling.along_k, 0,
+        [&](const wgmma::Fragment<FewRowsTile::kN>& sums, TilePlace tile) {
+          send_and_sum(sums, shared.partial, tile.corner<FewRowsTile>(), received, sets, calls.stop, c, m, n);
+        });
+  }
+  calls.end(call);
+}
+
+/// C = A B on every rank, where rank r has A[m, k_r] and B[k_r, n], with k_r by balanced_share(), in one
+/// kernel.
+template <SixteenBit T>
+class SumInEpilogue {
+ public:
+  /// Collective. Throws Skip unless the GPU has compute capability 9.0, n is a multiple of 8 and k one of 8
+  /// P, and as flagged_elements() does; UsageError as require_sizes() and multiprocessors_to_wait_on() do.
+  SumInEpilogue(Rank& rank, MatmulShape whole, int set_aside = 0)
+      : rank_(rank),
+        shape_(own_shape(rank, whole)),
+        blocks_(std::min(tensor_core_gemm::tiling_of<FewRowsTile>(shape_).tiles(),
+                         tensor_core_gemm::multiprocessors_to_wait_on(rank, set_aside))),
+        received_(rank, static_cast<std::size_t>(3 * rank.size() * whole.m * whole.n / Vector<T>::kWidth)),
+        calls_(rank, 0, 3) {
+    fill(rank, received_, {{kEmpty, kEmpty, kEmpty, kEmpty}});
+    CUDA_CHECK(cudaFuncSetAttribute(multiply_and_sum<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    int{sizeof(EpilogueMemory<T>)}));
+    load_kernel(multiply_and_sum<T>);
+  }
+
+  /// See GemmThen::run(). All pointers are aligned to 16 bytes.
+  void run(const T* a, const T* b, T* c, cudaStream_t stream) {
+    const TimelineScope name("multiply and sum");
+    const tensor_core_gemm::OperandMaps<T, FewRowsTile, Major::kMN> maps(a, b, shape_);
+    multiply_and_sum<T><<<blocks_, 2 * wgmma::kThreads, sizeof(EpilogueMemory<T>), stream>>>(
+        maps.a, maps.b, on_ranks(rank_, received_), calls_.number(), c, static_cast<int>(shape_.m),
+        static_cast<int>(shape_.n), GroupedOrder{tensor_core_gemm::tiling_of<FewRowsTile>(shape_), 1});
+    CUDA_CHECK(cudaGetLastError());
+  }
+
+  /// What a rank moves and keeps in one call.
+  static Cost cost(MatmulShape whole, int ranks) { return WordIsFlag<T>::cost(whole.m * whole.n, ranks); }
+
+ private:
+  /// What the rank multiplies. Throws Skip where TMA cannot step over rows; all ranks throw alike.
+  static MatmulShape own_shape(Rank& rank, MatmulShape whole) {
+    flagged_elements<T>(rank, whole.m * whole.n);
+    if (whole.n % 8 != 0 || whole.k % (8 * rank.size()) != 0) {
+      throw Skip("TMA needs n to be a multiple of 8, and k one of " + std::to_string(8 * rank.size()));
+    }
+    const MatmulShape own = {whole.m, whole.n, whole.k / rank.size()};
+    tensor_core_gemm::require_sizes(own);
+    return own;
+  }
+
+  Rank& rank_;
+  MatmulShape shape_;  // of the rank's product
+  int blocks_;
+  PeerBuffer<Words> received_;  // [call mod 3][rank][pack]
+  CallCounter calls_;
+};
+
+}  // namespace overlap::small_all_reduce
