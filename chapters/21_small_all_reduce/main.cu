@@ -3,7 +3,6 @@
 #include "21_small_all_reduce/flag_in_data.cuh"
 #include "21_small_all_reduce/gemm_all_reduce.cuh"
 #include "21_small_all_reduce/one_shot.cuh"
-#include "21_small_all_reduce/sum_in_epilogue.cuh"
 #include "21_small_all_reduce/two_shot.cuh"
 #include "21_small_all_reduce/word_is_flag.cuh"
 #include "overlap/program/dense_chapter.hpp"
@@ -36,10 +35,6 @@ constexpr auto kVariants = []<Floating T>(DenseTable<AllReduceProblem<T>>& table
   add<TwoShot<T>>(table, "two_shot");
   add<FlagInData<T>>(table, "flag_in_data");
   add<WordIsFlag<T>>(table, "word_is_flag");
-  if constexpr (!std::same_as<T, float>) {  // tensor cores take 16 bits
-    const Plan<DenseCall> plan = {.uncounted = kByKernels};
-    table.add("sum_in_epilogue", algorithm<SumInEpilogue<T>>(), plan.up_to(kMaxRanks));
-  }
 };
 
 }  // namespace

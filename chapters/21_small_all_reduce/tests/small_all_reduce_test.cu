@@ -10,7 +10,6 @@
 #include "21_small_all_reduce/flag_in_data.cuh"
 #include "21_small_all_reduce/gemm_all_reduce.cuh"
 #include "21_small_all_reduce/one_shot.cuh"
-#include "21_small_all_reduce/sum_in_epilogue.cuh"
 #include "21_small_all_reduce/two_shot.cuh"
 #include "21_small_all_reduce/word_is_flag.cuh"
 #include "all_reduce_run.hpp"
@@ -93,21 +92,6 @@ TEST_P(Ranks, ProductsAndSumsOfThem) {
   expect_products<__nv_bfloat16, TwoShot<__nv_bfloat16>>(GetParam());
   expect_products<float, FlagInData<float>>(GetParam(), 3);
   expect_products<__half, WordIsFlag<__half>>(GetParam(), 4);
-}
-
-/// Rows and columns of tiles that are only partly filled, and several blocks of k.
-template <SixteenBit T>
-void expect_sums_in_epilogue(int ranks, int calls) {
-  const std::vector<MatmulShape> shapes = {
-      {1, 8, 8 * ranks}, {5, 72, 72 * ranks}, {33, 136, 136 * ranks}, {70, 200, 64 * ranks}};
-  expect_runs_right(ranks, shapes, calls,
-                    run_dense_all<SumInEpilogue<T>, AllReduceProblem<T>>(ranks, shapes, 1, calls),
-                    [ranks](MatmulShape shape) { return ranks * shape.m * shape.n; });
-}
-
-TEST_P(Ranks, ProductsWhoseSumsLeaveFromTheEpilogue) {
-  expect_sums_in_epilogue<__half>(GetParam(), 4);
-  expect_sums_in_epilogue<__nv_bfloat16>(GetParam(), 1);
 }
 
 class OnRanksOfNcclIn21 : public OnRanksOfNccl {};

@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "21_small_all_reduce/experiments/sum_in_epilogue.cuh"
 #include "21_small_all_reduce/flag_in_data.cuh"
 #include "21_small_all_reduce/gemm_all_reduce.cuh"
 #include "21_small_all_reduce/one_shot.cuh"
@@ -52,6 +53,32 @@ TYPED_TEST(Kernels, TheCallerOwnsItsMatricesInManySchedules) {
 
 TYPED_TEST(Kernels, SameSeedSameSchedule) {
   expect_same_seed_same_schedule([] { expect_products<TypeParam>(3, {3, 45, 7}, 1, 2); });
+}
+
+// ---- Sums that leave from the epilogue -----------------------------------------------------------------
+
+/// Tiles that are only partly filled, several of them, and several blocks of k.
+template <SixteenBit T>
+void expect_sums_in_epilogue(int ranks, std::uint64_t seed, int calls) {
+  const std::vector<MatmulShape> shapes = {
+      {1, 8, 8 * ranks}, {5, 72, 72 * ranks}, {33, 136, 136 * ranks}, {70, 200, 64 * ranks}};
+  expect_runs_right(ranks, shapes, calls,
+                    run_dense_all<SumInEpilogue<T>, AllReduceProblem<T>>(ranks, shapes, seed, calls),
+                    [ranks](MatmulShape shape) { return ranks * shape.m * shape.n; });
+}
+
+TEST_F(OnVirtualGpus, SumsThatLeaveFromTheEpilogueAreRight) {
+  for (const int ranks : {1, 2, 3, 4, 8}) expect_sums_in_epilogue<__half>(ranks, 1, 4);
+  expect_sums_in_epilogue<__nv_bfloat16>(3, 1, 1);
+  in_random_schedules(10, [](std::uint64_t seed) {
+    expect_sums_in_epilogue<__half>(std::array{2, 3, 4}[seed % 3], seed, 2);
+  });
+}
+
+TEST_F(OnVirtualGpus, WhatTmaCannotStepOverIsLeftToOthers) {
+  for (const MatmulShape whole : {MatmulShape{1, 12, 32}, MatmulShape{1, 16, 24}}) {
+    EXPECT_THROW(run_ranks(2, [&](Rank& rank) { const SumInEpilogue<__half> uneven(rank, whole); }), Skip);
+  }
 }
 
 // ---- What cannot be ------------------------------------------------------------------------------------

@@ -65,12 +65,10 @@ __device__ void send_and_sum(const wgmma::Fragment<FewRowsTile::kN>& sums, T* pa
            sendable(reinterpret_cast<const Vector<T>*>(partial)[pack]));
     }
   };
-  // [task epilogue: what goes to the other ranks, and what becomes C?]
   for_each_pack([&](std::int64_t i, const Words& own) { send_pack<T>(received, sets, i, own); });
   for_each_pack([&](std::int64_t i, const Words& own) {
     reinterpret_cast<Vector<T>*>(c)[i] = sum_of_packs<T>(received, sets, i, own, stop).rounded();
   });
-  // [/task]
 }
 
 /// C[m, n] on every rank = the sum of all ranks' A[m, k] B[k, n]. `received` is as in word_is_flag(), of C.
