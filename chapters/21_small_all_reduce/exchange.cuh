@@ -83,6 +83,7 @@ struct OnRanks {
   __device__ Value* own() const { return at[rank]; }
 };
 
+/// The addresses of the buffer, for a kernel of this rank.
 template <typename Value>
 OnRanks<Value> on_ranks(const Rank& rank, const PeerBuffer<Value>& buffer) {
   OnRanks<Value> all{};
@@ -135,6 +136,7 @@ struct alignas(kBytes) Pack {
   static constexpr int kWidth = kBytes / static_cast<int>(sizeof(T));
   T values[kWidth];
 };
+/// What a thread loads or stores at once.
 template <typename T>
 using Vector = Pack<T, 16>;
 
@@ -197,6 +199,7 @@ struct Sum {
 /// Where a thread begins in a loop over all packs, and in which steps it goes on. The same on all ranks: what
 /// block b reads of another rank, block b of that rank has written.
 __device__ inline std::int64_t first_index() { return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+/// See first_index().
 __device__ inline std::int64_t stride() { return std::int64_t{gridDim.x} * blockDim.x; }
 
 // ---- A barrier between ranks ---------------------------------------------------------------------------

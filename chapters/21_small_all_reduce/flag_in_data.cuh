@@ -27,6 +27,7 @@ using Flagged = std::uint64_t;
 template <typename T>
 using Word = Pack<T, 4>;
 
+/// The word that carries these data in this call.
 template <typename T>
 __device__ Flagged flagged(const Word<T>& data, std::uint32_t call) {
   std::uint32_t bits;

@@ -34,6 +34,7 @@ __device__ Words sendable(const Vector<T>& pack) {
   return words;
 }
 
+/// The elements of words that have come.
 template <typename T>
 __device__ Vector<T> pack_of(const Words& words) {
   Vector<T> pack;

@@ -20,6 +20,7 @@ namespace overlap::small_all_reduce {
 
 inline constexpr int kRepeats = 50;  ///< hops and reads in a kernel
 
+/// What a launch costs.
 __global__ inline void empty_kernel() {}
 
 /// One thread: hops there and back, kRepeats of each. Rank 0 begins.

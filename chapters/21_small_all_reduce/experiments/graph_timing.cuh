@@ -31,6 +31,7 @@ struct GraphTimes {
   double one_of_many = 0;  ///< in a graph of calls_in_a_graph(), by their number
 };
 
+/// Calls in the larger graph.
 inline int calls_in_a_graph() { return backend::modelled_time() ? 3 : 20; }
 
 /// Collective: runs each call once by itself, records both graphs of it and times all interleaved; compares

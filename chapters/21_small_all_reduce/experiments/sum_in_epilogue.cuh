@@ -44,15 +44,17 @@ struct EpilogueMemory {
 /// Called by the multiplying warpgroup with its sums of the tile at `corner`: sends them to all other ranks,
 /// and writes what all ranks have sent, added up, into C.
 template <SixteenBit T>
-__device__ void send_and_sum(const wgmma::Fragment<FewRowsTile::kN>& sums, T* partial, Corner corner,
-                             const OnRanks<Words>& received, const Sets& sets, unsigned* stop, T* c, int m,
-                             int n) {
+__device__ __forceinline__ void send_and_sum(const wgmma::Fragment<FewRowsTile::kN>& sums, T* partial,
+                                             Corner corner, const OnRanks<Words>& received, const Sets& sets,
+                                             unsigned* stop, T* c, int m, int n) {
   constexpr int kPacksOfRow = FewRowsTile::kN / Vector<T>::kWidth, kPacks = FewRowsTile::kM * kPacksOfRow;
   const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
   wgmma::named_barrier(1, wgmma::kThreads);  // the tile before has been read
-  for (int i = 0; i < FewRowsTile::kN / 2; ++i) {
+#pragma unroll
+  for (int i = 0; i < FewRowsTile::kN / 2; i += 2) {  // two neighbours in a row
     const wgmma::Place place = wgmma::place<FewRowsTile::kN>(thread, i);
-    partial[place.row * FewRowsTile::kN + place.column] = static_cast<T>(sums.value[i]);
+    *reinterpret_cast<std::uint32_t*>(partial + place.row * FewRowsTile::kN + place.column) =
+        tensor_core_gemm::pack<T>(sums.value[i], sums.value[i + 1]);
   }
   wgmma::named_barrier(1, wgmma::kThreads);
   // Calls work(number of the pack in C, the pack as it is sent) for the thread's packs that lie in C.

@@ -98,7 +98,7 @@ class KernelBodyOf final : public KernelBody {
 
  private:
   /// Nothing changes the arguments: the race detector need not look at each thread's copy.
-  __attribute__((no_sanitize_thread, no_sanitize_coverage)) void copy(std::byte* mine) const {
+  [[gnu::no_sanitize_thread, gnu::no_sanitize_coverage]] void copy(std::byte* mine) const {
     std::memcpy(mine, bytes_, sizeof(Body));
   }
 
