@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kNormThreads)
   }
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const std::int64_t begin = row * of_row;
-    // What no other rank has to send is read first, while the words are under way.
+    // Residual and gain are read first, while the words are under way.
     Elements stream[kPacksOfAThread], gains[kPacksOfAThread];
     for (int p = 0; p < kPacksOfAThread; ++p) {
       const std::int64_t i = threadIdx.x + p * kNormThreads;

@@ -33,10 +33,10 @@ inline constexpr int kMaxBlocks = 128;  ///< of a kernel: more gain nothing at t
 /// would be frozen in the graph, so this one lies on the GPU: all blocks read it when they begin, and the
 /// last block that ends advances it.
 struct CallNumber {
-  std::uint32_t* number;  ///< of the call that runs, the same on all ranks
-  unsigned* blocks_left;  ///< blocks that have ended
-  std::uint32_t period;   ///< numbers are 0 to period - 1; 0: all that 32 bits have
-  unsigned* stop;         ///< Rank::abort_flag()
+  std::uint32_t* number;   ///< of the call that runs, the same on all ranks
+  unsigned* blocks_ended;  ///< blocks that have ended
+  std::uint32_t period;    ///< numbers are 0 to period - 1; 0: all that 32 bits have
+  unsigned* stop;          ///< Rank::abort_flag()
 
   /// Called by all threads before end().
   __device__ std::uint32_t read() const { return *number; }
@@ -45,7 +45,7 @@ struct CallNumber {
     // [task advance: who may advance the number, and when has nobody still to read it?]
     __syncthreads();  // every thread of this block has read it
     if (threadIdx.x != 0) return;
-    const cuda::atomic_ref<unsigned, cuda::thread_scope_device> ended(*blocks_left);
+    const cuda::atomic_ref<unsigned, cuda::thread_scope_device> ended(*blocks_ended);
     if (ended.fetch_add(1, cuda::memory_order_acq_rel) + 1 < gridDim.x) return;
     ended.store(0, cuda::memory_order_relaxed);
     *number = call + 1 == period ? 0 : call + 1;
@@ -115,8 +115,8 @@ inline int blocks_for_work(Rank& rank, std::int64_t threads, int set_aside) {
   return static_cast<int>(std::min<std::int64_t>(useful, multiprocessors_left(rank, set_aside)));
 }
 
-/// Bytes, at most, that a rank sends in a call whose messages go to every other rank whole and take their
-/// flags along: every rank has buffers of three times as many.
+/// Bytes of elements, at most, that a rank sends in a call whose messages go to every other rank whole and
+/// take their flags along: every rank has buffers of three times as many.
 inline constexpr std::int64_t kMaxFlaggedBytes = 4 << 20;
 
 /// `elements`, if they are no more than that. Throws Skip.

@@ -7,13 +7,12 @@
 
 #include <cstdint>
 
-#include "21_small_all_reduce/exchange.cuh"
 #include "overlap/data/cost.hpp"
 #include "overlap/gpu/check_nccl.hpp"
 #include "overlap/gpu/gemm.hpp"
-#include "overlap/gpu/nccl_buffer.hpp"
 #include "overlap/gpu/nccl_type.hpp"
 #include "overlap/gpu/ranks.hpp"
+#include "overlap/gpu/stream.hpp"
 #include "overlap/gpu/timeline.hpp"
 
 namespace overlap::small_all_reduce {

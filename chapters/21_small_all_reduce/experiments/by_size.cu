@@ -213,8 +213,8 @@ class Norms {
  private:
   static constexpr float kEpsilon = 1e-5F;
   std::size_t size() const { return static_cast<std::size_t>(rows_ * n_); }
-  /// x = 0 but on rank 0, and the residual so that any number of calls in a graph gives what compare() wants:
-  /// summands cancel over the ranks.
+  /// The summands cancel over the ranks, so that any number of calls in a graph leaves the residual as it is.
+  /// (That they are added is the chapter's tests to show.)
   void write_next() {
     ++round_;
     std::vector<T> x(size()), residual(size());
