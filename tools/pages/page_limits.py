@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks that pages can be read: in one sitting, in the same order, line by line.
 
-Every Markdown file: no line of more than 300 characters (targets of links not counted; tables may be longer), and one
-sentence a line, so that a diff shows the sentences that a change is about. (Under a heading "Sources" stand titles and
-initials of authors, of which none can tell that they are no sentences.)
+Every Markdown file: a title in the first line, and markers of generated blocks as update_pages.py reads them; no line of more
+than 300 characters (targets of links not counted; tables may be longer), and one sentence a line, so that a diff shows the
+sentences that a change is about. (Under a heading "Sources" stand titles and initials of authors, of which none can tell that
+they are no sentences.)
 
 The page of a chapter, chapters/NN_name/README.md, in addition:
   - the sections SECTIONS, all of them, in this order;
@@ -25,7 +26,7 @@ from typing import Dict, Iterator, List, Sequence, Tuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))  # the repository's root
 from tools.results.ladder import aligned  # noqa: E402
-from tools.pages.links import REPOSITORY, headings_of, markdown_files  # noqa: E402
+from tools.pages.links import REPOSITORY, headings_of, markdown_files, masked  # noqa: E402
 from tools.pages.update_pages import BLOCK, KINDS  # noqa: E402
 
 LONGEST_LINE, PROSE, FOLD, CODE, OUTPUT = 300, 2000, 600, 120, 60
@@ -146,6 +147,15 @@ def bad_lines(text: str) -> Iterator[str]:
             yield f"{line.number}: {count} sentences in a line"
 
 
+def bad_markers(text: str) -> Iterator[str]:
+    """What keeps a page's heading or a generated block from being seen as one: a formatter for C++ leaves such."""
+    if not re.match(r"#+ \S|---\n", text):
+        yield "1: a page begins with its title"
+    for mark in re.finditer(rf"<\s*!\s*--\s*/?\s*({'|'.join(KINDS)})\b[^>\n]*--\s*>", masked(text, comments=False)):
+        if not re.match(r"<!-- /?\w+ (.* )?-->|<!-- /?\w+ -->", mark.group(0)):
+            yield f"{text.count(chr(10), 0, mark.start()) + 1}: a marker looks like <!-- {mark.group(1)} -->"
+
+
 def bad_sections(text: str) -> Iterator[str]:
     """What is wrong with the sections of a chapter's page."""
     found = [(text.count("\n", 0, match.start()) + 1, match.group(2)) for match, _ in headings_of(text) if match.group(1) == "##"]
@@ -213,7 +223,7 @@ def problems(root: pathlib.Path = REPOSITORY) -> List[str]:
     found = []
     for page in markdown_files(root):
         text = page.read_text(encoding="utf-8")
-        wrong = [*bad_lines(text), *(bad_chapter_page(text) if is_chapter_page(page, root) else ())]
+        wrong = [*bad_markers(text), *bad_lines(text), *(bad_chapter_page(text) if is_chapter_page(page, root) else ())]
         found += [f"{page.relative_to(root)}:{each}" for each in wrong]
     return found
 

@@ -123,6 +123,16 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.problems(page(A_bug_to_see="Words.", Sources=MUTANT)), ["no generated block 'mutant' under 'A bug to see'"])
 
 
+class MarkersTest(unittest.TestCase):
+    def test_what_no_other_check_would_see(self) -> None:
+        for text, wrong in (("# A\n<!-- results 21 -->\nx\n<!-- /results -->\n", []), ("# A\n`<!--results 21-->`\n", []),
+                            ("#A\n", ["1: a page begins with its title"]), ("One.\n", ["1: a page begins with its title"]),
+                            ("# A\n<!--results 21-->", ["2: a marker looks like <!-- results -->"]),
+                            ("# A\nx < !-- / results-- >", ["2: a marker looks like <!-- results -->"])):
+            with self.subTest(text):
+                self.assertEqual(list(page_limits.bad_markers(text)), wrong)
+
+
 class RepositoryTest(unittest.TestCase):
     def test_which_pages(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
