@@ -70,16 +70,16 @@ inline MatmulShape product_of_a_shard(MatmulShape whole, int ranks) {
 /// An algorithm of a later chapter with the tile that fits, the same on all ranks:
 /// Algorithm::WithTile<Tile> is the algorithm with that one.
 ///
-/// Shards come one after the other, so the tile is that of one shard's product: it fills the waves that can
-/// be computed before the next shard is here.
-template <typename Algorithm>
+/// Shards come (or leave) one after the other, so the tile is that of one shard's product, kPart(whole,
+/// ranks): it fills the waves that can be computed before the next shard is here.
+template <typename Algorithm, auto kPart = product_of_a_shard>
 class Fitting {
  public:
   /// Collective. Takes what the algorithm's constructor takes, and throws what that throws.
   template <typename... More>
   Fitting(Rank& rank, MatmulShape whole, const More&... more) {
     const int multiprocessors = multiprocessors_to_wait_on(rank, 0);
-    with_fitting_tile(product_of_a_shard(whole, rank.size()), multiprocessors, [&]<typename Tile>(Tile) {
+    with_fitting_tile(kPart(whole, rank.size()), multiprocessors, [&]<typename Tile>(Tile) {
       std::get<With<Tile>>(algorithms_) = std::make_unique<WithTile<Tile>>(rank, whole, more...);
     });
   }
@@ -93,7 +93,7 @@ class Fitting {
     std::apply([&](const auto&... each) { (run_one(each), ...); }, algorithms_);
   }
 
-  /// The algorithm's cost card. No tile moves more.
+  /// The algorithm's cost card. No tile moves more bytes.
   template <typename... Arguments>
   static Cost cost(const Arguments&... arguments) requires requires {
     Algorithm::cost(arguments...);

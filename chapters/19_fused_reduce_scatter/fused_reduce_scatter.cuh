@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 
+#include "16_tensor_core_gemm/fitting.cuh"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "19_fused_reduce_scatter/scatter_tiles.cuh"
 #include "overlap/gpu/signals.hpp"
@@ -24,6 +25,15 @@ inline MatmulShape product_of(MatmulShape whole, int ranks, int rank) {
   return {whole.m, whole.n, balanced_share(whole.k, ranks, rank).size()};
 }
 
+/// The largest product whose rows one owner wants.
+inline MatmulShape product_of_an_owner(MatmulShape whole, int ranks) {
+  return {balanced_share(whole.m, ranks, 0).size(), whole.n, product_of(whole, ranks, 0).k};
+}
+
+/// A tile with as many stages as find room beside the buffers of the exchange.
+template <typename Tile>
+using TileWithBuffers = tensor_core_gemm::Tile<Tile::kM, Tile::kN, stages_beside_buffers<Tile>()>;
+
 /// Throws UsageError unless TMA can step over the rows of every rank's X, W and C; see require_sizes() of
 /// chapter 16. With P ranks k is a multiple of 8 P.
 inline void require_all_sizes(MatmulShape whole, int ranks) {
@@ -34,10 +44,13 @@ inline void require_all_sizes(MatmulShape whole, int ranks) {
 /// Rows of C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Deterministic: equal in
 /// all bits on every run. Each partial sum is rounded to the wire's type once, that of the rank itself not at
 /// all, and the result once.
-template <SixteenBit T, typename Wire = SixteenBitWire, typename Shape = tensor_core_gemm::Tile<128, 256, 3>,
-          typename Landing = InSlots>
+template <SixteenBit T, typename Wire = SixteenBitWire,
+          typename Shape = TileWithBuffers<tensor_core_gemm::LargeTile>, typename Landing = InSlots>
 class FusedReduceScatter {
  public:
+  /// The same with another tile.
+  template <typename Other>
+  using WithTile = FusedReduceScatter<T, Wire, TileWithBuffers<Other>, Landing>;
   using Tile = Shape;                         ///< of a block
   using W = typename Wire::template Type<T>;  ///< of a partial sum on its way
 

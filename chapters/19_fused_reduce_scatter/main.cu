@@ -21,13 +21,16 @@ const ChapterInfo kChapter = {
     .types = {ElementType::kF16, ElementType::kBf16},
 };
 
+template <SixteenBit T, typename Wire>
+using Fitted = tensor_core_gemm::Fitting<FusedReduceScatter<T, Wire>, product_of_an_owner>;
+
 constexpr auto kVariants = []<SixteenBit T>(DenseTable<ScatterProblem<T>>& table) {
   const Plan<DenseCall> plan = tensor_core_gemm::tile_plan("scattered").up_to(kMaxRanks);
   table.add("nccl", algorithm<reduce_scatter::MultiplyThenScatter<T>>());
   table.add("rotating", algorithm<reduce_scatter::RotatingAccumulators<T>>());
   table.add("all_to_all", algorithm<reduce_scatter::AllToAllSum<T>>());
-  table.add(SixteenBitWire::kName, algorithm<FusedReduceScatter<T>>(), plan);
-  table.add(F32Wire::kName, algorithm<FusedReduceScatter<T, F32Wire>>(), plan);
+  table.add(SixteenBitWire::kName, algorithm<Fitted<T, SixteenBitWire>>(), plan);
+  table.add(F32Wire::kName, algorithm<Fitted<T, F32Wire>>(), plan);
   const auto multiply = [](auto& product, auto& data, auto stream) {
     product.run(data.a(), data.b(), stream);
   };

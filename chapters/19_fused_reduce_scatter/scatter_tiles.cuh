@@ -5,6 +5,8 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "16_tensor_core_gemm/specialised.cuh"
 #include "19_fused_reduce_scatter/exchange.cuh"
 
@@ -30,6 +32,16 @@ struct SharedMemory {
   Progress progress;                       ///< of the loads
   typename Landing::Shared landing;        ///< see InSlots
 };
+
+/// Stages for which a block has room beside its other memory.
+template <typename Tile>
+constexpr int stages_beside_buffers() {
+  constexpr int kRoom = 227 * 1024;  // of shared memory, that a block can ask for (compute capability 9.0)
+  using OneStage = tensor_core_gemm::Stage<__half, Tile>;
+  using TwoStages = tensor_core_gemm::Tile<Tile::kM, Tile::kN, 2>;
+  constexpr int kBesides = sizeof(SharedMemory<InSlots, __half, TwoStages>) - 2 * sizeof(OneStage);
+  return std::min<int>(Tile::kStages, (kRoom - kBesides) / int{sizeof(OneStage)});
+}
 
 /// A warpgroup's part of an own tile, from `row` and `column` on: summed up, to C.
 template <typename W, typename Tile, SixteenBit T, typename Landing>

@@ -20,10 +20,11 @@ struct Named {
   }
 };
 
-/// The last rung.
+/// The last rung, with that tile.
+template <int kM, int kN, int kStages>
 struct Pairs {
-  using Product = TensorCoreGemm<__half, ClusterMulticast<>>;
-  static std::string name() { return "pairs_128x256_4"; }
+  using Product = TensorCoreGemm<__half, ClusterMulticast<Tile<kM, kN, kStages>>>;
+  static std::string name() { return "pairs_" + Named<kM, kN, kStages>::name(); }
 };
 
 /// The rung that with_fitting_rung() chooses.
@@ -64,7 +65,8 @@ void add(DenseTable<GatherProblem<__half>>& table) {
 
 constexpr auto kVariants = [](DenseTable<GatherProblem<__half>>& table) {
   add<Named<128, 256, 2>, Named<128, 256, 3>, Named<128, 256, 4>, Named<128, 128, 4>, Named<128, 128, 6>,
-      Named<64, 256, 4>, Named<64, 256, 5>, Named<64, 128, 8>, Named<64, 64, 8>, Pairs, Fits>(table);
+      Named<64, 256, 4>, Named<64, 256, 5>, Named<64, 128, 8>, Named<64, 64, 8>, Pairs<128, 256, 4>,
+      Pairs<64, 128, 8>, Fits>(table);
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cuda/ptx>
 #include <string>
 
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
@@ -26,13 +27,21 @@
 
 namespace overlap::small_all_reduce {
 
+namespace ptx = cuda::ptx;
 using tensor_core_gemm::Corner;
 using tensor_core_gemm::GroupedOrder;
+using tensor_core_gemm::kSpan;
 using tensor_core_gemm::Major;
 using tensor_core_gemm::TilePlace;
 /// Few rows: 64 columns a block, so that as many blocks as can read B; and eight stages, to have enough of B
 /// under way.
 using FewRowsTile = tensor_core_gemm::Tile<64, 64, 8>;
+
+/// Rows of A that are loaded: those that there are, in whole groups of eight. (Boxes of 64 rows, of which one
+/// is in A, took 5 us more: TMA fills the others with zeros in every stage.)
+__host__ __device__ constexpr int loaded_rows(int m) {
+  return m < FewRowsTile::kM ? (m + 7) / 8 * 8 : FewRowsTile::kM;
+}
 
 /// What a block has in shared memory.
 template <SixteenBit T>
@@ -40,6 +49,28 @@ struct EpilogueMemory {
   tensor_core_gemm::Ring<T, FewRowsTile> ring;
   T partial[FewRowsTile::kM * FewRowsTile::kN];  ///< a tile's sums, rounded, row by row
 };
+
+/// Called by all threads before the first load: the rows of A that no load fills become zeros.
+template <SixteenBit T>
+__device__ __forceinline__ void clear_other_rows(tensor_core_gemm::Ring<T, FewRowsTile>& ring, int rows) {
+  for (auto& stage : ring.stages) {
+    auto* vectors = reinterpret_cast<uint4*>(stage.a + rows * kSpan);
+    for (int i = static_cast<int>(threadIdx.x); i < (FewRowsTile::kM - rows) * 8; i += 2 * wgmma::kThreads)
+      vectors[i] = {};
+  }
+  ptx::fence_proxy_async(ptx::space_shared);  // wgmma reads them
+}
+
+/// Called by one thread: fills the stage, as load_stage() of chapter 16, with so many rows of A.
+template <SixteenBit T>
+__device__ __forceinline__ void load_rows(tensor_core_gemm::Stage<T, FewRowsTile>& stage,
+                                          const CUtensorMap& a, const CUtensorMap& b, Corner from, int rows,
+                                          int block, std::uint64_t* full) {
+  const int bytes = rows * kSpan * int{sizeof(T)} + int{sizeof stage.b}, k = block * kSpan;
+  ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full, bytes);
+  ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.a, &a, {k, from.row}, full);
+  ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.b, &b, {from.column, k}, full);
+}
 
 /// Called by the multiplying warpgroup with its sums of the tile at `corner`: sends them to all other ranks,
 /// and writes what all ranks have sent, added up, into C.
@@ -84,15 +115,16 @@ __global__ __launch_bounds__(2 * wgmma::kThreads,
   auto& shared = *reinterpret_cast<EpilogueMemory<T>*>(memory);
   const std::uint32_t call = calls.read();
   const Sets sets = {call, received.count, std::int64_t{m} * n / Vector<T>::kWidth};
+  const int rows = loaded_rows(m);
   if (threadIdx.x == 0) shared.ring.init();
+  clear_other_rows(shared.ring, rows);
   __syncthreads();
   if (threadIdx.x >= wgmma::kThreads) {
     if (threadIdx.x / kWarp % 4 == 0 && wgmma::elect_one()) {
       tensor_core_gemm::load_tiles(shared.ring, order, order.tiling.along_k,
                                    [&](tensor_core_gemm::Stage<T, FewRowsTile>& stage, TilePlace tile,
                                        int block, std::uint64_t* full) {
-                                     tensor_core_gemm::load_stage<Major::kMN>(
-                                         stage, a, b, tile.corner<FewRowsTile>(), block, full);
+                                     load_rows(stage, a, b, tile.corner<FewRowsTile>(), rows, block, full);
                                    });
     }
   } else {
@@ -128,10 +160,12 @@ class SumInEpilogue {
   /// See GemmThen::run(). All pointers are aligned to 16 bytes.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     const TimelineScope name("multiply and sum");
-    const tensor_core_gemm::OperandMaps<T, FewRowsTile, Major::kMN> maps(a, b, shape_);
+    const int m = static_cast<int>(shape_.m);
+    using tensor_core_gemm::tensor_map;
     multiply_and_sum<T><<<blocks_, 2 * wgmma::kThreads, sizeof(EpilogueMemory<T>), stream>>>(
-        maps.a, maps.b, on_ranks(rank_, received_), calls_.number(), c, static_cast<int>(shape_.m),
-        static_cast<int>(shape_.n), GroupedOrder{tensor_core_gemm::tiling_of<FewRowsTile>(shape_), 1});
+        tensor_map(a, shape_.m, shape_.k, loaded_rows(m)), tensor_map(b, shape_.k, shape_.n, kSpan),
+        on_ranks(rank_, received_), calls_.number(), c, m, static_cast<int>(shape_.n),
+        GroupedOrder{tensor_core_gemm::tiling_of<FewRowsTile>(shape_), 1});
     CUDA_CHECK(cudaGetLastError());
   }
 
