@@ -58,7 +58,8 @@ Difference compare(const Graph& from, const Graph& to) {
     return {cudaGraphExecUpdateErrorTopologyChanged, nullptr};
   for (std::size_t i = 0; i < to.nodes.size(); ++i) {
     const GraphNode &before = from.nodes[i], &now = to.nodes[i];
-    if (before.branch != now.branch || before.after != now.after)
+    if (before.branch != now.branch || before.after != now.after ||
+        before.work->programmatic != now.work->programmatic)
       return {cudaGraphExecUpdateErrorTopologyChanged, &now};
     if (before.work->work().kind != now.work->work().kind)
       return {cudaGraphExecUpdateErrorNodeTypeChanged, &now};

@@ -23,6 +23,11 @@ int __syncthreads_or(int predicate) {
   return vgpu::current_block()->barrier_reduce(predicate != 0, [](int a, int b) { return a | b; });
 }
 
+void cudaTriggerProgrammaticLaunchCompletion() { vgpu::current_block()->trigger_dependents(); }
+void cudaGridDependencySynchronize() {
+  if (!vgpu::hb::left_out("cudaGridDependencySynchronize")) vgpu::current_block()->await_primary();
+}
+
 void __nanosleep(unsigned int nanoseconds) {
   Block& block = *vgpu::current_block();
   block.poll(std::max<double>(nanoseconds, block.grid().poll_ns));

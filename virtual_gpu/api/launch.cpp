@@ -84,7 +84,7 @@ void check_limits(const Machine& machine, const KernelInfo& info,
                                       " threads, __launch_bounds__ promises " +
                                       std::to_string(info.bounds.max_threads));
   }
-  const dim3& cluster = info.bounds.cluster;
+  const dim3& cluster = launch.cluster;
   if (cluster.x < 1 || cluster.x > kMaxClusterSize || cluster.y != 1 || cluster.z != 1 ||
       static_cast<int>(cluster.x) > machine.multiprocessors) {
     refuse(cudaErrorInvalidClusterSize,
@@ -142,6 +142,30 @@ PendingLaunch configure_cooperative_launch(dim3 grid, dim3 block, std::size_t sh
   return configure({grid, block, shared_bytes, stream, true});
 }
 
+PendingLaunch configure_launch(const cudaLaunchConfig_t& config) {
+  HostThread::LaunchConfiguration launch{config.gridDim, config.blockDim, config.dynamicSmemBytes,
+                                         config.stream};
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const cudaLaunchAttributeValue& value = config.attrs[i].val;
+    switch (config.attrs[i].id) {
+      case cudaLaunchAttributeIgnore:
+        break;
+      case cudaLaunchAttributeCooperative:
+        launch.cooperative = value.cooperative != 0;
+        break;
+      case cudaLaunchAttributeClusterDimension:
+        launch.cluster = dim3(value.clusterDim.x, value.clusterDim.y, value.clusterDim.z);
+        break;
+      case cudaLaunchAttributeProgrammaticStreamSerialization:
+        launch.programmatic = value.programmaticStreamSerializationAllowed != 0;
+        break;
+      default:
+        launch.unknown_attribute = config.attrs[i].id;
+    }
+  }
+  return configure(launch);
+}
+
 PendingLaunch::~PendingLaunch() { runtime().host().keep_launches(depth_ - 1); }
 
 bool identifying(const void* key) {
@@ -164,7 +188,13 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, Po
       throw ApiError(cudaErrorInvalidConfiguration,
                      "kernel '" + short_name(info.signature) + "' was called without <<<grid, block>>>");
     }
-    const auto launch = runtime.host().end_launch();
+    auto launch = runtime.host().end_launch();
+    if (launch.unknown_attribute != 0) {
+      throw ApiError(cudaErrorNotSupported, "kernel '" + short_name(info.signature) + "': launch attribute " +
+                                                std::to_string(launch.unknown_attribute) +
+                                                " is not supported on virtual GPUs");
+    }
+    if (launch.cluster.x == 0) launch.cluster = info.bounds.cluster;
     Stream& stream = runtime.stream(launch.stream);
     Device& device = runtime.current_device();
     if (stream.device() != device.id()) {
@@ -187,7 +217,7 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, Po
               nullptr,
               short_name(info.signature),
               runtime.machine().poll_ns,
-              info.bounds.cluster.x};
+              launch.cluster.x};
     if (launch.cooperative) {
       const std::uint64_t blocks = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
       const int threads = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
@@ -201,6 +231,7 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, Po
     }
     auto kernel = std::make_unique<KernelLaunch>(runtime, device, std::move(grid), std::move(body));
     kernel->called_through_kernel();
+    kernel->launched_programmatically(launch.programmatic);
     runtime.queues().enqueue(stream, std::move(kernel));
   });
 }

@@ -25,13 +25,17 @@ void Scheduler::collect() {
   steps_.clear();
   for (const auto& device : devices_) {
     for (const auto& stream : device->streams()) {
-      Operation* head = stream->head();
-      if (head == nullptr) continue;
-      if (head->begun) {
-        head->offer(steps_);
-      } else if (double time; stream->can_begin(time)) {
-        steps_.push_back({time, head, kBegin});
+      Operation* next = stream->head();
+      if (next != nullptr && next->begun) {
+        next->offer(steps_);
+        next = stream->dependent();
+        if (next != nullptr && next->begun) {
+          next->offer(steps_);
+          continue;
+        }
       }
+      if (double time; next != nullptr && stream->can_begin(*next, time))
+        steps_.push_back({time, next, kBegin});
     }
   }
 }
@@ -102,7 +106,7 @@ void Scheduler::take(Step step) {
   if (step.poll) count_poll();  // before it is known whether the block gets on
   if (step.item == kBegin) {
     step.operation->started(step.time);
-    const hb::Context context = step.operation->stream->contexts().own();
+    const hb::Context context = step.operation->contexts().own();
     hb::acquire(context, step.operation);
     for (const Token& token : step.operation->waits_for) hb::acquire(context, token.get());
     step.operation->begin(step.time);

@@ -161,11 +161,17 @@ std::string advice(const Access& first, const Access& second) {
            ": they meet at a barrier, or not at all.";
   if (by_host(first) || by_host(second)) return host_cure(first, second);
   if (std::string text = atomic_cure(first, second); !text.empty()) return text;
-  if (first.who == second.who) return thread_cure(first, second);
+  if (first.who == second.who && first.number == second.number) return thread_cure(first, second);
   // What one host thread enqueued is meant to happen in that order, whatever ran first in this schedule.
   const bool one_host = first.number >> 48 == second.number >> 48;
   const bool exchanged = one_host && second.number < first.number;
   const Access &before = exchanged ? second : first, &after = exchanged ? first : second;
+  if (first.who == second.who)
+    return "A launch with cudaLaunchAttributeProgrammaticStreamSerialization orders the kernel after nothing "
+           "in its stream: "
+           "cudaGridDependencySynchronize() comes before that access, in this kernel and in those between "
+           "the two. A trigger orders "
+           "nothing.";
   return "No event or synchronisation orders " + after.who + " after " + before.who + ".";
 }
 

@@ -94,13 +94,9 @@ void Block::wake(Thread& parked) {
   runnable_.push(&parked);
 }
 
-void Block::see(const char& point) {
-  launch_.stream->contexts().see(linear_index_, current_number(), &point);
-}
+void Block::see(const char& point) { launch_.contexts().see(linear_index_, current_number(), &point); }
 
-void Block::fence_proxy(Space space) {
-  launch_.stream->contexts().fence(linear_index_, current_number(), space);
-}
+void Block::fence_proxy(Space space) { launch_.contexts().fence(linear_index_, current_number(), space); }
 
 void Block::note_access(const void* memory, std::size_t bytes, bool write, const void* caller) {
   const hb::Context context = context_of(*current_), before = hb::running_context();

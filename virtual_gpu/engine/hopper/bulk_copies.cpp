@@ -37,7 +37,7 @@ std::uint64_t bytes_moved(const BulkRequest& request) {
 }  // namespace
 
 hb::Context BulkCopies::engine(const Copy& copy) const {
-  return block_.launch().stream->contexts().engine(block_.linear_index(), copy.thread, copy.number);
+  return block_.launch().contexts().engine(block_.linear_index(), copy.thread, copy.number);
 }
 
 void BulkCopies::issue(const BulkRequest& request, std::vector<Target> targets) {
@@ -53,7 +53,7 @@ void BulkCopies::issue(const BulkRequest& request, std::vector<Target> targets) 
   copy.read_at = engine_free_;
   copy.done_at = engine_free_ + block_.grid().bulk_latency_ns;
   take_link(copy);
-  block_.launch().stream->contexts().use_proxies(block_.linear_index());
+  block_.launch().contexts().use_proxies(block_.linear_index());
   block_.release(copy.issued);
   block_.scheduler().note_progress();
 }
@@ -244,7 +244,7 @@ void BulkCopies::advance(Copy& copy) {
 
 void BulkCopies::fetch(Copy& copy) {
   const BulkRequest& request = copy.request;
-  auto& contexts = block_.launch().stream->contexts();
+  auto& contexts = block_.launch().contexts();
   hb::acquire(engine(copy), &copy.issued.generic);
   // Of the three views, those that note() asks; each costs contexts.
   for (const auto& [view, point] : {std::pair{View::kGlobal, &copy.issued.global},
@@ -308,7 +308,7 @@ void BulkCopies::note(Copy& copy, Space space, const void* memory, std::size_t b
     return (write ? hb::write : hb::read)(nullptr, block_.launch().site, memory, bytes, copy.request.caller);
   if constexpr (!hb::kEnabled) return;
   const auto probe_of = [&](View view) {
-    return block_.launch().stream->contexts().probe(view, block_.linear_index(), copy.thread, copy.number);
+    return block_.launch().contexts().probe(view, block_.linear_index(), copy.thread, copy.number);
   };
   const hb::CallSite& site = block_.launch().site;
   const void* caller = copy.request.caller;

@@ -94,7 +94,7 @@ void Warpgroups::multiply(float* fragment, const WgmmaRequest& request, const vo
   require_equal(product, request, member.groups, caller);
   product.fragments[block_.current_number() - warpgroup.first_thread] = fragment;
   member.forget(fragment);
-  block_.launch().stream->contexts().use_proxies(block_.linear_index());
+  block_.launch().contexts().use_proxies(block_.linear_index());
   block_.release(product.order);
   block_.scheduler().note_progress();
   if (++product.issued < kWarpgroupThreads) return;
@@ -251,7 +251,7 @@ void Warpgroups::do_next(Warpgroup& warpgroup) {
 // First what nothing orders, then what no proxy fence orders, as bulk copies do it.
 void Warpgroups::note(const Warpgroup& warpgroup, Product& product,
                       const std::vector<const std::byte*>& chunks) {
-  auto& contexts = block_.launch().stream->contexts();
+  auto& contexts = block_.launch().contexts();
   const hb::Context engine = contexts.tensor_cores(block_.linear_index(), warpgroup.first_thread);
   const hb::Context probe = contexts.tensor_probe(block_.linear_index(), warpgroup.first_thread);
   const hb::CallSite& site = block_.launch().site;

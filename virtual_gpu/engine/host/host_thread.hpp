@@ -48,6 +48,9 @@ class HostThread {
     std::size_t shared_bytes;
     cudaStream_t stream;
     bool cooperative = false;
+    bool programmatic = false;  // cudaLaunchAttributeProgrammaticStreamSerialization
+    dim3 cluster{0};            // 0: as the kernel's declaration says
+    int unknown_attribute = 0;
   };
   /// Returns how many there are now.
   std::size_t begin_launch(const LaunchConfiguration& launch) {

@@ -6,7 +6,7 @@
 
 namespace vgpu {
 
-StreamContexts& AsyncCopies::contexts() const { return launch_.stream->contexts(); }
+StreamContexts& AsyncCopies::contexts() const { return launch_.contexts(); }
 
 AsyncCopies::ThreadCopies& AsyncCopies::of(std::size_t thread) {
   if (by_thread_.empty()) by_thread_.resize(threads_);

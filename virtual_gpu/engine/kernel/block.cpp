@@ -139,10 +139,10 @@ inline Fiber& Block::next() {
   resumed_in_a_row_ = 0;
   if (unstarted) return fresh_fiber();
   if (state_ == State::kReady) {
-    state_ = alive_ == 0             ? State::kFinished
-             : !polling_.empty()     ? State::kPolling
-             : has_live_neighbours() ? State::kAwaitsCluster
-                                     : State::kStuck;
+    state_ = alive_ == 0                                     ? State::kFinished
+             : !polling_.empty()                             ? State::kPolling
+             : has_live_neighbours() || !at_primary_.empty() ? State::kAwaitsOthers
+                                                             : State::kStuck;
   }
   return scheduler_fiber;
 }
@@ -364,6 +364,7 @@ std::string Block::describe() const {
   };
   add(at_barrier_.size(), " in __syncthreads");
   add(at_cluster_barrier_.size(), " in barrier_cluster_wait");
+  add(at_primary_.size(), " in cudaGridDependencySynchronize");
   add(in_warp_functions, " in a warp function");
   for (const auto& [mask, caller] : masks) text += describe_mask(mask, caller);
   if (async_ != nullptr) text += async_->describe();

@@ -55,8 +55,8 @@ struct Grid {
 
 class Block {
  public:
-  /// kAwaitsCluster: only another block of its cluster can let it go on.
-  enum class State { kReady, kPolling, kFinished, kAwaitsCluster, kStuck, kFaulted };
+  /// kAwaitsOthers: only another block of its cluster, or the end of the primary, can let it go on.
+  enum class State { kReady, kPolling, kFinished, kAwaitsOthers, kStuck, kFaulted };
 
   /// `launch` is the operation that the block belongs to. Of a block that may be impatient each unsuccessful
   /// look may be taken for a wait (SpinDetection): so other blocks come in between its looks. That order is
@@ -72,8 +72,8 @@ class Block {
   State run(double now);
   /// Before it runs: the block is one of those of the cluster. Otherwise it has one of its own.
   void join(Cluster& cluster);
-  /// False if it awaits its cluster, and nothing has happened there.
-  bool can_run() const { return state_ != State::kAwaitsCluster || !runnable_.empty(); }
+  /// False if it awaits others, and nothing has happened there.
+  bool can_run() const { return state_ != State::kAwaitsOthers || !runnable_.empty(); }
 
   std::uint64_t linear_index() const { return linear_index_; }
   int thread_count() const { return static_cast<int>(threads_.size()); }
@@ -90,12 +90,21 @@ class Block {
   /// True if the block has only polled since the last progress, and its threads have come back to where they
   /// were: without news they will do so for ever. Known only once the scheduler is in doubt.
   bool idle() const { return idle_since_ == scheduler_.progress(); }
+  /// Modelled time of its first cudaTriggerProgrammaticLaunchCompletion(), ns.
+  const std::optional<double>& triggered_at() const { return triggered_at_; }
+  /// The kernel before it, beside which it runs, has ended.
+  void primary_ended() {
+    if (!at_primary_.empty()) wake(at_primary_);
+  }
   const std::string& fault_sentence() const { return fault_sentence_; }
   cudaError_t fault_code() const { return fault_code_; }
 
   // Called by the running CUDA thread.
   /// `caller`: a return address into the kernel.
   void barrier(const void* caller = nullptr);
+  /// cudaTriggerProgrammaticLaunchCompletion() and cudaGridDependencySynchronize().
+  void trigger_dependents();
+  void await_primary();
   int barrier_reduce(int predicate, int (*combine)(int, int));
   /// The lanes of `mask` give and get values. What they did before comes before what they do afterwards, if
   /// the exchange `orders` them.
@@ -172,10 +181,10 @@ class Block {
   /// Where the running thread, and its shadows, meet others.
   ///@{
   void release(const OrderPoint& point) {
-    if constexpr (hb::kEnabled) launch_.stream->contexts().release(linear_index_, current_number(), point);
+    if constexpr (hb::kEnabled) launch_.contexts().release(linear_index_, current_number(), point);
   }
   void acquire(const OrderPoint& point) {
-    if constexpr (hb::kEnabled) launch_.stream->contexts().acquire(linear_index_, current_number(), point);
+    if constexpr (hb::kEnabled) launch_.contexts().acquire(linear_index_, current_number(), point);
   }
   ///@}
   /// The running thread, not its shadows, comes after what was released at `point`.
@@ -225,10 +234,10 @@ class Block {
     return static_cast<std::size_t>(&thread - threads_.data());
   }
   hb::Context context_of(const Thread& thread) const {
-    return launch_.stream->contexts().of(linear_index_, number_of(thread));
+    return launch_.contexts().of(linear_index_, number_of(thread));
   }
   FiberPool& fibers_of(const Thread& thread) const {
-    return launch_.stream->contexts().fibers(linear_index_, number_of(thread));
+    return launch_.contexts().fibers(linear_index_, number_of(thread));
   }
   Thread& next_to_start() { return threads_[start_order_.empty() ? started_ : start_order_[started_]]; }
   static void fiber_entry();
@@ -255,7 +264,7 @@ class Block {
   /// words.
   void find_runnable();
   void finish_async();
-  /// Other blocks can let this one go on.
+  /// Other blocks of its cluster can let this one go on.
   bool has_live_neighbours() const { return cluster_ != nullptr && cluster_->others_live(*this); }
 
   const Grid& grid_;
@@ -271,7 +280,7 @@ class Block {
   int resumed_in_a_row_ = 0;
   std::size_t alive_;
   Thread* current_ = nullptr;
-  ThreadList runnable_, looking_, polling_, at_barrier_, at_cluster_barrier_;
+  ThreadList runnable_, looking_, polling_, at_barrier_, at_cluster_barrier_, at_primary_;
   SpinDetection spins_;
   std::vector<Warp> warps_;
   int barrier_value_ = 0, barrier_result_ = 0;
@@ -296,6 +305,7 @@ class Block {
   double run_from_ = 0, stalled_ = 0;
   std::uint64_t ran_before_ = 0;
   double poll_time_ = 0;
+  std::optional<double> triggered_at_;
   double waited_ = 0;  // before this run(), for whatever
   bool read_time_ = false;
   Repetition states_;  // of the threads that poll

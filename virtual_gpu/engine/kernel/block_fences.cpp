@@ -29,7 +29,7 @@ void Block::note_atomic(const void* word, int accesses, int order, int scope, co
   if (writes && releases(order)) {
     if (global) hb::release(context, in_block);  // ThreadSanitizer does the rest
   } else if (writes) {
-    StreamContexts& contexts = launch_.stream->contexts();
+    StreamContexts& contexts = launch_.contexts();
     const auto give = [&](Fence fence, const void* point) {
       if (me.notes != nullptr && me.notes->fenced[fence])
         contexts.give(fence, linear_index_, number_of(me), point);
@@ -75,7 +75,7 @@ void Block::note_fence(int scope) {
   }
   has_block_fences_ |= fence == kFenceOfBlock;
   notes.fenced[fence] = true;
-  launch_.stream->contexts().hold(fence, linear_index_, number_of(me));
+  launch_.contexts().hold(fence, linear_index_, number_of(me));
 }
 
 void Block::access_volatile(const void* memory, std::size_t bytes, bool write, const void* caller) {

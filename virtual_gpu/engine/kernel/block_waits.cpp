@@ -125,10 +125,27 @@ void Block::warn_of_absent_lane(int lane, const void* caller) {
 
 // Counts as a write: another block may not reach that memory any more.
 void Block::end_in_cluster() {
-  const hb::Context ending = launch_.stream->contexts().ending(cluster_->rank_of(*this));
+  const hb::Context ending = launch_.contexts().ending(cluster_->rank_of(*this));
   hb::acquire(ending, &end_order_);
   shared_.each(
       [&](const std::byte* memory, std::size_t bytes) { hb::write(ending, launch_.site, memory, bytes); });
+}
+
+void Block::trigger_dependents() {
+  if (triggered_at_) return;
+  triggered_at_ = now();
+  if (scheduler_.random()) poll(0);  // what it does behind the trigger may come late
+}
+
+void Block::await_primary() {
+  const Primary* primary = launch_.primary.get();
+  if (primary == nullptr) return;  // all that was before the kernel has ended
+  {
+    const RuntimeTurn turn(*this, *current_);
+    if (!primary->done->complete) park(&at_primary_);
+    pass_time_until(primary->done->time);
+  }
+  launch_.contexts().acquire_end(linear_index_, current_number(), *primary->contexts);
 }
 
 void Block::wait_for_own_block() {

@@ -18,6 +18,8 @@ BlockRange within(const BlockRange& range, std::uint64_t total, std::uint64_t cl
 // So many threads of a launch may be suspended because they are impatient (block.hpp): few beside the stacks
 // that a process can have, which are some 30,000 on Linux (two mappings for each).
 constexpr std::size_t kImpatientThreads = 1024;
+
+constexpr std::int64_t kEnd = kBegin - 1;  // of a kernel that was done before its primary
 }  // namespace
 
 KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid,
@@ -37,13 +39,10 @@ KernelLaunch::KernelLaunch(Runtime& runtime, Device& device, Grid grid,
 
 void KernelLaunch::begin(double now) {
   grid_.is_first = runtime_.kernels().first_launch(grid_.name, stream->device());
-  stream->contexts().begin_kernel(grid_.cluster > 1);
+  contexts().begin_kernel(grid_.cluster > 1);
   runtime_.kernels().note_grid(blocks_.first + total_);
   start_ = end_ = now + runtime_.machine().kernel_start_ns(graph != nullptr);
-  if (total_ == 0) {  // see run_blocks()
-    stream->contexts().end_kernel();
-    return finish(start_);
-  }
+  if (total_ == 0) return end();  // see run_blocks()
   const auto per_multiprocessor =
       (total_ + runtime_.machine().multiprocessors - 1) / runtime_.machine().multiprocessors;
   share_ = static_cast<int>(std::min<std::uint64_t>(device_.multiprocessors().capacity(footprint_),
@@ -65,7 +64,34 @@ void KernelLaunch::begin(double now) {
   }
 }
 
+std::shared_ptr<Primary> KernelLaunch::as_primary() {
+  return as_primary_ = std::make_shared<Primary>(Primary{done, &contexts()});
+}
+
+void KernelLaunch::note_trigger(Resident& resident, double time) {
+  if (std::exchange(resident.triggered, true)) return;
+  as_primary_->triggered_at = std::max(as_primary_->triggered_at, time);
+  as_primary_->triggered = ++triggered_ == total_;
+}
+
+/// Not before its primary: whoever waits for the stream waits for the latest of its operations.
+void KernelLaunch::end() {
+  if (stream->head() != this) return;
+  if (primary != nullptr) end_ = std::max(end_, primary->done->time);
+  as_primary_->triggered = true;
+  contexts().end_kernel();
+  finish(end_);
+}
+
 void KernelLaunch::offer(std::vector<Step>& steps) {
+  if (finished_ == total_) {
+    if (stream->head() == this) steps.push_back({std::max(end_, primary->done->time), this, kEnd});
+    return;
+  }
+  if (awaits_primary_ && primary != nullptr && primary->done->complete) {
+    awaits_primary_ = false;
+    for (const Resident& resident : residents_) resident.block->primary_ended();
+  }
   if (started_ < total_) {
     if (place_version_ != device_.multiprocessors().version()) {
       places_ = device_.multiprocessors().find_several(footprint_, static_cast<int>(grid_.cluster), start_,
@@ -84,6 +110,7 @@ void KernelLaunch::offer(std::vector<Step>& steps) {
 }
 
 void KernelLaunch::step(const Step& step) {
+  if (step.item == kEnd) return end();
   if (step.item < static_cast<std::int64_t>(total_)) {
     start(step.time);
   } else {
@@ -93,10 +120,7 @@ void KernelLaunch::step(const Step& step) {
     });
     if (!advance(*resident)) residents_.erase(resident);
   }
-  if (finished_ == total_) {
-    stream->contexts().end_kernel();
-    finish(end_);
-  }
+  if (finished_ == total_) end();
 }
 
 void KernelLaunch::start(double time) {
@@ -110,7 +134,7 @@ void KernelLaunch::start(double time) {
     const bool few = residents_.size() * static_cast<std::size_t>(footprint_.threads) < kImpatientThreads;
     auto block = std::make_unique<Block>(grid_, index + rank, runtime_.scheduler(), *this, few);
     if (cluster != nullptr) block->join(*cluster);
-    stream->contexts().begin_block(index + rank);
+    contexts().begin_block(index + rank);
     const int id = device_.multiprocessors().occupy(footprint_, {places[rank].multiprocessor, time});
     residents_.push_back({std::move(block), cluster, places[rank].multiprocessor, id, time});
   }
@@ -122,8 +146,10 @@ bool KernelLaunch::advance(Resident& resident) {
   const std::uint64_t before = resident.block->work();
   const Block::State state = resident.block->run(resident.time);
   resident.time += duration(resident.block->work() - before) + resident.block->stalled();
+  if (const auto& triggered_at = resident.block->triggered_at()) note_trigger(resident, *triggered_at);
   switch (state) {
     case Block::State::kFinished:
+      note_trigger(resident, resident.time);
       device_.multiprocessors().release(resident.place_id, resident.multiprocessor, resident.time);
       end_ = std::max(end_, resident.time);
       ++finished_;
@@ -132,7 +158,7 @@ bool KernelLaunch::advance(Resident& resident) {
     case Block::State::kPolling:
       resident.time += resident.block->poll_time();
       return true;
-    case Block::State::kAwaitsCluster:
+    case Block::State::kAwaitsOthers:
       return true;
     case Block::State::kFaulted:
       runtime_.errors().fault(resident.block->fault_code(), resident.block->fault_sentence() + enqueued_at());

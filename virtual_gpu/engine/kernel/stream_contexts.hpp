@@ -28,15 +28,26 @@ enum Fence { kFenceOfGpu, kFenceOfBlock };
 class StreamContexts {
  public:
   StreamContexts(std::string name, int device) : name_(std::move(name)), device_(device) {}
+  /// Of kernels that run beside their primary, which are ordered after no more of the stream than that one
+  /// was.
+  explicit StreamContexts(StreamContexts& stream) : StreamContexts(stream.name_, stream.device_) {
+    stream_ = &stream;
+  }
   StreamContexts(const StreamContexts&) = delete;
   StreamContexts& operator=(const StreamContexts&) = delete;
   ~StreamContexts() {
     for (const auto& [rank, context] : ending_) hb::destroy_context(context);
+    if (beginning_ != nullptr) hb::destroy_context(beginning_);
   }
 
   const std::string& name() const { return name_; }
-  /// The stream's own context: copies, events.
-  hb::Context own() { return memcheck::kEnabled ? memcheck::library(device_) : context(sets_[0], 0); }
+  /// The stream's own context: copies, events. Beside it: what a kernel is ordered after.
+  hb::Context own() {
+    if (memcheck::kEnabled) return memcheck::library(device_);
+    if (stream_ == nullptr) return context(sets_[0], 0);
+    if (hb::kEnabled && beginning_ == nullptr) beginning_ = hb::make_context(name_);
+    return beginning_;
+  }
   /// The context of a CUDA thread.
   hb::Context of(std::size_t block, std::size_t thread) {
     return context(set_of(block), index(block, thread));
@@ -160,6 +171,8 @@ class StreamContexts {
   void begin_kernel(bool clusters) {
     if constexpr (!hb::kEnabled) return;
     clusters_ = clusters;
+    ended_primary_ = nullptr;
+    if (stream_ != nullptr) hb::acquire(own(), &stream_->kernel_begin_);
     hb::release(own(), &kernel_begin_);
     for (const ProxyContexts& proxies : proxies_)
       proxies.each([this](hb::Context one) { hb::acquire(one, &kernel_begin_); });
@@ -171,6 +184,15 @@ class StreamContexts {
       set.each([this](hb::Context one) { hb::acquire(one, &kernel_begin_); });
   }
   ///@}
+  /// cudaGridDependencySynchronize(): the thread comes after the kernel that has ended in `primary`, and so
+  /// do the bulk copies that it issues.
+  void acquire_end(std::size_t block, std::size_t thread, const StreamContexts& primary) {
+    if constexpr (!hb::kEnabled) return;
+    ended_primary_ = &primary;
+    hb::acquire(of(block, thread), &primary);
+    const ProxyContexts& shadows = proxies_of(block);
+    if (shadows.made()) hb::acquire(shadows.shadow(View::kGlobal, index(block, thread)), &primary);
+  }
   /// Orders the stream's next operation after all threads of the kernel.
   void end_kernel() {
     if constexpr (!hb::kEnabled) return;
@@ -179,7 +201,7 @@ class StreamContexts {
     }
     for (const ProxyContexts& proxies : proxies_)
       proxies.each([this](hb::Context one) { hb::release(one, this); });
-    hb::acquire(own(), this);
+    hb::acquire((stream_ == nullptr ? this : stream_)->own(), this);
   }
 
  private:
@@ -232,13 +254,18 @@ class StreamContexts {
     ProxyContexts& own = proxies_of(block);
     for (ProxyContexts& each : proxies_) {
       const bool needed = &each == &own || (clusters_ && separates_proxies_);
-      if (needed && !each.made()) each.make(name_, &kernel_begin_);
+      if (!needed || each.made()) continue;
+      each.make(name_, &kernel_begin_);
+      if (ended_primary_ != nullptr) each.each([this](hb::Context one) { hb::acquire(one, ended_primary_); });
     }
     return own;
   }
 
   std::string name_;
   int device_;
+  StreamContexts* stream_ = nullptr;               // beside whose kernels these run
+  hb::Context beginning_ = nullptr;                // then: what its kernel comes after
+  const StreamContexts* ended_primary_ = nullptr;  // what a thread of the kernel has seen the end of
   std::size_t bit_ = hb::kEnabled ? settings().separating_bit() : 0;
   const bool separates_proxies_ = settings().separates_proxies();
   bool clusters_ = false;

@@ -107,6 +107,8 @@ void Captures::add(Stream& stream, std::unique_ptr<Operation> operation) {
   std::vector<unsigned>& branch = graph.branches[position.branch].nodes;
   // A branch is a chain: what comes before of the same branch need not be said.
   std::erase_if(position.after, [&](unsigned node) { return graph.nodes[node].branch == position.branch; });
+  // Of the edges to a node, that of the branch alone can be programmatic.
+  work->launched_programmatically(operation->programmatic && !branch.empty() && position.after.empty());
   const auto node = static_cast<unsigned>(graph.nodes.size());
   graph.nodes.push_back({std::move(work), position.branch, branch.size(), std::move(position.after)});
   branch.push_back(node);

@@ -62,6 +62,9 @@ void GraphLaunch::enqueue_next(unsigned branch) {
   if (const auto queue = pulls_.find(number); queue != pulls_.end()) work->take_turns_in(queue->second);
   ++next_[branch];
   runtime_.queues().enqueue_node(*exec_->streams[branch], std::move(work));
+  // A kernel that may run beside this one has to be there before this one ends.
+  if (next_[branch] < nodes.size() && graph_->nodes[nodes[next_[branch]]].work->programmatic)
+    enqueue_next(branch);
 }
 
 void GraphLaunch::node_finished(unsigned branch, double end) {

@@ -17,6 +17,7 @@ namespace vgpu {
 class GraphLaunch;
 class PullQueue;
 class Stream;
+class StreamContexts;
 
 /// Completion of one operation. Whoever waits for the operation holds its token; the operation itself may be
 /// gone.
@@ -30,6 +31,15 @@ struct Completion {
   }
 };
 using Token = std::shared_ptr<Completion>;
+
+/// What a programmatic dependent launch (CUDA Programming Guide, there) sees of its primary, the kernel
+/// before it.
+struct Primary {
+  Token done;
+  const StreamContexts* contexts;  // in which it runs; end_kernel() releases this address
+  bool triggered = false;   // by each of its blocks, or these have ended: the dependent kernel may begin
+  double triggered_at = 0;  // modelled time, ns
+};
 
 class Operation;
 class HostThread;
@@ -76,6 +86,9 @@ class Operation {
   /// True if a kernel's threads look at that word again and again.
   virtual bool polls(const void* /*word*/) const { return false; }
 
+  /// A kernel: what a dependent launch right behind it sees of it.
+  virtual std::shared_ptr<Primary> as_primary() { return nullptr; }
+
   /// A fresh one that does the same: a captured operation runs once for each launch of its graph. Null if it
   /// cannot be captured.
   virtual std::unique_ptr<Operation> again() const { return nullptr; }
@@ -89,6 +102,8 @@ class Operation {
 
   /// A kernel was launched: the program's line is that of the kernel, which calls the runtime.
   void called_through_kernel() { site.through_kernel = true; }
+  /// A kernel was launched with cudaLaunchAttributeProgrammaticStreamSerialization.
+  void launched_programmatically(bool allowed) { programmatic = allowed; }
   /// It begins after what this token tells of; a null one tells of nothing.
   void wait_for(const Token& token) {
     if (token) waits_for.push_back(token);
@@ -108,7 +123,12 @@ class Operation {
   void take_turns_in(PullQueue* queue) { pulls = queue; }
   void take_number(std::uint64_t number) { id = number; }
   /// It is now the last one in that stream.
-  void joined(Stream& its_stream) { stream = &its_stream; }
+  void joined(Stream& its_stream);
+  /// It may begin while its primary still runs, in contexts of its own.
+  void depends_on(std::shared_ptr<const Primary> its_primary, StreamContexts& its_contexts) {
+    primary = std::move(its_primary);
+    contexts_ = &its_contexts;
+  }
   /// The scheduler has chosen it: from modelled time `time`, ns, on it runs.
   void started(double time) {
     begun = true;
@@ -116,6 +136,9 @@ class Operation {
   }
   /// It will not run: the run has been stopped, or its device was reset. Who waits for it goes on.
   void discarded(double time) { done->complete_at(time); }
+
+  /// What it runs on: the stream's, or those beside them.
+  StreamContexts& contexts() const { return *contexts_; }
 
   std::uint64_t id = 0;  // order of enqueueing
   Stream* stream = nullptr;
@@ -132,10 +155,16 @@ class Operation {
   Token done = std::make_shared<Completion>();
   GraphLaunch* graph = nullptr;  // what it is a node of
   unsigned branch = 0;           // of the graph; its stream is that branch's
+  bool programmatic = false;     // a launch that may depend on the kernel before it alone
+  std::shared_ptr<const Primary>
+      primary;  // which kernel that is; null: it comes after all that is in its stream
 
  protected:
   /// Completes at modelled time `end`, ns, and takes the operation off its stream: `this` dies.
   void finish(double end);
+
+ private:
+  StreamContexts* contexts_ = nullptr;
 };
 
 }  // namespace vgpu

@@ -11,7 +11,9 @@ Token Queues::enqueue(Stream& stream, std::unique_ptr<Operation> operation) {
   // streams of the device, and those wait for it.
   Device& owner = *devices_[stream.device()];
   if (stream.is_default()) {
-    for (const Token& token : pending(stream)) operation->wait_for(token);
+    for (const Token& token : pending(stream)) {
+      if (token != stream.last()) operation->wait_for(token);  // its own order is the queue's
+    }
   } else if (stream.blocking()) {
     operation->wait_for(owner.default_stream().last());
   }

@@ -27,6 +27,7 @@ void Operation::enqueued_at(const hb::CallSite& where, double time, std::vector<
 void Operation::enqueued_by(GraphLaunch& launch, unsigned its_branch, const Operation& captured,
                             double time) {
   enqueued_at(captured.site, time, launch.labels);
+  programmatic = captured.programmatic;
   graph = &launch;
   branch = its_branch;
 }
@@ -39,8 +40,19 @@ std::string Operation::enqueued_at() const {
 
 std::string Operation::origin() const { return stream->name() + enqueued_at(); }
 
+void Operation::joined(Stream& its_stream) {
+  stream = &its_stream;
+  contexts_ = &its_stream.contexts();
+}
+
 void Stream::push(std::unique_ptr<Operation> operation) {
   operation->joined(*this);
+  if (operation->programmatic && last_kernel_ != nullptr) {
+    auto& beside = dependents_[last_kernel_->contexts == dependents_[0].get()];
+    if (beside == nullptr) beside = std::make_unique<StreamContexts>(contexts_);
+    operation->depends_on(last_kernel_, *beside);
+  }
+  last_kernel_ = operation->as_primary();
   last_ = operation->done;
   queue_.push_back(std::move(operation));
 }
@@ -52,14 +64,18 @@ void Stream::pop(double end) {
 
 void Stream::discard(double now, const void* order) {
   contexts_.end_kernel();
+  for (const auto& beside : dependents_) {
+    if (beside != nullptr) beside->end_kernel();
+  }
   hb::release(contexts_.own(), order);
   for (const auto& operation : queue_) operation->discarded(now);
   queue_.clear();
 }
 
-bool Stream::can_begin(double& time) const {
-  const Operation& operation = *queue_.front();
-  time = std::max(free_at_, operation.enqueued);
+bool Stream::can_begin(const Operation& operation, double& time) const {
+  if (operation.primary != nullptr && !operation.primary->triggered) return false;
+  time =
+      std::max(operation.primary != nullptr ? operation.primary->triggered_at : free_at_, operation.enqueued);
   for (const Token& token : operation.waits_for) {
     if (!token->complete) return false;
     time = std::max(time, token->time);

@@ -26,12 +26,16 @@ class Stream {
   void push(std::unique_ptr<Operation> operation);
   /// The operation that runs or is next to run; nullptr if there is none.
   Operation* head() const { return queue_.empty() ? nullptr : queue_.front().get(); }
+  /// The kernel behind the head, if it is launched to run beside it: else nullptr.
+  Operation* dependent() const {
+    return queue_.size() > 1 && queue_[1]->primary != nullptr ? queue_[1].get() : nullptr;
+  }
   void pop(double end);
   /// Gives up all operations; to whom waits for them they are complete.
   /// What its threads have done comes before whatever acquires `order`.
   void discard(double now, const void* order);
-  /// True if the head may begin; `time` gets the modelled time at which it does.
-  bool can_begin(double& time) const;
+  /// True if the head or its dependent may begin; `time` gets the modelled time at which it does.
+  bool can_begin(const Operation& operation, double& time) const;
   /// Completion of all that has been enqueued so far; nullptr if nothing has.
   Token last() const { return last_; }
   const std::deque<std::unique_ptr<Operation>>& queue() const { return queue_; }
@@ -57,6 +61,10 @@ class Stream {
   friend class Captures;  // moves it through a capture
 
   StreamContexts contexts_;
+  // Of kernels that run beside their primaries, in turn: one that does not synchronise says nothing of the
+  // kernel before it, which therefore must not run in the same contexts as the one behind it.
+  std::unique_ptr<StreamContexts> dependents_[2];
+  std::shared_ptr<Primary> last_kernel_;  // if it was enqueued last
   CapturePosition captured_;
   bool destroyed_ = false;
   int device_;

@@ -30,6 +30,12 @@ int __syncthreads_count(int predicate);
 int __syncthreads_and(int predicate);
 int __syncthreads_or(int predicate);
 
+/// The kernel behind this one, if it was launched with cudaLaunchAttributeProgrammaticStreamSerialization,
+/// may begin once each block has called this or has ended. Orders nothing.
+void cudaTriggerProgrammaticLaunchCompletion();
+/// Waits until the kernel before this one has ended, of one that was launched so.
+void cudaGridDependencySynchronize();
+
 /// Lets other blocks and streams run for at least `nanoseconds` of modelled time. The body of every
 /// spin-wait.
 void __nanosleep(unsigned int nanoseconds);

@@ -62,6 +62,9 @@ PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes =
 PendingLaunch configure_cooperative_launch(dim3 grid, dim3 block, std::size_t shared_bytes,
                                            cudaStream_t stream);
 
+/// The same of cudaLaunchKernelEx.
+PendingLaunch configure_launch(const cudaLaunchConfig_t& launch);
+
 /// True while a kernel is called only to learn which one it is; records `key`.
 bool identifying(const void* key);
 
@@ -187,4 +190,18 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid
                                         cudaStream_t stream = nullptr) {
   return vgpu::launch_unpacked(vgpu::configure_cooperative_launch(grid, block, shared_bytes, stream), kernel,
                                arguments, std::index_sequence_for<Parameters...>{});
+}
+/// Attributes: cooperative, clusters along x, programmatic dependent launch.
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* launch, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  const vgpu::PendingLaunch pending = vgpu::configure_launch(*launch);
+  kernel(std::forward<Arguments>(arguments)...);
+  return vgpu::peek_at_last_error();
+}
+template <class... Parameters>
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* launch, void (*kernel)(Parameters...),
+                                void** arguments) {
+  return vgpu::launch_unpacked(vgpu::configure_launch(*launch), kernel, arguments,
+                               std::index_sequence_for<Parameters...>{});
 }

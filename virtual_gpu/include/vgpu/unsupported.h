@@ -19,8 +19,6 @@ VGPU_UNSUPPORTED(cudaCreateTextureObject, "there are no textures; read the memor
 VGPU_UNSUPPORTED(cudaCreateSurfaceObject, "there are no surfaces; write the memory")
 VGPU_UNSUPPORTED(cudaMemcpy3D, "use cudaMemcpy2D for each layer")
 VGPU_UNSUPPORTED(cudaMemcpy3DAsync, "use cudaMemcpy2DAsync for each layer")
-VGPU_UNSUPPORTED(cudaLaunchKernelExC, "launch with <<<...>>>")
-VGPU_UNSUPPORTED(cudaLaunchKernelEx, "launch with <<<...>>>")
 VGPU_UNSUPPORTED(cudaBindTexture, "there are no textures; read the memory")
 VGPU_UNSUPPORTED(cudaBindTextureToArray, "there are no textures; read the memory")
 VGPU_UNSUPPORTED(cudaMemcpyToArray, "there are no textures; use cudaMalloc")

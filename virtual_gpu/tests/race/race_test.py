@@ -43,6 +43,8 @@ TINY_SPARSE = ("--rows", "40", "--features", "3", "--entries", "6", "--duplicate
 CURES = {**{bug: "orders gpu0/stream2 after gpu0/stream1." for bug in
             ("consumer_wait", "pulls_in_turn", "two_streams", "product_overwritten", "product_read_early", "product_sum")},
          "graph_launch": "orders gpu0/stream2 after gpu0/graph1.branch0.",
+         **{f"dependent_{bug}": "cudaGridDependencySynchronize() comes before that access" for bug in
+            ("read", "overwrite", "chain", "twice", "graph")},
          "product_wait": "orders gpu0/stream1 after gpu0/stream2.",
          "syncthreads": ("of the shared variable 'cells' of block (0,0,0), declared at planted_bugs.cu:", "orders these two threads of a "),
          "early_read": "The host does not wait for gpu0/stream1 between them: synchronise the stream",

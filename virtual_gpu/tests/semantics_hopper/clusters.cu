@@ -36,6 +36,20 @@ TEST_F(ClusterTest, WithoutAnAttributeABlockIsAClusterOfItsOwn) {
   EXPECT_EQ(to.values(), (std::vector<int>{0, 1, 0, 1, 0, 1}));
 }
 
+TEST_F(ClusterTest, TheLaunchMayMakeClusters) {
+  const DeviceArray<int> to(8, -1);
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {2, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = 4;
+  config.blockDim = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  CUDA_OK(cudaLaunchKernelEx(&config, tell_ranks_without_clusters, to.data()));
+  EXPECT_EQ(to.values(), (std::vector<int>{0, 2, 1, 2, 0, 2, 1, 2}));
+}
+
 // Programming Guide, "Thread Block Clusters": the grid's size must be a multiple of the cluster's. It does
 // not say which error it is otherwise.
 TEST_F(ClusterTest, AGridThatIsNoMultipleOfTheClusterIsNotLaunched) {

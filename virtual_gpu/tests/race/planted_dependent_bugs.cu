@@ -1,0 +1,129 @@
+// Programmatic dependent launches with one forgotten synchronisation each, and the same without the error.
+// See planted_bugs.cu.
+#include <cuda_runtime.h>
+
+#include "overlap/gpu/graph.hpp"
+#include "overlap/gpu/stream.hpp"
+#include "planted.hpp"
+
+namespace {
+
+using overlap::DeviceBuffer;
+using overlap::Graph;
+using overlap::Stream;
+using planted::kCount;
+
+constexpr int kHalf = kCount / 2;  // threads of each of two blocks
+
+__device__ int thread_number() { return static_cast<int>(blockIdx.x * kHalf + threadIdx.x); }
+
+/// Triggers before its work, so that the kernel behind it begins early.
+__global__ void fill_late(int* data, int value) {
+  cudaTriggerProgrammaticLaunchCompletion();
+  data[thread_number()] = value;
+}
+__global__ void add_late(const int* from, int* to) {
+  cudaTriggerProgrammaticLaunchCompletion();
+  to[thread_number()] += from[thread_number()];
+}
+__global__ void add_in_order(const int* from, int* to, bool synchronizes) {
+  if (synchronizes) cudaGridDependencySynchronize();
+  to[thread_number()] += from[kCount - 1 - thread_number()];
+}
+__global__ void fill_in_order(int* data, bool synchronizes) {
+  if (synchronizes && threadIdx.x == 0) cudaGridDependencySynchronize();
+  __syncthreads();
+  data[kCount - 1 - thread_number()] = 5;
+}
+/// Has nothing to do with the kernel before it.
+__global__ void fill_between(int* data, bool synchronizes) {
+  cudaTriggerProgrammaticLaunchCompletion();
+  if (synchronizes) cudaGridDependencySynchronize();
+  data[thread_number()] = 3;
+}
+
+class Launch {
+ public:
+  explicit Launch(cudaStream_t stream) {
+    attribute_.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute_.val.programmaticStreamSerializationAllowed = 1;
+    config_ = {2, kHalf, 0, stream, &attribute_, 1};
+  }
+  const cudaLaunchConfig_t* operator&() const { return &config_; }
+
+ private:
+  cudaLaunchAttribute attribute_{};
+  cudaLaunchConfig_t config_{};
+};
+
+// ---- dependent_read: the dependent kernel reads what its primary writes ----------------------------------
+void dependent_read(bool fixed) {
+  const DeviceBuffer<int> data(0, kCount), sum(0, kCount);
+  const Stream stream(0);
+  const Launch dependent(stream);
+  cudaMemsetAsync(sum.data(), 0, sum.bytes(), stream);
+  fill_late<<<2, kHalf, 0, stream>>>(data.data(), 1);                            // @dependent_read
+  cudaLaunchKernelEx(&dependent, add_in_order, data.data(), sum.data(), fixed);  // @dependent_read
+  cudaStreamSynchronize(stream);
+}
+
+// ---- dependent_overwrite: it overwrites what its primary still reads -------------------------------------
+void dependent_overwrite(bool fixed) {
+  const DeviceBuffer<int> data(0, kCount), sum(0, kCount);
+  const Stream stream(0);
+  const Launch dependent(stream);
+  cudaMemsetAsync(sum.data(), 0, sum.bytes(), stream);
+  cudaMemsetAsync(data.data(), 0, data.bytes(), stream);
+  add_late<<<2, kHalf, 0, stream>>>(data.data(), sum.data());         // @dependent_overwrite
+  cudaLaunchKernelEx(&dependent, fill_in_order, data.data(), fixed);  // @dependent_overwrite
+  cudaStreamSynchronize(stream);
+}
+
+// ---- dependent_chain: the kernel between the two does not synchronise ------------------------------------
+void dependent_chain(bool fixed) {
+  const DeviceBuffer<int> data(0, kCount), other(0, kCount), sum(0, kCount);
+  const Stream stream(0);
+  const Launch dependent(stream);
+  cudaMemsetAsync(sum.data(), 0, sum.bytes(), stream);
+  fill_late<<<2, kHalf, 0, stream>>>(data.data(), 1);  // @dependent_chain
+  cudaLaunchKernelEx(&dependent, fill_between, other.data(), fixed);
+  cudaLaunchKernelEx(&dependent, add_in_order, data.data(), sum.data(), true);  // @dependent_chain
+  cudaStreamSynchronize(stream);
+}
+
+// ---- dependent_twice: the second call overwrites what the first one may still write and read -------------
+void dependent_twice(bool fixed) {
+  const DeviceBuffer<int> data(0, kCount), sum(0, kCount);
+  const Stream stream(0);
+  const Launch dependent(stream);
+  cudaMemsetAsync(sum.data(), 0, sum.bytes(), stream);
+  for (int call = 0; call < 2; ++call) {
+    cudaLaunchKernelEx(&dependent, fill_between, data.data(), fixed);  // @dependent_twice @dependent_twice
+    cudaLaunchKernelEx(&dependent, add_in_order, data.data(), sum.data(), true);
+  }
+  cudaStreamSynchronize(stream);
+}
+
+// ---- dependent_graph: as dependent_read, in a graph ------------------------------------------------------
+void dependent_graph(bool fixed) {
+  const DeviceBuffer<int> data(0, kCount), sum(0, kCount);
+  const Stream stream(0);
+  const Launch dependent(stream);
+  cudaMemsetAsync(sum.data(), 0, sum.bytes(), stream);
+  const Graph graph = Graph::capture(stream, [&] {
+    fill_late<<<2, kHalf, 0, stream>>>(data.data(), 1);                            // @dependent_graph
+    cudaLaunchKernelEx(&dependent, add_in_order, data.data(), sum.data(), fixed);  // @dependent_graph
+  });
+  for (int launch = 0; launch < 2; ++launch) graph.launch(stream);
+  cudaStreamSynchronize(stream);
+}
+
+const planted::Cases kCases = {
+    {"dependent_read", dependent_read},   {"dependent_overwrite", dependent_overwrite},
+    {"dependent_chain", dependent_chain}, {"dependent_twice", dependent_twice},
+    {"dependent_graph", dependent_graph},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) { return planted::run_case(argc, argv, kCases); }
