@@ -21,6 +21,7 @@ constexpr auto kVariants = []<SixteenBit T>(DenseTable<AllReduceProblem<T>>& tab
   table.add("nccl", algorithm<GemmThen<T, NcclAllReduce<T>>>());
   table.add("word_is_flag", algorithm<GemmThen<T, WordIsFlag<T>>>(), by_kernels);
   table.add("sum_in_epilogue", algorithm<SumInEpilogue<T>>(), by_kernels);
+  table.add("dependent", algorithm<SumInEpilogue<T, Launch::kDependent>>(), by_kernels);
 };
 
 }  // namespace

@@ -33,58 +33,84 @@ using tensor_core_gemm::GroupedOrder;
 using tensor_core_gemm::kSpan;
 using tensor_core_gemm::Major;
 using tensor_core_gemm::TilePlace;
+/// How a kernel follows the one before it in its stream.
+enum class Launch {
+  kUsual,      ///< when that one has ended
+  kDependent,  ///< its blocks begin when those have, and wait for its end by themselves
+};
+
 /// Few rows: 64 columns a block, so that as many blocks as can read B; and eight stages, to have enough of B
-/// under way.
-using FewRowsTile = tensor_core_gemm::Tile<64, 64, 8>;
+/// under way, or six, which leave room for a block of the next kernel.
+template <Launch kLaunch>
+using FewRows = tensor_core_gemm::Tile<64, 64, kLaunch == Launch::kDependent ? 6 : 8>;
+
+inline constexpr int kTileRows = 64, kTileColumns = 64;
 
 /// Rows of A that are loaded: those that there are, in whole groups of eight. (Boxes of 64 rows, of which one
 /// is in A, took 5 us more: TMA fills the others with zeros in every stage.)
-__host__ __device__ constexpr int loaded_rows(int m) {
-  return m < FewRowsTile::kM ? (m + 7) / 8 * 8 : FewRowsTile::kM;
-}
+__host__ __device__ constexpr int loaded_rows(int m) { return m < kTileRows ? (m + 7) / 8 * 8 : kTileRows; }
 
 /// What a block has in shared memory.
-template <SixteenBit T>
+template <SixteenBit T, typename Tile>
 struct EpilogueMemory {
-  tensor_core_gemm::Ring<T, FewRowsTile> ring;
-  T partial[FewRowsTile::kM * FewRowsTile::kN];  ///< a tile's sums, rounded, row by row
+  tensor_core_gemm::Ring<T, Tile> ring;
+  T partial[kTileRows * kTileColumns];  ///< a tile's sums, rounded, row by row
 };
 
 /// Called by all threads before the first load: the rows of A that no load fills become zeros.
-template <SixteenBit T>
-__device__ __forceinline__ void clear_other_rows(tensor_core_gemm::Ring<T, FewRowsTile>& ring, int rows) {
+template <SixteenBit T, typename Tile>
+__device__ __forceinline__ void clear_other_rows(tensor_core_gemm::Ring<T, Tile>& ring, int rows) {
   for (auto& stage : ring.stages) {
     auto* vectors = reinterpret_cast<uint4*>(stage.a + rows * kSpan);
-    for (int i = static_cast<int>(threadIdx.x); i < (FewRowsTile::kM - rows) * 8; i += 2 * wgmma::kThreads)
+    for (int i = static_cast<int>(threadIdx.x); i < (kTileRows - rows) * 8; i += 2 * wgmma::kThreads)
       vectors[i] = {};
   }
   ptx::fence_proxy_async(ptx::space_shared);  // wgmma reads them
 }
 
-/// Called by one thread: fills the stage, as load_stage() of chapter 16, with so many rows of A.
-template <SixteenBit T>
-__device__ __forceinline__ void load_rows(tensor_core_gemm::Stage<T, FewRowsTile>& stage,
-                                          const CUtensorMap& a, const CUtensorMap& b, Corner from, int rows,
-                                          int block, std::uint64_t* full) {
-  const int bytes = rows * kSpan * int{sizeof(T)} + int{sizeof stage.b}, k = block * kSpan;
-  ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full, bytes);
-  ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.a, &a, {k, from.row}, full);
-  ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.b, &b, {from.column, k}, full);
+/// Called by one thread: all stages of the block's tiles, with so many rows of A.
+///
+/// B is a layer's weights, which no kernel before this one has written: the first stages of it are fetched
+/// while that kernel still runs (programmatic dependent launch). A may be its result.
+template <SixteenBit T, typename Tile>
+__device__ __forceinline__ void load_all(tensor_core_gemm::Ring<T, Tile>& ring, const CUtensorMap& a,
+                                         const CUtensorMap& b, int rows, const GroupedOrder& order) {
+  using Stage = tensor_core_gemm::Stage<T, Tile>;
+  const auto load_b = [&](Stage& stage, TilePlace tile, int block, std::uint64_t* full) {
+    const int bytes = rows * kSpan * int{sizeof(T)} + int{sizeof stage.b};  // of A, too
+    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full, bytes);
+    ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.b, &b,
+                              {tile.corner<Tile>().column, block * kSpan}, full);
+  };
+  const TilePlace first = order(static_cast<int>(blockIdx.x));
+  int ahead = min(Tile::kStages, order.tiling.along_k);  // stages whose B is under way
+  for (int block = 0; block < ahead; ++block) load_b(ring.stages[block], first, block, &ring.full[block]);
+  cudaGridDependencySynchronize();
+  tensor_core_gemm::load_tiles(ring, order, order.tiling.along_k,
+                               [&](Stage& stage, TilePlace tile, int block, std::uint64_t* full) {
+                                 if (ahead > 0) {
+                                   --ahead;
+                                 } else {
+                                   load_b(stage, tile, block, full);
+                                 }
+                                 ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.a, &a,
+                                                           {block * kSpan, tile.corner<Tile>().row}, full);
+                               });
 }
 
 /// Called by the multiplying warpgroup with its sums of the tile at `corner`: sends them to all other ranks,
 /// and writes what all ranks have sent, added up, into C.
 template <SixteenBit T>
-__device__ __forceinline__ void send_and_sum(const wgmma::Fragment<FewRowsTile::kN>& sums, T* partial,
+__device__ __forceinline__ void send_and_sum(const wgmma::Fragment<kTileColumns>& sums, T* partial,
                                              Corner corner, const OnRanks<Words>& received, const Sets& sets,
                                              unsigned* stop, T* c, int m, int n) {
-  constexpr int kPacksOfRow = FewRowsTile::kN / Vector<T>::kWidth, kPacks = FewRowsTile::kM * kPacksOfRow;
+  constexpr int kPacksOfRow = kTileColumns / Vector<T>::kWidth, kPacks = kTileRows * kPacksOfRow;
   const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
   wgmma::named_barrier(1, wgmma::kThreads);  // the tile before has been read
 #pragma unroll
-  for (int i = 0; i < FewRowsTile::kN / 2; i += 2) {  // two neighbours in a row
-    const wgmma::Place place = wgmma::place<FewRowsTile::kN>(thread, i);
-    *reinterpret_cast<std::uint32_t*>(partial + place.row * FewRowsTile::kN + place.column) =
+  for (int i = 0; i < kTileColumns / 2; i += 2) {  // two neighbours in a row
+    const wgmma::Place place = wgmma::place<kTileColumns>(thread, i);
+    *reinterpret_cast<std::uint32_t*>(partial + place.row * kTileColumns + place.column) =
         tensor_core_gemm::pack<T>(sums.value[i], sums.value[i + 1]);
   }
   wgmma::named_barrier(1, wgmma::kThreads);
@@ -105,33 +131,31 @@ __device__ __forceinline__ void send_and_sum(const wgmma::Fragment<FewRowsTile::
 }
 
 /// C[m, n] on every rank = the sum of all ranks' A[m, k] B[k, n]. `received` is as in word_is_flag(), of C.
-template <SixteenBit T>
+template <SixteenBit T, typename Tile>
 __global__ __launch_bounds__(2 * wgmma::kThreads,
-                             1) void multiply_and_sum(const __grid_constant__ CUtensorMap a,
+                             2) void multiply_and_sum(const __grid_constant__ CUtensorMap a,
                                                       const __grid_constant__ CUtensorMap b,
                                                       OnRanks<Words> received, CallNumber calls, T* c, int m,
                                                       int n, GroupedOrder order) {
   extern __shared__ __align__(1024) unsigned char memory[];
-  auto& shared = *reinterpret_cast<EpilogueMemory<T>*>(memory);
-  const std::uint32_t call = calls.read();
-  const Sets sets = {call, received.count, std::int64_t{m} * n / Vector<T>::kWidth};
+  auto& shared = *reinterpret_cast<EpilogueMemory<T, Tile>*>(memory);
+  cudaTriggerProgrammaticLaunchCompletion();  // the next kernel may begin, where it finds room
   const int rows = loaded_rows(m);
   if (threadIdx.x == 0) shared.ring.init();
   clear_other_rows(shared.ring, rows);
   __syncthreads();
-  if (threadIdx.x >= wgmma::kThreads) {
-    if (threadIdx.x / kWarp % 4 == 0 && wgmma::elect_one()) {
-      tensor_core_gemm::load_tiles(shared.ring, order, order.tiling.along_k,
-                                   [&](tensor_core_gemm::Stage<T, FewRowsTile>& stage, TilePlace tile,
-                                       int block, std::uint64_t* full) {
-                                     load_rows(stage, a, b, tile.corner<FewRowsTile>(), rows, block, full);
-                                   });
-    }
-  } else {
+  const bool multiplies = threadIdx.x < wgmma::kThreads;
+  if (!multiplies && threadIdx.x / kWarp % 4 == 0 && wgmma::elect_one())
+    load_all(shared.ring, a, b, rows, order);
+  // Before anything that the call before has in use: its number, the buffers, C.
+  cudaGridDependencySynchronize();
+  const std::uint32_t call = calls.read();
+  if (multiplies) {
+    const Sets sets = {call, received.count, std::int64_t{m} * n / Vector<T>::kWidth};
     tensor_core_gemm::multiply_tiles<Major::kMN>(
         shared.ring, order, order.tiling.along_k, 0,
-        [&](const wgmma::Fragment<FewRowsTile::kN>& sums, TilePlace tile) {
-          send_and_sum(sums, shared.partial, tile.corner<FewRowsTile>(), received, sets, calls.stop, c, m, n);
+        [&](const wgmma::Fragment<kTileColumns>& sums, TilePlace tile) {
+          send_and_sum(sums, shared.partial, tile.corner<Tile>(), received, sets, calls.stop, c, m, n);
         });
   }
   calls.end(call);
@@ -139,7 +163,7 @@ __global__ __launch_bounds__(2 * wgmma::kThreads,
 
 /// C = A B on every rank, where rank r has A[m, k_r] and B[k_r, n], with k_r by balanced_share(), in one
 /// kernel.
-template <SixteenBit T>
+template <SixteenBit T, Launch kLaunch = Launch::kUsual>
 class SumInEpilogue {
  public:
   /// Collective. Throws Skip unless the GPU has compute capability 9.0, n is a multiple of 8 and k one of 8
@@ -147,14 +171,14 @@ class SumInEpilogue {
   SumInEpilogue(Rank& rank, MatmulShape whole, int set_aside = 0)
       : rank_(rank),
         shape_(own_shape(rank, whole)),
-        blocks_(std::min(tensor_core_gemm::tiling_of<FewRowsTile>(shape_).tiles(),
+        blocks_(std::min(tensor_core_gemm::tiling_of<Tile>(shape_).tiles(),
                          tensor_core_gemm::multiprocessors_to_wait_on(rank, set_aside))),
         received_(rank, static_cast<std::size_t>(3 * rank.size() * whole.m * whole.n / Vector<T>::kWidth)),
         calls_(rank, 0, 3) {
     fill(rank, received_, {{kEmpty, kEmpty, kEmpty, kEmpty}});
-    CUDA_CHECK(cudaFuncSetAttribute(multiply_and_sum<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    int{sizeof(EpilogueMemory<T>)}));
-    load_kernel(multiply_and_sum<T>);
+    CUDA_CHECK(cudaFuncSetAttribute(multiply_and_sum<T, Tile>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    int{sizeof(EpilogueMemory<T, Tile>)}));
+    load_kernel(multiply_and_sum<T, Tile>);
   }
 
   /// See GemmThen::run(). All pointers are aligned to 16 bytes.
@@ -162,17 +186,28 @@ class SumInEpilogue {
     const TimelineScope name("multiply and sum");
     const int m = static_cast<int>(shape_.m);
     using tensor_core_gemm::tensor_map;
-    multiply_and_sum<T><<<blocks_, 2 * wgmma::kThreads, sizeof(EpilogueMemory<T>), stream>>>(
-        tensor_map(a, shape_.m, shape_.k, loaded_rows(m)), tensor_map(b, shape_.k, shape_.n, kSpan),
-        on_ranks(rank_, received_), calls_.number(), c, m, static_cast<int>(shape_.n),
-        GroupedOrder{tensor_core_gemm::tiling_of<FewRowsTile>(shape_), 1});
-    CUDA_CHECK(cudaGetLastError());
+    cudaLaunchAttribute dependent = {};
+    dependent.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    dependent.val.programmaticStreamSerializationAllowed = kLaunch == Launch::kDependent ? 1 : 0;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = static_cast<unsigned>(blocks_);
+    config.blockDim = 2 * wgmma::kThreads;
+    config.dynamicSmemBytes = sizeof(EpilogueMemory<T, Tile>);
+    config.stream = stream;
+    config.attrs = &dependent;
+    config.numAttrs = 1;
+    CUDA_CHECK(cudaLaunchKernelEx(
+        &config, multiply_and_sum<T, Tile>, tensor_map(a, shape_.m, shape_.k, loaded_rows(m)),
+        tensor_map(b, shape_.k, shape_.n, kSpan), on_ranks(rank_, received_), calls_.number(), c, m,
+        static_cast<int>(shape_.n), GroupedOrder{tensor_core_gemm::tiling_of<Tile>(shape_), 1}));
   }
 
   /// What a rank moves and keeps in one call.
   static Cost cost(MatmulShape whole, int ranks) { return WordIsFlag<T>::cost(whole.m * whole.n, ranks); }
 
  private:
+  using Tile = FewRows<kLaunch>;
+
   /// What the rank multiplies. Throws Skip where TMA cannot step over rows; all ranks throw alike.
   static MatmulShape own_shape(Rank& rank, MatmulShape whole) {
     flagged_elements<T>(rank, whole.m * whole.n);
