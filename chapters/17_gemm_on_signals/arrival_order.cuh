@@ -1,4 +1,4 @@
-// Chapter 17: which rows of A come when, and in which order the tiles of C are taken, so that each waits as
+// Chapter 17: which part of A comes when, and in which order the tiles of C are taken, so that each waits as
 // little as possible.
 #pragma once
 
@@ -18,22 +18,13 @@ namespace overlap::gemm_on_signals {
 using tensor_core_gemm::TilePlace;
 using tensor_core_gemm::Tiling;
 
-/// Signals that a rank's kernel may wait for: pieces of a shard times ranks.
-inline constexpr int kMaxSignals = 64;
+/// Ranks, at most, that the kernel's parameters have room for.
+inline constexpr int kMaxRanks = 64;
 
-/// Rows of A that come together: one copy, one signal.
-struct Piece {
-  int signal;  ///< its number
-  int begin;   ///< its first row in A
-  int end;     ///< one past its last row
-};
-
-/// The rows of A, dealt out to the ranks as balanced_share() does; each rank's shard is cut into pieces. The
-/// kernel gets it as a parameter.
+/// The rows of A, dealt out to the ranks as balanced_share() does. The kernel gets it as a parameter.
 struct Shards {
-  int rows;    ///< of A
-  int ranks;   ///< that have a shard each
-  int pieces;  ///< of the largest shard
+  int rows;   ///< of A
+  int ranks;  ///< that have a shard each
 
   /// The first row of a rank's shard; of rank `ranks` it is the number of rows.
   __host__ __device__ constexpr int begin(int rank) const {
@@ -42,26 +33,32 @@ struct Shards {
   }
   /// One past its last row.
   __host__ __device__ constexpr int end(int rank) const { return begin(rank + 1); }
-  /// Rows of a piece; the last one of a shard may have fewer.
-  __host__ __device__ constexpr int piece_rows() const {
-    return rows > 0 ? (end(0) + pieces - 1) / pieces : 1;
-  }
   /// Whose row it is.
   __host__ __device__ constexpr int owner(int row) const {
     const int small = rows / ranks, in_larger = rows % ranks * (small + 1);
     return row < in_larger ? row / (small + 1) : rows % ranks + (row - in_larger) / small;
   }
-  /// The piece in which a row comes.
-  __host__ __device__ constexpr Piece piece_of(int row) const {
-    const int rank = owner(row), height = piece_rows();
-    const int number = (row - begin(rank)) / height;
-    const int first = begin(rank) + number * height, last = first + height;
-    return {rank * pieces + number, first, last < end(rank) ? last : end(rank)};
-  }
   /// True if all of the rows are that rank's.
   __host__ __device__ constexpr bool hold(int rank, int first, int last) const {
     return begin(rank) <= first && last <= end(rank);
   }
+};
+
+/// A shard comes in pieces, each of some of its columns: a tile can begin with the k-blocks of the first one
+/// while the others are still on their way.
+struct Pieces {
+  int count;   ///< of a shard
+  int blocks;  ///< k-blocks of a piece; the last one may have fewer
+
+  /// At most `wanted` pieces, of at least one of `along_k` k-blocks each. Throws UsageError if none is
+  /// wanted.
+  static Pieces of(int along_k, int wanted) {
+    if (wanted < 1) throw UsageError(std::to_string(wanted) + " pieces of a shard: at least one is needed");
+    const int blocks = std::max(1, (along_k + wanted - 1) / wanted);
+    return {std::max(1, (along_k + blocks - 1) / blocks), blocks};
+  }
+  /// The number of the signal behind a piece of that rank's shard.
+  __host__ __device__ constexpr int signal(int owner, int piece) const { return owner * count + piece; }
 };
 
 /// Own rows at the shard's ends, in tiles that reach beyond it.
@@ -82,18 +79,18 @@ inline Edges edges_of(const Shards& shards, int rank, int tile_rows) {
   // [/task]
 }
 
-/// The order of the tiles: rows of tiles as their last missing piece arrives at this rank. First those that
-/// need own rows only, then what also needs the first piece of the right neighbour, and so on round the ring;
-/// last the row of tiles on the border to the left neighbour, whose shard comes last. All that one piece
-/// makes ready is taken in the groups of chapter 16; a group that reached into the next piece would make its
-/// first column wait for it.
+/// The order of the tiles: rows of tiles as their last missing shard arrives at this rank. First those that
+/// need own rows only, then what also needs the shard of the right neighbour, and so on round the ring; last
+/// the row of tiles on the border to the left neighbour, whose shard comes last. All that one shard makes
+/// ready is taken in the groups of chapter 16; a group that reached into the next shard would make its first
+/// column wait for it.
 ///
 /// The kernel gets it as a parameter: the ends below are looked up in constant memory.
 struct ArrivalOrder {
-  Tiling tiling;               ///< of C
-  int first;                   ///< the row of tiles that is taken first
-  int arrivals;                ///< own rows, and the others' pieces
-  int ready[kMaxSignals + 1];  ///< rows of tiles that can be computed after 1, 2, ... arrivals
+  Tiling tiling;         ///< of C
+  int first;             ///< the row of tiles that is taken first
+  int arrivals;          ///< own rows, and the others' shards
+  int ready[kMaxRanks];  ///< rows of tiles that can be computed after 1, 2, ... arrivals
 
   static constexpr int kGroup = 8;  ///< rows of tiles in a group, see tensor_core_gemm::place_of()
 
@@ -112,12 +109,12 @@ struct ArrivalOrder {
   }
 };
 
-/// The order in which `rank` takes tiles of `tile_rows` rows. Throws UsageError if the shards have more
-/// pieces than kMaxSignals in all.
+/// The order in which `rank` takes tiles of `tile_rows` rows. Throws UsageError for more than kMaxRanks
+/// shards.
 inline ArrivalOrder arrival_order(const Shards& shards, Tiling tiling, int tile_rows, int rank) {
-  if (shards.pieces < 1 || shards.ranks * shards.pieces > kMaxSignals) {
-    throw UsageError(std::to_string(shards.pieces) + " pieces of each of " + std::to_string(shards.ranks) +
-                     " shards: together there are 1 to " + std::to_string(kMaxSignals));
+  if (shards.ranks > kMaxRanks) {
+    throw UsageError("the kernel's parameters have room for " + std::to_string(kMaxRanks) +
+                     " ranks, and there are " + std::to_string(shards.ranks));
   }
   ArrivalOrder order{tiling, 0, 0, {}};
   // The first row of tiles that begins in the own shard, or behind it: the one before it also needs rows of
@@ -133,11 +130,8 @@ inline ArrivalOrder arrival_order(const Shards& shards, Tiling tiling, int tile_
   const Ring ring(rank, shards.ranks);
   for (int step = 1; step < shards.ranks; ++step) {
     const int owner = ring.shard(step);
-    for (int row = shards.begin(owner); row < shards.end(owner);) {
-      const Piece piece = shards.piece_of(row);
-      order.ready[order.arrivals++] = count(owner, piece.end);
-      row = piece.end;
-    }
+    if (shards.begin(owner) < shards.end(owner))
+      order.ready[order.arrivals++] = count(owner, shards.end(owner));
   }
   order.ready[order.arrivals - 1] = tiling.along_m;  // the border to the left neighbour, too
   return order;

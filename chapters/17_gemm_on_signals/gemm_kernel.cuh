@@ -23,7 +23,8 @@ using tensor_core_gemm::TmaStore;
 
 /// What the kernel needs to know of shards that are still on their way.
 struct Arrivals {
-  Shards shards;         ///< whose rows come when
+  Shards shards;         ///< whose rows are whose
+  Pieces pieces;         ///< in which they come
   int rank;              ///< its own rows are here already
   std::uint32_t* words;  ///< this rank's signals
   std::uint32_t epoch;   ///< what they become in this call
@@ -49,13 +50,13 @@ struct Arrivals {
     // [/task]
   }
 
-  /// The same for all rows from `first` to `last`, and for TMA.
-  __device__ __forceinline__ void await_rows(int first, int last) const {
+  /// The same for that piece of all rows from `first` to `last`, and for TMA.
+  __device__ __forceinline__ void await_rows(int first, int last, int piece) const {
     // [task await_rows: which signals tell that all of these rows are here, and for whose reads?]
     for (int row = first; row < last;) {
-      const Piece piece = shards.piece_of(row);
-      if (piece.signal / shards.pieces != rank) await(piece.signal);
-      row = piece.end;
+      const int owner = shards.owner(row);
+      if (owner != rank) await(pieces.signal(owner, piece));
+      row = shards.end(owner);
     }
     // The acquire orders this thread's ordinary loads. TMA reads by another proxy: the fence is between.
     ptx::fence_proxy_async(ptx::space_global);
@@ -81,15 +82,21 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void mult
       const Shards& shards = arrivals.shards;
       const CUtensorMap* a = &gathered_a;  // that the tile comes by, and where its rows begin there
       Corner from{};
+      int end = 0;    // one past the tile's last row
+      int next = -1;  // the k-block at which the next piece begins, if it is to be awaited
       const auto load = [&](Stage<T, Tile>& stage, TilePlace tile, int block, std::uint64_t* full) {
         // [task load: from which of the two maps does this tile read, and what must have come before?]
         if (block == 0) {  // once a tile: a k-block of a small one takes no longer than these divisions
           from = tile.corner<Tile>();
-          const int end = min(from.row + Tile::kM, shards.rows);
+          end = min(from.row + Tile::kM, shards.rows);
           const bool own = shards.hold(arrivals.rank, from.row, end);
           a = own ? &own_a : &gathered_a;
-          if (!own) arrivals.await_rows(from.row, end);
+          next = own ? -1 : 0;
           if (own) from.row -= shards.begin(arrivals.rank);
+        }
+        if (block == next) {
+          arrivals.await_rows(from.row, end, block / arrivals.pieces.blocks);
+          next += arrivals.pieces.blocks;
         }
         // [/task]
         load_stage<B>(stage, *a, b, from, block, full);

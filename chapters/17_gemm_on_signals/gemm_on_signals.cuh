@@ -35,15 +35,16 @@ class GemmOnSignals {
   using WithTile = GemmOnSignals<T, B, Other>;
 
   /// Collective. Allocates all that run() needs, and makes each of its copies once. A shard is sent in up to
-  /// `pieces` pieces. Throws as PeerBuffer, Signals, require_sizes() and require_resident() do, Skip unless
-  /// the GPU has compute capability 9.0, UsageError for too many pieces.
+  /// `pieces` pieces of its columns. Throws as PeerBuffer, Signals, require_sizes(), require_resident(),
+  /// arrival_order() and Pieces::of() do, and Skip unless the GPU has compute capability 9.0.
   GemmOnSignals(Rank& rank, MatmulShape whole, int pieces = 1)
       : rank_(rank),
         ring_(rank),
         share_(tensor_core_gemm::share_of(whole, rank.size(), rank.id())),
-        shards_(shards_of(whole, rank.size(), pieces)),
+        shards_(shards_of(whole, rank.size())),
+        pieces_(pieces_of(whole, pieces)),
         gathered_(rank, 1, slot_elements(whole, rank.size())),
-        arrived_(rank, rank.size() * pieces),
+        arrived_(rank, rank.size() * pieces_.count),
         ready_(rank.device(), cudaEventDisableTiming),
         done_(rank.device(), cudaEventDisableTiming) {
     tensor_core_gemm::require_sizes(share_);
@@ -81,9 +82,9 @@ class GemmOnSignals {
   /// here.
   static Cost cost(MatmulShape whole, int ranks, int rank, int pieces = 1) {
     const std::int64_t row = whole.k * std::int64_t{sizeof(T)};
-    const Shards shards = shards_of(whole, ranks, pieces);
+    const Shards shards = shards_of(whole, ranks);
     const std::int64_t own = shards.end(rank) - shards.begin(rank);
-    return {.messages = (ranks - 1) * messages_of(shards, rank),
+    return {.messages = (ranks - 1) * (own > 0 ? pieces_of(whole, pieces).count : 1),
             .bytes_out = (ranks - 1) * own * row,
             .bytes_in = (whole.m - own) * row,
             .launches = whole.m > 0 && whole.k > 0 && !balanced_share(whole.n, ranks, rank).empty() ? 1 : 0,
@@ -93,7 +94,7 @@ class GemmOnSignals {
   /// too.
   static std::int64_t bytes_of_edges(MatmulShape whole, int ranks, int rank) {
     if (balanced_share(whole.n, ranks, rank).empty()) return 0;
-    const Edges edges = edges_of(shards_of(whole, ranks, 1), rank, Shape::kM);
+    const Edges edges = edges_of(shards_of(whole, ranks), rank, Shape::kM);
     return (edges.head.size() + edges.tail.size()) * whole.k * std::int64_t{sizeof(T)};
   }
 
@@ -119,17 +120,17 @@ class GemmOnSignals {
 
   /// The shard, piece after piece, to where it lies in A.
   void push_to(int receiver, const T* a) {
-    const int begin = shards_.begin(rank_.id()), end = shards_.end(rank_.id());
-    // [task push_to: which pieces has the shard, and in which order do a piece and its signal go?]
-    for (int row = begin; row < end;) {
-      const Piece piece = shards_.piece_of(row);
-      copy(receiver, {piece.begin, piece.end}, a, transfer());
-      arrived_.raise(receiver, piece.signal, transfer());
-      row = piece.end;
+    const Range rows{shards_.begin(rank_.id()), shards_.end(rank_.id())};
+    // [task push_to: which columns has each piece, and in which order do a piece and its signal go?]
+    for (int piece = 0; piece < pieces_.count && !rows.empty(); ++piece) {
+      const std::int64_t begin = std::int64_t{piece} * pieces_.blocks * tensor_core_gemm::kSpan;
+      const std::int64_t end = begin + pieces_.blocks * tensor_core_gemm::kSpan;
+      copy(receiver, rows, {begin, std::min(end, share_.k)}, a, transfer());
+      arrived_.raise(receiver, pieces_.signal(rank_.id(), piece), transfer());
     }
     // [/task]
     // Without rows, too: the signal also tells that this rank has finished its last call, see close().
-    if (begin == end) arrived_.raise(receiver, last_signal(rank_.id()), transfer());
+    if (rows.empty()) arrived_.raise(receiver, last_signal(rank_.id()), transfer());
   }
 
   // ---- The own shard's edges ------------------------------------------------------------------------------
@@ -143,8 +144,8 @@ class GemmOnSignals {
     if (share_.n == 0) return;
     const Edges edges = edges_of(shards_, rank_.id(), Shape::kM);
     const TimelineScope name("copy edges of shard ", rank_.id());
-    copy(rank_.id(), edges.head, a, stream);
-    copy(rank_.id(), edges.tail, a, stream);
+    copy(rank_.id(), edges.head, {0, share_.k}, a, stream);
+    copy(rank_.id(), edges.tail, {0, share_.k}, a, stream);
     // [/task]
   }
 
@@ -163,8 +164,8 @@ class GemmOnSignals {
     // A map of no rows cannot be: without a shard, no tile reads it.
     const CUtensorMap own = own_rows > 0 ? tensor_map(a, own_rows, share_.k, Shape::kM) : maps.a;
     const CUtensorMap to_c = tensor_map(c, share_.m, share_.n, tensor_core_gemm::kGroupRows);
-    const Arrivals arrivals{shards_, rank_.id(), arrived_.word(rank_.id(), 0), arrived_.epoch(),
-                            rank_.abort_flag()};
+    const Arrivals arrivals{shards_,          pieces_,           rank_.id(), arrived_.word(rank_.id(), 0),
+                            arrived_.epoch(), rank_.abort_flag()};
     multiply_on_signals<T, Shape, B>
         <<<blocks_, kThreads, sizeof(Memory), stream>>>(own, maps.a, maps.b, to_c, order_, arrivals);
     CUDA_CHECK(cudaGetLastError());
@@ -189,12 +190,14 @@ class GemmOnSignals {
     if (rank_.size() > 1) CUDA_CHECK(cudaStreamWaitEvent(stream, done_));
   }
 
-  /// Rows of the own shard to where they lie in A on that rank.
-  void copy(int receiver, Range rows, const T* a, cudaStream_t stream) {
-    if (rows.empty()) return;
-    CUDA_CHECK(cudaMemcpyAsync(gathered(receiver) + rows.begin * share_.k,
-                               a + (rows.begin - shards_.begin(rank_.id())) * share_.k,
-                               rows.size() * share_.k * sizeof(T), cudaMemcpyDefault, stream));
+  /// Rows of the own shard, of them those columns, to where they lie in A on that rank.
+  void copy(int receiver, Range rows, Range columns, const T* a, cudaStream_t stream) {
+    if (rows.empty() || columns.empty()) return;
+    const T* from = a + (rows.begin - shards_.begin(rank_.id())) * share_.k + columns.begin;
+    T* to = gathered(receiver) + rows.begin * share_.k + columns.begin;
+    const std::size_t pitch = share_.k * sizeof(T);
+    CUDA_CHECK(cudaMemcpy2DAsync(to, pitch, from, pitch, columns.size() * sizeof(T), rows.size(),
+                                 cudaMemcpyDefault, stream));
   }
 
   /// As many blocks as find room at the same time.
@@ -215,22 +218,18 @@ class GemmOnSignals {
     const T* from = gathered_.on(rank_.id(), 0, 1) + begin * share_.k;
     CUDA_CHECK(cudaMemsetAsync(gathered_.on(rank_.id(), 0, 1) + begin * share_.k, 0,
                                (end - begin) * share_.k * sizeof(T), transfer()));
-    for (int step = 0; step < rank_.size(); ++step) copy(ring_.at(-step), {begin, end}, from, transfer());
+    for (int step = 0; step < rank_.size(); ++step)
+      copy(ring_.at(-step), {begin, end}, {0, share_.k}, from, transfer());
     rank_.synchronize(transfer());
     rank_.barrier();
   }
 
-  static Shards shards_of(MatmulShape whole, int ranks, int pieces) {
-    return {static_cast<int>(whole.m), ranks, pieces};
+  static Shards shards_of(MatmulShape whole, int ranks) { return {static_cast<int>(whole.m), ranks}; }
+  static Pieces pieces_of(MatmulShape whole, int wanted) {
+    return Pieces::of(tensor_core_gemm::tiling_of<Shape>(whole).along_k, wanted);
   }
-  static std::int64_t messages_of(const Shards& shards, int rank) {
-    const int rows = shards.end(rank) - shards.begin(rank), height = shards.piece_rows();
-    return std::max(1, (rows + height - 1) / height);
-  }
-  /// The signal of a rank's last piece; its first one if it has no rows.
-  int last_signal(int owner) const {
-    return owner * shards_.pieces + static_cast<int>(messages_of(shards_, owner)) - 1;
-  }
+  /// The signal behind a rank's last piece.
+  int last_signal(int owner) const { return pieces_.signal(owner, pieces_.count - 1); }
   /// All of A on every rank; a rank alone has it already.
   static std::int64_t slot_elements(MatmulShape whole, int ranks) {
     return ranks == 1 ? 0 : whole.m * whole.k;
@@ -243,6 +242,7 @@ class GemmOnSignals {
   Ring ring_;
   MatmulShape share_;  // of the product: all rows, own columns
   Shards shards_;
+  Pieces pieces_;
   Slots<T> gathered_;   // A[m, k], twice
   Signals arrived_;     // [owner][piece]
   Event ready_, done_;  // order the transfer stream after the caller's, and the other way round

@@ -33,7 +33,7 @@ constexpr auto kVariants = []<SixteenBit T>(DenseTable<GatherProblem<T>>& table)
   table.add("gather_then_multiply", algorithm<gather_then_multiply::GatherThenMultiply<T>>());
   table.add("ring_two_streams", algorithm<two_streams::RingTwoStreams<T>>());
   table.add("gemm_on_signals", algorithm<Fitting<GemmOnSignals<T>>>(),
-            tensor_core_gemm::tile_plan("persistent").up_to(kMaxSignals));
+            tensor_core_gemm::tile_plan("persistent").up_to(kMaxRanks));
   const auto gather = [](auto& gemm, auto& data, cudaStream_t stream) { gemm.gather(data.a(), stream); };
   table.add("communication_only", part<GemmOnSignals<T>>(Role::kCommunication, gather));
 };

@@ -41,7 +41,7 @@ constexpr auto kVariants = []<SixteenBit T>(DenseTable<GatherProblem<T>>& table)
   table.add("flat_ring", algorithm<ring_all_gather::RingAllGatherMatmul<T>>());
   table.add("flat", algorithm<gemm_on_signals::GemmOnSignals<T>>());
   table.add("two_level", algorithm<TwoLevelGemm<T>>(per_node),
-            tensor_core_gemm::tile_plan("two_level", rail_numbers<T>).up_to(kMaxSignals));
+            tensor_core_gemm::tile_plan("two_level", rail_numbers<T>).up_to(kMaxRanks));
   const auto gather = [](auto& gemm, auto& data, cudaStream_t stream) { gemm.gather(data.a(), stream); };
   table.add("communication_only", part<TwoLevelGemm<T>>(Role::kCommunication, gather, per_node));
 };

@@ -10,7 +10,7 @@
 
 namespace overlap::two_nodes {
 
-using gemm_on_signals::kMaxSignals;
+using gemm_on_signals::kMaxRanks;
 using gemm_on_signals::Shards;
 using tensor_core_gemm::TilePlace;
 using tensor_core_gemm::Tiling;
@@ -52,11 +52,11 @@ inline void require_nodes(int ranks, int per_node) {
 /// tiles begin. They always lie together: a shard's first and last tile may have to wait for a neighbour that
 /// comes later, what is between them waits for no one else.
 struct NodeOrder {
-  Tiling tiling;           ///< of C
-  int arrivals;            ///< one for each rank
-  int first[kMaxSignals];  ///< the first row of tiles that can be computed after 1, 2, ... arrivals, not
-                           ///< before
-  int ready[kMaxSignals];  ///< how many rows of tiles there are until then, all arrivals together
+  Tiling tiling;         ///< of C
+  int arrivals;          ///< one for each rank
+  int first[kMaxRanks];  ///< the first row of tiles that can be computed after 1, 2, ... arrivals, not
+                         ///< before
+  int ready[kMaxRanks];  ///< how many rows of tiles there are until then, all arrivals together
 
   static constexpr int kGroup = 8;  ///< rows of tiles in a group, see tensor_core_gemm::place_of()
 
@@ -72,11 +72,11 @@ struct NodeOrder {
   }
 };
 
-/// The order in which the rank takes tiles of `tile_rows` rows. Throws UsageError for more than kMaxSignals
+/// The order in which the rank takes tiles of `tile_rows` rows. Throws UsageError for more than kMaxRanks
 /// ranks.
 inline NodeOrder node_order(const Nodes& nodes, const Shards& shards, Tiling tiling, int tile_rows) {
-  if (nodes.ranks > kMaxSignals)
-    throw UsageError("a kernel waits for the shards of at most " + std::to_string(kMaxSignals) + " ranks");
+  if (nodes.ranks > kMaxRanks)
+    throw UsageError("a kernel waits for the shards of at most " + std::to_string(kMaxRanks) + " ranks");
   std::vector<int> arrival_of(static_cast<std::size_t>(nodes.ranks));
   for (int arrival = 0; arrival < nodes.ranks; ++arrival)
     arrival_of[static_cast<std::size_t>(nodes.owner(arrival))] = arrival;

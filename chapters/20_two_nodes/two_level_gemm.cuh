@@ -40,7 +40,7 @@ class TwoLevelGemm {
  public:
   /// Collective. Allocates all that run() needs, makes each of its copies once and opens the rails. Throws as
   /// PeerBuffer, Signals, Rank::rail(), require_sizes(), require_resident() and require_nodes() do, Skip
-  /// unless the GPU has compute capability 9.0, UsageError for more than kMaxSignals ranks.
+  /// unless the GPU has compute capability 9.0, UsageError for more than kMaxRanks ranks.
   TwoLevelGemm(Rank& rank, MatmulShape whole, int gpus_per_node)
       : rank_(rank),
         nodes_(nodes_of(rank, gpus_per_node)),
@@ -204,8 +204,9 @@ class TwoLevelGemm {
     // A map of no rows cannot be: without a shard, no tile reads it.
     const CUtensorMap own = own_rows > 0 ? tensor_map(a, own_rows, share_.k, Shape::kM) : maps.a;
     const CUtensorMap to_c = tensor_map(c, share_.m, share_.n, tensor_core_gemm::kGroupRows);
-    const Arrivals arrivals{shards_, rank_.id(), arrived_.word(rank_.id(), 0), arrived_.epoch(),
-                            rank_.abort_flag()};
+    const Arrivals arrivals{shards_,          {1, order_.tiling.along_k},
+                            rank_.id(),       arrived_.word(rank_.id(), 0),
+                            arrived_.epoch(), rank_.abort_flag()};
     multiply_on_signals<T, Shape, B, NodeOrder>
         <<<blocks_, kThreads, sizeof(Memory), stream>>>(own, maps.a, maps.b, to_c, order_, arrivals);
     CUDA_CHECK(cudaGetLastError());
@@ -266,7 +267,7 @@ class TwoLevelGemm {
     require_nodes(ranks, per_node);
     return {rank, ranks, per_node};
   }
-  static Shards shards_of(MatmulShape whole, int ranks) { return {static_cast<int>(whole.m), ranks, 1}; }
+  static Shards shards_of(MatmulShape whole, int ranks) { return {static_cast<int>(whole.m), ranks}; }
   static std::int64_t bytes_of(MatmulShape whole, int ranks, int owner) {
     return balanced_share(whole.m, ranks, owner).size() * whole.k * std::int64_t{sizeof(T)};
   }

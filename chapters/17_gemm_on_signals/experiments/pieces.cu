@@ -1,4 +1,4 @@
-// Experiment of chapter 17: each shard in one piece, in two, in four, with a signal behind each.
+// Experiment of chapter 17: each shard in pieces of its columns, with a signal behind each.
 #include <string>
 
 #include "16_tensor_core_gemm/program.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 const ChapterInfo kExperiment = {
     .name = "17_gemm_on_signals/pieces",
-    .summary = "Each shard in one piece, in two, in four, with a signal behind each.",
+    .summary = "Each shard in pieces of its columns, with a signal behind each.",
     .on_virtual_gpus = {.shape = {0, 0, 128}, .per_gpu = {256, 512, 0}, .gpus = 2, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 8, .iterations = 30, .warmup = 5},
@@ -19,7 +19,7 @@ const ChapterInfo kExperiment = {
 };
 
 constexpr auto kVariants = [](DenseTable<GatherProblem<__half>>& table) {
-  for (const int pieces : {1, 2, 4})
+  for (const int pieces : {1, 2, 4, 8})
     table.add("pieces_" + std::to_string(pieces), algorithm<GemmOnSignals<__half>>(pieces));
 };
 

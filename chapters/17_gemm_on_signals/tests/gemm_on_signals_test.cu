@@ -50,7 +50,7 @@ TEST_P(OnRanks, AreRightOnRandomSizes) {
 TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {
   const int ranks = GetParam(), calls = calls_at_once(12);
   expect_right<Small<__half>, GatherProblem<__half>>(ranks, {150, 16 * ranks, 72}, 1, calls);
-  expect_right<Small<__half>, GatherProblem<__half>>(ranks, {150, 16 * ranks, 72}, 1, calls, 3);
+  expect_right<Small<__half>, GatherProblem<__half>>(ranks, {150, 16 * ranks, 264}, 1, calls, 3);
   // Ranks without rows: nobody waits for their shards.
   expect_right<Small<__half>, GatherProblem<__half>>(ranks, {1, 16 * ranks, 72}, 1, calls);
 }
@@ -88,7 +88,7 @@ TEST_P(OnRanks, AreRightWithTilesForFewRows) {
 TEST_P(OnRanks, CallsWithFewRowsFollowEachOtherAtOnce) {
   const int ranks = GetParam(), calls = calls_at_once(12);
   expect_right<Fitted<__half>, GatherProblem<__half>>(ranks, {32 * ranks, 16 * ranks, 72}, 1, calls);
-  expect_right<Fitted<__half>, GatherProblem<__half>>(ranks, {20 * ranks + 1, 16 * ranks, 72}, 1, calls, 3);
+  expect_right<Fitted<__half>, GatherProblem<__half>>(ranks, {20 * ranks + 1, 16 * ranks, 264}, 1, calls, 3);
 }
 
 // ---- B by columns ----------------------------------------------------------------------------------------
@@ -148,57 +148,57 @@ TEST(Calls, AreRightWhereWordsOverflow) {
 TEST(ShardsOfRows, AreBalancedShares) {
   for (const int rows : {0, 1, 7, 64, 100, 513}) {
     for (int ranks = 1; ranks <= 8; ++ranks) {
-      const Shards shards{rows, ranks, 3};
+      const Shards shards{rows, ranks};
       for (int rank = 0; rank < ranks; ++rank) {
         EXPECT_EQ((Range{shards.begin(rank), shards.end(rank)}), balanced_share(rows, ranks, rank));
-        for (int row = shards.begin(rank); row < shards.end(rank); ++row) {
-          ASSERT_EQ(shards.owner(row), rank);
-          const Piece piece = shards.piece_of(row);
-          ASSERT_TRUE(piece.begin <= row && row < piece.end && shards.hold(rank, piece.begin, piece.end));
-          ASSERT_TRUE(rank * 3 <= piece.signal && piece.signal < rank * 3 + 3);
-          ASSERT_EQ(shards.piece_of(piece.begin).signal, piece.signal);
-          if (row > shards.begin(rank)) {  // a signal for each piece
-            ASSERT_EQ(piece.begin == row, piece.signal > shards.piece_of(row - 1).signal);
-          }
-        }
+        for (int row = shards.begin(rank); row < shards.end(rank); ++row) ASSERT_EQ(shards.owner(row), rank);
+        EXPECT_TRUE(shards.hold(rank, shards.begin(rank), shards.end(rank)));
+        EXPECT_FALSE(shards.hold(rank, shards.begin(rank), shards.end(rank) + 1));
       }
     }
   }
 }
 
-/// How many arrivals, of the own shard and of pieces in the order in which they come to `rank`, there have
+TEST(PiecesOfColumns, HaveAllBlocksOnceAndSignalsOfTheirOwn) {
+  for (const int along_k : {1, 2, 7, 64, 100}) {
+    for (const int wanted : {1, 2, 3, 8, 200}) {
+      SCOPED_TRACE(std::to_string(along_k) + " k-blocks in " + std::to_string(wanted));
+      const Pieces pieces = Pieces::of(along_k, wanted);
+      EXPECT_LE(pieces.count, std::min(wanted, along_k));
+      EXPECT_LT((pieces.count - 1) * pieces.blocks, along_k);  // none is empty
+      EXPECT_GE(pieces.count * pieces.blocks, along_k);
+      EXPECT_EQ(pieces.signal(1, 0), pieces.signal(0, pieces.count - 1) + 1);
+    }
+  }
+  EXPECT_EQ(Pieces::of(0, 4).count, 1);  // k = 0: a signal all the same
+}
+
+/// How many arrivals, of the own shard and of others in the order in which they come to `rank`, there have
 /// been when all rows of a tile are here.
 int arrivals_before(const Shards& shards, int rank, int first, int last) {
   int latest = 0;
-  for (int row = first; row < last; ++row) {
-    const int owner = shards.owner(row);
-    if (owner == rank) continue;
-    const int step = (owner - rank + shards.ranks) % shards.ranks;
-    latest = std::max(latest, 1 + (step - 1) * shards.pieces + shards.piece_of(row).signal % shards.pieces);
-  }
+  for (int row = first; row < last; ++row)
+    latest = std::max(latest, (shards.owner(row) - rank + shards.ranks) % shards.ranks);
   return latest;
 }
 
 TEST(Order, TakesEachTileOnceAsRowsArrive) {
   for (const int rows : {1, 5, 63, 64, 200, 513, 1000, 2048}) {
     for (const int ranks : {1, 2, 3, 4, 8}) {
-      for (const int pieces : {1, 2, 5}) {
-        const Shards shards{rows, ranks, pieces};
-        const Tiling tiling{(rows + 63) / 64, 3, 1};
-        for (int rank = 0; rank < ranks; ++rank) {
-          SCOPED_TRACE(testing::Message()
-                       << rows << " rows, rank " << rank << " of " << ranks << ", " << pieces << " pieces");
-          const ArrivalOrder order = arrival_order(shards, tiling, 64, rank);
-          expect_tiles_as_rows_arrive(
-              order, rows, [&](int first, int end) { return arrivals_before(shards, rank, first, end); });
-        }
+      const Shards shards{rows, ranks};
+      const Tiling tiling{(rows + 63) / 64, 3, 1};
+      for (int rank = 0; rank < ranks; ++rank) {
+        SCOPED_TRACE(testing::Message() << rows << " rows, rank " << rank << " of " << ranks);
+        const ArrivalOrder order = arrival_order(shards, tiling, 64, rank);
+        expect_tiles_as_rows_arrive(
+            order, rows, [&](int first, int end) { return arrivals_before(shards, rank, first, end); });
       }
     }
   }
 }
 
 TEST(Order, OfOneArrivalIsInGroups) {
-  expect_tiles_in_groups(arrival_order({20 * 64, 1, 1}, {20, 3, 1}, 64, 0));
+  expect_tiles_in_groups(arrival_order({20 * 64, 1}, {20, 3, 1}, 64, 0));
 }
 
 // The article's formulas, at sizes whose shards do not end with a tile: within one node a permutation that
@@ -209,7 +209,7 @@ TEST(Order, OfTheArticleFitsShardsOfWholeTilesOnly) {
   const int rank = 7;
   const int first_of_article = (0 + rank * kPerRank) % kAlongM;
   EXPECT_EQ(first_of_article, 0);  // rows 0 to 127: those of ranks 0 and 1
-  const ArrivalOrder ours = arrival_order({800, kRanks, 1}, {kAlongM, 1, 1}, kTileRows, rank);
+  const ArrivalOrder ours = arrival_order({800, kRanks}, {kAlongM, 1, 1}, kTileRows, rank);
   EXPECT_EQ(ours(0).m, 6);  // rows 768 to 799: its own
   std::set<int> rows_of_tiles;
   for (int pid_m = 0; pid_m < kAlongM; ++pid_m) {
@@ -228,9 +228,10 @@ void expect_refused(MatmulShape shape, int pieces, const std::string& sentence) 
 
 TEST(Refused, SizesThatTmaCannotStepOver) { expect_refused({64, 64, 60}, 1, "--k: rows of 60 elements"); }
 
-TEST(Refused, MorePiecesThanThereAreSignals) {
-  expect_refused({64, 64, 64}, 65, "65 pieces of each of 1 shards");
-  expect_refused({64, 64, 64}, 0, "0 pieces of each of 1 shards");
+TEST(Refused, NoPiece) { expect_refused({64, 64, 64}, 0, "0 pieces of a shard"); }
+
+TEST(Refused, MoreRanksThanTheKernelHasRoomFor) {
+  EXPECT_THROW(arrival_order({100, kMaxRanks + 1}, {1, 1, 1}, 128, 0), UsageError);
 }
 
 // ---- Cost ------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ using Problem = GatherProblem<__half>;
 TEST_F(OnVirtualGpus, CallsAtOnceAreRightInTwentySchedules) {
   in_random_schedules(20, [](std::uint64_t seed) {
     const int ranks = std::array{2, 3, 4, 8}[seed % 4], pieces = static_cast<int>(seed % 3) + 1;
-    expect_right<Gemm, Problem>(ranks, {150, 8 * ranks, 72}, seed, 4, pieces);
+    expect_right<Gemm, Problem>(ranks, {150, 8 * ranks, 264}, seed, 4, pieces);
   });
 }
 
@@ -47,7 +47,7 @@ void expect_no_wait(std::uint32_t word, std::uint32_t epoch, bool stopped = fals
   const DeviceBuffer<unsigned> stop(0, 1);
   CUDA_CHECK(cudaMemset(stop.data(), stopped ? 1 : 0, stop.bytes()));
   CUDA_CHECK(cudaMemcpy(words.data(), &word, sizeof word, cudaMemcpyHostToDevice));
-  await_alone<<<1, 1>>>({{}, 0, words.data(), epoch, stop.data()});
+  await_alone<<<1, 1>>>({{}, {}, 0, words.data(), epoch, stop.data()});
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "the word is " << word << ", epoch " << epoch;
 }
 
@@ -75,7 +75,8 @@ void expect_wait(std::uint32_t word, std::uint32_t epoch) {
   CUDA_CHECK(cudaMemcpy(words.data(), &word, sizeof word, cudaMemcpyHostToDevice));
   CUDA_CHECK(cudaDeviceSynchronize());
   const Stream waiting(0), raising(0);
-  await_and_look<<<1, 1, 0, waiting>>>({{}, 0, words.data(), epoch, stop.data()}, came.data(), found.data());
+  await_and_look<<<1, 1, 0, waiting>>>({{}, {}, 0, words.data(), epoch, stop.data()}, came.data(),
+                                       found.data());
   come_late<<<1, 1, 0, raising>>>(came.data(), sink.data(), 1 << 12);
   CUDA_CHECK(cudaMemcpyAsync(words.data(), &epoch, sizeof epoch, cudaMemcpyHostToDevice, raising));
   CUDA_CHECK(cudaDeviceSynchronize());
@@ -97,7 +98,7 @@ TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
       for (const int pieces : {1, 3}) {
         SCOPED_TRACE(std::to_string(rows) + " rows on " + std::to_string(ranks) + " ranks in " +
                      std::to_string(pieces) + " pieces");
-        const MatmulShape shape{rows, 8 * ranks, 16};
+        const MatmulShape shape{rows, 8 * ranks, 136};
         const LinkTraffic moved = traffic_of_a_call<Gemm, Problem>(ranks, shape, pieces);
         for (int rank = 0; rank < ranks; ++rank) {
           const Cost cost = Gemm::cost(shape, ranks, rank, pieces);
@@ -116,7 +117,7 @@ TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
 // way when they could end too early.
 TEST_F(OnVirtualGpus, TransfersAloneEndBehindTheLastPieceOfALateRank) {
   constexpr int kPieces = 3;
-  const MatmulShape shape{3 * 256, 24, 16};
+  const MatmulShape shape{3 * 256, 24, 136};
   for (int late_rank = 0; late_rank < 3; ++late_rank) {
     vgpu::reset();
     run_ranks(3, [&](Rank& rank) {
@@ -175,7 +176,7 @@ TEST_F(OnVirtualGpus, ManyRowsTakeLargeTiles) {
 TEST_F(OnVirtualGpus, FewRowsAreRightInTwentySchedules) {
   in_random_schedules(20, [](std::uint64_t seed) {
     const int ranks = std::array{2, 3, 4, 8}[seed % 4], pieces = static_cast<int>(seed % 3) + 1;
-    expect_right<Fitted, Problem>(ranks, {20 * ranks + 1, 8 * ranks, 72}, seed, 3, pieces);
+    expect_right<Fitted, Problem>(ranks, {20 * ranks + 1, 8 * ranks, 264}, seed, 3, pieces);
   });
 }
 

@@ -4,4 +4,4 @@ import tensor_core_program
 
 class Program(tensor_core_program.TensorCoreProgram):
     types = ("f16",)
-    help_says = ("Each shard in one piece",)
+    help_says = ("Each shard in pieces",)

@@ -107,7 +107,7 @@ int latest_arrival(const Nodes& nodes, const Shards& shards, int first, int end)
 TEST(NodeOrder, TakesEachTileOnceAsRowsArrive) {
   for (const int rows : {1, 5, 63, 64, 200, 513, 1000, 2048}) {
     for (const Grid grid : {Grid{1, 1}, Grid{1, 4}, Grid{2, 1}, Grid{2, 4}, Grid{3, 2}, Grid{8, 8}}) {
-      const Shards shards{rows, grid.ranks(), 1};
+      const Shards shards{rows, grid.ranks()};
       const Tiling tiling{(rows + 63) / 64, 3, 1};
       for (int rank = 0; rank < grid.ranks(); ++rank) {
         SCOPED_TRACE(testing::Message()
