@@ -13,7 +13,7 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION
   <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
   <!-- figures ARTICLE --> ... <!-- /figures -->  an article's figures beside ours, see article_figures.py
-  <!-- ladder dense|sparse|kernels|latency --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
+  <!-- ladder dense|sparse|kernels|latency|short --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
   <!-- commands --> ... <!-- /commands -->        the commands of ./lab for readers
   <!-- planner WHAT --> ... <!-- /planner -->  what ./lab plan predicts, or its errors, see planner_page.py
   <!-- tasks --> ... <!-- /tasks -->              the tasks of all chapters, with minutes and points, see teaching/tasks.py
@@ -56,7 +56,7 @@ from tools.pages.excerpts import PageError, excerpt_of  # noqa: E402
 from tools.results.ladder import profile_table, results_table  # noqa: E402
 from tools.mutants import MutantError  # noqa: E402
 from tools.results.planner import PlanError  # noqa: E402
-from tools.pages.readme_ladders import LADDERS, ladder_table  # noqa: E402
+from tools.pages.readme_ladders import LADDERS, SHORT, ladder_table  # noqa: E402
 from tools.results.results import load  # noqa: E402
 from course import tasks  # noqa: E402
 
@@ -225,8 +225,8 @@ def generate(kind: str, argument: str) -> str:
         return planner_page.block(argument, REPOSITORY / planner_page.PROGRAM, reports)
     if kind == "figures":
         return figures_table(argument, REPOSITORY, reports)
-    if argument not in LADDERS:
-        raise PageError(f"there is no ladder '{argument}'; the ladders are: {', '.join(LADDERS)}")
+    if argument not in (*LADDERS, SHORT):
+        raise PageError(f"there is no ladder '{argument}'; the ladders are: {', '.join((*LADDERS, SHORT))}")
     return ladder_table(argument, all_chapters(), reports)
 
 
