@@ -18,6 +18,7 @@ class Ladder(NamedTuple):
 
 LADDERS = {"dense": Ladder((1, 2), "x GEMM only"), "sparse": Ladder((3,), "times as fast as dense"),
            "kernels": Ladder((4,), "x GEMM only"), "latency": Ladder((5,), "x GEMM only")}
+FASTEST = "ratio of its fastest GPU"
 SHORT = "short"  # the dense one, of one machine
 COMPUTES = {"all_gather_matmul": "all-gather, GEMM", "matmul_reduce_scatter": "GEMM, reduce-scatter", "mlp_block": "MLP block",
             "matmul_all_reduce": "GEMM, all-reduce"}
@@ -114,7 +115,7 @@ def peer_rows(chosen: Mapping[str, List[Dict]], columns: Sequence[Column], repor
         rows.append([f"*{name}*", "", COMPUTES[operation], f"`{variant}`", *cells_of(held, variant, columns)])
     versions = sorted({f"{peer['peer']} {peer['version']}" for peer in newest(shown)})
     note = f"\nOther systems, in italics, on the same machine and sizes: {'; '.join(versions)}.\n" + \
-        fastest_note(shown, "ratio of its fastest GPU")
+        fastest_note(shown, FASTEST)
     return rows, note if rows else ""
 
 
@@ -178,7 +179,8 @@ def short_table(chapters: Mapping[str, Chapter], reports: List[Dict]) -> str:
             found.setdefault((computes, variant, "" if idea else name), [computes, name, idea or variant, one, many or "-"])
     order = list(COMPUTES.values())
     return table(["computes", "by", "idea", f"{header[first]}: one call", "of 20 at once"],
-                 sorted(found.values(), key=lambda row: order.index(row[0])))
+                 sorted(found.values(), key=lambda row: order.index(row[0]))) + \
+        fastest_note([peer for peer in peers_in(reports) if f"*{peer['peer']}*" in (row[1] for row in found.values())], FASTEST)
 
 
 def ladder_table(which: str, chapters: Mapping[str, Chapter], reports: List[Dict]) -> str:

@@ -196,6 +196,7 @@ def results_table(argument: str, reports: List[Dict]) -> str:
         home = home_of_peers(chapter)
         peers = peers_in(reports) if chapter == home else []
         whole = dense_table(dense, peers)
-        return (headline_table(dense, peers) + fold("All sizes, with rates and exposed times", whole) if len(dense) > 1 else whole) + \
-            (link_to_peers(home) if home not in ("", chapter) else "")
+        if len(dense) > 1 and "/" not in chapter:  # the page of experiments has all there is
+            whole = headline_table(dense, peers) + fold("All sizes, with rates and exposed times", whole)
+        return whole + (link_to_peers(home) if home not in ("", chapter) else "")
     return column_split_table(runs) if runs else "Not run on real GPUs yet.\n"

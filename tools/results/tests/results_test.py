@@ -114,6 +114,8 @@ class DenseTableTest(unittest.TestCase):
         self.assertIn("| variant | 8 x H200: 8192 x 32768 x 4096 | 8 x H200: 64 x 32768 x 4096 |\n",
                       ladder.results_table("05_two_streams", [file(run(), other)]))
         self.assertNotIn("<details>", ladder.results_table("05_two_streams", [file(run())]))
+        experiment = [{**each, "chapter": "05_two_streams/sizes"} for each in (run(), other)]
+        self.assertNotIn("<details>", ladder.results_table("05_two_streams/sizes", [file(*experiment)]))
 
     def test_stamp_and_peers_versions(self) -> None:
         text = ladder.results_table("02_gather_then_multiply", [file(run("02_gather_then_multiply"), peers=[peer()])])
@@ -330,6 +332,12 @@ class LadderTest(unittest.TestCase):
         self.assertEqual([[row[1].partition("]")[0], *row[3:]] for row in rows(text)], [
             ["[`02_gather_then_multiply`", "1.500", "1.200"], ["[`05_two_streams`", "1.083", "0.923"], ["*PyTorch*", "1.149", "-"],
             ["[`06_reduce_scatter`", "1.125", "1.800"], ["*NCCL and cuBLAS*", "2.500", "0.400"]])
+        self.assertNotIn("fastest GPU", text)
+        jax = peer("JAX", gpus=2)
+        jax["results"][1]["device_max_ms"] = 0.5
+        for gpus, noted in ((2, True), (8, False)):  # the first machine alone is shown
+            text = readme_ladders.ladder_table("short", steps, [file(run(gpus=gpus), run(gpus=8), peers=[jax])])
+            self.assertEqual(text.endswith("\n\nJAX: ratio of its fastest GPU.\n"), noted, text)
         self.assertEqual(rows(readme_ladders.ladder_table("short", steps, [file()])), [])
 
     def test_the_first_size(self) -> None:
