@@ -15,14 +15,15 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- figures ARTICLE --> ... <!-- /figures -->  an article's figures beside ours, see article_figures.py
   <!-- ladder dense|sparse|kernels|latency|short --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
   <!-- commands --> ... <!-- /commands -->        the commands of ./lab for readers
-  <!-- planner WHAT --> ... <!-- /planner -->  what ./lab plan predicts, or its errors, see planner_page.py
+  <!-- planner WHAT --> ... <!-- /planner -->  what ./lab plan predicts, or its errors, see planner_page.py and sparse_page.py
   <!-- tasks --> ... <!-- /tasks -->              the tasks of all chapters, with minutes and points, see teaching/tasks.py
 and, inside a line:
   <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
 Excerpts leave out the markers of assignments (see blank.py).
 
 The pictures that the manifests name (chapters.py) are timelines of chapters on virtual GPUs, drawn by tools/pages/draw_timeline.py,
-and plots of measured results, drawn by tools/results/plot_results.py. Those of predictions are planner_page.py's.
+and plots of measured results, drawn by tools/results/plot_results.py. Those of predictions are planner_page.py's, that of the
+sparse progression is sparse_page.py's.
 
   tools/pages/update_pages.py           rewrites the pages and the pictures
   tools/pages/update_pages.py --measured  only what comes from docs/results: needs no build
@@ -46,7 +47,7 @@ from typing import Callable, Dict, List, Tuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))  # the repository's root
 from tools.pages import mutant_blocks  # noqa: E402
-from tools.pages import planner_page  # noqa: E402
+from tools.pages import planner_page, sparse_page  # noqa: E402
 from tools.results import plot_results  # noqa: E402
 from tools.pages.article_figures import figures_table  # noqa: E402
 from course.blank import TaskError, without_markers  # noqa: E402
@@ -297,7 +298,9 @@ def main() -> int:
             else:
                 path.write_text(new)
     try:
-        drawn = [(name, "plot", plot_results.picture(*plot, load(REPOSITORY / "docs" / "results"))) for name, plot in plots().items()]
+        reports = load(REPOSITORY / "docs" / "results")
+        drawn = [(name, "plot", plot_results.picture(*plot, reports)) for name, plot in plots().items()]
+        drawn.append((sparse_page.PICTURE, "plot", sparse_page.picture(reports)))
     except PageError as error:
         print(error, file=sys.stderr)
         return 2
