@@ -129,7 +129,7 @@ def picture(reports: Reports) -> str:
         if dense:
             parts.append(f'<path d="M{number(_across(dense))} {y - 2} V{y + ROW - 4}" stroke="#b0508c" stroke-width="2" '
                          f'stroke-dasharray="4 3"><title>dense: {milliseconds(dense)} ms</title></path>')
-    parts.append(text(LEFT, bottom + 22, "2 GPUs, a table of 5,000,000 x 2048, 50,000 rows of each; both bars are times, so their sum is not where they end",
+    parts.append(text(LEFT, bottom + 22, "2 GPUs, a table of 5,000,000 x 2048, 50,000 rows of each; the axis is logarithmic, so lengths do not add up",
                       "note", "start", SMALL))
     return svg(parts, bottom + 36, "search and rest of a call of versions 1 to 6 and of chapter 15, in milliseconds, on a logarithmic axis")
 
