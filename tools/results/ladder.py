@@ -143,7 +143,10 @@ def dense_table(runs: List[Dict], peers: List[Dict]) -> str:
     text = tables_by_gpus(runs, lines) + \
         "\nMedian over the iterations of the slowest GPU's time; TFLOP/s of each GPU; ratios to GEMM only in the same run, the " \
         "last one of 20 calls enqueued at once. " + stamps(runs) + ".\n"
-    versions = sorted({f"{peer['peer']} {peer['version']} ({peer['protocol']}; {peer['date'][:10]})" for peer in newest(shown)})
+    dates: Dict[str, List[str]] = {}  # by system, version and protocol
+    for peer in newest(shown):
+        dates.setdefault(f"{peer['peer']} {peer['version']} ({peer['protocol']}; ", []).append(peer["date"][:10])
+    versions = [f"{what}{', '.join(sorted(set(found)))})" for what, found in sorted(dates.items())]
     return text + (f"\nIn italics, other systems on the same machine: {'; '.join(versions)}.\n" if versions else "") + \
         fastest_note(shown, "time of the fastest to the slowest GPU; ratio and TFLOP/s of the fastest GPU")
 

@@ -121,6 +121,9 @@ class DenseTableTest(unittest.TestCase):
         text = ladder.results_table("02_gather_then_multiply", [file(run("02_gather_then_multiply"), peers=[peer()])])
         self.assertIn("8 x NVIDIA H200, driver 580.1, CUDA 13.0, 2026-11-21, commit abc.", text)
         self.assertIn("other systems on the same machine: PyTorch 2.11 (events; 2026-11-21)", text)
+        runs = [run("02_gather_then_multiply", gpus=gpus) for gpus in (2, 4, 8)]
+        peers = [peer(gpus=2, date="2026-11-23T11:00:00Z"), peer(gpus=4), peer()]
+        self.assertIn("PyTorch 2.11 (events; 2026-11-21, 2026-11-23).", ladder.results_table("02_gather_then_multiply", [file(*runs, peers=peers)]))
 
     def test_peers_of_the_same_problem_only(self) -> None:
         for chapter, operation, expected in (("02_gather_then_multiply", "all_gather_matmul", True),
