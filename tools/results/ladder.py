@@ -124,7 +124,9 @@ def headline_table(runs: List[Dict], peers: List[Dict]) -> str:
     names = list(dict.fromkeys(name for line in lines for name in line))
     titles = [f"{gpus} x {gpu}: {size_text(run)}" for run in chosen for gpu, gpus in (column_of(run),)]
     return table(["variant", *titles], [[name, *(line.get(name, "-") for line in lines)] for name in names]) + \
-        "\nTime of one call, its ratio to GEMM only, and in brackets the ratio of 20 calls enqueued at once.\n\n"
+        "\nTime of one call, its ratio to GEMM only, and in brackets the ratio of 20 calls enqueued at once." + \
+        (" Rows in italics are other systems, each against its own GEMM; \"A to B\" is the time of the fastest and of the slowest GPU."
+         if any(name.startswith("*") for name in names) else "") + "\n\n"
 
 
 def dense_table(runs: List[Dict], peers: List[Dict]) -> str:

@@ -108,6 +108,8 @@ class DenseTableTest(unittest.TestCase):
             ["*PyTorch: fused*", "-", "425.0 us, 1.149"], ["*PyTorch: broken*", "-", "failed"]])
         self.assertEqual((whole.count("| `ring` |"), whole.count("PyTorch: fused")), (4, 1))
         self.assertTrue(whole.endswith("\n</details>\n"), whole)
+        self.assertIn("Rows in italics are other systems", first)
+        self.assertNotIn("italics", ladder.results_table("02_gather_then_multiply", [file(*runs)]))
 
     def test_of_one_number_of_gpus_all_sizes_come_first(self) -> None:
         other = {**run(), "options": {**run()["options"], "m": 64}}
