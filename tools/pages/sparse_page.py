@@ -98,6 +98,11 @@ def _across(ms: float) -> float:
     return LEFT + (WIDTH - LEFT - RIGHT) * math.log(max(ms, LOW) / LOW) / math.log(HIGH / LOW)
 
 
+def pictures(reports: Reports) -> Dict[str, str]:
+    """The picture by its name; none where no step was measured."""
+    return {PICTURE: picture(reports)} if any(measured(step, reports) for step in STEPS[1:]) else {}
+
+
 def picture(reports: Reports) -> str:
     """The search and the rest of each call on a logarithmic axis; the dense sum of the same machine as a line."""
     def text(x: float, y: float, words: str, style: str, anchor: str, size: int = FONT) -> str:

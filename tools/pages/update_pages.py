@@ -300,7 +300,7 @@ def main() -> int:
     try:
         reports = load(REPOSITORY / "docs" / "results")
         drawn = [(name, "plot", plot_results.picture(*plot, reports)) for name, plot in plots().items()]
-        drawn.append((sparse_page.PICTURE, "plot", sparse_page.picture(reports)))
+        drawn += [(name, "plot", new) for name, new in sparse_page.pictures(reports).items()]
     except PageError as error:
         print(error, file=sys.stderr)
         return 2

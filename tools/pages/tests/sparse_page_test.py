@@ -64,7 +64,8 @@ class SparsePageTest(unittest.TestCase):
         self.assertEqual(re.findall(r">(chapter \d\d, H\d00)<", drawn), ["chapter 09, H200", "chapter 14, H200", "chapter 15, H100"])
         self.assertEqual(re.findall(r"<title>dense: (\S+) ms", drawn), ["100.0", "100.0", "120.0"])  # each beside its own machine's
         self.assertIn(">1500<", drawn)  # the rest of version 1
-        self.assertNotIn(">chapter ", sparse_page.picture([]))
+        self.assertEqual(sparse_page.pictures(self.reports), {sparse_page.PICTURE: drawn})
+        self.assertEqual(sparse_page.pictures([file(gradient("08_sparse_baselines", gpus=2, dense_nccl=1.0))]), {})
 
 
 if __name__ == "__main__":
