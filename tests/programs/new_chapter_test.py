@@ -93,8 +93,8 @@ class NewChapterTest(unittest.TestCase):
         self.assertEqual(self.printed, ADDED)
 
     def test_its_files_keep_the_repositorys_rules(self) -> None:
-        for test in ("chapters", "links", "policy"):
-            self.right(sys.executable, f"tests/programs/{test}_test.py")
+        for test in ("tests/programs/chapters_test.py", "tools/pages/tests/links_test.py", "tests/programs/policy_test.py"):
+            self.right(sys.executable, test)
         page = self.after[f"chapters/{NAME}/README.md"].decode()
         self.assertTrue(page.startswith("# 29 My idea\n"))
         self.assertIn("```cpp\n// ---- Step 1: every rank's rows of A to all ranks", page)
@@ -118,7 +118,7 @@ class NewChapterTest(unittest.TestCase):
         self.assertRegex(self.right(sys.executable, "-c", make), rf"{NAME}.*\b{EXPERIMENT}\b")
         make = "import sys; sys.path.insert(0, '.'); from tools.pages import update_pages; print(update_pages.generate('ladder', 'kernels'))"
         self.assertRegex(self.right(sys.executable, "-c", make),
-                         rf"\| \[`{NAME}`\]\(chapters/{NAME}/README.md\) \| my idea \| not run \|")
+                         rf"\| \[`{NAME}`\]\(chapters/{NAME}/README.md\) \| my idea \|  \| not run \|")
         make = f"import sys; sys.path.insert(0, '.'); from tools.results.bench_plans import plans; print(plans('{EXPERIMENT}', [2]))"
         self.assertEqual(self.right(sys.executable, "-c", make).strip(), "[['--gpus', '2', '--m', '200'], ['--gpus', '2', '--m', '400']]")
 

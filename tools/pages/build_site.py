@@ -28,7 +28,7 @@ PLAIN = "---\ntemplate: plain.html\n---\n# {}\n\n"  # how the page of a file or 
 # The sidebar: what pages of each group begin with, in the order of reading. Chapters are behind the first group.
 GROUPS = {
     "Begin": ["docs/setting_up", "docs/primer", "docs/reading_output"],
-    "What chapters share": ["docs/ranks", "docs/cluster", "docs/planner", "docs/glossary", "docs/calls", "docs/troubleshooting"],
+    "What chapters share": ["docs/ranks", "docs/cluster", "docs/sparse", "docs/planner", "docs/glossary", "docs/calls", "docs/troubleshooting"],
     "Virtual GPUs": ["virtual_gpu/", "examples/"],
     "Teaching": ["docs/teaching", "docs/grading"],
     "Notebooks": ["notebooks/"],

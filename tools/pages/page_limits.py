@@ -6,10 +6,13 @@ than 300 characters (targets of links not counted; tables may be longer), and on
 sentences that a change is about. (Under a heading "Sources" stand titles and initials of authors, of which none can tell that
 they are no sentences.)
 
+Every page but those of LOOKED_UP: at most 2,000 words, as `wc -w` counts what is left without generated blocks, code, tables,
+pictures, HTML and folds (<details>), headings and marks of lists included; at most 600 words in each fold.
+
 The page of a chapter, chapters/NN_name/README.md, in addition:
   - the sections SECTIONS, all of them, in this order;
-  - at most 2,000 words of prose: not counted are generated blocks, code, tables, headings and folds (<details>);
-  - at most 600 words in each fold;
+  - before the first of them a picture, and a number with a marker <!-- shown TEXT --> whose TEXT stands in a generated block further down;
+  - three items under "What to remember";
   - at most 120 lines of code and 60 lines of output, those of folds included; a block `mutant` has its own limit (mutant_blocks.py);
   - under "Predict" a marker <!-- predicted TEXT --> for each answer, whose TEXT stands in a generated block further down;
   - under "A bug to see" a generated block `mutant`.
@@ -32,11 +35,14 @@ from tools.pages.update_pages import BLOCK, KINDS  # noqa: E402
 LONGEST_LINE, PROSE, FOLD, CODE, OUTPUT = 300, 2000, 600, 120, 60
 SECTIONS = ("What you will learn", "Recap", "What is new", "The idea", "Predict", "Run it", "The code", "A bug to see",
             "Cost card", "What goes wrong", "With a library", "Measured", "What to remember", "Exercises", "Sources")
+LOOKED_UP = ("docs/glossary.md", "virtual_gpu/README.md")  # pages that nobody reads from beginning to end
+REMEMBER = 3
 OUTPUTS = ("output", "race", "tests")  # blocks that show what a program prints
 
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _BEGINS = re.compile(rf"<!-- ({'|'.join(KINDS)})(?: .*)?-->$")
 _PREDICTED = re.compile(r"<!-- predicted (.+?) -->")
+_STANDS_BELOW = re.compile(r"<!-- (?:predicted|shown) (.+?) -->")
 _CODE_SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\([^)]*\)")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+\.)\s+|\s*>\s*")
@@ -94,9 +100,8 @@ def lines_of(text: str) -> Iterator[Line]:
 
 
 def words_of(text: str) -> int:
-    """The words of a line of prose: pictures and HTML are none."""
-    text = _LINK.sub(lambda link: "" if link.group(1) else link.group(2), re.sub(r"</?[a-z][^>]*>", " ", text))
-    return sum(bool(re.search(r"\w", word)) for word in text.split())
+    """The words of a line of prose, as `wc -w` counts them: pictures, HTML and targets of links are none."""
+    return len(_LINK.sub(lambda link: "" if link.group(1) else link.group(2), re.sub(r"</?[a-z][^>]*>", " ", text)).split())
 
 
 def shown_length(line: str) -> int:
@@ -124,8 +129,9 @@ def numbers_of(text: str) -> Numbers:
                 numbers.output += 1
             elif line.block in ("code", ""):
                 numbers.code += 1
-        elif not line.block and line.kind == "prose":
-            numbers.longest = max(numbers.longest, shown_length(line.text))
+        elif not line.block and line.kind in ("prose", "heading"):
+            if line.kind == "prose":
+                numbers.longest = max(numbers.longest, shown_length(line.text))
             if line.fold:
                 numbers.folds[line.fold] = numbers.folds.get(line.fold, 0) + words_of(line.text)
             else:
@@ -187,26 +193,51 @@ def stands_in(wanted: str, text: str) -> bool:
 def bad_predictions(text: str) -> Iterator[str]:
     """What is wrong with the answers under "Predict"."""
     begin, end = section(text, "Predict")
-    marks = list(_PREDICTED.finditer(text))
-    if end and not any(begin <= mark.start() < end for mark in marks):
+    if end and not _PREDICTED.search(text, begin, end):
         yield f"{text.count(chr(10), 0, begin) + 1}: no <!-- predicted TEXT --> under 'Predict'"
-    for mark in marks:
+    for mark in _STANDS_BELOW.finditer(text):
         below = (block.group(3) for block in BLOCK.finditer(text, mark.end()))
         if not any(stands_in(mark.group(1), block) for block in below):
             yield f"{text.count(chr(10), 0, mark.start()) + 1}: '{mark.group(1)}' stands in no generated block further down"
 
 
-def bad_chapter_page(text: str) -> Iterator[str]:
-    """"line: sentence" for each limit of a chapter's page that is not kept."""
+def bad_first_screen(text: str) -> Iterator[str]:
+    """What is missing before the first section of a chapter's page."""
+    first = text.partition("\n## ")[0]
+    if "![" not in first:
+        yield "1: no picture before the first section"
+    if "<!-- shown " not in first:
+        yield "1: no <!-- shown TEXT --> before the first section"
+
+
+def bad_last_lines(text: str) -> Iterator[str]:
+    """What is wrong with what a lesson ends with."""
+    begin, end = section(text, "What to remember")
+    count = len(re.findall(r"^(?:-|\d+\.) ", text[begin:end], re.MULTILINE))
+    if end and count != REMEMBER:
+        yield f"{text.count(chr(10), 0, begin) + 1}: {count} lines to remember; {REMEMBER} wanted"
+
+
+def bad_words(text: str) -> Iterator[str]:
+    """"line: sentence" for each part of a page that has too many words."""
     numbers = numbers_of(text)
-    for count, most, what in ((numbers.prose, PROSE, "words of prose"), (numbers.code, CODE, "lines of code"),
-                              (numbers.output, OUTPUT, "lines of output")):
-        if count > most:
-            yield f"1: {count} {what}; {most} at most"
+    if numbers.prose > PROSE:
+        yield f"1: {numbers.prose} words of prose; {PROSE} at most"
     for start, words in numbers.folds.items():
         if words > FOLD:
             yield f"{start}: a fold of {words} words; {FOLD} at most"
+
+
+def bad_chapter_page(text: str) -> Iterator[str]:
+    """"line: sentence" for each limit of a chapter's page that is not kept."""
+    numbers = numbers_of(text)
+    for count, most, what in ((numbers.code, CODE, "lines of code"), (numbers.output, OUTPUT, "lines of output")):
+        if count > most:
+            yield f"1: {count} {what}; {most} at most"
+    yield from bad_words(text)
+    yield from bad_first_screen(text)
     yield from bad_sections(text)
+    yield from bad_last_lines(text)
     yield from bad_predictions(text)
     begin, end = section(text, "A bug to see")
     if end and not any(block.group(1) == "mutant" for block in BLOCK.finditer(text, begin, end)):
@@ -223,7 +254,9 @@ def problems(root: pathlib.Path = REPOSITORY) -> List[str]:
     found = []
     for page in markdown_files(root):
         text = page.read_text(encoding="utf-8")
-        wrong = [*bad_markers(text), *bad_lines(text), *(bad_chapter_page(text) if is_chapter_page(page, root) else ())]
+        more = bad_chapter_page if is_chapter_page(page, root) else bad_words
+        looked_up = page.relative_to(root).as_posix() in LOOKED_UP
+        wrong = [*bad_markers(text), *bad_lines(text), *(() if looked_up else more(text))]
         found += [f"{page.relative_to(root)}:{each}" for each in wrong]
     return found
 

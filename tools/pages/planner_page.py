@@ -6,6 +6,7 @@ import statistics
 import subprocess
 from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
 
+from tools.pages import sparse_page
 from tools.results import planner
 from tools.results.ladder import table
 from tools.results.plot_results import Points, drawing
@@ -159,6 +160,10 @@ def block(argument: str, program: pathlib.Path, reports: Reports) -> str:
         return constants(program)
     if what == "scale":
         return scale(program)
+    if what == "progression":
+        return sparse_page.progression(program, reports)
+    if what == "density":
+        return sparse_page.density(program)
     if what == "output":
         return output(program, arguments)
     raise PageError(f"there is no block 'planner {what}'")

@@ -6,7 +6,7 @@ from tools.results import sparse_results
 from tools.chapters import Chapter
 from tools.results.ladder import fastest_note, table
 from tools.results.results import (Column, algorithms, column_of, gemm_only_of, is_dense, newest, peers_in, peers_of, ratio_of,
-                                   runs_of)
+                                   runs_of, several_gpus)
 
 
 class Ladder(NamedTuple):
@@ -18,6 +18,8 @@ class Ladder(NamedTuple):
 
 LADDERS = {"dense": Ladder((1, 2), "x GEMM only"), "sparse": Ladder((3,), "times as fast as dense"),
            "kernels": Ladder((4,), "x GEMM only"), "latency": Ladder((5,), "x GEMM only")}
+FASTEST = "ratio of its fastest GPU"
+SHORT = "short"  # the dense one, of one machine
 COMPUTES = {"all_gather_matmul": "all-gather, GEMM", "matmul_reduce_scatter": "GEMM, reduce-scatter", "mlp_block": "MLP block",
             "matmul_all_reduce": "GEMM, all-reduce"}
 
@@ -31,9 +33,8 @@ def measures_the_chapter(run: Dict) -> bool:
 
 
 def ladder_columns(runs: Iterable[Dict]) -> List[Column]:
-    """Those that were measured. One GPU is a control, unless there is nothing else."""
-    columns = sorted({column_of(run) for run in runs})
-    return [column for column in columns if column[1] > 1] or columns
+    """Those that were measured."""
+    return sorted(several_gpus(column_of(run) for run in runs))
 
 
 def machines_note(runs: List[Dict], columns: List[Column]) -> str:
@@ -114,7 +115,7 @@ def peer_rows(chosen: Mapping[str, List[Dict]], columns: Sequence[Column], repor
         rows.append([f"*{name}*", "", COMPUTES[operation], f"`{variant}`", *cells_of(held, variant, columns)])
     versions = sorted({f"{peer['peer']} {peer['version']}" for peer in newest(shown)})
     note = f"\nOther systems, in italics, on the same machine and sizes: {'; '.join(versions)}.\n" + \
-        fastest_note(shown, "ratio of its fastest GPU")
+        fastest_note(shown, FASTEST)
     return rows, note if rows else ""
 
 
@@ -137,9 +138,8 @@ def speed_up_note(runs: Sequence[Dict]) -> str:
     return f"\nChapter {runs[0]['chapter'][:2]} compares several GPUs with one: {', '.join(ratios)}.\n" if ratios else ""
 
 
-def ladder_table(which: str, chapters: Mapping[str, Chapter], reports: List[Dict]) -> str:
-    """A ladder: its chapters, the best algorithm that each adds, at the first size on each number of GPUs that was measured;
-    then the peers. Where it was not run stands a dash."""
+def parts_of(which: str, chapters: Mapping[str, Chapter], reports: List[Dict]) -> Tuple[List[str], List[List[str]], str]:
+    """A ladder's header, its lines, and what stands below it."""
     ladder = LADDERS[which]
     shown = {name: chapter for name, chapter in sorted(chapters.items()) if chapter.part in ladder.parts}
     chosen = {name: [run for run in runs_of(name, reports) if measures_the_chapter(run)] for name in shown}
@@ -164,4 +164,29 @@ def ladder_table(which: str, chapters: Mapping[str, Chapter], reports: List[Dict
         peers = dense_rows([run for runs in chosen.values() for run in runs], columns)
     everything = [run for run in all_runs if not run["modelled"] and run["chapter"] in chosen and measures_the_chapter(run)]
     header = ["chapter", "idea", *(["computes"] if which == "dense" else []), "variant", *titles]
-    return table(header, rows + peers) + notes + versions + machines_note(everything, columns)
+    return header, rows + peers, notes + versions + machines_note(everything, columns)
+
+
+def short_table(chapters: Mapping[str, Chapter], reports: List[Dict]) -> str:
+    """The dense ladder on the first of its machines: one call, and 20 at once. What computes the same stands together, and what
+    a chapter shows does not stand there once more as NCCL's."""
+    header, rows, _ = parts_of("dense", chapters, reports)
+    first = header.index("variant") + 1
+    found: Dict[Tuple[str, ...], List[str]] = {}
+    for name, idea, computes, variant, *cells in rows:
+        one, _, many = cells[0].rstrip(")").partition(" (")
+        if one[:1].isdigit():
+            found.setdefault((computes, variant, "" if idea else name), [computes, name, idea or variant, one, many or "-"])
+    order = list(COMPUTES.values())
+    return table(["computes", "by", "idea", f"{header[first]}: one call", "of 20 at once"],
+                 sorted(found.values(), key=lambda row: order.index(row[0]))) + \
+        fastest_note([peer for peer in peers_in(reports) if f"*{peer['peer']}*" in (row[1] for row in found.values())], FASTEST)
+
+
+def ladder_table(which: str, chapters: Mapping[str, Chapter], reports: List[Dict]) -> str:
+    """A ladder: its chapters, the best algorithm that each adds, at the first size on each number of GPUs that was measured;
+    then the peers. Where it was not run stands a dash."""
+    if which == SHORT:
+        return short_table(chapters, reports)
+    header, rows, below = parts_of(which, chapters, reports)
+    return table(header, rows) + below

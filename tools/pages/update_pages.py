@@ -13,16 +13,17 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION
   <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
   <!-- figures ARTICLE --> ... <!-- /figures -->  an article's figures beside ours, see article_figures.py
-  <!-- ladder dense|sparse|kernels|latency --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
+  <!-- ladder dense|sparse|kernels|latency|short --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
   <!-- commands --> ... <!-- /commands -->        the commands of ./lab for readers
-  <!-- planner WHAT --> ... <!-- /planner -->  what ./lab plan predicts, or its errors, see planner_page.py
+  <!-- planner WHAT --> ... <!-- /planner -->  what ./lab plan predicts, or its errors, see planner_page.py and sparse_page.py
   <!-- tasks --> ... <!-- /tasks -->              the tasks of all chapters, with minutes and points, see teaching/tasks.py
 and, inside a line:
   <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
 Excerpts leave out the markers of assignments (see blank.py).
 
 The pictures that the manifests name (chapters.py) are timelines of chapters on virtual GPUs, drawn by tools/pages/draw_timeline.py,
-and plots of measured results, drawn by tools/results/plot_results.py. Those of predictions are planner_page.py's.
+and plots of measured results, drawn by tools/results/plot_results.py. Those of predictions are planner_page.py's, that of the
+sparse progression is sparse_page.py's.
 
   tools/pages/update_pages.py           rewrites the pages and the pictures
   tools/pages/update_pages.py --measured  only what comes from docs/results: needs no build
@@ -46,7 +47,7 @@ from typing import Callable, Dict, List, Tuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))  # the repository's root
 from tools.pages import mutant_blocks  # noqa: E402
-from tools.pages import planner_page  # noqa: E402
+from tools.pages import planner_page, sparse_page  # noqa: E402
 from tools.results import plot_results  # noqa: E402
 from tools.pages.article_figures import figures_table  # noqa: E402
 from course.blank import TaskError, without_markers  # noqa: E402
@@ -56,7 +57,7 @@ from tools.pages.excerpts import PageError, excerpt_of  # noqa: E402
 from tools.results.ladder import profile_table, results_table  # noqa: E402
 from tools.mutants import MutantError  # noqa: E402
 from tools.results.planner import PlanError  # noqa: E402
-from tools.pages.readme_ladders import LADDERS, ladder_table  # noqa: E402
+from tools.pages.readme_ladders import LADDERS, SHORT, ladder_table  # noqa: E402
 from tools.results.results import load  # noqa: E402
 from course import tasks  # noqa: E402
 
@@ -225,8 +226,8 @@ def generate(kind: str, argument: str) -> str:
         return planner_page.block(argument, REPOSITORY / planner_page.PROGRAM, reports)
     if kind == "figures":
         return figures_table(argument, REPOSITORY, reports)
-    if argument not in LADDERS:
-        raise PageError(f"there is no ladder '{argument}'; the ladders are: {', '.join(LADDERS)}")
+    if argument not in (*LADDERS, SHORT):
+        raise PageError(f"there is no ladder '{argument}'; the ladders are: {', '.join((*LADDERS, SHORT))}")
     return ladder_table(argument, all_chapters(), reports)
 
 
@@ -297,7 +298,9 @@ def main() -> int:
             else:
                 path.write_text(new)
     try:
-        drawn = [(name, "plot", plot_results.picture(*plot, load(REPOSITORY / "docs" / "results"))) for name, plot in plots().items()]
+        reports = load(REPOSITORY / "docs" / "results")
+        drawn = [(name, "plot", plot_results.picture(*plot, reports)) for name, plot in plots().items()]
+        drawn += [(name, "plot", new) for name, new in sparse_page.pictures(reports).items()]
     except PageError as error:
         print(error, file=sys.stderr)
         return 2

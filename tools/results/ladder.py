@@ -1,9 +1,10 @@
 """The tables of measured results in the pages of chapters. (Those of the README: readme_ladders.py.)"""
 from typing import Callable, Dict, Iterable, List, Sequence, Tuple
 
+from tools.chapters import all_chapters, operation_of
 from tools.results import sparse_results
-from tools.results.results import (COLUMNS, Column, are_microseconds, column_of, field_text, is_dense, newest, peer_rows, peers_in, peers_of,
-                     run_rows, runs_of, runs_with_section, section_fields, size_text)
+from tools.results.results import (COLUMNS, Column, Row, are_microseconds, column_of, field_text, is_dense, newest, peer_rows, peers_in,
+                                   peers_of, run_rows, runs_of, runs_with_section, section_fields, several_gpus, size_text)
 
 
 def table(header: List[str], rows: Iterable[List[str]]) -> str:
@@ -88,6 +89,46 @@ def stamps(runs: List[Dict]) -> str:
     return "; ".join(sorted({stamp(run) for run in runs}))
 
 
+def fold(summary: str, text: str) -> str:
+    """Text that a reader opens."""
+    return f"<details><summary>{summary}</summary>\n\n{text}\n</details>\n"
+
+
+def home_of_peers(chapter: str) -> str:
+    """The chapter whose page shows the peers of an operation: the first one that computes it. Nothing without an operation."""
+    operation = operation_of(chapter)
+    return next((name for name, each in sorted(all_chapters().items()) if operation and each.operation == operation), "")
+
+
+def link_to_peers(home: str) -> str:
+    """A sentence for the pages of the other chapters."""
+    return f"\nOther systems, where they ran the same sizes: [chapter {home[:2]}](../{home}/README.md#measured).\n"
+
+
+def headline_cell(row: Row) -> str:
+    """A time, the ratio to GEMM only, and in brackets that of 20 calls at once."""
+    at_once = f" ({row.at_once})" if row.at_once else ""
+    ratio = f", {row.ratio}{at_once}" if row.ratio and row.role != "gemm_only" else ""
+    return (f"{row.time} us" if row.time[:1].isdigit() else row.time) + ratio
+
+
+def headline_table(runs: List[Dict], peers: List[Dict]) -> str:
+    """What a page shows first: each variant's time and both ratios, at the first size on each number of GPUs; of one number of
+    GPUs at all sizes."""
+    columns = sorted(several_gpus(column_of(run) for run in runs))
+    chosen = [next(run for run in runs if column_of(run) == column) for column in columns]
+    if len(columns) == 1:
+        chosen = [run for run in runs if column_of(run) in columns]
+    lines = [{**{f"`{row.name}`": headline_cell(row) for row in run_rows(run)},
+              **{f"*{row.name}*": headline_cell(row) for peer in peers_of(run, peers) for row in peer_rows(peer)}} for run in chosen]
+    names = list(dict.fromkeys(name for line in lines for name in line))
+    titles = [f"{gpus} x {gpu}: {size_text(run)}" for run in chosen for gpu, gpus in (column_of(run),)]
+    return table(["variant", *titles], [[name, *(line.get(name, "-") for line in lines)] for name in names]) + \
+        "\nTime of one call, its ratio to GEMM only, and in brackets the ratio of 20 calls enqueued at once." + \
+        (" Rows in italics are other systems, each against its own GEMM; \"A to B\" is the time of the fastest and of the slowest GPU."
+         if any(name.startswith("*") for name in names) else "") + "\n\n"
+
+
 def dense_table(runs: List[Dict], peers: List[Dict]) -> str:
     """The table of a chapter on dense products: a block for each run, the peers of the same problem below its variants."""
     shown: List[Dict] = []
@@ -104,7 +145,10 @@ def dense_table(runs: List[Dict], peers: List[Dict]) -> str:
     text = tables_by_gpus(runs, lines) + \
         "\nMedian over the iterations of the slowest GPU's time; TFLOP/s of each GPU; ratios to GEMM only in the same run, the " \
         "last one of 20 calls enqueued at once. " + stamps(runs) + ".\n"
-    versions = sorted({f"{peer['peer']} {peer['version']} ({peer['protocol']}; {peer['date'][:10]})" for peer in newest(shown)})
+    dates: Dict[str, List[str]] = {}  # by system, version and protocol
+    for peer in newest(shown):
+        dates.setdefault(f"{peer['peer']} {peer['version']} ({peer['protocol']}; ", []).append(peer["date"][:10])
+    versions = [f"{what}{', '.join(sorted(set(found)))})" for what, found in sorted(dates.items())]
     return text + (f"\nIn italics, other systems on the same machine: {'; '.join(versions)}.\n" if versions else "") + \
         fastest_note(shown, "time of the fastest to the slowest GPU; ratio and TFLOP/s of the fastest GPU")
 
@@ -116,8 +160,12 @@ def fastest_note(peers: List[Dict], what: str) -> str:
 
 
 def sparse_table(runs: List[Dict]) -> str:
-    """The table of a chapter on sparse gradients."""
-    return tables_by_gpus(runs, lambda group: table(*sparse_results.table_of(group))) + \
+    """The table of a chapter on sparse gradients: the first problem on each number of GPUs; the others behind a fold."""
+    def lines(group: List[Dict]) -> str:
+        return table(*sparse_results.table_of(group))
+    first = [next(run for run in group) for _, group in by_gpus(runs)]
+    rest = [run for run in runs if not any(run is each for each in first)]
+    return tables_by_gpus(first, lines) + ("\n" + fold("Other gradients", tables_by_gpus(rest, lines)) if rest else "") + \
         "\nMedian over the calls, with the host, until the slowest rank is done; each phase on its slowest rank, the all-reduce " \
         "on the rank that came to it last, skew: how much later that was than the first. " + stamps(runs) + ".\n"
 
@@ -150,5 +198,10 @@ def results_table(argument: str, reports: List[Dict]) -> str:
         return sparse_table(sparse)
     dense = [run for run in runs if is_dense(run)]
     if dense:
-        return dense_table(dense, peers_in(reports))
+        home = home_of_peers(chapter)
+        peers = peers_in(reports) if chapter == home else []
+        whole = dense_table(dense, peers)
+        if len(dense) > 1 and "/" not in chapter:  # the page of experiments has all there is
+            whole = headline_table(dense, peers) + fold("All sizes, with rates and exposed times", whole)
+        return whole + (link_to_peers(home) if home not in ("", chapter) else "")
     return column_split_table(runs) if runs else "Not run on real GPUs yet.\n"

@@ -37,6 +37,12 @@ def column_of(run: Run) -> Column:
     return run["hardware"]["gpu"].replace("NVIDIA ", ""), int(run["options"]["gpus"])
 
 
+def several_gpus(columns: Iterable[Column]) -> List[Column]:
+    """Each of them once. One GPU is a control, unless there is nothing else."""
+    found = list(dict.fromkeys(columns))
+    return [column for column in found if column[1] > 1] or found
+
+
 def _command(run: Run) -> Optional[str]:
     """The command line by which ./lab bench measured it; none if somebody else did."""
     command: Optional[str] = run.get("bench", {}).get("arguments")

@@ -13,11 +13,15 @@ from tools.pages import page_limits  # noqa: E402
 MUTANT = "<!-- mutant 01 wrong -->\n```\n$ ./lab run 01\n9 elements are wrong\n```\n<!-- /mutant -->\n"
 
 
-def page(**sections: str) -> str:
+FIRST = "![A picture](a.svg)\n\n*It takes 7 ms.*<!-- shown 7 ms -->\n"
+THREE = "- One.\n- Two.\n  More of it.\n- Three.\n"
+
+
+def page(first: str = FIRST, **sections: str) -> str:
     """A page that keeps all limits, but for the sections that are given: What_is_new="text"."""
     texts = {"Predict": "How many? <!-- predicted 12 us -->\n", "Run it": output("12 us"), "A bug to see": MUTANT,
-             **{name.replace("_", " "): text for name, text in sections.items()}}
-    return "# 01 A page\n" + "".join(f"\n## {title}\n\n{texts.get(title, 'Words.')}\n" for title in page_limits.SECTIONS)
+             "Measured": output("7 ms"), "What to remember": THREE, **{name.replace("_", " "): text for name, text in sections.items()}}
+    return f"# 01 A page\n\n{first}" + "".join(f"\n## {title}\n\n{texts.get(title, 'Words.')}\n" for title in page_limits.SECTIONS)
 
 
 def output(text: str) -> str:
@@ -59,8 +63,9 @@ class LineTest(unittest.TestCase):
 
 class CountTest(unittest.TestCase):
     def test_words_of_prose(self) -> None:
-        for text, words in (("One two, three.", 3), ("a - b", 2), ("`f(a, b)` is", 3), ("[two words](a/b.md#c)", 2), ("![a b](c.svg)", 0),
-                            ("# A heading", 0), ("| a | table |", 0), ("- *an* item", 2), ("<!-- a\ncomment --> word", 1),
+        """As `wc -w` counts what is left of a page."""
+        for text, words in (("One two, three.", 3), ("a - b", 3), ("`f(a, b)` is", 3), ("[two words](a/b.md#c)", 2), ("![a b](c.svg)", 0),
+                            ("# A heading", 3), ("| a | table |", 0), ("- *an* item", 3), ("<!-- a\ncomment --> word", 1),
                             ("```\na b\n```", 0), (output("a b c"), 0), ("<br>a<br/>b", 2)):
             with self.subTest(text):
                 self.assertEqual(page_limits.numbers_of(text).prose, words)
@@ -82,15 +87,31 @@ class PageTest(unittest.TestCase):
 
     def test_good(self) -> None:
         self.assertEqual(self.problems(page()), [])
-        self.assertEqual(self.problems(page(The_idea="word " * 1900)), [])
+        self.assertEqual(self.problems(page(The_idea="word " * 1800)), [])
+
+    def test_the_first_screen(self) -> None:
+        for first in (FIRST, FIRST + "More.\n", "*7 ms*<!-- shown 7 ms -->\n\n![A picture](a.svg)\n"):
+            self.assertEqual(self.problems(page(first)), [], first)
+        for first, sentence in (("*7 ms*<!-- shown 7 ms -->\n", "no picture before the first section"),
+                                ("![A picture](a.svg)\n\n7 ms\n", "no <!-- shown TEXT --> before the first section"),
+                                (FIRST.replace("7 ms -->", "8 ms -->"), "'8 ms' stands in no generated block further down")):
+            self.assertEqual(self.problems(page(first)), [sentence], first)
+        self.assertEqual(self.problems(page("7 ms\n", The_idea=FIRST)), ["no picture before the first section",
+                                                                         "no <!-- shown TEXT --> before the first section"])
+
+    def test_three_lines_to_remember(self) -> None:
+        for text in (THREE, "1. One.\n2. Two.\n3. Three.\n"):
+            self.assertEqual(self.problems(page(What_to_remember=text)), [], text)
+        for text, count in (("- One.\n- Two.\n", 2), (THREE + "- Four.\n", 4), ("Words.", 0), ("- One.\n  - Two.\n  - Three.\n", 1)):
+            self.assertEqual(self.problems(page(What_to_remember=text)), [f"{count} lines to remember; 3 wanted"], text)
 
     def test_too_much(self) -> None:
         most = {"prose": "word " * 2000, "fold": "<details>\n" + "word " * 601 + "\n</details>",
                 "code": "```\n" + "x\n" * 121 + "```", "output": output("x\n" * 60)}
         for text, sentence in zip(most.values(), ("20.. words of prose; 2000 at most", "a fold of 601 words; 600 at most",
-                                                  "121 lines of code; 120 at most", "62 lines of output; 60 at most")):
+                                                  "121 lines of code; 120 at most", "63 lines of output; 60 at most")):
             found = self.problems(page(The_idea=text))
-            self.assertEqual(len(found), 1)
+            self.assertEqual(len(found), 1, found)
             self.assertRegex(found[0], sentence)
 
     def test_sections(self) -> None:
@@ -137,17 +158,22 @@ class RepositoryTest(unittest.TestCase):
     def test_which_pages(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder).resolve()
-            texts = {"chapters/01_a/README.md": page(Recap="One. Two."), "chapters/01_a/experiments/README.md": "# E\nOne.\n",
-                     "docs/a.md": "# A\nOne. Two. Three.\n", "build/b.md": "One. Two.", "chapters/02_b/README.md": "# B\n"}
+            many = "# A\n" + "word " * 10 + "\n"
+            texts = {"chapters/01_a/README.md": page(Recap="One. Two."), "chapters/01_a/experiments/README.md": many * 200,
+                     "docs/a.md": "# A\nOne. Two. Three.\n", "build/b.md": "One. Two.", "chapters/02_b/README.md": "# B\n",
+                     page_limits.LOOKED_UP[0]: many * 200}
             for name, text in texts.items():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text(text)
             self.assertEqual(page_limits.problems(root), [
-                "chapters/01_a/README.md:9: 2 sentences in a line",
+                "chapters/01_a/README.md:13: 2 sentences in a line",
+                "chapters/01_a/experiments/README.md:1: 2400 words of prose; 2000 at most",
+                "chapters/02_b/README.md:1: no picture before the first section",
+                "chapters/02_b/README.md:1: no <!-- shown TEXT --> before the first section",
                 "chapters/02_b/README.md:1: the section 'What you will learn' belongs here",
                 "docs/a.md:2: 3 sentences in a line"])
             table = page_limits.numbers_table([root / "chapters/01_a/README.md"])
-            self.assertRegex(table.splitlines()[1], r"^01_a +\d+ +0 +1 +0 +10$")
+            self.assertRegex(table.splitlines()[1], r"^01_a +\d+ +0 +2 +0 +16$")
 
     def test_the_pattern_of_a_page(self) -> None:
         """What ./lab new writes keeps the limits: but for the answer, which stands in output that is not there yet."""

@@ -22,17 +22,30 @@ def step(part: int, idea: str, operation: str = "") -> Any:
     return types.SimpleNamespace(part=part, idea=idea, operation=operation)
 
 
+def whole(chapter: str, *files: Dict[str, Any]) -> str:
+    """The table of all sizes, which stands behind a fold."""
+    return ladder.results_table(chapter, list(files)).partition("</summary>\n\n")[2]
+
+
 class SparseTableTest(unittest.TestCase):
     def test_one_line_for_each_variant_with_its_phases(self) -> None:
         runs = [gradient("14_sparse_v6_tiled", v5=40.0, v6=16.0), gradient("14_sparse_v6_tiled", gpus=2, pattern="zipf", v6=4.0)]
         text = ladder.results_table("14_sparse_v6_tiled", [file(*runs)])
         self.assertIn("| ms | map | fill | all reduce | skew |", text)
         where = ["5000000 x 2048, 50000 uniform", "8", "400000", "386178"]
+        self.assertNotIn("<details>", text)  # one problem for each number of GPUs
         self.assertEqual([rows(part) for part in text.split("On 2 x H200:")], [
             [[*where, "`v5`", "40", "10", "0.5", "20", "0.25"],
              [*where, "`v6`", "16", "4", "0.5", "8", "0.25"]],
             [["5000000 x 2048, 50000 zipf", "2", *where[2:], "`v6`", "4", "1", "0.5", "2", "0.25"]]])
         self.assertEqual(rows(ladder.results_table("14_sparse_v6_tiled sweep", [file(runs[0])])), [["8", "1"]])
+
+    def test_further_problems_are_behind_a_fold(self) -> None:
+        runs = [gradient("14_sparse_v6_tiled", pattern=pattern, v6=16.0) for pattern in ("uniform", "zipf", "identical")]
+        first, _, rest = ladder.results_table("14_sparse_v6_tiled", [file(*runs)]).partition("\n<details><summary>Other gradients</summary>\n\n")
+        rest, _, note = rest.partition("\n</details>\n")
+        self.assertEqual([[row[0].split()[-1] for row in rows(part)] for part in (first, rest)], [["uniform"], ["zipf", "identical"]])
+        self.assertTrue(note.startswith("\nMedian over the calls"), note)
 
     def test_runs_are_in_the_order_of_their_gpus(self) -> None:
         _, lines = sparse_results.table_of([gradient("14_sparse_v6_tiled", gpus=gpus, v6=1.0) for gpus in (16, 8, 2)])
@@ -82,36 +95,73 @@ class DenseTableTest(unittest.TestCase):
             [*size, "`pull`", "440.0", "625", "1.222", "80.0", "1.200", "0.818"],
             [*size, "`ring`", "390.0", "705", "1.083", "30.0", "1.075", "0.923"]])
 
+    def test_first_the_times_and_both_ratios_at_the_first_size(self) -> None:
+        other = {**run(), "options": {**run()["options"], "m": 64}}
+        runs = [{**each, "chapter": "02_gather_then_multiply"} for each in (run(gpus=1), run(gpus=2), run(), other)]
+        text = ladder.results_table("02_gather_then_multiply", [file(*runs, peers=[peer()])])
+        first, _, whole = text.partition("<details><summary>All sizes, with rates and exposed times</summary>\n\n")
+        self.assertTrue(first.startswith("| variant | 2 x H200: 8192 x 32768 x 4096 | 8 x H200: 8192 x 32768 x 4096 |\n"), first)
+        self.assertEqual(rows(first), [
+            ["`gemm_only`", "360.0 us", "360.0 us"], ["`all_gather`", "200.0 us", "200.0 us"], ["`copy`", "20.0 us", "20.0 us"],
+            ["`pull`", "440.0 us, 1.222 (0.818)", "440.0 us, 1.222 (0.818)"],
+            ["`ring`", "390.0 us, 1.083 (0.923)", "390.0 us, 1.083 (0.923)"],
+            ["*PyTorch: fused*", "-", "425.0 us, 1.149"], ["*PyTorch: broken*", "-", "failed"]])
+        self.assertEqual((whole.count("| `ring` |"), whole.count("PyTorch: fused")), (4, 1))
+        self.assertTrue(whole.endswith("\n</details>\n"), whole)
+        self.assertIn("Rows in italics are other systems", first)
+        self.assertNotIn("italics", ladder.results_table("02_gather_then_multiply", [file(*runs)]))
+
+    def test_of_one_number_of_gpus_all_sizes_come_first(self) -> None:
+        other = {**run(), "options": {**run()["options"], "m": 64}}
+        self.assertIn("| variant | 8 x H200: 8192 x 32768 x 4096 | 8 x H200: 64 x 32768 x 4096 |\n",
+                      ladder.results_table("05_two_streams", [file(run(), other)]))
+        self.assertNotIn("<details>", ladder.results_table("05_two_streams", [file(run())]))
+        experiment = [{**each, "chapter": "05_two_streams/sizes"} for each in (run(), other)]
+        self.assertNotIn("<details>", ladder.results_table("05_two_streams/sizes", [file(*experiment)]))
+
     def test_stamp_and_peers_versions(self) -> None:
-        text = ladder.results_table("05_two_streams", [file(run(), peers=[peer()])])
+        text = ladder.results_table("02_gather_then_multiply", [file(run("02_gather_then_multiply"), peers=[peer()])])
         self.assertIn("8 x NVIDIA H200, driver 580.1, CUDA 13.0, 2026-11-21, commit abc.", text)
         self.assertIn("other systems on the same machine: PyTorch 2.11 (events; 2026-11-21)", text)
+        runs = [run("02_gather_then_multiply", gpus=gpus) for gpus in (2, 4, 8)]
+        peers = [peer(gpus=2, date="2026-11-23T11:00:00Z"), peer(gpus=4), peer()]
+        self.assertIn("PyTorch 2.11 (events; 2026-11-21, 2026-11-23).", ladder.results_table("02_gather_then_multiply", [file(*runs, peers=peers)]))
 
     def test_peers_of_the_same_problem_only(self) -> None:
-        for chapter, operation, expected in (("05_two_streams", "all_gather_matmul", True),
-                                             ("05_two_streams", "matmul_reduce_scatter", False),
+        for chapter, operation, expected in (("02_gather_then_multiply", "all_gather_matmul", True),
+                                             ("02_gather_then_multiply", "matmul_reduce_scatter", False),
                                              ("06_reduce_scatter", "matmul_reduce_scatter", True),
                                              ("07_mlp_block", "mlp_block", True), ("07_mlp_block", "all_gather_matmul", False)):
             table = rows(ladder.results_table(chapter, [file(run(chapter), peers=[peer(operation=operation)])]))
             self.assertEqual(len(table), 7 if expected else 5, (chapter, operation))
-        table = rows(ladder.results_table("05_two_streams", [file(run(), peers=[peer(), peer(gpus=4)])]))
+        first = "02_gather_then_multiply"
+        table = rows(ladder.results_table(first, [file(run(first), peers=[peer(), peer(gpus=4)])]))
         self.assertEqual(table[5:], [
             ["8192 x 32768 x 4096", "8", "*PyTorch: fused*", "425.0", "647", "1.149", "55.0", "", ""],
             ["8192 x 32768 x 4096", "8", "*PyTorch: broken*", "failed", "", "", "", "", ""]])
         other = peer()
         other["hardware"]["gpu"] = "NVIDIA H100"
-        self.assertEqual(len(rows(ladder.results_table("05_two_streams", [file(run(), peers=[other])]))), 5)
+        self.assertEqual(len(rows(ladder.results_table(first, [file(run(first), peers=[other])]))), 5)
+
+    def test_peers_stand_once(self) -> None:
+        """The first chapter of an operation shows them; the pages of the others have a link."""
+        text = ladder.results_table("05_two_streams", [file(run(), peers=[peer()])])
+        self.assertEqual(len(rows(text)), 5)
+        self.assertTrue(text.endswith("same sizes: [chapter 02](../02_gather_then_multiply/README.md#measured).\n"), text)
+        self.assertNotIn("Other systems", ladder.results_table("16_tensor_core_gemm", [file(run("16_tensor_core_gemm"))]))
 
     def test_a_peer_that_reports_its_fastest_gpu_has_the_slowest_one_too(self) -> None:
         other = peer("JAX")
         other["results"][1]["device_max_ms"] = 0.5
-        text = ladder.results_table("05_two_streams", [file(run(), peers=[other, peer()])])
+        first = run("02_gather_then_multiply")
+        text = ladder.results_table("02_gather_then_multiply", [file(first, peers=[other, peer()])])
         self.assertEqual([row[3] for row in rows(text) if "fused" in row[2]], ["425.0 to 500.0", "425.0"])
         self.assertTrue(text.endswith("\nJAX: time of the fastest to the slowest GPU; ratio and TFLOP/s of the fastest GPU.\n"), text)
-        self.assertNotIn("fastest GPU", ladder.results_table("05_two_streams", [file(run(), peers=[peer()])]))
+        self.assertNotIn("fastest GPU", ladder.results_table("02_gather_then_multiply", [file(first, peers=[peer()])]))
 
     def test_a_table_for_each_number_of_gpus(self) -> None:
-        text = ladder.results_table("05_two_streams", [file(run(gpus=2), run(gpus=8), peers=[peer(gpus=2)])])
+        runs = [run("02_gather_then_multiply", gpus=gpus) for gpus in (2, 8)]
+        text = whole("02_gather_then_multiply", file(*runs, peers=[peer(gpus=2)]))
         most, _, fewer = text.partition("On 2 x H200:\n\n")
         self.assertTrue(most.startswith("On 8 x H200:\n\n| M x N x K |"), text)
         self.assertEqual([row[1] for row in rows(most)], ["8"] * 5)
@@ -121,7 +171,7 @@ class DenseTableTest(unittest.TestCase):
 
     def test_a_control_on_one_gpu_and_a_search_for_more_ranks_go_with_the_largest(self) -> None:
         control, search = run(gpus=1), run(gpus=16)
-        text = ladder.results_table("05_two_streams", [file(control, run(gpus=2), run(gpus=8), search)])
+        text = whole("05_two_streams", file(control, run(gpus=2), run(gpus=8), search))
         self.assertEqual([[row[1] for row in rows(part)][::5] for part in text.split("On 2 x H200:")], [["1", "8", "16"], ["2"]])
 
     def test_a_table_for_each_kind_of_gpu(self) -> None:
@@ -129,7 +179,7 @@ class DenseTableTest(unittest.TestCase):
         other, control = run(gpus=2), run(gpus=1)
         for each in (other, control):
             each["hardware"] = {**each["hardware"], "gpu": "NVIDIA H100 80GB HBM3"}
-        text = ladder.results_table("05_two_streams", [file(other, control), file(run(gpus=2))])
+        text = whole("05_two_streams", file(other, control), file(run(gpus=2)))
         first, _, second = text.partition("On 2 x H100 80GB HBM3:\n\n")
         self.assertTrue(first.startswith("On 2 x H200:\n\n| M x N x K |"), text)
         self.assertEqual([[row[1] for row in rows(part)][::5] for part in (first, second)], [["2"], ["2", "1"]])
@@ -273,6 +323,28 @@ class LadderTest(unittest.TestCase):
         self.assertIn("\nOther systems, in italics, on the same machine and sizes: JAX 2.11; PyTorch 2.11.\n", text)
         self.assertNotIn("italics", self.ladder(file(run())))
 
+    def test_the_short_one(self) -> None:
+        """One machine, both measures; rows that compute the same are together, NCCL's is left out where a chapter has it."""
+        second, third = run("02_gather_then_multiply", gpus=2), run("06_reduce_scatter", gpus=2)
+        second["results"].append(result("nccl", "algorithm", 0.3, ratio_to_gemm_only=1.5))
+        third["results"].append(result("nccl_scatter", "algorithm", 0.9, ratio_to_gemm_only=2.5))
+        second["results"] = [each for each in second["results"] if each.get("variant") not in ("ring", "pull")]
+        third["results"].append(result("owners", "algorithm", 0.2, ratio_to_gemm_only=1.125))
+        steps = {**self.STEPS, "02_gather_then_multiply": step(1, "NCCL", "all_gather_matmul"),
+                 "06_reduce_scatter": step(2, "owners", "matmul_reduce_scatter")}
+        text = readme_ladders.ladder_table("short", steps, [file(second, third, run(gpus=2), run(gpus=8), peers=[peer(gpus=2)])])
+        self.assertTrue(text.startswith("| computes | by | idea | x GEMM only, 2 x H200: one call | of 20 at once |\n"), text)
+        self.assertEqual([[row[1].partition("]")[0], *row[3:]] for row in rows(text)], [
+            ["[`02_gather_then_multiply`", "1.500", "1.200"], ["[`05_two_streams`", "1.083", "0.923"], ["*PyTorch*", "1.149", "-"],
+            ["[`06_reduce_scatter`", "1.125", "1.800"], ["*NCCL and cuBLAS*", "2.500", "0.400"]])
+        self.assertNotIn("fastest GPU", text)
+        jax = peer("JAX", gpus=2)
+        jax["results"][1]["device_max_ms"] = 0.5
+        for gpus, noted in ((2, True), (8, False)):  # the first machine alone is shown
+            text = readme_ladders.ladder_table("short", steps, [file(run(gpus=gpus), run(gpus=8), peers=[jax])])
+            self.assertEqual(text.endswith("\n\nJAX: ratio of its fastest GPU.\n"), noted, text)
+        self.assertEqual(rows(readme_ladders.ladder_table("short", steps, [file()])), [])
+
     def test_the_first_size(self) -> None:
         small = run(date="2026-11-22T10:00:00Z", ring_ms=0.1)
         small["options"]["m"] = 1024
@@ -305,7 +377,7 @@ class LadderTest(unittest.TestCase):
 
     def test_no_such_ladder(self) -> None:
         for name in ("", "all"):
-            with self.assertRaisesRegex(update_pages.PageError, "no ladder '.*'; the ladders are: dense, sparse, kernels, latency"):
+            with self.assertRaisesRegex(update_pages.PageError, "no ladder '.*'; the ladders are: dense, sparse, kernels, latency, short"):
                 update_pages.generate("ladder", name)
 
     def test_committed_reports_still_give_the_committed_tables(self) -> None:
