@@ -92,6 +92,10 @@ class Sandbox:
         """Whether a stranger's code may run here."""
         return False
 
+    def advice(self) -> str:
+        """What would isolate it."""
+        return "install bubblewrap, or run as root"
+
     def command(self, command: Sequence[str]) -> List[str]:
         """How a command is started at this level."""
         return list(command)
@@ -276,6 +280,9 @@ class RootSandbox(Sandbox):
     def describe(self) -> str:
         files = "sees no files but its own" if self.wrapped else f"no bubblewrap; {'cannot' if self.isolated() else 'CAN'} read the repository"
         return f"root (own user id {self.uid}, {files})"
+
+    def advice(self) -> str:
+        return f"install bubblewrap, or make the repository unreadable for others: chmod 700 {pathlib.Path(__file__).resolve().parents[2]}"
 
     def isolated(self) -> bool:
         return self.wrapped or not self._reads_the_repository()

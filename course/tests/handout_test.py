@@ -89,16 +89,19 @@ class StartTest(WorkTest):
         self.assertIn("call ./try", out)
 
     def test_refusals(self) -> None:
-        (self.folder / "key").write_text("short", encoding="utf-8")
+        for name, mode in (("key", 0o600), ("open", 0o640)):
+            (self.folder / name).write_text("short", encoding="utf-8")
+            (self.folder / name).chmod(mode)
         for words, sentence in (((RING, "--student=a;b"), "has other characters"), ((RING, "--key=x"), "needs --student"),
                                 ((RING, "--student=a", f"--key={self.folder}/none"), "No such file"),
                                 ((RING, "--student=a", f"--key={self.folder}/key"), "holds 5 bytes"),
+                                ((RING, "--student=a", f"--key={self.folder}/open"), "can be read by others.*chmod 600"),
                                 ((RING, f"--to={self.folder}/a;b"), "CMake cannot build")):
             with self.subTest(words):
                 status, out, err = self.call("start", *words)
                 self.assertEqual((status, out, len(err.splitlines())), (2, "", 1), err)
                 self.assertRegex(err, sentence)
-        self.assertEqual([path.name for path in self.folder.iterdir()], ["key"])
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["key", "open"])
 
     def test_try_says_that_the_repository_is_gone(self) -> None:
         folder = handout.start(RING, "", "", "")
