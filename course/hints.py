@@ -1,7 +1,7 @@
 """The hints and solutions of tasks: what ./lab hint prints.
 
 All of it is said in the words of the hand-out's variation: of the one in work/, if there is one. An exercise is also found by
-its number on the page: exercise_3, or 3. How many hints were shown is kept in work/hints/NN_name.json; where nothing can be
+its number on the page, exercise_3 or 3, and a task by what the header calls a region of it. How many hints were shown is kept in work/hints/NN_name.json; where nothing can be
 written, each call shows all that there are so far: the first one.
 """
 import dataclasses
@@ -18,7 +18,10 @@ def find(all_tasks: Dict[str, tasks.Task], wanted: str, chapter: str) -> tasks.T
     for task in all_tasks.values():
         if task.name == wanted or task.exercise and str(task.exercise) == number:
             return task
-    raise work.WorkError(f"{chapter} has no task '{wanted}'; its tasks are: {', '.join(all_tasks)}")
+    for task in all_tasks.values():
+        if task.kind == "rebuild" and wanted in task.regions:  # as the header names it
+            return task
+    raise work.WorkError(f"{chapter} has no task '{wanted}'{work.meant(wanted, all_tasks)}; its tasks are: {', '.join(all_tasks)}")
 
 
 def _seen(path: pathlib.Path) -> Dict[str, int]:
@@ -29,7 +32,7 @@ def _seen(path: pathlib.Path) -> Dict[str, int]:
     return {name: count for name, count in seen.items() if isinstance(count, int)} if isinstance(seen, dict) else {}
 
 
-def next_hint(chapter: str, task: tasks.Task) -> str:
+def next_hint(chapter: str, task: tasks.Task, command: str) -> str:
     """The hint after those that were shown; the last one says so, and is shown again."""
     path = work.FOLDER / "hints" / f"{chapter}.json"
     seen = _seen(path)
@@ -40,7 +43,7 @@ def next_hint(chapter: str, task: tasks.Task) -> str:
     except OSError:
         pass  # a read-only clone: hints are shown all the same
     rest = len(task.hints) - number
-    more = f"{rest} more: call it again" if rest else f"that was the last one; ./lab hint {chapter[:2]} {task.name} --solution"
+    more = f"{rest} more: call it again" if rest else f"that was the last one; {command} {task.name} --solution"
     return f"{task.title}\n\nHint {number} of {len(task.hints)}\n\n{task.hints[number - 1]}\n\n({more})"
 
 
@@ -84,9 +87,9 @@ def solution(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
     return f"{task.title}\n\nSolution\n\n{task.solution}{where}"
 
 
-def text(chapter: str, wanted: str, with_solution: bool, to: str) -> str:
+def text(chapter: str, wanted: str, with_solution: bool, to: str, command: str = "") -> str:
     """The tasks and the page's exercises; of the wanted one the next hint, after those that were shown before, or the solution.
-    Throws WorkError, TaskError."""
+    `command` is what prints it, if not ./lab hint. Throws WorkError, TaskError."""
     way = way_of_work(chapter, to)
     own_words = tasks.read_tasks(work.REPOSITORY / "chapters" / chapter)
     all_tasks = {name: varied(task, way) for name, task in own_words.items()}
@@ -94,7 +97,7 @@ def text(chapter: str, wanted: str, with_solution: bool, to: str) -> str:
         raise work.WorkError(f"{chapter} has no tasks yet")
     if wanted:
         task = find(all_tasks, wanted, chapter)
-        return solution(chapter, task, way) if with_solution else next_hint(chapter, task)
+        return solution(chapter, task, way) if with_solution else next_hint(chapter, task, command or f"./lab hint {chapter[:2]}")
     if with_solution:
         raise work.WorkError(f"the solution of which task? They are: {', '.join(all_tasks)}")
     return tasks.listing(list(all_tasks.values()))

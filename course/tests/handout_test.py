@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import re
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -103,12 +102,41 @@ class StartTest(WorkTest):
                 self.assertRegex(err, sentence)
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["key", "open"])
 
-    def test_try_says_that_the_repository_is_gone(self) -> None:
-        folder = handout.start(RING, "", "", "")
-        (folder / "try").write_text(handout.TRY.format(repository=shlex.quote(f"{self.folder}/gone")), encoding="utf-8")
-        run = subprocess.run([str(folder / "try")], capture_output=True, text=True, check=False)
-        self.assertEqual(run.returncode, 2)
-        self.assertRegex(run.stderr, "^the repository is not at .*gone any more\n$")
+    def attempt(self, folder: pathlib.Path, *words: str, repository: str = "") -> Tuple[int, str, str]:
+        """./try with these words."""
+        environment = {**os.environ, "OVERLAP_REPOSITORY": repository}
+        run = subprocess.run([str(folder / "try"), *words], capture_output=True, text=True, check=False, env=environment)
+        return run.returncode, run.stdout, run.stderr
+
+    def test_where_try_finds_the_repository(self) -> None:
+        folder = handout.start(RING, "", "", f"{self.folder}/a b/c")
+        for path in folder.iterdir():
+            if path.name != "README.md":  # its links lead there
+                self.assertNotIn(str(REPOSITORY), path.read_text(encoding="utf-8"), path.name)
+        lost = (2, "", "the repository is not found: say where it is, once: ./try --repository FOLDER\n")
+        self.assertEqual(self.attempt(folder, "--pack"), lost)
+        packed = (0, "ring_all_gather.handin.cuh\n", "")
+        self.assertEqual(self.attempt(folder, "--pack", repository=str(REPOSITORY)), packed)
+        (folder.parent / "overlap").symlink_to(REPOSITORY)
+        self.assertEqual(self.attempt(folder, "--pack"), packed)
+        (folder.parent / "overlap").unlink()
+        self.assertEqual(self.attempt(folder, "--repository", str(REPOSITORY), "--pack"), packed)
+        self.assertEqual(self.attempt(folder, "--pack"), packed)
+        self.assertEqual(self.attempt(folder, "--repository", f"{folder}/none", "--pack")[0], 2)
+
+    def test_hints_where_the_hand_out_is(self) -> None:
+        folder = handout.start(RING, "", "", f"{self.folder}/elsewhere")
+        text = (folder / "TASKS.md").read_text(encoding="utf-8")
+        self.assertIn("`./try --hint TASK`", text)
+        self.assertNotIn("./lab hint", text)
+        for name in ("transfers", "transfer", "wait"):  # the task, and what the header calls its regions
+            said = self.attempt(folder, "--hint", name, "--solution", repository=str(REPOSITORY))
+            self.assertTrue(said[1].startswith("Pass a shard on, and wait for the next one\n"), said)
+
+    def test_helpers_that_only_the_missing_code_calls(self) -> None:
+        text = (handout.start("04_copy_engine", "", "", "") / "TASKS.md").read_text(encoding="utf-8")
+        self.assertRegex(text, r"## Helpers\n(.*\n)+// overlap/gpu/gemm.hpp\n(///.*\n)+(.*\n){2}void matmul_row_major\(cublasHandle_t handle")
+        self.assertNotIn("gemm_size(", text)
 
     def test_pack(self) -> None:
         folder = handout.start(RING, "ada", "", "")
@@ -165,6 +193,7 @@ class HintTest(WorkTest):
     def test_list_and_refusals(self) -> None:
         self.assertIn("transfers        rebuild", self.call("hint", RING)[1])
         self.assertRegex(self.call("hint", RING, "none")[2], "has no task 'none'; its tasks are: shards, ")
+        self.assertRegex(self.call("hint", RING, "shrads")[2], "has no task 'shrads': did you mean shards\\?; its tasks are: ")
         self.assertRegex(self.call("hint", RING, "--solution")[2], "of which task")
         self.assertEqual(self.call("hint", RING, "none")[0], 2)
 
