@@ -70,7 +70,7 @@ def text_of(chosen: task.Task, kind: str, detail: str) -> str:
     if kind == "kernel":
         return with_own_kernel(source)
     if kind == "cheat":
-        return museum_test.read(museum_test.MUSEUM / f"{detail}.cheat", source).source.decode()
+        return museum_test.read(museum_test.MUSEUM / f"{detail}.cheat").source.decode()
     if kind == "blank":
         return blank.blanked(source, chosen.header)
     if kind in ("broken", "refused"):
