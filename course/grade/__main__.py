@@ -60,7 +60,7 @@ def _one(engine: grader.Grader, file: pathlib.Path) -> Grade:
 
 def _key(engine: grader.Grader, data: bytes) -> str:
     """Of all that a grade depends on: the submission, the course's secret, the grader and the chapter."""
-    digest = hashlib.sha256(hashlib.sha256(data).digest() + engine.settings.secret + engine.race.encode())
+    digest = hashlib.sha256(hashlib.sha256(data).digest() + engine.settings.secret + f"{engine.race} {engine.task.lesson}".encode())
     own = sorted(pathlib.Path(__file__).parent.glob("*.py"))
     judge = engine.settings.builds["plain"] / "bin" / "teaching_judge"
     runners = [pathlib.Path(path) for tools in engine.kit.tools.values() for path in tools.runner]
