@@ -132,6 +132,10 @@ class StartTest(WorkTest):
         for name in ("transfers", "transfer", "wait"):  # the task, and what the header calls its regions
             said = self.attempt(folder, "--hint", name, "--solution", repository=str(REPOSITORY))
             self.assertTrue(said[1].startswith("Pass a shard on, and wait for the next one\n"), said)
+        for number in (1, 2):  # counted there, and not for who works elsewhere
+            self.assertIn(f"Hint {number} of 3", self.attempt(folder, "--hint", "transfers", repository=str(REPOSITORY))[1])
+        self.assertIn("./try --hint transfers --solution", self.attempt(folder, "--hint", "transfers", repository=str(REPOSITORY))[1])
+        self.assertIn("Hint 1 of 3", self.call("hint", RING, "transfers")[1])
 
     def test_helpers_that_only_the_missing_code_calls(self) -> None:
         text = (handout.start("04_copy_engine", "", "", "") / "TASKS.md").read_text(encoding="utf-8")
