@@ -31,7 +31,8 @@ add_subdirectory(${{OVERLAP_REPOSITORY}} overlap)
 
 TRY = """#!/bin/sh
 # What is right so far: ./try. What else it does: ./try --help.
-# The repository is found by ./try --repository FOLDER (which is kept in .repository), by $OVERLAP_REPOSITORY, or above this folder or beside it.
+# The repository is found by ./try --repository FOLDER, which is kept in .repository, by $OVERLAP_REPOSITORY, above this folder or
+# beside it.
 here=$(dirname -- "$(readlink -f -- "$0")")
 if [ "$1" = --repository ]; then
   found=$(cd -- "$2" && pwd) || exit 2
@@ -67,9 +68,9 @@ def instructions(chapter: str, all_tasks: Dict[str, tasks.Task], way: variation.
         lines += [f"For {student}.", ""]
     if way.kind != "none":
         lines += [f"Your variation: {way.kind}, {way.name}.", "What follows, the header and the page say it that way.", ""]
-    lines += ["`./try` says what is right so far, `./try --check` also looks for wrong accesses, `./try --schedule 7` runs all of it in another "
-              "order of events, `./try --hint TASK` gives hints, `./try --run --help` runs the chapter's program with your header, and "
-              "`./try --pack` writes the one file to hand in.",
+    lines += ["`./try` says what is right so far, `./try --check` also looks for wrong accesses, `./try --schedule 7` runs all of it in "
+              "another order of events, `./try --hint TASK` gives hints, `./try --run --help` runs the chapter's program with your "
+              "header, and `./try --pack` writes the one file to hand in.",
               "If it does not find the repository, say once where it is: `./try --repository FOLDER`.", ""]
     for task in all_tasks.values():
         if task.kind == "exercise":

@@ -6,8 +6,8 @@ from typing import Dict, List
 from course import page, variation, work
 
 DECLARATION = re.compile(
-    r"^(?P<doc>(?:///(?!<).*\n)+)(?P<code>(?:template.*\n)?(?:requires .*\n)?(?!/|#|class|struct|template|requires)[^\n(;=]*?\b(?P<name>\w+)\("
-    r"(?:[^;{]|\{\})*?\))\s*[;{]", re.MULTILINE)
+    r"^(?P<doc>(?:///(?!<).*\n)+)(?P<code>(?:template.*\n)?(?:requires .*\n)?(?!/|#|class|struct|template|requires)"
+    r"[^\n(;=]*?\b(?P<name>\w+)\((?:[^;{]|\{\})*?\))\s*[;{]", re.MULTILINE)
 CALL = re.compile(r"\b(\w+)(?:<[\w:, ]*>)?\(")
 
 

@@ -1,8 +1,8 @@
 """The hints and solutions of tasks: what ./lab hint prints.
 
 All of it is said in the words of the hand-out's variation: of the one in work/, if there is one. An exercise is also found by
-its number on the page, exercise_3 or 3, and a task by what the header calls a region of it. How many hints were shown is kept in work/hints/NN_name.json, or in a hand-out elsewhere; where nothing can be
-written, each call shows all that there are so far: the first one.
+its number on the page, exercise_3 or 3, and a task by what the header calls a region of it. How many hints were shown is kept in
+work/hints/NN_name.json, or in a hand-out elsewhere; where nothing can be written, each call shows the first one.
 """
 import dataclasses
 import json

@@ -151,8 +151,8 @@ _EXPERIMENT = _record({"name": _text, "idea": _text},
 _MANIFEST = _record(
     {"title": _text, "idea": _text, "part": _one_of(*range(1, len(PARTS) + 1)), "kind": _one_of(*KINDS), "builds_on": _each(_text),
      "needs": _record({"gpus": _count(1), "compute_capability": _text}, {"cuda": _text, "memory_gb": _count(1)}), "minutes": _count(1)},
-    {"processes": _flag, "operation": _one_of(*OPERATIONS), "lesson": _LESSON, "measure": _MEASURE, "pictures": _named(_text), "plots": _named(_PLOT), "tests": _TESTS,
-     "experiments": _each(_EXPERIMENT)})
+    {"processes": _flag, "operation": _one_of(*OPERATIONS), "lesson": _LESSON, "measure": _MEASURE, "pictures": _named(_text),
+     "plots": _named(_PLOT), "tests": _TESTS, "experiments": _each(_EXPERIMENT)})
 
 
 # --- what is made of it ----------------------------------------------------------------------------------------------
@@ -257,7 +257,8 @@ def _chapter(folder: pathlib.Path, names: Sequence[str]) -> Chapter:
     for name in sorted(set(value.get("plots", {})) & set(value.get("pictures", {}))):
         raise _Wrong(f"'plots.{name}' has the name of a picture")
     return Chapter(**{
-        "name": folder.name, "processes": False, "operation": "", "pictures": {}, "tests": {}, "lesson": {}, **value, "measure": _measure(value.get("measure", {})),
+        "name": folder.name, "processes": False, "operation": "", "pictures": {}, "tests": {}, "lesson": {}, **value,
+        "measure": _measure(value.get("measure", {})),
         "plots": {name: Plot(**each) for name, each in value.get("plots", {}).items()},
         "experiments": [Experiment(f"{folder.name[:2]}_{each['name']}", each["idea"], each.get("builds_on", []),
                                    _measure(each.get("measure", {})), each.get("pictures", {}), each.get("tests", {}))

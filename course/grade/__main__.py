@@ -37,8 +37,8 @@ def _parse(words: List[str]) -> argparse.Namespace:
     parser.add_argument("--student", default="", metavar="ID", help="FILE is of this student's variation: cost as of that")
     parser.add_argument("--key", default="", metavar="FILE", help="the course's key, as for ./lab start")
     parser.add_argument("--submissions", type=pathlib.Path, metavar="FOLDER", help="grade all in it")
-    parser.add_argument("--ids", type=pathlib.Path, metavar="FILE", help="with --key: whose each submission is, a line each, ID or SUBMISSION,ID; "
-                        "each is of its student's variation")
+    parser.add_argument("--ids", type=pathlib.Path, metavar="FILE", help="with --key: lines ID or SUBMISSION,ID; each submission is graded "
+                        "as of its student's variation")
     parser.add_argument("--csv", type=pathlib.Path, metavar="FILE", help="one line a submission")
     parser.add_argument("--cache", type=pathlib.Path, metavar="FOLDER", help="keep grades: what has not changed is not graded again")
     parser.add_argument("--reports", type=pathlib.Path, metavar="FOLDER", help="one report a submission")

@@ -54,7 +54,8 @@ def refused(reason: str, details: str = "") -> List[Mark]:
             for name, most in CRITERIA.items()]
 
 
-def marks_of(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict], race: str, lesson: Lesson, memory: bool = False) -> List[Mark]:
+def marks_of(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict], race: str, lesson: Lesson,
+             memory: bool = False) -> List[Mark]:
     """Of a submission that builds. `race` says why races cannot be judged here, if they cannot; `memory`: it is part of the cost."""
     marks = [Mark("build", CRITERIA["build"], CRITERIA["build"], "it compiles, and its unit keeps to itself")]
     by: Dict[str, List[Verdict]] = {name: [each for each in verdicts if each.case.criterion == name] for name in (*CRITERIA, "access")}

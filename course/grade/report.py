@@ -20,7 +20,8 @@ def text(name: str, grade: Grade) -> str:
         points = "  -" if mark.points is None else f"{mark.points:3g}"
         lines.append(f"  {points} / {mark.most:2}  {_title(mark)}: {mark.reason}")
         lines += [f"              {line}" for line in mark.details.splitlines()]
-    lines += ["", *([f"variation: {grade.variation}"] if grade.variation else []), f"isolation: {grade.isolation}", f"counts and races: {REPORTED}"]
+    variation = [f"variation: {grade.variation}"] if grade.variation else []
+    lines += ["", *variation, f"isolation: {grade.isolation}", f"counts and races: {REPORTED}"]
     return "\n".join(lines) + "\n"
 
 

@@ -81,9 +81,9 @@ def with_ids(found: Sequence[Submission], ids: Dict[str, str]) -> List[Submissio
     made = []
     for each in found:
         parts = {each.name, *each.name.rpartition(" ")[::2], each.name.partition("-")[2]}
-        students = {ids[part] for part in parts if part in ids}
+        students = sorted({ids[part] for part in parts if part in ids})
         problem = "" if len(students) == 1 else f"the list of IDs has {len(students) or 'none'} for it"
-        made.append(dataclasses.replace(each, student=students.pop() if len(students) == 1 else "", problem=each.problem or problem))
+        made.append(dataclasses.replace(each, student="" if problem else students[0], problem=each.problem or problem))
     return made
 
 

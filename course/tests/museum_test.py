@@ -54,7 +54,8 @@ def read(path: pathlib.Path) -> Cheat:
         source = source.replace(original.rstrip("\n"), cheat.rstrip("\n"))
     if not values.get("why") or source == honest:
         raise ValueError(f"{path.name}: says nothing, or changes nothing")
-    return Cheat(path.stem, header, values["why"], values["refused"], float(values["points"]), values.get("behind the gate", ""), source.encode())
+    return Cheat(path.stem, header, values["why"], values["refused"], float(values["points"]), values.get("behind the gate", ""),
+                 source.encode())
 
 
 def problem(grade: Grade, expected: str, points: Optional[float]) -> str:
@@ -104,7 +105,8 @@ def _graded(header: str, cheats: List[Cheat], settings: grader.Settings, behind:
             wrong = problem(grade, cheat.behind if behind else cheat.refused, None if behind else cheat.points)
             wrong = wrong or ("processes are left" if left_over(users) else "")
             wrong = wrong or ("the canary is gone" if not (CANARY / "file").is_file() else "")
-            failed += _say(f"{cheat.name} ({grade.points:g} points, {grade.seconds:.0f} s)", wrong and f"{wrong}\n{report.text(cheat.name, grade)}")
+            failed += _say(f"{cheat.name} ({grade.points:g} points, {grade.seconds:.0f} s)",
+                           wrong and f"{wrong}\n{report.text(cheat.name, grade)}")
     return failed
 
 

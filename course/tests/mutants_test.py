@@ -86,9 +86,11 @@ def problem(hand: Hand, mutant: mutants.Mutant, honest: str) -> str:
         seen.append(verdict)
         if failed(verdict):
             print(f"       {verdict.case.criterion}, {verdict.case.name}: {verdict.race or verdict.why}", flush=True)
-            lines = [text.splitlines()[int(number) - 1] for number in re.findall(rf"enqueued at {hand.task.header}:(\d+)", verdict.race)]
-            named = "data race" not in verdict.race or any("(" in line for line in lines)
-            return "it says full_marks, and has lost some" if mutant.full_marks else "" if named else "the report names no call of the student's"
+            if mutant.full_marks:
+                return "it says full_marks, and has lost some"
+            numbers = re.findall(rf"enqueued at {hand.task.header}:(\d+)", verdict.race)
+            named = "data race" not in verdict.race or any("(" in text.splitlines()[int(number) - 1] for number in numbers)
+            return "" if named else "the report names no call of the student's"
     lost = hand.lost(seen)
     print(f"       {lost or mutant.full_marks}", flush=True)
     if mutant.full_marks:
@@ -113,7 +115,8 @@ def main() -> int:
                     hand.kit.learn(place)
                 verdicts = list(hand.verdicts(honest, list(hand.builds), checked=True))
                 hand.honest = {each.case: each for each in verdicts}
-                wrong += _said(f"the own {chosen.header}", "; ".join(f"{each.case.name}: {each.why or each.race}" for each in verdicts if failed(each)))
+                said = "; ".join(f"{each.case.name}: {each.why or each.race}" for each in verdicts if failed(each))
+                wrong += _said(f"the own {chosen.header}", said)
             for mutant in mutants_of(chosen, names):
                 handed_in += 1
                 wrong += _said(f"{mutant.path.stem} ({mutant.verdict})", problem(hand, mutant, honest))

@@ -230,7 +230,8 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(rows[2][0], 'a"b,c')
 
     def test_the_compilers_first_error_is_in_the_table(self) -> None:
-        grade = points.Grade(points.refused("compiling fails:", "ring.cuh:3: error: x\nring.cuh:4: error: y"), "root (own user)", variation="direction: left")
+        marks = points.refused("compiling fails:", "ring.cuh:3: error: x\nring.cuh:4: error: y")
+        grade = points.Grade(marks, "root (own user)", variation="direction: left")
         row = list(csv.DictReader(io.StringIO(report.table([("a", grade)]))))[0]
         self.assertEqual((row["reason"], row["variation"]), ("compiling fails: ring.cuh:3: error: x", "direction: left"))
         self.assertIn("\nvariation: direction: left\n", report.text("a", grade))

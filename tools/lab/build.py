@@ -12,7 +12,7 @@ from process import ROOT, Refusal
 
 LINES = 40  # of a log, when something failed
 BEFORE = 3  # the first error: in which function, included from where
-NOT_THE_COMPILERS = re.compile(r"-- |\[\d+/\d+\]|FAILED: |ninja: |(: && )?/\S+(python3|cmake|c\+\+|nvcc) |Preset CMake variables|  [A-Z_]+[=:]|\s*$")
+NOT_THE_COMPILERS = re.compile(r"-- |\[\d+/\d+\]|FAILED: |ninja: |(: && )?/\S+(python3|cmake|c\+\+|nvcc) |Preset CMake|  [A-Z_]+[=:]|\s*$")
 NAMES = {"virtual": " for virtual GPUs", "cuda": " for cuda GPUs", "race": " for virtual GPUs", "check": " for virtual GPUs"}
 
 
