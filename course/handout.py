@@ -13,25 +13,38 @@ All other headers are the chapter's. start never writes over anything; reset kee
 import json
 import pathlib
 import re
-import shlex
 from typing import Dict, List
 
 from tools.chapters import all_chapters
-from course import page, tasks, variation, work
+from course import helpers, page, tasks, variation, work
 
 CMAKE = """# Builds this hand-out by hand, in a folder of its own. (./try builds in the repository's folder, which is faster.)
-#   cmake -S . -B build -G Ninja && cmake --build build --target work_{chapter} && build/work/{chapter}
+#   cmake -S . -B build -G Ninja [-D OVERLAP_REPOSITORY=...] && cmake --build build --target work_{chapter} && build/work/{chapter}
 cmake_minimum_required(VERSION 3.25)
 project(hand_out LANGUAGES NONE)
+file(GLOB beside LIST_DIRECTORIES true ${{CMAKE_CURRENT_SOURCE_DIR}}/../* ${{CMAKE_CURRENT_SOURCE_DIR}}/../../*)
+find_path(OVERLAP_REPOSITORY course/try_work.py PATHS ENV OVERLAP_REPOSITORY ${{CMAKE_CURRENT_SOURCE_DIR}}/../.. ${{beside}}
+  NO_DEFAULT_PATH REQUIRED)
 set(OVERLAP_WORK "${{CMAKE_CURRENT_SOURCE_DIR}}" CACHE PATH "")
-add_subdirectory("{repository}" overlap)
+add_subdirectory(${{OVERLAP_REPOSITORY}} overlap)
 """
 
 TRY = """#!/bin/sh
-# What is right so far: ./try (and ./try --pack writes the file to hand in)
-repository={repository}
-[ -e "$repository/course/try_work.py" ] || {{ echo "the repository is not at $repository any more" >&2; exit 2; }}
-exec python3 -I "$repository/course/try_work.py" "$(dirname -- "$(readlink -f -- "$0")")" "$@"
+# What is right so far: ./try. What else it does: ./try --help.
+# The repository is found by ./try --repository FOLDER, which is kept in .repository, by $OVERLAP_REPOSITORY, above this folder or
+# beside it.
+here=$(dirname -- "$(readlink -f -- "$0")")
+if [ "$1" = --repository ]; then
+  found=$(cd -- "$2" && pwd) || exit 2
+  printf '%s\\n' "$found" > "$here/.repository"
+  shift 2
+fi
+kept=$(cat -- "$here/.repository" 2> /dev/null)
+for found in "$OVERLAP_REPOSITORY" "$kept" "$here/../.." "$here/.."/* "$here/../.."/*; do
+  if [ -n "$found" ] && [ -e "$found/course/try_work.py" ]; then exec python3 -I "$found/course/try_work.py" "$here" "$@"; fi
+done
+echo "the repository is not found: say where it is, once: ./try --repository FOLDER" >&2
+exit 2
 """
 
 
@@ -55,9 +68,10 @@ def instructions(chapter: str, all_tasks: Dict[str, tasks.Task], way: variation.
         lines += [f"For {student}.", ""]
     if way.kind != "none":
         lines += [f"Your variation: {way.kind}, {way.name}.", "What follows, the header and the page say it that way.", ""]
-    lines += ["`./try` says what is right so far, `./try --check` also looks for wrong accesses, "
-              "`./try --pack` writes the one file to hand in.",
-              f"`./lab hint {number} TASK` in the repository gives hints, `./lab run {number} --work` runs your header.", ""]
+    lines += ["`./try` says what is right so far, `./try --check` also looks for wrong accesses, `./try --schedule 7` runs all of it in "
+              "another order of events, `./try --hint TASK` gives hints, `./try --run --help` runs the chapter's program with your "
+              "header, and `./try --pack` writes the one file to hand in.",
+              "If it does not find the repository, say once where it is: `./try --repository FOLDER`.", ""]
     for task in all_tasks.values():
         if task.kind == "exercise":
             continue
@@ -69,8 +83,11 @@ def instructions(chapter: str, all_tasks: Dict[str, tasks.Task], way: variation.
         if task.kind == "extend":
             lines += [f"Extend `{task.file}`: a header that takes its place.", ""]
         if task.kind == "find":
-            lines += [f"`./lab break {number} {task.name}` plants the error, and `--fix` checks the cure.", ""]
+            lines += [f"`./lab break {number} {task.name}` in the repository plants the error, and `--fix` checks the cure.", ""]
         lines += [way.apply(task.text), ""]
+    shown = helpers.shown(chapter, headers(chapter, all_tasks, way), way)
+    if shown:
+        lines += ["## Helpers", "", "Your code needs these, which the header calls nowhere else:", "", "```cpp", shown, "```", ""]
     return "\n".join(lines)
 
 
@@ -102,8 +119,7 @@ def start(chapter: str, student: str, key_file: str, to: str) -> pathlib.Path:
     write(folder, {
         **headers(chapter, all_tasks, way), "TASKS.md": instructions(chapter, all_tasks, way, student),
         "README.md": page.without_answers(chapter, folder, headers(chapter, all_tasks, way), way),
-        "CMakeLists.txt": CMAKE.format(chapter=chapter, repository=work.cmake_path(work.REPOSITORY)),
-        "try": TRY.format(repository=shlex.quote(str(work.REPOSITORY))), work.RECORD: json.dumps(record, indent=2) + "\n"})
+        "CMakeLists.txt": CMAKE.format(chapter=chapter), "try": TRY, work.RECORD: json.dumps(record, indent=2) + "\n"})
     (folder / "try").chmod(0o755)
     return folder
 

@@ -1,13 +1,13 @@
 """The hints and solutions of tasks: what ./lab hint prints.
 
 All of it is said in the words of the hand-out's variation: of the one in work/, if there is one. An exercise is also found by
-its number on the page: exercise_3, or 3. How many hints were shown is kept in work/hints/NN_name.json; where nothing can be
-written, each call shows all that there are so far: the first one.
+its number on the page, exercise_3 or 3, and a task by what the header calls a region of it. How many hints were shown is kept in
+work/hints/NN_name.json, or in a hand-out elsewhere; where nothing can be written, each call shows the first one.
 """
 import dataclasses
 import json
 import pathlib
-from typing import Dict
+from typing import Dict, Tuple
 
 from course import handout, patches, tasks, variation, work
 
@@ -18,7 +18,10 @@ def find(all_tasks: Dict[str, tasks.Task], wanted: str, chapter: str) -> tasks.T
     for task in all_tasks.values():
         if task.name == wanted or task.exercise and str(task.exercise) == number:
             return task
-    raise work.WorkError(f"{chapter} has no task '{wanted}'; its tasks are: {', '.join(all_tasks)}")
+    for task in all_tasks.values():
+        if task.kind == "rebuild" and wanted in task.regions:  # as the header names it
+            return task
+    raise work.WorkError(f"{chapter} has no task '{wanted}'{work.meant(wanted, all_tasks)}; its tasks are: {', '.join(all_tasks)}")
 
 
 def _seen(path: pathlib.Path) -> Dict[str, int]:
@@ -29,9 +32,8 @@ def _seen(path: pathlib.Path) -> Dict[str, int]:
     return {name: count for name, count in seen.items() if isinstance(count, int)} if isinstance(seen, dict) else {}
 
 
-def next_hint(chapter: str, task: tasks.Task) -> str:
-    """The hint after those that were shown; the last one says so, and is shown again."""
-    path = work.FOLDER / "hints" / f"{chapter}.json"
+def next_hint(path: pathlib.Path, task: tasks.Task, command: str) -> str:
+    """The hint after those that were shown, of which the file at `path` keeps count; the last one says so, and is shown again."""
     seen = _seen(path)
     number = min(max(seen.get(task.name, 0), 0) + 1, len(task.hints))
     try:
@@ -40,20 +42,21 @@ def next_hint(chapter: str, task: tasks.Task) -> str:
     except OSError:
         pass  # a read-only clone: hints are shown all the same
     rest = len(task.hints) - number
-    more = f"{rest} more: call it again" if rest else f"that was the last one; ./lab hint {chapter[:2]} {task.name} --solution"
+    more = f"{rest} more: call it again" if rest else f"that was the last one; {command} {task.name} --solution"
     return f"{task.title}\n\nHint {number} of {len(task.hints)}\n\n{task.hints[number - 1]}\n\n({more})"
 
 
-def way_of_work(chapter: str, to: str) -> variation.Variation:
+def of_work(chapter: str, to: str) -> Tuple[variation.Variation, pathlib.Path]:
     """The variation of the hand-out that is in the folder `to`, or is that folder; else of the one in work/, or the chapter's own
-    where there is none. Throws WorkError."""
+    where there is none. And where its hints are counted. Throws WorkError."""
     folders = [pathlib.Path(to) / chapter, pathlib.Path(to)] if to else [work.folder_of(chapter)]
+    counted = work.FOLDER / "hints" / f"{chapter}.json"
     for folder in folders:
         if (folder / work.RECORD).is_file() and work.record_of(folder)["chapter"] == chapter:
-            return handout.way_of(work.record_of(folder))
+            return handout.way_of(work.record_of(folder)), folder / ".hints.json" if to else counted
     if to:
         raise work.WorkError(f"there is no hand-out of {chapter} in {to}")
-    return variation.ways(chapter)[0]
+    return variation.ways(chapter)[0], counted
 
 
 def varied(task: tasks.Task, way: variation.Variation) -> tasks.Task:
@@ -84,17 +87,17 @@ def solution(chapter: str, task: tasks.Task, way: variation.Variation) -> str:
     return f"{task.title}\n\nSolution\n\n{task.solution}{where}"
 
 
-def text(chapter: str, wanted: str, with_solution: bool, to: str) -> str:
+def text(chapter: str, wanted: str, with_solution: bool, to: str, command: str = "") -> str:
     """The tasks and the page's exercises; of the wanted one the next hint, after those that were shown before, or the solution.
-    Throws WorkError, TaskError."""
-    way = way_of_work(chapter, to)
+    `command` is what prints it, if not ./lab hint. Throws WorkError, TaskError."""
+    way, counted = of_work(chapter, to)
     own_words = tasks.read_tasks(work.REPOSITORY / "chapters" / chapter)
     all_tasks = {name: varied(task, way) for name, task in own_words.items()}
     if not all_tasks:
         raise work.WorkError(f"{chapter} has no tasks yet")
     if wanted:
         task = find(all_tasks, wanted, chapter)
-        return solution(chapter, task, way) if with_solution else next_hint(chapter, task)
+        return solution(chapter, task, way) if with_solution else next_hint(counted, task, command or f"./lab hint {chapter[:2]}")
     if with_solution:
         raise work.WorkError(f"the solution of which task? They are: {', '.join(all_tasks)}")
     return tasks.listing(list(all_tasks.values()))

@@ -4,7 +4,10 @@
   try_work.py FOLDER           builds, runs uneven sizes on 1, 2, 3 and 4 GPUs, looks for races; exit status 1 if anything is
                                wrong
   try_work.py FOLDER --check   looks for wrong accesses, too: another build, which takes minutes the first time
+  try_work.py FOLDER --schedule N   runs all of it in this random order of events, of which there is one for each number
   try_work.py FOLDER --pack    writes the one file to hand in: the header, or a ZIP of several
+  try_work.py FOLDER --hint [TASK] [--solution]   the tasks; the next hint; the solution
+  try_work.py FOLDER --run [ARGUMENTS]            the chapter's program with your header
 
 It is for practice: the sizes are the student's, and known. What counts is what the teacher's grader says.
 """
@@ -12,6 +15,7 @@ import argparse
 import json
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -24,7 +28,7 @@ import process  # noqa: E402
 import program  # noqa: E402
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))  # the repository's root
 from tools.chapters import all_chapters  # noqa: E402
-from course import handout, planted, tasks, work  # noqa: E402
+from course import handout, hints, planted, tasks, work  # noqa: E402
 
 RING = 3  # GPUs of the run whose links are looked at: on fewer, both neighbours are the same
 RACES = "races and deadlocks"
@@ -110,33 +114,33 @@ class Report:
             self.wrong = True
 
 
-def report(folder: pathlib.Path, record: Dict[str, object], check: bool) -> int:
-    """Builds and runs; the exit status."""
+def report(folder: pathlib.Path, record: Dict[str, object], check: bool, order: List[str]) -> int:
+    """Builds and runs, with these arguments more; the exit status."""
     out = Report()
     work_program = program.of_work(folder)
     plain = builds.set_up("run", "virtual", False)
     work_program.build(plain)
     out.line("builds", "yes")
     for arguments in [*sizes_of(record), *tiny(record)]:
-        status, text = planted.said([*plain.command(work_program.path), *arguments])
-        out.line(" ".join(arguments[:-len(ONCE)]), "right" if status == 0 else "WRONG", "" if status == 0 else text)
+        status, text = planted.said([*plain.command(work_program.path), *arguments, *order])
+        out.line(" ".join([*arguments[:-len(ONCE)], *order]), "right" if status == 0 else "WRONG", "" if status == 0 else text)
     if not out.wrong:
         _links(out, plain, work_program, record)
     for what, build in ((RACES, plain.race()), *([(ACCESSES, plain.check())] if check else [])):
         work_program.build(build)
         try:
             build.need_gpus()
-            free_of(what, out, build.command(work_program.path), record)
+            free_of(what, out, build.command(work_program.path), record, order)
         except builds.Skip as skip:
             out.line(f"free of {what}", f"not judged: {skip}")
     print("\nSomething is still to be done." if out.wrong else "\nAll of it is right. ./try --pack writes the file to hand in.")
     return 1 if out.wrong else 0
 
 
-def free_of(what: str, out: Report, command: List[str], record: Dict[str, object]) -> None:
+def free_of(what: str, out: Report, command: List[str], record: Dict[str, object], order: Sequence[str] = ()) -> None:
     """Whether what looks for races, or for wrong accesses, reports nothing, on every number of GPUs: some errors show from four on."""
     for arguments in sizes_of(record):
-        status, text = planted.said([*command, *arguments])
+        status, text = planted.said([*command, *arguments, *order])
         if status == 3:
             is_other = what == RACES and "cudaErrorIllegalAddress" in text
             out.line(f"free of {what}", "not judged: an illegal access" if is_other else "NO", text)
@@ -183,11 +187,23 @@ def pack(folder: pathlib.Path, record: Dict[str, object]) -> pathlib.Path:
     return packed
 
 
+def run(folder: pathlib.Path, arguments: List[str]) -> int:
+    """Builds the chapter's program with the hand-out's headers, and runs it; the exit status."""
+    work_program = program.of_work(folder)
+    plain = builds.set_up("run", "virtual", False)
+    work_program.build(plain)
+    return subprocess.run([*plain.command(work_program.path), *arguments], check=False).returncode
+
+
 def main(words: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--schedule", type=int, metavar="N")
     parser.add_argument("--pack", action="store_true")
+    parser.add_argument("--hint", nargs="?", const="", metavar="TASK")
+    parser.add_argument("--solution", action="store_true")
+    parser.add_argument("--run", nargs=argparse.REMAINDER, metavar="ARGUMENTS")
     chosen = parser.parse_args(words)
     try:
         folder = chosen.folder.resolve()
@@ -195,7 +211,12 @@ def main(words: Optional[Sequence[str]] = None) -> int:
         if chosen.pack:
             print(pack(folder, record).name)
             return 0
-        return report(folder, record, chosen.check)
+        if chosen.hint is not None:
+            print(hints.text(str(record["chapter"]), chosen.hint, chosen.solution, str(folder), "./try --hint"))
+            return 0
+        if chosen.run is not None:
+            return run(folder, chosen.run)
+        return report(folder, record, chosen.check, [] if chosen.schedule is None else ["--schedule", str(chosen.schedule)])
     except OSError as error:
         process.say(f"{error.filename}: {error.strerror}")
     except (process.Refusal, work.WorkError, tasks.TaskError) as problem:

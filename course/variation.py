@@ -76,9 +76,11 @@ def key_of(file: str) -> bytes:
     if not file:
         return PRACTICE_KEY
     try:
-        key = pathlib.Path(file).read_bytes().strip()
+        key, mode = pathlib.Path(file).read_bytes().strip(), pathlib.Path(file).stat().st_mode
     except OSError as error:
         raise work.WorkError(f"{file}: {error.strerror}") from None
+    if mode & 0o077:
+        raise work.WorkError(f"{file} can be read by others, who then know every student's variation: chmod 600 {file}")
     if len(key) < 16:
         raise work.WorkError(f"{file} holds {len(key)} bytes: a key has at least 16 (head -c 32 /dev/urandom | base64)")
     return key

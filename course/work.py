@@ -6,11 +6,12 @@
   work/planted/TASK/NN_name/   the header with a planted error (./lab break)
   work/patches/TASK/NN_name/   the header with an edit and a solution that are in conflict (patches.py)
 """
+import difflib
 import json
 import pathlib
 import re
 import shutil
-from typing import Any, Dict
+from typing import Any, Dict, Iterable
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = REPOSITORY / "work"
@@ -19,6 +20,12 @@ RECORD = ".handout.json"
 
 class WorkError(Exception):
     """Why a command cannot go on: one sentence."""
+
+
+def meant(word: str, names: Iterable[str]) -> str:
+    """": did you mean NAME?" if one of the names is much like the word; else nothing."""
+    close = difflib.get_close_matches(word, list(names), 1)
+    return f": did you mean {close[0]}?" if close else ""
 
 
 def folder_of(chapter: str) -> pathlib.Path:

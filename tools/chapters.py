@@ -19,6 +19,8 @@ A manifest holds
                        for each of lines, {TITLE: FIELD}, a time in milliseconds against the field x (plot_results.py)
   tests                blank: the arguments of the tests of its blanks; blank_stops: a blank may also end in a deadlock or a
                        failed kernel, which the report explains; race, program, sanitize: see below
+  lesson               of a chapter that ./lab grade grades: about, what a submission must not leave out; sizes [P, m, n, k], or of a
+                       sparse one [P, rows, features, entries], at which the model shows it; kernels: it is a kernel of one's own
   experiments          [{name, idea, builds_on, measure, pictures, tests}]: the programs of experiments/NAME.cu, NN_NAME when
                        they are built; builds_on: what they may include besides what the chapter may; tests: of the race
                        suite the arguments alone
@@ -141,6 +143,7 @@ _TESTS = _record({}, {
     "program": _record({}, {"sizes": _text}),
     "sanitize": _record({}, {"arguments": _text, "nccl": _flag, "racecheck_test": _text,
                              **{tool: _count(0) for tool in ("memcheck", "racecheck", "synccheck")}})})
+_LESSON = _record({"about": _text, "sizes": _each(_count(1))}, {"kernels": _flag})
 _PLOT = _record({"section": _text, "x": _text, "lines": _named(_text)})
 _EXPERIMENT = _record({"name": _text, "idea": _text},
                       {"builds_on": _each(_text), "measure": _MEASURE, "pictures": _named(_text),
@@ -148,8 +151,8 @@ _EXPERIMENT = _record({"name": _text, "idea": _text},
 _MANIFEST = _record(
     {"title": _text, "idea": _text, "part": _one_of(*range(1, len(PARTS) + 1)), "kind": _one_of(*KINDS), "builds_on": _each(_text),
      "needs": _record({"gpus": _count(1), "compute_capability": _text}, {"cuda": _text, "memory_gb": _count(1)}), "minutes": _count(1)},
-    {"processes": _flag, "operation": _one_of(*OPERATIONS), "measure": _MEASURE, "pictures": _named(_text), "plots": _named(_PLOT), "tests": _TESTS,
-     "experiments": _each(_EXPERIMENT)})
+    {"processes": _flag, "operation": _one_of(*OPERATIONS), "lesson": _LESSON, "measure": _MEASURE, "pictures": _named(_text),
+     "plots": _named(_PLOT), "tests": _TESTS, "experiments": _each(_EXPERIMENT)})
 
 
 # --- what is made of it ----------------------------------------------------------------------------------------------
@@ -205,6 +208,7 @@ class Chapter:
     plots: Dict[str, Plot]
     tests: Dict[str, Any]
     experiments: Sequence[Experiment]
+    lesson: Dict[str, Any]
 
     @property
     def number(self) -> str:
@@ -253,7 +257,8 @@ def _chapter(folder: pathlib.Path, names: Sequence[str]) -> Chapter:
     for name in sorted(set(value.get("plots", {})) & set(value.get("pictures", {}))):
         raise _Wrong(f"'plots.{name}' has the name of a picture")
     return Chapter(**{
-        "name": folder.name, "processes": False, "operation": "", "pictures": {}, "tests": {}, **value, "measure": _measure(value.get("measure", {})),
+        "name": folder.name, "processes": False, "operation": "", "pictures": {}, "tests": {}, "lesson": {}, **value,
+        "measure": _measure(value.get("measure", {})),
         "plots": {name: Plot(**each) for name, each in value.get("plots", {}).items()},
         "experiments": [Experiment(f"{folder.name[:2]}_{each['name']}", each["idea"], each.get("builds_on", []),
                                    _measure(each.get("measure", {})), each.get("pictures", {}), each.get("tests", {}))

@@ -31,6 +31,9 @@ arguments are GoogleTest's.
     test: sparse_v3_graph_calls.hpp
 
 In the same way `program: 04_transports` names the program of an experiment of the chapter, experiments/transports.cu.
+
+A line `full_marks:` says why ./lab grade cannot see the error, if it cannot: else each mutant of a graded header loses points
+(course/tests/mutants_test.py).
 """
 import argparse
 import dataclasses
@@ -46,7 +49,7 @@ VERDICTS = ("wrong result", "illegal access", "scope", "race", "deadlock")
 _REPORTED = ("race", "scope")  # whose report names a line
 _KEYS = ("why", "file", "verdict", "arguments")  # all of them must be there
 _KEYS_OF_A_RACE = _KEYS + ("report",)
-_ALL_KEYS = _KEYS_OF_A_RACE + ("report_file", "test", "program")
+_ALL_KEYS = _KEYS_OF_A_RACE + ("report_file", "test", "program", "full_marks")
 _CHECKED = re.compile(r"^virtual GPUs: .* at \S+:\d+(: \d+ bytes (behind|before) |: inside freed memory| that nothing has written: byte \d)",
                       re.MULTILINE)  # the check build's
 _SEPARATORS = ("original", "mutant", "end")
@@ -77,6 +80,7 @@ class Mutant:
     test: str = ""
     program: str = ""
     report_file: str = ""
+    full_marks: str = ""
 
     @property
     def chapter(self) -> str:
@@ -109,7 +113,8 @@ def read_mutant(path: pathlib.Path) -> Mutant:
     if not original.strip() or original == mutant:
         raise MutantError(f"{path}: the original is empty, or the mutant is the same text")
     return Mutant(path, fields["why"], fields["file"], fields["verdict"], shlex.split(fields["arguments"]), original,
-                  mutant, fields.get("report", ""), fields.get("test", ""), fields.get("program", ""), fields.get("report_file", fields["file"]))
+                  mutant, fields.get("report", ""), fields.get("test", ""), fields.get("program", ""), fields.get("report_file", fields["file"]),
+                  fields.get("full_marks", ""))
 
 
 def _split(path: pathlib.Path, text: str) -> List[str]:

@@ -1,10 +1,11 @@
 """./lab grade: grades one header, or a folder of submissions, of a chapter's assignment.
 
   ./lab grade 03 [FILE]                                       without FILE: the repository's own header
-  ./lab grade 03 --submissions FOLDER --csv FILE [--cache FOLDER]
+  ./lab grade 03 --submissions FOLDER --csv FILE [--cache FOLDER] [--ids FILE --key FILE]
 Exit status 0: graded, whatever the points; with --full-marks 1 unless all points that were judged are there; 2: nothing was graded.
 """
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -36,6 +37,8 @@ def _parse(words: List[str]) -> argparse.Namespace:
     parser.add_argument("--student", default="", metavar="ID", help="FILE is of this student's variation: cost as of that")
     parser.add_argument("--key", default="", metavar="FILE", help="the course's key, as for ./lab start")
     parser.add_argument("--submissions", type=pathlib.Path, metavar="FOLDER", help="grade all in it")
+    parser.add_argument("--ids", type=pathlib.Path, metavar="FILE", help="with --key: lines ID or SUBMISSION,ID; each submission is graded "
+                        "as of its student's variation")
     parser.add_argument("--csv", type=pathlib.Path, metavar="FILE", help="one line a submission")
     parser.add_argument("--cache", type=pathlib.Path, metavar="FOLDER", help="keep grades: what has not changed is not graded again")
     parser.add_argument("--reports", type=pathlib.Path, metavar="FOLDER", help="one report a submission")
@@ -57,7 +60,7 @@ def _one(engine: grader.Grader, file: pathlib.Path) -> Grade:
 
 def _key(engine: grader.Grader, data: bytes) -> str:
     """Of all that a grade depends on: the submission, the course's secret, the grader and the chapter."""
-    digest = hashlib.sha256(hashlib.sha256(data).digest() + engine.settings.secret + engine.race.encode())
+    digest = hashlib.sha256(hashlib.sha256(data).digest() + engine.settings.secret + f"{engine.race} {engine.task.lesson}".encode())
     own = sorted(pathlib.Path(__file__).parent.glob("*.py"))
     judge = engine.settings.builds["plain"] / "bin" / "teaching_judge"
     runners = [pathlib.Path(path) for tools in engine.kit.tools.values() for path in tools.runner]
@@ -66,10 +69,29 @@ def _key(engine: grader.Grader, data: bytes) -> str:
     return digest.hexdigest()
 
 
-def _all(engine: grader.Grader, arguments: argparse.Namespace) -> List[Tuple[str, Grade]]:
+class Engines:
+    """A grader for each variation of a class's."""
+
+    def __init__(self, first: grader.Grader, key: str, scratch: pathlib.Path, stack: contextlib.ExitStack) -> None:
+        self.first, self.key, self.scratch, self.stack = first, key, scratch, stack
+        self.made = {first.task.variation: first}
+
+    def of(self, student: str) -> grader.Grader:
+        if not student:
+            return self.first
+        wanted = task.varied(self.first.task, student, self.key, self.scratch)
+        if wanted.variation not in self.made:
+            self.made[wanted.variation] = self.stack.enter_context(grader.Grader(wanted, self.first.settings))
+        return self.made[wanted.variation]
+
+
+def _all(engines: Engines, arguments: argparse.Namespace) -> List[Tuple[str, Grade]]:
     rows: List[Tuple[str, Grade]] = []
-    found = submissions.find(arguments.submissions, engine.task)
+    found = submissions.find(arguments.submissions, engines.first.task)
+    if arguments.ids:
+        found = submissions.with_ids(found, submissions.read_ids(arguments.ids))
     for number, each in enumerate(found, 1):
+        engine = engines.of(each.student)
         kept = arguments.cache / f"{_key(engine, each.data)}.json" if arguments.cache and not each.problem else None
         if each.problem:
             grade, how = Grade(refused(f"refused: {each.problem}"), engine.describe()), "not run"
@@ -85,9 +107,9 @@ def _all(engine: grader.Grader, arguments: argparse.Namespace) -> List[Tuple[str
         _say(f"{number} of {len(found)}: {each.name}: {grade.points:g} of {grade.judged} points ({how})")
         if arguments.reports:
             arguments.reports.mkdir(parents=True, exist_ok=True)
-            (arguments.reports / f"{number:03}.txt").write_text(report.text(each.name, grade), encoding="utf-8")
+            (arguments.reports / f"{submissions.file_name(each.name)}.txt").write_text(report.text(each.name, grade), encoding="utf-8")
     if similarity.available():
-        alike = similarity.pairs([(each.name, each.data) for each in found], engine.task.solution.read_bytes())
+        alike = similarity.pairs([(each.name, each.data) for each in found], engines.first.task.solution.read_bytes())
         for percent, one, other in alike[:50]:
             _say(f"alike: {percent} % of {one} and {other}")
     else:
@@ -105,18 +127,21 @@ def _main(arguments: argparse.Namespace, scratch: pathlib.Path) -> int:
         if arguments.submissions:
             raise task.TaskError("--student is for one FILE: each student of a folder has an ID of their own")
         chosen = task.varied(chosen, arguments.student, arguments.key, scratch)
-    elif arguments.key:
-        raise task.TaskError("--key says how the variation of --student is chosen: it needs --student")
+    elif bool(arguments.key) != bool(arguments.ids):
+        raise task.TaskError("--key says how variations are chosen: it needs --student, or --submissions with --ids, which needs it")
+    if arguments.ids and not arguments.submissions:
+        raise task.TaskError("--ids is for --submissions: FILE has --student")
     if arguments.submissions and (arguments.file or not arguments.submissions.is_dir()):
         raise task.TaskError(f"--submissions wants a folder, and no FILE: {arguments.submissions}")
     if arguments.file and not os.path.lexists(arguments.file):
         raise task.TaskError(f"there is no file {arguments.file}")
-    with grader.Grader(chosen, grader.default_settings(arguments.isolation, arguments.seconds)) as engine:
+    with contextlib.ExitStack() as stack:
+        engine = stack.enter_context(grader.Grader(chosen, grader.default_settings(arguments.isolation, arguments.seconds)))
         _say(f"{chosen.path}; isolation: {engine.describe()}")
         if arguments.submissions:
             if not engine.isolated and not arguments.unsafe:
-                raise task.TaskError("submissions are not isolated here: run as root or install bubblewrap, or say --unsafe")
-            rows = _all(engine, arguments)
+                raise task.TaskError(f"submissions are not isolated here: {engine.advice()}; or say --unsafe")
+            rows = _all(Engines(engine, arguments.key, scratch, stack), arguments)
         else:
             file = arguments.file or chosen.solution
             rows = [(str(file), _one(engine, file))]
@@ -138,7 +163,7 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory() as scratch:
             return _main(_parse(sys.argv[1:]), pathlib.Path(scratch))
-    except (task.TaskError, sandbox.Unavailable, RuntimeError, OSError) as error:
+    except (task.TaskError, grader.Unreadable, sandbox.Unavailable, RuntimeError, OSError) as error:
         _say(str(error))
     return 2
 

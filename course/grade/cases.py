@@ -5,14 +5,14 @@ import hmac
 import os
 import pathlib
 import random
-from typing import List, Optional
+from typing import List, Optional, Sequence
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
     """One process: some calls on one object of each rank."""
 
-    criterion: str  # exact, uneven, ranks or race
+    criterion: str  # exact, uneven, ranks, race, access or lesson
     problem: str
     ranks: int
     m: int
@@ -22,6 +22,11 @@ class Case:
     schedule: Optional[int] = None
     calls: int = 2
     timed: bool = False  # by the model; only without a schedule, which is a random one
+
+    @property
+    def build(self) -> str:
+        """In which it runs."""
+        return {"race": "race", "access": "check"}.get(self.criterion, "plain")
 
     @property
     def only_enqueues(self) -> bool:
@@ -52,22 +57,30 @@ def secret_of(path: pathlib.Path) -> bytes:
     return path.read_bytes()
 
 
+def schedule_of(number: int) -> int:
+    """One of a thousand schedules: a student can type its number."""
+    return 1 + number % 999
+
+
 def number_of(secret: bytes, *words: str) -> int:
     """A number that only who knows the secret can tell."""
     return int.from_bytes(hmac.new(secret, "\0".join(words).encode(), hashlib.sha256).digest()[:6], "big")
 
 
-def cases_of(problem: str, chapter: str, secret: bytes, extension: bool = False) -> List[Case]:
-    """All cases of a task: the same ones for everybody. An extension of a sparse one has a larger one, whose kernels are timed."""
+def cases_of(problem: str, chapter: str, secret: bytes, lesson: Sequence[int], extension: bool = False) -> List[Case]:
+    """All cases of a task: the same ones for everybody. `lesson` has ranks and sizes of the one that shows whether the chapter's lesson
+    is kept. An extension of a sparse one has a larger one, whose kernels are timed."""
     draw = random.Random(number_of(secret, chapter, problem))
+    ranks, m, n, k = lesson
+    timed = Case("lesson", problem, ranks, m, n, k, "f32" if problem == "sparse" else "f16", timed=True)
     if problem == "sparse":
-        return [*_sparse(draw), *([Case("exact", "sparse", 2, 2000, 2, 300, "f32", timed=True)] if extension else [])]
+        return [*_sparse(draw), timed, *([Case("exact", "sparse", 2, 2000, 2, 300, "f32", timed=True)] if extension else [])]
 
     def odd(least: int, most: int) -> int:
         return draw.randrange(least, most) | 1
 
     def schedule() -> int:
-        return draw.randrange(1, 1 << 30)
+        return schedule_of(draw.randrange(1 << 30))
 
     return [
         Case("exact", problem, 4, 64, 64, 32, "f16"),
@@ -82,6 +95,7 @@ def cases_of(problem: str, chapter: str, secret: bytes, extension: bool = False)
         Case("race", problem, 3, odd(17, 40), odd(17, 40), odd(9, 20), "f16", None, 3),
         Case("race", problem, 4, odd(17, 40), odd(17, 40), odd(9, 20), "f16", schedule(), 3),
         Case("race", problem, 4, 1, odd(5, 9), odd(3, 9), "f16", None, 3),  # three ranks without rows
+        Case("access", problem, 3, odd(17, 40), odd(17, 40), odd(9, 20), "f16"), timed,
     ]
 
 
@@ -90,11 +104,12 @@ def _sparse(draw: random.Random) -> List[Case]:
     than a tile and a block (256 in 13 and 14), and row numbers need more than 16 bits."""
     def case(criterion: str, ranks: int, kind: str, scheduled: bool = False) -> Case:
         rows, features, entries = draw.randrange(40, 200), draw.randrange(2, 9), draw.randrange(5, 30)
-        return Case(criterion, "sparse", ranks, rows, features, entries, kind, draw.randrange(1, 1 << 30) if scheduled else None)
+        return Case(criterion, "sparse", ranks, rows, features, entries, kind, schedule_of(draw.randrange(1 << 30)) if scheduled else None)
 
     return [
         Case("exact", "sparse", 3, 70_000, 2, 400, "f32"), Case("exact", "sparse", 2, 64, 4, 32, "f16"),
         case("uneven", 3, "f32"), Case("uneven", "sparse", 4, 7, 1, 3, "f32"), Case("uneven", "sparse", 2, 1, 3, 1, "f32"),
         *[case("ranks", ranks, "f32", True) for ranks in (1, 2, 3, 4, 8)],
         Case("race", "sparse", 2, 1500, 2, 300, "f32"), case("race", 3, "f32", True),
+        Case("access", "sparse", 2, 1500, 2, 300, "f32"),
     ]

@@ -49,13 +49,13 @@ def why_no_race() -> str:
 
 
 def command(kind: str) -> List[str]:
-    """How the program of a build, plain or race, starts in the submission's folder."""
-    return [f"./{kind}"] if kind == "plain" else ["setarch", os.uname().machine, "-R", f"./{kind}"]
+    """How the program of a build starts in the submission's folder."""
+    return [f"./{kind}"] if kind != "race" else ["setarch", os.uname().machine, "-R", f"./{kind}"]
 
 
 @dataclasses.dataclass
 class Settings:
-    builds: Dict[str, pathlib.Path]  # plain and, if there is one, race
+    builds: Dict[str, pathlib.Path]  # plain and, if they are there, race and check
     secret: bytes
     level: str = ""  # of the sandbox; the best one if empty
     seconds: float = 60  # for one submission; the limits of each run grow and shrink with it
@@ -73,7 +73,7 @@ class Grader:
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> "Grader":
-        builds = {kind: path for kind, path in self.settings.builds.items() if kind == "plain" or not self.race}
+        builds = {kind: path for kind, path in self.settings.builds.items() if kind != "race" or not self.race}
         self.kit = unit.Kit(self.task, builds)
         self._stack.callback(self.kit.close)
         self._honest = self._stack.enter_context(sandbox.make([self.kit.folder], self.settings.level))
@@ -89,13 +89,17 @@ class Grader:
         """Whether strangers' submissions may run here."""
         return self._honest.isolated()
 
+    def advice(self) -> str:
+        """What would isolate them."""
+        return self._honest.advice()
+
     def describe(self) -> str:
         """The level of isolation."""
         return self._honest.describe()
 
     def expected(self, case: Case, owner: str) -> Verdict:
         """What the repository's header moves in a case."""
-        key = case.name + (owner if case.problem == "sparse" else "") + str(case.calls)
+        key = f"{case.criterion} {case.name} {owner if case.problem == 'sparse' else ''} {case.calls}"
         if key not in self._expected:
             self._expected[key] = self._runner({"plain": self._honest}, "plain", owner).run_once(case)
             if not self._expected[key].right:
@@ -105,10 +109,10 @@ class Grader:
     def grade(self, data: bytes) -> Grade:
         started = time.monotonic()
         with contextlib.ExitStack() as stack:
-            # The two builds have places and users of their own: one's end is not the other's, and each has one of two cores.
+            # The builds have places and users of their own: one's end is not the other's, and two run at a time.
             places = {kind: stack.enter_context(sandbox.make([self.kit.folder], self.settings.level)) for kind in self.kit.tools}
             marks = self._marks(places, data, started)
-            return Grade(marks, places["plain"].describe(), time.monotonic() - started)
+            return Grade(marks, places["plain"].describe(), time.monotonic() - started, self.task.variation)
 
     def _marks(self, places: Dict[str, sandbox.Sandbox], data: bytes, started: float) -> List[points.Mark]:
         try:
@@ -119,16 +123,16 @@ class Grader:
             first, _, rest = str(failure).partition("\n")
             return points.refused(first, rest)
         owner = hashlib.sha256(data).hexdigest()
-        every = cases.cases_of(self.task.problem, self.task.path, self.settings.secret, bool(self.task.extension))
+        every = cases.cases_of(self.task.problem, self.task.path, self.settings.secret, self.task.lesson.sizes, bool(self.task.extension))
 
         def judged(kind: str) -> List[Verdict]:
-            wanted = [case for case in every if (case.criterion == "race") == (kind == "race")]
+            wanted = [case for case in every if case.build == kind]
             runner = self._runner(places, kind, owner)
             return points.judge_all(runner, wanted, lambda: time.monotonic() - started > 0.75 * self.settings.seconds)
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             verdicts = [verdict for found in pool.map(judged, list(self.kit.tools)) for verdict in found]
-        return points.marks_of(verdicts, lambda case: self.expected(case, owner), self.race, bool(self.task.extension))
+        return points.marks_of(verdicts, lambda case: self.expected(case, owner), self.race, self.task.lesson, bool(self.task.extension))
 
     def _pass_gate(self, places: Dict[str, sandbox.Sandbox], data: bytes) -> None:
         """What a submission is before it runs. Throws gate.Refused, unit.BuildFailed."""
@@ -154,8 +158,9 @@ class Grader:
 
 def default_settings(level: str = "", seconds: float = 60) -> Settings:
     """With the builds that are there."""
-    builds = {kind: ROOT / "build" / folder for kind, folder in (("plain", "virtual"), ("race", "race"))
+    builds = {kind: ROOT / "build" / folder for kind, folder in (("plain", "virtual"), ("race", "race"), ("check", "check"))
               if (ROOT / "build" / folder / "teaching" / "toolchain.json").is_file()}
-    if "plain" not in builds:
-        raise RuntimeError("build/virtual/teaching is not there: ./lab grade builds it")
+    for kind, folder in (("plain", "virtual"), ("check", "check")):
+        if kind not in builds:
+            raise RuntimeError(f"build/{folder}/teaching is not there: ./lab grade builds it")
     return Settings(builds, cases.secret_of(ROOT / "build" / "virtual" / "teaching" / "secret"), level, seconds)

@@ -1,13 +1,20 @@
 """From verdicts to points, each with its reason."""
 import dataclasses
+import re
 from typing import Callable, Dict, List, Optional, Sequence
 
 from case_run import CaseRunner, Verdict
 from cases import Case
+from task import Lesson
 
-CRITERIA = {"build": 10, "exact": 25, "uneven": 15, "ranks": 15, "race": 20, "cost": 15}
+CRITERIA = {"build": 10, "exact": 20, "uneven": 15, "ranks": 15, "race": 20, "cost": 10, "lesson": 10}
 MOST_TIME = 2  # of an extension's kernels: so many times that of its worked solution
-TITLES = {"build": "builds", "exact": "exact result", "uneven": "uneven sizes", "ranks": "all P", "race": "race-free", "cost": "cost"}
+MOST_ELAPSED = 1.25  # of a call: so many times that of the chapter's header
+TITLES = {"build": "builds", "exact": "exact result", "uneven": "uneven sizes", "ranks": "all P", "race": "race-free", "cost": "cost",
+          "lesson": "lesson"}
+
+
+HOST_ACCESS = re.compile(r"the host (reads|writes) .*which only GPUs can access")  # of the check build
 
 
 @dataclasses.dataclass
@@ -28,6 +35,7 @@ class Grade:
     marks: List[Mark]
     isolation: str
     seconds: float = 0
+    variation: str = ""  # that it was graded as
 
     @property
     def points(self) -> float:
@@ -46,16 +54,22 @@ def refused(reason: str, details: str = "") -> List[Mark]:
             for name, most in CRITERIA.items()]
 
 
-def marks_of(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict], race: str, memory: bool = False) -> List[Mark]:
+def marks_of(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict], race: str, lesson: Lesson,
+             memory: bool = False) -> List[Mark]:
     """Of a submission that builds. `race` says why races cannot be judged here, if they cannot; `memory`: it is part of the cost."""
     marks = [Mark("build", CRITERIA["build"], CRITERIA["build"], "it compiles, and its unit keeps to itself")]
-    by: Dict[str, List[Verdict]] = {name: [each for each in verdicts if each.case.criterion == name] for name in CRITERIA}
+    by: Dict[str, List[Verdict]] = {name: [each for each in verdicts if each.case.criterion == name] for name in (*CRITERIA, "access")}
+    host = next((each for each in by["access"] if HOST_ACCESS.search(each.race)), None)
+    if host is not None:  # no GPU would run it
+        return [*marks, Mark("exact", 0, CRITERIA["exact"], f"{host.case.name}: {host.race.splitlines()[0]}"),
+                *(Mark(name, 0, CRITERIA[name], "nothing: the host accesses memory of a GPU") for name in list(CRITERIA)[2:])]
     for name in ("exact", "uneven", "ranks"):
         marks.append(_result(name, by[name]))
     plain = [each for name in ("exact", "uneven", "ranks") for each in by[name]]
     any_right = any(each.right for each in plain)
     marks.append(_race(by["race"], race, any_right))
     marks.append(_cost(plain, expected, memory))
+    marks.append(_lesson(by["access"], by["lesson"][0], expected, lesson))
     return marks
 
 
@@ -97,6 +111,23 @@ def _cost(verdicts: Sequence[Verdict], expected: Callable[[Case], Verdict], memo
     if len(counted) < len(verdicts):
         return Mark("cost", round(most * len(counted) / len(verdicts)), most, "right where the result is right")
     return Mark("cost", most, most, f"bytes and messages of every link in {len(counted)} runs are those of the {'worked solution, and so is the memory' if memory else 'chapter'}")
+
+
+def _lesson(checked: Sequence[Verdict], timed: Verdict, expected: Callable[[Case], Verdict], lesson: Lesson) -> Mark:
+    """Whether it computes in the way that the chapter teaches, and accesses no memory that is not its own on the way."""
+    most = CRITERIA["lesson"]
+    wrong = next((each for each in [*checked, timed] if each.race or not each.right), None)
+    if wrong is not None:
+        report = wrong.race or wrong.why
+        return Mark("lesson", 0, most, f"{wrong.case.name}: {report.splitlines()[0]}", report.partition("\n")[2])
+    card = expected(timed.case)
+    for rank, (found, wanted) in enumerate(zip(timed.kernel_ns or [], card.kernel_ns or [])):
+        if lesson.kernels and wanted > 0 and found == 0:
+            return Mark("lesson", 0, most, f"{lesson.about}: rank {rank} launches no kernel of its own")
+    times = f"{timed.elapsed_ns / 1000:.1f} us (modelled); the chapter {card.elapsed_ns / 1000:.1f} us"
+    if timed.elapsed_ns > MOST_ELAPSED * card.elapsed_ns:
+        return Mark("lesson", 0, most, f"{lesson.about}: {timed.case.name} takes {times}")
+    return Mark("lesson", most, most, f"{lesson.about}: {times}")
 
 
 def _difference(verdict: Verdict, card: Verdict) -> str:

@@ -9,8 +9,8 @@ from typing import Any, Dict, List, Tuple
 from case_run import REPORTED
 from points import CRITERIA, TITLES, Grade, Mark
 
-OF_THE_SUBMISSION = ("race", "cost")  # what its own process says: races, and what is counted
-COLUMNS = ["submission", *CRITERIA, "points", "points judged", "reason", "isolation", "counts and races", "seconds"]
+OF_THE_SUBMISSION = ("race", "cost", "lesson")  # what its own process says: races, and what is counted
+COLUMNS = ["submission", *CRITERIA, "points", "points judged", "reason", "variation", "isolation", "counts and races", "seconds"]
 
 
 def text(name: str, grade: Grade) -> str:
@@ -20,7 +20,8 @@ def text(name: str, grade: Grade) -> str:
         points = "  -" if mark.points is None else f"{mark.points:3g}"
         lines.append(f"  {points} / {mark.most:2}  {_title(mark)}: {mark.reason}")
         lines += [f"              {line}" for line in mark.details.splitlines()]
-    lines += ["", f"isolation: {grade.isolation}", f"counts and races: {REPORTED}"]
+    variation = [f"variation: {grade.variation}"] if grade.variation else []
+    lines += ["", *variation, f"isolation: {grade.isolation}", f"counts and races: {REPORTED}"]
     return "\n".join(lines) + "\n"
 
 
@@ -31,7 +32,7 @@ def _title(mark: Mark) -> str:
 
 def values(grade: Grade) -> Dict[str, Any]:
     return {"points": grade.points, "points_judged": grade.judged, "marks": [dataclasses.asdict(mark) for mark in grade.marks],
-            "isolation": grade.isolation, "trust": REPORTED, "seconds": round(grade.seconds, 1)}
+            "isolation": grade.isolation, "variation": grade.variation, "trust": REPORTED, "seconds": round(grade.seconds, 1)}
 
 
 def gradescope(grade: Grade) -> Dict[str, Any]:
@@ -45,7 +46,7 @@ def gradescope(grade: Grade) -> Dict[str, Any]:
 
 def from_values(value: Dict[str, Any]) -> Grade:
     """A grade that was kept."""
-    return Grade([Mark(**mark) for mark in value["marks"]], value["isolation"], value["seconds"])
+    return Grade([Mark(**mark) for mark in value["marks"]], value["isolation"], value["seconds"], value["variation"])
 
 
 def table(rows: List[Tuple[str, Grade]]) -> str:
@@ -54,9 +55,11 @@ def table(rows: List[Tuple[str, Grade]]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for name, grade in rows:
-        reason = next((mark.reason for mark in grade.marks if mark.points is not None and mark.points < mark.most), "")
+        lost = next((mark for mark in grade.marks if mark.points is not None and mark.points < mark.most), None)
+        lines = f"{lost.reason}\n{lost.details}".splitlines() if lost else [""]
+        reason = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]  # the compiler's first error stands in the second
         cells = [name, *["not judged" if mark.points is None else f"{mark.points:g}" for mark in grade.marks], f"{grade.points:g}",
-                 str(grade.judged), reason.splitlines()[0] if reason else "", grade.isolation.split(" (")[0], REPORTED, f"{grade.seconds:.1f}"]
+                 str(grade.judged), reason, grade.variation, grade.isolation.split(" (")[0], REPORTED, f"{grade.seconds:.1f}"]
         writer.writerow([f"'{cell}" if cell[:1] in "=+-@\t" and cell else cell for cell in cells])
     return out.getvalue()
 

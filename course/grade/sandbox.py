@@ -32,6 +32,7 @@ PROCESSES = 64
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
 MEGABYTE = 1024 * 1024
 PR_SET_CHILD_SUBREAPER = 36
+_REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +92,10 @@ class Sandbox:
     def isolated(self) -> bool:
         """Whether a stranger's code may run here."""
         return False
+
+    def advice(self) -> str:
+        """What would isolate it."""
+        return "install bubblewrap, or run as root"
 
     def command(self, command: Sequence[str]) -> List[str]:
         """How a command is started at this level."""
@@ -277,11 +282,14 @@ class RootSandbox(Sandbox):
         files = "sees no files but its own" if self.wrapped else f"no bubblewrap; {'cannot' if self.isolated() else 'CAN'} read the repository"
         return f"root (own user id {self.uid}, {files})"
 
+    def advice(self) -> str:
+        return f"install bubblewrap, or make the repository unreadable for others: chmod 700 {_REPOSITORY}"
+
     def isolated(self) -> bool:
         return self.wrapped or not self._reads_the_repository()
 
     def _reads_the_repository(self) -> bool:
-        return quiet([*self._as_user(), "test", "-r", str(pathlib.Path(__file__).resolve().parents[2] / "chapters")])
+        return quiet([*self._as_user(), "test", "-r", str(_REPOSITORY / "chapters")])
 
     def _as_user(self) -> List[str]:
         return ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--no-new-privs",

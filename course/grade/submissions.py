@@ -4,11 +4,12 @@
   ID/ring_all_gather.cuh    ID.cuh    ID.zip
 """
 import dataclasses
+import hashlib
 import pathlib
 import re
 import stat
 import zipfile
-from typing import Dict, List
+from typing import Dict, List, Sequence
 
 import gate
 from grader import Unreadable, read_file
@@ -26,6 +27,7 @@ class Submission:
     name: str
     data: bytes = b""
     problem: str = ""
+    student: str = ""  # the ID that its variation depends on
 
 
 def find(folder: pathlib.Path, task: Task) -> List[Submission]:
@@ -48,8 +50,41 @@ def find(folder: pathlib.Path, task: Task) -> List[Submission]:
 def name_of(entry: str) -> str:
     """Moodle's number and name of a student, else the file's name without its ending. Control characters are taken out."""
     match = MOODLE.fullmatch(entry)
-    name = f"{match.group('name')} {match.group('id')}" if match else re.sub(r"\.(cuh|zip)$", "", entry)
+    name = f"{match.group('name')} {match.group('id')}" if match else re.sub(r"(\.handin)?\.(cuh|zip)$", "", entry)
     return re.sub(r"[\x00-\x1f\x7f]", "?", name)
+
+
+def file_name(name: str) -> str:
+    """Of a report on the submission with this name; two names that differ have two."""
+    plain = re.sub(r"[^\w.@+ -]", "_", name).lstrip(".")[:100]
+    return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+
+
+def read_ids(path: pathlib.Path) -> Dict[str, str]:
+    """Which student's ID a submission is of: lines ID, or SUBMISSION,ID, where SUBMISSION is a name or Moodle's number. Throws
+    Unreadable."""
+    found: Dict[str, str] = {}
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unreadable(f"{path} cannot be read: {error}") from None
+    for line in filter(None, map(str.strip, lines)):
+        name, _, student = (cell.strip() for cell in line.partition(","))
+        if found.setdefault(name, student or name) != (student or name):
+            raise Unreadable(f"{path}: '{name}' is there twice")
+    return found
+
+
+def with_ids(found: Sequence[Submission], ids: Dict[str, str]) -> List[Submission]:
+    """Each with its student's ID: of the list's names that a submission's begins or ends with, or that is its whole name, there has
+    to be one."""
+    made = []
+    for each in found:
+        parts = {each.name, *each.name.rpartition(" ")[::2], each.name.partition("-")[2]}
+        students = sorted({ids[part] for part in parts if part in ids})
+        problem = "" if len(students) == 1 else f"the list of IDs has {len(students) or 'none'} for it"
+        made.append(dataclasses.replace(each, student="" if problem else students[0], problem=each.problem or problem))
+    return made
 
 
 def _data(path: pathlib.Path, task: Task) -> bytes:

@@ -10,11 +10,12 @@ import pathlib
 import re
 import secrets
 import sys
-from typing import Dict, List
+from typing import Dict, List, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT))
 from course import tasks as teaching_tasks, variation, work  # noqa: E402
+from tools.chapters import all_chapters  # noqa: E402
 
 # What any submission may include, besides helpers and earlier chapters.
 STANDARD = """algorithm array bit cmath compare concepts cstddef cstdint cstring functional limits map memory numeric optional
@@ -31,6 +32,15 @@ class TaskError(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
+class Lesson:
+    """What a right result may be computed without, and what has points for itself (chapter.json)."""
+
+    about: str
+    sizes: Sequence[int]
+    kernels: bool = False  # it is a kernel of one's own
+
+
+@dataclasses.dataclass(frozen=True)
 class Task:
     """One header of a chapter that a submission takes the place of."""
 
@@ -39,7 +49,9 @@ class Task:
     algorithm: str
     problem: str
     unit: str
+    lesson: Lesson
     extension: str = ""  # the task of the kind extend that is graded in the place of the chapter's own header
+    variation: str = ""  # a student's, if it is one's
     right: pathlib.Path = pathlib.Path()  # what is right if not the chapter's header: the extension's, or a student's variation
 
     @property
@@ -116,9 +128,13 @@ def tasks_of(chapter: str) -> List[Task]:
         raise TaskError(f"{chapter} has nothing to grade: it has no assignment/grade.json") from None
     except json.JSONDecodeError as error:
         raise TaskError(f"chapters/{chapter}/assignment/grade.json: line {error.lineno}: {error.msg}") from None
+    manifest = all_chapters()[chapter]
+    if len(manifest.lesson.get("sizes", ())) != 4:
+        raise TaskError(f"chapters/{chapter}/chapter.json: a graded chapter has a lesson, with the number of ranks and three sizes")
+    lesson = Lesson(**manifest.lesson)
     found = []
     for header, value in values.items():
-        task = Task(chapter, header, value.get("algorithm", ""), value.get("problem", ""), value.get("unit", header))
+        task = Task(chapter, header, value.get("algorithm", ""), value.get("problem", ""), value.get("unit", header), lesson)
         if set(value) - {"algorithm", "problem", "unit"} or not task.algorithm or task.problem not in PROBLEMS:
             raise TaskError(f"chapters/{chapter}/assignment/grade.json: {header} needs an algorithm and a problem "
                             f"({', '.join(PROBLEMS)}), and may have a unit")
@@ -155,9 +171,10 @@ def varied(task: Task, student: str, key_file: str, folder: pathlib.Path) -> Tas
     except work.WorkError as error:
         raise TaskError(str(error)) from None
     text = way.apply(task.solution.read_text(encoding="utf-8"))
-    path = folder / task.header
+    path = folder / way.name.replace(" ", "_") / task.header
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    return dataclasses.replace(task, right=path)
+    return dataclasses.replace(task, right=path, variation=f"{way.kind}: {way.name}" if way.kind != "none" else "")
 
 
 def chosen(tasks: List[Task], file_name: str) -> Task:

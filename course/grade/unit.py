@@ -27,7 +27,7 @@ PREPROCESS = ["-x", "c++", "-E", "-dD", "-MD", "-fno-working-directory"]
 # kernels of its own.
 ALWAYS = re.compile(r"""_GLOBAL_OFFSET_TABLE_|_Unwind_Resume|__gxx_personality_v0|__sanitizer_cov_trace_pc|__stack_chk_fail|
     __cxa_(allocate_exception|free_exception|throw|rethrow|begin_catch|end_catch|get_exception_ptr|guard_\w+|pure_virtual|bad_\w+|throw_bad_\w+)|
-    __tsan_(read|write|func|unaligned|vptr|init|atomic|volatile|mem)\w*|
+    __tsan_(read|write|func|unaligned|vptr|init|atomic|volatile|mem)\w*|__ubsan_handle_(divrem_overflow|out_of_bounds|type_mismatch_v1)|
     mem(cpy|move|set|cmp|chr)|str(len|cmp|ncmp|chr)|printf|puts|putchar|fputs|fputc|fwrite|fprintf|vfprintf|snprintf|vsnprintf|fflush|
     stdout|stderr|(sqrt|exp|exp2|log|log2|tanh|pow|fma|floor|ceil|round|fmod|ldexp|fmax|fmin|lround|llround|nearbyint)f?|
     _Zn[wa]m\w*|_Zd[la]Pv\w*|_ZTVN10__cxxabiv1\w+|_ZT[VISv]+St\w+|_ZT[IV]N?S[toas]\w*|_ZSt\d+__throw_\w+|_ZSt9terminatev|
@@ -55,9 +55,14 @@ class Toolchain:
 
     compiler: str
     flags: List[str]
+    link_flags: List[str]
     runner: List[str]
     libraries: List[str]
-    race: bool
+
+    @property
+    def instrumented(self) -> bool:
+        """Whether g++ calls the race detector, or what checks accesses, before each access."""
+        return any(flag.startswith("-fsanitize=thread") for flag in self.flags)
 
     @staticmethod
     def of(build: pathlib.Path) -> "Toolchain":
@@ -134,10 +139,9 @@ class Kit:
                 *self.includes(sandbox), "-fpreprocessed", "-c", f"{kind}.cu", "-o", f"{kind}.o"]
 
     def link_command(self, program: str) -> List[str]:
-        """PROGRAM in `work`, plain or race: the unit with the runner of that build."""
+        """PROGRAM in `work`, plain, race or check: the unit with the runner of that build."""
         tools = self.tools[program]
-        first = ["-fsanitize=thread", "-g1"] if tools.race else []
-        return [tools.compiler, *first, *tools.runner, f"{program}.unit.o", "-o", program, *tools.libraries, "-ldl"]
+        return [tools.compiler, *tools.link_flags, *tools.runner, f"{program}.unit.o", "-o", program, *tools.libraries, "-ldl"]
 
     def _copied(self, kind: str, tools: Toolchain) -> Toolchain:
         """With copies of its files in the kit."""
@@ -236,7 +240,7 @@ def initialisers(sandbox: Sandbox, name: str) -> int:
 
 def check_object(sandbox: Sandbox, kit: Kit, name: str, kind: str) -> None:
     """Throws BuildFailed if the unit reaches further than it may."""
-    extra = initialisers(sandbox, name) - (1 if kit.tools[kind].race else 0)  # the race detector's own
+    extra = initialisers(sandbox, name) - (1 if kit.tools[kind].instrumented else 0)  # g++'s own
     if extra > 0:
         raise BuildFailed("refused: a static object runs code before main() (.init_array)")
     seen = visible_symbols(sandbox, name) - {FACTORY}

@@ -50,6 +50,7 @@ json check(const Case& which, std::uint64_t seed) {
   verdict["memory"] = answer.memory;
   verdict["host_waits"] = answer.host_waits;
   verdict["kernel_ns"] = answer.kernel_ns;
+  verdict["elapsed_ns"] = answer.elapsed_ns;
   return verdict;
 }
 

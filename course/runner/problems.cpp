@@ -104,12 +104,12 @@ std::string dense_difference(const Case& which, std::uint64_t seed, int call, co
 
 // ---- Sparse gradients -------------------------------------------------------------------------------------
 
-SparseShape sparse_shape(const Case& which) { return {which.sizes.m, which.sizes.n, which.sizes.k}; }
-
-SparseData sparse_data(const Case& which, std::uint64_t seed) {
-  const std::int64_t duplicates = which.sizes.k / 3;
-  return SparseData(sparse_shape(which), which.ranks, seed % 2 == 0 ? RowPattern::kUneven : RowPattern::kZipf,
-                    duplicates, seed);
+/// Every other call is a short one: what is left of the call before must not be found in it.
+SparseData sparse_data(const Case& which, std::uint64_t seed, int call) {
+  const std::int64_t entries = call % 2 == 0 ? which.sizes.k : which.sizes.k / 4 + 1;
+  const bool uneven = (seed + static_cast<std::uint64_t>(call)) % 2 == 0;
+  return SparseData({which.sizes.m, which.sizes.n, entries}, which.ranks,
+                    uneven ? RowPattern::kUneven : RowPattern::kZipf, entries / 3, seed);
 }
 
 std::size_t room(const Case& which) {
@@ -151,9 +151,9 @@ std::string sparse_difference(const Case& which, const SparseData& data, int cal
 // ---- Both -------------------------------------------------------------------------------------------------
 
 template <typename T>
-void add_inputs(const Case& which, std::uint64_t seed, std::vector<Input>& inputs) {
+void add_inputs(const Case& which, std::uint64_t seed, int call, std::vector<Input>& inputs) {
   if (which.problem == "sparse") {
-    const SparseData data = sparse_data(which, seed);
+    const SparseData data = sparse_data(which, seed, call);
     for (int rank = 0; rank < which.ranks; ++rank) inputs.push_back(sparse_input<T>(which, data, rank));
   } else {
     for (int rank = 0; rank < which.ranks; ++rank) inputs.push_back(dense_input<T>(which, rank, seed));
@@ -162,7 +162,8 @@ void add_inputs(const Case& which, std::uint64_t seed, std::vector<Input>& input
 
 template <typename T>
 std::string difference(const Case& which, std::uint64_t seed, int call, const Answer& answer) {
-  if (which.problem == "sparse") return sparse_difference<T>(which, sparse_data(which, seed), call, answer);
+  if (which.problem == "sparse")
+    return sparse_difference<T>(which, sparse_data(which, seed, call), call, answer);
   return dense_difference<T>(which, seed, call, answer);
 }
 
@@ -173,7 +174,7 @@ std::vector<Input> inputs_of(const Case& which, std::uint64_t seed) {
   for (int call = 0; call < which.calls; ++call) {
     const std::uint64_t own = seed_of_call(seed, call);
     visit_type<__half, float>(
-        which.type, [&](auto tag) { add_inputs<typename decltype(tag)::type>(which, own, inputs); });
+        which.type, [&](auto tag) { add_inputs<typename decltype(tag)::type>(which, own, call, inputs); });
   }
   return inputs;
 }

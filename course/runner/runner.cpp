@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -71,15 +72,18 @@ std::size_t free_memory() {
   return free;
 }
 
-/// Adds, by GPU, the modelled time of the kernels that have `name` in theirs, behind so many operations.
-void add_kernel_times(const std::string& name, std::size_t operations,
-                      std::vector<std::uint64_t>& kernel_ns) {
+/// Adds up modelled times behind so many operations: by GPU those of the kernels that have `name` in theirs,
+/// and the time from the first operation on any GPU to the last one's end.
+void add_times(const std::string& name, std::size_t operations, Answer& answer) {
   const std::vector<vgpu::TimelineEntry> all = vgpu::timeline();
+  double first = std::numeric_limits<double>::max();
+  for (std::size_t i = operations; i < all.size(); ++i) first = std::min(first, all[i].begin);
   for (std::size_t i = operations; i < all.size(); ++i) {
     const vgpu::TimelineEntry& entry = all[i];
+    const auto gpu = static_cast<std::size_t>(entry.device);
+    answer.elapsed_ns[gpu] = std::max(answer.elapsed_ns[gpu], static_cast<std::uint64_t>(entry.end - first));
     if (entry.work.kind == "kernel" && entry.work.name.find(name) != std::string::npos)
-      kernel_ns[static_cast<std::size_t>(entry.device)] +=
-          static_cast<std::uint64_t>(entry.end - entry.begin);
+      answer.kernel_ns[gpu] += static_cast<std::uint64_t>(entry.end - entry.begin);
   }
 }
 
@@ -158,7 +162,7 @@ void run_rank(Rank& rank, const Case& which, const std::vector<Input>& inputs, A
     answer.memory[id] = free_before - free_memory();
     rank.barrier();  // before anything is freed: cudaFree waits for the GPU
     if (rank.id() == 0) {
-      add_kernel_times(which.kernels, operations, answer.kernel_ns);
+      add_times(which.kernels, operations, answer);
       add_own_copies(which, inputs, before);
       answer.links = links_now(rank.size());
       for (std::size_t i = 0; i < before.size(); ++i) {
@@ -178,7 +182,7 @@ void run(int fd) {
   backend::configure({.schedule = which.schedule, .machine = which.machine});
   Answer answer;
   answer.results.resize(inputs.size());
-  for (auto* counted : {&answer.memory, &answer.host_waits, &answer.kernel_ns})
+  for (auto* counted : {&answer.memory, &answer.host_waits, &answer.kernel_ns, &answer.elapsed_ns})
     counted->resize(static_cast<std::size_t>(which.ranks));
   if (!which.kernels.empty()) vgpu::record_timeline();  // else it is empty
   run_ranks(which.ranks, [&](Rank& rank) { run_rank(rank, which, inputs, answer); });

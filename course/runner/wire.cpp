@@ -162,13 +162,13 @@ void write_answer(int fd, const Answer& answer) {
   write_bytes(fd, kMagic, sizeof kMagic);
   for (const std::vector<std::byte>& result : answer.results) write_bytes(fd, result.data(), result.size());
   write_bytes(fd, answer.links.data(), answer.links.size() * sizeof(Link));
-  for (const auto* counted : {&answer.memory, &answer.host_waits, &answer.kernel_ns})
+  for (const auto* counted : {&answer.memory, &answer.host_waits, &answer.kernel_ns, &answer.elapsed_ns})
     write_bytes(fd, counted->data(), counted->size() * sizeof(std::uint64_t));
 }
 
 std::size_t answer_bytes(const std::vector<std::uint64_t>& sizes, int ranks) {
   const std::size_t counted =
-      links_of(ranks) * sizeof(Link) + 3 * static_cast<std::size_t>(ranks) * sizeof(std::uint64_t);
+      links_of(ranks) * sizeof(Link) + 4 * static_cast<std::size_t>(ranks) * sizeof(std::uint64_t);
   return std::accumulate(sizes.begin(), sizes.end(), sizeof kMagic + counted);
 }
 
@@ -185,7 +185,7 @@ Answer parse_answer(const std::vector<std::byte>& message, const std::vector<std
   answer.links.resize(links_of(ranks));
   std::memcpy(answer.links.data(), from, answer.links.size() * sizeof(Link));
   from += answer.links.size() * sizeof(Link);
-  for (auto* counted : {&answer.memory, &answer.host_waits, &answer.kernel_ns}) {
+  for (auto* counted : {&answer.memory, &answer.host_waits, &answer.kernel_ns, &answer.elapsed_ns}) {
     counted->resize(static_cast<std::size_t>(ranks));
     std::memcpy(counted->data(), from, counted->size() * sizeof(std::uint64_t));
     from += counted->size() * sizeof(std::uint64_t);

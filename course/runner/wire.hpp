@@ -52,13 +52,14 @@ struct Link {
 };
 
 /// The answer: every result, by call and rank; then the links, from * (ranks + 1) + to, where `ranks` is the
-/// host; then of each rank the memory, the waits of its host, and the time of its kernels.
+/// host; then of each rank the memory, the waits of its host, the time of its kernels, and when it ends.
 struct Answer {
   std::vector<std::vector<std::byte>> results;  ///< by call * ranks + rank
   std::vector<Link> links;                      ///< what the runner has counted
   std::vector<std::uint64_t> memory;      ///< bytes that the algorithm holds on each rank's GPU at the end
   std::vector<std::uint64_t> host_waits;  ///< of each rank's host for GPUs, in all calls
   std::vector<std::uint64_t> kernel_ns;   ///< modelled, of the kernels that the case names, in all calls
+  std::vector<std::uint64_t> elapsed_ns;  ///< modelled, of all calls: when each rank's GPU ends its last work
 };
 
 /// How many links there are between so many ranks and the host.

@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import re
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -83,29 +82,63 @@ class StartTest(WorkTest):
         self.assertEqual((folder / "ring_all_gather.cuh").read_text(encoding="utf-8"), "mine")
 
     def test_elsewhere(self) -> None:
-        status, out, err = self.call("start", RING, f"--to={self.folder}/my own")
-        self.assertEqual((status, err), (0, ""))
+        _, out, err = self.call("start", RING, f"--to={self.folder}/my own")
+        self.assertEqual(err, "")
         self.assertTrue((self.folder / "my own" / RING / "try").stat().st_mode & 0o100)
         self.assertIn("call ./try", out)
 
     def test_refusals(self) -> None:
-        (self.folder / "key").write_text("short", encoding="utf-8")
+        for name, mode in (("key", 0o600), ("open", 0o640)):
+            (self.folder / name).write_text("short", encoding="utf-8")
+            (self.folder / name).chmod(mode)
         for words, sentence in (((RING, "--student=a;b"), "has other characters"), ((RING, "--key=x"), "needs --student"),
                                 ((RING, "--student=a", f"--key={self.folder}/none"), "No such file"),
                                 ((RING, "--student=a", f"--key={self.folder}/key"), "holds 5 bytes"),
+                                ((RING, "--student=a", f"--key={self.folder}/open"), "can be read by others.*chmod 600"),
                                 ((RING, f"--to={self.folder}/a;b"), "CMake cannot build")):
             with self.subTest(words):
                 status, out, err = self.call("start", *words)
                 self.assertEqual((status, out, len(err.splitlines())), (2, "", 1), err)
                 self.assertRegex(err, sentence)
-        self.assertEqual([path.name for path in self.folder.iterdir()], ["key"])
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["key", "open"])
 
-    def test_try_says_that_the_repository_is_gone(self) -> None:
-        folder = handout.start(RING, "", "", "")
-        (folder / "try").write_text(handout.TRY.format(repository=shlex.quote(f"{self.folder}/gone")), encoding="utf-8")
-        run = subprocess.run([str(folder / "try")], capture_output=True, text=True, check=False)
-        self.assertEqual(run.returncode, 2)
-        self.assertRegex(run.stderr, "^the repository is not at .*gone any more\n$")
+    def attempt(self, folder: pathlib.Path, *words: str, repository: str = "") -> Tuple[int, str, str]:
+        """./try with these words."""
+        environment = {**os.environ, "OVERLAP_REPOSITORY": repository}
+        run = subprocess.run([str(folder / "try"), *words], capture_output=True, text=True, check=False, env=environment)
+        return run.returncode, run.stdout, run.stderr
+
+    def test_where_try_finds_the_repository(self) -> None:
+        folder = handout.start(RING, "", "", f"{self.folder}/a b/c")
+        self.assertEqual([path.name for path in folder.iterdir() if str(REPOSITORY) in path.read_text(encoding="utf-8")], ["README.md"])
+        self.assertEqual(self.attempt(folder, "--pack"),
+                         (2, "", "the repository is not found: say where it is, once: ./try --repository FOLDER\n"))
+        packed = (0, "ring_all_gather.handin.cuh\n", "")
+        self.assertEqual(self.attempt(folder, "--pack", repository=str(REPOSITORY)), packed)
+        (folder.parent / "overlap").symlink_to(REPOSITORY)
+        self.assertEqual(self.attempt(folder, "--pack"), packed)
+        (folder.parent / "overlap").unlink()
+        self.assertEqual(self.attempt(folder, "--repository", str(REPOSITORY), "--pack"), packed)
+        self.assertEqual(self.attempt(folder, "--pack"), packed)
+        self.assertEqual(self.attempt(folder, "--repository", f"{folder}/none", "--pack")[0], 2)
+
+    def test_hints_where_the_hand_out_is(self) -> None:
+        folder = handout.start(RING, "", "", f"{self.folder}/elsewhere")
+        text = (folder / "TASKS.md").read_text(encoding="utf-8")
+        self.assertIn("`./try --hint TASK`", text)
+        self.assertNotIn("./lab hint", text)
+        for name in ("transfers", "transfer", "wait"):  # the task, and what the header calls its regions
+            said = self.attempt(folder, "--hint", name, "--solution", repository=str(REPOSITORY))
+            self.assertTrue(said[1].startswith("Pass a shard on, and wait for the next one\n"), said)
+        for number in (1, 2):  # counted there, and not for who works elsewhere
+            self.assertIn(f"Hint {number} of 3", self.attempt(folder, "--hint", "transfers", repository=str(REPOSITORY))[1])
+        self.assertIn("./try --hint transfers --solution", self.attempt(folder, "--hint", "transfers", repository=str(REPOSITORY))[1])
+        self.assertIn("Hint 1 of 3", self.call("hint", RING, "transfers")[1])
+
+    def test_helpers_that_only_the_missing_code_calls(self) -> None:
+        text = (handout.start("04_copy_engine", "", "", "") / "TASKS.md").read_text(encoding="utf-8")
+        self.assertRegex(text, r"## Helpers\n(.*\n)+// overlap/gpu/gemm.hpp\n(///.*\n)+(.*\n){2}void matmul_row_major\(cublasHandle_t handle")
+        self.assertNotIn("gemm_size(", text)
 
     def test_pack(self) -> None:
         folder = handout.start(RING, "ada", "", "")
@@ -162,6 +195,7 @@ class HintTest(WorkTest):
     def test_list_and_refusals(self) -> None:
         self.assertIn("transfers        rebuild", self.call("hint", RING)[1])
         self.assertRegex(self.call("hint", RING, "none")[2], "has no task 'none'; its tasks are: shards, ")
+        self.assertRegex(self.call("hint", RING, "shrads")[2], "has no task 'shrads': did you mean shards\\?; its tasks are: ")
         self.assertRegex(self.call("hint", RING, "--solution")[2], "of which task")
         self.assertEqual(self.call("hint", RING, "none")[0], 2)
 

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""The museum of cheats: each is refused for its own reason, and the honest solution beside it has full marks.
+"""The museum of cheats: each has its own number of points for its own reason, and the honest solution beside it full marks.
 
 museum/NAME.cheat changes the header of chapter 03:
-  why: what it tries        refused: CRITERION: text that the reason has        points: at most so many
+  why: what it tries        refused: CRITERION: text that the reason has        points: so many
+  header: NN_name/NAME.cuh, if it changes another one
   behind the gate: the same where the gate is left open, so that what stands behind it has to hold (| between alternatives)
   --- original / --- cheat (both once or more) / --- end: as in tests/mutants
 
+  museum_test.py --list                             the table
   museum_test.py [--behind-the-gate] [NAME ...]     builds in build/virtual and build/race have to be there (./lab grade 03)
 """
 import dataclasses
 import pathlib
 import re
 import sys
-from typing import List, Set
+from typing import List, Optional, Set
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "course" / "grade"))
@@ -31,17 +33,20 @@ CANARY = pathlib.Path("/var/tmp/overlap-museum-canary")
 @dataclasses.dataclass(frozen=True)
 class Cheat:
     name: str
+    header: str
+    why: str
     refused: str
     points: float
     behind: str
     source: bytes
 
 
-def read(path: pathlib.Path, honest: str) -> Cheat:
+def read(path: pathlib.Path) -> Cheat:
     """Throws ValueError if it does not fit the header."""
     head, *changes = re.split(r"^--- original\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     values = dict(line.split(": ", 1) for line in head.splitlines())
-    source = honest
+    header = values.get("header", "03_ring_all_gather/ring_all_gather.cuh")
+    source = honest = (ROOT / "chapters" / header).read_text(encoding="utf-8")
     for change in changes:
         original, cheat = re.split(r"^--- cheat\n", re.sub(r"^--- end\n", "", change, flags=re.MULTILINE), flags=re.MULTILINE)
         if source.count(original.rstrip("\n")) != 1:
@@ -49,15 +54,16 @@ def read(path: pathlib.Path, honest: str) -> Cheat:
         source = source.replace(original.rstrip("\n"), cheat.rstrip("\n"))
     if not values.get("why") or source == honest:
         raise ValueError(f"{path.name}: says nothing, or changes nothing")
-    return Cheat(path.stem, values["refused"], float(values["points"]), values.get("behind the gate", ""), source.encode())
+    return Cheat(path.stem, header, values["why"], values["refused"], float(values["points"]), values.get("behind the gate", ""),
+                 source.encode())
 
 
-def problem(grade: Grade, expected: str, points: float) -> str:
-    """What is wrong with a cheat's grade; empty if nothing is."""
+def problem(grade: Grade, expected: str, points: Optional[float]) -> str:
+    """What is wrong with a cheat's grade; empty if nothing is. Behind the gate its points may be any."""
     criterion, _, texts = expected.partition(": ")
     mark = next(mark for mark in grade.marks if mark.criterion == criterion)
-    if grade.points > points:
-        return f"has {grade.points:g} points, {points:g} at most"
+    if points is not None and grade.points != points:
+        return f"has {grade.points:g} points, not {points:g}"
     if texts and (mark.points == mark.most or not any(text in mark.reason + mark.details for text in texts.split("|"))):
         return f"the reason of '{criterion}' is not '{texts}'"
     return ""
@@ -81,13 +87,37 @@ def left_over(users: Set[int]) -> List[int]:
     return [pid for pid, (_parent, uid) in processes().items() if uid in users]
 
 
+def _graded(header: str, cheats: List[Cheat], settings: grader.Settings, behind: bool) -> int:
+    """How many cheats of a header are not as expected; before them the header itself."""
+    chapter, _, name = header.partition("/")
+    chosen = next(each for each in task.tasks_of(chapter) if each.header == name)
+    failed = 0
+    users = noted_users()
+    settings.gate = True
+    with grader.Grader(chosen, settings) as engine:
+        print(f"{header}; isolation: {engine.describe()}")
+        if not behind:
+            grade = engine.grade(chosen.solution.read_bytes())
+            failed += _say("the honest solution", "" if grade.points == 100 else report.text("honest", grade))
+        settings.gate = not behind
+        for cheat in cheats:
+            grade = engine.grade(cheat.source)
+            wrong = problem(grade, cheat.behind if behind else cheat.refused, None if behind else cheat.points)
+            wrong = wrong or ("processes are left" if left_over(users) else "")
+            wrong = wrong or ("the canary is gone" if not (CANARY / "file").is_file() else "")
+            failed += _say(f"{cheat.name} ({grade.points:g} points, {grade.seconds:.0f} s)",
+                           wrong and f"{wrong}\n{report.text(cheat.name, grade)}")
+    return failed
+
+
 def main() -> int:
     words = sys.argv[1:]
     behind = "--behind-the-gate" in words
     names = [word for word in words if not word.startswith("-")]
-    chosen = task.tasks_of("03_ring_all_gather")[0]
-    honest = chosen.solution.read_text(encoding="utf-8")
-    cheats = [read(path, honest) for path in sorted(MUSEUM.glob("*.cheat")) if not names or path.stem in names]
+    cheats = [read(path) for path in sorted(MUSEUM.glob("*.cheat")) if not names or path.stem in names]
+    if "--list" in words:
+        print("\n".join(f"{cheat.name:32} {cheat.points:3g}  {cheat.refused.partition(': ')[0]:7} {cheat.why}" for cheat in cheats))
+        return 0
     if behind:
         cheats = [cheat for cheat in cheats if cheat.behind]
     settings = grader.default_settings(seconds=SECONDS)
@@ -97,26 +127,12 @@ def main() -> int:
     if behind and sandbox.best_level() == "none":
         print("skipped: nothing isolates here")
         return 77
-    failed = 0
-    users = noted_users()
-    with grader.Grader(chosen, settings) as engine:
-        print(f"isolation: {engine.describe()}")
-        if not behind:
-            grade = engine.grade(honest.encode())
-            failed += _say("the honest solution", "" if grade.points == 100 else report.text("honest", grade))
-        settings.gate = not behind
-        CANARY.mkdir(exist_ok=True)
-        (CANARY / "file").write_text("still here", encoding="utf-8")
-        for cheat in cheats:
-            grade = engine.grade(cheat.source)
-            expected = cheat.behind if behind else cheat.refused
-            most = 100.0 if behind else cheat.points
-            wrong = problem(grade, expected, most)
-            wrong = wrong or ("processes are left" if left_over(users) else "")
-            wrong = wrong or ("the canary is gone" if not (CANARY / "file").is_file() else "")
-            failed += _say(f"{cheat.name} ({grade.points:g} points, {grade.seconds:.0f} s)", wrong and f"{wrong}\n{report.text(cheat.name, grade)}")
-        (CANARY / "file").unlink()
-        CANARY.rmdir()
+    CANARY.mkdir(exist_ok=True)
+    (CANARY / "file").write_text("still here", encoding="utf-8")
+    failed = sum(_graded(header, [cheat for cheat in cheats if cheat.header == header], settings, behind)
+                 for header in sorted({cheat.header for cheat in cheats}))
+    (CANARY / "file").unlink()
+    CANARY.rmdir()
     print(f"{len(cheats)} cheats, {failed} not as expected")
     return 1 if failed else 0
 

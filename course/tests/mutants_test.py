@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
-"""Mutants of a chapter's graded headers, handed in: none of them passes. Each is compiled without optimisation, a product for
-f16 alone, and runs in the build and the cases that ./lab grade runs, until one of them fails; the chapter's own header,
-compiled alike, passes the gate and fails in none.
+"""Mutants of a chapter's graded headers, handed in: none of them has full marks. Each is compiled without optimisation, a product for
+f16 alone, and runs in the builds and the cases that ./lab grade runs, until one of them fails; of what fails in none the counts are
+compared with those of the chapter's own header, which, compiled alike, passes the gate and fails in none.
+A mutant whose file says `full_marks:` has them, for the reason that stands there.
 
-  mutants_test.py NN_name [MUTANT ...]     target `teaching` of build/virtual and build/race is built
+  mutants_test.py NN_name [MUTANT ...]     target `teaching` of build/virtual, build/race and build/check is built
 """
 import contextlib
 import dataclasses
 import pathlib
 import re
 import sys
-from typing import Iterator, List, Sequence
+from typing import Dict, Iterator, List, Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / path) for path in ("tools", "course/grade")]
 import cases  # noqa: E402
 import grader  # noqa: E402
 from tools import mutants  # noqa: E402
+import points  # noqa: E402
 import sandbox  # noqa: E402
 import task  # noqa: E402
 import unit  # noqa: E402
@@ -25,6 +27,7 @@ from case_run import CaseRunner, Verdict  # noqa: E402
 SECRET = b"the same sizes and data each time"
 QUICKLY = ["-O0", "-DOVERLAP_FIRST_TYPE_ONLY"]  # the last -O counts
 PATIENCE = 4  # all limits times this: no mutant needs a limit to be caught
+FIRST = {"race": "race", "illegal access": "check"}  # the build that is most likely to see a verdict; else the plain one
 
 
 class Hand:
@@ -35,8 +38,9 @@ class Hand:
         self.kit = unit.Kit(chosen, settings.builds)
         for kind, tools in self.kit.tools.items():
             self.kit.tools[kind] = dataclasses.replace(tools, flags=[*tools.flags, *QUICKLY])
-        every = cases.cases_of(chosen.problem, chosen.path, SECRET)
+        every = cases.cases_of(chosen.problem, chosen.path, SECRET, chosen.lesson.sizes)
         self.cases = [case for case in every if case.type == "f16" or not case.only_enqueues]
+        self.honest: Dict[cases.Case, Verdict] = {}
 
     def verdicts(self, text: str, kinds: Sequence[str], checked: bool = False) -> Iterator[Verdict]:
         """Of all cases, build by build; if `checked`, of what passes the gate and calls nothing that is not on the list."""
@@ -47,10 +51,18 @@ class Hand:
                 if checked:
                     unit.check_object(place, self.kit, name, kind)
                 unit.link(place, self.kit, kind)
-                runner = CaseRunner(self.kit, place, grader.command(kind), self.builds["plain"] / "bin" / "teaching_judge", SECRET, "", PATIENCE)
+                judge = self.builds["plain"] / "bin" / "teaching_judge"
+                runner = CaseRunner(self.kit, place, grader.command(kind), judge, SECRET, "", PATIENCE)
                 for case in self.cases:
-                    if (case.criterion == "race") == (kind == "race"):
+                    if case.build == kind:
                         yield runner.run(case)
+
+    def lost(self, verdicts: Sequence[Verdict]) -> str:
+        """For what points are lost where every case is right; nothing if all are there."""
+        if not self.honest:
+            self.honest = {each.case: each for each in self.verdicts(self.task.own.read_text(encoding="utf-8"), ["plain"])}
+        marks = points.marks_of(verdicts, self.honest.__getitem__, "", self.task.lesson)
+        return next((f"{mark.criterion}: {mark.reason}" for mark in marks if mark.points != mark.most), "")
 
 
 def failed(verdict: Verdict) -> bool:
@@ -58,17 +70,32 @@ def failed(verdict: Verdict) -> bool:
     return bool(verdict.race) or not verdict.right
 
 
-def problem(found: Verdict, header: str, text: str) -> str:
-    """What is wrong with how a mutant has failed: the report of a race names a line of the student's that calls something."""
-    lines = [text.splitlines()[int(number) - 1] for number in re.findall(rf"enqueued at {header}:(\d+)", found.race)]
-    named = "data race" not in found.race or any("(" in line for line in lines)
-    return "" if named else "the report names no call of the student's"
-
-
 def mutants_of(chosen: task.Task, names: Sequence[str]) -> List[mutants.Mutant]:
-    """Those of a header, but for what another program than the chapter's runs."""
+    """Those of a header."""
     found = [mutants.read_mutant(path) for path in sorted((ROOT / "chapters" / chosen.chapter / "mutants").glob("*.mutant"))]
-    return [each for each in found if each.file == chosen.path and not each.program and (not names or each.path.stem in names)]
+    return [each for each in found if each.file == chosen.path and (not names or each.path.stem in names)]
+
+
+def problem(hand: Hand, mutant: mutants.Mutant, honest: str) -> str:
+    """What is wrong with how a mutant is graded: it has all points, or the report of its race names no line of the student's that
+    calls something."""
+    text = mutants.apply_mutant(mutant, honest)
+    first = FIRST.get(mutant.verdict, "plain")
+    seen: List[Verdict] = []
+    for verdict in hand.verdicts(text, [first, *(kind for kind in hand.builds if kind != first)]):
+        seen.append(verdict)
+        if failed(verdict):
+            print(f"       {verdict.case.criterion}, {verdict.case.name}: {verdict.race or verdict.why}", flush=True)
+            if mutant.full_marks:
+                return "it says full_marks, and has lost some"
+            numbers = re.findall(rf"enqueued at {hand.task.header}:(\d+)", verdict.race)
+            named = "data race" not in verdict.race or any("(" in text.splitlines()[int(number) - 1] for number in numbers)
+            return "" if named else "the report names no call of the student's"
+    lost = hand.lost(seen)
+    print(f"       {lost or mutant.full_marks}", flush=True)
+    if mutant.full_marks:
+        return "it says full_marks, and has lost some" if lost else ""
+    return "" if lost else "it has full marks"
 
 
 def main() -> int:
@@ -86,19 +113,13 @@ def main() -> int:
             if not names:
                 with sandbox.make([hand.kit.folder]) as place:
                     hand.kit.learn(place)
-                verdicts = hand.verdicts(honest, ["plain", "race"], checked=True)
-                said = next((f"{each.case.name}: {each.why or each.race}" for each in verdicts if failed(each)), "")
+                verdicts = list(hand.verdicts(honest, list(hand.builds), checked=True))
+                hand.honest = {each.case: each for each in verdicts}
+                said = "; ".join(f"{each.case.name}: {each.why or each.race}" for each in verdicts if failed(each))
                 wrong += _said(f"the own {chosen.header}", said)
             for mutant in mutants_of(chosen, names):
-                kinds = ["race", "plain"] if mutant.verdict == "race" else ["plain", "race"]
-                text = mutants.apply_mutant(mutant, honest)
-                verdicts = hand.verdicts(text, kinds)
-                first = next((each for each in verdicts if failed(each)), None)
                 handed_in += 1
-                fault = "it passes" if first is None else problem(first, chosen.header, text)
-                wrong += _said(f"{mutant.path.stem} ({mutant.verdict})", fault)
-                if first is not None:
-                    print(f"       {first.case.name}: {first.race or first.why}", flush=True)
+                wrong += _said(f"{mutant.path.stem} ({mutant.verdict})", problem(hand, mutant, honest))
     print(f"{handed_in} mutants, {wrong} not as expected")
     return 1 if wrong or not handed_in else 0
 

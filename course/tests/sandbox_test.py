@@ -150,6 +150,7 @@ class RootAloneTest(RootTest):
         can_read = self.run_shell(f"test -r {ROOT}/chapters").status == 0
         self.assertEqual(self.place.isolated(), not can_read)
         self.assertIn("CAN read" if can_read else "cannot read", self.place.describe())
+        self.assertEqual(self.place.advice(), f"install bubblewrap, or make the repository unreadable for others: chmod 700 {ROOT}")
 
 
 class BubblewrapTest(AnyLevel, unittest.TestCase):
@@ -167,6 +168,7 @@ class NoneTest(AnyLevel, unittest.TestCase):
 
     def test_says_so(self) -> None:
         self.assertIn("not isolated", self.place.describe())
+        self.assertEqual(self.place.advice(), "install bubblewrap, or run as root")
         self.assertFalse(self.place.isolated())
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests of how the grader finds submissions, and of what it writes (course/grade): no compiler, no GPU."""
 import csv
+import dataclasses
 import io
 import json
 import os
@@ -27,6 +28,8 @@ from cases import Case  # noqa: E402
 from tests.programs.support import FolderTest  # noqa: E402
 
 RING = task.tasks_of("03_ring_all_gather")[0]
+LESSON = task.Lesson("a ring", (2, 3, 4, 5), kernels=True)
+CRITERIA = ("exact", "uneven", "ranks", "race", "access", "lesson")
 MOODLE = "Ada Lovelace_4711_assignsubmission_file_"
 
 
@@ -116,6 +119,25 @@ class HandedInTest(FolderTest):
         for each in submissions.find(self.folder, RING):
             self.assertRegex(each.problem, "symbolic link|FIFO", each.name)
 
+    def test_ids(self) -> None:
+        for name in ("s1.cuh", "ring_all_gather-s2.handin.cuh", f"{MOODLE}/ring_all_gather.cuh", "who.cuh"):
+            self.put(name)
+        ids = self.write("ids.csv", "s1\ns2\n4711,s3\n").rename(self.folder.parent / f"{self.folder.name}.csv")
+        self.addCleanup(ids.unlink)
+        found = submissions.with_ids(submissions.find(self.folder, RING), submissions.read_ids(ids))
+        self.assertEqual([(each.name, each.student) for each in found],
+                         [("Ada Lovelace 4711", "s3"), ("ring_all_gather-s2", "s2"), ("s1", "s1"), ("who", "")])
+        self.assertEqual([each.problem for each in found], ["", "", "", "the list of IDs has none for it"])
+        ids.write_text("s1\ns1,s2\n", encoding="utf-8")
+        with self.assertRaisesRegex(grader.Unreadable, "'s1' is there twice"):
+            submissions.read_ids(ids)
+
+    def test_reports_have_the_students_names(self) -> None:
+        self.assertEqual(submissions.file_name("Ada Lovelace 4711"), "Ada Lovelace 4711")
+        one, other = submissions.file_name("../a/b"), submissions.file_name("../a:b")
+        self.assertRegex(one, r"^[\w -]+$")
+        self.assertNotEqual(one, other)
+
     def test_names_are_for_terminals(self) -> None:
         self.assertEqual(submissions.name_of("a\x1b[2Jb.cuh"), "a?[2Jb")
 
@@ -128,19 +150,37 @@ class PointsTest(unittest.TestCase):
     links = {"rank 0 to rank 1": [80, 2]}
 
     def marks(self, verdicts: List[Verdict], race: str = "") -> "dict[str, points.Mark]":
-        expected = verdict("exact", right=True, links=self.links)
-        return {mark.criterion: mark for mark in points.marks_of(verdicts, lambda case: expected, race)}
+        expected = verdict("exact", right=True, links=self.links, kernel_ns=[5], elapsed_ns=100)
+        return {mark.criterion: mark for mark in points.marks_of(verdicts, lambda case: expected, race, LESSON)}
 
     def all_right(self) -> List[Verdict]:
-        return [verdict(name, right=True, links=self.links) for name in ("exact", "uneven", "ranks", "race")]
+        return [verdict(name, right=True, links=self.links, kernel_ns=[5], elapsed_ns=120) for name in CRITERIA]
 
     def test_full_marks(self) -> None:
         self.assertEqual(sum(mark.points or 0 for mark in self.marks(self.all_right()).values()), 100)
         self.assertEqual(sum(points.CRITERIA.values()), 100)
 
     def test_nothing_right_earns_nothing_for_races_and_cost(self) -> None:
-        marks = self.marks([verdict(name, why="wrong") for name in ("exact", "uneven", "ranks", "race")])
-        self.assertEqual([mark.points for mark in marks.values()], [10, 0, 0, 0, 0, 0])
+        marks = self.marks([verdict(name, why="wrong") for name in CRITERIA])
+        self.assertEqual([mark.points for mark in marks.values()], [10, 0, 0, 0, 0, 0, 0])
+
+    def test_the_lesson(self) -> None:
+        found = self.all_right()
+        for values, reason in (({"elapsed_ns": 126}, "a ring: P = 2, .* takes 0.1 us .modelled.; the chapter 0.1 us"),
+                               ({"kernel_ns": [0]}, "a ring: rank 0 launches no kernel"), ({"right": False, "why": "wrong"}, "wrong")):
+            with self.subTest(values):
+                marks = self.marks([*found[:-1], dataclasses.replace(found[-1], **values)])  # type: ignore[arg-type]
+                self.assertEqual((marks["lesson"].points, marks["cost"].points), (0, 10))
+                self.assertRegex(marks["lesson"].reason, reason)
+
+    def test_wrong_accesses(self) -> None:
+        found = self.all_right()
+        found[4].race = "virtual GPUs: kernel 'k', block (0,0,0) reads 4 bytes at x.cuh:3: 0 bytes behind a cudaMalloc"
+        self.assertEqual([mark.points for mark in self.marks(found).values()], [10, 20, 15, 15, 20, 10, 0])
+        found[4].race = "virtual GPUs: the host reads 4 bytes at x.cuh:3, which only GPUs can access: byte 0"
+        marks = self.marks(found)
+        self.assertEqual([mark.points for mark in marks.values()], [10, 0, 0, 0, 0, 0, 0])
+        self.assertIn("x.cuh:3", marks["exact"].reason)
 
     def test_a_race_and_its_report(self) -> None:
         found = self.all_right()
@@ -150,7 +190,7 @@ class PointsTest(unittest.TestCase):
         self.assertEqual((mark.points, mark.details), (0, "  x.cuh:12"))
 
     def test_races_that_cannot_be_judged(self) -> None:
-        marks = list(self.marks(self.all_right()[:3], "no detector").values())
+        marks = list(self.marks([each for each in self.all_right() if each.case.criterion != "race"], "no detector").values())
         grade = points.Grade(marks, "root (x)")
         self.assertEqual((grade.points, grade.judged), (80, 80))
         row = list(csv.DictReader(io.StringIO(report.table([("a", grade)]))))[0]
@@ -174,8 +214,8 @@ class PointsTest(unittest.TestCase):
                 return Verdict(case, why="it did not end", ended=True)
 
         slow = Ended()
-        found = points.judge_all(slow, cases.cases_of("gather", "x", b"s"), lambda: False)  # type: ignore[arg-type]
-        self.assertEqual((slow.runs, len(found)), (2, 15))
+        found = points.judge_all(slow, cases.cases_of("gather", "x", b"s", RING.lesson.sizes), lambda: False)  # type: ignore[arg-type]
+        self.assertEqual((slow.runs, len(found)), (2, 17))
         self.assertIn("two runs were ended", found[-1].why)
 
 
@@ -188,6 +228,13 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(rows[1][0], "'=cmd()")
         self.assertEqual(rows[1][rows[0].index("reason")], "'=1+1")
         self.assertEqual(rows[2][0], 'a"b,c')
+
+    def test_the_compilers_first_error_is_in_the_table(self) -> None:
+        marks = points.refused("compiling fails:", "ring.cuh:3: error: x\nring.cuh:4: error: y")
+        grade = points.Grade(marks, "root (own user)", variation="direction: left")
+        row = list(csv.DictReader(io.StringIO(report.table([("a", grade)]))))[0]
+        self.assertEqual((row["reason"], row["variation"]), ("compiling fails: ring.cuh:3: error: x", "direction: left"))
+        self.assertIn("\nvariation: direction: left\n", report.text("a", grade))
 
     def test_json_and_back(self) -> None:
         grade = self.grade()
@@ -206,23 +253,28 @@ class ReportTest(unittest.TestCase):
 
 
 class CasesTest(FolderTest):
+    @staticmethod
+    def of(problem: str, secret: bytes, extension: bool = False) -> List[Case]:
+        return cases.cases_of(problem, "x", secret, RING.lesson.sizes, extension)
+
     def test_sizes_depend_on_the_secret(self) -> None:
-        self.assertEqual(cases.cases_of("gather", "x", b"1"), cases.cases_of("gather", "x", b"1"))
-        self.assertNotEqual(cases.cases_of("gather", "x", b"1"), cases.cases_of("gather", "x", b"2"))
+        self.assertEqual(self.of("gather", b"1"), self.of("gather", b"1"))
+        self.assertNotEqual(self.of("gather", b"1"), self.of("gather", b"2"))
 
     def test_extensions_of_sparse_ones_are_timed(self) -> None:
         for problem, timed in (("sparse", 1), ("gather", 0)):
-            usual, extended = cases.cases_of(problem, "x", b"1"), cases.cases_of(problem, "x", b"1", extension=True)
+            usual, extended = self.of(problem, b"1"), self.of(problem, b"1", extension=True)
             self.assertEqual(extended[:len(usual)], usual)
             self.assertEqual(len(extended), len(usual) + timed)
-            self.assertFalse(any(case.timed for case in usual) or any(case.schedule for case in extended if case.timed))
+            self.assertEqual([case.criterion for case in usual if case.timed], ["lesson"])
+            self.assertFalse(any(case.schedule for case in extended if case.timed))
 
     def test_the_namespace_is_that_of_the_class(self) -> None:
         self.assertEqual(task.tasks_of("14_sparse_v6_tiled")[0].namespace, "overlap::sparse_tiled::")
 
     def test_all_numbers_of_ranks(self) -> None:
         for problem in ("gather", "scatter", "sparse"):
-            found = [case.ranks for case in cases.cases_of(problem, "x", b"1") if case.criterion == "ranks"]
+            found = [case.ranks for case in self.of(problem, b"1") if case.criterion == "ranks"]
             self.assertEqual(found, [1, 2, 3, 4, 8])
 
     def test_the_secret_is_for_its_owner(self) -> None:

@@ -22,18 +22,18 @@ import museum_test  # noqa: E402
 from tools import mutants  # noqa: E402
 import task  # noqa: E402
 
-# Of each submission: build, exact, uneven, ranks, race, cost; * is anything. Which cells are lost is what a teacher looks at.
+# Of each submission: build, exact, uneven, ranks, race, cost, lesson; * is anything. Which cells are lost is what a teacher looks at.
 TERM: Dict[str, List[Tuple[str, str, str]]] = {
     "03_ring_all_gather": [
-        *(("cheat", name, "* * * * * *") for name in ("eats_memory", "fork", "prints_without_end", "deletes_what_it_can")),
-        ("honest", "", "10 25 15 15 20 15"), ("kernel", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"),
-        ("race", "race_product_does_not_wait", "10 * * * 0 *"), ("uneven", "rows_of_equal_shards", "10 25 * * * *")],
+        *(("cheat", name, "* * * * * * *") for name in ("eats_memory", "fork", "prints_without_end", "deletes_what_it_can")),
+        ("honest", "", "10 20 15 15 20 10 10"), ("kernel", "", "10 20 15 15 20 10 10"), ("blank", "", "10 0 0 * 0 0 0"),
+        ("race", "race_product_does_not_wait", "10 * * * 0 * *"), ("uneven", "rows_of_equal_shards", "10 20 * * * * *")],
     "04_copy_engine": [
-        ("honest", "", "10 25 15 15 20 15"), ("blank", "", "10 0 0 * 0 0"), ("broken", "not C++", "0 0 0 0 0 0"),
-        ("refused", "#include <unistd.h>", "0 0 0 0 0 0")],
+        ("honest", "", "10 20 15 15 20 10 10"), ("blank", "", "10 0 0 * 0 0 0"), ("broken", "not C++", "0 0 0 0 0 0 0"),
+        ("refused", "#include <unistd.h>", "0 0 0 0 0 0 0")],
     "06_reduce_scatter": [
-        ("honest", "", "10 25 15 15 20 15"), ("blank", "", "10 0 * * 0 0"), ("broken", "not C++", "0 0 0 0 0 0"),
-        ("refused", "#include <unistd.h>", "0 0 0 0 0 0")],
+        ("honest", "", "10 20 15 15 20 10 10"), ("blank", "", "10 0 * * 0 0 0"), ("broken", "not C++", "0 0 0 0 0 0 0"),
+        ("refused", "#include <unistd.h>", "0 0 0 0 0 0 0")],
 }
 
 
@@ -70,7 +70,7 @@ def text_of(chosen: task.Task, kind: str, detail: str) -> str:
     if kind == "kernel":
         return with_own_kernel(source)
     if kind == "cheat":
-        return museum_test.read(museum_test.MUSEUM / f"{detail}.cheat", source).source.decode()
+        return museum_test.read(museum_test.MUSEUM / f"{detail}.cheat").source.decode()
     if kind == "blank":
         return blank.blanked(source, chosen.header)
     if kind in ("broken", "refused"):
@@ -91,7 +91,7 @@ def grade(chapter: str, folder: pathlib.Path, out: pathlib.Path, cache: pathlib.
 
 def compared(row: Dict[str, str], wanted: str) -> str:
     """What is wrong with a row."""
-    names = ["build", "exact", "uneven", "ranks", "race", "cost"]
+    names = ["build", "exact", "uneven", "ranks", "race", "cost", "lesson"]
     found = [row[name] for name in names]
     if any(cell not in (found[number], "*") for number, cell in enumerate(wanted.split())):
         return f"{' '.join(found)}, not {wanted}: {row['reason']}"

@@ -4,6 +4,7 @@ a student with another variation is not.
 
   variation_test.py NN_name
 """
+import os
 import pathlib
 import subprocess
 import sys
@@ -41,7 +42,8 @@ class VariationTest(unittest.TestCase):
         return self.run_try(folder)
 
     def run_try(self, folder: pathlib.Path) -> Tuple[int, str]:
-        run = subprocess.run([str(folder / "try")], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        run = subprocess.run([str(folder / "try")], capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                             env={**os.environ, "OVERLAP_REPOSITORY": str(REPOSITORY)})
         self.assertIn(run.returncode, (0, 1), run.stdout + run.stderr)
         return run.returncode, run.stdout
 

@@ -2,6 +2,7 @@
 """What becomes of a submission's process and of the judge's answer: a reason, a race, a count; which schedules a case is run in; and
 what a student's variation is compared with.
 """
+import dataclasses
 import json
 import pathlib
 import sys
@@ -24,9 +25,11 @@ from sandbox import Outcome  # noqa: E402
 EXACT = Case("exact", "gather", 2, 8, 6, 4, "f16")
 RACE = Case("race", "gather", 2, 8, 6, 4, "f16", 5)
 SPARSE = Case("exact", "sparse", 2, 8, 6, 4, "f32", timed=True)
+TIMED = Case("lesson", "gather", 2, 8, 6, 4, "f16", timed=True)
+LESSON = task.Lesson("a ring", (2, 8, 6, 4))
 RIGHT: Dict[str, Any] = {
     "framed": True, "bytes": 9, "bytes_expected": 9, "right": True, "wrong": "", "memory": [64, 32], "host_waits": [1, 2],
-    "kernel_ns": [900, 100], "links": [{"from": 0, "to": 1, "bytes": 32, "copies": 1}]}
+    "kernel_ns": [900, 100], "elapsed_ns": [5000, 6000], "links": [{"from": 0, "to": 1, "bytes": 32, "copies": 1}]}
 WRONG = {**RIGHT, "right": False, "wrong": "call 1, rank 1 of 2: 3 of 48 elements are wrong"}
 NOTHING = {"framed": False, "bytes": 0, "bytes_expected": 9}
 
@@ -64,8 +67,12 @@ class CaseRunTest(unittest.TestCase):
     def test_one_schedule_that_is_wrong_decides(self) -> None:
         verdict = self.judged(EXACT, RIGHT, WRONG, RIGHT)
         self.assertFalse(verdict.right)
-        self.assertEqual((verdict.why, verdict.case), (WRONG["wrong"], EXACT))
-        self.assertEqual(len(self.checks), 2)
+        self.assertRegex(verdict.why, rf"^right in the usual order, wrong with schedule (\d+) \(./try --schedule \1\): {WRONG['wrong']}$")
+        self.assertEqual((len(self.checks), verdict.case), (2, EXACT))
+        scheduled = dataclasses.replace(EXACT, schedule=7)
+        self.assertIn("right in the usual order, wrong with schedule 7 (", self.judged(scheduled, WRONG, RIGHT).why)
+        self.assertIn("wrong also with schedule 7 (", self.judged(scheduled, WRONG).why)
+        self.assertEqual(self.judged(EXACT, WRONG).why, WRONG["wrong"])
 
     def test_races_are_looked_for_in_the_cases_own_schedule(self) -> None:
         verdict = self.judged(RACE, RIGHT, status=3, output="virtual GPUs: data race in byte 0\n\n  read by gpu0\n")
@@ -93,38 +100,40 @@ class CaseRunTest(unittest.TestCase):
 
     def test_waits_do_not_count_where_results_are_read_on_the_host(self) -> None:
         verdict = self.judged(SPARSE, RIGHT)
-        self.assertEqual((verdict.host_waits, verdict.kernel_ns), (None, [900, 100]))
+        self.assertEqual((verdict.host_waits, verdict.kernel_ns, verdict.elapsed_ns), (None, [900, 100], 6000))
 
     def test_what_the_process_says_of_itself_is_marked_so(self) -> None:
-        verdicts = [Verdict(EXACT, right=True, links={}, host_waits=0)]
-        text = report.text("a", points.Grade(points.marks_of(verdicts, lambda _case: verdicts[0], "no race build"), "none"))
-        self.assertRegex(text, r"race-free \(reported by the submission\)(.|\n)*cost \(reported by the submission\)")
+        verdicts = [Verdict(case, right=True, links={}, host_waits=0) for case in (EXACT, TIMED)]
+        text = report.text("a", points.Grade(points.marks_of(verdicts, lambda _case: verdicts[0], "no race build", LESSON), "none"))
+        self.assertEqual([line.split(" (reported")[0].split("  ")[-1] for line in text.splitlines() if "(reported by" in line],
+                         ["race-free", "cost", "lesson"])
         self.assertNotRegex(text, r"exact result \(reported")
 
 
 class CostTest(unittest.TestCase):
     def mark(self, memory_counts: bool = False, **own: Any) -> points.Mark:
         card = Verdict(EXACT, right=True, links={"rank 0 to rank 1": [32, 1]}, host_waits=0, memory=[64, 32], kernel_ns=[900, 100])
-        verdicts = [Verdict(EXACT, right=True, **{"links": {"rank 0 to rank 1": [32, 1]}, "host_waits": 0, **own})]
-        marks = points.marks_of(verdicts, lambda _case: card, "no race build", memory_counts)
+        values = {"links": {"rank 0 to rank 1": [32, 1]}, "host_waits": 0, **own}
+        verdicts = [Verdict(case, right=True, **values) for case in (EXACT, TIMED)]
+        marks = points.marks_of(verdicts, lambda _case: card, "no race build", LESSON, memory_counts)
         return next(mark for mark in marks if mark.criterion == "cost")
 
     def test_bytes_and_waits(self) -> None:
-        self.assertEqual(self.mark().points, 15)
-        self.assertEqual(self.mark(host_waits=None).points, 15)
+        self.assertEqual(self.mark().points, 10)
+        self.assertEqual(self.mark(host_waits=None).points, 10)
         self.assertEqual(self.mark(host_waits=2).points, 0)
         self.assertIn("hosts wait 2 times", self.mark(host_waits=2).reason)
         self.assertIn("33 bytes in 1 messages counted", self.mark(links={"rank 0 to rank 1": [33, 1]}).reason)
 
     def test_memory_counts_where_an_extension_says_so(self) -> None:
-        self.assertEqual(self.mark(memory=[64, 33]).points, 15)
-        self.assertEqual(self.mark(True, memory=[64, 32]).points, 15)
+        self.assertEqual(self.mark(memory=[64, 33]).points, 10)
+        self.assertEqual(self.mark(True, memory=[64, 32]).points, 10)
         self.assertEqual(self.mark(True, memory=[64, 33]).points, 0)
         self.assertIn("rank 1 allocates 33 bytes; 32 are enough", self.mark(True, memory=[64, 33]).reason)
 
     def test_time_of_kernels_counts_where_an_extension_says_so(self) -> None:
-        self.assertEqual(self.mark(kernel_ns=[2000, 1]).points, 15)
-        self.assertEqual(self.mark(True, kernel_ns=[0, 2000]).points, 15)
+        self.assertEqual(self.mark(kernel_ns=[2000, 1]).points, 10)
+        self.assertEqual(self.mark(True, kernel_ns=[0, 2000]).points, 10)
         self.assertEqual(self.mark(True, kernel_ns=[2000, 1]).points, 0)
         self.assertIn("its kernels take 2.0 us (modelled); 1.0 us are enough", self.mark(True, kernel_ns=[2000, 1]).reason)
 

@@ -11,6 +11,8 @@ import process
 from process import ROOT, Refusal
 
 LINES = 40  # of a log, when something failed
+BEFORE = 3  # the first error: in which function, included from where
+NOT_THE_COMPILERS = re.compile(r"-- |\[\d+/\d+\]|FAILED: |ninja: |(: && )?/\S+(python3|cmake|c\+\+|nvcc) |Preset CMake|  [A-Z_]+[=:]|\s*$")
 NAMES = {"virtual": " for virtual GPUs", "cuda": " for cuda GPUs", "race": " for virtual GPUs", "check": " for virtual GPUs"}
 
 
@@ -79,8 +81,7 @@ class Build:
                 built = self._configure(settings, file) and self._cmake(
                     ["--build", str(self.folder), "--target", *targets, "-j", jobs()], file)
             if not built:
-                lines = log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-                sys.stderr.write("".join(lines[-LINES:]))
+                sys.stderr.write(what_failed(log.read_text(encoding="utf-8", errors="replace")))
                 raise Refusal(f"building {what} failed")
 
     def need_gpus(self) -> None:
@@ -131,6 +132,13 @@ class Build:
             yield
         finally:
             os.close(folder)
+
+
+def what_failed(log: str) -> str:
+    """Of a build's log what the compiler or the linker says, from its first error on; without one, the end of all."""
+    own = [line for line in log.splitlines(keepends=True) if not NOT_THE_COMPILERS.match(line)]
+    first = next((number for number, line in enumerate(own) if re.search(r"\b(error|undefined reference)\b", line)), None)
+    return "".join(log.splitlines(keepends=True)[-LINES:] if first is None else own[max(first - BEFORE, 0):][:LINES])
 
 
 def jobs() -> str:

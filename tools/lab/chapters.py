@@ -4,6 +4,7 @@ import re
 from typing import List, Optional
 
 from process import ROOT, Refusal
+from course import work
 
 
 def names() -> List[str]:
@@ -20,7 +21,8 @@ def find(wanted: str) -> str:
     """1, 01 or 01_column_split -> 01_column_split"""
     name = _found(wanted)
     if name is None:
-        raise Refusal(f"there is no chapter '{wanted}'; the chapters are: {', '.join(names())}")
+        meant = work.meant(wanted, [*names(), *(name[3:] for name in names())])
+        raise Refusal(f"there is no chapter '{wanted}'{meant}; the chapters are: {', '.join(names())}")
     return name
 
 

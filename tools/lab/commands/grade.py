@@ -16,11 +16,12 @@ def arguments(parser: Parser) -> None:
 
 
 def main(call: argparse.Namespace) -> int:
-    """Builds the runner and the judge. Both builds are needed: results come from the plain one, races from the other."""
+    """Builds the runner and the judge. All three builds are needed: for results, races and wrong accesses."""
     chapter = chapters.find(call.chapter)
     # Else the grader says what is missing.
     if "--help" not in call.arguments and (ROOT / "chapters" / chapter / "assignment" / "grade.json").is_file():
         plain = set_up("run", "virtual", call.yes)
         plain.build("teaching")
         plain.race().build("teaching")
+        plain.check().build("teaching")
     process.become([sys.executable, "-I", str(ROOT / "course" / "grade"), chapter, *call.arguments])

@@ -1,8 +1,10 @@
 """a hand-out in work/: the header with questions, the page without their answers, ./try"""
 import argparse
 import os
+import shlex
 
 import chapters
+import process
 from program import refusals
 from course import handout
 
@@ -18,4 +20,6 @@ def main(call: argparse.Namespace) -> int:
     with refusals():
         folder = handout.start(chapters.find(call.chapter), call.student, call.key, call.to)
     print(f"{os.path.relpath(folder)}\n\nRead TASKS.md there, edit the header, and call ./try in that folder.")
+    if call.to:
+        print(f"Where it does not find the repository: ./try --repository {shlex.quote(str(process.ROOT))}, once.")
     return 0

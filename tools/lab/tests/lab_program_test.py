@@ -102,6 +102,7 @@ class ExperimentTest(ProgramTest):
         cases = {"2/nothing": "02_second has no experiment 'nothing'; its experiments are: copies, transports$",
                  "1/transports": "01_first has no experiment 'transports'; its experiments are: none$",
                  "2/": "02_second has no experiment ''; its",
+                 "01_frist": "there is no chapter '01_frist': did you mean 01_first\\?; the chapters are: 01_first, 02_second$",
                  "7/copies": "there is no chapter '7/copies'; the chapters are: 01_first, 02_second$"}
         for name, sentence in cases.items():
             with self.subTest(name):
