@@ -29,7 +29,7 @@ PLAIN = "---\ntemplate: plain.html\n---\n# {}\n\n"  # how the page of a file or 
 GROUPS = {
     "Begin": ["docs/setting_up", "docs/primer", "docs/reading_output"],
     "What chapters share": ["docs/ranks", "docs/cluster", "docs/planner", "docs/glossary", "docs/calls", "docs/troubleshooting"],
-    "Virtual GPUs": ["virtual_gpu/", "examples/"],
+    "Virtual GPUs": ["virtual_gpu/", "docs/gallery", "examples/"],
     "Teaching": ["docs/teaching", "docs/grading"],
     "Notebooks": ["notebooks/"],
     "Articles": ["docs/articles/"],

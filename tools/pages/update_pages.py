@@ -8,6 +8,7 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- race CASE --> ... <!-- /race -->          the race build's report on a planted bug (after `./lab race --test`)
   <!-- race PROGRAM GPUS --> ... <!-- /race -->  the same of a program of one file, on so many GPUs
   <!-- mutant NN MUTANT --> ... <!-- /mutant -->       a mutant as a diff, and what its program says (after ./lab pages; see mutant_blocks.py)
+  <!-- planted COMMAND PROGRAM CASE --> ... <!-- /planted -->  a planted bug with its cure, and its report (see planted_blocks.py)
   <!-- calls --> ... <!-- /calls -->              the index of CUDA's, NCCL's and cuBLAS' calls, see call_index.py
   <!-- results CHAPTER --> ... <!-- /results -->  the chapter's measured table, from docs/results/*.json
   <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION
@@ -47,6 +48,7 @@ from typing import Callable, Dict, List, Tuple
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))  # the repository's root
 from tools.pages import mutant_blocks  # noqa: E402
 from tools.pages import planner_page  # noqa: E402
+from tools.pages import planted_blocks  # noqa: E402
 from tools.results import plot_results  # noqa: E402
 from tools.pages.article_figures import figures_table  # noqa: E402
 from course.blank import TaskError, without_markers  # noqa: E402
@@ -61,7 +63,7 @@ from tools.results.results import load  # noqa: E402
 from course import tasks  # noqa: E402
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-KINDS = ("code", "output", "tests", "race", "mutant", "results", "profile", "ladder", "figures", "commands", "calls", "tasks", "planner")
+KINDS = ("code", "output", "tests", "race", "mutant", "planted", "results", "profile", "ladder", "figures", "commands", "calls", "tasks", "planner")
 BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
@@ -210,6 +212,8 @@ def generate(kind: str, argument: str) -> str:
         return race(argument)
     if kind == "mutant":
         return mutant_block(argument)
+    if kind == "planted":
+        return planted_blocks.block(argument, REPOSITORY)
     if kind == "tasks":
         return tasks.table()
     if kind == "calls":
@@ -234,6 +238,8 @@ def comparable(kind: str, text: str) -> str:
     """The part of a generated text that must not drift."""
     if kind == "mutant":
         return mutant_blocks.comparable(text)
+    if kind == "planted":
+        return planted_blocks.comparable(text)
     return mutant_blocks.without_numbers(text) if kind in ("output", "race", "timeline") else text
 
 

@@ -97,6 +97,8 @@ REFUSALS = {"cluster_exit": "of block (1,0,0), which has ended", "bulk_init": "n
             "stuck_lock": ("deadlock", "1 of 2 blocks done", "1 thread of block (", " polls at ",
                            " byte 0 of a cudaMalloc of 4 bytes",
                            ": the word is 1, awaited is 0"),
+            "too_many_blocks": ("deadlock", "0 of 33 blocks done", "1 thread of block (", " and 31 more polls at ",
+                                " byte 0 of a cudaMalloc of 4 bytes", ": the word is 32, awaited is another value"),
             "masks": ("deadlock", "32 in a warp function (mask 0x0001ffff at ", "(mask 0xffff8000 at "),
             "wild": ("block (0,0,0), thread (1,0,0) accessed memory that is not there at planted_kernel_bugs.cu:",
                      ": 0 bytes behind a cudaMalloc of 1024 bytes on GPU 0, made at ", ", enqueued at "),
