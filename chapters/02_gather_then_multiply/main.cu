@@ -13,7 +13,7 @@ namespace {
 
 const ChapterInfo kChapter = gather_chapter({
     .name = "02_gather_then_multiply",
-    .summary = "C = A B, A by rows and B by columns: an all-gather of A, then the product.",
+    .summary = "C = A B, A by rows and B by columns: an all-gather of A, then the GEMM.",
     .has_nccl_modes = true,
 });
 

@@ -12,8 +12,7 @@ namespace {
 
 const ChapterInfo kChapter = gather_chapter({
     .name = "04_copy_engine",
-    .summary =
-        "All-gather, then product: shards pushed round a ring by copy engines while they are multiplied.",
+    .summary = "All-gather and GEMM: copy engines push shards round a ring while they are multiplied.",
 });
 
 constexpr const char* kFirstPush = "first_push";

@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
     def pass_on_behind(self, word: str, whom: str) -> None:
         """Words that are not ours go on to another program, if they stand behind this argument, or behind --."""
         self.set_defaults(passes_on=word)
-        self.epilog = f"All other words go to {whom}; after -- all words do."
+        self.epilog = f"All other words are passed to {whom}; after --, all words are."
 
     def error(self, message: str) -> NoReturn:
         raise Refusal(f"{message} ({self.prog} --help shows what is accepted)")

@@ -39,10 +39,10 @@ def add_to(parser: Parser, **more: str) -> None:
     """PROGRAM, --work and what goes on to the program."""
     parser.add_argument("program", metavar="PROGRAM", help="a chapter (01, 1 or 01_column_split), an experiment of one "
                         "(04/transports), or your own CUDA program (mine.cu)", **more)  # type: ignore[arg-type]
-    parser.add_argument("--work", action="store_true", help="with your header in place of the chapter's (after ./lab start NN)")
+    parser.add_argument("--work", action="store_true", help="use your header instead of the chapter's (after ./lab start NN)")
     parser.pass_on_behind("program", "PROGRAM")
-    parser.epilog = (f"{parser.epilog} Of mine.cu, what a compiler takes comes first there: mine.cu -- -Iinclude -DN=4 -fopenmp "
-                     "more.cu -- words of its own.")
+    parser.epilog = (f"{parser.epilog} For mine.cu, the first of them may be the compiler's: mine.cu -- -Iinclude -DN=4 -fopenmp "
+                     "more.cu -- words for the program.")
 
 
 def asked_for(call: argparse.Namespace) -> Optional[Program]:

@@ -128,16 +128,16 @@ def whole(most: int) -> Callable[[str], int]:
 
 def parser() -> Parser:
     """Of the command line."""
-    made = Parser(prog="./lab plan", description="Predicts what a call of each chapter's algorithms takes. Nothing is run.", allow_abbrev=False)
+    made = Parser(prog="./lab plan", description="Predicts how long a call of each chapter's algorithms takes; runs nothing.", allow_abbrev=False)
     size, gpus = whole(MOST_SIZE), whole(MOST_GPUS)
     made.add_argument("--m", type=size, metavar="SIZE", help="rows of A or X, tokens of an MLP block [1024 for each GPU]")
     made.add_argument("--n", type=size, metavar="SIZE", help="columns of B or W, inner size of an MLP block [4096 for each GPU; of W 4096]")
     made.add_argument("--k", type=size, metavar="SIZE", help="columns of A or X, hidden size of an MLP block [4096; of X 4096 for each GPU]")
     made.add_argument("--gpus", type=gpus, default=8, metavar="COUNT", help="ranks, up to 4096 [8]")
     made.add_argument("--gpus-per-node", type=gpus, default=0, metavar="COUNT",
-                      help="how many reach each other's memory [as the machine's file says]")
+                      help="GPUs that reach each other's memory [as the machine's file says]")
     made.add_argument("--machine", default="h200-nvlink", help="NAME or FILE of a machine [h200-nvlink]")
-    made.add_argument("--type", default="f16", choices=("f16", "bf16"), help="of elements, which are as fast [f16]")
+    made.add_argument("--type", default="f16", choices=("f16", "bf16"), help="type of the elements; both are equally fast [f16]")
     made.add_argument("--operation", choices=tuple(FORMULAS), help="only this one")
     made.add_argument("--sparse", action="store_true", help="the sums of row-sparse gradients, chapters 08 to 15")
     made.add_argument("--rows", type=size, default=5_000_000, metavar="SIZE", help="sparse: rows of the table [5000000]")

@@ -1,4 +1,4 @@
-"""measure all chapters (or one) and the systems that they are compared with; print the ladder"""
+"""measure all chapters (or one) beside PyTorch and JAX, and print the ladder"""
 import argparse
 from typing import List
 
@@ -13,11 +13,11 @@ OPTIONS = ("gpus", "sizes", "peers", "limit", "quick")
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What tools/results/bench.py takes, and checks."""
     chapters.add_to(parser, nargs="?")
-    parser.add_argument("--gpus", metavar="LIST", help="on so many GPUs, as 2,8 (default: 2, 4 and all)")
-    parser.add_argument("--sizes", metavar="first|all", help="all: larger sizes on fewer than 8 GPUs, too")
+    parser.add_argument("--gpus", metavar="LIST", help="numbers of GPUs, such as 2,8 (default: 2, 4 and all)")
+    parser.add_argument("--sizes", metavar="first|all", help="all: on fewer than 8 GPUs the larger sizes, too")
     parser.add_argument("--peers", metavar="yes|no", help="no: chapters only")
     parser.add_argument("--quick", action="store_true", help="one size of each on all GPUs, at most six minutes")
-    parser.add_argument("--limit", metavar="SECONDS", help="what fits into the time; says what was not run")
+    parser.add_argument("--limit", metavar="SECONDS", help="measure what fits into this time, and list the rest")
 
 
 def main(call: argparse.Namespace) -> int:

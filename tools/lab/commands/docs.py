@@ -1,4 +1,4 @@
-"""build the documentation site, and print where it begins"""
+"""build the documentation site, and print the path of its first page"""
 import argparse
 import sys
 
@@ -7,7 +7,7 @@ from process import ROOT, Refusal, become, run, say
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--serve", action="store_true", help="then serve it on this computer alone: its search needs HTTP")
+    parser.add_argument("--serve", action="store_true", help="then serve it on this computer only (its search needs HTTP)")
 
 
 def main(call: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""say what is here, what is missing and what would be skipped; installs nothing"""
+"""list what is installed, what is missing and what would be skipped; installs nothing"""
 import argparse
 
 from build import set_up

@@ -5,7 +5,7 @@ from process import ROOT, become
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--check", action="store_true", help="only say which are not formatted")
+    parser.add_argument("--check", action="store_true", help="only list the files that are not formatted")
 
 
 def main(call: argparse.Namespace) -> int:

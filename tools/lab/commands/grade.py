@@ -1,4 +1,4 @@
-"""grade a header that takes the place of chapter NN's: points, each with its reason"""
+"""grade a submitted header of chapter NN: points, each with its reason"""
 import argparse
 import sys
 

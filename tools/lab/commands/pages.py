@@ -1,4 +1,4 @@
-"""write into the pages what is generated"""
+"""update the generated blocks of the pages"""
 import argparse
 import sys
 
@@ -9,7 +9,7 @@ from process import ROOT
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--check", action="store_true", help="say what has drifted, and change nothing")
+    parser.add_argument("--check", action="store_true", help="list what has drifted; change nothing")
     parser.add_argument("--measured", action="store_true", help="only what comes from docs/results: needs no build")
 
 

@@ -1,4 +1,4 @@
-"""predict what each algorithm takes and which one wins, on a machine that need not be here"""
+"""predict the time of each algorithm on any machine, and the fastest one"""
 import argparse
 import sys
 from typing import NoReturn

@@ -1,4 +1,4 @@
-"""the same as run, with the race detector: a forgotten wait is reported, exit status 3"""
+"""run under the race detector, which reports a forgotten wait; exit status 3"""
 import argparse
 import os
 import sys

@@ -1,4 +1,4 @@
-"""build and run the quick tests, of everything or of one chapter"""
+"""build and run the quick tests: all of them, or a chapter's"""
 import argparse
 from typing import List, Optional
 
@@ -11,7 +11,7 @@ from program import of_work, work_on
 def arguments(parser: argparse.ArgumentParser) -> None:
     chapters.add_to(parser, nargs="?")
     for scope, text in (("slow", "the slow tests (8 ranks, random sizes, mutants)"),
-                        ("full", "what takes longest (blanks of assignments, a new chapter)"), ("all", "everything")):
+                        ("full", "the longest tests (blanks of assignments, a new chapter)"), ("all", "everything")):
         parser.add_argument(f"--{scope}", dest="scope", action="store_const", const=scope, default="quick", help=text)
     parser.add_argument("--work", action="store_true", help="the chapter's tests of your header (after ./lab start NN)")
 

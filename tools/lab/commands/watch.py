@@ -1,4 +1,4 @@
-"""build and run a program, and again whenever a source is saved"""
+"""build and run a program again whenever a source is saved"""
 import argparse
 import pathlib
 import time
