@@ -57,7 +57,7 @@ class Owner {
   Handle handle = nullptr;
 };
 
-// For errors: "16 MiB are asked for, 3 of 1024 MiB are free" on the current device.
+// For errors: "16 MiB are requested, 3 of 1024 MiB are free" on the current device.
 std::string memory_asked_for(std::size_t bytes);
 
 // The bytes of so many elements. Throws std::length_error if they do not fit in a std::size_t.
