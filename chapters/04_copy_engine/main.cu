@@ -25,7 +25,7 @@ void show_first_push(const Options& options) {
     for (const int number : {1, 2}) {
       contact.push(number);
       require_right(contact.compare(number, options.corrupt), "first_push, pushed");
-      rank.barrier();  // both have read: the push itself does not tell
+      rank.barrier();  // both have read; a push does not wait for that
     }
     for (const int number : {3, 4}) {
       contact.pull(number);

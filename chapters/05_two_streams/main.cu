@@ -1,4 +1,4 @@
-// Chapter 05: products on two alternating streams: the next one fills the last wave of the one before.
+// Chapter 05: GEMMs on two alternating streams: the next one fills the last wave of the previous one.
 #include "04_copy_engine/copy_engine_ring.cuh"
 #include "05_two_streams/pull_two_streams.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
