@@ -1,7 +1,7 @@
-// Chapter 15, without the way back: each row of the table has one owner for ever, where the optimiser's state
-// of it lives. Owners add up what all ranks have of their rows, and keep the sums: a reduce-scatter. Of N
-// rows of all ranks a rank gets about (N - n_r) / P, and nothing goes back. What the next step needs of the
-// table is fetched from the owners when its row numbers are known: n_r (P - 1) / P rows.
+// Chapter 15, reduce-scatter only: each row of the table has one permanent owner, which holds its optimiser
+// state. Owners sum all ranks' contributions to their rows, and keep the sums. Of N rows of all ranks a rank
+// receives about (N - n_r) / P, and nothing is sent back. The rows that the next step needs are fetched from
+// the owners when their numbers are known: n_r (P - 1) / P rows.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -29,8 +29,8 @@
 
 namespace overlap::sparse_beyond {
 
-/// The rank where a row lives: in each call the same, whoever has the row. A hash, so that neither rows next
-/// to each other nor every 32nd row are all on one rank.
+/// The owner of a row: the same in each call, whichever ranks have the row. A hash, so that neither
+/// neighbouring rows nor every 32nd row are all on one rank.
 __host__ __device__ constexpr int home_of(std::int64_t row, int ranks) {
   return static_cast<int>(mix(static_cast<std::uint64_t>(row)) % static_cast<std::uint64_t>(ranks));
 }
@@ -47,7 +47,7 @@ __global__ void flag_homes(const Index* rows, const std::int64_t* count, std::in
   flags[i] = i < ranks * most && g < *count && home_of(rows[g], ranks) == i / most;
 }
 
-/// What a rank knows of the rows that live on it, and of where others live.
+/// A rank's own rows, and the places of all rows.
 template <SparseIndex Index>
 struct Homes {
   std::int32_t* at_home;  ///< [most]: the place of the g-th row of all among those of its owner
@@ -134,7 +134,7 @@ class FixedOwners {
       load_kernel(add_rows_at_home<width(), Index, T>);
       load_kernel(fetch_rows<width(), Index, T>);
     });
-    rank.barrier();  // nobody's stream waits before all have loaded what they need
+    rank.barrier();  // no stream waits before all ranks have loaded their kernels
   }
 
   T* local_sums() const { return sums_.local(); }  ///< see WayToAdd

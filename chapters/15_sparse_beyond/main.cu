@@ -1,5 +1,5 @@
-// Chapter 15: what is beyond version 6: its search replaced by look-ups, a plan that every rank makes by
-// itself, and rows that go to one owner each.
+// Chapter 15: beyond version 6: look-ups instead of the search, a plan that every rank computes, and one
+// owner for each row.
 #include "08_sparse_baselines/dense_all_reduce.cuh"
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "15_sparse_beyond/contributor_owners.cuh"
