@@ -143,7 +143,7 @@ class RingAllGatherMatmul {
     const TimelineScope name("step ", step, ": pass shard ", shard_in_step(rank_.id(), rank_.size(), step));
     // [task transfer: what goes out and what comes in, so that no rank waits for another one's receive?]
     const std::int64_t out = elements(step), in = elements(step + 1);
-    // ncclSend completes only when the peer has posted its receive. If every rank sent first, all would
+    // A send completes only when the peer has posted its receive. If every rank sent first, all would
     // deadlock; in a group both are issued together.
     NCCL_CHECK(ncclGroupStart());
     // A shard without rows is not sent; its receiver computes the same sizes and does not wait for it.
