@@ -180,8 +180,8 @@ void add_residual(const T* x, const T* z, T* y, std::int64_t elements, cudaStrea
   CUDA_CHECK(cudaGetLastError());
 }
 
-/// Runs each kernel once, on memory of its own: the first launch of a kernel loads it, which waits for the
-/// GPU, and must not meet a stream that waits for a signal.
+/// Runs each kernel once, on memory of its own: the first launch of a kernel loads it, which may wait for the
+/// GPU, and so must precede every wait for a signal.
 template <Floating T>
 void warm_up_mlp_kernels(Rank& rank) {
   const DeviceBuffer<T> memory(rank.device(), 1);

@@ -68,7 +68,7 @@ class VanillaBlock {
             .launches = own_f > 0 ? 3 : 2,
             .memory = (elements + whole.m * own_f) * size};
   }
-  /// Bytes of X, norm(X) and Y, what normalisation and residual read and write. A network has them once for
+  /// Bytes of X, norm(X) and Y, which normalisation and residual read and write. A network keeps them for
   /// each layer, all other memory once.
   static std::int64_t activation_bytes(MatmulShape whole) {
     return 3 * whole.m * whole.k * std::int64_t{sizeof(T)};

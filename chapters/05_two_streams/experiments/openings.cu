@@ -1,5 +1,5 @@
-// Experiment of chapter 05: when a rank publishes its shard and meets the others, as seen from its first
-// product: the five openings of the pull, side by side.
+// Experiment of chapter 05: when a rank publishes its shard and passes the barrier, relative to its first
+// GEMM: the five openings of the pull, side by side.
 #include <array>
 #include <string>
 #include <utility>
