@@ -1,8 +1,9 @@
-"""The blocks `planted` of pages: a planted bug as a diff whose added lines are its cure, and what is said of the bug.
+"""The blocks `planted` of pages: a planted bug as a diff whose added lines are its cure, and the report on the bug.
 
   <!-- planted COMMAND PROGRAM CASE [FUNCTION...] --> ... <!-- /planted -->
 
-COMMAND is run, race or check, and says which build shows the bug. PROGRAM is one of virtual_gpu/tests/{race,check}/planted_*.cu, whose
+COMMAND is run, race or check, and selects the build that shows the bug. PROGRAM is one of
+virtual_gpu/tests/{race,check}/planted_*.cu, whose
 tests assert the report and that the program without the bug has none. Of the FUNCTIONs (without any: of the one named CASE) the block
 shows the lines from the first to the last that has a mark @CASE or asks for `fixed`, and a short one whole.
 """
@@ -27,7 +28,7 @@ _EITHER = re.compile(rf"\bfixed \? ({_TERM}+?)\s+: ({_TERM}+)")
 
 
 def specialised(code: str, fixed: bool) -> str:
-    """The code with each question for `fixed` answered."""
+    """The code with each use of `fixed` replaced by its value."""
     def branch(match: "re.Match[str]") -> str:
         return re.sub("^  ", "", match.group(2 if fixed else 3), flags=re.MULTILINE)
     code = _EITHER.sub(lambda either: either.group(1 if fixed else 2), _BRANCH.sub(branch, code))
@@ -81,7 +82,7 @@ def diff(source: str, case: str, functions: List[str]) -> str:
 
 
 def said(command: str, program: str, case: str, root: pathlib.Path) -> str:
-    """What the program with the bug says, but for the line that says which schedule it was."""
+    """The output of the program with the bug, without the line that names the schedule."""
     path = root / "build" / BUILDS[command] / "bin" / program
     if not path.exists():
         how = "race" if command == "run" else command
@@ -103,7 +104,7 @@ def block(argument: str, root: pathlib.Path) -> str:
 
 
 def comparable(text: str) -> str:
-    """The part of a block that must not drift: the change, the exit status, and what is said without numbers."""
+    """The part of a block that must not drift: the change, the exit status, and the report without numbers."""
     change, border, report = text.partition("\n```\n\n```\n")
     report, status, end = report.rpartition("\n(exit status ")
     return change + border + mutant_blocks.in_one_order(mutant_blocks.without_numbers(report)) + status + end

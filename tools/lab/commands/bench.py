@@ -11,7 +11,7 @@ OPTIONS = ("gpus", "sizes", "peers", "limit", "quick")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What tools/results/bench.py takes, and checks."""
+    """The options of tools/results/bench.py, which checks their values."""
     chapters.add_to(parser, nargs="?")
     parser.add_argument("--gpus", metavar="LIST", help="numbers of GPUs, such as 2,8 (default: 2, 4 and all)")
     parser.add_argument("--sizes", metavar="first|all", help="all: on fewer than 8 GPUs the larger sizes, too")
@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(call: argparse.Namespace) -> int:
-    """Builds what is measured, and leaves the rest to tools/results/bench.py."""
+    """Builds the measured programs, then starts tools/results/bench.py."""
     names = chapters.names() if call.chapter is None else [chapters.find(call.chapter)]
     if not call.quick:
         names = [program for name in names for program in (name, *chapters.programs_of_experiments(name))]
@@ -35,5 +35,5 @@ def main(call: argparse.Namespace) -> int:
             unbuilt.append(f"--unbuilt={name}")
     build.need_gpus()
     here = len(shell("gpus_here").splitlines())
-    # Not isolated: the systems that it compares with may be installed for this user only.
+    # Without -I: PyTorch and JAX may be installed for this user only.
     process.leave_to("tools/results/bench.py", f"--backend={build.backend}", f"--here={here}", *unbuilt, *given(call, *OPTIONS), *names)

@@ -33,7 +33,7 @@ def main(call: argparse.Namespace) -> int:
 
 
 def _show(error: planted.Planted, plain: Build, detector: str) -> int:
-    """What the error does; the exit status is 0 if it was noticed."""
+    """Shows the error's effects; the exit status is 0 if a run detected it."""
     kept = error.plant_again()
     if kept:
         say(f"your version is kept in {kept}")
@@ -65,7 +65,7 @@ def _show(error: planted.Planted, plain: Build, detector: str) -> int:
 
 
 def _said(step: int, command: List[str], word: str, error: planted.Planted) -> int:
-    """Runs a program of the error and prints what it says; its exit status."""
+    """Runs a program with the error and prints its output. Returns its exit status."""
     status, text = planted.said(command + error.mutant.arguments)
     title = {"run": "The output", "race": "The race report", "check": "The report of ./lab check"}[word]
     words = " ".join([word, error.chapter[:2], *error.mutant.arguments])
@@ -76,7 +76,7 @@ def _said(step: int, command: List[str], word: str, error: planted.Planted) -> i
 
 
 def _fix(error: planted.Planted, plain: Build) -> int:
-    """Checks the cure: right on all sizes, and free of races."""
+    """Checks the cure: correct for all sizes, and free of races."""
     number, name = error.chapter[:2], error.task.name
     if error.plant():
         say(f"{planted.shown(error.header)} is new: ./lab break {number} {name} shows what its error does")

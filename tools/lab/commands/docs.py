@@ -11,7 +11,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(call: argparse.Namespace) -> int:
-    """Builds it, and says where it begins; or serves it."""
+    """Builds the site and prints the path of its first page, or serves it."""
     if call.backend:
         raise Refusal("the documentation is built without GPUs: docs takes no --backend")
     shell("set_up", "docs", "", str(call.yes).lower())

@@ -9,5 +9,5 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(call: argparse.Namespace) -> int:
-    """Leaves it to tools/check_format, which knows the one version of clang-format that counts."""
+    """Starts tools/check_format, which requires one version of clang-format."""
     become([str(ROOT / "tools" / "check_format"), *([] if call.check else ["--fix"])])

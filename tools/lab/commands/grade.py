@@ -10,15 +10,15 @@ from process import ROOT
 
 
 def arguments(parser: Parser) -> None:
-    """All behind the chapter goes to course/grade."""
+    """All words behind the chapter are passed on to course/grade."""
     chapters.add_to(parser)
     parser.pass_on_behind("chapter", "the grader: FILE, or --submissions FOLDER --csv FILE; ./lab grade NN --help shows its options")
 
 
 def main(call: argparse.Namespace) -> int:
-    """Builds the runner and the judge. Both builds are needed: results come from the plain one, races from the other."""
+    """Builds the runner and the judge. Both builds are needed: the plain one checks results, the race build finds races."""
     chapter = chapters.find(call.chapter)
-    # Else the grader says what is missing.
+    # Otherwise the grader says what is missing.
     if "--help" not in call.arguments and (ROOT / "chapters" / chapter / "assignment" / "grade.json").is_file():
         plain = set_up("run", "virtual", call.yes)
         plain.build("teaching")

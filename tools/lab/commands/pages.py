@@ -14,7 +14,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(call: argparse.Namespace) -> int:
-    """Builds the mutants that pages show, unless it is to change nothing or needs no build; update_pages.py does the rest."""
+    """Builds the mutants that pages show, except with --check or --measured. Then starts update_pages.py."""
     options = given(call, "check", "measured")
     if not options:
         status, printed = process.output([sys.executable, str(ROOT / "tools" / "pages" / "mutant_blocks.py"), "--targets"])
