@@ -93,8 +93,8 @@ class NewChapterTest(unittest.TestCase):
         self.assertEqual(self.printed, ADDED)
 
     def test_its_files_keep_the_repositorys_rules(self) -> None:
-        for test in ("chapters", "links", "policy"):
-            self.right(sys.executable, f"tests/programs/{test}_test.py")
+        for test in ("tests/programs/chapters", "tools/pages/tests/links", "tests/programs/policy"):
+            self.right(sys.executable, f"{test}_test.py")
         page = self.after[f"chapters/{NAME}/README.md"].decode()
         self.assertTrue(page.startswith("# 29 My idea\n"))
         self.assertIn("```cpp\n// ---- Step 1: every rank's rows of A to all ranks", page)
