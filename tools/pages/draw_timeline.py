@@ -78,7 +78,7 @@ class Panel:
 
 
 def source_of(stamp: Dict) -> str:
-    """True if times are modelled; and the machine that they were modelled for or measured on."""
+    """Says whether times are modelled or measured, and for which machine."""
     hardware = stamp["hardware"]
     if stamp["modelled"]:
         return f"modelled (machine {hardware['machine']})"

@@ -120,7 +120,7 @@ def peer_rows(chosen: Mapping[str, List[Dict]], columns: Sequence[Column], repor
 
 
 def dense_rows(runs: Sequence[Dict], columns: Sequence[Column]) -> List[List[str]]:
-    """The row of NCCL's all-reduce of the whole table, the reference of the sparse ladder, where it was measured."""
+    """The rows of NCCL's all-reduce of the whole table, the reference of the sparse ladder, where it was measured."""
     name = sparse_results.DENSE
     found = {column_of(run) for run in runs for result in sparse_results.algorithms(run) if result["variant"] == name}
     cells = ["1.00" if column in found else "-" for column in columns]
@@ -128,7 +128,7 @@ def dense_rows(runs: Sequence[Dict], columns: Sequence[Column]) -> List[List[str
 
 
 def speed_up_note(runs: Sequence[Dict]) -> str:
-    """The row of a chapter that compares several GPUs with one, in another unit."""
+    """A sentence on a chapter that compares several GPUs with one: it has another unit."""
     firsts: Dict[Column, Dict] = {}
     for run in runs:
         if not sparse_results.is_sparse(run) and not is_dense(run) and column_of(run)[1] > 1:

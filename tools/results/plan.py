@@ -165,7 +165,7 @@ def sizes_of(call: argparse.Namespace, operation: str) -> List[str]:
 
 
 def operations_of(call: argparse.Namespace) -> List[str]:
-    """A parsed command line."""
+    """The requested operations."""
     if call.sparse and call.operation not in (None, SPARSE):
         raise PlanError(f"--sparse: {call.operation} is not sparse")
     if call.sparse:

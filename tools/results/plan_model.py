@@ -143,7 +143,7 @@ class Call:
         return self.numbers[name]
 
     def get(self, name: str, otherwise: Any) -> Any:
-        """The defaults of a step's values."""
+        """A value that a step may omit."""
         return self.numbers.get(name, otherwise)
 
     def cut(self, parts: Optional[int] = None) -> Cut:
@@ -163,7 +163,7 @@ class Call:
 
     @property
     def shard(self) -> float:
-        """The messages that send a whole shard to all other ranks, in pieces or at once."""
+        """Bytes of a whole shard: the messages send it to all other ranks, in pieces or at once."""
         return self.bytes_out / (self.ranks - 1) if self.ranks > 1 else 0.0
 
     def rows(self, count: float) -> float:

@@ -87,7 +87,7 @@ def is_algorithm(run: Run, result: Result) -> bool:
 
 
 def compared_operation(run: Run) -> str:
-    """The planner's predictions for a dense run's operation; nothing if the operation is not compared."""
+    """The operation of the planner that a dense run is compared with; nothing if it is not compared."""
     if chapter_of(run) == PRODUCTS:
         return "matmul"
     return "" if run["chapter"][:2] in LEFT_OUT_CHAPTERS else operation_of(run["chapter"])

@@ -89,7 +89,7 @@ def runs_with_section(chapter: str, section: str, reports: List[Dict[str, Any]])
     """The runs on real GPUs, of the chapter's program and of its experiments, that hold results of the section. A run of an
     experiment replaces one of the chapter's program, which measured such sections before experiments existed."""
     def of_section(run: Run) -> Run:
-        """True if two runs with the section solved the same problem, whatever else their programs did."""
+        """The run without what may differ in two runs that solved the same problem: program, command line, further results."""
         rest = {name: value for name, value in run.items() if name != "bench"}
         return {**rest, "chapter": chapter, "options": {**run["options"], "variants": [section]}}
     runs = [of_section(run) for report in reports for run in report["runs"]

@@ -53,7 +53,7 @@ def _of_work(call: argparse.Namespace) -> int:
 
 
 def _target(chapter: Optional[str], of_everything: str) -> str:
-    """Builds the programs and tests of a chapter, or of everything."""
+    """The target of a chapter's programs and tests, or of everything."""
     return of_everything if chapter is None else f"chapter_{chapters.find(chapter)[:2]}"
 
 
