@@ -118,7 +118,7 @@ class NewChapterTest(unittest.TestCase):
         self.assertRegex(self.right(sys.executable, "-c", make), rf"{NAME}.*\b{EXPERIMENT}\b")
         make = "import sys; sys.path.insert(0, '.'); from tools.pages import update_pages; print(update_pages.generate('ladder', 'kernels'))"
         self.assertRegex(self.right(sys.executable, "-c", make),
-                         rf"\| \[`{NAME}`\]\(chapters/{NAME}/README.md\) \| my idea \| not run \|")
+                         rf"\| \[`{NAME}`\]\(chapters/{NAME}/README.md\) \| my idea \|  \| not run \|")
         make = f"import sys; sys.path.insert(0, '.'); from tools.results.bench_plans import plans; print(plans('{EXPERIMENT}', [2]))"
         self.assertEqual(self.right(sys.executable, "-c", make).strip(), "[['--gpus', '2', '--m', '200'], ['--gpus', '2', '--m', '400']]")
 
