@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""What everything else needs to know of a chapter: reads and checks chapters/NN_name/chapter.json.
+"""The manifests of the chapters: reads and checks chapters/NN_name/chapter.json.
 
 A manifest holds
   title, idea          the page's title without its number; the idea in a few words, for the ladder
   part                 1 to 5, see PARTS
   kind                 speed_up, dense or sparse: which options the program has, and which table its results make
-  builds_on            the chapters that the reader needs before, and whose headers its own may include; the first one is
-                       the one that it is compared with
+  builds_on            the chapters to read before, whose headers its own may include; the variants are compared with the
+                       first one
   needs                gpus: the fewest real GPUs on which several ranks can run; compute_capability (9.0: no other); cuda: the
-                       oldest release that has what it includes, if later than what all need; memory_gb of a GPU, if
-                       the sizes of real GPUs need more than any of them has
+                       oldest release that has what it includes, if later than what all need; memory_gb of a GPU, if the sizes for
+                       real GPUs need a large one
   processes            true: it also runs as several processes, each of which is a node, as NN_name_mpi (docs/cluster.md)
   minutes              to read the page and the code, and to run it: an estimate
-  operation            what the peers call what it computes (tests/peers); none: it has no peers
+  operation            the peers' name for the chapter's operation (tests/peers); none: it has no peers
   measure              the command lines of ./lab bench, see Measure
   pictures             {NAME: ARGUMENTS}: chapters/NN_name/NAME.svg is the timeline of these arguments
   plots                {NAME: {section, x, lines}}: chapters/NN_name/NAME.svg has the measured results of that section,
@@ -24,15 +24,17 @@ A manifest holds
   experiments          [{name, idea, builds_on, measure, pictures, tests}]: the programs of experiments/NAME.cu, NN_NAME when
                        they are built; builds_on: what they may include besides what the chapter may; tests: of the race
                        suite the arguments alone
-It does not hold what stands elsewhere: number and name (the folder), variants, types and default sizes (the program), tasks
+Not in a manifest, because they have a place of their own: number and name (the folder), variants, types and default sizes (the
+program), tasks
 (their markers), mutants, results and prose.
 
-  tests.race.schedules     of each number of GPUs in the race suite;  .arguments  of all its runs but those at default sizes
+  tests.race.schedules     how many schedules the race suite runs for each number of GPUs;  .arguments  of all its runs but those
+  at default sizes
   tests.race.same          the arguments in which builds with and without the race detector are compared
-  tests.race.ranks         on how many GPUs at most: 8, or fewer where ranks have nothing to do with each other
+  tests.race.ranks         the largest number of GPUs: 8, or fewer if the ranks do not communicate
   tests.program.sizes      small ones, for the tests of the program (tests/programs/chapter_test.py)
   tests.sanitize           memcheck, racecheck, synccheck: on at most so many GPUs (tools/sanitize); arguments; nccl: it is
-                           used; racecheck_test: the GoogleTest filter of what racecheck runs in the program's place
+                           used; racecheck_test: racecheck runs the chapter's test with this GoogleTest filter, not the program
 
   tools/chapters.py              exit status 2 and one sentence if a manifest is wrong
   tools/chapters.py --sanitize   what tools/sanitize runs of each chapter, in columns
@@ -58,12 +60,12 @@ class ManifestError(Exception):
 
 
 class _Wrong(Exception):
-    """What is wrong with a value, without the file."""
+    """The error in a value; the caller adds the file."""
 
 
 # --- what a value may be ---------------------------------------------------------------------------------------------
 
-Check = Callable[[Any, str], None]  # of a value and the name of its key; throws _Wrong
+Check = Callable[[Any, str], None]  # takes a value and the name of its key; throws _Wrong
 
 
 def _is(kind: type, words: str) -> Check:
@@ -163,13 +165,13 @@ class Measure:
     NAME=VALUE in front is a setting of the environment."""
     usual: Sequence[str] = ("",)  # on each number of GPUs, that which matters most first: --quick takes no other
     large: Sequence[str] = ()  # after them on 8 GPUs
-    on_all_gpus_only: bool = False  # on fewer GPUs than are here it says nothing
-    also: Sequence[Tuple[Union[int, str], Sequence[str]]] = ()  # once more: on so many GPUs, on "most" or "several" (each over 1)
+    on_all_gpus_only: bool = False  # meaningful on all GPUs of the machine only
+    also: Sequence[Tuple[Union[int, str], Sequence[str]]] = ()  # measured again: on a number of GPUs, "most" or "several"
 
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """A program of a chapter that measures more than the lesson."""
+    """A further program of a chapter, which measures more than the lesson needs."""
     program: str  # NN_name
     idea: str
     builds_on: Sequence[str]
@@ -220,7 +222,7 @@ def _measure(value: Dict[str, Any]) -> Measure:
 
 
 def _without_repeats(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    """JSON takes the last of two values of one key; nobody means that."""
+    """Refuses a key that occurs twice: JSON would silently take the last value."""
     for name, _ in pairs:
         if [other for other, _ in pairs].count(name) > 1:
             raise _Wrong(f"'{name}' is there twice")
@@ -284,13 +286,14 @@ def all_chapters() -> Dict[str, Chapter]:
 
 
 def operation_of(chapter: str) -> str:
-    """What the peers call what the chapter computes; nothing for one without peers, or that is not there."""
+    """The peers' name for the chapter's operation; none if the chapter has no peers or does not exist."""
     found = all_chapters().get(chapter)
     return found.operation if found else ""
 
 
 def sanitize_row(chapter: Chapter) -> str:
-    """What tools/sanitize, a shell script, runs of a chapter. One that says nothing is looked at by memcheck on one GPU."""
+    """What the shell script tools/sanitize runs for each chapter. A chapter without tests.sanitize runs under memcheck on one
+    GPU."""
     wanted = {"memcheck": 1, "racecheck": 0, "synccheck": 0, **chapter.tests.get("sanitize", {})}
     return "|".join([chapter.number, chapter.kind, *(str(wanted[tool]) for tool in ("memcheck", "racecheck", "synccheck")),
                      "nccl" if wanted.get("nccl") else "", wanted.get("racecheck_test", ""), wanted.get("arguments", "")])

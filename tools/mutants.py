@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Reads mutants (chapters with one small, known error), applies them, and says what a program that was run has noticed. As a program
+"""Reads mutants (chapters with one small, known error), applies them, and derives a verdict from a program's report. As a program
 it writes a mutant: a copy of a chapter's sources with that error.
 
-A mutant file says what is changed, and what the tests must say about it:
+A mutant file holds a change, and the verdict that the tests must reach:
 
     why: the second GPU multiplies the columns of the first
     file: 01_column_split/column_split.cuh
@@ -15,18 +15,18 @@ A mutant file says what is changed, and what the tests must say about it:
     --- end
 
 `file` is a path inside chapters/. The original text, which may be part of a line, must occur in it exactly once, so
-that a mutant cannot get lost when the chapter changes. If no text takes its place, a line of which nothing is left is
-left out, too. The program is the chapter whose name the mutant file's folder has. Verdicts: see verdict_of(). A mutant with
+that a mutant cannot get lost when the chapter changes. If the mutant text is empty, a line that becomes empty is removed. The
+program is that of the chapter in whose folder the mutant lies. Verdicts: see verdict_of(). A mutant with
 the verdict `race` or `scope` has one more line, which names a line of the changed file by a text that occurs in it once: the
 report must name that line too.
 
     report: cudaMemcpyAsync(c,
 
-Where the accesses stand in a file that does not change, one more line names it: `report_file: 16_tensor_core_gemm/operands.cuh`.
+If the accesses are in a file that the mutant does not change, one more line names it: `report_file:
+16_tensor_core_gemm/operands.cuh`.
 
-What the chapter's program does not do, such as to overwrite A behind a call, a test in the folder tests does. A line names the
-file of that test, which alone is compiled with the mutant: the chapter's test program runs in the program's place, and the
-arguments are GoogleTest's.
+Some errors show only in a test, for example one that overwrites A after a call. One more line names that test's file in the
+folder tests: it alone is compiled with the mutant, runs instead of the program, and takes the arguments as GoogleTest's.
 
     test: sparse_v3_graph_calls.hpp
 
@@ -46,14 +46,14 @@ import sys
 from typing import List, Sequence
 
 VERDICTS = ("wrong result", "illegal access", "scope", "race", "deadlock")
-_REPORTED = ("race", "scope")  # whose report names a line
-_KEYS = ("why", "file", "verdict", "arguments")  # all of them must be there
+_REPORTED = ("race", "scope")  # verdicts whose report names a line
+_KEYS = ("why", "file", "verdict", "arguments")  # required keys
 _KEYS_OF_A_RACE = _KEYS + ("report",)
 _ALL_KEYS = _KEYS_OF_A_RACE + ("report_file", "test", "program", "full_marks")
 _CHECKED = re.compile(r"^virtual GPUs: .* at \S+:\d+(: \d+ bytes (behind|before) |: inside freed memory| that nothing has written: byte \d)",
                       re.MULTILINE)  # the check build's
 _SEPARATORS = ("original", "mutant", "end")
-_ADDED = re.compile(r'\b(?:bench|table)\.add\(\s*"(\w+)"')  # a variant, up to its name
+_ADDED = re.compile(r'\b(?:bench|table)\.add\(\s*"(\w+)"')  # the beginning of a variant in the program's table, up to its name
 _LAYOUT = re.compile(r"(.*?)^--- original\n(.*?)^--- mutant\n(.*?)^--- end\n?(.*)", re.DOTALL | re.MULTILINE)
 
 
@@ -62,7 +62,7 @@ class MutantError(Exception):
 
 
 class NoVerdict(Exception):
-    """What became of a program says nothing of its error: one sentence."""
+    """A program ended in a way that gives no verdict: one sentence."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +118,7 @@ def read_mutant(path: pathlib.Path) -> Mutant:
 
 
 def _split(path: pathlib.Path, text: str) -> List[str]:
-    """Cuts the text at its three separator lines: header, original, mutant and what follows."""
+    """Cuts the text at its three separator lines into header, original, mutant and the rest."""
     match = _LAYOUT.fullmatch(text)
     if match is None or any(len(re.findall(rf"^--- {word}$", text, re.MULTILINE)) != 1 for word in _SEPARATORS):
         raise MutantError(f"{path}: the lines '--- original', '--- mutant' and '--- end' must be there, once, in order")
@@ -148,14 +148,14 @@ def reported_place(mutant: Mutant, source: str) -> str:
 
 
 def chosen_only(arguments: List[str], source: str) -> str:
-    """A program's source without the variants that these arguments leave out: most of what is compiled."""
+    """A program's source without the variants that the arguments exclude, because those take most of the time to compile."""
     if "--only" not in arguments[:-1]:
         return source
     chosen = arguments[arguments.index("--only") + 1].split(",")
     at = 0
     while (match := _ADDED.search(source, at)) is not None:
         at = _end_of_statement(source, match.end())
-        if match.group(1) not in chosen:  # an empty statement of as many lines, since reports name lines
+        if match.group(1) not in chosen:  # an empty statement of as many lines, because reports name lines
             left_out = source[match.start():at]
             source = source[:match.start()] + "\n" * left_out.count("\n") + ";" + source[at:]
             at -= len(left_out) - left_out.count("\n") - 1
@@ -163,7 +163,7 @@ def chosen_only(arguments: List[str], source: str) -> str:
 
 
 def _end_of_statement(source: str, at: int) -> int:
-    """Behind the semicolon that ends the call inside whose parentheses `at` is."""
+    """The index behind the call that contains index `at`, semicolon included."""
     depth = 1
     while depth > 0:
         depth += {"(": 1, ")": -1}.get(source[at], 0)
@@ -172,8 +172,8 @@ def _end_of_statement(source: str, at: int) -> int:
 
 
 def make_tree(mutant: Mutant, chapters: pathlib.Path, output: pathlib.Path) -> None:
-    """Writes to `output` the changed file, and the source of the program, which is the chapter's or an experiment's. All else
-    is included from the chapters folder itself.
+    """Writes to `output` the changed file and the source of the program (the chapter's or an experiment's). All other files are
+    included from the folder chapters itself.
 
     Nothing is left in `output` if the mutant does not fit.
     """
@@ -209,10 +209,10 @@ def run(program: pathlib.Path, arguments: List[str], limit: float,
 
 
 def verdict_of(status: int, output: str) -> str:
-    """What a program's exit status and its report say: 0 not noticed, 1 wrong result, 3 race, deadlock or a kernel that went wrong
-    (the report says which; on real GPUs a kernel that went wrong is a failed call, status 2). A kernel that leaves its arrays is an
-    illegal access only if CUDA's error says so, or the check build, whose first report may be of a read of what nothing has written; one
-    that reads with too small a scope what another GPU has written ends likewise, and the sentence says that. Throws NoVerdict."""
+    """The verdict from a program's exit status and report: 0 not noticed, 1 wrong result, 3 race, deadlock or a failed kernel
+    (the report says which; on real GPUs a failed kernel is a failed call, status 2). An access out of bounds is an illegal access
+    only if CUDA's error says so, or the check build, whose first report may be a read of memory never written. A read with too
+    small a scope of another GPU's write ends likewise, and the report says so. Throws NoVerdict."""
     if status == 0:
         return "not noticed"
     if status == 1:

@@ -3,9 +3,10 @@
 
   tools/new_chapter.py NN_name     for example 22_my_idea
 
-It builds, runs and verifies as it is: all rows of A to every rank by broadcasts, then one product. With it come its manifest, its
-page, a test of its header, one of its program, and a mutant. Nothing else changes: all lists of chapters are made of the
-folders. The files of tools/new_chapter are its pattern. tools/pages/update_pages.py then writes the page's output and the ladder.
+The skeleton builds, runs and verifies its result: it broadcasts all rows of A to every rank, then computes one GEMM. It has a
+manifest, a page, a test of its header, one of its program, and a mutant. No other file changes, because all lists of chapters are
+made from the folders. The templates are in tools/new_chapter. tools/pages/update_pages.py then writes the page's output and the
+ladder.
 """
 import argparse
 import pathlib
@@ -22,11 +23,11 @@ PATTERN = pathlib.Path(__file__).resolve().parent / "new_chapter"
 
 
 class Refused(Exception):
-    """There can be no such chapter: one sentence."""
+    """The chapter cannot be made: one sentence."""
 
 
 def places(name: str) -> Dict[str, pathlib.Path]:
-    """Where the files of the pattern go."""
+    """The path of each file of the chapter, by its template."""
     chapter = pathlib.Path("chapters", name)
     return {"chapter.json": chapter / "chapter.json", "lesson.cuh": chapter / f"{name[3:]}.cuh", "main.cu": chapter / "main.cu",
             "page.in": chapter / "README.md", "test.cu": chapter / "tests" / f"{name[3:]}_test.cu",
@@ -35,7 +36,7 @@ def places(name: str) -> Dict[str, pathlib.Path]:
 
 
 def filled(text: str, name: str) -> str:
-    """A file of the pattern for the chapter `name`."""
+    """A template, filled in for the chapter `name`."""
     words = name[3:].split("_")
     for old, new in (("NN_name", name), ("lesson.cuh", f"{name[3:]}.cuh"), ("NewChapter", "".join(word.title() for word in words)),
                      ("new_chapter", name[3:]), ("New chapter", " ".join(words).capitalize()), ("new chapter", " ".join(words)),
@@ -45,7 +46,7 @@ def filled(text: str, name: str) -> str:
 
 
 def without_a_build(block: re.Match) -> str:
-    """A generated part of the page, if nothing has to be built for it."""
+    """A generated block of the page, if it needs no build."""
     kind, argument = block.group(1), block.group(2)
     text = generate(kind, argument) if kind in ("code", "results") else block.group(3)
     return f"<!-- {kind} {argument} -->\n{text}<!-- /{kind} -->"

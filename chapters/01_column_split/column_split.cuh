@@ -1,8 +1,8 @@
 // Chapter 01: C = A B over several GPUs. Each GPU gets all of A and a share of B's columns, and computes the
-// same columns of C. No GPU needs anything from another one, so they all work at the same time.
+// same columns of C. No GPU needs data of another one, so all GPUs work at the same time.
 //
-// Source: "Tensor Parallelism with CUDA - Multi-GPU Matrix Multiplication" (D. Kennetz); where this differs
-// from it, the page beside this file says why.
+// Source: "Tensor Parallelism with CUDA - Multi-GPU Matrix Multiplication" (D. Kennetz); the page beside this
+// file explains the differences.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,7 +25,7 @@ __global__ void multiply(const int* a, const int* b, int* c, std::int64_t m, std
   // [task kernel: which element of C is this thread's, if it has one, and what is its value?]
   const std::int64_t row = std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y;
   const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  // The grid is made of whole blocks; at the lower and right edge some threads have no element.
+  // The grid consists of whole blocks; at the lower and right edge some threads have no element.
   if (row < m && column < n) {
     int sum = 0;
     for (std::int64_t i = 0; i < k; ++i) {
@@ -36,7 +36,7 @@ __global__ void multiply(const int* a, const int* b, int* c, std::int64_t m, std
   // [/task]
 }
 
-/// The product that is share `gpu` of `gpus` of C[m, n] = A[m, k] B[k, n]: some columns of B and C.
+/// The GEMM of share `gpu` of `gpus` of C[m, n] = A[m, k] B[k, n]: a range of columns of B and C.
 inline MatmulShape share_of_columns(MatmulShape shape, int gpus, int gpu) {
   return {shape.m, balanced_share(shape.n, gpus, gpu).size(), shape.k};
 }
@@ -60,7 +60,7 @@ class ColumnSplitMatmul {
   static constexpr int kTile = 16;  ///< a block has kTile x kTile threads
 
   /// Throws UsageError for a shape without elements, with more rows than a grid can have or with longer rows
-  /// than a 2-D copy takes; CudaError if a GPU is missing or has too little memory.
+  /// than a 2-D copy takes; CudaError if a GPU does not exist or has too little memory.
   ColumnSplitMatmul(int gpus, MatmulShape shape) : shape_(shape) {
     checked_elements(shape.m, shape.k, sizeof(int));
     checked_elements(shape.k, shape.n, sizeof(int));
@@ -78,7 +78,7 @@ class ColumnSplitMatmul {
     }
   }
 
-  /// Enqueues the whole product on all GPUs and returns at once. `a`, `b` and `c` are row-major matrices in
+  /// Enqueues the whole GEMM on all GPUs and returns at once. `a`, `b` and `c` are row-major matrices in
   /// pinned host memory (from ordinary memory, copies would make the host wait). They belong to the GPUs
   /// until synchronize() returns.
   void run(const int* a, const int* b, int* c) {
@@ -153,7 +153,7 @@ class ColumnSplitMatmul {
     // [/task]
   }
 
-  // ---- Step 2: the product, between two events of the same stream ---------------------------------------
+  // ---- Step 2: the GEMM, between two events of the same stream ------------------------------------------
   void launch(Gpu& gpu) {
     // [task launch: how many blocks does it take, in which stream, and what do the events stand around?]
     const dim3 block(kTile, kTile);
@@ -161,7 +161,7 @@ class ColumnSplitMatmul {
     CUDA_CHECK(cudaEventRecord(gpu.start, gpu.stream));
     multiply<<<grid, block, 0, gpu.stream>>>(gpu.a.data(), gpu.b.data(), gpu.c.data(), shape_.m,
                                              gpu.columns.size(), shape_.k);
-    CUDA_CHECK(cudaGetLastError());  // a launch returns nothing; this is where a refused one shows
+    CUDA_CHECK(cudaGetLastError());  // <<<...>>> returns no error code
     CUDA_CHECK(cudaEventRecord(gpu.stop, gpu.stream));
     // [/task]
   }

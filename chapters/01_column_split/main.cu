@@ -46,7 +46,7 @@ void run(const Options& options, Report& report) {
   HostBench bench(options.shape, options.seed, options);
   bool any = false;
   for (const auto& [name, gpus] : variants(options)) {
-    if (any && gpus == 1) continue;  // it is the same, and is measured once
+    if (any && gpus == 1) continue;  // the same as the first variant
     bench.add_algorithm<ColumnSplitMatmul>(name, gpus);
     any = any || options.runs(name);
   }

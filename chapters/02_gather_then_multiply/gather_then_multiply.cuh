@@ -1,4 +1,4 @@
-// Chapter 02: all rows of A to every GPU by an NCCL all-gather, then one product of cuBLAS.
+// Chapter 02: an NCCL all-gather brings all rows of A to every GPU, then one GEMM of cuBLAS.
 #pragma once
 
 #include <nccl.h>
@@ -25,9 +25,9 @@ namespace overlap::gather_then_multiply {
 template <Floating T>
 class GatherThenMultiply {
  public:
-  /// For products of these sizes over all ranks. Allocates a slot for each rank's rows of A, and runs the
-  /// all-gather and every product once. Collective. Throws Skip if ranks share a GPU or NCCL does not know
-  /// the mode, CudaError or NcclError if the memory is not there.
+  /// `whole`: the sizes over all ranks. Allocates a slot for each rank's rows of A, and runs the all-gather
+  /// and every GEMM once. Collective. Throws Skip if ranks share a GPU or NCCL does not have the mode,
+  /// CudaError or NcclError if the memory cannot be allocated.
   GatherThenMultiply(Rank& rank, MatmulShape whole, NcclMode mode = NcclMode::kPlain)
       : rank_(rank),
         k_(whole.k),
@@ -37,7 +37,7 @@ class GatherThenMultiply {
         fills_own_slot_(whole.m % rank.size() != 0 || mode != NcclMode::kPlain),
         slots_(rank, rank.size() * slot_elements_, mode),
         blocks_(blocks(whole, rank.size(), slot_elements_)) {
-    // NCCL connects the ranks in the first call, and a kernel is loaded in its first launch: both here.
+    // NCCL connects the ranks in its first call, and CUDA loads a kernel at its first launch: do both now.
     all_gather(own_slot(), rank.stream());
     std::vector<MatmulShape> shapes;
     for (const Block& block : blocks_) shapes.push_back({block.rows, columns_, k_});
@@ -46,7 +46,7 @@ class GatherThenMultiply {
   }
 
   /// Enqueues one call on `stream` and returns. `a` is A_r, `b` is B_r, `c` becomes C_r, all row-major on
-  /// this rank's GPU. Calls may follow each other at once: the slots are used in the order of the stream.
+  /// this rank's GPU. The next call may follow at once: `stream` orders the uses of the slots.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     gather(a, stream);
     multiply(b, c, stream);
@@ -71,8 +71,9 @@ class GatherThenMultiply {
     all_gather(source, stream);
   }
 
-  /// What a call costs a rank if NCCL sends along a ring, a slot in each step. Every rank sends and receives
-  /// equally much, padding included. The page's cost card; the tests compare it with what is counted.
+  /// The cost of a call for a rank if NCCL sends along a ring, a slot in each step. Every rank sends and
+  /// receives the same number of bytes, padding included. The page's cost card; the tests compare it with
+  /// counted bytes.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     const std::int64_t slot = slot_rows(whole, ranks) * whole.k, bytes = slot * std::int64_t{sizeof(T)};
     const std::size_t products = blocks(whole, ranks, slot).size();
@@ -85,27 +86,27 @@ class GatherThenMultiply {
   }
 
  private:
-  /// Rows of A that lie together in the slots, without padding between them: one product.
+  /// Rows of A that are contiguous in the slots, without padding between them: one GEMM.
   struct Block {
     std::int64_t first;  // where the first row begins, in elements from the first slot
     std::int64_t row;    // which row of A, and of C, that is
     std::int64_t rows;
   };
 
-  /// An all-gather takes equally many elements from every rank. So a slot holds the largest share, m / P
-  /// rounded up; in the slots of ranks with one row less, the last row is padding.
+  /// An all-gather takes the same number of elements from every rank. So a slot holds the largest share, m /
+  /// P rounded up; in the slots of ranks with one row less, the last row is padding.
   static std::int64_t slot_rows(MatmulShape whole, int ranks) { return (whole.m + ranks - 1) / ranks; }
 
-  /// Elements of a slot. In a window slots begin at multiples of 16 bytes: with NCCL 2.28.9 parts of slots
-  /// that began at odd multiples of 2 bytes came out wrong.
+  /// Elements of a slot. In a window slots begin at multiples of 16 bytes: with NCCL 2.28.9, parts of slots
+  /// that began at odd multiples of 2 bytes arrived wrong.
   static std::int64_t slot_elements(MatmulShape whole, int ranks, NcclMode mode) {
     const std::int64_t elements = slot_rows(whole, ranks) * whole.k;
     constexpr std::int64_t kAligned = 16 / sizeof(T);
     return mode == NcclMode::kPlain ? elements : (elements + kAligned - 1) / kAligned * kAligned;
   }
 
-  /// The products of a call: one if P divides m. No product may read padding: its rows of C would have no
-  /// place, and what is there may be a NaN.
+  /// The GEMMs of a call: one if P divides m. No GEMM may read padding: C has no rows for it, and it may hold
+  /// NaN.
   static std::vector<Block> blocks(MatmulShape whole, int ranks, std::int64_t slot_elements) {
     std::vector<Block> blocks;
     // [task blocks: which rows lie together in the slots, and belong to which rows of C?]
@@ -113,8 +114,8 @@ class GatherThenMultiply {
       const Range rows = balanced_share(whole.m, ranks, rank);
       const std::int64_t first = rank * slot_elements;
       if (rows.empty()) continue;
-      // The first slots are full (balanced_share() gives the first ranks the larger shares), so they and the
-      // first one that is not form one block.
+      // The first slots are full (balanced_share() gives the first ranks the larger shares). They and the
+      // first slot with padding form one block.
       if (!blocks.empty() && blocks.back().first + blocks.back().rows * whole.k == first) {
         blocks.back().rows += rows.size();
       } else {
@@ -129,7 +130,7 @@ class GatherThenMultiply {
 
   void all_gather(const T* source, cudaStream_t stream) {
     // [task all_gather: which collective fills all slots, and how many elements does each rank give?]
-    // If `source` is this rank's slot, the call is in place: NCCL leaves that slot alone.
+    // If `source` is this rank's slot, the call is in place: NCCL does not write that slot.
     NCCL_CHECK(
         ncclAllGather(source, slots_.data(), slot_elements_, nccl_type<T>(), slots_.communicator(), stream));
     // [/task]

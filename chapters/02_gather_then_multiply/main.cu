@@ -1,5 +1,4 @@
-// Chapter 02: the baseline of all dense chapters, an NCCL all-gather and a product of cuBLAS, one after the
-// other.
+// Chapter 02: the baseline of all dense chapters, an NCCL all-gather and then a GEMM of cuBLAS.
 #include <algorithm>
 #include <iostream>
 #include <string>
@@ -13,12 +12,12 @@ namespace {
 
 const ChapterInfo kChapter = gather_chapter({
     .name = "02_gather_then_multiply",
-    .summary = "C = A B, A by rows and B by columns: an all-gather of A, then the product.",
+    .summary = "C = A B, A by rows and B by columns: an all-gather of A, then the GEMM.",
     .has_nccl_modes = true,
 });
 
-/// The article's lower bound: the product of one shard for each rank, and a synchronisation of 6 us between
-/// two of them. Rank 0 prints.
+/// The article's lower bound: P times the GEMM of one shard, and a synchronisation of 6 us between two of
+/// them. Rank 0 prints.
 void print_lower_bound(const DenseBench& bench) {
   constexpr double kRoundMs = 0.006;
   const int ranks = bench.problem().rank().size();
@@ -35,7 +34,7 @@ void print_lower_bound(const DenseBench& bench) {
             << fixed(100 * bound / best->device_ms.median, 0) << " % of that speed\n";
 }
 
-/// How it is predicted: the all-gather, then the product.
+/// The planner's rule: the all-gather, then the GEMM.
 Plan<DenseCall> in_turn(NcclMode mode) {
   const Step gather = {"collective", {{"mode", std::string(name_of(mode))}}};
   return {.steps = [=](const DenseCall&) { return std::vector<Step>{gather, {"products"}}; }};

@@ -1,5 +1,5 @@
-// Chapter 03: the ring by NCCL, verified on every element, then timed beside its products and its transfers
-// alone.
+// Chapter 03: the ring by NCCL, verified on every element, then timed beside its GEMMs alone and its
+// transfers alone.
 #include "03_ring_all_gather/ring_all_gather.cuh"
 #include "overlap/bench/split_only.hpp"
 #include "overlap/program/dense_chapter.hpp"

@@ -1,5 +1,5 @@
-// Chapter 03: the ring. A is gathered shard by shard, and a shard is multiplied while the next one is on its
-// way. Each rank passes on to its left neighbour what it is multiplying, so that after P steps every rank has
+// Chapter 03: the ring. A is gathered shard by shard, and a shard is multiplied while the next one is in
+// transfer. Each rank sends the shard that it multiplies to its left neighbour. After P steps every rank has
 // multiplied every shard, and no rank ever waits for all of A.
 //
 // Sources: "Collective matrix multiplication" (JAX, Pallas:MGPU), "Algorithm overview: Ring All-Gather", here
@@ -25,8 +25,8 @@
 
 namespace overlap::ring_all_gather {
 
-/// The shard of A that `rank` multiplies in a step of the ring, 0 <= step < ranks: first its own, then what
-/// comes from the right. In the same step it sends this shard on to the left.
+/// The shard of A that `rank` multiplies in a step of the ring, 0 <= step < ranks: first its own, then the
+/// shards that arrive from the right. In the same step it sends this shard to the left.
 inline int shard_in_step(int rank, int ranks, int step) {
   // [task order: which shard does a rank hold, if all shards move one rank to the left in each step?]
   // [blank] return rank;
@@ -35,7 +35,7 @@ inline int shard_in_step(int rank, int ranks, int step) {
 }
 
 /// The rank's columns of C in the rows of one shard: C[m_s, n_r] = A_s[m_s, k] B[k, n_r], where `c` is all of
-/// C[m, n_r]. Enqueues one product on `stream`; none if the shard has no rows or the rank no columns.
+/// C[m, n_r]. Enqueues one GEMM on `stream`; none if the shard has no rows or the rank has no columns.
 template <Floating T>
 void multiply_shard(Rank& rank, MatmulShape whole, int shard, const T* a_shard, const T* b, T* c,
                     cudaStream_t stream) {
@@ -52,9 +52,9 @@ void multiply_shard(Rank& rank, MatmulShape whole, int shard, const T* a_shard, 
 template <Floating T>
 class RingAllGatherMatmul {
  public:
-  /// Collective. Allocates the slots; then sends and multiplies once, since NCCL connects two neighbours when
-  /// they first meet, and a kernel is loaded when it first runs. Throws Skip if ranks share a GPU, CudaError
-  /// if there is too little memory, NcclError.
+  /// Collective. Allocates the slots; then sends and multiplies once, because NCCL connects two neighbours at
+  /// their first transfer, and CUDA loads a kernel at its first launch. Throws Skip if ranks share a GPU,
+  /// CudaError if there is too little memory, NcclError.
   RingAllGatherMatmul(Rank& rank, MatmulShape whole)
       : rank_(rank),
         whole_(whole),
@@ -75,13 +75,14 @@ class RingAllGatherMatmul {
                         {{most, columns, whole.k}, {least, columns, whole.k}});
   }
 
-  /// Enqueues the whole product and returns at once. `a` is the rank's shard [m_r, k], `b` its columns
-  /// [k, n_r], `c` its result [m, n_r], all on its GPU. They belong to the call until `stream` has reached
-  /// its end. The next call may follow at once, on the same stream.
+  /// Enqueues one call and returns at once. `a` is the rank's shard [m_r, k], `b` its columns [k, n_r], `c`
+  /// its result [m, n_r], all on its GPU. They belong to the call until `stream` has completed it. The next
+  /// call may follow at once, on the same stream.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     start_transfers_after(stream);
     for (int step = 0; step < rank_.size(); ++step) {
-      // The transfer first: behind a product that fills the GPU it would find no free multiprocessor.
+      // Enqueue the transfer first: once the GEMM occupies all multiprocessors, NCCL's kernel would have to
+      // wait.
       if (step + 1 < rank_.size()) pass_on(step, a);
       if (step > 0) await_shard(step, stream);
       const int shard = shard_in_step(rank_.id(), rank_.size(), step);
@@ -90,7 +91,7 @@ class RingAllGatherMatmul {
     }
   }
 
-  /// The transfers of a call without its products: to time the communication alone.
+  /// The transfers of a call without its GEMMs: to time the communication alone.
   void communicate(const T* a, cudaStream_t stream) {
     start_transfers_after(stream);
     for (int step = 0; step + 1 < rank_.size(); ++step) pass_on(step, a);
@@ -98,8 +99,8 @@ class RingAllGatherMatmul {
   }
 
   /// What `rank` of `ranks` moves and keeps in one call. It receives all of A but its own shard, and sends
-  /// all but that of its left neighbour, who has it already; shards without rows are neither sent nor
-  /// multiplied. The page's cost card and the tests both come from here.
+  /// all but its left neighbour's own; shards without rows are neither sent nor multiplied. The page's cost
+  /// card and the tests both come from here.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     Cost cost;
     const bool has_columns = !balanced_share(whole.n, ranks, rank).empty();
@@ -111,7 +112,7 @@ class RingAllGatherMatmul {
       if (step > 0) cost.bytes_in += bytes;
       if (step + 1 < ranks) ++cost.messages, cost.bytes_out += bytes;
     }
-    cost.memory = cost.bytes_in;  // a slot for each shard that comes
+    cost.memory = cost.bytes_in;  // a slot for each shard that arrives
     return cost;
   }
 
@@ -122,30 +123,30 @@ class RingAllGatherMatmul {
     return balanced_share(whole_.m, rank_.size(), shard).size() * whole_.k;
   }
 
-  /// Where the shard lies that comes in a step: each has a slot of its own.
+  /// The slot of the shard that arrives in a step: each has its own.
   T* slot(int step) const { return slots_[step].data(); }
-  /// Where the shard lies that is multiplied in a step: the first one is the caller's and is used where it
-  /// is.
+  /// The shard that is multiplied in a step: the first one is the caller's, and is read in place.
   const T* shard_at(int step, const T* a) const { return step == 0 ? a : slot(step - 1); }
 
   // ---- Before the first step ------------------------------------------------------------------------------
-  // Two things must be over before anything is sent or received: what the caller does on `stream` to make A,
-  // and the last call's products, which still read the slots. Both stand in `stream`.
+  // The transfer stream must wait for work already in `stream`: the producer of A, and the previous call's
+  // GEMMs, which still read the slots.
   void start_transfers_after(cudaStream_t stream) {
     CUDA_CHECK(cudaEventRecord(started_, stream));
     CUDA_CHECK(cudaStreamWaitEvent(transfers_, started_));
   }
 
   // ---- Every step but the last: a shard goes on to the left, the next one comes from the right ------------
-  // What is sent came in the step before, on the same stream: no event is needed between the two.
+  // The shard that is sent arrived in the step before, on the same stream: no event is needed between the
+  // two.
   void pass_on(int step, const T* a) {
     const TimelineScope name("step ", step, ": pass shard ", shard_in_step(rank_.id(), rank_.size(), step));
     // [task transfer: what goes out and what comes in, so that no rank waits for another one's receive?]
     const std::int64_t out = elements(step), in = elements(step + 1);
-    // A send is not over before the other side receives. If all ranks sent first, none would ever receive: as
-    // one group, both make progress side by side.
+    // A send completes only when the peer has posted its receive. If every rank sent first, all would
+    // deadlock; in a group both are issued together.
     NCCL_CHECK(ncclGroupStart());
-    // A shard without rows is not sent; its receiver, which computes the same sizes, does not wait for it.
+    // A shard without rows is not sent; its receiver computes the same sizes and does not wait for it.
     if (out > 0)
       NCCL_CHECK(ncclSend(shard_at(step, a), out, nccl_type<T>(), rank_.previous(), nccl_, transfers_));
     if (in > 0) NCCL_CHECK(ncclRecv(slot(step), in, nccl_type<T>(), rank_.next(), nccl_, transfers_));
@@ -154,8 +155,8 @@ class RingAllGatherMatmul {
     CUDA_CHECK(cudaEventRecord(arrived_[step], transfers_));
   }
 
-  // ---- Every step but the first: no product before its shard is here --------------------------------------
-  // The last of these waits also puts the caller's later work behind all transfers of this call.
+  // ---- Every step but the first: the GEMM waits for its shard ---------------------------------------------
+  // The last of these waits also orders the caller's later work after all transfers of this call.
   void await_shard(int step, cudaStream_t stream) {
     // [task wait: what must be over before the product of this step may read its shard?]
     CUDA_CHECK(cudaStreamWaitEvent(stream, arrived_[step - 1]));

@@ -1,10 +1,10 @@
 // Chapter 04: C = A B, where rank r has rows of A and columns of B. Chapter 03's ring, with pushes by copy
-// engine and signals instead of NCCL: while a rank multiplies its current shard, its copy engine passes the
-// same shard on to the left neighbour, and not one multiprocessor is taken from the product.
+// engine and signals instead of NCCL: while a rank multiplies its current shard, its copy engine pushes the
+// same shard to the left neighbour, which takes no multiprocessor from the GEMM.
 //
 // Source: "An illustrated deep-dive into how the compute and comms in TP+SP are overlapped using Async TP"
-// (D. Vega-Myhre), which pulls and meets at barriers; the page beside this file says why this pushes and does
-// not.
+// (D. Vega-Myhre), which pulls and uses barriers; the page beside this file explains why this pushes and
+// needs none.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,7 +19,7 @@ namespace overlap::copy_engine {
 template <Floating T>
 class CopyEngineRing {
  public:
-  /// Collective. Allocates all that run() needs, and runs each of its products once. Throws as RingPush does.
+  /// Collective. Allocates all memory of run(), and runs each of its GEMMs once. Throws as RingPush does.
   CopyEngineRing(Rank& rank, MatmulShape whole)
       : rank_(rank),
         ring_(rank, whole),
@@ -28,12 +28,12 @@ class CopyEngineRing {
     warm_up(whole.m);
   }
 
-  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` gets past it. All ranks make the
-  /// same calls in the same order. Calls may follow each other at once, on streams that are ordered.
+  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` has completed it. All ranks make
+  /// the same calls in the same order. Calls may follow each other at once, on streams that are ordered.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     ring_.begin(a, stream);
     for (int step = 0; step < rank_.size(); ++step) {
-      ring_.push(step);  // first: the left neighbour waits for it
+      ring_.push(step);  // first: the left neighbour waits for this shard
       multiply(step, ring_.await(step, stream), b, c, stream);
     }
     ring_.end(stream);
@@ -55,8 +55,8 @@ class CopyEngineRing {
     // [/task]
   }
 
-  /// Each step's product, so that cuBLAS chooses, and loads, the same kernels. A kernel that is first
-  /// launched while a stream of this GPU waits for a signal may never start: loading it waits for the GPU.
+  /// Runs each step's GEMM, so that cuBLAS chooses and loads the same kernels. Loading a kernel may wait for
+  /// the whole GPU: if it were first launched while a stream waits for a signal, it might never start.
   void warm_up(std::int64_t m) {
     const cudaStream_t stream = rank_.stream();
     warm_up_parts<T>(rank_, {m, columns_, k_}, {stream}, [&](const T* a, const T* b, T* c) {

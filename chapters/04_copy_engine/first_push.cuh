@@ -1,6 +1,6 @@
-// Chapter 04: first contact with another GPU's memory. Two ranks, and nothing between them and CUDA: how a
-// GPU gets to reach the other's memory, how it puts data there, and how the two learn, without any host, that
-// data are there.
+// Chapter 04: first contact with another GPU's memory. Two ranks in bare CUDA: how a GPU gets access to the
+// other's memory, how it writes data there, and how the two GPUs signal, without any host, that data have
+// arrived.
 //
 //   push   The sender copies into the receiver's memory, and then raises a word beside it.
 //          The receiver's stream waits for that word: one wait.
@@ -27,7 +27,7 @@
 
 namespace overlap::copy_engine {
 
-/// Element `i` of the message with this number: it says itself where it comes from.
+/// Element `i` of the message with this number.
 __host__ __device__ inline int message_element(int sender, int number, int i) {
   return (sender + 1) << 28 | number << 24 | i;
 }
@@ -41,8 +41,8 @@ __global__ void write_message(int* message, int elements, int sender, int number
 /// Two ranks that send each other messages of up to 2^24 integers.
 class FirstPush {
  public:
-  /// Collective. Throws std::invalid_argument unless there are two ranks, Skip if their GPUs do not reach
-  /// each other's memory, CudaError.
+  /// Collective. Throws std::invalid_argument unless there are two ranks, Skip if their GPUs have no peer
+  /// access, CudaError.
   FirstPush(Rank& rank, int elements)
       : rank_(rank), peer_(1 - rank.id()), stream_(rank.stream()), elements_(elements) {
     if (rank.size() != 2) throw std::invalid_argument("FirstPush: it takes two");
@@ -52,17 +52,17 @@ class FirstPush {
     words_ = allocate<std::uint32_t>(2);
     CUDA_CHECK(cudaMemsetAsync(words_.get(), 0, 2 * sizeof(std::uint32_t), stream_));
     write(0);
-    rank.synchronize(stream_);  // the words are 0, the kernel is loaded: before the other one hears of them
+    rank.synchronize(stream_);  // the words are 0 and the kernel is loaded before the peer gets their address
     const Addresses mine{outbox_.get(), inbox_.get(), words_.get()};
     theirs_ = rank.exchange(mine)[static_cast<std::size_t>(peer_)];
   }
 
-  /// Collective: the other one may still read or write here.
+  /// Collective: the peer may still read or write this memory.
   ~FirstPush() {
     try {
       rank_.synchronize(stream_);
       rank_.barrier();
-      if (enabled_) CUDA_CHECK(cudaDeviceDisablePeerAccess(*enabled_));  // so that others may ask for it
+      if (enabled_) CUDA_CHECK(cudaDeviceDisablePeerAccess(*enabled_));  // so that others may enable it
     } catch (...) {
       // The run is being stopped.
     }
@@ -70,20 +70,20 @@ class FirstPush {
   FirstPush(const FirstPush&) = delete;
   FirstPush& operator=(const FirstPush&) = delete;
 
-  /// Sends message `number` (1, 2, ..., 15) by pushing it, and receives the other's. The inbox must have been
-  /// read: of that a push does not tell.
+  /// Sends message `number` (1, 2, ..., 15) by pushing it, and receives the other's. The receiver must have
+  /// read its inbox: a push does not wait for that.
   void push(int number) {
     write(number);
     // [task first_push: in which order do the copy, the write of the word and the wait go into the stream?]
     CUDA_CHECK(cudaMemcpyAsync(theirs_.inbox, outbox_.get(), bytes(), cudaMemcpyDefault, stream_));
-    // Not before the copy is done, since it follows it in the stream. By default the write is also a memory
-    // barrier. What the waiting side may rely on: see the page.
+    // The write follows the copy in the stream, so it waits for it. By default it is also a memory barrier.
+    // The page explains what the waiting side may rely on.
     raise(0, number);
     await(0, number);
     // [/task]
   }
 
-  /// Sends message `number` by letting the other one fetch it, and fetches the other's.
+  /// Sends message `number` by letting the peer pull it, and pulls the peer's.
   void pull(int number) {
     write(number);
     // [task first_pull: what must both know before the copy, and what after it?]
@@ -105,7 +105,7 @@ class FirstPush {
   }
 
  private:
-  /// What the other rank has to know of this one.
+  /// The addresses that the peer needs.
   struct Addresses {
     int* outbox;
     int* inbox;
@@ -125,8 +125,8 @@ class FirstPush {
     return Memory<T>(static_cast<T*>(memory));
   }
 
-  /// From now on this GPU reads and writes all of that one's memory that cudaMalloc gives. One direction
-  /// only: the other rank does the same.
+  /// From now on this GPU can access all memory of the peer's GPU that cudaMalloc allocates. One direction
+  /// only: the peer does the same.
   void enable_access(int peer_device) {
     if (peer_device == rank_.device()) return;  // two ranks on one GPU
     int can = 0;
@@ -137,7 +137,7 @@ class FirstPush {
     }
     const cudaError_t error = cudaDeviceEnablePeerAccess(peer_device, 0);
     if (error == cudaErrorPeerAccessAlreadyEnabled) {
-      cudaGetLastError();  // somebody in this process has asked before
+      cudaGetLastError();  // it was enabled before in this process
     } else {
       CUDA_CHECK(error);
       enabled_ = peer_device;
@@ -155,15 +155,15 @@ class FirstPush {
                                   static_cast<std::uint32_t>(value), CU_STREAM_WRITE_VALUE_DEFAULT));
   }
 
-  /// The stream goes on when this rank's word `i` is at least `value`.
+  /// The stream waits until this rank's word `i` is at least `value`.
   void await(int i, int value) {
     CU_CHECK(cuStreamWaitValue32(stream_, reinterpret_cast<CUdeviceptr>(words_.get() + i),
                                  static_cast<std::uint32_t>(value), CU_STREAM_WAIT_VALUE_GEQ));
   }
 
-  /// A barrier of the two streams: each tells the other that it is here, and waits to be told. The words only
-  /// grow, so none is ever set back; a rank that is ahead has raised its word further, and `at least` holds
-  /// for that too.
+  /// A barrier of the two streams: each raises a word of the other rank, and waits for its own. The words
+  /// only grow, so none is ever reset; a rank that is ahead has raised its word further, which `at least`
+  /// allows.
   void meet() {
     ++meetings_;
     raise(1, meetings_);
@@ -177,7 +177,7 @@ class FirstPush {
   cudaStream_t stream_;
   int elements_;
   int meetings_ = 0;
-  std::optional<int> enabled_;  // the GPU whose memory this one asked for
+  std::optional<int> enabled_;  // the GPU to whose memory access was enabled
   Memory<int> outbox_, inbox_;
   Memory<std::uint32_t> words_;
   Addresses theirs_ = {};

@@ -12,8 +12,7 @@ namespace {
 
 const ChapterInfo kChapter = gather_chapter({
     .name = "04_copy_engine",
-    .summary =
-        "All-gather, then product: shards pushed round a ring by copy engines while they are multiplied.",
+    .summary = "All-gather and GEMM: copy engines push shards round a ring while they are multiplied.",
 });
 
 constexpr const char* kFirstPush = "first_push";
@@ -26,7 +25,7 @@ void show_first_push(const Options& options) {
     for (const int number : {1, 2}) {
       contact.push(number);
       require_right(contact.compare(number, options.corrupt), "first_push, pushed");
-      rank.barrier();  // both have read: the push itself does not tell
+      rank.barrier();  // both have read; a push does not wait for that
     }
     for (const int number : {3, 4}) {
       contact.pull(number);

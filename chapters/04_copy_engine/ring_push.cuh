@@ -1,5 +1,5 @@
-// Chapter 04: shards of A travel round the ring by copy engine, ordered by signals. In step i rank d has
-// shard (d + i) mod P, and pushes it on to its left neighbour:
+// Chapter 04: copy engines push shards of A round the ring, ordered by signals. In step i rank d has shard (d
+// + i) mod P, and pushes it to its left neighbour:
 //
 //   step   transfer stream of rank d                            whoever multiplies
 //   0                  push own A  to slot 0 of d - 1, raise    reads own A
@@ -8,7 +8,7 @@
 //   ...
 //   P - 1                                                       await P - 2, read slot P - 2
 //
-// No multiprocessor takes part, and no rank waits for a barrier, neither within a call nor between two.
+// No multiprocessor is occupied, and no rank waits for a barrier, neither within a call nor between two.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -35,7 +35,7 @@ namespace overlap::copy_engine {
 ///   for (step = 0 ... P - 1)  { push(step);  use await(step, stream); }
 ///   end(stream);
 ///
-/// Calls follow each other at once, without any wait for the other ranks: see half_. All ranks make the same
+/// The next call may follow at once, without a wait for the other ranks: see half_. All ranks make the same
 /// calls in the same order, each call's `stream` after that of the call before it.
 template <Floating T>
 class RingPush {
@@ -52,7 +52,7 @@ class RingPush {
         done_(rank.device(), cudaEventDisableTiming) {
     if (rank.size() == 1) return;
     // The first copy may load a kernel (it does if the neighbour's slots are on this GPU), which must not
-    // happen while a stream waits for a signal. From one half to the other: nobody reads what is written.
+    // happen while a stream waits for a signal. From one half to the other: no rank reads the result.
     CUDA_CHECK(cudaMemsetAsync(slots_.local(), 0, slot_elements_ * sizeof(T), transfer()));
     CUDA_CHECK(cudaMemcpyAsync(slots_.on(rank.previous()) + (rank.size() - 1) * slot_elements_,
                                slots_.local(), slot_elements_ * sizeof(T), cudaMemcpyDefault, transfer()));
@@ -60,8 +60,8 @@ class RingPush {
     rank.barrier();
   }
 
-  /// A new call. Its transfers start after what `stream` holds now. `a`: this rank's rows of A; it belongs to
-  /// the call until end().
+  /// A new call. Its transfers start after the work now in `stream`. `a`: this rank's rows of A; it belongs
+  /// to the call until end().
   void begin(const T* a, cudaStream_t stream) {
     a_ = a;
     half_ = 1 - half_;
@@ -71,11 +71,11 @@ class RingPush {
     CUDA_CHECK(cudaStreamWaitEvent(transfer(), ready_));
   }
 
-  /// Another stream, too, starts after what began the call: for a caller that uses the shards on two.
+  /// `stream`, too, starts after the call's beginning: for a caller that uses the shards on two streams.
   void also_begin(cudaStream_t other) { CUDA_CHECK(cudaStreamWaitEvent(other, ready_)); }
 
-  /// Passes the shard of this step on to the left neighbour, for which it is the shard of step + 1. The last
-  /// one stays: everybody has had it.
+  /// Pushes the shard of this step to the left neighbour, for which it is the shard of step + 1. The last
+  /// shard is not pushed: every rank has had it.
   void push(int step) {
     if (step == rank_.size() - 1) return;
     const TimelineScope name("step ", step, ": push shard ", shard(step));
@@ -87,12 +87,12 @@ class RingPush {
                                  transfer()));
     }
     // [/task]
-    // Also after a shard without rows: the signal also tells that this rank has finished its last call.
+    // Also after a shard without rows: the signal also says that this rank has finished its previous call.
     arrived_.raise(rank_.previous(), step, transfer());
   }
 
-  /// The shard of this step, for what `stream` gets from now on: `stream` waits until it is here. Any number
-  /// of streams may ask.
+  /// The shard of this step, for later work in `stream`, which waits until the shard has arrived. Any number
+  /// of streams may wait.
   const T* await(int step, cudaStream_t stream) {
     // [task await: where does the shard of a step lie, and what says that it is there?]
     // [blank] (void)stream; return a_;
@@ -109,7 +109,7 @@ class RingPush {
     CUDA_CHECK(cudaStreamWaitEvent(stream, done_));
   }
 
-  /// The transfers alone: a whole call in which nobody uses the shards.
+  /// The transfers alone: a whole call that does not use the shards.
   void run(const T* a, cudaStream_t stream) {
     begin(a, stream);
     for (int step = 0; step < rank_.size(); ++step) {
@@ -121,11 +121,12 @@ class RingPush {
 
   /// The current shard of a step: first its own, then those of its right neighbours.
   int shard(int step) const { return ring_.shard(step); }
-  /// The rows of A, and of C, that are those of this step.
+  /// The rows of A and of C in this step.
   Range rows(int step) const { return balanced_share(whole_.m, rank_.size(), shard(step)); }
 
-  /// What `rank` of `ranks` moves in a call. A message is a copy to the left neighbour and the signal behind
-  /// it; all shards go but that neighbour's own. The page's cost card and the tests both come from here.
+  /// What `rank` of `ranks` moves in a call. A message is a copy to the left neighbour and the signal after
+  /// it; all shards are sent but that neighbour's own. The page's cost card and the tests both come from
+  /// here.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     const auto bytes = [&](int of) {
       return balanced_share(whole.m, ranks, of).size() * whole.k * std::int64_t{sizeof(T)};
@@ -137,8 +138,8 @@ class RingPush {
             .memory = 2 * (ranks - 1) * slot_elements(whole, ranks) * std::int64_t{sizeof(T)}};
   }
 
-  /// The same for an algorithm that multiplies each shard as it comes: a product for each shard with rows, if
-  /// the rank has columns of B.
+  /// The same for an algorithm that multiplies each shard when it arrives: a GEMM for each shard with rows,
+  /// if the rank has columns of B.
   static Cost cost_with_products(MatmulShape whole, int ranks, int rank) {
     Cost cost = RingPush::cost(whole, ranks, rank);
     if (!balanced_share(whole.n, ranks, rank).empty()) cost.products = std::min<std::int64_t>(whole.m, ranks);
@@ -153,7 +154,7 @@ class RingPush {
     return (balanced_share(whole.m, ranks, 0).size() * whole.k + kAlignment - 1) / kAlignment * kAlignment;
   }
 
-  cudaStream_t transfer() { return rank_.transfer_stream(); }  // of high priority: copies go before products
+  cudaStream_t transfer() { return rank_.transfer_stream(); }  // of high priority: copies precede GEMMs
 
   /// Where the shard of step i + 1 arrives on that rank.
   T* slot(int rank, int i) const {
@@ -168,9 +169,10 @@ class RingPush {
   Signals arrived_;      // one for each slot index, raised by the right neighbour
   Event ready_, done_;   // order the transfer stream after the caller's, and the other way round
   const T* a_ = nullptr;
-  // Calls alternate between the two halves of the slots; that suffices. A call of rank d ends after the last
-  // shard has come, that of rank d - 1, all the way round. Rank d - 1 sent it off after its call before this
-  // one, with all its reads of slots. So in its next call rank d may write where rank d - 1 read in that one.
+  // Calls alternate between the two halves of the slots; two are enough. A call of rank d ends after its last
+  // shard has arrived, that of rank d - 1, all the way round the ring. Rank d - 1 sent it after its previous
+  // call, with all its reads of slots. So in its next call rank d may overwrite the slots that rank d - 1
+  // read in that one.
   int half_ = 0;
 };
 

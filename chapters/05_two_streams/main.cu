@@ -1,4 +1,4 @@
-// Chapter 05: products on two alternating streams: the next one fills the last wave of the one before.
+// Chapter 05: GEMMs on two alternating streams: the next one fills the last wave of the previous one.
 #include "04_copy_engine/copy_engine_ring.cuh"
 #include "05_two_streams/pull_two_streams.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
@@ -10,7 +10,7 @@ namespace {
 
 const ChapterInfo kChapter = gather_chapter({
     .name = "05_two_streams",
-    .summary = "All-gather, then product: sub-products on alternating streams fill each other's last wave.",
+    .summary = "All-gather and GEMM: sub-GEMMs on alternating streams fill each other's last wave.",
     .on_virtual_gpus = {.shape = {0, 0, 256}, .per_gpu = {128, 640, 0}, .gpus = 4, .iterations = 1},
 });
 

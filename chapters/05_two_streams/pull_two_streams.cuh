@@ -1,12 +1,12 @@
 // Chapter 05: C = A B, where rank r has rows of A and columns of B, the way PyTorch's "async TP" computes it.
-// Each rank puts a copy of its shard of A where the others reach it; behind a barrier every rank pulls the
-// others' shards, d + 1, d + 2, ..., and multiplies each as soon as it is there. Shards go to two
-// alternating streams, a pull and its product on each:
+// Each rank publishes a copy of its shard of A in peer memory; after a barrier every rank pulls the others'
+// shards, d + 1, d + 2, ..., and multiplies each as soon as it has arrived. Shards alternate between two
+// streams, a pull and its GEMM on each:
 //
 //   stream:  multiply d        | pull d+2 | multiply d+2 | pull d+4 ...
 //   second:  pull d+1 | multiply d+1    | pull d+3 | multiply d+3 ...
 //
-// So a product begins on the multiprocessors that the last wave of the product before it leaves idle.
+// So a GEMM begins on the multiprocessors that the last wave of the previous GEMM leaves idle.
 //
 // Source: "An illustrated deep-dive into how the compute and comms in TP+SP are overlapped using Async TP",
 // and PyTorch's _pipelined_multi_all_gather_and_consume, which it prints.
@@ -36,7 +36,7 @@ namespace overlap::two_streams {
 template <Floating T>
 class PullTwoStreams {
  public:
-  /// Collective. Allocates all that run() needs, and runs each of its copies and products once. Throws as
+  /// Collective. Allocates all memory of run(), and runs each of its copies and GEMMs once. Throws as
   /// PeerBuffer and Signals do.
   PullTwoStreams(Rank& rank, MatmulShape whole)
       : rank_(rank),
@@ -52,9 +52,9 @@ class PullTwoStreams {
     warm_up();
   }
 
-  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` gets past it. All ranks make the
-  /// same calls in the same order. Calls may follow each other at once, on streams that are ordered: in each
-  /// of them the hosts meet, but wait for no GPU.
+  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` has completed it. All ranks make
+  /// the same calls in the same order. Calls may follow each other at once, on streams that are ordered: each
+  /// of them has a barrier of the hosts, which waits for no GPU.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     if (rank_.size() == 1) return multiply(0, a, b, c, stream);
     signals_.begin_call();
@@ -64,8 +64,8 @@ class PullTwoStreams {
   }
 
   /// What `rank` of `ranks` moves and keeps in one call. Its messages are the pulls of its shard by all
-  /// others, if that has rows; the memory is what is published and P - 1 slots. The page's cost card and the
-  /// tests both come from here.
+  /// others, if that has rows; its memory is the published shard and P - 1 slots. The page's cost card and
+  /// the tests both come from here.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     const std::int64_t element = sizeof(T), own = balanced_share(whole.m, ranks, rank).size() * whole.k;
     const bool has_columns = !balanced_share(whole.n, ranks, rank).empty();
@@ -87,10 +87,10 @@ class PullTwoStreams {
   template <Floating>
   friend class PullWithOpening;  // 05/openings: the same steps, but for the opening
 
-  // ---- Opening: own shard published, everybody's published, own shard multiplied --------------------------
-  // The first product needs neither the copy nor the barrier. PyTorch puts both before it all the same, since
-  // that is never the worst choice; 05/openings times the others. Behind it the second stream has met the
-  // others and comes after the caller's, so that it may pull and write to C.
+  // ---- Opening: publish the own shard, barrier, multiply the own shard ------------------------------------
+  // The first GEMM needs neither the copy nor the barrier. PyTorch still enqueues both before it, which is
+  // never the worst choice; 05/openings times the alternatives. After the opening the second stream is
+  // ordered after the barrier and after the caller's stream, so it may pull and write to C.
   void open(const T* a, const T* b, T* c, cudaStream_t stream) {
     // [task opening: in which order, and on which stream: copy, barrier, product, and the fork?]
     publish(a, stream);
@@ -100,16 +100,16 @@ class PullTwoStreams {
     // [/task]
   }
 
-  /// The rank's shard to where the others reach it. The caller's own memory they do not: only what
-  /// PeerBuffer has allocated has an address on every GPU.
+  /// Copies the rank's shard to peer memory. The others cannot access the caller's memory: only PeerBuffer's
+  /// has an address on every GPU.
   void publish(const T* a, cudaStream_t stream) {
     const TimelineScope name("publish shard ", rank_.id());
     copy(published_.local(), a, 0, stream);
   }
 
   // ---- A barrier of all ranks, by signals -----------------------------------------------------------------
-  // What `stream` has done so far on every rank comes before what it does after this on any rank. P - 1
-  // signals to the others, P - 1 from them; each pair of ranks has a signal of its own, in each direction.
+  // Orders the earlier work of `stream` on every rank before its later work on any rank. P - 1 signals to the
+  // others, P - 1 from them; each pair of ranks has a signal in each direction.
   void meet(int barrier, cudaStream_t stream) {
     for (int i = 1; i < rank_.size(); ++i) {
       signals_.raise(ring_.at(i), barrier * rank_.size() + rank_.id(), stream);
@@ -121,9 +121,9 @@ class PullTwoStreams {
 
   // ---- All other shards, alternately on the two streams ---------------------------------------------------
   void pull_and_multiply(const T* b, T* c, cudaStream_t stream) {
-    // A pull takes its turn in the queue of the GPU that it pulls from, behind all that other ranks enqueued
-    // there before (see PeerBuffer). So nobody enqueues one until all that it waits for has been enqueued: a
-    // rank that is a call ahead would hold up those who have yet to bring about what it waits for.
+    // A pull is queued on the GPU that it pulls from, behind all pulls that other ranks enqueued there before
+    // (see PeerBuffer). So a rank enqueues a pull only once everything that it waits for has been enqueued:
+    // otherwise a rank that is a call ahead would block the ranks that it waits for.
     rank_.barrier();
     for (int step = 1; step < rank_.size(); ++step) {
       const cudaStream_t on = step % 2 == 0 ? stream : rank_.second_stream();
@@ -133,9 +133,10 @@ class PullTwoStreams {
   }
 
   // ---- Step i: pull shard d + i, multiply it --------------------------------------------------------------
-  // Every rank begins with its right neighbour, and pulls from one rank at a time: as long as all keep step,
-  // each GPU is also pulled from by one rank at a time. PyTorch's source assumes that copies on two streams
-  // cannot overlap; here an event sees to it. It orders pulls on the caller's stream behind the barrier, too.
+  // Every rank begins with its right neighbour, and pulls from one rank at a time: while all ranks are in the
+  // same step, each GPU is also pulled from by one rank at a time. PyTorch's source assumes that copies on
+  // two streams cannot overlap; here an event ensures it. It also orders pulls on the caller's stream after
+  // the barrier.
   void pull(int step, cudaStream_t stream) {
     const TimelineScope name("step ", step, ": pull shard ", shard(step));
     if (step > 1) CUDA_CHECK(cudaStreamWaitEvent(stream, pulled_));
@@ -145,8 +146,8 @@ class PullTwoStreams {
     CUDA_CHECK(cudaEventRecord(pulled_, stream));
   }
 
-  /// The rows of C that belong to the shard of this step. Each stream has a cuBLAS handle of its own:
-  /// one for both might give other bits in each run, as cuBLAS would choose workspaces as they come.
+  /// The rows of C that belong to the shard of this step. Each stream has a cuBLAS handle of its own: with
+  /// one for both, cuBLAS may choose another workspace in each run, and so give other bits.
   void multiply(int step, const T* shard_of_a, const T* b, T* c, cudaStream_t stream) {
     const TimelineScope name("step ", step, ": multiply shard ", shard(step));
     // [task multiply: which rows of C does the shard of this step give?]
@@ -156,17 +157,17 @@ class PullTwoStreams {
     // [/task]
   }
 
-  // ---- Closing: both streams are one again, and nobody pulls any more -------------------------------------
+  // ---- Closing: join the streams, and a barrier after all pulls -------------------------------------------
   void close(cudaStream_t stream) {
     start_after(stream, rank_.second_stream());
-    // The next call overwrites what this one has published, so the others must have pulled it. (PyTorch has a
-    // barrier at the beginning of a call, too, since other operations use the same memory. Nobody else uses
-    // this one.)
+    // The next call overwrites the shard that this one has published, so the others must have pulled it.
+    // (PyTorch has a barrier at the beginning of a call, too, because other operations use the same memory.
+    // No other operation uses this one.)
     meet(kPulled, stream);
   }
 
-  /// What `later` gets from now on waits for what `earlier` holds now. One event serves all such places: a
-  /// wait is for what was recorded last when it was enqueued.
+  /// Later work in `later` waits for the work now in `earlier`. One event serves all such places: a wait
+  /// refers to the last record before it was enqueued.
   void start_after(cudaStream_t later, cudaStream_t earlier) {
     CUDA_CHECK(cudaEventRecord(reached_, earlier));
     CUDA_CHECK(cudaStreamWaitEvent(later, reached_));
@@ -192,19 +193,19 @@ class PullTwoStreams {
       }
     };
     warm_up_parts<T>(rank_, {whole_.m, columns_, whole_.k}, {stream, second}, once);
-    rank_.barrier();  // nobody pulls any more
+    rank_.barrier();  // after all pulls
   }
 
-  /// Which shard it is in a step: first its own, then those of its right neighbours.
+  /// The shard of a step: first its own, then those of its right neighbours.
   int shard(int step) const {
     // [task turn: whose shard is it, so that no two ranks pull from the same one in a step?]
     // [blank] return step;
     return ring_.shard(step);
     // [/task]
   }
-  /// The rows of A, and of C, that are those of this step.
+  /// The rows of A and of C in this step.
   Range rows_of(int step) const { return balanced_share(whole_.m, rank_.size(), shard(step)); }
-  /// Where the shard of a step is pulled to, from step 1 on.
+  /// The slot into which the shard of a step is pulled, from step 1 on.
   T* slot(int step) const { return slots_.data() + (step - 1) * slot_elements_; }
   /// Room for the largest shard.
   static std::int64_t slot_elements(MatmulShape whole, int ranks) {

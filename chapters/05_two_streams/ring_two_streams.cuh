@@ -1,6 +1,6 @@
-// Chapter 05: chapter 04's ring with its products on two alternating streams. The transfers are the same; new
-// is that the product of a step need not wait for the one before it. As soon as the last wave of that
-// one leaves multiprocessors idle, it begins on them:
+// Chapter 05: chapter 04's ring with its GEMMs on two alternating streams. The transfers are the same, but
+// the GEMM of a step need not wait for the previous one. As soon as the last wave of that one leaves
+// multiprocessors idle, the next GEMM begins on them:
 //
 //   stream:    multiply d            | multiply d+2          | multiply d+4 ...
 //   second:        multiply d+1          | multiply d+3 ...
@@ -17,13 +17,13 @@
 
 namespace overlap::two_streams {
 
-/// C = A B by a ring of copy-engine pushes, with products on two streams. Rank r has A_r[m_r, k] and
-/// B_r[k, n_r], and gets C_r[m, n_r], row-major, with m_r and n_r by balanced_share(); some may be 0. Sums
-/// are in f32.
+/// C = A B by a ring of copy-engine pushes, with GEMMs on two streams. Rank r has A_r[m_r, k] and B_r[k,
+/// n_r], and gets C_r[m, n_r], row-major, with m_r and n_r by balanced_share(); some may be 0. Sums are in
+/// f32.
 template <Floating T>
 class RingTwoStreams {
  public:
-  /// Collective. Allocates all that run() needs, and runs each of its products once. Throws as RingPush does.
+  /// Collective. Allocates all memory of run(), and runs each of its GEMMs once. Throws as RingPush does.
   RingTwoStreams(Rank& rank, MatmulShape whole)
       : rank_(rank),
         ring_(rank, whole),
@@ -34,19 +34,19 @@ class RingTwoStreams {
     warm_up(whole.m);
   }
 
-  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` gets past it. All ranks make the
-  /// same calls in the same order. Calls may follow each other at once, on streams that are ordered.
+  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` has completed it. All ranks make
+  /// the same calls in the same order. Calls may follow each other at once, on streams that are ordered.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     const cudaStream_t second = rank_.second_stream();
-    const bool two = rank_.size() > 1;  // one rank has one product
-    // ---- Fork: B, and C's last reader, are in `stream` ----------------------------------------------------
+    const bool two = rank_.size() > 1;  // one rank has one GEMM
+    // ---- Fork: `stream` holds the producer of B and the last reader of C ----------------------------------
     ring_.begin(a, stream);
     if (two) {
       ring_.also_begin(second);
       ring_.also_begin(rank_.transfer_stream(1));
     }
-    // ---- Steps: the product before the push, since the GPU idles until the host has enqueued the first one,
-    // while a shard is sent on in less time than a product takes.
+    // ---- Steps: the GEMM before the push, because the GPU idles until the host has enqueued the first GEMM,
+    // and a push takes less time than a GEMM.
     for (int step = 0; step < rank_.size(); ++step) {
       // [task steps: which stream multiplies the shard of this step, and what must that stream wait for?]
       const cudaStream_t on = step % 2 == 0 ? stream : second;
@@ -54,8 +54,8 @@ class RingTwoStreams {
       ring_.push(step);
       // [/task]
     }
-    // ---- Join: C is whole when both streams have finished. The transfers finish long before: waited for
-    // last, they would cost a wait more after the last product.
+    // ---- Join: C is complete when both streams have finished. The transfers finish long before: waiting for
+    // them last would add a wait after the last GEMM.
     ring_.end(stream);
     if (two) {
       CUDA_CHECK(cudaEventRecord(second_done_, second));
@@ -69,8 +69,8 @@ class RingTwoStreams {
   }
 
  private:
-  /// The shard of this step, for what the stream `on` gets from now on. A stream of its own awaits the signal
-  /// and hands the shard on by an event, which costs the product less than a wait for a signal before it.
+  /// The shard of this step, for later work in the stream `on`. Another stream awaits the signal and records
+  /// an event: before a GEMM, waiting for an event costs less than waiting for a signal.
   const T* await(int step, cudaStream_t on) {
     if (step == 0) return ring_.await(step, on);  // the caller's own rows: nothing to wait for
     const cudaStream_t waiting = rank_.transfer_stream(1);
@@ -80,8 +80,8 @@ class RingTwoStreams {
     return shard;
   }
 
-  /// The rows of C that belong to the shard of this step. Each stream has a cuBLAS handle of its own:
-  /// one for both might give other bits in each run, as cuBLAS would choose workspaces as they come.
+  /// The rows of C that belong to the shard of this step. Each stream has a cuBLAS handle of its own: with
+  /// one for both, cuBLAS may choose another workspace in each run, and so give other bits.
   void multiply(int step, const T* shard, const T* b, T* c, cudaStream_t on) {
     const TimelineScope name("step ", step, ": multiply shard ", ring_.shard(step));
     // [task ring_product: which rows of C does the shard of this step give, and whose workspace is free?]
@@ -91,7 +91,7 @@ class RingTwoStreams {
     // [/task]
   }
 
-  /// Each step's product on its stream and handle: see CopyEngineRing.
+  /// Runs each step's GEMM on its stream and handle: see CopyEngineRing.
   void warm_up(std::int64_t m) {
     const cudaStream_t stream = rank_.stream(), second = rank_.second_stream();
     warm_up_parts<T>(rank_, {m, columns_, k_}, {stream, second}, [&](const T* a, const T* b, T* c) {

@@ -1,5 +1,6 @@
-// Chapter 06 (c): C = X W by all-to-all and one sum. Each rank sends its chunk products to their owners as
-// they get ready; the owner adds all of them once, in the order of the ranks, in f32.
+// Chapter 06 (c): C = X W by all-to-all and one sum. Each rank sends each chunk's partial product to its
+// owner as soon as it is computed; the owner adds all partial products once, in the order of the ranks, in
+// f32.
 //
 //   step         0        1        2        3 = own      P = 4: what rank d multiplies in each step
 //   rank 0    chunk 1  chunk 2  chunk 3  chunk 0
@@ -7,11 +8,11 @@
 //   rank 2    chunk 3  chunk 0  chunk 1  chunk 2
 //   rank 3    chunk 0  chunk 1  chunk 2  chunk 3
 //
-// In each column every chunk stands once: in each step a rank sends to one rank and receives from one, so
-// every way in and out carries one transfer at a time.
+// Each column has every chunk once: in each step a rank sends to one rank and receives from one, so every
+// link carries one transfer at a time in each direction.
 //
-// Source: PyTorch's _pipelined_produce_and_all2all, which pulls behind barriers; the page beside this file
-// says why this pushes and signals.
+// Source: PyTorch's _pipelined_produce_and_all2all, which pulls after barriers; the page beside this file
+// explains why this pushes and signals.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,8 +28,8 @@
 namespace overlap::reduce_scatter {
 
 /// sum = slot 0 + slot 1 + ... + slot `count` - 1, each `place` elements after the one before, added in f32
-/// in this order and rounded to T once. So the result does not depend on who came first. The first `vectors`
-/// vectors are added as vectors, the rest of the `elements` one by one.
+/// in this order and rounded to T once. So the result does not depend on the order of arrival. The first
+/// `vectors` vectors are added as vectors, the rest of the `elements` one by one.
 template <Floating T>
 __global__ void sum_slots(const T* __restrict__ slots, std::int64_t place, int count, T* __restrict__ sum,
                           std::int64_t elements, std::int64_t vectors) {
@@ -76,7 +77,7 @@ class AllToAllSum {
     sum_slots<T><<<1, 1, 0, rank.stream()>>>(slot(rank.id(), 0), 0, 0, partials_.data(), 0, 0);
     CUDA_CHECK(cudaGetLastError());
     rank.synchronize(rank.stream());
-    rank.barrier();  // ranks may share a GPU: no stream waits for a signal before all have warmed up
+    rank.barrier();  // ranks may share a GPU: no stream waits for a signal before all ranks have warmed up
   }
 
   /// Enqueues one call: x[m, k_r], w[k_r, n], c[m_r, n], all row-major and dense, on this rank's GPU. Every
@@ -101,7 +102,7 @@ class AllToAllSum {
     join(stream);
   }
 
-  /// One part of run() alone, to see what it costs: the products, cut into chunks.
+  /// One part of run() alone, to measure its cost: the GEMMs, split into chunks.
   void run_products(const T* x, const T* w, cudaStream_t stream) {
     products_.begin(stream);
     for (int step = 0; step < rank_.size(); ++step) {
@@ -111,7 +112,7 @@ class AllToAllSum {
     for (int step = 0; step < rank_.size(); ++step) products_.await(step, stream);
   }
 
-  /// One part of run() alone: the transfers, of whatever the buffers hold.
+  /// One part of run() alone: the transfers. The contents of the buffers do not matter.
   void run_transfers(cudaStream_t stream) {
     if (rank_.size() == 1) return;
     products_.begin(stream);
@@ -122,8 +123,8 @@ class AllToAllSum {
     join(stream);
   }
 
-  /// What `rank` of `ranks` moves and keeps in one call: it sends all chunks but its own, which comes from
-  /// everybody else. The page's cost card and the tests both come from here.
+  /// What `rank` of `ranks` moves and keeps in one call: it sends all chunks but its own, which all other
+  /// ranks send to it. The page's cost card and the tests both come from here.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     const Chunks chunks{whole.m, whole.n, ranks};
     const std::int64_t own = chunks.elements(rank), element = sizeof(T);
@@ -140,9 +141,9 @@ class AllToAllSum {
   /// Whose chunk this rank multiplies in a step: first the next rank's, last its own.
   int owner(int step) const { return ring_.at(1 + step); }
   T* partial(int step) const { return partials_.data() + step * slots_.pitch(); }
-  /// Where `source`'s summand of rank `at`'s rows goes, on that rank's GPU. There are two sets of slots, for
-  /// alternate calls: a rank may be a call ahead of this one, which still reads the set before. It is never
-  /// two ahead, since it waits in each call for what this rank sends in that call.
+  /// The slot of `source`'s summand of rank `at`'s rows, on that rank's GPU. Calls alternate between two sets
+  /// of slots: a rank may be one call ahead of this one, which still reads the previous set. It is never two
+  /// calls ahead, because in each call it waits for the data that this rank sends in that call.
   T* slot(int at, int source) const {
     // [task slot: which place has this source's summand, in this call?]
     // [blank] static_cast<void>(source);
@@ -163,7 +164,7 @@ class AllToAllSum {
       CUDA_CHECK(cudaMemcpyAsync(slot(to, rank_.id()), partial(step), elements * sizeof(T),
                                  cudaMemcpyDeviceToDevice, stream));
     }
-    // An owner without rows is told, too: it is by these signals that no rank gets two calls ahead.
+    // An owner without rows gets the signal, too: these signals keep every rank from being two calls ahead.
     arrived_.raise(to, rank_.id(), stream);
     // [/task]
   }
@@ -186,7 +187,7 @@ class AllToAllSum {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// `stream` goes on when the transfer stream has done all of the call, which waited for all products.
+  /// `stream` waits for the transfer stream, which has waited for all GEMMs of the call.
   void join(cudaStream_t stream) {
     CUDA_CHECK(cudaEventRecord(finished_, rank_.transfer_stream()));
     CUDA_CHECK(cudaStreamWaitEvent(stream, finished_));

@@ -20,14 +20,14 @@
 
 namespace overlap::reduce_scatter {
 
-/// The rows of a result [m, n] by their owners. Chunk j is what rank j wants of it; the chunks differ by at
-/// most one row.
+/// The rows of a result [m, n] by their owners. Chunk j belongs to rank j; the chunks differ by at most one
+/// row.
 struct Chunks {
   std::int64_t m;  ///< rows of the whole result
   std::int64_t n;  ///< its columns
   int ranks;       ///< owners
 
-  /// How many have rows: the products of a call.
+  /// How many chunks have rows: the GEMMs of a call.
   std::int64_t with_rows() const { return std::min<std::int64_t>(m, ranks); }
   /// The rows of chunk `owner` in the whole result.
   Range rows(int owner) const { return balanced_share(m, ranks, owner); }
@@ -70,7 +70,7 @@ class ChunkProducts {
   void await_begin(cudaStream_t stream) { CUDA_CHECK(cudaStreamWaitEvent(stream, started_)); }
 
   /// Step `step` of this call: out = (rows of `chunk` of X) W. Neighbouring steps are on different streams:
-  /// the blocks of the next product fill the multiprocessors that the last wave of this one leaves idle.
+  /// the blocks of the next GEMM fill the multiprocessors that the last wave of this one leaves idle.
   void multiply(int step, int chunk, const T* x, const T* w, Out* out) {
     const TimelineScope name("step ", step, ": multiply chunk ", chunk);
     const int turn = step % 2;
@@ -81,15 +81,15 @@ class ChunkProducts {
   /// `stream` waits for the product of that step of this call.
   void await(int step, cudaStream_t stream) { CUDA_CHECK(cudaStreamWaitEvent(stream, done_[step])); }
 
-  /// Runs every product that a call can have, by each handle on the stream that it is for, and waits: a
-  /// kernel must be loaded before any stream waits for a signal.
+  /// Runs every GEMM that a call can have, by each handle on its stream, and waits: a kernel must be loaded
+  /// before any stream waits for a signal.
   void warm_up() {
     compute_ = {rank_.stream(), rank_.second_stream()};
     const auto once = [&](const T* x, const T* w, Out* out) {
       for (int turn = 0; turn < 2; ++turn) {
         for (int chunk = 0; chunk < chunks_.ranks; ++chunk)
           product(rank_.cublas(turn), compute_[turn], chunk, x, w, out);
-        rank_.synchronize(compute_[turn]);  // all chunks go to one place
+        rank_.synchronize(compute_[turn]);  // all chunks are written to the same memory
       }
     };
     warm_up_parts<T, Out>(rank_, whole(), {compute_[0], compute_[1]}, once);

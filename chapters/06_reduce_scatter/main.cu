@@ -1,5 +1,4 @@
-// Chapter 06: product and reduce-scatter by NCCL, by accumulators that go round, and by all-to-all and one
-// sum.
+// Chapter 06: GEMM and reduce-scatter: by NCCL, by rotating accumulators, and by all-to-all and one sum.
 #include "06_reduce_scatter/all_to_all_sum.cuh"
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "06_reduce_scatter/rotating_accumulators.cuh"
@@ -36,7 +35,7 @@ constexpr auto kVariants = []<Floating T>(DenseTable<ScatterProblem<T>>& table) 
   table.add("rotating_zero_filled", algorithm<RotatingAccumulators<T>>(Start::kZeros),
             rotation<T>(Start::kZeros));
   table.add("all_to_all", algorithm<AllToAllSum<T>>(), dense_plan("send_and_sum"));
-  // Parts of all_to_all alone: what splitting the product costs, and how long the transfers take.
+  // Parts of all_to_all alone: the cost of splitting the GEMM, and the time of the transfers.
   const auto products = [](auto& parts, auto& data, auto stream) {
     parts.run_products(data.a(), data.b(), stream);
   };

@@ -1,11 +1,11 @@
-// Chapter 06 (a), the baseline: one product, then NCCL's reduce-scatter.
+// Chapter 06 (a), the baseline: one GEMM, then NCCL's reduce-scatter.
 //
 // ncclReduceScatter gives every rank the same number of elements, but 33 rows are not the same number for 4
-// ranks. So the product is written into one slot of rows for each rank, all as long as the largest share:
+// ranks. So the GEMM writes one slot of rows for each rank, all as long as the largest share:
 //
 //   33 rows, 4 ranks: shares of 9, 8, 8, 8    [9 rows][8 rows, 1 unused][8 rows, 1 unused][8 rows, 1 unused]
 //
-// NCCL adds the unused rows as well, and whoever has fewer rows than its slot leaves the last one out.
+// NCCL adds the unused rows as well; a rank with fewer rows than its slot ignores the last one.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -52,7 +52,7 @@ class MultiplyThenScatter {
   }
 
  private:
-  /// The first shares are as large as their slots, so that their rows lie together, without gaps.
+  /// The first shares are as large as their slots, so their rows are contiguous.
   static std::int64_t full_slots(const Chunks& chunks) {
     return chunks.m % chunks.ranks == 0 ? chunks.ranks : chunks.m % chunks.ranks;
   }

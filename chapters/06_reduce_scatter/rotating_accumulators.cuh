@@ -1,5 +1,5 @@
-// Chapter 06 (b): C = X W by accumulators that go round. There is one accumulator for each rank's rows. It
-// visits all ranks, each adds its part, and it ends where it belongs:
+// Chapter 06 (b): C = X W by rotating accumulators. There is one accumulator for each rank's rows. It passes
+// through all ranks, each adds its partial product, and it ends on its owner:
 //
 //   step         0        1        2        3      P = 4: whose accumulator rank d has in each step
 //   rank 0    chunk 3  chunk 2  chunk 1  chunk 0
@@ -7,12 +7,13 @@
 //   rank 2    chunk 1  chunk 0  chunk 3  chunk 2
 //   rank 3    chunk 2  chunk 1  chunk 0  chunk 3
 //
-// Chunk 0 begins on rank 1 and ends on rank 0. While an accumulator is on its way, its next rank multiplies
-// what it will add to it.
+// Chunk 0 begins on rank 1 and ends on rank 0. While an accumulator is in transfer, its next rank computes
+// the partial product that it will add.
 //
 // Source: the article on async tensor parallelism, "Decomposing matmul reduce-scatters", after Wang et al.,
 // "Overlap Communication with Dependent Computation via Decomposition" (ASPLOS 2023). They begin with
-// accumulators of zeros, which go P times; here the first partial product *is* the accumulator: P - 1 times.
+// accumulators of zeros, which are passed P times; here the first partial product *is* the accumulator: P - 1
+// times.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -51,22 +52,22 @@ __global__ void add(const Accumulator* received, const Accumulator* partial, Sum
   }
 }
 
-/// How accumulators begin.
+/// The initial value of accumulators.
 enum class Start {
   kFirstPartial,  ///< the first rank's partial product is the accumulator: P - 1 passes
   kZeros,         ///< as in the article: zeros, which are passed as well: P passes
 };
 
-/// How an accumulator gets to the next rank. A kernel that stores over the link holds multiprocessors for as
-/// long as the link takes, but it saves a hop in every step, and these add up.
+/// How an accumulator is passed to the next rank. A kernel that stores over the link occupies multiprocessors
+/// for as long as the transfer takes, but it saves one copy in every step.
 enum class Pass {
-  kStore,  ///< the kernel that adds stores straight into the next rank's slot
+  kStore,  ///< the kernel that adds stores directly into the next rank's slot
   kCopy,   ///< a kernel adds, then a copy engine copies
 };
 
 /// Rows of C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Accumulators and
-/// partial products are of type Accumulator: T, which is rounded to in every step, or float, which takes
-/// twice the bytes of 16-bit elements and is rounded to T once, at the end.
+/// partial products are of type Accumulator: T, with a rounding in every step, or float, with twice the bytes
+/// of 16-bit elements and one rounding to T at the end.
 template <Floating T, Floating Accumulator = T>
 class RotatingAccumulators {
  public:
@@ -93,7 +94,7 @@ class RotatingAccumulators {
     CUDA_CHECK(cudaGetLastError());
     if (zeros_.size() > 0) CUDA_CHECK(cudaMemsetAsync(zeros_.data(), 0, zeros_.bytes(), stream));
     rank.synchronize(stream);
-    rank.barrier();  // ranks may share a GPU: no stream waits for a signal before all have warmed up
+    rank.barrier();  // ranks may share a GPU: no stream waits for a signal before all ranks have warmed up
   }
 
   /// Enqueues one call: x[m, k_r], w[k_r, n], c[m_r, n], all row-major and dense, on this rank's GPU. Every
@@ -126,7 +127,8 @@ class RotatingAccumulators {
   }
 
   /// What `rank` of `ranks` moves and keeps in one call. It passes on each accumulator but its own, which
-  /// ends here; of zeros, it begins that one, too. The page's cost card and the tests both come from here.
+  /// ends here; with initial zeros it passes that one, too. The page's cost card and the tests both come from
+  /// here.
   static Cost cost(MatmulShape whole, int ranks, int rank, Start start = Start::kFirstPartial) {
     const Chunks chunks{whole.m, whole.n, ranks};
     const bool zeros = start == Start::kZeros;
@@ -143,10 +145,10 @@ class RotatingAccumulators {
     cost.launches = chunks.with_rows() - (!zeros && first > 0 ? 1 : 0);  // each adds where there are rows
     return cost;
   }
-  /// What an early version was faster with, timed on 2, 4 and 8 H200.
+  /// The faster choice of an early version, timed on 2, 4 and 8 H200.
   static Pass usual_pass(int ranks) { return ranks < 4 ? Pass::kCopy : Pass::kStore; }
-  /// Of what it sends, the bytes that a copy engine copies; the rest a kernel stores. The accumulator that it
-  /// begins is copied in any case.
+  /// The sent bytes that a copy engine copies; a kernel stores the rest. The accumulator that this rank
+  /// begins is always copied.
   static std::int64_t bytes_by_copy(MatmulShape whole, int ranks, int rank, Start start, Pass pass) {
     if (ranks == 1 || pass == Pass::kCopy) return cost(whole, ranks, rank, start).bytes_out;
     const int begun = start == Start::kZeros ? rank : Ring(rank, ranks).at(-1);
@@ -154,8 +156,8 @@ class RotatingAccumulators {
   }
 
  private:
-  /// Blocks of a kernel that stores over the link: about as many as the link takes. More would only keep
-  /// multiprocessors from the products.
+  /// Blocks of a kernel that stores over the link: about as many as saturate the link. More would only take
+  /// multiprocessors from the GEMMs.
   static constexpr int kStoringBlocks = 64;
 
   /// Whose accumulator this rank has in a step: first the previous rank's, last its own.
@@ -166,9 +168,10 @@ class RotatingAccumulators {
     // [/task]
   }
   Accumulator* partial(int step) const { return partials_.data() + step * slots_.pitch(); }
-  /// Where an accumulator of a step arrives on a rank. There are two sets of slots, for alternate calls: the
-  /// previous rank may be a call ahead of this one, which still reads the set before. It is never two ahead:
-  /// to end a call, it needs the accumulator that begins on this rank in that call.
+  /// The slot in which the accumulator of a step arrives on a rank. Calls alternate between two sets of
+  /// slots: the previous rank may be one call ahead of this one, which still reads the previous set. It is
+  /// never two calls ahead: to complete a call, it needs the accumulator that begins on this rank in that
+  /// call.
   Accumulator* slot(int at, int step) const { return slots_.on(at, step, arrived_.epoch()); }
   Accumulator* received(int step) const { return slot(rank_.id(), step); }
   cudaStream_t transfer() { return rank_.transfer_stream(); }

@@ -10,8 +10,8 @@
 
 namespace overlap::reduce_scatter {
 
-/// Elements that a thread loads or stores at once. A quarter of the instructions of single elements, and the
-/// memory system is asked for whole 128-byte lines by every eight threads.
+/// Elements that a thread loads or stores at once. A quarter of the instructions of 4-byte elements, and
+/// every eight threads request a whole 128-byte line.
 template <typename T, int kElements>
 struct alignas(16) Vec16 {
   T values[kElements];  ///< neighbours in memory

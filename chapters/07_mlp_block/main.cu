@@ -18,7 +18,7 @@ const ChapterInfo kChapter = gather_chapter({
     .on_real_gpus = {.shape = {8192, 28672, 8192}, .gpus = 16, .iterations = 30, .warmup = 5},
 });
 
-/// A rule for one of the two products. What it takes from a cost card comes from this one.
+/// A planner's rule for one of the two GEMMs, with this cost card.
 Step for_product(std::int64_t product, const char* rule, const Cost& cost = {.products = 1}) {
   return {rule,
           {{"product", product},

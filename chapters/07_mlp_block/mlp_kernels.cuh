@@ -1,4 +1,4 @@
-// Chapter 07, between the products: normalisation, activation and residual. All three only read and write
+// Chapter 07, between the GEMMs: normalisation, activation and residual. All three only read and write
 // memory: 16 bytes at a time where rows and pointers are aligned to 16, element by element elsewhere. They
 // compute in f32 and round each result once.
 #pragma once
@@ -38,8 +38,8 @@ __device__ inline float block_sum(float value) {
 }
 
 /// RMSNorm of rows of `h` elements, one block for each: out = gain * x / sqrt(mean of x^2 + epsilon). The
-/// first `vectors` vectors of a row are read as vectors, the rest one by one. A root and two divisions, and
-/// not rsqrtf(), which may be off by the last bit: so a mean that is a power of four gives an exact result.
+/// first `vectors` vectors of a row are read as vectors, the rest one by one. Uses a root and two divisions
+/// instead of rsqrtf(), whose last bit may be wrong: so a mean that is a power of four gives an exact result.
 template <Floating T>
 __global__ void normalise_rows(const T* __restrict__ x, const T* __restrict__ gain, T* __restrict__ out,
                                std::int64_t h, std::int64_t vectors, float epsilon) {
@@ -64,7 +64,7 @@ __global__ void normalise_rows(const T* __restrict__ x, const T* __restrict__ ga
     squares += element * element;
   }
   const float scale = 1.0f / sqrtf(block_sum(squares) / static_cast<float>(h) + epsilon);
-  // The second reading of the row comes from the cache.
+  // The second read of the row hits the cache.
   for (std::int64_t i = threadIdx.x; i < vectors; i += blockDim.x) {
     const Elements elements = x_vectors[i], gains = gain_vectors[i];
     Elements normed;
@@ -80,8 +80,8 @@ __global__ void normalise_rows(const T* __restrict__ x, const T* __restrict__ ga
   // [/task]
 }
 
-/// The activation of one number. GELU's two forms, as written in mlp_layer.hpp, lose all digits where 1 +
-/// tanh and 1 + erf come near 0; these are the same functions, and do not.
+/// The activation of one number. GELU's two forms, as written in mlp_layer.hpp, cancel where 1 + tanh and 1 +
+/// erf are close to 0; these are the same functions without cancellation.
 __device__ inline float activate(Activation activation, float v) {
   // [task activate: which function is it, without the loss of digits for negative v, and without hiding NaN?]
   // [blank] return v;
@@ -180,8 +180,8 @@ void add_residual(const T* x, const T* z, T* y, std::int64_t elements, cudaStrea
   CUDA_CHECK(cudaGetLastError());
 }
 
-/// Runs each kernel once, on memory of its own: the first launch of a kernel loads it, which waits for the
-/// GPU, and must not meet a stream that waits for a signal.
+/// Runs each kernel once, on memory of its own: the first launch of a kernel loads it, which may wait for the
+/// GPU, and so must precede every wait for a signal.
 template <Floating T>
 void warm_up_mlp_kernels(Rank& rank) {
   const DeviceBuffer<T> memory(rank.device(), 1);

@@ -1,12 +1,12 @@
-// Chapter 07 (b): tensor and sequence parallelism, with NCCL and cuBLAS. The all-reduce is taken apart into
-// its two halves: a reduce-scatter after the second product, and an all-gather before the first one. Between
-// them each rank holds its own tokens only, and normalises and adds the residual for those only. The bytes
-// are the same; the activations around the products are one P-th.
+// Chapter 07 (b): tensor and sequence parallelism, with NCCL and cuBLAS. The all-reduce is split into its two
+// halves: a reduce-scatter after the second GEMM, and an all-gather before the first one. Between them each
+// rank holds only its own tokens, and normalises and adds the residual only for those. The bytes are the
+// same; the activations around the GEMMs are one P-th.
 //
 // Tokens that P does not divide: NCCL's all-gather and reduce-scatter take equal counts. So every rank has
-// slots for as many tokens as the first rank, and the last row of a slot may belong to nobody. Both products
-// and the activation take such rows along: a row of C depends on the same row of A alone, so nothing that
-// they hold ever reaches a token's row.
+// slots for as many tokens as the first rank, and the last row of a slot may be padding. Both GEMMs and the
+// activation compute padding rows, too: a row of C depends on the same row of A only, so they never affect a
+// token's row.
 //
 // Source: Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022, section
 // 4.2.2; the article named in vanilla_block.cuh.
@@ -27,8 +27,8 @@ namespace overlap::mlp_block {
 template <Floating T>
 class SequenceParallelBlock {
  public:
-  /// Collective. Allocates all that run() needs and runs each product and kernel once. Throws Skip if ranks
-  /// share a GPU, CudaError, CublasError, NcclError.
+  /// Collective. Allocates all memory of run() and runs each GEMM and kernel once. Throws Skip if ranks share
+  /// a GPU, CudaError, CublasError, NcclError.
   SequenceParallelBlock(Rank& rank, MatmulShape whole)
       : rank_(rank),
         nccl_(rank.nccl()),
@@ -40,26 +40,26 @@ class SequenceParallelBlock {
         gathered_(rank.device(), rank.size() * slot_ * h_),
         hidden_(rank.device(), rank.size() * slot_ * own_f_),
         sum_(rank.device(), slot_ * h_) {
-    CUDA_CHECK(cudaMemsetAsync(normed_.data(), 0, normed_.bytes(), rank.stream()));  // nobody's rows
+    CUDA_CHECK(cudaMemsetAsync(normed_.data(), 0, normed_.bytes(), rank.stream()));  // the padding
     warm_up_products<T>(rank, rank.cublas(), rank.stream(), {first(), second()});
     warm_up_mlp_kernels<T>(rank);
   }
 
   /// Enqueues one call on `stream`: x[t_r, h], y[t_r, h]. All ranks make the same calls in the same order.
   void run(const T* x, const MlpLayer<T>& layer, T* y, cudaStream_t stream) {
-    // ---- Step 1: own tokens normalised, then everybody's gathered ---------------------------------------
+    // ---- Step 1: normalise the own tokens, then gather all ranks' ---------------------------------------
     normalise(x, layer.gain, normed_.data(), own_t_, h_, layer.epsilon, stream);
     // [task all_gather: how many elements does each rank give?]
     NCCL_CHECK(ncclAllGather(normed_.data(), gathered_.data(), slot_ * h_, nccl_type<T>(), nccl_, stream));
     // [/task]
 
-    // ---- Step 2: the two products, for all tokens -------------------------------------------------------
-    T* summand = gathered_.data();  // what was gathered is not needed any more
+    // ---- Step 2: the two GEMMs, for all tokens ----------------------------------------------------------
+    T* summand = gathered_.data();  // the gathered tokens are no longer needed
     matmul_row_major(rank_.cublas(), stream, first(), gathered_.data(), layer.w1, hidden_.data());
     activate(hidden_.data(), first().m * own_f_, layer.activation, stream);
     matmul_row_major(rank_.cublas(), stream, second(), hidden_.data(), layer.w2, summand);
 
-    // ---- Step 3: everybody's summands of the own tokens, and the residual -------------------------------
+    // ---- Step 3: all ranks' summands of the own tokens, and the residual --------------------------------
     // [task reduce_scatter: whose rows does this rank want, and from whom?]
     NCCL_CHECK(ncclReduceScatter(summand, sum_.data(), slot_ * h_, nccl_type<T>(), ncclSum, nccl_, stream));
     // [/task]
@@ -80,7 +80,7 @@ class SequenceParallelBlock {
             .launches = (own_t > 0 ? 2 : 0) + (own_f > 0 ? 1 : 0),
             .memory = (slot + ranks * slot + hidden) * size};
   }
-  /// Bytes of X, norm(X) and Y, what normalisation and residual read and write. A network has them once for
+  /// Bytes of X, norm(X) and Y, which normalisation and residual read and write. A network keeps them for
   /// each layer, all other memory once.
   static std::int64_t activation_bytes(MatmulShape whole, int ranks, int rank) {
     return 3 * balanced_share(whole.m, ranks, rank).size() * whole.k * std::int64_t{sizeof(T)};

@@ -1,7 +1,7 @@
 // Chapter 07 (a): the block by tensor parallelism alone, as Megatron-LM has it. W1 is cut by columns and W2
-// by rows, so that nothing has to move between the two products: rank r's columns of act(N W1) are what its
-// rows of W2 are multiplied with. One all-reduce at the end adds the summands. Everything else (X,
-// normalisation, residual) is on every rank, whole: the same work and the same memory P times.
+// by rows, so that no data move between the two GEMMs: rank r's columns of act(N W1) are multiplied by its
+// rows of W2. One all-reduce at the end adds the summands. Everything else (X, normalisation, residual) is on
+// every rank, whole: the same work and the same memory P times.
 //
 // Source: Shoeybi et al., Megatron-LM: Training Multi-Billion Parameter Language Models Using Model
 // Parallelism, 2019, section 3; "An illustrated deep-dive into how the compute and comms in TP+SP are
@@ -23,8 +23,8 @@ namespace overlap::mlp_block {
 template <Floating T>
 class VanillaBlock {
  public:
-  /// Collective. Allocates all that run() needs and runs each product and kernel once. Throws Skip if ranks
-  /// share a GPU, CudaError, CublasError, NcclError.
+  /// Collective. Allocates all memory of run() and runs each GEMM and kernel once. Throws Skip if ranks share
+  /// a GPU, CudaError, CublasError, NcclError.
   VanillaBlock(Rank& rank, MatmulShape whole)
       : rank_(rank),
         nccl_(rank.nccl()),
@@ -52,8 +52,8 @@ class VanillaBlock {
     add_residual(x, sum_.data(), y, elements, stream);
   }
 
-  /// What a rank moves and keeps in one call. A ring all-reduce: each of P parts goes round once to be added
-  /// up, and once to be told. The page's cost card and the tests both come from here.
+  /// What a rank moves and keeps in one call. A ring all-reduce: each of P parts passes round the ring once
+  /// to be summed, and once to be distributed. The page's cost card and the tests both come from here.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     const auto part = [&](int i) {
       return balanced_share(whole.m * whole.k, ranks, (i + ranks) % ranks).size();
@@ -68,7 +68,7 @@ class VanillaBlock {
             .launches = own_f > 0 ? 3 : 2,
             .memory = (elements + whole.m * own_f) * size};
   }
-  /// Bytes of X, norm(X) and Y, what normalisation and residual read and write. A network has them once for
+  /// Bytes of X, norm(X) and Y, which normalisation and residual read and write. A network keeps them for
   /// each layer, all other memory once.
   static std::int64_t activation_bytes(MatmulShape whole) {
     return 3 * whole.m * whole.k * std::int64_t{sizeof(T)};

@@ -1,4 +1,4 @@
-// Chapter 08: what the ranks tell each other before they reduce anything.
+// Chapter 08: the ranks compare their inputs before they reduce anything.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +14,7 @@
 
 namespace overlap::sparse_baselines {
 
-/// What one rank was given.
+/// The input of one rank.
 struct SparseRecord {
   SparseShape shape;                     ///< of the table
   ElementType type = ElementType::kF32;  ///< of the values
@@ -33,8 +33,8 @@ SparseRecord record_of(SparseShape shape, std::int64_t entries, bool bad_index) 
           bad_index};
 }
 
-/// Throws SparseInputError if a rank was given what cannot be reduced, or another shape or type than rank 0.
-/// Every rank looks at the same records, by rank, in the same order, and so finds the same fault first.
+/// Throws SparseInputError if a rank's input cannot be reduced, or has another shape or type than rank 0's.
+/// Every rank checks the same records in the order of the ranks, and so finds the same fault first.
 inline void require_agreement(const std::vector<SparseRecord>& all) {
   const SparseRecord& first = all.front();
   for (std::size_t id = 0; id < all.size(); ++id) {
@@ -59,13 +59,12 @@ inline void require_agreement(const std::vector<SparseRecord>& all) {
   }
 }
 
-/// The hosts meet and compare their records. A collective whose ranks disagree on a size waits for ever, or
-/// adds up what does not belong together; so nothing else is sent before this. Collective. Throws
-/// SparseInputError, on all ranks with the same sentence. Source: the metadata record of PyTorch's Gloo back
-/// end.
+/// The hosts exchange and compare their records. A collective whose ranks disagree on a size waits for ever
+/// or adds unrelated data; so nothing else is sent before this. Collective. Throws SparseInputError, on all
+/// ranks with the same sentence. Source: the metadata record of PyTorch's Gloo back end.
 inline void agree(Rank& rank, const SparseRecord& own) { require_agreement(rank.exchange(own)); }
-/// The same within a call that `clock` times. If it throws, the phase ends, too: or its name would stand on
-/// the timeline's bars of whatever comes next.
+/// The same within a call that `clock` times. If it throws, the phase ends, too; otherwise the timeline would
+/// give its name to the next operations.
 inline void agree(Rank& rank, const SparseRecord& own, PhaseClock& clock, cudaStream_t stream) {
   try {
     agree(rank, own);

@@ -18,11 +18,10 @@
 
 namespace overlap::sparse_baselines {
 
-/// Bits that row numbers below `rows` have, and `rows` itself: 1 for 1, 23 for 5 million. A sort that looks
-/// at no others is faster.
+/// Bits of row numbers up to `rows`: 1 for 1, 23 for 5 million. A sort of only these bits is faster.
 inline int row_bits(std::int64_t rows) { return std::bit_width(static_cast<std::uint64_t>(rows)); }
 
-/// CUB's calls come in pairs: the first, without memory, asks how much of it the second needs.
+/// CUB's calls come in pairs: the first one, without memory, returns how much the second one needs.
 template <typename Call>
 void with_temporary(GrowingBuffer<std::byte>& memory, cudaStream_t stream, const Call& call) {
   std::size_t bytes = 0;
@@ -40,9 +39,8 @@ __global__ void number_entries(const Index* indices, std::int64_t entries, std::
   if (indices[entry] < 0 || indices[entry] >= rows) atomicOr(bad, 1);
 }
 
-/// values_out[row] = the sum of the row's entries, in the order in which they came: that makes the sum the
-/// same in each run. In f32, rounded once. A block takes a row after the other, a thread every blockDim-th
-/// feature.
+/// values_out[row] = the sum of the row's entries in their original order, which makes it the same in each
+/// run. In f32, rounded once. A block loops over rows, a thread takes every blockDim-th feature.
 template <Floating T>
 __global__ void sum_entries(const T* values, const std::int32_t* sorted, const std::int32_t* begins,
                             const std::int32_t* lengths, const std::int32_t* count, std::int64_t features,
@@ -67,9 +65,9 @@ class Coalesce {
   Coalesce(Rank& rank, SparseShape shape)
       : rank_(rank), shape_(shape), found_(rank.device(), 2), found_on_host_(2) {}
 
-  /// Enqueues all, and waits for the number of rows: no buffer's size is known before. `indices` [entries] in
+  /// Enqueues everything, and waits for the number of rows, which sizes the buffers. `indices` [entries] in
   /// any order, `values` [entries, F], fewer than 2^31 entries. The result's rows ascend; it is valid until
-  /// the next call. If an index is not in the table, bad_index() is true, and what comes out means nothing.
+  /// the next call. If an index is not in the table, bad_index() is true, and the result is invalid.
   SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries, cudaStream_t stream) {
     bad_index_ = false;
     if (entries == 0) return {};
@@ -82,8 +80,8 @@ class Coalesce {
     return {rows_.data(), sums_.data(), found_on_host_[0]};
   }
 
-  // ---- The same in two parts, for who does not wait -----------------------------------------------------
-  /// Enqueues what finds the rows: found_rows() has them, and found() says how many. No wait.
+  // ---- The same in two parts, without a wait ------------------------------------------------------------
+  /// Enqueues the search for the rows: found_rows() has them, found() their number. No wait.
   void find(const Index* indices, std::int64_t entries, cudaStream_t stream) {
     CUDA_CHECK(cudaMemsetAsync(found_.data(), 0, found_.bytes(), stream));
     if (entries == 0) return;
@@ -94,18 +92,17 @@ class Coalesce {
   /// Enqueues the sums of the rows that find() has found, to `sums`, which has room for them. `entries` as
   /// there.
   void sum(const T* values, std::int64_t entries, T* sums, cudaStream_t stream) {
-    // Not by cub::DeviceReduce::ReduceByKey: its sums of floats are not the same in each run (CCCL issue
-    // 9995).
+    // Not by cub::DeviceReduce::ReduceByKey: its sums of floats differ from run to run (CCCL issue 9995).
     if (entries == 0) return;
     sum_entries<<<blocks_for_rows(entries), kBlockThreads, 0, stream>>>(
         values, sorted_.data(), begins_.data(), lengths_.data(), found_.data(), shape_.features, sums);
     CUDA_CHECK(cudaGetLastError());
   }
-  /// Device memory, after find(): how many rows there are, and, behind it, whether an index is bad.
+  /// Device memory, after find(): the number of rows, followed by a flag: an index is bad.
   std::int32_t* found() const { return found_.data(); }
   /// Device memory, after find(): the rows, ascending. Null before the first call with entries.
   const Index* found_rows() const { return rows_.data(); }
-  /// For a sum of one's own, after find() of at least one entry: what sum_entries() takes.
+  /// The arguments of sum_entries(), for a caller's own sum, after find() of at least one entry.
   const std::int32_t* sorted_entries() const { return sorted_.data(); }
   const std::int32_t* begins() const { return begins_.data(); }    ///< see sorted_entries()
   const std::int32_t* lengths() const { return lengths_.data(); }  ///< see sorted_entries()
@@ -123,7 +120,7 @@ class Coalesce {
     // [blank] const std::size_t bytes = sizeof(Index) * static_cast<std::size_t>(entries);
     // [blank] cudaMemcpyAsync(sorted_indices_.data(), indices, bytes, cudaMemcpyDefault, stream);
     // [blank] cudaMemcpyAsync(sorted_.data(), numbers_.data(), entries * 4, cudaMemcpyDefault, stream);
-    // A radix sort is stable: entries of one row stay in the order in which they came.
+    // A radix sort is stable: entries of one row keep their order.
     with_temporary(temporary_, stream, [&](void* temporary, std::size_t& bytes) {
       return cub::DeviceRadixSort::SortPairs(temporary, bytes, indices, sorted_indices_.data(),
                                              numbers_.data(), sorted_.data(), static_cast<int>(entries), 0,

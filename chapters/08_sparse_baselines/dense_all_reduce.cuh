@@ -1,5 +1,5 @@
-// Chapter 08: the sum of row-sparse gradients as if they were dense. The whole table travels, and the rows
-// that are not zero are looked for afterwards.
+// Chapter 08: the sum of row-sparse gradients as if they were dense. The whole table is reduced, and its
+// non-zero rows are searched for afterwards.
 //
 // Source: "Sparse All-Reduce in PyTorch" (Speechmatics), all_reduce_nccl_dense().
 #pragma once
@@ -35,7 +35,7 @@ __global__ void write_row_numbers(Index* numbers, std::int64_t rows) {
 }
 
 /// table[local.indices[j]] = local.values[j], for all rows j of which no two have the same index: a table of
-/// zeros needs no addition. A block takes a row after the other.
+/// zeros needs no addition. A block loops over rows.
 template <SparseIndex Index, Floating T>
 __global__ void write_rows(SparseRows<Index, T> local, std::int64_t features, T* table) {
   // [task scatter: where in the table does a row begin, and in how many bits?]
@@ -48,9 +48,8 @@ __global__ void write_rows(SparseRows<Index, T> local, std::int64_t features, T*
   // [/task]
 }
 
-/// flags[row] = 1 if the row has an element other than 0, else 0. A warp takes a row after the other, each
-/// lane every 32nd element of it. The only pass over the table: |x|, which the article writes down first,
-/// would take a second table.
+/// flags[row] = 1 if the row has a non-zero element, else 0. A warp loops over rows, each lane takes every
+/// 32nd element. The only pass over the table: the article first writes |x|, which would take a second table.
 template <Floating T>
 __global__ void flag_nonzero_rows(const T* table, std::int64_t rows, std::int64_t features, char* flags) {
   const std::int64_t warps = std::int64_t{gridDim.x} * (blockDim.x / kWarp);
@@ -62,7 +61,7 @@ __global__ void flag_nonzero_rows(const T* table, std::int64_t rows, std::int64_
     bool mine = false;
 #pragma unroll 4  // loads that wait for nothing: no lane stops at what it finds
     for (std::int64_t feature = lane; feature < features; feature += kWarp) {
-      // Of a NaN every comparison is false: x != 0 would do, |x| > 0 would lose it. And -0 is 0.
+      // |x| > 0 is false for NaN and would lose it; x != 0 is true. And -0 is 0.
       mine |= !(static_cast<float>(table[row * features + feature]) == 0.0F);
     }
     // [/task]
@@ -89,11 +88,11 @@ __global__ void read_rows(const T* table, const Index* indices, std::int64_t cou
 template <SparseIndex Index, Floating T>
 class DenseAllReduce {
  public:
-  /// What SparseData and SparseBench have to know to compare the result.
+  /// For the comparison of the result by SparseData and SparseBench.
   static constexpr bool kDropsZeroRows = true;
 
   /// For tables of that shape, fewer than 2^31 rows. Allocates V x F elements. Collective. Throws
-  /// Skip if ranks share a GPU, CudaError if a GPU has no such memory, UsageError for more rows.
+  /// Skip if ranks share a GPU, CudaError if a GPU has too little memory, UsageError for more rows.
   DenseAllReduce(Rank& rank, SparseShape shape)
       : rank_(rank),
         shape_(shape),
@@ -111,10 +110,10 @@ class DenseAllReduce {
     rank.synchronize(rank.stream());
   }
 
-  /// One call. `indices` [entries] and `values` [entries, F] are this rank's gradient, in any order, a row as
-  /// often as it likes. The result, the same on all ranks, has ascending rows; it is valid until the next
-  /// call, and behind `stream`. Waits for the number of its rows. Collective. Throws SparseInputError on all
-  /// ranks if one of them was given what cannot be reduced.
+  /// One call. `indices` [entries] and `values` [entries, F] are this rank's gradient, in any order; a row
+  /// may have several entries. The result, the same on all ranks, has ascending rows; it is valid until the
+  /// next call, in the order of `stream`. Waits for the number of its rows. Collective. Throws
+  /// SparseInputError on all ranks if the input of one cannot be reduced.
   SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries, cudaStream_t stream) {
     host_waits_ = entries > 0 ? 1 : 0;
     clock_.start(stream, "coalesce");
@@ -129,11 +128,11 @@ class DenseAllReduce {
     return result;
   }
 
-  /// Where the time of the last call went, on this rank. Only after the stream was waited for.
+  /// The phases of the last call on this rank. Only after a wait for the stream.
   std::vector<Phase> phases() const { return clock_.read(); }
   /// How often the last call made the host wait for its GPU.
   int host_waits() const { return host_waits_; }
-  /// Rows that found no place in the result: none, since all have one in the table.
+  /// Rows without a place in the result: none, since the table has all rows.
   int lost_rows(cudaStream_t) const { return 0; }
 
   /// What a call costs any of so many ranks: the bytes of NCCL's ring, two waits (for the rows of the rank,
@@ -165,8 +164,8 @@ class DenseAllReduce {
     // [/task]
   }
 
-  // ---- Step 3: which rows are there? ---------------------------------------------------------------------
-  /// Not those of this rank only: others have come from other ranks.
+  // ---- Step 3: which rows are not zero? ------------------------------------------------------------------
+  /// This rank's rows and those of the others.
   std::int64_t find_rows(cudaStream_t stream) {
     clock_.next(stream, "find");
     const auto rows = static_cast<int>(shape_.rows);
@@ -185,7 +184,7 @@ class DenseAllReduce {
     return found_on_host_[0];
   }
 
-  // ---- Step 4: these rows, one behind the other ----------------------------------------------------------
+  // ---- Step 4: gather these rows -------------------------------------------------------------------------
   SparseRows<Index, T> gather(std::int64_t count, cudaStream_t stream) {
     clock_.next(stream, "gather");
     if (count == 0) return {};

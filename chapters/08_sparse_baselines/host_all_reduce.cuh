@@ -1,5 +1,5 @@
-// Chapter 08: the sum of row-sparse gradients on the CPU, through host memory that all ranks share. Only rows
-// that are there travel, and every rank adds up all of them.
+// Chapter 08: the sum of row-sparse gradients on the CPU, through host memory that all ranks share. Only
+// existing rows are copied, and every rank adds all of them.
 //
 // Sources: "Sparse All-Reduce in PyTorch" (Speechmatics), all_reduce_gloo(); PyTorch's ProcessGroupGloo,
 // whose sparse all-reduce gathers all gradients on every rank and adds them one after the other.
@@ -30,8 +30,8 @@ struct MergedRow {
   std::int64_t right = -1;  ///< in the second one
 };
 
-/// The union of two ascending lists of row numbers. `indices` becomes it; the result says where each came
-/// from.
+/// The union of two ascending lists of row numbers. `indices` receives it; the result gives the source of
+/// each row.
 template <SparseIndex Index>
 std::vector<MergedRow> merge_rows(const Index* left, std::int64_t left_count, const Index* right,
                                   std::int64_t right_count, std::vector<Index>& indices) {
@@ -58,7 +58,7 @@ std::vector<MergedRow> merge_rows(const Index* left, std::int64_t left_count, co
 template <Floating T>
 void add_rows(const std::vector<MergedRow>& rows, std::int64_t features, const T* left, const T* right,
               T* out) {
-  constexpr std::int64_t kSmallestShare = 1 << 16;  // elements: with less a thread does not pay
+  constexpr std::int64_t kSmallestShare = 1 << 16;  // elements: fewer are not worth a thread
   const auto share_rows = std::max<std::int64_t>(1, kSmallestShare / features);
   const auto add_share = [&](Range share) {
     for (std::int64_t i = share.begin; i < share.end; ++i) {
@@ -87,16 +87,16 @@ class HostAllReduce {
   HostAllReduce(Rank& rank, SparseShape shape)
       : rank_(rank), shape_(shape), coalesce_(rank, shape), clock_(rank.device()) {}
 
-  /// One call. `indices` [entries] and `values` [entries, F] are this rank's gradient, in any order, a row as
-  /// often as it likes. The result, the same on all ranks, has each row of any rank once, ascending; it is
-  /// valid until the next call, and behind `stream`. Collective. Throws SparseInputError on all ranks if one
-  /// of them was given what cannot be reduced.
+  /// One call. `indices` [entries] and `values` [entries, F] are this rank's gradient, in any order; a row
+  /// may have several entries. The result, the same on all ranks, has each row of any rank once, ascending;
+  /// it is valid until the next call, in the order of `stream`. Collective. Throws SparseInputError on all
+  /// ranks if the input of one cannot be reduced.
   SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries, cudaStream_t stream) {
     host_waits_ = entries > 0 ? 1 : 0;
     clock_.start(stream, "coalesce");
     const SparseRows<Index, T> local =
         coalesce_.run(indices, values, too_many(entries) ? 0 : entries, stream);
-    // Also a barrier: from here on nobody reads what this rank gave in the last call.
+    // Also a barrier: from here on no rank reads this rank's gradient of the previous call.
     agree(rank_, record_of<Index, T>(shape_, entries, coalesce_.bad_index()), clock_, stream);
     clock_.next(stream, "to_host");
     const SparseRows<Index, T> own = copy_to_host(local, stream);
@@ -108,24 +108,24 @@ class HostAllReduce {
     return result;
   }
 
-  /// Where the time of the last call went, on this rank. Only after the stream was waited for.
+  /// The phases of the last call on this rank. Only after a wait for the stream.
   std::vector<Phase> phases() const { return clock_.read(); }
   /// How often the last call made the host wait for its GPU.
   int host_waits() const { return host_waits_; }
-  /// Rows that found no place in the result: none, a merge has them all.
+  /// Rows without a place in the result: none, a merge keeps all.
   int lost_rows(cudaStream_t) const { return 0; }
 
   /// What a call costs a rank that has `local` different rows (and at least one entry); the result has
-  /// `global`. Rows travel with their numbers, to the host also what coalesce counts. The host waits for the
-  /// rank's rows: how many, and what.
+  /// `global`. Rows are copied with their numbers, to the host also the counts of coalesce. The host waits
+  /// for the number of the rank's rows, and for the rows.
   static Cost cost(SparseShape shape, std::int64_t local, std::int64_t global) {
     const auto numbered = static_cast<std::int64_t>(shape.elements(1) * sizeof(T) + sizeof(Index));
     return {.bytes_to_host = local * numbered + 2 * static_cast<std::int64_t>(sizeof(std::int32_t)),
             .bytes_from_host = global * numbered,
             .host_waits = 2};
   }
-  /// The bytes that the adds of one rank read and write, if each of so many ranks has `local` rows, and no
-  /// two have one in common.
+  /// The bytes that the adds of one rank read and write, if each of `ranks` ranks has `local` rows, and no
+  /// two ranks have a row in common.
   static std::int64_t bytes_added(SparseShape shape, int ranks, std::int64_t local) {
     std::int64_t rows = 0;  // the sum so far is read, and a gradient; their union is written
     for (int i = 1; i < ranks; ++i) rows += i * local + local + (i + 1) * local;
@@ -144,7 +144,7 @@ class HostAllReduce {
       CUDA_CHECK(cudaMemcpyAsync(own_values_.data(), local.values, shape_.elements(local.count) * sizeof(T),
                                  cudaMemcpyDeviceToHost, stream));
     }
-    // Also without rows: the stream may still copy the last call's result, which is about to be overwritten.
+    // Also without rows: the stream may still copy the previous call's result, which is overwritten next.
     ++host_waits_;
     rank_.synchronize(stream);
     return {own_indices_.data(), own_values_.data(), local.count};
@@ -166,14 +166,14 @@ class HostAllReduce {
   struct Partial {
     std::vector<Index> indices;
     std::unique_ptr<T[]> values;
-    std::size_t room = 0;  // elements; what is there is not kept when it grows
+    std::size_t room = 0;  // elements; contents are lost when it grows
     T* at_least(std::size_t elements) {
       if (elements > room) values = std::make_unique_for_overwrite<T[]>(room = elements);
       return values.get();
     }
   };
 
-  /// The sum of two. The last one is written to where the GPU copies it from.
+  /// The sum of two. The last sum is written into the pinned memory that the GPU copies.
   SparseRows<Index, T> add(const SparseRows<Index, T>& left, const SparseRows<Index, T>& right, bool last,
                            Partial& to) {
     const std::vector<MergedRow> rows =

@@ -1,5 +1,5 @@
-// Chapter 08: the two ways to add up row-sparse gradients that need no new algorithm, a dense all-reduce and
-// the CPU.
+// Chapter 08: two ways to add row-sparse gradients that need no new algorithm: a dense all-reduce, and the
+// CPU.
 #include "08_sparse_baselines/dense_all_reduce.cuh"
 #include "08_sparse_baselines/host_all_reduce.cuh"
 #include "overlap/program/sparse_chapter.hpp"

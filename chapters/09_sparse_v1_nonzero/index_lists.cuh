@@ -1,6 +1,6 @@
 // Chapter 09: steps 1 and 2 of the sparse all-reduce, from each rank's row numbers to those of all ranks.
-// Only numbers travel here, a few bytes for each row of thousands: latency decides, not bandwidth. That is
-// why one rank may do the work for all.
+// Only row numbers are sent here, a few bytes for each row of thousands: latency decides, not bandwidth. So
+// one rank may do the work for all.
 //
 // Source: "Sparse All-Reduce in PyTorch" (D. MacLeod, Speechmatics), build_local_indices and
 // build_global_indices.
@@ -29,7 +29,7 @@ constexpr ncclDataType_t nccl_index() {
   return sizeof(Index) == 4 ? ncclInt32 : ncclInt64;
 }
 
-/// Stands in lists of row numbers behind a rank's last row. All its bits are 1.
+/// Padding of lists of row numbers after a rank's last row. All its bits are 1.
 inline constexpr int kNoRow = -1;
 
 /// The row numbers of all ranks, each once, ascending, on every rank.
@@ -53,14 +53,14 @@ class IndexLists {
     Index* list = local_.at_least(all, stream);
     if (own > 0)
       CUDA_CHECK(cudaMemcpyAsync(list, indices, own * sizeof(Index), cudaMemcpyDeviceToDevice, stream));
-    // A collective takes equally many elements from every rank. What fills a list up must be no row number.
+    // A collective takes the same number of elements from every rank. The padding must not be a row number.
     static_assert(kNoRow == -1, "all bits 1");
     if (all > own) CUDA_CHECK(cudaMemsetAsync(list + own, 0xFF, (all - own) * sizeof(Index), stream));
   }
 
   // ---- Step 2: the row numbers of all ranks --------------------------------------------------------------
-  /// Returns how many there are; indices() has them. `padded`: whether a rank's list is padded. The host
-  /// waits for the number, on rank 0 twice. Collective.
+  /// Returns their number; indices() has them. `padded`: whether a rank's list is padded. The host waits for
+  /// the number, on rank 0 twice. Collective.
   std::int64_t build_global_indices(std::int64_t longest, bool padded, cudaStream_t stream) {
     gather(longest, stream);
     if (rank_.id() == 0) {
@@ -69,29 +69,29 @@ class IndexLists {
       CUDA_CHECK(cudaMemcpyAsync(count_.data(), count_on_host_.data(), count_.bytes(), cudaMemcpyHostToDevice,
                                  stream));
     }
-    // Before the list can come, everybody has to know how much memory it takes.
+    // Before the list can be broadcast, every rank has to know its size.
     NCCL_CHECK(ncclBroadcast(count_.data(), count_.data(), 1, ncclInt64, 0, nccl_, stream));
     CUDA_CHECK(cudaMemcpyAsync(count_on_host_.data(), count_.data(), count_.bytes(), cudaMemcpyDeviceToHost,
                                stream));
     waits_.wait(stream);
     const std::int64_t count = count_on_host_[0];
     const auto length = static_cast<std::size_t>(count);
-    // On rank 0 the list is there already, and this leaves it alone: there is room for more.
+    // Rank 0 has the list already, in a buffer that is large enough: this does not reallocate it.
     Index* list = global_.at_least(length, stream);
     NCCL_CHECK(ncclBroadcast(list, list, length, nccl_index<Index>(), 0, nccl_, stream));
     return count;
   }
 
-  /// What the last build_global_indices() has made. Device memory, valid until the next one.
+  /// The list of the last build_global_indices(). Device memory, valid until the next call.
   const Index* indices() const { return global_.data(); }
 
  private:
-  /// The lists of all ranks to rank 0, one behind the other.
+  /// Gathers the lists of all ranks on rank 0, concatenated.
   void gather(std::int64_t longest, cudaStream_t stream) {
     const auto length = static_cast<std::size_t>(longest);
     if (rank_.id() == 0) gathered_.at_least(length * static_cast<std::size_t>(rank_.size()), stream);
     // [task gather: who sends what, and where does rank 0 receive it?]
-    // As one group: rank 0 takes from all of them at the same time.
+    // In one group: rank 0 receives from all ranks at the same time.
     NCCL_CHECK(ncclGroupStart());
     if (rank_.id() == 0) {
       for (int from = 1; from < rank_.size(); ++from) {
@@ -115,8 +115,8 @@ class IndexLists {
     const auto length = static_cast<std::size_t>(gathered);
     Index* sorted = sorted_.at_least(length, stream);
     Index* list = global_.at_least(length, stream);
-    // The sort looks only at the bits that row numbers have. There the padding is all ones, which no row
-    // number is: it comes last.
+    // The sort uses only the bits of row numbers. In these the padding is all ones, which no row number is:
+    // it is sorted last.
     sparse_baselines::with_temporary(temporary_, stream, [&](void* temporary, std::size_t& bytes) {
       return cub::DeviceRadixSort::SortKeys(temporary, bytes, gathered_.data(), sorted, all, 0,
                                             sparse_baselines::row_bits(table_rows_), stream);
@@ -127,7 +127,7 @@ class IndexLists {
     CUDA_CHECK(cudaMemcpyAsync(count_on_host_.data(), count_.data(), count_.bytes(), cudaMemcpyDeviceToHost,
                                stream));
     waits_.wait(stream);
-    // However much padding there is, one of it is left.
+    // All padding is reduced to one entry.
     return count_on_host_[0] - (padded ? 1 : 0);
   }
 

@@ -1,4 +1,4 @@
-// Chapter 09: the first sparse all-reduce. It is right, and nearly all of its time goes into finding rows.
+// Chapter 09: the first sparse all-reduce. It spends nearly all of its time on the search for rows.
 #include "09_sparse_v1_nonzero/nonzero.cuh"
 #include "09_sparse_v1_nonzero/program.hpp"
 #include "overlap/program/sparse_chapter.hpp"

@@ -1,5 +1,5 @@
-// Chapter 09, version 1: the places of a rank's rows are looked for one after the other, each as
-// torch.nonzero does it: compare all, select what is equal, and tell the host how much that is.
+// Chapter 09, version 1: the places of a rank's rows are searched for one after the other, each as
+// torch.nonzero does it: compare all, select the equal ones, and copy their number to the host.
 //
 // Source: "Sparse All-Reduce in PyTorch" (D. MacLeod, Speechmatics), "v1: torch.nonzero".
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace overlap::sparse_nonzero {
 
-/// flags[g] = 1 where global[g] is *wanted, else 0. `wanted` is on the GPU: the host never knows it.
+/// flags[g] = 1 where global[g] is *wanted, else 0. `wanted` is in device memory: the host never reads it.
 template <SparseIndex Index>
 __global__ void mark_equal(const Index* global, std::int64_t count, const Index* wanted, char* flags) {
   const std::int64_t g = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -30,7 +30,8 @@ __global__ void write_numbers(std::int32_t* numbers, std::int64_t count) {
   if (i < count) numbers[i] = static_cast<std::int32_t>(i);
 }
 
-/// The search of version 1: for each of a rank's n rows, G comparisons, a selection, and a wait of the host.
+/// The search of version 1: for each of a rank's n rows, G comparisons, a selection, and a host
+/// synchronisation.
 class NonzeroSearch {
  public:
   /// Memory grows with the calls.
@@ -53,15 +54,15 @@ class NonzeroSearch {
       CUDA_CHECK(select(temporary_.data(), bytes, global.count, stream));
 
       // ---- How many are there? ----------------------------------------------------------------------------
-      // Whoever selects does not know how much comes out, and the host wants to know: this wait is what makes
-      // version 1 slow. Meanwhile the GPU has nothing to do.
+      // The size of a selection depends on the data, and the host needs it: this wait makes version 1 slow.
+      // Meanwhile the GPU is idle.
       CUDA_CHECK(cudaMemcpyAsync(found_on_host_.data(), found_.data(), found_.bytes(), cudaMemcpyDeviceToHost,
                                  stream));
       waits_.wait(stream);
 
       // ---- The first of them is its place -----------------------------------------------------------------
       // [task place: where does the row's place go, and when is there none?]
-      // Each row is there once. If not, its place stays kNoRow, and step 3 counts it as lost.
+      // Each row is in the list once. Otherwise its place stays kNoRow, and step 3 counts it as lost.
       if (found_on_host_[0] != 1) continue;
       CUDA_CHECK(cudaMemcpyAsync(positions + row, matches_.data(), sizeof(std::int32_t),
                                  cudaMemcpyDeviceToDevice, stream));
@@ -69,7 +70,7 @@ class NonzeroSearch {
     }
   }
 
-  /// What the search costs.
+  /// The cost of the search.
   static Cost cost(const SparseCall& call) {
     if (call.local == 0) return {};
     return {.host_waits = call.local,
@@ -89,8 +90,8 @@ class NonzeroSearch {
     temporary_.at_least(bytes, stream);
   }
 
-  /// The places with a flag, in order, to matches_, and their number to found_. Without `temporary` only says
-  /// how many bytes of it that takes.
+  /// The places with a flag, in order, to matches_, and their number to found_. Without `temporary` only
+  /// returns its size in bytes.
   cudaError_t select(void* temporary, std::size_t& bytes, std::int64_t global_count, cudaStream_t stream) {
     return cub::DeviceSelect::Flagged(temporary, bytes, places_.data(), flags_.data(), matches_.data(),
                                       found_.data(), static_cast<int>(global_count), stream);
@@ -100,7 +101,7 @@ class NonzeroSearch {
   HostWaits& waits_;
   GrowingBuffer<std::int32_t> places_{rank_};   // 0, 1, 2, ..., of which some are selected
   GrowingBuffer<char> flags_{rank_};            // 1 where the numbers are equal
-  GrowingBuffer<std::int32_t> matches_{rank_};  // the selected ones: one, if all is well
+  GrowingBuffer<std::int32_t> matches_{rank_};  // the selected ones: exactly one, unless a row is lost
   GrowingBuffer<std::byte> temporary_{rank_};
   DeviceBuffer<std::int32_t> found_{rank_.device(), 1};
   PinnedBuffer<std::int32_t> found_on_host_{1};

@@ -1,6 +1,6 @@
-// Chapter 09: before anything else the ranks tell each other what they were given. So all of them go on with
-// the same sizes, or all of them refuse, with the same sentence: one that left alone would keep the others
-// waiting in their next collective for ever.
+// Chapter 09: first the ranks exchange their inputs' sizes. So all ranks continue with the same sizes, or all
+// throw, with the same sentence: if one rank threw alone, the others would wait in their next collective for
+// ever.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,8 +21,8 @@
 
 namespace overlap::sparse_nonzero {
 
-/// The waits of the host for its GPU, counted: each costs the time to tell the host and to get the GPU busy
-/// again.
+/// Counts the host's waits for its GPU: each costs the latency to the host, and the time until the GPU has
+/// work again.
 class HostWaits {
  public:
   /// For waits of that rank.
@@ -33,9 +33,9 @@ class HostWaits {
     ++count_;
     rank_.synchronize(stream);
   }
-  /// Counts a wait that was made elsewhere.
+  /// Counts a wait made elsewhere.
   void add_one() { ++count_; }
-  /// Starts to count anew.
+  /// Restarts the count.
   void reset() { count_ = 0; }
   int count() const { return count_; }  ///< since the last reset()
 
@@ -44,9 +44,9 @@ class HostWaits {
   int count_ = 0;
 };
 
-/// What one rank tells the others.
+/// What one rank sends to the others.
 struct RankRecord {
-  sparse_baselines::SparseRecord given;  ///< what they compare, as in chapter 08
+  sparse_baselines::SparseRecord given;  ///< compared by all ranks, as in chapter 08
   std::int64_t local = 0;                ///< its different rows
 };
 static_assert(sizeof(RankRecord) == kRecordFields * sizeof(std::int64_t));
@@ -62,10 +62,10 @@ class RankRecords {
         records_(rank.device(), static_cast<std::size_t>(rank.size())),
         on_host_(records_.size()) {}
 
-  /// Tells the others, and waits for what they tell. Throws SparseInputError, on all ranks alike, if one of
-  /// them was given what cannot be reduced, or if they were not given the same. Collective.
+  /// Exchanges the records, and waits for them. Throws SparseInputError, the same on all ranks, if the input
+  /// of one cannot be reduced, or if their shapes or types differ. Collective.
   void exchange(const RankRecord& own, cudaStream_t stream) {
-    // Each rank fills in its own record, and zeros for all others: the sum over the ranks is all records,
+    // Each rank fills in its own record and leaves the others zero: the sum over the ranks is all records,
     // whatever their members are. In integers; the article's counts are in f32, exact only up to 2^24.
     std::memset(static_cast<void*>(on_host_.data()), 0, on_host_.bytes());
     on_host_[static_cast<std::size_t>(rank_.id())] = own;

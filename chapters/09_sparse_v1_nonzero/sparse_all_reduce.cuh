@@ -1,13 +1,13 @@
-// Chapter 09: what all versions of the sparse all-reduce have in common. They differ in one step, which each
-// of them brings along: its search.
+// Chapter 09: the common part of all versions of the sparse all-reduce. Each version provides one step: its
+// search.
 //
 // Four steps: each rank's row numbers, padded to equal lengths (index_lists.cuh); the row numbers of all
 // ranks, each once; every rank's values at the places of their rows among these, zeros elsewhere; the
-// all-reduce of what has become a dense matrix of G rows. Versions 1 to 6 differ in the third step: how a
-// rank finds the places of its rows.
+// all-reduce of what has become a dense matrix of G rows. Versions 1 to 6 differ in the third step: the
+// search for the places of a rank's rows.
 //
-// Source: "Sparse All-Reduce in PyTorch" (D. MacLeod, Speechmatics), steps 1 to 4; where this differs from
-// it, the page beside this file says why.
+// Source: "Sparse All-Reduce in PyTorch" (D. MacLeod, Speechmatics), steps 1 to 4; the page beside this file
+// explains the differences.
 #pragma once
 
 #include <nccl.h>
@@ -37,9 +37,9 @@
 
 namespace overlap::sparse_nonzero {
 
-// ---- What a version brings along --------------------------------------------------------------------------
+// ---- What a version provides ------------------------------------------------------------------------------
 
-/// What a version may use, as long as the all-reduce exists.
+/// What a version may use while the all-reduce exists.
 struct SparseFrame {
   Rank& rank;         ///< whose part it is
   SparseShape shape;  ///< of the table
@@ -50,32 +50,32 @@ struct SparseFrame {
 
 /// A search: find(local, global, positions, stream) makes positions[j] the place of local.indices[j] among
 /// the global row numbers, for each of the rank's rows (one at least). Before, all positions are kNoRow. It
-/// is made of a SparseFrame, if it needs one, and of what the version's constructor is given; what of that
-/// cannot be, its check(rank, shape, ...) refuses, if it has one.
+/// is constructed from a SparseFrame, if it needs one, and the version's own arguments. Unsupported arguments
+/// are rejected by its check(rank, shape, ...), if it defines one.
 template <typename Find, typename Index>
 concept RowSearch = requires(Find find, RowList<Index> list, std::int32_t* positions, cudaStream_t stream) {
   find(list, list, positions, stream);
 };
 
-/// What takes the place of the whole third step: write(local, global, global_values, stream) writes the
-/// rank's rows to their places among the global ones, and zeros to all others. Version 3 does.
+/// Replaces the whole third step: write(local, global, global_values, stream) writes the rank's rows to their
+/// places among the global ones, and zeros to all others. Version 3 is one.
 template <typename Find, typename Index, typename T>
 concept RowWriter = requires(Find find, SparseRows<Index, T> rows, T* values, cudaStream_t stream) {
   find.write(rows, rows, values, stream);
 };
 
-/// What cannot take any number of rows: require_room(max_local, global) throws SparseInputError if they are
-/// too many. `max_local` is the largest number of rows of any rank: all ranks are asked the same, and so
+/// A search with limited capacity: require_room(max_local, global) throws SparseInputError if there are too
+/// many rows. `max_local` is the largest number of rows of any rank: all ranks get the same arguments, and so
 /// decide alike.
 template <typename Find>
 concept HasLimits = requires(const Find find, std::int64_t rows) {
   find.require_room(rows, rows);
 };
 
-// ---- What all versions have in common ---------------------------------------------------------------------
+// ---- The common part --------------------------------------------------------------------------------------
 
 /// values_out[positions[j]] = values[j], for all rows j. A row whose position is not that of its own row
-/// number is left out and counted in `lost`. A block takes a row after the other, a thread every blockDim-th
+/// number is skipped and counted in `lost`. A block loops over rows, a thread takes every blockDim-th
 /// feature.
 template <SparseIndex Index, Floating T>
 __global__ void scatter_rows(SparseRows<Index, T> local, const Index* global_indices,
@@ -102,9 +102,9 @@ class SparseAllReduce {
   static_assert(RowSearch<Find, Index> != RowWriter<Find, Index, T>);
 
  public:
-  /// For tables of that shape; of shape.entries only versions with fixed capacities take notice. `more` goes
-  /// to Find's constructor. Collective. Throws UsageError if Index has no number for the table's last row,
-  /// Skip if ranks share a GPU.
+  /// For tables of that shape; only versions with fixed capacities use shape.entries. `more` is passed to
+  /// Find's constructor. Collective. Throws UsageError if Index cannot hold the table's last row number, Skip
+  /// if ranks share a GPU.
   template <typename... More>
   SparseAllReduce(Rank& rank, SparseShape shape, const More&... more)
       : rank_(rank),
@@ -120,11 +120,11 @@ class SparseAllReduce {
   SparseAllReduce(const SparseAllReduce&) = delete;
   SparseAllReduce& operator=(const SparseAllReduce&) = delete;
 
-  /// One call. `indices` [entries] and `values` [entries, F] are this rank's gradient, in any order, a row as
-  /// often as it likes. The result, the same on all ranks, has each row of any rank once, ascending; it is
-  /// valid until the next call. Waits several times for what the host has to know; the all-reduce is only
-  /// enqueued. Collective. Throws SparseInputError on all ranks if one of them was given what cannot be
-  /// reduced; the next call may follow all the same.
+  /// One call. `indices` [entries] and `values` [entries, F] are this rank's gradient, in any order; a row
+  /// may have several entries. The result, the same on all ranks, has each row of any rank once, ascending;
+  /// it is valid until the next call. Waits several times for sizes that the host needs; the all-reduce is
+  /// only enqueued. Collective. Throws SparseInputError on all ranks if the input of one cannot be reduced;
+  /// another call may follow.
   SparseRows<Index, T> run(const Index* indices, const T* values, std::int64_t entries, cudaStream_t stream) {
     waits_.reset();
     clock_.start(stream, "coalesce");
@@ -138,11 +138,11 @@ class SparseAllReduce {
     }
   }
 
-  /// Where the time of the last call went, on this rank. Only after the stream was waited for.
+  /// The phases of the last call on this rank. Only after a wait for the stream.
   std::vector<Phase> phases() const { return clock_.read(); }
   /// How often the last call made the host wait.
   int host_waits() const { return waits_.count(); }
-  /// How many of this rank's rows found no place in the result of any call so far: not 0 is an error of the
+  /// Rows of this rank without a place in the result, in all calls so far: other than 0 is an error of the
   /// version. Waits for the stream.
   int lost_rows(cudaStream_t stream) {
     CUDA_CHECK(
@@ -153,7 +153,7 @@ class SparseAllReduce {
   /// The version's own part.
   const Find& find() const { return find_; }
 
-  /// What one call costs a rank. `more` is what Find's own cost() wants to know beside the call.
+  /// The cost of one call for a rank. `more`: further arguments of Find's own cost().
   template <typename... More>
   static Cost cost(const SparseCall& call, const More&... more) requires requires {
     Find::cost(call, more...);
@@ -172,13 +172,13 @@ class SparseAllReduce {
   SparseRows<Index, T> reduce(const Index* indices, const T* values, std::int64_t entries,
                               cudaStream_t stream) {
     // ---- Before the first step: each of this rank's rows once --------------------------------------------
-    // Step 3 overwrites: of two entries of one row it would lose one.
+    // Step 3 overwrites: it would lose one of two entries of the same row.
     const bool too_many = sparse_baselines::too_many(entries);
     const SparseRows<Index, T> local =
         too_many ? SparseRows<Index, T>{} : coalesce_.run(indices, values, entries, stream);
     if (!too_many && entries > 0) waits_.add_one();
 
-    // ---- Step 1: what all ranks have, and this rank's list -----------------------------------------------
+    // ---- Step 1: the sizes of all ranks, and this rank's list --------------------------------------------
     clock_.next(stream, "local_indices");
     const bool bad_index = coalesce_.bad_index();
     records_.exchange({sparse_baselines::record_of<Index, T>(shape_, entries, bad_index), local.count},
@@ -221,7 +221,8 @@ class SparseAllReduce {
     if (local.count > 0) {
       const auto rows = static_cast<std::size_t>(local.count);
       positions_.at_least(rows, stream);
-      // A row that is not found is noticed below, and does not go where the call before had one.
+      // A row that is not found stays kNoRow, which is counted below, and is not written to a place of the
+      // previous call.
       CUDA_CHECK(cudaMemsetAsync(positions_.data(), 0xFF, rows * sizeof(std::int32_t), stream));
       find_(local.list(), global.list(), positions_.data(), stream);
     }
@@ -233,7 +234,7 @@ class SparseAllReduce {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// The shape, unless it cannot be. Throws before anything is made: so ranks that all throw go on together.
+  /// Checks the shape. Throws before anything is allocated, so that all ranks can continue together.
   template <typename... More>
   static SparseShape checked(Rank& rank, SparseShape shape, const More&... more) {
     if (shape.rows > std::numeric_limits<Index>::max())

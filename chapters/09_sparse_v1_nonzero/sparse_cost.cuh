@@ -1,5 +1,6 @@
-// Chapter 09: what one call of a sparse all-reduce costs one rank. The pages' cost cards and the tests both
-// come from here; each version adds what its search costs (its cost()). NCCL's messages are not counted.
+// Chapter 09: the cost of one call of a sparse all-reduce for one rank. The pages' cost cards and the tests
+// both come from here; each version adds the cost of its search (its cost()). NCCL's messages are not
+// counted.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +15,11 @@ namespace overlap::sparse_nonzero {
 
 using overlap::SparseCall;
 
-/// What each rank tells the others first: a RankRecord (ranks_agree.cuh), in numbers of 64 bits.
+/// What each rank sends to the others first: a RankRecord (ranks_agree.cuh), in numbers of 64 bits.
 inline constexpr int kRecordFields = 6;
 
-/// What steps 1, 2 and 4 cost, alike in all versions: the bytes of the whole call, and the waits that it has
-/// in any version. No launches and no memory: those of a cost card are the search's. Memory that grows
+/// The cost of steps 1, 2 and 4, the same in all versions: the bytes of the whole call, and the waits common
+/// to all versions. No launches and no memory: those of a cost card are the search's. Memory that grows
 /// (GrowingBuffer) is taken to have its size already.
 template <SparseIndex Index, Floating T>
 Cost frame_cost(const SparseCall& call) {

@@ -1,4 +1,4 @@
-// Chapter 10: version 2 beside version 1. The same comparisons, without a wait of the host for each row.
+// Chapter 10: version 2 beside version 1. The same comparisons, without a host synchronisation for each row.
 #include "10_sparse_v2_where/where.cuh"
 
 #include "09_sparse_v1_nonzero/nonzero.cuh"

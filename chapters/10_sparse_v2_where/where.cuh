@@ -1,5 +1,5 @@
 // Chapter 10, version 2: the same search without the host. As torch.where does it, a round writes its own
-// number wherever the comparison holds: how much that is, nobody has to know.
+// number wherever the comparison holds; no size depends on the data.
 //
 // Source: "Sparse All-Reduce in PyTorch" (D. MacLeod, Speechmatics), "v2: torch.where". Its printed loop goes
 // over the global rows; this one goes over the local ones, as its text says and as its version 3 does.
@@ -16,9 +16,9 @@
 
 namespace overlap::sparse_where {
 
-/// sources[g] = *step where flags[g] is set. What is written has the same size whatever the flags are: that
-/// is what spares the host. `step` is on the GPU as the article's counter is: there, a number of the host's
-/// would become a tensor, and so a copy, in each round. (A launch of our own could take it by value.)
+/// sources[g] = *step where flags[g] is set. The size of the result does not depend on the flags, so the host
+/// need not wait. `step` is in device memory as the article's counter is: there, a number of the host would
+/// become a tensor, and so a copy, in each round. (A launch of our own could take it by value.)
 __global__ void write_where(const char* flags, std::int64_t count, const std::int32_t* step,
                             std::int32_t* sources) {
   const std::int64_t g = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -35,7 +35,7 @@ __global__ void invert_sources(const std::int32_t* sources, std::int64_t count, 
   // [/task]
 }
 
-/// What the loop of version 2 reads and writes, all on the GPU. Chapter 11 records the same loop.
+/// The memory that version 2's loop reads and writes, all on the GPU. Chapter 11 records the same loop.
 template <SparseIndex Index>
 struct WhereLoop {
   const Index* local = nullptr;         ///< [local_count], this rank's row numbers
@@ -48,7 +48,7 @@ struct WhereLoop {
 };
 
 /// Enqueues two kernels for each local row, and nothing else: no wait, no size that depends on the data.
-/// Where no row of this rank belongs, `sources` keeps what it has.
+/// `sources` is unchanged where this rank has no row.
 template <SparseIndex Index>
 void enqueue_where_loop(const WhereLoop<Index>& loop, cudaStream_t stream) {
   const unsigned blocks = blocks_for(loop.global_count);
@@ -96,7 +96,7 @@ class WhereSearch {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What the search costs.
+  /// The cost of the search.
   static Cost cost(const sparse_nonzero::SparseCall& call) {
     if (call.local == 0) return {};
     const auto number = static_cast<std::int64_t>(sizeof(std::int32_t));

@@ -1,6 +1,6 @@
 // Chapter 11, version 3: version 2's loop recorded once as a CUDA graph, and from then on launched by one
-// call. A graph keeps what it was recorded with: the addresses, the sizes and the number of its kernels. So
-// it works on lists of fixed length, whose ends are filled up with numbers that are no rows.
+// call. A graph keeps the addresses, sizes and number of kernels of its recording. So it works on lists of
+// fixed length, padded with numbers that are no rows.
 //
 // Source: "Sparse All-Reduce in PyTorch" (Speechmatics), "v3: CUDA Graphs", here with two capacities where
 // the article has one.
@@ -30,7 +30,7 @@ namespace overlap::sparse_graph {
 /// How many rows a recorded graph has room for, the same on all ranks.
 struct SparseCapacity {
   std::int64_t local = 0;   ///< capL, rows of one rank: iterations of the loop
-  std::int64_t global = 0;  ///< capG, different rows of all ranks: what each iteration looks at
+  std::int64_t global = 0;  ///< capG, different rows of all ranks: compared in each iteration
 
   /// Equal in both.
   bool operator==(const SparseCapacity&) const = default;
@@ -43,8 +43,8 @@ struct SparseCapacity {
   }
 };
 
-/// The bytes that pads consist of. In a number with a sign both are negative, which no row is. They differ:
-/// if they did not, the free places of one list would be found in the other.
+/// The bytes of padding. As signed numbers both are negative, which no row is. They differ; otherwise the
+/// padding of one list would match that of the other.
 inline constexpr int kLocalPad = 0xFF;
 inline constexpr int kGlobalPad = 0xFE;  ///< see kLocalPad
 
@@ -54,7 +54,7 @@ __global__ void reset_sources(std::int32_t* sources, std::int64_t count, std::in
   if (g < count) sources[g] = dummy;
 }
 
-/// values_out[g] = values[sources[g]], for all g < count. A block takes a row after the other, a thread every
+/// values_out[g] = values[sources[g]], for all g < count. A block loops over rows, a thread takes every
 /// blockDim-th feature.
 template <Floating T>
 __global__ void gather_rows(const T* values, const std::int32_t* sources, std::int64_t count,
@@ -68,14 +68,14 @@ __global__ void gather_rows(const T* values, const std::int32_t* sources, std::i
   // [/task]
 }
 
-/// Adds to `lost` the local rows that no global one comes from, and the places, among all `capacity` ones,
-/// that come from a row which is not theirs. `dummy` means: from no row.
+/// Adds to `lost` the local rows that are the source of no global one, and the places, among all `capacity`
+/// ones, whose source is another row than theirs. `dummy`: no source.
 template <SparseIndex Index, Floating T>
 __global__ void count_lost(SparseRows<Index, T> local, SparseRows<Index, T> global,
                            const std::int32_t* sources, std::int64_t capacity, std::int32_t dummy,
                            int* lost) {
   const std::int64_t place = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  // All of the rank's rows are lost until they are found.
+  // All of the rank's rows count as lost until they are found.
   if (place == 0) atomicAdd(lost, static_cast<int>(local.count));
   if (place >= capacity || sources[place] == dummy) return;
   const std::int32_t row = sources[place];
@@ -83,12 +83,12 @@ __global__ void count_lost(SparseRows<Index, T> local, SparseRows<Index, T> glob
   atomicAdd(lost, right ? -1 : 1);
 }
 
-/// The third step of version 3: the graph, and what it reads and writes.
+/// The third step of version 3: the graph, and the memory that it reads and writes.
 template <SparseIndex Index, Floating T>
 class GraphWriter {
  public:
   /// Throws std::invalid_argument, on all ranks, if a capacity is below 1 or above 2^31 - 2, or if ranks
-  /// differ in one. Collective: the all-reduce calls it before it makes anything.
+  /// differ in one. Collective: the all-reduce calls it before it allocates anything.
   static void check(Rank& rank, SparseShape, SparseCapacity capacity) {
     for (const SparseCapacity& other : rank.exchange(capacity)) {
       if (std::min(other.local, other.global) < 1 || std::max(other.local, other.global) > INT32_MAX - 1)
@@ -116,7 +116,7 @@ class GraphWriter {
         sources_(frame.rank.device(), global_indices_.size()),
         local_values_(frame.rank.device(), frame.shape.elements(capacity.local + 1)),
         graph_(record(frame.rank.stream())) {
-    graph_.launch(frame.rank.stream());  // the first launch is a slow one: it takes the nodes to the GPU
+    graph_.launch(frame.rank.stream());  // the first launch is slow: it uploads the nodes to the GPU
     frame.rank.synchronize(frame.rank.stream());
     graph_bytes_ -= std::min(graph_bytes_, free_memory());
   }
@@ -125,11 +125,11 @@ class GraphWriter {
   std::size_t graph_nodes() const { return graph_.nodes(); }  ///< kernels in the graph
   double recording_ms() const { return recording_ms_; }       ///< to record and instantiate it, once
   std::size_t graph_bytes() const { return graph_bytes_; }    ///< that it takes of the GPU's memory
-  /// On the GPU, [F]: zeros, whatever was called.
+  /// On the GPU, [F]: zeros after any calls.
   const T* dummy_row() const { return local_values_.data() + frame_.shape.elements(capacity_.local); }
 
   // ---- Before step 3: is there room? --------------------------------------------------------------------
-  /// See HasLimits. The arguments are the same on all ranks. If each looked at its own count instead, one
+  /// See HasLimits. The arguments are the same on all ranks. If each rank checked its own count instead, one
   /// would throw, and the others would wait in the all-reduce for ever.
   void require_room(std::int64_t max_local, std::int64_t global) const {
     const auto refuse = [](const std::string& what, std::int64_t capacity) {
@@ -150,8 +150,8 @@ class GraphWriter {
     gather(local, global, global_values, stream);
   }
 
-  /// What the search costs. It takes as long as its capacities are large, whatever it is given. One launch:
-  /// the graph is one, of 2 capL + 1 kernels.
+  /// The cost of the search. It depends on the capacities, not on the rows. One launch: the graph is one, of
+  /// 2 capL + 1 kernels.
   static Cost cost(const sparse_nonzero::SparseCall& call, SparseCapacity capacity) {
     const auto number = static_cast<std::int64_t>(sizeof(std::int32_t));
     const auto index = static_cast<std::int64_t>(sizeof(Index)), value = static_cast<std::int64_t>(sizeof(T));
@@ -166,7 +166,7 @@ class GraphWriter {
  private:
   // ---- Once: the graph ----------------------------------------------------------------------------------
   Graph record(cudaStream_t stream) {
-    // Pads everywhere: the two launches before the first call then find no row.
+    // Padding everywhere: the two launches before the first call then find no row.
     CUDA_CHECK(cudaMemsetAsync(local_indices_.data(), kLocalPad, local_indices_.bytes(), stream));
     CUDA_CHECK(cudaMemsetAsync(global_indices_.data(), kGlobalPad, global_indices_.bytes(), stream));
     sparse_nonzero::write_numbers<<<blocks_for(capacity_.local), kBlockThreads, 0, stream>>>(steps_.data(),
@@ -176,7 +176,7 @@ class GraphWriter {
     CUDA_CHECK(cudaMemsetAsync(local_values_.data() + frame_.shape.elements(capacity_.local), 0,
                                frame_.shape.elements(1) * sizeof(T), stream));
     // [/task]
-    search(1, stream);  // loads the kernels: a capture is no place for that
+    search(1, stream);  // loads the kernels, which must not happen in a capture
     frame_.rank.synchronize(stream);
     graph_bytes_ = free_memory();
     const HostTimer timer;
@@ -186,8 +186,7 @@ class GraphWriter {
   }
 
   /// sources_[g] = j where the g-th global row is the j-th local one, for the first `rounds` local rows; the
-  /// dummy row's number everywhere else. Kernels only, and the same ones whatever the lists hold: that can be
-  /// recorded.
+  /// dummy row's number everywhere else. Only kernels, the same for all lists: so it can be recorded.
   void search(std::int64_t rounds, cudaStream_t stream) {
     reset_sources<<<blocks_for(capacity_.global), kBlockThreads, 0, stream>>>(sources_.data(),
                                                                               capacity_.global, dummy());
@@ -204,11 +203,11 @@ class GraphWriter {
     // [/task]
   }
 
-  // ---- Each call, first: what the graph reads -----------------------------------------------------------
+  // ---- Each call, first: the graph's input --------------------------------------------------------------
   void refill(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global, cudaStream_t stream) {
     refill(local_indices_, local.indices, local.count, kLocalPad, stream);
     refill(global_indices_, global.indices, global.count, kGlobalPad, stream);
-    // Values need no pads: nothing points to a row whose number is one.
+    // Values need no padding: nothing refers to a padding row.
     copy(local_values_.data(), local.values, frame_.shape.elements(local.count), stream);
   }
 
@@ -227,7 +226,7 @@ class GraphWriter {
   }
 
   // ---- Each call, last: the rows ------------------------------------------------------------------------
-  // Not in the graph, where it would have to write capG rows: here it writes just those that there are.
+  // Not in the graph, which would have to write capG rows: here it writes only the existing ones.
   void gather(const SparseRows<Index, T>& local, const SparseRows<Index, T>& global, T* global_values,
               cudaStream_t stream) {
     gather_rows<<<blocks_for_rows(global.count), kBlockThreads, 0, stream>>>(

@@ -1,5 +1,5 @@
 // Chapter 11: the loop as a CUDA graph, beside the loops of chapters 09 and 10; first on calls of changing
-// lengths, of which a graph knows nothing.
+// lengths, which a graph has to handle with fixed sizes.
 #include "11_sparse_v3_graph/graph.cuh"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ const ChapterInfo kChapter = sparse_chapter({
     .summary = "The sum of row-sparse gradients: the search for rows is one CUDA graph of fixed size.",
 });
 
-/// What the recording took: no part of the table, since it is done once. Rank 0 prints and saves.
+/// The time of the recording: not a row of the table, since it is done once. Rank 0 prints and saves.
 template <SparseIndex Index, Floating T>
 void report_recording(Rank& rank, const GraphWriter<Index, T>& graph, Report* report) {
   const std::vector<double> all_ms = rank.exchange(graph.recording_ms());

@@ -20,7 +20,7 @@ namespace overlap::sparse_broadcast_eq {
 inline constexpr int kFlagsPerVector = 16;  ///< what a thread loads or stores at once
 inline constexpr int kRowsOfStrip = 32;     ///< local rows that a thread compares with its global ones
 inline constexpr int kMatrixThreads = 256;  ///< in a block
-inline constexpr int kLoadsAtOnce = 4;      ///< vectors that a lane asks for before it looks at the first one
+inline constexpr int kLoadsAtOnce = 4;      ///< vectors that a lane loads before it tests the first one
 inline constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< of a grid
 
 /// Flags, one byte each: byte j of the vector is byte j % 4 of word j / 4, the lowest first, as in memory.
@@ -43,9 +43,9 @@ inline std::int64_t matrix_bytes(std::int64_t local_count, std::int64_t global_c
 
 /// matrix[row][column] = (local[row] == global[column]). An item of work is a strip of one vector's columns
 /// and kRowsOfStrip rows; neighbouring threads take neighbouring vectors, so a warp stores 512 bytes in one
-/// piece. The global numbers stay in registers for the whole strip: read again for each row, they would be
-/// four bytes read for each one written. Items are counted in 64 bits and dealt out round-robin to a grid of
-/// any size: a grid with a row of blocks for each local row ends at 65,535 of them.
+/// piece. The global numbers stay in registers for the whole strip; reloading them for each row would read
+/// four bytes for each byte written. Items are counted in 64 bits and dealt out round-robin to a grid of any
+/// size: a grid with a row of blocks for each local row ends at 65,535 of them.
 template <SparseIndex Index>
 __global__ void compare_all(const Index* local, std::int64_t local_count, const Index* global,
                             std::int64_t global_count, FlagVec16* matrix) {
@@ -84,7 +84,7 @@ __global__ void compare_all(const Index* local, std::int64_t local_count, const 
 // ---- Step 2: where is the true entry of each row? ---------------------------------------------------------
 
 /// positions[row] = the column of the true entry of a row of the matrix; -1 if it has none. An argmax would
-/// say 0 then, which is a row like any other: nobody would ever know. A warp takes a row after the other.
+/// return 0 then, a valid row, and so hide the error. A warp loops over rows.
 __global__ void find_true(const FlagVec16* matrix, std::int64_t local_count, std::int64_t global_count,
                           std::int32_t* positions) {
   const std::int64_t vectors = vectors_per_row(global_count);
@@ -103,13 +103,13 @@ __global__ void find_true(const FlagVec16* matrix, std::int64_t local_count, std
       for (int i = 0; i < kLoadsAtOnce; ++i) {
         for (int word = 0; word < kFlagsPerVector / 4; ++word) {
           const auto four = static_cast<int>(flags[i].words[word]);
-          if (four == 0) continue;                 // as nearly always
+          if (four == 0) continue;                 // nearly always
           const int byte = (__ffs(four) - 1) / 8;  // __ffs counts bits from 1
           found = static_cast<unsigned>((first + i * kWarp) * kFlagsPerVector + 4 * word + byte) + 1;
         }
       }
     }
-    // At most one lane has found something, since no row is twice in the global list.
+    // At most one lane has a match, since the global list has each row once.
     found = __reduce_max_sync(0xffffffffu, found);
     // [/task]
     if (lane == 0) positions[row] = static_cast<std::int32_t>(found) - 1;
@@ -141,8 +141,8 @@ void find_by_matrix(RowList<Index> local, RowList<Index> global, FlagVec16* matr
 /// The search of version 4.
 class BroadcastEqSearch {
  public:
-  /// The matrix of no rank may take more than `budget` bytes; without one, half of what is free on its GPU
-  /// now. The smallest of any rank holds for all of them, so that they refuse the same calls. Collective.
+  /// `budget`: the most bytes of a rank's matrix; by default half of the free memory of its GPU. The smallest
+  /// budget of any rank is used by all, so that all refuse the same calls. Collective.
   explicit BroadcastEqSearch(const sparse_nonzero::SparseFrame& frame,
                              std::optional<std::int64_t> budget = std::nullopt)
       : matrix_(frame.rank) {
@@ -161,18 +161,18 @@ class BroadcastEqSearch {
     find_by_matrix(local, global, matrix, positions, stream);
   }
 
-  /// Refuses a matrix above the budget, on all ranks: each computes the one of the rank with the most rows.
+  /// Refuses a matrix above the budget, on all ranks: each computes the size for the rank with the most rows.
   void require_room(std::int64_t max_local, std::int64_t global) const {
     const std::int64_t bytes = matrix_bytes(max_local, global);
     if (bytes <= budget_) return;
-    // What is needed is rounded up, and what there is down: the two never look equal.
+    // The requirement is rounded up, the budget down, so that the two never print as equal.
     constexpr std::int64_t kMib = 1 << 20;
     throw SparseInputError("the matrix of " + std::to_string(max_local) + " x " + std::to_string(global) +
                            " bytes takes " + std::to_string((bytes + kMib - 1) / kMib) +
                            " MiB, and its budget is " + std::to_string(budget_ / kMib) + " MiB");
   }
 
-  /// What the search costs. Its memory is written once and read once.
+  /// The cost of the search. Its memory is written once and read once.
   static Cost cost(const sparse_nonzero::SparseCall& call) {
     if (call.local == 0) return {};
     return {.launches = 2,

@@ -1,5 +1,4 @@
-// Chapter 14: the search that knows that its lists ascend, beside the one that does not, and what did not
-// pay.
+// Chapter 14: the search in ascending lists beside version 5's, and two variants that do not pay.
 #include "09_sparse_v1_nonzero/program.hpp"
 #include "13_sparse_v5_kernel/tile_search.cuh"
 #include "14_sparse_v6_tiled/ordered_search.cuh"

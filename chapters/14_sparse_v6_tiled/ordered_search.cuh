@@ -1,10 +1,10 @@
-// Chapter 14, version 6: both lists of row numbers ascend, so most of version 5's comparisons need not be
-// made. And the search is turned round: the threads of a block share a few local rows, and each of them looks
-// at an entry of the global list of its own. So there are many more blocks than version 5 has, enough to fill
+// Chapter 14, version 6: both lists of row numbers ascend, so most of version 5's comparisons are
+// unnecessary. And the roles are exchanged: the threads of a block share a few local rows, and each thread
+// compares its own entry of the global list. So there are many more blocks than in version 5, enough to fill
 // a GPU.
 //
-// Source: "Sparse All-Reduce in PyTorch" (D. MacLeod, Speechmatics), "v6: CUDA (optimized)"; where this
-// differs from it, the page beside this file says why.
+// Source: "Sparse All-Reduce in PyTorch" (D. MacLeod, Speechmatics), "v6: CUDA (optimized)"; the page beside
+// this file explains the differences.
 #pragma once
 
 #include <cuda/atomic>
@@ -20,10 +20,10 @@
 
 namespace overlap::sparse_tiled {
 
-/// Threads of a block, and entries of the global list that they look at in one step: a tile.
+/// Threads of a block, and entries of the global list that they compare in one step: a tile.
 inline constexpr int kSweepThreads = 256;
-/// Local rows of a block, unless the caller wants others: with fewer it is slower on an H200, with more
-/// hardly faster. The program's sweep shows it.
+/// Local rows of a block, by default: on an H200 fewer are slower, and more hardly faster (the program's
+/// sweep).
 inline constexpr int kRowsPerBlock = 64;
 /// Rows that a thread compares before it branches.
 inline constexpr int kRowsAtOnce = 8;
@@ -44,9 +44,9 @@ struct BlockRows {
 };
 
 // ---- Step 1: a block takes its rows ----------------------------------------------------------------------
-/// `rows` of rows_per_block are there: the last block may have fewer. Each thread takes one, and the thread
-/// behind the last one sets the counter: hence rows_per_block < kSweepThreads. Called by all threads; the
-/// barrier at its end is the kernel's only one, since from there on the threads leave at different times.
+/// `rows` of rows_per_block exist: the last block may have fewer. Each thread loads one, and the next thread
+/// sets the counter: hence rows_per_block < kSweepThreads. Called by all threads; the barrier at its end is
+/// the kernel's only one, because after it the threads return at different times.
 template <SparseIndex Index>
 __device__ inline void take_rows(BlockRows<Index>& block, const Index* local, int rows, int rows_per_block) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -54,17 +54,18 @@ __device__ inline void take_rows(BlockRows<Index>& block, const Index* local, in
   block.matched[thread] = 0;
   // [task counter: how many matches does the block have to find, also the last block?]
   // [blank] (void)rows_per_block;
-  // Not rows_per_block: the last block would wait for rows that nobody has, and sweep to the end of the list.
+  // Not rows_per_block: the last block would wait for rows that do not exist, and sweep to the end of the
+  // list.
   if (thread == rows_per_block) block.unmatched = rows;
   // [/task]
   __syncthreads();
 }
 
 // ---- Step 2: where the sweep begins, and when it ends ----------------------------------------------------
-/// The first place of the global list that this thread looks at. All local rows are in the global list, and
-/// both ascend: before local row number k stand at least the k local rows before it. So no row of a block
-/// stands before place number `first_row`. A tile begins at a multiple of its size: that keeps what a warp
-/// loads within one cache line.
+/// The first place of the global list that this thread compares. All local rows are in the global list, and
+/// both ascend: at least k local rows precede local row number k. So no row of a block is before place number
+/// `first_row`. A tile begins at a multiple of its size, so that the load of a warp stays within one cache
+/// line.
 __device__ inline std::int64_t first_place(std::int64_t first_row) {
   // [task start: which is the first tile that can hold a match of the block?]
   // [blank] return INT64_MAX - first_row;
@@ -73,16 +74,14 @@ __device__ inline std::int64_t first_place(std::int64_t first_row) {
 }
 
 /// True if the entry cannot be one of the block's rows: it is below the first of them, as are all entries up
-/// to the block's first match. One comparison instead of one with each row, and the counter need not be
-/// looked at either.
+/// to the block's first match. One comparison instead of one with each row, and no read of the counter.
 template <Compare compare, SparseIndex Index>
 __device__ inline bool is_before_rows(Index entry, Index lowest) {
   return compare == Compare::kInRange && entry < lowest;
 }
 
-/// True once all rows of the block have a match. Other threads count down meanwhile, and no barrier is
-/// between: atomic, so that this is no race; relaxed, because a number that is not the newest only costs
-/// time.
+/// True once all rows of the block have a match. Other threads decrement the counter without a barrier in
+/// between: atomic, so that this is no race; relaxed, because an old value only costs time.
 template <SparseIndex Index>
 __device__ inline bool all_matched(BlockRows<Index>& block) {
   const cuda::atomic_ref<int, cuda::thread_scope_block> unmatched(block.unmatched);
@@ -90,8 +89,8 @@ __device__ inline bool all_matched(BlockRows<Index>& block) {
 }
 
 // ---- Step 3: a thread compares an entry with the block's rows --------------------------------------------
-/// Local row `row` of the block stands at `place` of the global list. No two entries are equal: nobody else
-/// writes this position, and no row counts twice.
+/// Local row `row` of the block is at `place` of the global list. No two entries are equal: no other thread
+/// writes this position, and no row is counted twice.
 template <SparseIndex Index>
 __device__ inline void match(BlockRows<Index>& block, int row, std::int64_t place, std::int32_t* positions) {
   // [task match: what is to be kept, and what do the other threads of the block have to know?]
@@ -101,8 +100,8 @@ __device__ inline void match(BlockRows<Index>& block, int row, std::int64_t plac
   // [/task]
 }
 
-/// True if the entry is one of kRowsAtOnce rows. There is no branch between the comparisons, so the rows come
-/// by few wide loads; all threads of a warp read the same ones, which costs one of them.
+/// True if the entry is one of kRowsAtOnce rows. There is no branch between the comparisons, so the rows are
+/// read by few wide loads; all threads of a warp read the same address, which is one access.
 template <SparseIndex Index>
 __device__ inline bool is_among(Index entry, const Index* rows) {
   bool found = false;
@@ -110,14 +109,14 @@ __device__ inline bool is_among(Index entry, const Index* rows) {
   return found;
 }
 
-/// Looks for `entry`, which stands at `place` of the global list, among the block's rows. `positions` [rows]
+/// Searches for `entry`, which is at `place` of the global list, among the block's rows. `positions` [rows]
 /// are theirs.
 template <Compare compare, SparseIndex Index>
 __device__ inline void compare_with_rows(BlockRows<Index>& block, int rows, Index entry, std::int64_t place,
                                          std::int32_t* positions) {
   if constexpr (compare == Compare::kUnmatched) {
     for (int row = 0; row < rows; ++row) {
-      // To ask whether a row is done takes a load, a comparison and a branch: as much as to compare it.
+      // Testing whether a row has its match takes a load, a comparison and a branch: as much as comparing it.
       const cuda::atomic_ref<int, cuda::thread_scope_block> matched(block.matched[row]);
       if (matched.load(cuda::memory_order_relaxed) != 0 || entry != block.rows[row]) continue;
       // Not store(): in machine code that is a plain store, which compute-sanitizer takes for a race.
@@ -127,7 +126,7 @@ __device__ inline void compare_with_rows(BlockRows<Index>& block, int rows, Inde
   } else {
     int row = 0;
     while (row + kRowsAtOnce <= rows && !is_among(entry, block.rows + row)) row += kRowsAtOnce;
-    // One by one: those among which it is, or the last ones, too few to be compared at once.
+    // One by one: the rows that contain it, or the last rows, too few to be compared at once.
     for (; row < rows; ++row)
       if (entry == block.rows[row]) return match(block, row, place, positions);
   }
@@ -153,21 +152,21 @@ __global__ void ordered_search(const Index* local, std::int64_t local_count, con
 }
 
 // ---- The version -----------------------------------------------------------------------------------------
-/// The number of rows per block that is given. Throws std::invalid_argument unless a block can have so many:
-/// 1 to kSweepThreads - 1.
+/// Returns `rows_per_block`. Throws std::invalid_argument unless it is 1 to kSweepThreads - 1.
 inline int checked_rows_per_block(int rows_per_block) {
   if (rows_per_block >= 1 && rows_per_block < kSweepThreads) return rows_per_block;
   throw std::invalid_argument("rows per block: " + std::to_string(rows_per_block) + " is not between 1 and " +
                               std::to_string(kSweepThreads - 1));
 }
 
-/// How many blocks so many local rows take.
+/// The number of blocks for so many local rows.
 inline std::int64_t sweep_blocks(std::int64_t rows, int rows_per_block) {
   return (rows + rows_per_block - 1) / rows_per_block;
 }
 
-/// Comparisons of a search of n local rows that lie evenly among the global ones: each block sweeps from its
-/// first tile to the tile that has its last row. (The tests' data are uneven; there it is not exact.)
+/// Comparisons of a search of n local rows that are evenly distributed among the global ones: each block
+/// sweeps from its first tile to the tile that has its last row. (The tests' data are uneven; there it is not
+/// exact.)
 inline std::int64_t sweep_comparisons(std::int64_t local, std::int64_t global, int rows_per_block,
                                       Compare compare) {
   std::int64_t comparisons = 0;
@@ -212,7 +211,8 @@ class OrderedSearch {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What the search costs; the comparisons if a rank's rows lie evenly among those of all ranks.
+  /// The cost of the search; its comparisons if a rank's rows are evenly distributed among those of all
+  /// ranks.
   static Cost cost(const sparse_nonzero::SparseCall& call, int rows_per_block = kRowsPerBlock,
                    Compare compare = Compare::kInRange) {
     return {.launches = call.local > 0 ? 1 : 0,

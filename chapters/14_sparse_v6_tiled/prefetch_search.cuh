@@ -1,8 +1,8 @@
-// Chapter 14, version 6 with prefetching: while a thread compares its entry of one tile, that of the next
-// tile is already on its way into shared memory.
+// Chapter 14, version 6 with prefetching: while a thread compares its entry of one tile, an asynchronous copy
+// brings that of the next tile into shared memory.
 //
-// Source: "Sparse All-Reduce in PyTorch" (Speechmatics), the end of "v6: CUDA (optimized)". What is printed
-// there fetches the wrong tile every second time; the page of the experiment says why.
+// Source: "Sparse All-Reduce in PyTorch" (Speechmatics), the end of "v6: CUDA (optimized)". The printed code
+// fetches the wrong tile every second time; the page of the experiment explains why.
 #pragma once
 
 #include <cuda/pipeline>
@@ -16,7 +16,7 @@
 
 namespace overlap::sparse_tiled {
 
-/// Tiles that are there or on their way at a time.
+/// Tiles that are present or being copied at a time.
 inline constexpr int kStages = 2;
 
 /// Does what ordered_search() does. Each thread copies its own entries, one of each tile, and waits for no
@@ -39,7 +39,7 @@ __global__ void prefetch_search(const Index* local, std::int64_t local_count, co
     // [task fetch: from where does the entry of a step come, where does it go, and how many bytes are it?]
     // [blank] (void)step, (void)global;
     const std::int64_t place = begin + step * kSweepThreads;
-    // Behind the end of the list nothing is copied; the stage is empty, and counts all the same.
+    // Beyond the end of the list nothing is copied; the empty stage is committed all the same.
     if (place < global_count) {
       cuda::memcpy_async(&tiles[step % kStages][threadIdx.x], global + place,
                          cuda::aligned_size_t<sizeof(Index)>(sizeof(Index)), pipeline);
@@ -61,7 +61,7 @@ __global__ void prefetch_search(const Index* local, std::int64_t local_count, co
     if (all_matched(block)) break;
     compare_with_rows<compare>(block, rows, entry, begin + step * kSweepThreads, positions + first_row);
   }
-  // A stage is still on its way: the block's shared memory must not be given back before it has come.
+  // A copy may still be pending: the block's shared memory must not be released before it has completed.
   cuda::pipeline_consumer_wait_prior<0>(pipeline);
 }
 
@@ -90,7 +90,7 @@ class PrefetchSearch {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What the search costs: what it costs without prefetching.
+  /// The cost of the search: the same as without prefetching.
   static Cost cost(const sparse_nonzero::SparseCall& call, int rows_per_block = kRowsPerBlock,
                    Compare compare = Compare::kInRange) {
     return OrderedSearch::cost(call, rows_per_block, compare);

@@ -1,8 +1,8 @@
-// Chapter 15, third stage: each row is added up by one owner, who is one of the ranks that have it. The
-// owner reads the others' rows out of their memory, adds in the order of the ranks, and writes the sum into
-// the memory of all. Of G rows a rank gets (G (P - 2) + N) / P, where N is how many all ranks have together:
-// a dense all-reduce of the same rows brings 2 G (P - 1) / P, most of them zeros. A row that only one rank
-// has is read by nobody, and written P times.
+// Chapter 15, third stage: each row is summed by one owner, one of the ranks that have it. The owner reads
+// the others' rows from their memory, adds in the order of the ranks, and writes the sum into the memory of
+// all. Of G rows a rank receives (G (P - 2) + N) / P, where N is the number of rows of all ranks together; in
+// a dense all-reduce of the same rows it receives 2 G (P - 1) / P, most of them zeros. A row of only one rank
+// is not read by any other, and written P times.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,9 +24,8 @@
 
 namespace overlap::sparse_beyond {
 
-/// Spreads row numbers over all 64 bits: neighbouring rows then have owners that have nothing in common.
-/// Source: the finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
-/// generators").
+/// Hashes row numbers to 64 bits: neighbouring rows then have independent owners. Source: the finaliser of
+/// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators").
 __host__ __device__ constexpr std::uint64_t mix(std::uint64_t bits) {
   bits += 0x9E3779B97F4A7C15u;
   bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -34,8 +33,8 @@ __host__ __device__ constexpr std::uint64_t mix(std::uint64_t bits) {
   return bits ^ (bits >> 31);
 }
 
-/// The rank that adds up a row: one of those that have it, of which there is at least one. Bit r of
-/// `contributors` is set if rank r has the row. Depends on nothing that only one rank knows.
+/// The rank that sums a row: one of those that have it (at least one). Bit r of `contributors` is set if rank
+/// r has the row. All ranks compute the same owner.
 __host__ __device__ constexpr int owner_of(std::uint32_t contributors, std::int64_t row) {
   std::uint32_t count = 0;
   for (std::uint32_t left = contributors; left != 0; left &= left - 1) ++count;
@@ -68,8 +67,8 @@ PeerRows<T> peer_rows(const PeerBuffer<T>& sums, const PeerBuffer<T>& results, i
   return peers;
 }
 
-/// Calls `launch` with the number of elements that one access moves, as a constant: 16 bytes of them, or one
-/// where a row is no multiple of that. Then looks whether the launch has failed.
+/// Calls `launch` with the number of elements of one access as a constant: 16 bytes, or one element where a
+/// row is no multiple of that. Then checks the launch.
 template <Floating T, typename Launch>
 void by_width(std::int64_t features, const Launch& launch) {
   constexpr int kWide = 16 / sizeof(T);
@@ -96,8 +95,8 @@ __device__ inline std::uint32_t contributors_of(const std::int32_t* places, std:
   return contributors;
 }
 
-/// sum[i] = element i of a vector of row g, added up over the ranks that have the row, in their order, in
-/// f32. Each contribution is read where it lies, on its rank's GPU.
+/// sum[i] = element i of a vector of row g, summed over the ranks that have the row, in their order, in f32.
+/// Each contribution is read directly from its rank's GPU.
 template <int kWidth, Floating Wire>
 __device__ void add_in_order(const PeerRows<Wire>& peers, std::uint32_t contributors,
                              const std::int32_t* places, std::int64_t most, std::int64_t g,
@@ -122,7 +121,7 @@ __device__ void add_in_order(const PeerRows<Wire>& peers, std::uint32_t contribu
 
 /// For each row that this rank owns: adds up the contributions, in the order of the ranks, in f32, rounds
 /// once to the type in which rows travel, and writes the sum to all ranks: to the others as it travels, to
-/// own_results as T. A block takes a row after the other, a thread kWidth neighbouring features.
+/// own_results as T. A block loops over rows, a thread takes kWidth neighbouring features.
 template <int kWidth, SparseIndex Index, Floating Wire, Floating T>
 __global__ void add_owned_rows(PeerRows<Wire> peers, T* own_results, int own, const Index* rows,
                                const std::int64_t* count, const std::int32_t* places, std::int64_t most,
@@ -160,11 +159,11 @@ __global__ void widen_rows(const Wire* arrived, int ranks, int own, const Index*
   }
 }
 
-/// What a rank has to do with the rows of a call.
+/// A rank's part in the rows of a call.
 struct OwnedRows {
   std::int64_t owned = 0;   ///< rows that it adds up
   std::int64_t pulled = 0;  ///< rows of other ranks that it reads for that
-  std::int64_t given = 0;   ///< rows of its own that others read
+  std::int64_t given = 0;   ///< own rows that others read
 };
 
 /// Each row added up by one of the ranks that have it. Rows travel as `Wire`: T itself, or a narrower type.
@@ -185,7 +184,7 @@ class OwnersAmongContributors {
         widened_(rank.device(), kNarrow ? shape.elements(max_global) : 0) {
     by_width<Wire>(features_, [](auto width) { load_kernel(add_owned_rows<width(), Index, Wire, T>); });
     if constexpr (kNarrow) load_kernel(widen_rows<Index, Wire, T>);
-    rank.barrier();  // nobody's stream waits before all have loaded what they need
+    rank.barrier();  // no stream waits before all ranks have loaded their kernels
   }
 
   Wire* local_sums() const { return sums_.local(); }  ///< see WayToAdd
@@ -201,7 +200,7 @@ class OwnersAmongContributors {
               peers(), own_results(), rank_.id(), plan.rows(), plan.global(), plan.places(),
               plan.max_global(), features_);
     });
-    // Nobody reads this rank's rows any more, either: the next call may write them.
+    // All reads of this rank's rows are complete, too: the next call may write them.
     meetings_.meet(kAdded, stream);
     // [/task]
   }
@@ -218,7 +217,7 @@ class OwnersAmongContributors {
     return {plan.rows(), own_results(), counts.global};
   }
 
-  /// What the sums of a call cost.
+  /// The cost of the sums of a call.
   static Cost cost(const SparseCall& call, OwnedRows rows = {}) {
     const std::int64_t row = call.features * std::int64_t{sizeof(Wire)};
     return {.bytes_out = row * (rows.given + (call.ranks - 1) * rows.owned),
@@ -229,7 +228,7 @@ class OwnersAmongContributors {
  private:
   static constexpr bool kNarrow = !std::same_as<Wire, T>;
 
-  /// Where this rank's own sums go: its result.
+  /// The destination of this rank's own sums: its result.
   T* own_results() const {
     if constexpr (kNarrow) {
       return widened_.data();

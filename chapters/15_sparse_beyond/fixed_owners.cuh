@@ -1,7 +1,7 @@
-// Chapter 15, without the way back: each row of the table has one owner for ever, where the optimiser's state
-// of it lives. Owners add up what all ranks have of their rows, and keep the sums: a reduce-scatter. Of N
-// rows of all ranks a rank gets about (N - n_r) / P, and nothing goes back. What the next step needs of the
-// table is fetched from the owners when its row numbers are known: n_r (P - 1) / P rows.
+// Chapter 15, reduce-scatter only: each row of the table has one permanent owner, which holds its optimiser
+// state. Owners sum all ranks' contributions to their rows, and keep the sums. Of N rows of all ranks a rank
+// receives about (N - n_r) / P, and nothing is sent back. The rows that the next step needs are fetched from
+// the owners when their numbers are known: n_r (P - 1) / P rows.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -29,15 +29,15 @@
 
 namespace overlap::sparse_beyond {
 
-/// The rank where a row lives: in each call the same, whoever has the row. A hash, so that neither rows next
-/// to each other nor every 32nd row are all on one rank.
+/// The owner of a row: the same in each call, whichever ranks have the row. A hash, so that neither
+/// neighbouring rows nor every 32nd row are all on one rank.
 __host__ __device__ constexpr int home_of(std::int64_t row, int ranks) {
   return static_cast<int>(mix(static_cast<std::uint64_t>(row)) % static_cast<std::uint64_t>(ranks));
 }
 
-// ---- The plan's second part: which place each row has among its owner's -----------------------------------
+// ---- The plan's second part: the place of each row among its owner's --------------------------------------
 
-/// flags[owner * most + g] = 1 if the g-th row of all lives on that rank, else 0; and one 0 behind them all.
+/// flags[owner * most + g] = 1 if that rank owns the g-th row of all, else 0; and one 0 after all of them.
 template <SparseIndex Index>
 __global__ void flag_homes(const Index* rows, const std::int64_t* count, std::int64_t most, int ranks,
                            std::int32_t* flags) {
@@ -47,11 +47,11 @@ __global__ void flag_homes(const Index* rows, const std::int64_t* count, std::in
   flags[i] = i < ranks * most && g < *count && home_of(rows[g], ranks) == i / most;
 }
 
-/// What a rank knows of the rows that live on it, and of where others live.
+/// A rank's own rows, and the places of all rows.
 template <SparseIndex Index>
 struct Homes {
   std::int32_t* at_home;  ///< [most]: the place of the g-th row of all among those of its owner
-  std::int32_t* owned;    ///< [most]: g of each row that lives here, ascending
+  std::int32_t* owned;    ///< [most]: g of each row that this rank owns, ascending
   Index* rows;            ///< [most]: the numbers of these rows
   std::int64_t* count;    ///< how many they are
 };
@@ -73,8 +73,8 @@ __global__ void list_homes(const Index* rows, const std::int64_t* count, const s
 
 // ---- The sums, and the fetch ------------------------------------------------------------------------------
 
-/// results[i] = the i-th row that lives here, added up over the ranks that have it: see add_in_order(). A
-/// block takes a row after the other.
+/// results[i] = the i-th row that this rank owns, summed over the ranks that have it: see add_in_order(). A
+/// block loops over rows.
 template <int kWidth, SparseIndex Index, Floating T>
 __global__ void add_rows_at_home(PeerRows<T> peers, Homes<Index> homes, const std::int32_t* places,
                                  std::int64_t most, std::int64_t features, T* results) {
@@ -92,8 +92,8 @@ __global__ void add_rows_at_home(PeerRows<T> peers, Homes<Index> homes, const st
   }
 }
 
-/// fetched[j] = row j of this rank's rows, read where it lives; fetched_rows[j] = its number. peers.results
-/// are the rows that live on each rank; own_places is where this rank has the g-th row of all, or -1.
+/// fetched[j] = row j of this rank's rows, read from its owner; fetched_rows[j] = its number. peers.results
+/// are the rows of each owner; own_places is where this rank has the g-th row of all, or -1.
 template <int kWidth, SparseIndex Index, Floating T>
 __global__ void fetch_rows(PeerRows<T> peers, const Index* rows, const std::int64_t* count,
                            const std::int32_t* at_home, const std::int32_t* own_places, std::int64_t features,
@@ -111,12 +111,12 @@ __global__ void fetch_rows(PeerRows<T> peers, const Index* rows, const std::int6
   }
 }
 
-/// Each row added up where it lives, and left there.
+/// Each row is summed on its owner, and stays there.
 template <SparseIndex Index, Floating T>
 class FixedOwners {
  public:
-  /// See WayToAdd. Memory is for the worst case: all rows live on one rank. Throws as PeerBuffer and Signals
-  /// do, and UsageError if P times the rows of all could be more than 2^31.
+  /// See WayToAdd. Allocates for the worst case: one rank owns all rows. Throws as PeerBuffer and Signals do,
+  /// and UsageError if P times the rows of all could be more than 2^31.
   FixedOwners(Rank& rank, SparseShape shape, std::int64_t max_local, std::int64_t max_global)
       : rank_(rank),
         features_(shape.features),
@@ -134,11 +134,11 @@ class FixedOwners {
       load_kernel(add_rows_at_home<width(), Index, T>);
       load_kernel(fetch_rows<width(), Index, T>);
     });
-    rank.barrier();  // nobody's stream waits before all have loaded what they need
+    rank.barrier();  // no stream waits before all ranks have loaded their kernels
   }
 
   T* local_sums() const { return sums_.local(); }  ///< see WayToAdd
-  /// Whether a row lives on this rank: then its sum is among the result.
+  /// Whether this rank owns a row: then its result has the sum.
   bool keeps(std::int64_t row) const { return home_of(row, rank_.size()) == rank_.id(); }
 
   /// See WayToAdd.
@@ -160,18 +160,18 @@ class FixedOwners {
   /// See WayToAdd.
   void add(RowPlan<Index>& plan, cudaStream_t stream) {
     meetings_.begin_call();
-    meetings_.meet(kSummed, stream);  // and whoever has fetched in the call before is done with it
+    meetings_.meet(kSummed, stream);  // also after all fetches of the previous call
     by_width<T>(features_, [&](auto width) {
       add_rows_at_home<width()><<<blocks_for_rows(most_), kBlockThreads, 0, stream>>>(
           peers(), homes(), plan.places(), most_, features_, results_.local());
     });
     meetings_.meet(kAdded, stream);
   }
-  /// See WayToAdd. The result: the rows that live on this rank.
+  /// See WayToAdd. The result: the rows that this rank owns.
   SparseRows<Index, T> finish(RowPlan<Index>&, const PlanCounts&, cudaStream_t) const {
     return {rows_.data(), results_.local(), count_on_host_[0]};
   }
-  /// Enqueues the fetch of this rank's rows from where they live, to `rows` [n_r] and `values` [n_r, F].
+  /// Enqueues the fetch of this rank's rows from their owners, to `rows` [n_r] and `values` [n_r, F].
   void fetch(RowPlan<Index>& plan, Index* rows, T* values, cudaStream_t stream) {
     by_width<T>(features_, [&](auto width) {
       fetch_rows<width()><<<blocks_for_rows(most_), kBlockThreads, 0, stream>>>(
@@ -180,12 +180,12 @@ class FixedOwners {
     });
   }
 
-  /// What the sums of a call cost. What a rank pulls others give.
+  /// The cost of the sums of a call. The rows that a rank pulls count as given by the others.
   static Cost cost(const SparseCall& call, OwnedRows rows = {}) {
     const std::int64_t row = call.features * std::int64_t{sizeof(T)};
     return {.bytes_out = row * rows.given, .bytes_in = row * rows.pulled, .launches = 1};
   }
-  /// What the fetch costs: the same rows go the other way.
+  /// The cost of the fetch: the same rows in the other direction.
   static Cost fetch_cost(const SparseCall& call, OwnedRows rows) {
     const std::int64_t row = call.features * std::int64_t{sizeof(T)};
     return {.bytes_out = row * rows.pulled, .bytes_in = row * rows.given, .launches = 1};
@@ -219,8 +219,8 @@ class FixedOwners {
   GrowingBuffer<std::byte> temporary_{rank_};
 };
 
-/// The same, and then each rank fetches the rows of the next step: here those of this one, and the sums stand
-/// for the rows that an optimiser would have made of them. So all of it can be compared.
+/// The same, and then each rank fetches the rows of the next step: here those of this one, with the sums in
+/// place of the optimiser's new rows. So everything can be compared.
 template <SparseIndex Index, Floating T>
 class FixedOwnersFetch {
  public:
@@ -243,12 +243,12 @@ class FixedOwnersFetch {
   SparseRows<Index, T> finish(RowPlan<Index>&, const PlanCounts& counts, cudaStream_t) const {
     return {rows_.data(), fetched_.data(), counts.local[static_cast<std::size_t>(own_)]};
   }
-  /// Enqueues the fetch, behind the sums.
+  /// Enqueues the fetch, after the sums.
   void fetch(RowPlan<Index>& plan, cudaStream_t stream) {
     owners_.fetch(plan, rows_.data(), fetched_.data(), stream);
   }
 
-  /// What the sums and the fetch of a call cost.
+  /// The cost of the sums and of the fetch of a call.
   static Cost cost(const SparseCall& call, OwnedRows rows = {}) {
     Cost cost = FixedOwners<Index, T>::cost(call, rows);
     const Cost fetch = FixedOwners<Index, T>::fetch_cost(call, rows);
@@ -265,7 +265,7 @@ class FixedOwnersFetch {
   DeviceBuffer<T> fetched_;   // [max_local, F]
 };
 
-/// Planned by every rank, added up and kept where rows live.
+/// Planned by every rank, summed and kept on the owner.
 template <SparseIndex Index, Floating T>
 using ReduceScatter = PlannedAllReduce<Index, T, FixedOwners>;
 /// The same, and the rows of the next step fetched.

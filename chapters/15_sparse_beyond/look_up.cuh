@@ -1,5 +1,5 @@
-// Chapter 15, first stage: the search of version 6 replaced by a look-up. By a table of places, in one step;
-// or, without any memory, by halves, in log2 of G steps.
+// Chapter 15, first stage: a look-up instead of version 6's search: a table of places, in one step; or a
+// binary search without any memory, in log2 of G steps.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -38,8 +38,8 @@ constexpr std::int64_t halvings(std::int64_t count) {
   return static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(count)));
 }
 
-/// positions[j] = the place of local[j] in the list `global`, for all j < local_count; what is not there
-/// keeps its position.
+/// positions[j] = the place of local[j] in the list `global`, for all j < local_count; the position of a row
+/// that is not in the list does not change.
 template <SparseIndex Index>
 __global__ void search_by_halves(const Index* local, std::int64_t local_count, const Index* global,
                                  std::int64_t global_count, std::int32_t* positions) {
@@ -64,7 +64,7 @@ __global__ void look_up_places(const Index* local, std::int64_t count, const std
   if (j < count) positions[j] = places[local[j]];
 }
 
-/// A search by halves. Only the global list has to ascend.
+/// A binary search. Only the global list has to ascend.
 struct BinarySearch {
   /// See RowSearch. At least one local row: a grid of no blocks is an error.
   template <SparseIndex Index>
@@ -75,7 +75,7 @@ struct BinarySearch {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What the search costs at most.
+  /// An upper bound of the search's cost.
   static Cost cost(const sparse_nonzero::SparseCall& call) {
     return {.launches = call.local > 0 ? 1 : 0, .comparisons = call.local * halvings(call.global)};
   }
@@ -85,7 +85,7 @@ struct BinarySearch {
 /// cleared: a rank's rows are among the global ones, so only entries are read that this call has written.
 class TableSearch {
  public:
-  /// The longest table of places, in rows: 8 GiB. Beyond it the search is one by halves.
+  /// The longest table of places, in rows: 8 GiB. Beyond it the search is a binary one.
   static constexpr std::int64_t kMaxRows = std::int64_t{1} << 31;
 
   /// Allocates the table.
@@ -107,7 +107,7 @@ class TableSearch {
     // [/task]
   }
 
-  /// What the search costs, for a table of `rows` rows; no comparison at all, if it is not too long.
+  /// The cost of the search, for a table of `rows` rows; no comparisons, unless the table is too long.
   static Cost cost(const sparse_nonzero::SparseCall& call, std::int64_t rows = 1) {
     if (rows > kMaxRows) return BinarySearch::cost(call);
     return {.launches = call.local > 0 ? 2 : 0, .memory = rows * std::int64_t{sizeof(std::int32_t)}};
@@ -119,11 +119,11 @@ class TableSearch {
   DeviceBuffer<std::int32_t> places_;  // [V]
 };
 
-/// Version 6 with a table of places in the place of its search.
+/// Version 6 with a table of places instead of its search.
 template <SparseIndex Index, Floating T>
 using TableAllReduce = sparse_nonzero::SparseAllReduce<Index, T, TableSearch>;
 
-/// Version 6 with a search by halves.
+/// Version 6 with a binary search.
 template <SparseIndex Index, Floating T>
 using BinaryAllReduce = sparse_nonzero::SparseAllReduce<Index, T, BinarySearch>;
 

@@ -1,5 +1,5 @@
-// Chapter 15: what is beyond version 6: its search replaced by look-ups, a plan that every rank makes by
-// itself, and rows that go to one owner each.
+// Chapter 15: beyond version 6: look-ups instead of the search, a plan that every rank computes, and one
+// owner for each row.
 #include "08_sparse_baselines/dense_all_reduce.cuh"
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "15_sparse_beyond/contributor_owners.cuh"
@@ -16,7 +16,7 @@ namespace {
 
 const ChapterInfo kChapter = sparse_chapter({
     .name = "15_sparse_beyond",
-    .summary = "The sum of row-sparse gradients: planned by bitmaps, added up by one owner of each row.",
+    .summary = "The sum of row-sparse gradients: planned by bitmaps, summed by the owner of each row.",
     .on_virtual_gpus = {.gpus = 4, .iterations = 1, .sparse = {8'000, 4, 300}, .duplicates = 20},
     .on_race_build = {{.gpus = 4, .iterations = 1, .sparse = {1500, 2, 100}, .duplicates = 3}},
 });

@@ -1,6 +1,6 @@
-// Chapter 15: contributor-owned sums whose rows travel in 16 bits. Each rank rounds its sum of a row once,
-// the owner adds the rounded ones in f32, and rounds the result once: so half the bytes, and an error that
-// has a proven bound (narrow_bound()). Results are as wide as before.
+// Chapter 15: contributor-owned sums with rows of 16 bits on the wire. Each rank rounds its sum of a row
+// once, the owner adds the rounded sums in f32, and rounds the result once: half the bytes, and an error with
+// a proven bound (narrow_bound()). Results are as wide as before.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -30,7 +30,7 @@ constexpr double narrow_bound(double contributions, double sum, int ranks, doubl
   return before_the_last + u * (sum + before_the_last) + smallest / 2;
 }
 
-/// The type in which rows of T travel, if they may in Narrow: what is no wider already travels as it is.
+/// The type on the wire of rows of T: Narrow, or T if that is no wider.
 template <typename T, typename Narrow>  // with constraints g++ 12 takes them for unmet
 using WireOf = std::conditional_t<(sizeof(T) > sizeof(Narrow)), Narrow, T>;
 

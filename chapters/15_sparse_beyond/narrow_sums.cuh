@@ -13,8 +13,8 @@
 
 namespace overlap::sparse_beyond {
 
-/// As sum_entries() of chapter 08: the entries of a row, in the order in which they came, added up in f32.
-/// But the sum is rounded to the type in which it travels, and never to T: once, not twice.
+/// As sum_entries() of chapter 08: the entries of a row, in their original order, summed in f32. But the sum
+/// is rounded once, to the type on the wire, and never to T.
 template <Floating T, Floating Wire>
 __global__ void sum_entries_narrow(const T* values, const std::int32_t* sorted, const std::int32_t* begins,
                                    const std::int32_t* lengths, const std::int32_t* count,

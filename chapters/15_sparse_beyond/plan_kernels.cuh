@@ -16,7 +16,7 @@ namespace overlap::sparse_beyond {
 using Word = std::uint32_t;           ///< of a bitmap
 inline constexpr int kWordBits = 32;  ///< rows of a word
 
-/// What a rank says of its rows, before them.
+/// The header of a rank's message.
 struct PlanHeader {
   std::int64_t count;      ///< how many
   std::int64_t bad_index;  ///< not 0: one of them is not in the table
@@ -46,10 +46,10 @@ __device__ inline std::int64_t thread_of_grid() {
   return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
 }
 
-// ---- What a rank tells ------------------------------------------------------------------------------------
+// ---- The message of a rank --------------------------------------------------------------------------------
 
-/// One thread. Says how many rows were found, and then lowers that to what there is room for: so that
-/// nobody behind it writes further. Who is told of more rows than there is room for refuses the call.
+/// One thread. Publishes the number of rows found, and then limits it to the capacity, so that no later
+/// kernel writes beyond it. A rank that receives a number above the capacity throws.
 __global__ inline void write_header(Messages messages, int rank, std::int32_t* found, std::int64_t room) {
   messages.header(rank) = {found[0], found[1]};
   if (found[0] > room) found[0] = static_cast<std::int32_t>(room);
@@ -90,7 +90,7 @@ __global__ inline void count_bits(Messages messages, std::int64_t words, std::in
   counts[messages.ranks * words + w] = __popc(any);
 }
 
-/// What all ranks have told, for the host: counts[1 + 2 r] and [2 + 2 r] are rank r's header.
+/// The headers of all ranks, for the host: counts[1 + 2 r] and [2 + 2 r] are rank r's.
 __device__ inline void copy_headers(const Messages& messages, std::int64_t* counts) {
   for (int rank = 0; rank < messages.ranks; ++rank) {
     counts[1 + 2 * rank] = messages.header(rank).count;
@@ -110,7 +110,7 @@ __global__ void list_rows(Messages messages, std::int64_t words, const std::int3
   for (int rank = 0; rank < messages.ranks; ++rank) any |= messages.words(rank)[w];
   std::int64_t g = set_before(messages.ranks);
   for (Word left = any; left != 0; left &= left - 1, ++g) {
-    if (g >= most) break;  // not so: each rank marks no more rows than it has room for
+    if (g >= most) break;  // never: each rank marks at most its capacity
     const int bit = __ffs(static_cast<int>(left)) - 1;
     rows[g] = static_cast<Index>(w * kWordBits + bit);
     // [task list: how many of a rank's rows come before this one?]
@@ -128,7 +128,7 @@ __global__ void list_rows(Messages messages, std::int64_t words, const std::int3
 
 // ---- From lists -------------------------------------------------------------------------------------------
 
-/// keys[rank * length + j] = row j of that rank's list: headers, and what fills a message up, stay out.
+/// keys[rank * length + j] = row j of that rank's list, without headers and padding between messages.
 template <SparseIndex Index>
 __global__ void collect_lists(Messages messages, std::int64_t length, Index* keys) {
   const std::int64_t i = thread_of_grid();
@@ -136,8 +136,8 @@ __global__ void collect_lists(Messages messages, std::int64_t length, Index* key
   keys[i] = messages.list<Index>(static_cast<int>(i / length))[i % length];
 }
 
-/// One thread. The sort looks at the bits that row numbers have; in these the padding is all ones, which no
-/// row is: however much there is of it, one is left, and comes last.
+/// One thread. The sort uses only the bits of row numbers; in these the padding is all ones, which no row is:
+/// after the selection one padding entry is left, the last one.
 template <SparseIndex Index>
 __global__ void drop_padding(Messages messages, const Index* rows, std::int64_t* counts) {
   if (counts[0] > 0 && rows[counts[0] - 1] == Index{sparse_nonzero::kNoRow}) --counts[0];

@@ -1,6 +1,6 @@
-// Chapter 15: a sparse all-reduce on a plan. What is left to choose is who adds up which row: NCCL all of
-// them, by a dense all-reduce of rows that are mostly zeros on each rank (as versions 1 to 6 do); or one
-// owner each row, to whom only the ranks send that have it.
+// Chapter 15: a sparse all-reduce on a plan. The remaining choice is where each row is summed: all rows by
+// NCCL, in a dense all-reduce of rows that are mostly zeros on each rank (as in versions 1 to 6); or each row
+// on one owner, to which only the ranks send that have it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -28,7 +28,7 @@
 
 namespace overlap::sparse_beyond {
 
-/// What decides the cost of a call on a plan, for one rank.
+/// Parameters of the cost of a call on a plan, for one rank.
 using sparse_nonzero::SparseCall;
 
 /// What device memory for rows is made of.
@@ -65,7 +65,7 @@ class PlannedAllReduce {
     }
   }();
 
-  /// Whether a rank's result has only the rows that it has given.
+  /// Whether a rank's result has only its own rows.
   static constexpr bool kOwnRowsOnly = requires { requires Way<Index, T>::kOwnRowsOnly; };
 
   /// For tables of that shape, with room for shape.entries different rows on each rank. Collective. Throws
@@ -88,8 +88,8 @@ class PlannedAllReduce {
   }
 
   // ---- The two halves of a call ---------------------------------------------------------------------------
-  /// Which rows there are: this rank's, then all ranks'. Row numbers are known when a batch is, long before
-  /// its gradient: so this may run beside the forward pass. Only enqueues; the hosts meet. Collective.
+  /// Finds this rank's rows, then all ranks'. Row numbers are known with the batch, long before its gradient:
+  /// so this may run beside the forward pass. Only enqueues, with a barrier of the hosts. Collective.
   void plan(const Index* indices, std::int64_t entries, cudaStream_t stream) {
     sparse_baselines::agree(rank_, sparse_baselines::record_of<Index, T>(shape_, entries, false));
     entries_ = entries;
@@ -102,7 +102,7 @@ class PlannedAllReduce {
     plan_.publish(stream);
   }
   /// The values of the entries that plan() has seen: each row once on this rank, and once on all. The host
-  /// waits for the plan, not for what it enqueues. Collective.
+  /// waits for the plan, not for the enqueued work. Collective.
   SparseRows<Index, T> reduce(const T* values, cudaStream_t stream) {
     if (just_planned_) {
       clock_.next(stream, "sum");
@@ -135,16 +135,16 @@ class PlannedAllReduce {
   bool keeps(std::int64_t row) const requires requires(const Way<Index, T>& way) { way.keeps(row); }
   { return way_.keeps(row); }
 
-  /// Where the time of the last call went, on this rank. Only after the stream was waited for.
+  /// The phases of the last call on this rank. Only after a wait for the stream.
   std::vector<Phase> phases() const { return clock_.read(); }
   /// How often the last call made the host wait for the GPU.
   int host_waits() const { return waits_.count(); }
-  /// How many of this rank's rows have no place in the last call's result: not 0 is an error of the plan.
+  /// Rows of this rank without a place in the last call's result: other than 0 is an error of the plan.
   int lost_rows(cudaStream_t stream) { return plan_.lost_rows(counts_, stream); }
   /// The plan of the last call.
   const RowPlan<Index>& last_plan() const { return plan_; }
 
-  /// What a call costs a rank, with whatever else the way to add wants to know.
+  /// The cost of a call for a rank; `more`: further arguments of the way to add.
   template <typename... More>
   static Cost cost(const SparseCall& call, SparseShape shape, const More&... more) {
     Cost cost = Way<Index, T>::cost(call, more...);
@@ -167,7 +167,7 @@ class PlannedAllReduce {
 
   Rank& rank_;
   SparseShape shape_;
-  Way<Index, T> way_;  // first: it may be refused peer access, and then nothing else must have been made
+  Way<Index, T> way_;  // first: it throws if there is no peer access, before anything else is allocated
   sparse_baselines::Coalesce<Index, T> coalesce_;
   RowPlan<Index> plan_;
   PhaseClock clock_;
@@ -179,8 +179,8 @@ class PlannedAllReduce {
 
 // ---- The first way: NCCL ----------------------------------------------------------------------------------
 
-/// values_out[g] = the rank's row where it has the g-th of all, zeros elsewhere. A block takes a row after
-/// the other. Each element is written once: no memset before, no scatter behind.
+/// values_out[g] = the rank's row where it has the g-th of all, zeros elsewhere. A block loops over rows.
+/// Each element is written once: no memset before, no scatter after.
 template <Floating T>
 __global__ void fill_rows(const T* values, const std::int32_t* places, std::int64_t count,
                           std::int64_t features, T* values_out) {

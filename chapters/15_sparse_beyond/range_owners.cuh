@@ -1,8 +1,8 @@
 // Chapter 15, third stage by copy engines: rank q owns the q-th P-th of the rows of all. A rank's rows
-// ascend, so those of one owner stand one behind the other: each goes there in one copy, straight out of the
-// gradient, and nothing is packed. The owner adds them up, and copies its range of the result to all others.
-// Of G rows a rank gets about N / P - n_r / P and G (P - 1) / P: more than from contributors, where few
-// ranks have the same rows; but no multiprocessor waits for another GPU's memory.
+// ascend, so those of one owner are contiguous: one copy for each owner, directly from the gradient, without
+// packing. The owner adds them up, and copies its range of the result to all others. Of G rows a rank
+// receives about N / P - n_r / P and G (P - 1) / P: more than with contributors as owners, where few ranks
+// have the same rows; but no multiprocessor waits for another GPU's memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -43,7 +43,7 @@ __global__ inline void find_ranges(const std::int32_t* places, const std::int64_
     const std::int32_t place = places[rank * most + g];
     if (place < 0) continue;
     atomicMin(&first, static_cast<unsigned long long>(place));
-    break;  // this thread's next ones are further behind
+    break;  // this thread's next ones are larger
   }
   __syncthreads();
   if (threadIdx.x == 0) begins[rank * (ranks + 1) + owner] = static_cast<std::int64_t>(first);
@@ -60,7 +60,7 @@ struct RangeSlots {
 };
 
 /// results[g] = the sum of row g over the ranks that have it, for all rows of a range, in the order of the
-/// ranks, in f32, rounded once. A block takes a row after the other.
+/// ranks, in f32, rounded once. A block loops over rows.
 template <Floating T>
 __global__ void add_range(RangeSlots<T> from, const std::int32_t* places, std::int64_t most,
                           std::int64_t begin, std::int64_t end, std::int64_t features, T* results) {
@@ -81,7 +81,7 @@ __global__ void add_range(RangeSlots<T> from, const std::int32_t* places, std::i
   }
 }
 
-/// Each P-th of the rows added up by one rank, moved by copy engines.
+/// Each P-th of the rows is summed by one rank; copy engines move the rows.
 template <SparseIndex Index, Floating T>
 class RangeOwners {
  public:
@@ -98,12 +98,12 @@ class RangeOwners {
         begins_on_host_(begins_.size()),
         signals_(rank, 2 * rank.size()) {
     load_kernel(add_range<T>);
-    rank.barrier();  // nobody's stream waits before all have loaded what they need
+    rank.barrier();  // no stream waits before all ranks have loaded their kernels
   }
 
   T* local_sums() const { return local_.data(); }  ///< see WayToAdd
 
-  /// See WayToAdd. What the host has to know for its copies comes along with the plan's counts.
+  /// See WayToAdd. The sizes of the host's copies arrive with the plan's counts.
   void plan_more(RowPlan<Index>& plan, cudaStream_t stream) {
     const auto ranks = static_cast<unsigned>(rank_.size());
     find_ranges<<<dim3(ranks + 1, ranks), kBlockThreads, 0, stream>>>(
@@ -149,7 +149,7 @@ class RangeOwners {
     return {plan.rows(), results_.local(), counts.global};
   }
 
-  /// What the sums of a call cost: `rows` [P][P] are how many rows of each rank each owner adds up.
+  /// The cost of the sums of a call: `rows` [P][P], the rows of each rank that each owner sums.
   static Cost cost(const SparseCall& call, const std::vector<std::vector<std::int64_t>>& rows = {}) {
     const std::int64_t row = call.features * std::int64_t{sizeof(T)};
     const std::int64_t owned =

@@ -1,9 +1,8 @@
-// Chapter 15, second stage: every rank finds out by itself which rows there are, and which rank has which of
-// them where. No rank 0 does it for all, and no host is in between: one exchange, and then the same work on
-// every rank, on the same numbers.
+// Chapter 15, second stage: every rank computes the list of all rows, and where each rank has them. Neither
+// rank 0 nor a host is involved: one exchange, and then the same work on every rank, on the same numbers.
 //
-// What is exchanged is whichever is smaller: a bit for each row of the table, or the row numbers. With bits
-// nothing is sorted and nothing compared: how many bits are set below a row's own is its place.
+// What is exchanged is whichever is smaller: a bit for each row of the table, or the row numbers. Bits need
+// no sort and no comparison: a row's place is the number of set bits below its own.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -35,10 +34,10 @@
 
 namespace overlap::sparse_beyond {
 
-/// Ranks, at most, that the parameters of kernels have room for.
+/// The most ranks, limited by the kernels' parameters.
 inline constexpr int kMaxRanks = 16;
 
-/// What a plan's host knows once it has waited for it.
+/// The sizes of a plan, after the host has waited for it.
 struct PlanCounts {
   std::int64_t global = 0;          ///< G, different rows of all ranks
   std::vector<std::int64_t> local;  ///< n_r, of each rank
@@ -72,11 +71,11 @@ class RowPlan {
     }
   }
 
-  /// Enqueues the plan for this rank's `rows`, of which `found` says how many there are (and, behind it,
-  /// whether one of them is not in the table). Lowers that number to what there is room for. No wait.
+  /// Enqueues the plan for this rank's `rows`; `found` is their number, followed by a flag: one of them is
+  /// not in the table. Limits the number to the capacity. No wait.
   void build(const Index* rows, std::int32_t* found, cudaStream_t stream) {
     write_message(rows, found, stream);
-    // ---- The exchange: equally much from every rank, each at its own place -------------------------------
+    // ---- The exchange: the same size from every rank, each at its own place ------------------------------
     NCCL_CHECK(ncclAllGather(message(rank_.id()), messages_.data(), static_cast<std::size_t>(sizes_.message),
                              ncclInt8, nccl_, stream));
     if (sizes_.bitmaps) {
@@ -85,14 +84,14 @@ class RowPlan {
       join_lists(stream);
     }
   }
-  /// Copies the counts to the host; wait() waits for that, and for what the stream has got before.
+  /// Copies the counts to the host; wait() waits for that, and for the earlier work of the stream.
   void publish(cudaStream_t stream) {
     CUDA_CHECK(cudaMemcpyAsync(counts_on_host_.data(), counts_.data(), counts_.bytes(),
                                cudaMemcpyDeviceToHost, stream));
     CUDA_CHECK(cudaEventRecord(built_, stream));
   }
 
-  /// What publish() has copied. Does not wait for what the stream has got since.
+  /// The counts that publish() has copied. Does not wait for later work of the stream.
   PlanCounts wait(sparse_nonzero::HostWaits& waits) {
     const cudaStream_t aside = rank_.transfer_stream();
     CUDA_CHECK(cudaStreamWaitEvent(aside, built_));
@@ -105,8 +104,8 @@ class RowPlan {
     return counts;
   }
 
-  /// Throws SparseInputError if a rank has an index that is not in the table, or more rows than there is room
-  /// for. All ranks look at the same counts, and so throw alike.
+  /// Throws SparseInputError if a rank has an index that is not in the table, or more rows than its capacity.
+  /// All ranks check the same counts, and so throw the same.
   void require_room(const PlanCounts& counts) const {
     for (std::size_t r = 0; r < counts.local.size(); ++r) {
       const std::string who = "rank " + std::to_string(r);
@@ -120,7 +119,7 @@ class RowPlan {
       }
     }
   }
-  /// How many of this rank's rows have no place: not 0 is an error of the plan. Waits for the stream.
+  /// Rows of this rank without a place: other than 0 is an error of the plan. Waits for the stream.
   int lost_rows(const PlanCounts& counts, cudaStream_t stream) const {
     if (counts.local.empty()) return 0;
     std::vector<std::int32_t> places(static_cast<std::size_t>(counts.global));
@@ -141,8 +140,8 @@ class RowPlan {
   bool uses_bitmaps() const { return sizes_.bitmaps; }
 
   /// The shape, unless Index has no number for the table's last row, or there are more than kMaxRanks ranks:
-  /// UsageError. Before anything is made, so that ranks that all throw go on together. Collective, as the
-  /// communicator is.
+  /// UsageError. Throws before anything is allocated, so that all ranks can continue together. Collective, as
+  /// the communicator is.
   static SparseShape checked(Rank& rank, SparseShape shape) {
     if (rank.size() > kMaxRanks)
       throw UsageError("the kernels' parameters have room for " + std::to_string(kMaxRanks) +
@@ -153,7 +152,7 @@ class RowPlan {
     rank.nccl();
     return shape;
   }
-  /// How many rows of a rank there is room for: what shape.entries says, 1 at least.
+  /// The capacity for the rows of a rank: shape.entries, at least 1.
   static std::int64_t room(SparseShape shape) { return std::max<std::int64_t>(shape.entries, 1); }
   /// Bytes of one rank's message.
   static std::int64_t message_bytes(SparseShape shape, int ranks) { return sizes(shape, ranks).message; }
@@ -187,7 +186,7 @@ class RowPlan {
   std::byte* message(int rank) const { return messages_.data() + rank * sizes_.message; }
   Messages messages() const { return {messages_.data(), sizes_.message, rank_.size()}; }
 
-  // ---- Step 1: what this rank tells --------------------------------------------------------------------
+  // ---- Step 1: this rank's message ---------------------------------------------------------------------
   void write_message(const Index* rows, std::int32_t* found, cudaStream_t stream) {
     CUDA_CHECK(cudaMemsetAsync(message(rank_.id()), sizes_.bitmaps ? 0 : 0xFF,
                                static_cast<std::size_t>(sizes_.message), stream));
@@ -210,8 +209,8 @@ class RowPlan {
     const unsigned blocks = blocks_for(sizes_.words);
     count_bits<<<blocks, kBlockThreads, 0, stream>>>(messages(), sizes_.words, below_.data());
     CUDA_CHECK(cudaGetLastError());
-    // The counts of all bitmaps stand one behind the other, and one scan serves them all: what it gives at a
-    // bitmap's first word is to be taken off.
+    // The counts of all bitmaps are contiguous, and one scan serves them all: subtract its value at a
+    // bitmap's first word.
     sparse_baselines::with_temporary(temporary_, stream, [&](void* temporary, std::size_t& bytes) {
       return cub::DeviceScan::ExclusiveSum(temporary, bytes, below_.data(), below_.data(),
                                            static_cast<int>(below_.size()), stream);

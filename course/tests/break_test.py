@@ -55,7 +55,7 @@ class BreakTest(unittest.TestCase):
 
         status, text = self.lab("03", "--fix")
         self.assertEqual(status, 1, text)
-        self.assertRegex(text, "still has its error.*\n\n +\\d+  ")
+        self.assertRegex(text, "is unchanged.*\n\n +\\d+  ")
 
         broken = HEADER.read_text(encoding="utf-8")
         self.mend(broken, "if (step > 1) await_shard(step, stream);")  # right but for the last timed call's operands
@@ -75,16 +75,16 @@ class BreakTest(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertIn("right: in all 5 runs\n", text)
         self.assertIn("free of races: in all 5 runs\n", text)
-        self.assertIn("Cured.", text)
+        self.assertIn("Corrected.", text)
 
     def test_check_in_place_of_the_race_report(self) -> None:
         status, text = self.lab("01", "next_row", "--check")
         self.assertEqual(status, 0, text)
-        self.assertRegex(text, r"\n2\. What the check of each access says\n\n\$ \./lab check 01 ")
+        self.assertRegex(text, r"\n2\. The report of ./lab check\n\n\$ \./lab check 01 ")
         line = re.search(r" at column_split\.cuh:(\d+): 0 bytes behind a cudaMalloc of ", text)
         assert line is not None, text
-        self.assertRegex(text, rf"The lines that it names:\n(.*\n)*column_split\.cuh:{line.group(1)}  \S")
-        self.assertNotIn("What the race detector says", text)
+        self.assertRegex(text, rf"The lines that are named there:\n(.*\n)*column_split\.cuh:{line.group(1)}  \S")
+        self.assertNotIn("The race report", text)
 
     @staticmethod
     def products(trace: pathlib.Path) -> List[float]:

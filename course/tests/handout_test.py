@@ -297,7 +297,7 @@ class VariationTest(WorkTest):
 
     def test_an_illegal_access_is_no_race(self) -> None:
         record = {"chapter": RING, "sizes": {"m": 7}}
-        illegal = "rank 0: cudaErrorIllegalAddress: accessed memory that is not there at a.cuh:57"
+        illegal = "rank 0: cudaErrorIllegalAddress: accessed memory that is not allocated at a.cuh:57"
         for what, said, verdict in ((try_work.RACES, illegal, "not judged: an illegal access"),
                                     (try_work.RACES, "virtual GPUs: data race in byte 0", "NO"), (try_work.ACCESSES, illegal, "NO")):
             printed = io.StringIO()
@@ -366,7 +366,7 @@ class PlantedTest(WorkTest):
         status, text = planted.said([sys.executable, "-c", "print('x' * 999); [print(i) for i in range(99)]; raise SystemExit(3)"])
         self.assertEqual((status, len(text.splitlines()), len(text.splitlines()[0])), (3, planted.LINES, planted.WIDTH))
         self.assertEqual(text.splitlines()[-2:], ["...", "98"])  # why it failed is said last
-        sentence = f"13: rank 0: {'call: ' * 20}kernel '{'name ' * 30}' accessed memory that is not there at a.cuh:57: 8 bytes behind"
+        sentence = f"13: rank 0: {'call: ' * 20}kernel '{'name ' * 30}' accessed memory that is not allocated at a.cuh:57: 8 bytes behind"
         self.assertEqual(planted.said(["echo", sentence])[1], sentence)
         cut = planted.said(["echo", sentence.replace("name ", "name " * 10)])[1]
         self.assertRegex(cut, r"^13: rank 0: .* \.\.\. .* at a\.cuh:57: 8 bytes behind$")

@@ -80,7 +80,7 @@ class CaseRunTest(unittest.TestCase):
         self.assertEqual(self.schedules(), ["schedule=5"])
 
     def test_an_illegal_access_names_its_line(self) -> None:
-        sentence = f"rank 0: kernel '{'name ' * 60}' accessed memory that is not there at ring.cuh:57: 8 bytes behind"
+        sentence = f"rank 0: kernel '{'name ' * 60}' accessed memory that is not allocated at ring.cuh:57: 8 bytes behind"
         verdict = self.judged(EXACT, NOTHING, status=3, output=f"my own print\nsubmission: {sentence}\n")
         self.assertEqual((verdict.race, verdict.why), (sentence, sentence))
 

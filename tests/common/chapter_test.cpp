@@ -210,7 +210,7 @@ TEST_F(ChapterMainGpuTest, FewerGpusThanAskedForIsSkipped) {
   const Outcome outcome = run({"--gpus", "16"}, [&](const Options&) { ++calls; });
   EXPECT_EQ(outcome.status, 77);
   EXPECT_EQ(outcome.error,
-            "99_test: skipped: --gpus: 16 GPUs asked for, " + std::to_string(available) + " here\n");
+            "99_test: skipped: --gpus: 16 GPUs requested, " + std::to_string(available) + " available\n");
   EXPECT_EQ(calls, 0);
 }
 

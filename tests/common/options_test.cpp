@@ -183,7 +183,8 @@ TEST(OptionsTest, Refusals) {
       {{"--timeline", ""}, "--timeline: the name of the file is empty"},
       {{"--timeline", "/nowhere/at/all.json"},
        "--timeline: '/nowhere/at/all.json' cannot be written: No such file or directory"},
-      {{"--timeline", "both.json", "--json", "both.json"}, "--timeline: 'both.json' is the file of --json"},
+      {{"--timeline", "both.json", "--json", "both.json"},
+       "--timeline: 'both.json' is also the file of --json"},
       {{"--json", "/"}, "--json: '/' cannot be written: it is not a regular file"},
       {{"--json", "/dev/null"}, "--json: '/dev/null' cannot be written: it is not a regular file"},
   };

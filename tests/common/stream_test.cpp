@@ -173,7 +173,7 @@ TEST(DeviceBufferTest, TooLittleMemorySaysHowMuchIsAskedForAndFree) {
     FAIL() << "a petabyte fits";
   } catch (const CudaError& error) {
     EXPECT_EQ(error.code(), cudaErrorMemoryAllocation);
-    EXPECT_NE(error.detail().find("1073741824 MiB are asked for, "), std::string::npos) << error.detail();
+    EXPECT_NE(error.detail().find("1073741824 MiB are requested, "), std::string::npos) << error.detail();
     EXPECT_NE(error.detail().find(" MiB are free"), std::string::npos) << error.detail();
   }
   cudaGetLastError();

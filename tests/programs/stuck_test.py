@@ -8,7 +8,7 @@ class StuckTest(ProgramTestCase):
         result = self.call()
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertEqual(result.stdout, "")
-        self.assertRegex(result.stderr, r"deadlock: the host waits, and nothing can happen any more")
+        self.assertRegex(result.stderr, r"deadlock: the host waits, and no work can go on")
         self.assertRegex(result.stderr, r"gpu0/stream0.*kernel '.*wait_for_ever'.*0 of 8 blocks done")
         self.assertRegex(result.stderr.splitlines()[-1], r"^stuck: .*cudaDeviceSynchronize\(\).*cudaErrorLaunchTimeout")
 

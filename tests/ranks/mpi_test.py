@@ -104,8 +104,8 @@ class MpiTest(unittest.TestCase):
     def test_options_are_refused_once(self) -> None:
         for arguments, sentence in {("--nonsense",): "--nonsense: unknown option .*",
                                     ("--json", "nowhere/report.json"): "--json: 'nowhere/report.json' cannot be written: .*",
-                                    ("--gpus", "3"): "--gpus: 3 cannot be shared out to 2 processes, each of which is a node .*",
-                                    ("--gpus", "4", "--gpus-per-node", "1"): "--gpus-per-node: 1, but 4 of --gpus are 2 on each.*",
+                                    ("--gpus", "3"): r"--gpus: 3 is no multiple of 2 processes \(each is a node\) .*",
+                                    ("--gpus", "4", "--gpus-per-node", "1"): "--gpus-per-node: 1, but --gpus 4 gives 2 to each.*",
                                     }.items():
             with self.subTest(arguments):
                 self.assert_one_sentence(self.run_all("all", *arguments), 2, sentence)
@@ -122,8 +122,8 @@ class MpiTest(unittest.TestCase):
             (self.folder / name).mkdir()
             (self.folder / name / "machine.json").write_text(re.sub(r'"gpus": \d+', f'"gpus": {gpus}', small, count=1),
                                                              encoding="utf-8")
-        for gpus, sentence in (([], "--gpus: not given, and one process has 1 GPUs, another one 2"),
-                               (["--gpus", "4"], "--gpus: 2 in each process, and one process has 1")):
+        for gpus, sentence in (([], "--gpus: it is needed, since one process has 1 GPUs and another one 2"),
+                               (["--gpus", "4"], "--gpus: each process needs 2, and one process has 1")):
             with self.subTest(gpus):
                 each = [["-wdir", str(self.folder / name), "--", "--machine", "machine.json", *gpus] for name in ("two", "one")]
                 self.assert_one_sentence(self.run_each("all", *each), 2, sentence)

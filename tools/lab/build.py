@@ -21,7 +21,8 @@ class Skip(Exception):
 
 
 def shell(function: str, *arguments: str) -> str:
-    """What a function of tools/lab/setup.sh prints; if it fails it has said why, and its exit status is ours."""
+    """The output of a function of tools/lab/setup.sh. If the function fails, it has printed the reason, and ./lab exits with its
+    status."""
     status, printed = process.output(["bash", str(ROOT / "tools" / "lab" / "setup.sh"), function, *arguments])
     if status != 0:
         raise SystemExit(status)
@@ -29,14 +30,16 @@ def shell(function: str, *arguments: str) -> str:
 
 
 def check_path(path: pathlib.Path) -> None:
-    """Refusal if there is a character in the path that CMake or ninja's lists of dependencies cannot have, see cmake/Paths.cmake."""
+    """Throws Refusal if the path holds a character that CMake or ninja's dependency files do not support, see
+    cmake/Paths.cmake."""
     odd = re.search(r"""["#$&'*;<>?[\\\]^`|\x00-\x1f]""", str(path))
     if odd:
         raise Refusal(f"CMake and ninja cannot build what has {odd[0]} in its path: {path}")
 
 
 def set_up(purpose: str, backend: str, yes: bool) -> "Build":
-    """Installs what is missing for run, test or a notebook; the build for the GPUs that are asked for, or that are here."""
+    """Installs the packages that run, test or a notebook needs. Returns the build for the requested GPUs, else for those of the
+    machine."""
     check_path(ROOT)
     chosen, _, nvcc = shell("set_up", purpose, backend, str(yes).lower()).partition(" ")
     return Build(chosen, nvcc)
@@ -59,7 +62,7 @@ class Build:
         return Build("check", self.nvcc)
 
     def command(self, program: str) -> List[str]:
-        """How a program of this build is started."""
+        """The command that starts a program of this build."""
         start = [str(ROOT / "virtual_gpu" / "tools" / "race_run")] if self.backend == "race" else []
         return [*start, str(self.folder / program)]
 
@@ -85,7 +88,7 @@ class Build:
                 raise Refusal(f"building {what} failed")
 
     def need_gpus(self) -> None:
-        """Skip if real GPUs are asked for and none answers, or if the race detector cannot start."""
+        """Throws Skip if real GPUs are requested and none responds, or if the race detector cannot start."""
         problem = ""
         if self.backend == "cuda":
             problem = shell("why_no_cuda_run")
@@ -95,8 +98,8 @@ class Build:
             raise Skip(problem)
 
     def _configure(self, settings: Sequence[str], log: IO[bytes]) -> bool:
-        """Once with the same settings: later on ninja notices what has changed. But the folder of a hand-out stands in
-        CMake's cache, where another ./lab may have put another one meanwhile."""
+        """Configures once for the same settings; afterwards ninja detects changes. A hand-out's folder is in CMake's cache, where
+        another ./lab may have replaced it."""
         of_a_folder = any(setting.startswith(("-DOVERLAP_WORK=", "-DOVERLAP_PLANTED=")) for setting in settings)
         if of_a_folder or self._configured != list(settings):
             self._configured = None
@@ -119,7 +122,7 @@ class Build:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Nobody else configures or builds in this folder meanwhile."""
+        """Holds a lock: no other ./lab configures or builds in this folder."""
         folder = os.open(self.folder, os.O_RDONLY)
         try:
             try:
@@ -142,5 +145,5 @@ def what_failed(log: str) -> str:
 
 
 def jobs() -> str:
-    """How many compilers or tests run at a time."""
+    """The number of compilers or tests that run in parallel."""
     return process.output(["nproc"])[1]

@@ -27,7 +27,7 @@ def find(wanted: str) -> str:
 
 
 def experiments(chapter: str) -> List[str]:
-    """What lies in the chapter's folder experiments: programs that measure more than the lesson."""
+    """The chapter's experiments, from the files of its folder experiments."""
     return sorted(path.stem for path in ROOT.glob(f"chapters/{chapter}/experiments/*.cu"))
 
 

@@ -11,11 +11,11 @@ import process
 from process import Refusal
 
 HERE = pathlib.Path(__file__).resolve().parent
-OVERVIEW = HERE / "commands.txt"  # what ./lab --help prints, on a machine without Python, too
+OVERVIEW = HERE / "commands.txt"  # the text of ./lab --help; the script lab prints it itself if Python is missing
 
 
 class Parser(argparse.ArgumentParser):
-    """Takes what all commands take, and refuses in one sentence."""
+    """A parser with the options that all commands have. An error is one sentence."""
 
     def __init__(self, prog: str, **more: str) -> None:
         super().__init__(prog=prog, add_help=False, allow_abbrev=False, **more)  # type: ignore[arg-type]
@@ -25,16 +25,16 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("-h", "--help", action="store_true", help="this text")
 
     def pass_on_behind(self, word: str, whom: str) -> None:
-        """Words that are not ours go on to another program, if they stand behind this argument, or behind --."""
+        """Passes unknown words on to another program if they follow this argument or --."""
         self.set_defaults(passes_on=word)
-        self.epilog = f"All other words go to {whom}; after -- all words do."
+        self.epilog = f"All other words are passed to {whom}; after --, all words are."
 
     def error(self, message: str) -> NoReturn:
         raise Refusal(f"{message} ({self.prog} --help shows what is accepted)")
 
 
 def main(words: List[str]) -> int:
-    """Does what the words ask for; the exit status."""
+    """Runs the command that the words name. Returns the exit status."""
     try:
         call = parse(words)
         return int(call.main(call))
@@ -62,7 +62,8 @@ def parser_of(command: str) -> Parser:
 
 
 def parse(words: List[str]) -> argparse.Namespace:
-    """What is asked for: the command's arguments; main, which does it; and in `arguments` what goes on to a program."""
+    """The parsed call: the command's arguments, its function main, and in `arguments` the words that are passed on to a
+    program."""
     own = words[:words.index("--")] if "--" in words else words
     behind = words[len(own) + 1:]
     first = Parser("./lab")
@@ -81,7 +82,7 @@ def parse(words: List[str]) -> argparse.Namespace:
 
 
 def _parse(parser: Parser, call: argparse.Namespace, words: List[str], behind: List[str]) -> argparse.Namespace:
-    """The same for the words of one command, and those behind --."""
+    """Parses the words of one command, and those behind --."""
     passes_on = parser.get_default("passes_on")
     if call.help and (passes_on is None or not words and not hasattr(call, passes_on)):
         _help(parser)
@@ -90,12 +91,12 @@ def _parse(parser: Parser, call: argparse.Namespace, words: List[str], behind: L
     if call.help and program is None:
         _help(parser)
     line = [call.command, *words]
-    # In `run --gpus 2` the 2 is no chapter: what is unknown must stand behind the program that it is for.
+    # In `run --gpus 2` the 2 is no chapter: unknown words must follow the program that they are for.
     stray = rest and (program is None or rest[0].startswith("-") and line.index(rest[0]) < line.index(program))
     if stray or behind and passes_on is None:
         parser.error(f"unrecognized arguments: {' '.join(rest or behind)}")
     call.arguments = [*rest, *(["--help"] if call.help else []), *behind]
-    call.behind = behind  # those of them that stand behind --
+    call.behind = behind  # the words behind --
     return call
 
 
@@ -105,6 +106,6 @@ def _help(parser: Parser) -> NoReturn:
 
 
 def given(call: argparse.Namespace, *options: str) -> List[str]:
-    """Those of the options that were given, as words for another program."""
+    """The options that were given, as words for another program."""
     values = [(name, getattr(call, name)) for name in options]
     return [f"--{name}" if value is True else f"--{name}={value}" for name, value in values if value not in (None, False)]

@@ -11,13 +11,14 @@ from process import ROOT, Refusal
 from program import Program
 
 MOST = 64
-MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none"]  # a process has a thread for each GPU: one core would not do
-# Processes of one host, whose GPUs NCCL is to take for those of several: it would use their memory, not a network.
+MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none"]  # a process has a thread for each GPU and so needs several cores
+# Makes NCCL take the processes for different hosts; else it would use their memory, not the network.
 ONE_HOST = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_NET": "Socket"}
 
 
 def nodes(value: str, target: str) -> int:
-    """How many processes --nodes asks for; Refusal if that cannot be, or if the program runs as one process only."""
+    """The number of processes that --nodes requests. Throws Refusal if it is not possible, or if the program runs as one process
+    only."""
     manifest = ROOT / "chapters" / target / "chapter.json"
     if not manifest.is_file() or not json.loads(manifest.read_text(encoding="utf-8")).get("processes"):
         raise Refusal("--nodes is for chapters with nodes: ./lab run 20 --nodes 2")
@@ -27,7 +28,7 @@ def nodes(value: str, target: str) -> int:
 
 
 def run(build: Build, program: Program, count: int, arguments: List[str]) -> int:
-    """Builds the program and runs it as so many processes; mpirun's exit status."""
+    """Builds the program and runs it as so many processes. Returns mpirun's exit status."""
     if not all(shutil.which(tool) for tool in ("mpirun", "mpicxx")):
         raise Skip("--nodes needs MPI: apt-get install libopenmpi-dev openmpi-bin")
     build.build(f"{program.target}_mpi")
@@ -44,7 +45,7 @@ def run(build: Build, program: Program, count: int, arguments: List[str]) -> int
 
 
 def _shares_of_gpus(count: int) -> List[str]:
-    """For each process, as many of this host's GPUs."""
+    """The GPUs of each process: the host's GPUs in equal parts."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         listed = process.output(["nvidia-smi", "-L"])[1]

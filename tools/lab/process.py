@@ -1,4 +1,4 @@
-"""Starting and ending other programs, and what ./lab says itself."""
+"""Starting and ending other programs, and ./lab's own messages."""
 import contextlib
 import os
 import pathlib
@@ -16,19 +16,19 @@ class Refusal(Exception):
 
 
 def say(text: str) -> None:
-    """A line of ./lab's own: standard output is the programs'."""
+    """Prints a line of ./lab's own to standard error: standard output is the programs'."""
     print(f"lab: {text}", file=sys.stderr, flush=True)
 
 
 def end_without_a_word() -> None:
-    """From now on a closed pipe and Ctrl-C end us as they end other programs."""
+    """From now on a closed pipe and Ctrl-C end ./lab as they end other programs."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # nohup
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def end_by(number: int) -> NoReturn:
-    """As the signal would have ended us, so that who called sees it."""
+    """Ends ./lab as the signal itself would have done, so that the caller sees it."""
     sys.stdout.flush()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
@@ -37,8 +37,8 @@ def end_by(number: int) -> NoReturn:
 
 @contextlib.contextmanager
 def _started(command: List[str], group: bool, **options: object) -> "Iterator[subprocess.Popen[bytes]]":
-    """A program that ends with us: a signal to us goes on to the program, and ends us when the program has ended. With group,
-    SIGTERM goes to all that it has started: cmake ends at once, ninja when it has ended its compilers."""
+    """A program that ends with ./lab: a signal to ./lab is passed on to the program, and ends ./lab once the program has ended.
+    With `group`, SIGTERM goes to the program's children, too: cmake ends at once, ninja after its compilers."""
     came: List[int] = []
     process: "Optional[subprocess.Popen[bytes]]" = None
 
@@ -59,7 +59,7 @@ def _started(command: List[str], group: bool, **options: object) -> "Iterator[su
             signal.signal(number, pass_on)
     try:
         with subprocess.Popen(command, start_new_session=group, **options) as process:  # type: ignore[call-overload]
-            pass_on()  # a signal that came before there was somebody to get it
+            pass_on()  # a signal that arrived before the program was started
             yield process
     finally:
         for number in SIGNALS:
@@ -69,21 +69,21 @@ def _started(command: List[str], group: bool, **options: object) -> "Iterator[su
 
 
 def quietly(command: List[str], log: IO[bytes], environment: Optional[Dict[str, str]] = None) -> int:
-    """Runs a command with all that it writes in a log; its exit status."""
+    """Runs a command with its output in a log. Returns its exit status."""
     with _started(command, True, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment) as process:
         pass
     return process.returncode
 
 
 def run(command: List[str], environment: Optional[Dict[str, str]] = None) -> int:
-    """Runs a program in our place; its exit status, as a shell counts."""
+    """Runs a program with ./lab's input and output. Returns its exit status, as a shell counts."""
     with _started(command, False, env=environment) as process:
         pass
     return _status(process.returncode)
 
 
 def run_keeping_errors(command: List[str]) -> Tuple[int, str]:
-    """The same; and what it wrote to standard error, which is written there when it has ended."""
+    """As run(); also returns the standard error, which is printed once the program has ended."""
     with _started(command, False, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         errors = process.stderr.read()
@@ -93,18 +93,18 @@ def run_keeping_errors(command: List[str]) -> Tuple[int, str]:
 
 
 def become(command: List[str]) -> NoReturn:
-    """Runs a program in the place of this one."""
+    """Replaces this process by a program."""
     sys.stdout.flush()
     os.execvp(command[0], command)
 
 
 def leave_to(tool: str, *words: str) -> NoReturn:
-    """Runs a Python script of the repository in the place of this one."""
+    """Replaces this process by a Python script of the repository."""
     become([sys.executable, str(ROOT / tool), *words])
 
 
 def output(command: List[str]) -> Tuple[int, str]:
-    """The exit status and what a short command prints; it may ask on the terminal."""
+    """The exit status and the output of a short command; it may ask on the terminal."""
     with _started(command, False, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         printed = process.stdout.read()

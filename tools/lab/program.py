@@ -15,7 +15,7 @@ from course import tasks, work
 
 @dataclasses.dataclass
 class Program:
-    """What is built, and what is run then."""
+    """A target to build, and the program to run."""
 
     target: str
     path: str  # in the build's folder
@@ -28,7 +28,7 @@ class Program:
 
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
-    """What course says cannot be is what ./lab refuses."""
+    """Turns an error of course into a Refusal."""
     try:
         yield
     except (work.WorkError, tasks.TaskError, tasks.blank.TaskError, ValueError, KeyError) as error:
@@ -36,17 +36,17 @@ def refusals() -> Iterator[None]:
 
 
 def add_to(parser: Parser, **more: str) -> None:
-    """PROGRAM, --work and what goes on to the program."""
+    """Declares PROGRAM, --work, and the words that are passed on to the program."""
     parser.add_argument("program", metavar="PROGRAM", help="a chapter (01, 1 or 01_column_split), an experiment of one "
                         "(04/transports), or your own CUDA program (mine.cu)", **more)  # type: ignore[arg-type]
-    parser.add_argument("--work", action="store_true", help="with your header in place of the chapter's (after ./lab start NN)")
+    parser.add_argument("--work", action="store_true", help="use your header instead of the chapter's (after ./lab start NN)")
     parser.pass_on_behind("program", "PROGRAM")
-    parser.epilog = (f"{parser.epilog} Of mine.cu, what a compiler takes comes first there: mine.cu -- -Iinclude -DN=4 -fopenmp "
-                     "more.cu -- words of its own.")
+    parser.epilog = (f"{parser.epilog} For mine.cu, the first of them may be the compiler's: mine.cu -- -Iinclude -DN=4 -fopenmp "
+                     "more.cu -- words for the program.")
 
 
 def asked_for(call: argparse.Namespace) -> Optional[Program]:
-    """The program of a command line: with --work that of the hand-out; none if no program is named."""
+    """The program of a command line, with --work that of the hand-out; none if no program is named."""
     if not call.work:
         if call.program is not None and call.program.endswith(".cu"):
             return _own(call.program, _build_words(call))
@@ -57,7 +57,7 @@ def asked_for(call: argparse.Namespace) -> Optional[Program]:
 
 
 def work_on(operand: str) -> pathlib.Path:
-    """The folder of a chapter's hand-out; Refusal if there is none."""
+    """The folder of a chapter's hand-out. Throws Refusal if there is none."""
     with refusals():
         return work.started(chapters.find(operand))
 
@@ -70,7 +70,7 @@ def of_work(folder: pathlib.Path, kind: str = "work") -> Program:
 
 
 def find(operand: str) -> Program:
-    """The program that an operand names; Refusal if there is none."""
+    """The program that an operand names. Throws Refusal if there is none."""
     if operand.endswith(".cu"):
         return _own(operand)
     if "/" in operand:
@@ -81,7 +81,8 @@ def find(operand: str) -> Program:
 
 
 def _build_words(call: argparse.Namespace) -> List[str]:
-    """Of the words behind --, the first ones that a compiler takes: -I, -D, -fopenmp, further sources. They no longer go on."""
+    """Removes from the words behind -- the first ones that are for the compiler: -I, -D, -fopenmp, further sources. Returns
+    them."""
     words: List[str] = []
     for word in call.behind:
         path = pathlib.Path(word[2:] if word.startswith("-I") else word).resolve()

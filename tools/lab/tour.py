@@ -11,7 +11,7 @@ SKIPPED = 77
 
 
 def run(build: Build, arguments: List[str]) -> int:
-    """Runs all chapters with these arguments; the exit status says whether all went well."""
+    """Runs all chapters with these arguments. Returns 0 if all succeed."""
     unbuilt = _build_all(build)
     build.need_gpus()
     statuses: Set[int] = set()
@@ -50,5 +50,5 @@ def _verdict(statuses: Set[int], reports: bool) -> int:
         return 3
     if statuses - {0, SKIPPED}:
         return 1
-    # A detector that never ran has found nothing.
+    # If no program ran, the detector has checked nothing.
     return SKIPPED if reports and 0 not in statuses else 0

@@ -1,4 +1,4 @@
-"""What is special about the program NN_name."""
+"""What the tests know about the program NN_name."""
 import dense_program
 
 

@@ -1,5 +1,5 @@
-"""The figures of an article beside ours, for its companion page: docs/articles/articles.json says which of the results in
-docs/results belongs to which. What was not measured is said to be so; nothing is computed from other sizes."""
+"""An article's figures beside ours, for its companion page: docs/articles/articles.json maps each figure to a result in
+docs/results. A figure without a result is marked as not measured; nothing is extrapolated from other sizes."""
 import json
 import pathlib
 from typing import Any, Dict, List, Optional, Tuple
@@ -8,8 +8,8 @@ from tools.pages.excerpts import PageError
 from tools.results.ladder import stamp, table
 from tools.results.results import field_text, newest
 
-UP = "../.."  # from a companion page to the repository
-_FACTORS = {"us": 1000.0}  # of fields in milliseconds
+UP = "../.."  # the way from a companion page to the repository's root
+_FACTORS = {"us": 1000.0}  # the suffix of fields in milliseconds
 
 
 def articles(root: pathlib.Path) -> List[Dict[str, Any]]:
@@ -30,7 +30,7 @@ def _run_and_result(figure: Dict[str, Any], reports: List[Dict[str, Any]]) -> Op
 
 
 def figures_table(name: str, root: pathlib.Path, reports: List[Dict[str, Any]]) -> str:
-    """The table of one article, and where its right half was measured."""
+    """The table of one article, and the machine on which its right half was measured."""
     found = [article for article in articles(root) if article["page"] == f"{name}.md"]
     if not found:
         raise PageError(f"articles.json has no article '{name}'")

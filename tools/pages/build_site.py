@@ -21,43 +21,43 @@ from tools import chapters  # noqa: E402
 from tools.pages.links import NOT_OURS, REPOSITORY, bad_html_links, headings_of, links_of, markdown_files, masked, target_of  # noqa: E402
 
 SITE = REPOSITORY / "docs" / "site"
-THEMES = "/usr/share/mkdocs/themes"  # where Debian has Material, and MkDocs does not look
-COPIED = (".svg", ".png", ".jpg", ".json")  # what browsers show by themselves
-PLAIN = "---\ntemplate: plain.html\n---\n# {}\n\n"  # how the page of a file or folder begins
+THEMES = "/usr/share/mkdocs/themes"  # Debian's folder of Material, which MkDocs does not search
+COPIED = (".svg", ".png", ".jpg", ".json")  # files that browsers show without a page around them
+PLAIN = "---\ntemplate: plain.html\n---\n# {}\n\n"  # the head of the page of a file or folder
 
-# The sidebar: what pages of each group begin with, in the order of reading. Chapters are behind the first group.
+# The sidebar: the beginnings of the paths of each group's pages, in the order of reading. The chapters follow the first group.
 GROUPS = {
     "Begin": ["docs/setting_up", "docs/primer", "docs/reading_output"],
     "What chapters share": ["docs/ranks", "docs/cluster", "docs/sparse", "docs/planner", "docs/glossary", "docs/calls", "docs/troubleshooting"],
-    "Virtual GPUs": ["virtual_gpu/", "examples/"],
+    "Virtual GPUs": ["virtual_gpu/", "docs/gallery", "examples/"],
     "Teaching": ["docs/teaching", "docs/grading"],
     "Notebooks": ["notebooks/"],
     "Articles": ["docs/articles/"],
     "Contributing": ["CONTRIBUTING", ""],  # and all others
 }
 
-# Names that need no comment: members of types, and what chapters do not use.
+# Names that need no comment: members of types, and names that chapters do not use.
 _NEEDS_NONE = re.compile(r"(?: of (?:class|struct|union) |\bvirtual_gpu/.*warning|\.cpp:).* is not documented")
 _SHOWS = re.compile(r"<title>Overlap: (.*) Source File</title>")
-_SUMMARY = re.compile(r'<a href="#([\w-]+)">[^<]*</a>(?: &#124;)?\n')  # Doxygen 1.9.4 has one also for what it does not show
+_SUMMARY = re.compile(r'<a href="#([\w-]+)">[^<]*</a>(?: &#124;)?\n')  # Doxygen 1.9.4 writes one for hidden sources, too
 _FOLD = re.compile(r"<details><summary>(.*)</summary>$")
 _ITEM = re.compile(r"(?:[-*+]|\d+\.) +")
 _IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 
 
 def is_page(path: pathlib.PurePath) -> bool:
-    """Whether a file is a page of the site. Tasks, with their solutions, are for ./lab hint."""
+    """True if a file is a page of the site. Tasks are not, because they hold solutions: ./lab hint shows them."""
     return path.suffix == ".md" and not {".github", "assignment"} & set(path.parts)
 
 
 def is_timeline(picture: pathlib.Path) -> bool:
-    """Whether tools/pages/draw_timeline.py has drawn it."""
+    """True for a timeline of tools/pages/draw_timeline.py."""
     return picture.suffix == ".svg" and '<rect class="bar' in picture.read_text(encoding="utf-8")
 
 
 def dialect(text: str) -> str:
-    """GitHub's Markdown as Python-Markdown reads it: the text of an item is indented by four columns, a list begins behind an
-    empty line, and a fold is written ??? with its text indented."""
+    """Rewrites GitHub's Markdown for Python-Markdown: an item's text is indented by four columns, a list follows an empty line,
+    and a fold becomes ??? with its text indented."""
     lines: List[str] = []
     inside: List[Tuple[int, bool]] = []  # open items and folds: the column of their text, and whether it is an item
     fenced = False
@@ -87,7 +87,7 @@ def dialect(text: str) -> str:
 
 
 class Staging:
-    """The folder of which MkDocs makes the site. `sources`: Doxygen's page of each source."""
+    """The staging folder, from which MkDocs makes the site. `sources`: Doxygen's page of each source."""
 
     def __init__(self, folder: pathlib.Path, sources: Dict[str, str]) -> None:
         self.folder = folder
@@ -96,7 +96,7 @@ class Staging:
         self.plain: Set[pathlib.PurePosixPath] = set()  # files and folders that have a plain page
 
     def add_pages(self) -> None:
-        """All pages and notebooks, and what they link to."""
+        """Stages all pages and notebooks, and the files that they link to."""
         for path in markdown_files(REPOSITORY) + sorted((REPOSITORY / "notebooks").glob("*.ipynb")):
             name = path.relative_to(REPOSITORY)
             if path.suffix == ".ipynb" or is_page(name):
@@ -115,7 +115,7 @@ class Staging:
         (self.folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
     def _notebook(self, text: str, name: pathlib.PurePath) -> str:
-        """A notebook as Markdown: code, text outputs and pictures, which are written, in order."""
+        """A notebook as Markdown: its code, text outputs and pictures, in order. Writes the pictures' files."""
         parts, pictures = [], 0
         for cell in json.loads(text)["cells"]:
             source = "".join(cell["source"])
@@ -131,7 +131,7 @@ class Staging:
         return "\n\n".join(parts) + "\n"
 
     def _led(self, text: str, page: pathlib.Path) -> str:
-        """A page's text without comments, with links into the site, GitHub's names of headings, and pictures in frames."""
+        """A page's text without comments, with links into the site, GitHub's anchors of headings, and pictures in frames."""
         changes = [(*comment.span(), "") for comment in re.finditer(r"<!--.*?-->", masked(text, comments=False), re.DOTALL)]
         changes += [(heading.end(2), heading.end(2), f" {{#{name}}}") for heading, name in headings_of(text)[1:]]  # not of the title
         for image in _IMAGE.finditer(masked(text)):
@@ -152,14 +152,14 @@ class Staging:
         return text
 
     def place_of(self, path: pathlib.PurePosixPath, fragment: str = "") -> str:
-        """Where a path of the repository is found in the staging."""
+        """The path in the staging folder of a path of the repository."""
         name, file = path.as_posix(), REPOSITORY / path
         page = path / "README.md" if (file / "README.md").is_file() else path.with_suffix(".md") if path.suffix == ".ipynb" else path
         if is_page(page):
             return f"{page}#{fragment}" if fragment else str(page)
         if name in self.sources:
             return f"reference/{self.sources[name]}" + (f"#l{int(fragment[1:]):05}" if fragment else "")
-        shown = re.sub(r"(^|/)\.", r"\1", name)  # MkDocs looks into no folder whose name begins with a dot
+        shown = re.sub(r"(^|/)\.", r"\1", name)  # MkDocs ignores folders whose name begins with a dot
         if path.suffix in COPIED:
             script = b"<script><![CDATA[\n" + (SITE / "timeline.js").read_bytes() + b"]]></script>\n</svg>"
             self._write(shown, file.read_bytes().replace(b"</svg>", script) if is_timeline(file) else file.read_bytes())
@@ -168,7 +168,8 @@ class Staging:
         return f"files/{shown}/index.md" if file.is_dir() else f"files/{shown}.md" + (f"#__codelineno-0-{fragment[1:]}" if fragment else "")
 
     def _listing(self, folder: pathlib.PurePosixPath) -> str:
-        """A folder's files, each of which has a page, and its folders: those that pages link to have one."""
+        """The page of a folder: its files, which all have pages, and its folders, of which those have pages that are linked
+        to."""
         text = PLAIN.format(folder)
         for entry in sorted((REPOSITORY / folder).iterdir(), key=lambda entry: (entry.is_file(), entry.name)):
             path = folder / entry.name
@@ -194,13 +195,13 @@ class Staging:
 
 
 def refuse(problems: List[str]) -> None:
-    """Ends the program if there are any."""
+    """Prints the errors and ends the program if there are any."""
     if problems:
         sys.exit("build_site.py: " + "\n".join(problems))
 
 
 def run(command: List[str], **variables: str) -> str:
-    """What a program says."""
+    """The output of a program."""
     done = subprocess.run(command, cwd=REPOSITORY, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
@@ -209,7 +210,7 @@ def run(command: List[str], **variables: str) -> str:
 
 
 def make_reference(folder: pathlib.Path) -> Dict[str, str]:
-    """Lets Doxygen write folder/pages/reference; its page of each source."""
+    """Runs Doxygen, which writes folder/pages/reference. Returns its page of each source."""
     said = run(["doxygen", "docs/site/Doxyfile"], OVERLAP_SITE=str(folder))
     refuse([line for line in said.splitlines() if line and not _NEEDS_NONE.search(line)])
     sources = {}
@@ -232,8 +233,8 @@ def build(folder: pathlib.Path) -> pathlib.Path:
     settings = {"INHERIT": str(SITE / "mkdocs.yml"), "theme": {"custom_dir": str(SITE / "theme")}, "nav": staging.nav()}
     (folder / "mkdocs.yml").write_text(json.dumps(settings), encoding="utf-8")
     run(["mkdocs", "build", "--strict", "-f", str(folder / "mkdocs.yml")], PYTHONPATH=THEMES)
-    (site / "404.html").unlink()  # its links begin at the host, where the site need not be
-    index = site / "search" / "search_index.json"  # words are searched in pages alone
+    (site / "404.html").unlink()  # its links are absolute, but the site may lie in a folder of its host
+    index = site / "search" / "search_index.json"  # the search covers pages only
     found = json.loads(index.read_text(encoding="utf-8"))
     found["docs"] = [entry for entry in found["docs"] if not entry["location"].startswith("files/")]
     index.write_text(json.dumps(found), encoding="utf-8")

@@ -1,10 +1,10 @@
-"""The block `calls` of docs/calls.md: which chapter's lesson makes which call of CUDA, NCCL, cuBLAS and CUB, made of the sources."""
+"""The block `calls` of docs/calls.md: the calls of CUDA, NCCL, cuBLAS and CUB in each chapter's lesson, found in the sources."""
 import os
 import pathlib
 import re
 from typing import Dict, List, Set, Tuple
 
-# What a call is called; which library it belongs to.
+# The form of a call's name; its library.
 KINDS: Tuple[Tuple[str, str], ...] = (
     ("CUDA runtime", r"cuda[A-Z]\w*(?=\()"),
     ("CUDA driver", r"cu[A-Z]\w*(?=\()"),
@@ -13,7 +13,7 @@ KINDS: Tuple[Tuple[str, str], ...] = (
     ("NCCL", r"nccl[A-Z]\w*(?=\()"),
     ("cuBLAS", r"cublas(?:Lt)?[A-Z]\w*(?=\()"),
     ("CUB", r"cub::\w+(?:::\w+)?"))
-PAGE = "docs"  # the folder of the page: links begin there
+PAGE = "docs"  # the folder of the page, to which links are relative
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _GPU_HEADER = re.compile(r'#include "overlap/gpu/(\w+)\.hpp"')
@@ -43,7 +43,7 @@ def helpers(root: pathlib.Path) -> Dict[pathlib.Path, str]:
 
 
 def call_table(root: pathlib.Path) -> str:
-    """A table for each library: call, the lessons that make it, the helpers that make it for them."""
+    """A table for each library: the call, the lessons with it, the helpers with it."""
     lessons = _texts(root, "chapters/[0-9][0-9]_*/*.cuh", "chapters/[0-9][0-9]_*/main.cu")
     includes: Dict[str, str] = {}  # helper -> the first chapter that includes it
     for path, text in sorted(lessons.items()):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draws timelines as SVG: what the GPUs did and when, one lane for each stream and each group of copy engines.
+"""Draws timelines as SVG: the GPUs' operations over time, one lane for each stream and each group of copy engines.
 
   build/virtual/bin/01_column_split --gpus 2 --timeline trace.json
   tools/pages/draw_timeline.py trace.json -o timeline.svg
 
-A trace is the file of --timeline, modelled or measured: there is no difference but in what is said below the axis. Each
+A trace is the file of --timeline, modelled or measured; the two differ only in the text below the axis. Each
 section of a trace (a variant of a chapter, say) becomes a panel whose time begins at 0; several traces are drawn one
 below the other, on one axis. Names stand in the bars where they fit (of "step 3: multiply shard 5" at least what follows the colon);
 a viewer shows any bar's name and times when the mouse rests on it. The same traces always give the same file.
@@ -19,10 +19,10 @@ from typing import Dict, List, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 WIDTH = 900
-LEFT, RIGHT = 152, 24        # where time begins, and what is left free behind its end
+LEFT, RIGHT = 152, 24        # the left end of the axis, and the margin at the right
 ROW, BAR = 24, 18            # heights
 FONT, SMALL = 12, 11         # sizes
-LETTER = 0.58                # mean width of a letter, in font sizes; a little too much, so that names stay in their bars
+LETTER = 0.58                # mean width of a letter, in font sizes; rounded up, so that names fit in their bars
 KINDS = {"kernel": "kernel", "collective": "NCCL", "copy": "copy", "memset": "memset", "host function": "host function"}
 
 STYLE = """
@@ -78,7 +78,7 @@ class Panel:
 
 
 def source_of(stamp: Dict) -> str:
-    """Whether times are modelled, and by or on what."""
+    """Says whether times are modelled or measured, and for which machine."""
     hardware = stamp["hardware"]
     if stamp["modelled"]:
         return f"modelled (machine {hardware['machine']})"
@@ -86,7 +86,7 @@ def source_of(stamp: Dict) -> str:
 
 
 def details_of(event: Dict) -> str:
-    """What the mouse shows."""
+    """The text that a viewer shows under the mouse."""
     arguments = event["args"]
     parts = [event["name"]]
     parts += [arguments[key] for key in ("scope", "what", "kernel") if arguments.get(key, event["name"]) not in parts]
@@ -143,7 +143,8 @@ def lane_names(gpu: Gpu) -> Dict[int, str]:
 
 
 def words_that_fit(name: str, width: float) -> str:
-    """The name, or of "step 3: multiply shard 5" the second part, if there is room for it in a bar; else nothing."""
+    """The name, or the part behind its colon ("multiply shard 5" of "step 3: multiply shard 5"), whichever fits in the bar; else
+    nothing."""
     for words in (name, name.rpartition(": ")[2]):
         if len(words) * LETTER * FONT + 6 <= width:
             return words
@@ -212,7 +213,7 @@ class Drawing:
         self.y -= 6
 
     def axis(self) -> None:
-        """The numbers below all panels."""
+        """The axis with its numbers, below all panels."""
         scale, step = self.scale(), nice_step(self.longest)
         milliseconds = self.longest >= 10000
         for tick in range(int(self.longest / step + 1e-9) + 1):
@@ -224,7 +225,7 @@ class Drawing:
         self.text(LEFT, self.y + 18, f"time in {unit}{source}", "note")
 
     def legend(self) -> None:
-        """Below the axis, on the right; only what there is."""
+        """The legend below the axis, on the right, with the kinds of operations that occur."""
         used = {bar.kind for panel in self.panels for gpu in panel.gpus for lane in gpu.lanes.values() for bar in lane.bars}
         x = WIDTH - RIGHT
         for kind in reversed([kind for kind in KINDS if kind in used]):

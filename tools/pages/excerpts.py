@@ -1,10 +1,10 @@
-"""An excerpt of a source: what pages show (update_pages.py), and pages of hand-outs (teaching/page.py)."""
+"""An excerpt of a source: what pages show (update_pages.py), and pages of hand-outs (course/page.py)."""
 import re
 from typing import Sequence
 
 
 class PageError(Exception):
-    """A page asks for what there is not, or for what cannot be shown: one sentence."""
+    """A block of a page cannot be generated: one sentence."""
 
 
 def excerpt_of(lines: Sequence[str], number: int) -> str:

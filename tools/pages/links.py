@@ -26,7 +26,7 @@ _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$", re.MULTILINE)
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """A link of a Markdown text: where its target stands in the text, and the target."""
+    """A link of a Markdown text: the index of its target in the text, and the target."""
 
     begin: int
     end: int
@@ -49,7 +49,7 @@ class Link:
 
 
 def masked(text: str, comments: bool = True) -> str:
-    """The text with all code (and HTML comments) turned into blanks, so that every place keeps its index."""
+    """The text with all code (and HTML comments) replaced by blanks, so that indices stay valid."""
     text = _FENCE.sub(_blank, text)
     if comments:
         text = _COMMENT.sub(_blank, text)
@@ -83,7 +83,7 @@ def headings_of(text: str) -> List[Tuple[re.Match, str]]:
 
 
 def markdown_files(root: pathlib.Path = REPOSITORY) -> List[pathlib.Path]:
-    """All Markdown files of the repository. (Folders that a build may change are not looked into.)"""
+    """All Markdown files of the repository, without those in folders that a build may change."""
     found = []
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name not in NOT_OURS]
@@ -132,7 +132,7 @@ def _problem(link: Link, target: pathlib.Path, root: pathlib.Path) -> str:
 
 
 class _Page(html.parser.HTMLParser):
-    """What an HTML page links to, and the places in it."""
+    """The links of an HTML page, and the places in it that links can lead to."""
 
     def __init__(self) -> None:
         super().__init__()

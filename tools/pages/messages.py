@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What ./lab and the programs say when they refuse: tools/pages/messages.py prints each sentence of the sources, with `...` where a
-program puts a name or a number. docs/troubleshooting.md has the cure of each (tools/pages/tests/troubleshooting_test.py).
+"""The messages with which ./lab and the programs refuse: tools/pages/messages.py prints each sentence in the sources, with `...`
+for each inserted name or number. docs/troubleshooting.md has the cure of each (tools/pages/tests/troubleshooting_test.py).
 
-These are: Refusal and Skip of tools/lab, PlanError of tools/results; `die` of its shell scripts, and what they echo of old or missing tools; UsageError, Skip
-and SparseInputError of common/. A sentence that a chapter adds has its cure on the chapter's page, and one that only hands on
-somebody else's words has none of its own: both are left out.
+These are: Refusal and Skip of tools/lab, PlanError of tools/results; `die` of its shell scripts, and their lines on old or
+missing tools; UsageError, Skip and SparseInputError of common/. Left out are a chapter's own messages, whose cures are on its
+page, and those that only repeat another program's message.
 """
 import ast
 import pathlib
@@ -19,7 +19,7 @@ _DIE = re.compile(r'\b(?:die |echo |refused=)"((?:[^"\\]|\\.)*)"')
 
 
 def _collapsed(text: str) -> str:
-    """One `...` for all that is put in between two words."""
+    """Joins neighbouring `...` into one."""
     return re.sub(r"\s+", " ", re.sub(r"(?:\.\.\.\s?)+(?=\.\.\.)", "", text)).strip()
 
 
@@ -34,10 +34,10 @@ def _of_python(text: str) -> Iterator[str]:
 
 
 def _of_shell(text: str) -> Iterator[str]:
-    text = re.sub(r"(?m)^.*(?:\brow\b|usage:).*$", "", text)  # what the doctor prints, and how a script is called
+    text = re.sub(r"(?m)^.*(?:\brow\b|usage:).*$", "", text)  # the doctor's output, and the usage of a script
     for match in _DIE.finditer(re.sub(r"\$\([^()]*\)", "...", text)):
         said = re.sub(r"\$\{[^}]*\}|\$[\w*@#]+", "...", match.group(1)).replace('\\"', '"')
-        if len(re.findall(r"[A-Za-z]{2,}", said)) > 1:  # no list of words for another function
+        if len(re.findall(r"[A-Za-z]{2,}", said)) > 1:  # not a list of words for another function
             yield said
 
 
@@ -57,7 +57,7 @@ def _of_cpp(text: str) -> Iterator[str]:
 
 
 def messages(root: pathlib.Path = REPOSITORY) -> Dict[str, str]:
-    """Each sentence, and the first file that says it."""
+    """Each sentence, and the first file that holds it."""
     found: Dict[str, str] = {}
     sources: Tuple[Tuple[str, object], ...] = (
         ("tools/lab/*.py", _of_python), ("tools/lab/commands/*.py", _of_python), ("lab", _of_shell), ("tools/lab/*.sh", _of_shell), ("virtual_gpu/tools/race_run", _of_shell),

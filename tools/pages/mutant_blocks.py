@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The blocks `mutant` of pages: a mutant of the chapter as a diff, the command that shows it, and what that says.
+"""The blocks `mutant` of pages: a mutant of the chapter as a diff, the command that shows its error, and the output.
 
   <!-- mutant NN MUTANT --> ... <!-- /mutant -->    chapters/NN_*/mutants/MUTANT.mutant
 
 The mutant's program is the one that its test builds and runs (tests/mutants/CMakeLists.txt): with the verdict race in the race
-build, else in the one for virtual GPUs. `./lab pages` builds those that pages name; after the slow tests and those of the race
-build they are there anyway, and nothing is built a second time.
+build, else in the one for virtual GPUs. `./lab pages` builds those that pages name; the slow tests and those of the race build
+have built them already.
 
   tools/pages/mutant_blocks.py --targets    "BUILD TARGET" for each mutant that a page names, one a line
 """
@@ -24,13 +24,13 @@ from tools.mutants import Mutant, MutantError  # noqa: E402
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^<!-- mutant (.+) -->$", re.MULTILINE)
 _ANNOUNCEMENT = re.compile(r"Running main\(\) from |Note: Google Test filter = |\[(?:=+|-+| RUN +)\] ")
-LINES = 25   # at most, of what the program says
+LINES = 25   # lines of the program's output, at most
 CONTEXT = 2  # lines around the change
 LIMIT_S = 60.0
 
 
 def mutant_of(argument: str, root: pathlib.Path) -> Mutant:
-    """The mutant that "NN MUTANT" names; NN_EXPERIMENT will do for NN."""
+    """The mutant that "NN MUTANT" names; NN may also be NN_EXPERIMENT."""
     chapter, _, name = argument.partition(" ")
     found = list(root.glob(f"chapters/{chapter[:2]}_*/mutants/{name}.mutant"))
     if len(found) != 1 or not re.fullmatch(r"\d\d(_\w+)? \w+", argument):
@@ -60,7 +60,7 @@ def diff(mutant: Mutant, root: pathlib.Path) -> str:
 
 
 def command(mutant: Mutant) -> str:
-    """What shows it in a repository with that change."""
+    """The command that shows the error in a repository with the change."""
     race = build_of(mutant) == "race"
     if mutant.test:
         words = [*(["virtual_gpu/tools/race_run"] if race else []), f"build/{build_of(mutant)}/bin/{mutant.chapter}_test"]
@@ -71,8 +71,8 @@ def command(mutant: Mutant) -> str:
 
 
 def said(mutant: Mutant, root: pathlib.Path) -> Tuple[str, int]:
-    """What the mutant's program says, and its exit status. Throws MutantError if it is not there, is older than what it is made of, or says
-    something else than its test wants."""
+    """The output of the mutant's program, and its exit status. Throws MutantError if the program is missing, is older than its
+    sources, or its verdict is not the one that its test requires."""
     program = root / "build" / build_of(mutant) / "bin" / "changed" / target_of(mutant)
     how = "./lab pages builds it, and so does ./lab " + ("race --test" if build_of(mutant) == "race" else "test --slow")
     if not program.exists():
@@ -88,7 +88,7 @@ def said(mutant: Mutant, root: pathlib.Path) -> Tuple[str, int]:
         raise MutantError(f"{program.name}: {reason}") from None
     if verdict != mutant.verdict:
         raise MutantError(f"{program.name}: its verdict is '{verdict}', not '{mutant.verdict}'")
-    return run.stdout.replace(f"{root}/", ""), run.returncode  # a test names its file by its whole path
+    return run.stdout.replace(f"{root}/", ""), run.returncode  # a test prints its file's whole path
 
 
 def shortened(text: str) -> str:
@@ -104,7 +104,7 @@ def block(argument: str, root: pathlib.Path = REPOSITORY) -> str:
 
 
 def comparable(text: str) -> str:
-    """The part of a block that must not drift: the change, the command, its exit status, and what is said without numbers."""
+    """The part of a block that must not drift: the change, the command, its exit status, and the output without numbers."""
     change, command_line, rest = re.split(r"(^\$ .*\n)", text, maxsplit=1, flags=re.MULTILINE) if "\n$ " in text else (text, "", "")
     said_so, status, end = rest.rpartition("\n(exit status ")
     return re.sub(r"^@@ .* @@$", "@@", change, flags=re.MULTILINE) + command_line + in_one_order(without_numbers(said_so)) + status + end
@@ -122,7 +122,7 @@ def in_one_order(text: str) -> str:
 
 
 def targets(pages: Sequence[pathlib.Path], root: pathlib.Path) -> Iterator[str]:
-    """What must be built for these pages."""
+    """The targets that the blocks of these pages need."""
     arguments: List[str] = [argument for page in pages for argument in BLOCK.findall(page.read_text(encoding="utf-8"))]
     for argument in sorted(set(arguments)):
         mutant = mutant_of(argument, root)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Runs the notebooks, and compares what they show with what is kept in them: tools/pages/notebooks.py [--update] NOTEBOOK...
+"""Runs the notebooks and compares their outputs with the stored ones: tools/pages/notebooks.py [--update] NOTEBOOK...
 
-Numbers of text outputs may differ, words not; pictures must be there. --update keeps what they show now. Kept notebooks
-hold no metadata of the run and no execution counts, and at most 300 KB. Started by ./lab notebook with the system's Python,
+In text outputs numbers may differ, words may not; pictures must exist. --update stores the new outputs. Stored notebooks hold no
+metadata of the run, no execution counts, and at most 300 KB. Started by ./lab notebook with the system's Python,
 which has Debian's python3-nbclient.
 """
 import argparse
@@ -14,17 +14,17 @@ import time
 from typing import Any, Dict, List
 
 LIMIT_BYTES = 300_000
-LIMIT_S = 60  # a notebook, once its programs are built
+LIMIT_S = 60  # for a notebook whose programs are built
 NUMBER = re.compile(r"-?\d+(?:[.,:]\d+)*(?:e[-+]?\d+)?")
 Cell = Dict[str, Any]
 
 
 class NotebookError(Exception):
-    """A notebook that fails, or that shows something else than what is kept."""
+    """A notebook fails, or its outputs differ from the stored ones."""
 
 
 def shown(cell: Cell) -> List[str]:
-    """A cell's outputs as words: numbers masked, pictures by their presence."""
+    """A cell's outputs as words: numbers are masked, a picture is one word."""
     words = []
     for output in cell.get("outputs", []):
         if output["output_type"] == "stream":
@@ -38,7 +38,7 @@ def shown(cell: Cell) -> List[str]:
 
 
 def stripped(notebook: Any) -> Any:
-    """The notebook without what differs from run to run: counts, times, the Python's version."""
+    """The notebook without execution counts, times and the version of Python, which differ from run to run."""
     notebook["metadata"] = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
                             "language_info": {"name": "python"}}
     for number, cell in enumerate(notebook["cells"], start=1):
@@ -49,13 +49,13 @@ def stripped(notebook: Any) -> Any:
                 output.pop("execution_count", None)
                 if "metadata" in output:
                     output["metadata"] = {}
-                if "data" in output:  # HTML of a table beside its text is for viewers; the site and GitHub show the text
+                if "data" in output:  # a table's HTML is dropped: the site and GitHub show its text
                     output["data"] = {kind: data for kind, data in output["data"].items() if kind in ("text/plain", "image/png")}
     return notebook
 
 
 def differences(kept: Any, new: Any) -> List[str]:
-    """What a run shows that is not kept, or the other way round; one sentence a cell."""
+    """The differences between a run and the stored outputs, one sentence a cell."""
     if len(kept["cells"]) != len(new["cells"]):
         return ["it has other cells"]
     return [f"cell {number} shows {shown(now)}, kept is {shown(before)}"
@@ -65,7 +65,7 @@ def differences(kept: Any, new: Any) -> List[str]:
 def executed(notebook: Any, folder: pathlib.Path) -> Any:
     """The notebook after all its cells have run."""
     import nbclient
-    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # the kernel's debugger has much to say, and is not used
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # silences the kernel's debugger, which is not used
     try:
         return nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3",
                                        resources={"metadata": {"path": str(folder)}}).execute()
@@ -74,7 +74,7 @@ def executed(notebook: Any, folder: pathlib.Path) -> Any:
 
 
 def check(path: pathlib.Path, update: bool) -> str:
-    """Runs one notebook; what is said of it. NotebookError if it fails or has drifted."""
+    """Runs one notebook. Returns a sentence on it; throws NotebookError if it fails or has drifted."""
     import nbformat
     kept, started = nbformat.read(path, as_version=4), time.monotonic()
     new = stripped(executed(nbformat.from_dict(kept), path.parent))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that pages can be read: in one sitting, in the same order, line by line.
+"""Checks that pages are short, have the same sections in the same order, and one sentence a line.
 
 Every Markdown file: a title in the first line, and markers of generated blocks as update_pages.py reads them; no line of more
 than 300 characters (targets of links not counted; tables may be longer), and one sentence a line, so that a diff shows the
@@ -53,13 +53,13 @@ _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|cf|vs|et al|approx|resp|Fig|Sec)\.$"
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A line of a page, and what it belongs to."""
+    """A line of a page, and the block and fold that it belongs to."""
 
     number: int
     text: str    # without comments
     kind: str    # prose, heading, table, blank; code (between ``` and ```); fence (these lines themselves)
-    block: str   # the kind of the generated block that it stands in, or nothing
-    fold: int    # the number of the line on which the fold begins that it stands in, or 0
+    block: str   # the kind of the generated block around the line, or nothing
+    fold: int    # the number of the line on which the fold around it begins, or 0
 
 
 @dataclasses.dataclass
@@ -67,12 +67,12 @@ class Numbers:
     prose: int = 0
     code: int = 0
     output: int = 0
-    folds: Dict[int, int] = dataclasses.field(default_factory=dict)  # line on which it begins -> words
+    folds: Dict[int, int] = dataclasses.field(default_factory=dict)  # the line on which a fold begins -> its words
     longest: int = 0
 
 
 def without_comments(text: str) -> str:
-    """The text with all comments of prose left out but those that begin and end generated blocks; lines keep their numbers."""
+    """The text without the comments in prose, except those that begin and end generated blocks; lines keep their numbers."""
     def gone(comment: "re.Match[str]") -> str:
         whole = comment.group(0)
         return whole if _BEGINS.match(whole) or whole[5:-4] in {f"/{kind}" for kind in KINDS} else re.sub(r"[^\n]", "", whole)
@@ -175,7 +175,7 @@ def bad_sections(text: str) -> Iterator[str]:
 
 
 def section(text: str, title: str) -> Tuple[int, int]:
-    """Where a section begins and ends in a page; nothing if there is none."""
+    """The first and last line of a section; nothing if the page has no such section."""
     heads = [match for match, _ in headings_of(text) if match.group(1) == "##"]
     for head, following in zip(heads, [*heads[1:], None]):
         if head.group(2) == title:
@@ -262,7 +262,7 @@ def problems(root: pathlib.Path = REPOSITORY) -> List[str]:
 
 
 def numbers_table(pages: Sequence[pathlib.Path]) -> str:
-    """The numbers of pages, one a line."""
+    """The table of all pages' numbers, a page a line."""
     rows = []
     for page in pages:
         numbers = numbers_of(page.read_text(encoding="utf-8"))

@@ -1,5 +1,6 @@
-"""What docs/planner.md shows of the planner: its errors against docs/results, its constants with their sources, and what it
-predicts for 8 to 4,096 GPUs, as tables and pictures. All of it comes from ./lab plan's program, which asks those of the chapters: they must have been built."""
+"""The tables and pictures of docs/planner.md: the planner's errors against docs/results, its constants with their sources, and
+its predictions for 8 to 4,096 GPUs. The program of ./lab plan makes all of them from the output of the chapters' programs, which
+must be built."""
 import functools
 import pathlib
 import statistics
@@ -16,7 +17,7 @@ PROGRAM = pathlib.Path("tools", "results", "plan.py")  # in the repository
 MACHINE = "h200-nvlink"
 GPUS = [2**i for i in range(3, 13)]
 SPARSE = "sparse_all_reduce"
-# The pictures, and the lines of each: what a line is called, and the variant that it shows.
+# The pictures, and the lines of each: a line's label, and the variant that it shows.
 DENSE_LINES = {"ring of NCCL, 03": "ring", "all-gather, 02": "nccl", "two levels, 20": "two_level"}
 SPARSE_LINES = {"v2": "v2_where", "v4": "v4_broadcast_eq", "v6": "v6_ordered", "bitmap plan, 15": "bitmap_plan",
                 "dense": "dense_nccl"}
@@ -27,22 +28,22 @@ Reports = List[Dict[str, Any]]
 
 
 def can_predict(repository: pathlib.Path) -> bool:
-    """True if the programs of all chapters are there, which are asked for their cost cards."""
+    """True if the programs of all chapters are built, which print the cost cards."""
     return all((repository / "build" / "virtual" / "bin" / path.parent.name).exists() for path in repository.glob("chapters/[0-9][0-9]_*/main.cu"))
 
 
 class PageError(Exception):
-    """A page asks for what there is not."""
+    """A block of a page cannot be generated."""
 
 
 def percent(part: float, sign: str = "") -> str:
-    """As the tables show it."""
+    """A number as the tables show it."""
     return f"{100 * part:{sign}.1f} %"
 
 
 @functools.lru_cache(maxsize=None)
 def planned(program: pathlib.Path, gpus: int) -> Dict[str, Any]:
-    """What is predicted for so many GPUs at the usual sizes: by operation."""
+    """The predictions for so many GPUs at the usual sizes, by operation."""
     dense, sparse = (planner.plan(program, "--machine", MACHINE, "--gpus", str(gpus), *more) for more in ((), ("--sparse",)))
     return {operation["operation"]: operation for operation in (*dense["operations"], *sparse["operations"])}
 
@@ -53,7 +54,7 @@ def catalogue(program: pathlib.Path) -> Set[str]:
 
 
 class Check:
-    """All that was measured, beside what is predicted of it."""
+    """All measured times beside their predictions."""
 
     def __init__(self, program: pathlib.Path, reports: Reports) -> None:
         self.program = program
@@ -63,7 +64,8 @@ class Check:
             raise PageError("nothing that was measured is predicted")
 
     def errors(self) -> str:
-        """A line for each chapter, then for those that constants come from, those that none does, and all."""
+        """A line for each chapter, then one each for the chapters from which constants were taken, for the others, and for
+        all."""
         def line(name: str, rows: Sequence[planner.Row]) -> List[str]:
             worst = max(rows, key=lambda row: abs(row.error))
             return [name, str(len(rows)), percent(statistics.median(abs(row.error) for row in rows)),
@@ -87,7 +89,7 @@ class Check:
                       for row in self.rows])
 
     def winners(self) -> str:
-        """How often the fastest variant is named, and each time that another one is."""
+        """How often the planner names the fastest variant, and each case in which it names another one."""
         found = planner.winners_of(self.rows)
         wrong = [winner for winner in found if not winner.right]
         said = f"The fastest variant is named in {len(found) - len(wrong)} of {len(found)} problems.\n"
@@ -97,7 +99,7 @@ class Check:
                                    [[*winner.problem, f"`{winner.predicted}`", f"`{winner.measured}`", percent(winner.cost)] for winner in wrong])
 
     def left_out(self) -> str:
-        """What was measured and is not predicted, and what is predicted and was not measured."""
+        """The algorithms that were measured but are not predicted, and those that are predicted but were not measured."""
         known = catalogue(self.program)
         missing = planner.left_out(self.runs, self.rows, known)
         unexplained = [f"{chapter} {variant}" for chapter, variant, reason in missing if not reason]
@@ -113,20 +115,20 @@ class Check:
 
 
 def _machine_of(run: Run) -> str:
-    """Where it was measured. When, the chapters' own tables say: a file's runs are of several days."""
+    """The machines of the measurements. Their dates are in the chapters' tables, because a file's runs are of several days."""
     hardware = run["hardware"]
     return f"{hardware['gpus']} x {hardware['gpu']}, driver {hardware['driver']}, CUDA {hardware['toolkit']}"
 
 
 def constants(program: pathlib.Path) -> str:
-    """What the machine file says, each with where it comes from."""
+    """The constants of the machine file, each with its source."""
     prediction = planner.plan(program, "--machine", MACHINE, "--operation", "matmul")
     return table(["constant", "value", "from"],
                  [[f"`{one['name']}`", f"{one['is']:g}", one["from"]] for one in prediction["constants"]])
 
 
 def scale(program: pathlib.Path) -> str:
-    """Who wins on how many GPUs, and what holds it up."""
+    """The fastest variant for each number of GPUs, and its bottleneck."""
     def cell(operation: Dict[str, Any]) -> List[str]:
         winner = next(variant for variant in operation["variants"]
                       if operation["winner"] == f"{variant['chapter']} {variant['variant']}")
@@ -142,7 +144,7 @@ def scale(program: pathlib.Path) -> str:
 
 
 def output(program: pathlib.Path, arguments: Sequence[str]) -> str:
-    """What ./lab plan prints for these arguments."""
+    """The output of ./lab plan for these arguments."""
     run = subprocess.run([program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise PageError(f"plan {' '.join(arguments)}: {run.stderr.strip()}")
@@ -170,7 +172,7 @@ def block(argument: str, program: pathlib.Path, reports: Reports) -> str:
 
 
 def picture(name: str, program: pathlib.Path) -> str:
-    """One of PICTURES: predicted times against the number of GPUs, where a variant can be had."""
+    """One of PICTURES: predicted times against the number of GPUs, for the numbers that a variant supports."""
     operation, lines = PICTURES[name]
     points: Dict[str, Points] = {line: [] for line in lines}
     for gpus in GPUS:

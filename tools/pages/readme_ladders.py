@@ -1,4 +1,4 @@
-"""The README's ladders: what each chapter reaches, in one unit for each ladder, and the peers below it."""
+"""The README's ladders: the result of each chapter, in one unit for each ladder, and the peers below it."""
 import math
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -25,8 +25,8 @@ COMPUTES = {"all_gather_matmul": "all-gather, GEMM", "matmul_reduce_scatter": "G
 
 
 def measures_the_chapter(run: Dict) -> bool:
-    """True unless it measures a part alone, a search or a transport, or takes the GPUs of one process for nodes: between
-    these lies no network."""
+    """False for a run that measures a part alone, a search or a transport, or treats the GPUs of one process as nodes: those have
+    no network between them."""
     if sparse_results.is_sparse(run):
         return bool(sparse_results.whole_sums(run))
     return "gpus_per_node" not in run["options"] or "processes" in run["options"]
@@ -48,7 +48,7 @@ def machines_note(runs: List[Dict], columns: List[Column]) -> str:
 
 
 def measured_by(run: Dict, runs: Sequence[Dict]) -> Dict[str, Dict]:
-    """The results of a run, by variant, from which a ladder's row can be made."""
+    """The results of a run that can make a ladder's row, by variant."""
     found = {result["variant"]: result for result in algorithms(run, runs)}
     if sparse_results.is_sparse(run):
         whole = {result["variant"] for result in sparse_results.whole_sums(run)} - {sparse_results.DENSE}
@@ -57,8 +57,8 @@ def measured_by(run: Dict, runs: Sequence[Dict]) -> Dict[str, Dict]:
 
 
 def variant_of(results: Sequence[Mapping[str, Dict]]) -> str:
-    """The variant that a row shows, one for all of its columns, since ratios of different variants cannot be compared: of those
-    that most columns have the fastest one, by the geometric mean of its ratios or times."""
+    """The variant that a row shows, the same in all columns, because ratios of different variants cannot be compared: among the
+    variants with the most columns the fastest one, by the geometric mean of its ratios or times."""
     def rank(variant: str) -> Tuple[int, float]:
         held = [each[variant] for each in results if variant in each]
         return -len(held), sum(math.log(result.get("ratio_to_gemm_only") or result["host_ms"]) for result in held)
@@ -66,7 +66,8 @@ def variant_of(results: Sequence[Mapping[str, Dict]]) -> str:
 
 
 def cell(run: Dict, result: Optional[Dict], runs: Sequence[Dict]) -> str:
-    """What a variant reaches, in the unit of its ladder; in brackets of 20 calls at once. A speed-up stands below the table."""
+    """A variant's result in the unit of its ladder, in brackets that of 20 calls enqueued at once. Speed-ups are below the
+    table."""
     if not result:
         return "-" if is_dense(run) or sparse_results.is_sparse(run) else "see below"
     if sparse_results.is_sparse(run):
@@ -77,13 +78,13 @@ def cell(run: Dict, result: Optional[Dict], runs: Sequence[Dict]) -> str:
 
 
 def cells_of(held: Mapping[Column, Tuple[Dict, Dict]], variant: str, columns: Sequence[Column]) -> List[str]:
-    """Of each column's run, which is held with its results by variant, what one of them reaches."""
+    """The result of one variant in each column. A column holds its run and the run's results by variant."""
     return [cell(held[column][0], held[column][1].get(variant), []) if column in held else "-" for column in columns]
 
 
 def nccl_rows(chosen: Mapping[str, List[Dict]], chapters: Mapping[str, Chapter], columns: Sequence[Column]) -> List[List[str]]:
-    """NCCL and cuBLAS, one after the other: of each operation the best variant of that name."""
-    found: Dict[str, Dict[Column, Tuple[Dict, Dict]]] = {}  # by operation: of each column the first run that has such variants
+    """The rows of NCCL and cuBLAS one after the other: for each operation the best variant of that name."""
+    found: Dict[str, Dict[Column, Tuple[Dict, Dict]]] = {}  # by operation: each column's first run with such variants
     for name, runs in chosen.items():
         for run in runs:
             nccl = {result["variant"]: result for result in algorithms(run) if result["variant"].startswith("nccl")}
@@ -120,7 +121,7 @@ def peer_rows(chosen: Mapping[str, List[Dict]], columns: Sequence[Column], repor
 
 
 def dense_rows(runs: Sequence[Dict], columns: Sequence[Column]) -> List[List[str]]:
-    """NCCL's all-reduce of the whole table, with which the sparse ones are compared, where it was measured."""
+    """The rows of NCCL's all-reduce of the whole table, the reference of the sparse ladder, where it was measured."""
     name = sparse_results.DENSE
     found = {column_of(run) for run in runs for result in sparse_results.algorithms(run) if result["variant"] == name}
     cells = ["1.00" if column in found else "-" for column in columns]
@@ -128,7 +129,7 @@ def dense_rows(runs: Sequence[Dict], columns: Sequence[Column]) -> List[List[str
 
 
 def speed_up_note(runs: Sequence[Dict]) -> str:
-    """Of a chapter that compares several GPUs with one: it has another unit."""
+    """A sentence on a chapter that compares several GPUs with one: it has another unit."""
     firsts: Dict[Column, Dict] = {}
     for run in runs:
         if not sparse_results.is_sparse(run) and not is_dense(run) and column_of(run)[1] > 1:

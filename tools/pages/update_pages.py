@@ -7,7 +7,9 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- tests --> ... <!-- /tests -->              how `./lab test` ends there (the check leaves it alone: CI runs the tests)
   <!-- race CASE --> ... <!-- /race -->          the race build's report on a planted bug (after `./lab race --test`)
   <!-- race PROGRAM GPUS --> ... <!-- /race -->  the same of a program of one file, on so many GPUs
-  <!-- mutant NN MUTANT --> ... <!-- /mutant -->       a mutant as a diff, and what its program says (after ./lab pages; see mutant_blocks.py)
+  <!-- mutant NN MUTANT --> ... <!-- /mutant -->       a mutant as a diff, and its program's output (after ./lab pages; see
+  mutant_blocks.py)
+  <!-- planted COMMAND PROGRAM CASE --> ... <!-- /planted -->  a planted bug with its cure, and its report (see planted_blocks.py)
   <!-- calls --> ... <!-- /calls -->              the index of CUDA's, NCCL's and cuBLAS' calls, see call_index.py
   <!-- results CHAPTER --> ... <!-- /results -->  the chapter's measured table, from docs/results/*.json
   <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION
@@ -16,7 +18,7 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- ladder dense|sparse|kernels|latency|short --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py
   <!-- commands --> ... <!-- /commands -->        the commands of ./lab for readers
   <!-- planner WHAT --> ... <!-- /planner -->  what ./lab plan predicts, or its errors, see planner_page.py and sparse_page.py
-  <!-- tasks --> ... <!-- /tasks -->              the tasks of all chapters, with minutes and points, see teaching/tasks.py
+  <!-- tasks --> ... <!-- /tasks -->              the tasks of all chapters, with minutes and points, see course/tasks.py
 and, inside a line:
   <!-- line FILE START -->...<!-- /line -->       a link to the line of FILE that contains START
 Excerpts leave out the markers of assignments (see blank.py).
@@ -47,7 +49,7 @@ from typing import Callable, Dict, List, Tuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))  # the repository's root
 from tools.pages import mutant_blocks  # noqa: E402
-from tools.pages import planner_page, sparse_page  # noqa: E402
+from tools.pages import planner_page, planted_blocks, sparse_page  # noqa: E402
 from tools.results import plot_results  # noqa: E402
 from tools.pages.article_figures import figures_table  # noqa: E402
 from course.blank import TaskError, without_markers  # noqa: E402
@@ -62,19 +64,19 @@ from tools.results.results import load  # noqa: E402
 from course import tasks  # noqa: E402
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-KINDS = ("code", "output", "tests", "race", "mutant", "results", "profile", "ladder", "figures", "commands", "calls", "tasks", "planner")
+KINDS = ("code", "output", "tests", "race", "mutant", "planted", "results", "profile", "ladder", "figures", "commands", "calls", "tasks", "planner")
 BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
 
 def is_turn(program: str) -> bool:
-    """Whether what NN or NN/EXPERIMENT prints is looked at now, as overlap_is_turn in tests/CMakeLists.txt says."""
+    """True if it is the turn of NN or NN/EXPERIMENT to be checked, by the rule of overlap_is_turn in tests/CMakeLists.txt."""
     day = os.environ.get("OVERLAP_TURNS", "")
     return not day or (int(program[:2]) - int(day)) % 4 == 0
 
 
 def pictures() -> Dict[str, Tuple[str, ...]]:
-    """The timelines: file -> the number of the chapter that it shows, and how that is called."""
+    """The timelines: file -> the number of the chapter that it shows, and the program's arguments."""
     return {f"chapters/{chapter.name}/{name}.svg": (word, *arguments.split())
             for chapter in all_chapters().values()
             for word, drawn in [(chapter.number, chapter.pictures), *((each.word, each.pictures) for each in chapter.experiments)]
@@ -82,7 +84,7 @@ def pictures() -> Dict[str, Tuple[str, ...]]:
 
 
 def plots() -> Dict[str, Tuple[str, Plot]]:
-    """The plots of measured results: file -> the chapter, and what is drawn."""
+    """The plots of measured results: file -> the chapter, and the plot's description in its manifest."""
     return {f"chapters/{chapter.name}/{name}.svg": (chapter.name, plot)
             for chapter in all_chapters().values() for name, plot in chapter.plots.items()}
 
@@ -119,12 +121,12 @@ def excerpt(path: str, start: str) -> str:
 
 
 def lab(*arguments: str) -> str:
-    """What ./lab prints for these arguments on virtual GPUs."""
+    """The output of ./lab for these arguments on virtual GPUs."""
     return printed("./lab", "--backend", "virtual", *arguments)
 
 
 def printed(*command: str) -> str:
-    """What a command prints that ends well."""
+    """The output of a command that must succeed."""
     run = subprocess.run(command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise PageError(f"{' '.join(command)}: exit status {run.returncode}: {run.stderr.strip()}")
@@ -141,19 +143,19 @@ def built(program: str) -> pathlib.Path:
 
 @functools.lru_cache(maxsize=None)
 def output(arguments: str) -> str:
-    """What a chapter prints on virtual GPUs, with the command above it."""
+    """A chapter's output on virtual GPUs, below the command."""
     chapter, *own = arguments.split()
     return f"```\n$ ./lab run {arguments}\n{printed(str(built(chapter)), *own)}\n```\n"
 
 
 def tests() -> str:
-    """How the quick tests end."""
+    """The last lines of the quick tests' output."""
     closing = [line for line in lab("test").splitlines() if re.search(r"tests passed|Total Test time", line)]
     return "```\n$ ./lab test\n" + "\n".join(closing) + "\n```\n"
 
 
 def race(case: str) -> str:
-    """What the race build reports on a case of virtual_gpu/tests/race/planted_bugs.cu, or on "PROGRAM GPUS"."""
+    """The race build's report on a case of virtual_gpu/tests/race/planted_bugs.cu, or on "PROGRAM GPUS"."""
     name, _, gpus = case.partition(" ")
     arguments = [] if gpus else [case, "bug", "time"]
     program = REPOSITORY / "build" / "race" / "bin" / (name if gpus else "planted_bugs")
@@ -168,7 +170,7 @@ def race(case: str) -> str:
 
 @functools.lru_cache(maxsize=None)
 def mutant_block(mutant: str) -> str:
-    """What a mutant changes, and what is said of it."""
+    """A mutant's change, and its program's output."""
     return mutant_blocks.block(mutant, REPOSITORY)
 
 
@@ -194,7 +196,7 @@ def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]], plant
             run.result()  # throws what it threw
 
 
-# What comes from docs/results, and so needs no build; the planner's errors are brought up to date where it is built.
+# Blocks from docs/results, which need no build; the planner's errors are updated if its programs are built.
 MEASURED = ("results", "profile", "ladder", "figures", *(("planner",) if planner_page.can_predict(REPOSITORY) else ()))
 
 
@@ -211,6 +213,8 @@ def generate(kind: str, argument: str) -> str:
         return race(argument)
     if kind == "mutant":
         return mutant_block(argument)
+    if kind == "planted":
+        return planted_blocks.block(argument, REPOSITORY)
     if kind == "tasks":
         return tasks.table()
     if kind == "calls":
@@ -235,6 +239,8 @@ def comparable(kind: str, text: str) -> str:
     """The part of a generated text that must not drift."""
     if kind == "mutant":
         return mutant_blocks.comparable(text)
+    if kind == "planted":
+        return planted_blocks.comparable(text)
     return mutant_blocks.without_numbers(text) if kind in ("output", "race", "timeline") else text
 
 

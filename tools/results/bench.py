@@ -6,10 +6,9 @@
 
 A CHAPTER may be the program of an experiment. They are built already. On real GPUs each runs at the sizes of its manifest
 (bench_plans.py) on all GPUs that are here, and on 2 and 4 of them where there are more; then the peers of tests/peers run at the
-same sizes. Each report goes to docs/results as soon as its program has ended, in the place of what the same command line measured
-before; all tables of README.md and the pages follow in the end, also when the bench is ended early (SIGINT, SIGTERM, --limit).
-Of --quick, which measures with few iterations, and of virtual GPUs, where each chapter runs once, at its own sizes and in modelled
-times, nothing but the ladder comes.
+same sizes. Each report goes to docs/results as soon as its program has ended, and replaces the report of the same command line;
+the tables of README.md and the pages are updated at the end, even if the bench ends early (SIGINT, SIGTERM, --limit). With
+--quick (few iterations) and on virtual GPUs (each chapter once, at its own sizes, in modelled times) only the ladder is printed.
 """
 import argparse
 import dataclasses
@@ -34,8 +33,8 @@ from tools.results.results import Run  # noqa: E402
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = REPOSITORY / "docs" / "results"
 SKIPPED = 77
-LIMIT_S = 600  # of one program; a peer's variants have limits of their own
-QUICK_LIMIT_S = 345  # six minutes, with the start
+LIMIT_S = 600  # for one program; a peer's variants have limits of their own
+QUICK_LIMIT_S = 345  # six minutes, including the start
 PEERS = {operation: ("pytorch_peer",) for operation in OPERATIONS}
 PEERS["all_gather_matmul"] = ("pytorch_peer", "jax_peer")
 
@@ -53,14 +52,14 @@ class Job:
     """One run of a program: a chapter, or a peer."""
     program: str
     words: Sequence[str]  # NAME=VALUE in front is a setting of the environment
-    more: Sequence[str] = ()  # options that make no other measurement of it
+    more: Sequence[str] = ()  # options that do not change what is measured
 
     def is_peer(self) -> bool:
-        """Of tests/peers."""
+        """A run of a peer of tests/peers."""
         return self.program.endswith("_peer")
 
     def arguments(self) -> str:
-        """What makes it another measurement than the others of the program."""
+        """The options that tell the run from the program's other runs."""
         return " ".join(self.words)
 
     def settings(self) -> Words:
@@ -74,7 +73,7 @@ class Job:
 
 
 class Outcome:
-    """What came of all programs."""
+    """The outcome of all programs."""
 
     def __init__(self) -> None:
         self.runs: List[Run] = []
@@ -85,19 +84,19 @@ class Outcome:
         self.statuses: Set[int] = set()
 
     def fail(self, what: str, status: int, reason: str) -> None:
-        """Of a chapter, or of this script's own work."""
+        """Records the failure of a chapter, or of this script itself."""
         self.failures.append(f"{what}: {reason}")
         self.statuses.add(status if status in (1, 2, 3) else 2)
 
     def status(self) -> int:
-        """A wrong result is worse than a race or deadlock, that is worse than a failed call."""
+        """The worst status: a wrong result, then a race or deadlock, then a failed call."""
         for status in (1, 3, 2):
             if status in self.statuses:
                 return status
         return 0 if self.runs or self.left_out else SKIPPED
 
     def summary(self) -> str:
-        """What failed, and what did not run."""
+        """The programs that failed, and those that did not run."""
         lines = [f"failed: {failure}" for failure in self.failures]
         lines += [f"not run: {reason}" for reason in dict.fromkeys([*self.skipped, *self.left_out])]
         dirty = sorted({run["commit"] for run in self.runs if re.search("-dirty$|^unknown$", run["commit"])})
@@ -106,19 +105,19 @@ class Outcome:
 
 
 def say(text: str) -> None:
-    """Progress goes where ./lab's own does."""
+    """Prints progress where ./lab prints its own."""
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
 def call(command: Sequence[str], log: pathlib.Path, limit_s: float) -> Tuple[Optional[int], str]:
-    """Runs a program; its exit status (none if it had to be ended) and the last line that it wrote. It has a session of its
-    own, so that what it has started ends with it."""
+    """Runs a program. Returns its exit status (none if it had to be ended) and the last line of its output. The program has a
+    session of its own, so that its children end with it."""
     with log.open("w", encoding="utf-8") as output:
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                               start_new_session=True) as program:
             try:
                 status = program.wait(timeout=limit_s)
-            except BaseException as reason:  # the time is over, or a signal came
+            except BaseException as reason:  # the time limit is reached, or a signal arrived
                 os.killpg(program.pid, signal.SIGKILL)
                 program.wait()
                 if not isinstance(reason, subprocess.TimeoutExpired):
@@ -130,7 +129,7 @@ def call(command: Sequence[str], log: pathlib.Path, limit_s: float) -> Tuple[Opt
 
 
 def read_report(path: pathlib.Path) -> Optional[Run]:
-    """A program's --json; none if it has not written one."""
+    """The file of a program's --json; none if it has not been written."""
     try:
         report: Run = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -162,7 +161,7 @@ class Bench:
         return time.monotonic() - self._started
 
     def run(self) -> None:
-        """All that fits. Throws Stopped."""
+        """Measures the programs that fit in the time limit. Throws Stopped."""
         say(f"{len(self._jobs)} programs")
         try:
             for job in self._jobs:
@@ -206,7 +205,7 @@ class Bench:
         elif status == 0 and report is not None:
             report["bench"] = {"program": job.program, "arguments": job.arguments(), "seconds": round(seconds, 1)}
             self._keep(job, report)
-        elif job.is_peer():  # one that fails is named, but says nothing of the chapters
+        elif job.is_peer():  # a peer that fails is named, but does not change the exit status
             self.outcome.skipped.append(f"{job.text()}: {last}")
         elif status is None or status == 0:
             self.outcome.fail(job.text(), 2, last if status is None else "no report")
@@ -214,7 +213,7 @@ class Bench:
             self.outcome.fail(job.text(), status, f"exit status {status}: {last}")
 
     def _keep(self, job: Job, report: Run) -> None:
-        """For the ladder, and in docs/results."""
+        """Keeps a report for the ladder, and in docs/results."""
         if job.is_peer():
             self.outcome.peers.append(report)
         else:
@@ -234,7 +233,7 @@ class Bench:
 
 
 def problem_words(job: Job) -> Tuple[str, ...]:
-    """Operation, GPUs and sizes, as a peer is told them; nothing for a chapter without peers."""
+    """Operation, GPUs and sizes, as options of a peer; nothing for a chapter without peers."""
     options = dict(zip(job.words[::2], job.words[1::2]))
     operation = options.get("--operation", operation_of(job.program))
     names = ("--gpus", "--m", "--n", "--k")
@@ -244,13 +243,13 @@ def problem_words(job: Job) -> Tuple[str, ...]:
 
 
 def peer_jobs(jobs: Sequence[Job]) -> List[Job]:
-    """All peers at what the chapters measure, with no fewer iterations in a quick run."""
+    """Runs all peers at the sizes of the chapters, with the usual number of iterations even in a quick run."""
     problems = dict.fromkeys(problem for problem in map(problem_words, jobs) if problem)
     return [Job(peer, problem) for problem in problems for peer in PEERS[problem[1]]]
 
 
 def publish(outcome: Outcome) -> None:
-    """From docs/results into README.md and the pages."""
+    """Updates the tables of README.md and the pages from docs/results."""
     done = subprocess.run([sys.executable, str(REPOSITORY / "tools" / "pages" / "update_pages.py"), "--measured"], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, check=False)
     say("\n".join([*done.stdout.splitlines(), *done.stderr.splitlines()] or ["the pages are as they were"]))
@@ -297,7 +296,7 @@ def parse() -> argparse.Namespace:
 
 
 def stop(number: int, frame: Any) -> None:
-    """Of the first signal; the next one ends this script at once."""
+    """Handles the first signal; the next one ends this script at once."""
     del frame
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""What ./lab bench prints in the end: all that it has measured, a table for each problem."""
+"""The final output of ./lab bench: all measurements, a table for each problem."""
 from typing import Any, Dict, List, Sequence, Tuple
 
 from tools.results import sparse_results
@@ -32,12 +32,12 @@ def where(run: Run) -> str:
 
 
 def ladder(measured: Sequence[Run], peers: Sequence[Run]) -> str:
-    """All that was measured: a table for each problem."""
+    """All measurements: a table for each problem."""
     parts = []
     groups: Dict[Tuple[Any, ...], List[Run]] = {}
     gradients: Dict[Tuple[Any, ...], List[Run]] = {}
     for run in measured:
-        if chapter_of(run) != run["chapter"]:  # of an experiment: its page has the table
+        if chapter_of(run) != run["chapter"]:  # results of an experiment: its page has the table
             continue
         if sparse_results.is_sparse(run):
             gradients.setdefault(problem_of(run), []).append(run)

@@ -1,5 +1,5 @@
-"""What ./lab bench measures of a program on real GPUs: its command lines, from the manifests (chapters.py). The first usual
-line and the largest number of GPUs are those that matter most: --quick takes no others."""
+"""The command lines with which ./lab bench measures a program on real GPUs, from the manifests (chapters.py). The first usual
+line on the largest number of GPUs matters most: --quick runs no other."""
 import re
 import shlex
 from typing import List, Sequence
@@ -14,7 +14,7 @@ _SETTING = re.compile("[A-Z0-9_]+=")
 
 
 def is_setting(word: str) -> bool:
-    """True for a word of a command line that belongs to the environment."""
+    """True for a word of a command line that is a setting of the environment."""
     return _SETTING.match(word) is not None
 
 

@@ -35,7 +35,7 @@ def column_split_rows(run: Dict) -> List[List[str]]:
             for result in run["results"]]
 
 
-# What a profile's metrics are called in a page, and what one of them is divided by.
+# The names of a profile's metrics in a page, and a divisor for one of them.
 METRICS = (("gpu__time_duration.sum", "kernel ms", 1e6), ("l1tex__t_sector_hit_rate.pct", "L1 hit rate, %", 1),
            ("lts__t_sector_hit_rate.pct", "L2 hit rate, %", 1), ("dram__bytes_read.sum", "read from memory, MB", 1e6),
            ("dram__bytes_write.sum", "written to memory, MB", 1e6), ("dram__bytes.sum", "memory, GB", 1e9),
@@ -45,7 +45,7 @@ METRICS = (("gpu__time_duration.sum", "kernel ms", 1e6), ("l1tex__t_sector_hit_r
 
 
 def profile_table(chapter: str, reports: List[Dict]) -> str:
-    """What Nsight Compute counted of the chapter's kernels."""
+    """Nsight Compute's counters for the chapter's kernels."""
     profiles = [profile for report in reports for profile in report["profiles"] if profile["chapter"] == chapter]
     if not profiles:
         return "Not profiled on real GPUs yet.\n"
@@ -65,8 +65,8 @@ def column_split_table(runs: List[Dict]) -> str:
 
 
 def by_gpus(runs: List[Dict]) -> List[Tuple[Column, List[Dict]]]:
-    """The runs on each number of GPUs of each kind, the largest number first. What was measured on one GPU alone, a control or
-    a search for more ranks than there are GPUs, goes with the largest number of that kind."""
+    """The runs by kind and number of GPUs, the largest number first. A run on one GPU alone (a control, or a search for more
+    ranks than there are GPUs) is listed with the largest number of its kind."""
     alone = [run for run in runs if column_of(run)[1] == 1 or column_of(run)[1] > int(run["hardware"]["gpus"])]
     most: Dict[str, int] = {}
     for gpu, gpus in (column_of(run) for run in runs if run not in alone):
@@ -79,13 +79,13 @@ def by_gpus(runs: List[Dict]) -> List[Tuple[Column, List[Dict]]]:
 
 
 def tables_by_gpus(runs: List[Dict], lines: Callable[[List[Dict]], str]) -> str:
-    """A table for each number of GPUs of each kind, named if there are several: `lines` makes it."""
+    """A table for each kind and number of GPUs, made by `lines`, with a name if there are several."""
     groups = by_gpus(runs)
     return "\n".join((f"On {gpus} x {gpu}:\n\n" if len(groups) > 1 else "") + lines(group) for (gpu, gpus), group in groups)
 
 
 def stamps(runs: List[Dict]) -> str:
-    """Where and when they were measured."""
+    """The machine and the dates of the runs."""
     return "; ".join(sorted({stamp(run) for run in runs}))
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""./lab plan: predicts what a call of each chapter's algorithms takes, on a machine that need not be there. Nothing is run: the
-chapters' cost cards say what is moved and multiplied, a machine file how fast, and plan_rules.py what waits for what."""
+"""./lab plan: predicts the time of a call of each chapter's algorithms on any machine. Nothing is run: the chapters' cost cards
+hold the bytes and floating point operations, a machine file the rates, and plan_rules.py the dependencies."""
 import argparse
 import functools
 import json
@@ -18,10 +18,10 @@ from tools.results.plan_machine import BOUNDS, Machine, PlanError, read_machine,
 
 PROGRAMS = REPOSITORY / "build" / "virtual" / "bin"
 MOST_SIZE, MOST_GPUS = 2**26, 4096
-MOST_OPERAND, MOST_RESULT = 1e13, 1e14  # elements: chapters count the tiles of a matrix in 32 bits
+MOST_OPERAND, MOST_RESULT = 1e13, 1e14  # elements: the chapters count the tiles of a matrix in 32 bits
 COUNTS = ("messages", "bytes_out", "bytes_in", "host_waits", "products", "launches", "comparisons", "memory")  # of a cost card
 SPARSE = "sparse_all_reduce"
-# What is computed, by operation.
+# The formula of each operation.
 FORMULAS = {
     "matmul": "C[{own_m}, {own_n}] = A[{own_m}, {own_k}] B[{own_k}, {own_n}]: a rank's product, all of A there",
     "all_gather_matmul": "C[{m}, {n}] = A[{m}, {k}] B[{k}, {n}]: all-gather of A, then the product",
@@ -32,7 +32,7 @@ Prediction = Dict[str, Any]
 
 
 def operation_of(chapter: Chapter) -> str:
-    """What a chapter's algorithms compute. No peer is compared with a rank's product alone, so no manifest names that."""
+    """The operation of a chapter's algorithms. A rank's GEMM alone is in no manifest, because no peer is compared with it."""
     if chapter.kind == "dense":
         return chapter.operation or "matmul"
     return SPARSE if chapter.kind == "sparse" else ""
@@ -54,7 +54,7 @@ def cards_of(program: pathlib.Path, arguments: Tuple[str, ...]) -> Dict[str, Any
 
 
 def predict_variant(machine: Machine, card: Dict[str, Any], variant: Dict[str, Any]) -> Dict[str, Any]:
-    """One variant: what it takes and what holds it up, or why it cannot be had on this machine."""
+    """One variant: its time and its bottleneck, or the reason why it cannot run on this machine."""
     counted = variant.get("cost", {})
     result: Dict[str, Any] = {"chapter": card["chapter"], "variant": variant["variant"], "cost": {name: counted.get(name, 0) for name in COUNTS}}
     most, per_node = variant.get("max_ranks", 0), machine.gpus_per_node
@@ -71,8 +71,8 @@ def predict_variant(machine: Machine, card: Dict[str, Any], variant: Dict[str, A
 
 
 def predict_operation(machine: Machine, operation: str, cards: Sequence[Dict[str, Any]]) -> Prediction:
-    """All variants that compute the same, each by the chapter that has its schedule; and which of them wins. What gives another
-    result never does."""
+    """All variants of an operation, each by the chapter that has its schedule, and the fastest of them. A variant with another
+    result is never the fastest."""
     first = cards[0]
     own = first["products"][0] if first["products"] else {}
     formula = FORMULAS.get(operation, "{m} x {n} x {k}").format(**first, **{f"own_{name}": size for name, size in own.items()})
@@ -86,12 +86,12 @@ def predict_operation(machine: Machine, operation: str, cards: Sequence[Dict[str
     may_win = [variant for variant in result["variants"] if "predicted_us" in variant and "differs" not in variant]
     least = min((variant["predicted_us"] for variant in may_win), default=0)
     result["winner"] = next((f"{variant['chapter']} {variant['variant']}" for variant in may_win
-                             if variant["predicted_us"] <= least * (1 + 1e-12)), "")  # the first of those that are equally fast
+                             if variant["predicted_us"] <= least * (1 + 1e-12)), "")  # the first of several equally fast ones
     return result
 
 
 def table(operation: Prediction) -> Iterator[str]:
-    """Of an operation, line by line."""
+    """The lines of an operation's table."""
     alone: Optional[float] = operation.get("gemm_only_us")
     yield f"\n{operation['operation']}: {operation['formula']}"
     if alone is not None:
@@ -111,14 +111,14 @@ def table(operation: Prediction) -> Iterator[str]:
 
 
 class Parser(argparse.ArgumentParser):
-    """Whose refusals are one sentence."""
+    """A parser whose errors are one sentence."""
 
     def error(self, message: str) -> NoReturn:
         raise PlanError(message.removeprefix("argument "))
 
 
 def whole(most: int) -> Callable[[str], int]:
-    """The type of a size."""
+    """Parses a size."""
     def size(text: str) -> int:
         if not text.isdigit() or not 1 <= int(text) <= most:
             raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1 to {most}")
@@ -127,17 +127,17 @@ def whole(most: int) -> Callable[[str], int]:
 
 
 def parser() -> Parser:
-    """Of the command line."""
-    made = Parser(prog="./lab plan", description="Predicts what a call of each chapter's algorithms takes. Nothing is run.", allow_abbrev=False)
+    """The options of the command line."""
+    made = Parser(prog="./lab plan", description="Predicts how long a call of each chapter's algorithms takes; runs nothing.", allow_abbrev=False)
     size, gpus = whole(MOST_SIZE), whole(MOST_GPUS)
     made.add_argument("--m", type=size, metavar="SIZE", help="rows of A or X, tokens of an MLP block [1024 for each GPU]")
     made.add_argument("--n", type=size, metavar="SIZE", help="columns of B or W, inner size of an MLP block [4096 for each GPU; of W 4096]")
     made.add_argument("--k", type=size, metavar="SIZE", help="columns of A or X, hidden size of an MLP block [4096; of X 4096 for each GPU]")
     made.add_argument("--gpus", type=gpus, default=8, metavar="COUNT", help="ranks, up to 4096 [8]")
     made.add_argument("--gpus-per-node", type=gpus, default=0, metavar="COUNT",
-                      help="how many reach each other's memory [as the machine's file says]")
+                      help="GPUs that reach each other's memory [as the machine's file says]")
     made.add_argument("--machine", default="h200-nvlink", help="NAME or FILE of a machine [h200-nvlink]")
-    made.add_argument("--type", default="f16", choices=("f16", "bf16"), help="of elements, which are as fast [f16]")
+    made.add_argument("--type", default="f16", choices=("f16", "bf16"), help="type of the elements; both are equally fast [f16]")
     made.add_argument("--operation", choices=tuple(FORMULAS), help="only this one")
     made.add_argument("--sparse", action="store_true", help="the sums of row-sparse gradients, chapters 08 to 15")
     made.add_argument("--rows", type=size, default=5_000_000, metavar="SIZE", help="sparse: rows of the table [5000000]")
@@ -149,7 +149,7 @@ def parser() -> Parser:
 
 
 def sizes_of(call: argparse.Namespace, operation: str) -> List[str]:
-    """The sizes that a chapter's program is asked for."""
+    """The sizes with which a chapter's program is called."""
     if operation == SPARSE:
         sizes = {name: getattr(call, name) for name in ("rows", "features", "entries", "global")}
     else:
@@ -158,14 +158,14 @@ def sizes_of(call: argparse.Namespace, operation: str) -> List[str]:
         if max(m * k, k * n) > MOST_OPERAND or m * n > MOST_RESULT:
             raise PlanError("--m, --n, --k: a matrix of more elements than any machine holds")
         if operation == "matmul_reduce_scatter" and not (call.m or call.n or call.k):
-            # Of sizes that are not given, the one that is shared out grows with the GPUs: there it is k.
+            # If sizes are not given, the one that is divided among the ranks grows with the number of GPUs: here it is k.
             sizes.update(n=k, k=n)
         sizes["type"] = call.type
     return [word for name, size in sizes.items() if size is not None for word in (f"--{name}", str(size))]
 
 
 def operations_of(call: argparse.Namespace) -> List[str]:
-    """What is asked for."""
+    """The requested operations."""
     if call.sparse and call.operation not in (None, SPARSE):
         raise PlanError(f"--sparse: {call.operation} is not sparse")
     if call.sparse:
@@ -174,7 +174,7 @@ def operations_of(call: argparse.Namespace) -> List[str]:
 
 
 def questions(call: argparse.Namespace) -> Tuple[Machine, Dict[str, Tuple[str, ...]]]:
-    """The machine; and what the programs are asked, by operation. Refuses what can be refused without them."""
+    """The machine, and the programs' arguments by operation. Throws PlanError for whatever is wrong without running a program."""
     machine = read_machine(call.machine, call.gpus_per_node)
     per_node = machine.gpus_per_node
     if call.gpus > per_node and call.gpus % per_node:
@@ -184,7 +184,7 @@ def questions(call: argparse.Namespace) -> Tuple[Machine, Dict[str, Tuple[str, .
 
 
 def predict(call: argparse.Namespace, programs: pathlib.Path) -> Prediction:
-    """All that is asked for; the programs have been built."""
+    """The requested predictions; the programs have been built."""
     machine, asked = questions(call)
     operations = [predict_operation(machine, operation, [cards_of(programs / name, words) for name in chapters_of(operation)])
                   for operation, words in asked.items()]
@@ -193,7 +193,7 @@ def predict(call: argparse.Namespace, programs: pathlib.Path) -> Prediction:
 
 
 def answer(call: argparse.Namespace, programs: pathlib.Path) -> None:
-    """Prints and writes what the command line asks for."""
+    """Prints the predictions, and writes the requested files."""
     prediction = predict(call, programs)
     text = json.dumps(prediction, indent=2) + "\n"
     if call.json == "-":
@@ -210,7 +210,7 @@ def answer(call: argparse.Namespace, programs: pathlib.Path) -> None:
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit status. A first word --programs asks only which programs have to be built."""
+    """Returns the exit status. With --programs as first word it prints only the programs that have to be built."""
     only_names = words[:1] == ["--programs"]
     if only_names and "--help" in words:
         return 0

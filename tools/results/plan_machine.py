@@ -1,18 +1,18 @@
-"""The machine that a prediction is for: a machine file of the virtual GPUs, and in its section "plan" what a prediction wants to
-know beyond it."""
+"""The machine of a prediction: a machine file of the virtual GPUs, whose section "plan" holds further constants for
+predictions."""
 import dataclasses
 import json
 import pathlib
 from typing import Any, Dict, List, Tuple
 
 MACHINES = pathlib.Path(__file__).resolve().parents[2] / "virtual_gpu" / "machines"
-AT_ONCE = 1e30  # infinitely fast; not infinity: a rate is multiplied, too
+AT_ONCE = 1e30  # infinitely fast; a finite number, because rates are multiplied
 BOUNDS = ("product", "waves", "link", "latency", "memory", "host")  # what can hold a call up
 Tile = Tuple[int, int]  # rows and columns
 
 
 class PlanError(Exception):
-    """What cannot be predicted, in one sentence."""
+    """A prediction is not possible: one sentence."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,33 +21,33 @@ class Machine:
     operations) per microsecond. No constant belongs to an algorithm."""
 
     name: str
-    gpus_per_node: int  # that reach each other's memory
+    gpus_per_node: int  # GPUs that reach each other's memory
 
     # Products: tiles in waves.
     multiprocessors: int
     tile: Tile  # the library's largest tile of C
-    product_rate: float  # of full waves of such tiles, on the whole GPU
-    smaller_tile: float = 1  # rate of a tile of half the size against the next larger one, 0 to 1
-    sustained: float = 1  # rate under the limit of power against `product_rate`, 0 to 1
-    sustained_us: float = 0  # products of a call that take this long have lost half of that
-    whole_waves: bool = True  # False: as if a partial wave cost only its part, to see what waves cost
+    product_rate: float  # rate of full waves of such tiles, on the whole GPU
+    smaller_tile: float = 1  # rate of a tile of half the size, as a part of that of the next larger one
+    sustained: float = 1  # rate under the power limit, as a part of `product_rate`
+    sustained_us: float = 0  # if the GEMMs of a call take this long, half of that loss occurs
+    whole_waves: bool = True  # False: a partial wave costs only its part, which shows the cost of waves
 
-    memory_rate: float = 1  # what kernels reach, reading and writing together
+    memory_rate: float = 1  # the rate of kernels, reads and writes added
 
     # Latencies on a GPU.
     call_us: float = 0  # before the first kernel of a call and behind the last one
     launch_us: float = 0  # from one kernel of a stream to the next
-    event_us: float = 0  # from a stream to another one of the GPU
+    event_us: float = 0  # from one stream to another of the same GPU
 
     # Copies and signals between GPUs that reach each other's memory.
-    push_us: float = 0  # of a copy, beside what its bytes take
+    push_us: float = 0  # of a copy, in addition to the time of its bytes
     pull_us: float = 0
-    link_rate: float = 1  # out of a GPU, and as much into it
-    signal_us: float = 0  # raised on a GPU, until a stream of another goes on
+    link_rate: float = 1  # out of a GPU, and the same into it
+    signal_us: float = 0  # from a signal on one GPU until a waiting stream of another GPU goes on
 
     # NCCL.
-    nccl_blocks: int = 0  # multiprocessors that a transfer holds
-    collective_us: float = 0  # of a collective, by the mode of NCCL
+    nccl_blocks: int = 0  # multiprocessors that a transfer occupies
+    collective_us: float = 0  # of a collective, by NCCL's protocol
     registered_us: float = 0
     copy_engine_us: float = 0
     message_us: float = 0  # of each step of its ring
@@ -55,23 +55,23 @@ class Machine:
     send_us: float = 0  # of a send and a receive
     send_rate: float = 1  # of them
 
-    # Between nodes: a way out for each GPU.
+    # Between nodes: one network card for each GPU.
     network_us: float = 0  # of a message
     network_rate: float = 1  # bytes out of each GPU
 
-    # The host, of what the host drives.
+    # The host, for algorithms that the host drives.
     host_launch_us: float = 0  # between two launches
-    host_wait_us: float = 0  # waiting for the GPU once, with the copy of what is waited for
+    host_wait_us: float = 0  # one wait for the GPU, with the copy of the awaited number
     graph_node_us: float = 0  # from a kernel of a graph to the next one
     compare_rate: float = 1  # comparisons of two row numbers per microsecond
 
-    sources: Tuple[Dict[str, Any], ...] = ()  # of the constants of "plan", in the order in which they are read
+    sources: Tuple[Dict[str, Any], ...] = ()  # of the constants of "plan", in the order of reading
 
 
 def without(machine: Machine, bound: str) -> Machine:
-    """The machine without that: infinitely fast, or with partial waves that cost only their part."""
+    """The machine without one cost: that part is infinitely fast, or partial waves cost only their part."""
     fields: Dict[str, Tuple[str, ...]] = {
-        "product": ("product_rate", "compare_rate"),  # the comparisons are the work of a sparse call
+        "product": ("product_rate", "compare_rate"),  # comparisons are the main work of a sparse call
         "link": ("link_rate", "collective_rate", "send_rate", "network_rate"), "memory": ("memory_rate",),
         "latency": ("call_us", "launch_us", "event_us", "push_us", "pull_us", "signal_us", "collective_us", "registered_us",
                     "copy_engine_us", "message_us", "send_us", "network_us"),
@@ -97,7 +97,7 @@ class _Plan:
         return PlanError(f"--machine: machine description: {self.path}: 'plan' {what}")
 
     def take(self, name: str, otherwise: float, low: float = 0, high: float = 1e9) -> float:
-        """The constant, or `otherwise` if it is not there."""
+        """The constant, or `otherwise` if the section lacks it."""
         if name not in self.fields:
             return otherwise
         field = self.fields.pop(name)
@@ -110,7 +110,7 @@ class _Plan:
         return float(field["is"])
 
     def rate(self, name: str, otherwise: float) -> float:
-        """A rate of 0 is none."""
+        """The same for a rate, which must not be 0."""
         return self.take(name, otherwise, 1e-6)
 
 
@@ -140,13 +140,13 @@ def read_machine(name_or_file: str, gpus_per_node: int = 0) -> Machine:
 
 
 def _machine_of(file: Dict[str, Any], plan: _Plan) -> Machine:
-    """What the plan lacks is derived from the rest of the file."""
+    """Derives missing constants of "plan" from the rest of the file."""
     gpu, host, peer, nccl, nodes = file["gpu"], file["host"], file["peer"], file["nccl"], file.get("nodes", {})
     per_node = nodes.get("gpus_per_node", file["gpus"]) if peer["access"] else 1
     launch, product = gpu["launch_us"], gpu["product"]
     machine = {
         "name": file["name"], "gpus_per_node": per_node, "multiprocessors": gpu["multiprocessors"],
-        "tile": (product["tile_columns"], product["tile_rows"]),  # the file's is that of a column-major C
+        "tile": (product["tile_columns"], product["tile_rows"]),  # the tile in the file is that of a column-major C
         "product_rate": 1e6 * plan.rate("f16_tflops", product["f16_tflops"]),
         "smaller_tile": plan.take("smaller_tile_rate", 1, 1e-6, 1), "sustained": plan.take("sustained_rate", 1, 1e-6, 1),
         "sustained_us": plan.take("sustained_us", 0), "memory_rate": 1e3 * plan.rate("memory_gb_per_s", gpu["memory_gb_per_s"]),
@@ -164,7 +164,7 @@ def _machine_of(file: Dict[str, Any], plan: _Plan) -> Machine:
         network_rate=1e3 * plan.rate("network_gb_per_s", nodes.get("rail_gb_per_s", 50)),
         host_launch_us=plan.take("host_launch_us", launch), host_wait_us=plan.take("host_wait_us", host["copy_latency_us"]),
         graph_node_us=plan.take("graph_node_us", gpu.get("graph_node_us", launch / 2)),
-        # Otherwise as many as there are lanes, in two cycles: a load and a comparison.
+        # By default one comparison a lane in two cycles: a load and a comparison.
         compare_rate=1e3 * plan.rate("comparisons_per_ns",
                                      gpu["multiprocessors"] * gpu["lanes_per_multiprocessor"] * gpu["clock_ghz"] / 2))
     return Machine(**machine, sources=tuple(plan.sources))

@@ -1,5 +1,5 @@
-"""Products, kernels and collectives as times on a machine, and what a rule knows of a call: what all rules of ./lab plan are
-made of. Times are microseconds."""
+"""The parts of all rules of ./lab plan: times of GEMMs, kernels and collectives on a machine, and a call's sizes and cost card.
+Times are microseconds."""
 import dataclasses
 import math
 from typing import Any, Callable, Mapping, Optional, Tuple
@@ -25,21 +25,21 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True)
 class Product:
-    """A product, or one of equal parts of it."""
+    """The time of a GEMM, or of one of its equal parts."""
 
-    us: float = 0  # alone: whole waves, or what its operands and its result take in memory
-    work_us: float = 0  # the multiprocessors' time in it over their number: what is left of `us` if others fill its last wave
-    waves: float = 0  # of its tiles, the last one by its part
-    wave_us: float = 0  # one wave of its tiles: for so long a multiprocessor is not free
+    us: float = 0  # alone: its whole waves, or the memory traffic of its operands and result, whichever is longer
+    work_us: float = 0  # the multiprocessors' busy time over their number: its time if other GEMMs fill its last wave
+    waves: float = 0  # number of waves of its tiles, the last one by its part
+    wave_us: float = 0  # one wave of its tiles: for so long a multiprocessor is occupied
 
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """A rank's products, cut into equal parts by rows of C."""
+    """A rank's GEMMs: equal parts of the rows of C."""
 
     shape: Shape
     parts: int = 1
-    tile: Optional[Tile] = None  # of a kernel that has one for all sizes; none: the library's, as fits the part
+    tile: Optional[Tile] = None  # tile of a kernel with a fixed one; none: the library's choice for the part
 
     @property
     def part(self) -> Shape:
@@ -58,8 +58,8 @@ def _wave_us(machine: Machine, tile: Tile, halvings: int, k: int) -> float:
 
 
 def _fastest_tile(machine: Machine, shape: Shape) -> Tuple[Tile, int]:
-    """The tile that is done first on the whole GPU, and how often it has been halved. The library does not ask how many
-    multiprocessors somebody else holds. The same tile may lie across, and a half of it may be cut either way."""
+    """The fastest tile on the whole GPU, and how often it has been halved. The library does not know how many multiprocessors
+    other kernels occupy. A tile may also be transposed, and may be halved in either direction."""
     rows, columns = machine.tile
     half = columns // 2
     tiles = (((rows, columns), 0), ((columns, rows), 0), ((rows, half), 1), ((half, rows), 1), ((rows, half // 2), 2), ((rows // 2, half), 2))
@@ -74,7 +74,7 @@ def _fastest_tile(machine: Machine, shape: Shape) -> Tuple[Tile, int]:
 
 
 def part_of(machine: Machine, cut: Cut, multiprocessors: int = 0) -> Product:
-    """A part, of 16-bit elements, on so many multiprocessors (0: all). Nothing without elements."""
+    """The time of a part, with 16-bit elements, on so many multiprocessors (0: all); 0 if the part is empty."""
     shape, many = cut.part, multiprocessors or machine.multiprocessors
     if shape.multiply_adds <= 0:
         return Product()
@@ -88,37 +88,37 @@ def part_of(machine: Machine, cut: Cut, multiprocessors: int = 0) -> Product:
 
 
 def warm(machine: Machine, product_us: float) -> Machine:
-    """The machine for a call whose products take so long: slower, if they reach the limit of power."""
+    """The machine for a call whose GEMMs take so long: slower if they reach the power limit."""
     part = product_us ** 2 / (product_us ** 2 + machine.sustained_us ** 2) if machine.sustained_us > 0 else 1
     return dataclasses.replace(machine, product_rate=machine.product_rate / (1 + (1 / machine.sustained - 1) * part))
 
 
 def kernel_us(machine: Machine, size: float) -> float:
-    """A kernel that reads and writes so many bytes, with its launch."""
+    """The time of a kernel that reads and writes so many bytes, with its launch."""
     return machine.launch_us + size / machine.memory_rate
 
 
 def collective_us(machine: Machine, ranks: int, messages: int, bytes_out: float, mode: str = "plain") -> float:
-    """A collective of NCCL that sends so many messages along a ring, alone. On more GPUs than a node has, its rings use all
-    ways out of a node."""
+    """The time of a collective of NCCL that sends so many messages along a ring, alone. On several nodes its rings use all
+    network cards of a node."""
     if messages <= 0 or ranks < 2:
         return 0
     latency = {"plain": machine.collective_us, "registered": machine.registered_us, "copy-engine": machine.copy_engine_us}[mode]
     rate, message_us = machine.collective_rate, machine.message_us
-    if ranks > machine.gpus_per_node:  # one step in so many is between nodes, and rings side by side leave it by all its ways
+    if ranks > machine.gpus_per_node:  # one step in so many is between nodes, and parallel rings use all network cards
         message_us += machine.network_us / machine.gpus_per_node
         rate = min(rate, machine.gpus_per_node * machine.network_rate)
     return latency + messages * message_us + bytes_out / rate
 
 
 def products_us(machine: Machine, cut: Cut) -> float:
-    """One product after another on a stream."""
+    """One GEMM after another on a stream."""
     return cut.parts * (part_of(machine, cut).us + machine.launch_us)
 
 
 def filled_us(machine: Machine, part: Product, parts: int, between: float, ready: Callable[[int], float]) -> float:
-    """A launch, then parts of a product that fill each other's last waves, `between` apart, none before `ready` says. What is
-    left of the last wave nobody fills."""
+    """A launch, then parts of a GEMM that fill each other's last waves, `between` apart, each not before its time in `ready`. The
+    last wave of the last part stays unfilled."""
     now = machine.launch_us
     for i in range(parts):
         now = max(now + (between if i else 0), ready(i)) + part.work_us
@@ -127,12 +127,12 @@ def filled_us(machine: Machine, part: Product, parts: int, between: float, ready
 
 
 def products_on_two_streams_us(machine: Machine, cut: Cut) -> float:
-    """Products on two streams: each fills the last wave of the one before."""
+    """GEMMs on two streams: each fills the last wave of the one before."""
     return filled_us(machine, part_of(machine, cut), cut.parts, machine.launch_us, lambda step: 0)
 
 
 class Call:
-    """What a rule knows: the call's sizes, the variant's cost card, and what its step says beyond or instead of them."""
+    """The input of a rule: the call's sizes, the variant's cost card, and its step's values, which come before both."""
 
     def __init__(self, card: Mapping[str, Any], variant: Mapping[str, Any], step: Mapping[str, Any]) -> None:
         self.ranks: int = card["gpus"]
@@ -143,17 +143,17 @@ class Call:
         return self.numbers[name]
 
     def get(self, name: str, otherwise: Any) -> Any:
-        """What a step need not say."""
+        """A value that a step may omit."""
         return self.numbers.get(name, otherwise)
 
     def cut(self, parts: Optional[int] = None) -> Cut:
-        """The product of the step, in parts: those of the cost card, unless the rule says how many."""
+        """The GEMM of the step, in as many parts as the cost card says, unless the rule gives a number."""
         tile = (self.tile_rows, self.tile_columns) if "tile_rows" in self.numbers else None
         shape = Shape(**self.card["products"][self.get("product", 0)])
         return Cut(shape, self.products if parts is None else parts, tile)
 
     def shards(self) -> Cut:
-        """In a part for each shard with rows."""
+        """The GEMM in one part for each shard with rows."""
         return self.cut(min(self.cut(1).shape.m, self.ranks))
 
     @property
@@ -163,7 +163,7 @@ class Call:
 
     @property
     def shard(self) -> float:
-        """Messages go to all others, in pieces or whole: each gets all of a shard."""
+        """Bytes of a whole shard: the messages send it to all other ranks, in pieces or at once."""
         return self.bytes_out / (self.ranks - 1) if self.ranks > 1 else 0.0
 
     def rows(self, count: float) -> float:

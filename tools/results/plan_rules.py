@@ -1,8 +1,8 @@
 """How an algorithm's parts follow and overlap each other, as times on a machine: a rule for each form of overlap.
 
-What the parts are, how many and how large, a chapter's program says by --cost: sizes, cost cards, and the steps of a call, each
-with the name of its rule. All ranks do the same at the same time, so one rank's call is all there is to follow: a shard comes
-from the neighbour when this rank's own would get there. Times are microseconds.
+A chapter's program prints the parts, their number and their sizes with --cost: sizes, cost cards, and the steps of a call, each
+with the name of its rule. Because all ranks do the same at the same time, a rule follows one rank's call: a shard arrives from
+the neighbour when this rank's own arrives there. Times are microseconds.
 """
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
@@ -16,7 +16,7 @@ RULES: Dict[str, Callable[[Machine, Call], float]] = {rule.__name__: rule for ru
     dense.persistent, dense.hopping, dense.two_level, dense.stepwise, dense.scattered, sparse.search_by_host, sparse.search_by_graph,
     sparse.search_by_matrix, sparse.search_by_kernel, sparse.search_by_halves, sparse.search_by_table, sparse.dense_sum,
     sparse.planned_nccl, sparse.planned_copies, sparse.planned_pulls)}
-# These want all GPUs to reach each other's memory.
+# Rules that need all GPUs to reach each other's memory.
 PEERS = frozenset(("copy_ring", "pulls", "send_and_sum", "rotation", "persistent", "hopping", "stepwise", "scattered", "planned_copies",
                    "planned_pulls"))
 
@@ -26,7 +26,7 @@ def _shapes(card: Mapping[str, Any]) -> List[Shape]:
 
 
 def gemm_only_us(machine: Machine, card: Mapping[str, Any]) -> Optional[float]:
-    """The rank's products alone, which dense variants are compared with."""
+    """The rank's GEMMs alone, the reference of the dense variants."""
     def alone(on: Machine) -> Iterator[float]:
         return (products_us(on, Cut(shape)) for shape in _shapes(card))
     if not card["products"]:
@@ -35,9 +35,9 @@ def gemm_only_us(machine: Machine, card: Mapping[str, Any]) -> Optional[float]:
 
 
 def call_us(machine: Machine, card: Mapping[str, Any], variant: Mapping[str, Any]) -> float:
-    """A call of a variant: its steps, one behind the other."""
+    """A call of a variant: its steps, one after the other."""
     shapes, before = _shapes(card), 0.0
-    if shapes:  # one product of as many operations heats as much
+    if shapes:  # one GEMM of as many operations needs the same power
         first = shapes[0]
         operations = sum(shape.m * shape.n * shape.k for shape in shapes)
         whole = Shape(first.m, operations // max(first.m * first.k, 1), first.k)

@@ -2,13 +2,13 @@
 from tools.results.plan_machine import Machine
 from tools.results.plan_model import Call, collective_us, kernel_us
 
-SECTOR = 32  # bytes that memory carries for a single number
+SECTOR = 32  # bytes that memory transfers for a single number
 
 
 def _frame(machine: Machine, call: Call) -> float:
     """Steps 1, 2 and 4 of all versions: coalesce, the lists, the sum. Kernels read and write the rank's rows three times to
-    coalesce and three times to bring them to their places (once more than they must: scattered rows), and fill the result's rows
-    once. Four collectives carry a few numbers or row numbers: records, lists, count, result."""
+    coalesce them and three times to move them to their places (once more than necessary, because rows are scattered), and fill
+    the result's rows once. Four collectives send a few numbers or row numbers: records, lists, count, result."""
     moved = 6 * call.rows(call.card["entries"]) + call.rows(call.card["global"])
     steps = call.ranks - 1
     return call.frame_waits * machine.host_wait_us + moved / machine.memory_rate + \
@@ -16,7 +16,7 @@ def _frame(machine: Machine, call: Call) -> float:
 
 
 def _driven(machine: Machine, call: Call) -> float:
-    """What the host drives: it launches, and waits beyond what the frame waits."""
+    """A call that the host drives: it launches kernels, and waits more often than the frame does."""
     return call.launches * machine.host_launch_us + (call.host_waits - call.frame_waits) * machine.host_wait_us
 
 
@@ -51,21 +51,21 @@ def search_by_halves(machine: Machine, call: Call) -> float:
 
 
 def search_by_table(machine: Machine, call: Call) -> float:
-    """The places of all rows are written, and the rank's own ones read and written."""
+    """Writes the places of all rows, and reads and writes the rank's own rows."""
     accesses = call.card["global"] + 2 * call.card["entries"]
     return _frame(machine, call) + _driven(machine, call) + SECTOR * accesses / machine.memory_rate
 
 
 def dense_sum(machine: Machine, call: Call) -> float:
-    """Coalesce, scatter and gather rows; the table is filled before and read behind."""
+    """Coalesces, scatters and gathers rows; the table is filled before and read after."""
     moved = 6 * call.rows(call.card["entries"]) + 2 * call.rows(call.card["global"]) + 2 * call.memory
     return call.host_waits * machine.host_wait_us + moved / machine.memory_rate + \
         collective_us(machine, call.ranks, 2 * (call.ranks - 1), call.bytes_out)
 
 
 def _row_plan(machine: Machine, call: Call) -> float:
-    """What comes before a row is added: coalesce, which reads and writes the rank's rows three times in all, and the plan, which
-    reads all messages twice, writes a place for each rank and row, and reads it."""
+    """The steps before the sums: coalesce reads and writes the rank's rows three times; the plan reads all messages twice, writes
+    a place for each rank and row, and reads it."""
     ranks, size = call.ranks, call.message_bytes
     moved = 3 * call.rows(call.card["entries"]) + 2 * ranks * size + 2 * ranks * 4.0 * call.card["global"]
     return call.host_waits * machine.host_wait_us + moved / machine.memory_rate + \
@@ -83,14 +83,14 @@ def _sums(call: Call, all_bytes: int) -> int:
 
 
 def planned_nccl(machine: Machine, call: Call) -> float:
-    """A dense all-reduce of the rows that there are."""
+    """A dense all-reduce of the rows with a gradient."""
     filled = call.rows(call.card["entries"]) + call.rows(call.card["global"])
     return _row_plan(machine, call) + kernel_us(machine, filled) + \
         collective_us(machine, call.ranks, 2 * (call.ranks - 1), _sums(call, call.bytes_out))
 
 
 def planned_copies(machine: Machine, call: Call) -> float:
-    """To the owners, and from them: a copy for each other rank, one behind the other."""
+    """Copies to the owners, and from them: one for each other rank, one after the other."""
     ranks = call.ranks
     copies = 2 * (ranks - 1) * machine.push_us + _sums(call, call.bytes_out) / machine.link_rate
     added = call.rows(ranks * call.card["entries"] // ranks) + call.rows(call.card["global"] // ranks)
@@ -98,7 +98,7 @@ def planned_copies(machine: Machine, call: Call) -> float:
 
 
 def planned_pulls(machine: Machine, call: Call) -> float:
-    """Everybody's kernel reads rows of others, between two meetings; sums in 16 bits are widened behind it."""
+    """Each rank's kernel reads rows of the others between two barriers; afterwards sums in 16 bits are widened."""
     moved = max(_sums(call, call.bytes_in), _sums(call, call.bytes_out))
     written = 1.5 * call.rows(call.card["global"]) if call.widened else 0
     return _row_plan(machine, call) + 2 * _meet(machine, call) + call.launches * machine.launch_us + \

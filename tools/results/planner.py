@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""What ./lab plan says against what was measured: tools/results/planner.py prints it, row by row, once the chapters' programs are built.
+"""Compares ./lab plan with the measurements: tools/results/planner.py prints a row for each variant. The chapters' programs must
+be built.
 
 A row is a variant of a run in docs/results that the planner predicts, under the same sizes and number of GPUs. The error is
 (predicted - measured) / measured. A problem is a set of rows that were measured in one run; its winner is the fastest. The
-constants of a machine file name the chapter whose runs they were taken from: rows of other chapters are no fit.
+constants of a machine file name the chapter from whose runs they were taken: only rows of other chapters are true predictions.
 """
 import dataclasses
 import functools
@@ -20,11 +21,11 @@ from tools.results import sparse_results  # noqa: E402
 from tools.chapters import operation_of  # noqa: E402
 from tools.results.results import Result, Run, chapter_of, load, newest, plain_results  # noqa: E402
 
-MACHINES = {"NVIDIA H200": "h200-nvlink"}  # whose machine file has the constants of which GPU
-# What follows is knowledge of single chapters. An added one needs none of it.
-PRODUCTS = "16_tensor_core_gemm"  # its operation is the planner's alone: no peer is compared on it, so no manifest names it
+MACHINES = {"NVIDIA H200": "h200-nvlink"}  # machine file -> the GPU whose constants it holds
+# Exceptions for single chapters. A new chapter needs none.
+PRODUCTS = "16_tensor_core_gemm"  # no manifest names its operation, because no peer is compared on it
 SWEEP = {"ring_one_stream_ms": "copy_engine_ring", "ring_two_streams_ms": "ring_two_streams", "gemm_only_ms": "gemm_only"}
-CHAPTERS_OF_NAMES = {"17": {"gather_then_multiply": "nccl"}}  # one algorithm, another name
+CHAPTERS_OF_NAMES = {"17": {"gather_then_multiply": "nccl"}}  # another name of the same algorithm
 SIZES = ("m", "n", "k")
 INSIDE = "what makes it slower or faster is inside its kernel, and not in its cost"
 # Measured algorithms that are not predicted, and why.
@@ -45,21 +46,21 @@ class Row:
     measured_us: float
     predicted_us: float
     fitted: bool = False  # a constant of the machine was taken from a run of the same chapter
-    contends: bool = True  # it may win: it is a whole call, and its result is that of the others
+    contends: bool = True  # may be the fastest: a whole call with the same result as the others
 
     @property
     def error(self) -> float:
-        """Of the prediction, as a part of what was measured."""
+        """The error of the prediction, as a part of the measured time."""
         return (self.predicted_us - self.measured_us) / self.measured_us
 
 
 class PlanError(Exception):
-    """The planner failed: what it said."""
+    """The planner failed: its message."""
 
 
 @functools.lru_cache(maxsize=None)
 def plan(program: pathlib.Path, *arguments: str) -> Dict[str, Any]:
-    """What the planner predicts."""
+    """The planner's predictions."""
     run = subprocess.run([program, *arguments, "--json", "-"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise PlanError(f"plan {' '.join(arguments)}: {run.stderr.strip()}")
@@ -68,12 +69,12 @@ def plan(program: pathlib.Path, *arguments: str) -> Dict[str, Any]:
 
 
 def contenders(operation: Mapping[str, Any]) -> Set[str]:
-    """The names of the variants that may win."""
+    """The names of the variants that may be the fastest."""
     return {variant["variant"] for variant in operation["variants"] if "differs" not in variant}
 
 
 def predicted(operation: Mapping[str, Any]) -> Dict[str, float]:
-    """Microseconds by the variant's name; of the variants that can be had."""
+    """Microseconds by the variant's name, for the variants that can run on the machine."""
     times = {variant["variant"]: float(variant["predicted_us"]) for variant in operation["variants"] if "predicted_us" in variant}
     if "gemm_only_us" in operation:
         times["gemm_only"] = float(operation["gemm_only_us"])
@@ -81,19 +82,19 @@ def predicted(operation: Mapping[str, Any]) -> Dict[str, float]:
 
 
 def is_algorithm(run: Run, result: Result) -> bool:
-    """True for whole calls, not for parts of them. What chapter 16 is about is a product."""
+    """True for whole calls, not for parts of them. In chapter 16 a whole call is a GEMM."""
     return result.get("role") == "algorithm" or chapter_of(run) == PRODUCTS and result.get("role") == "product"
 
 
 def compared_operation(run: Run) -> str:
-    """What the planner predicts of what a dense run computed; nothing if it is not compared."""
+    """The operation of the planner that a dense run is compared with; nothing if it is not compared."""
     if chapter_of(run) == PRODUCTS:
         return "matmul"
     return "" if run["chapter"][:2] in LEFT_OUT_CHAPTERS else operation_of(run["chapter"])
 
 
 def measured_sets(run: Run) -> Iterator[Tuple[Dict[str, Any], Dict[str, float], str]]:
-    """What a run measured side by side: sizes, microseconds by the variant's name, operation."""
+    """The measurements of a run: sizes, microseconds by the variant's name, operation."""
     options, operation = run["options"], compared_operation(run)
     if sparse_results.is_sparse(run):
         for result in plain_results(run):
@@ -115,12 +116,12 @@ def measured_sets(run: Run) -> Iterator[Tuple[Dict[str, Any], Dict[str, float], 
 
 
 def fitted_chapters(prediction: Mapping[str, Any]) -> Set[str]:
-    """The numbers of the chapters that the machine's constants were taken from."""
+    """The numbers of the chapters from which the machine's constants were taken."""
     return {number for constant in prediction.get("constants", ()) for number in re.findall(r"\b(\d\d)_\w+", constant["from"].partition(":")[0])}
 
 
 def predictable(runs: Iterable[Run]) -> List[Run]:
-    """The runs on real GPUs that count, on a kind of GPU whose constants are known."""
+    """The runs that are compared: on real GPUs of a kind whose constants are known."""
     return [run for run in newest(run for run in runs if not run["modelled"])
             if run["hardware"]["gpu"] in MACHINES and run.get("status") == "ok"]
 
@@ -159,21 +160,21 @@ def left_out(runs: Sequence[Run], rows: Sequence[Row], catalogue: AbstractSet[st
 
 @dataclasses.dataclass(frozen=True)
 class Winner:
-    """Of a problem with two algorithms or more: which was the fastest, and which the planner says."""
+    """For a problem with at least two algorithms: the fastest one, and the one that the planner names."""
 
     problem: Tuple[str, ...]
     measured: str
     predicted: str
-    cost: float  # by how much what the planner says was slower than the fastest, as a part
+    cost: float  # by how much the named one was slower than the fastest, as a part
 
     @property
     def right(self) -> bool:
-        """The same one."""
+        """True if both are the same."""
         return self.measured == self.predicted
 
 
 def winners_of(rows: Sequence[Row]) -> List[Winner]:
-    """Of each problem."""
+    """The verdict on each problem."""
     problems: Dict[Tuple[str, ...], List[Row]] = {}
     for row in rows:
         if row.contends:
@@ -188,12 +189,12 @@ def winners_of(rows: Sequence[Row]) -> List[Winner]:
 
 
 def median_error(rows: Sequence[Row]) -> Optional[float]:
-    """Of the errors without their signs; none without rows."""
+    """The median of the absolute errors; none without rows."""
     return statistics.median(abs(row.error) for row in rows) if rows else None
 
 
 def report(rows: Sequence[Row]) -> str:
-    """A line for each row, and what all of them say."""
+    """A line for each row, and a summary."""
     lines = [f"{row.problem[0]:28} {row.problem[1]:32} {row.problem[2]:>4} GPUs  {row.variant:20} measured {row.measured_us:11.1f} us"
              f"  predicted {row.predicted_us:11.1f} us  error {100 * row.error:+6.1f} %" for row in rows]
     median, winners = median_error(rows), winners_of(rows)

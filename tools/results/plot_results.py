@@ -1,7 +1,7 @@
 """Plots of measured results, as SVG: times against a number of the same section of a report, both axes logarithmic.
 
-What is drawn stands in the manifest of a chapter (chapters.py), the numbers in docs/results; tools/pages/update_pages.py writes the
-picture and finds it drifted. The same results always give the same file.
+A chapter's manifest (chapters.py) describes the plot, docs/results holds the numbers; tools/pages/update_pages.py writes the
+picture and checks that it has not drifted. The same results always give the same file.
 """
 import math
 from typing import Any, Dict, List, Sequence, Tuple
@@ -15,7 +15,7 @@ from tools.results.results import Run, field_text, runs_with_section
 
 LEFT, RIGHT, TOP, BOTTOM, HEIGHT = 64, 136, 44, 64, 400
 NOT_YET = "Not run on real GPUs yet."
-GAP = 15  # between the names of two lines, at least
+GAP = 15  # the least distance of two lines' names
 COLOURS = ("#7d8590", "#d07a00", "#2277bb", "#3a9a3a", "#b0508c", "#5a51c4")
 
 Points = List[Tuple[float, float]]
@@ -36,7 +36,7 @@ def ticks(low: float, high: float, factors: Sequence[int]) -> List[float]:
 
 
 def apart(wanted: Sequence[float]) -> List[float]:
-    """Places near the wanted ones, in the same order, that are at least GAP apart."""
+    """Positions near the wanted ones, in the same order, at least GAP apart."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     places = list(wanted)
     for before, here in zip(order, order[1:]):
@@ -83,7 +83,7 @@ def drawing(lines: Dict[str, Points], x_name: str, source: str, unit: str = "ms"
 
 
 def picture(chapter: str, plot: Plot, reports: List[Dict[str, Any]]) -> str:
-    """The plot of a chapter's results: of the runs with that section the one that comes first in the tables of pages."""
+    """The plot of a chapter's results: of its runs with that section, the one that is first in the pages' tables."""
     runs = [run for _, group in by_gpus(runs_with_section(chapter, plot.section, reports)) for run in group]
     lines = lines_of(runs[0], plot) if runs else {}
     if not lines:

@@ -43,7 +43,8 @@ def same(one: Report, other: Report) -> bool:
 
 
 def merge(held: Parts, new: Parts) -> None:
-    """Puts the new reports into `held`: each in the place of what measured the same, else behind the others of its chapter."""
+    """Puts the new reports into `held`: each replaces the report of the same measurement, else it follows the others of its
+    chapter."""
     for part in PARTS:
         reports = held.setdefault(part, [])
         for report in new.get(part, []):
@@ -58,7 +59,7 @@ def merge(held: Parts, new: Parts) -> None:
 
 
 def load(path: pathlib.Path) -> Parts:
-    """A machine's file; empty parts if there is none yet."""
+    """The content of a machine's file; empty parts if the file does not exist."""
     parts: Parts = {part: [] for part in PARTS}
     if path.exists():
         parts.update(json.loads(path.read_text(encoding="utf-8")))
@@ -66,7 +67,7 @@ def load(path: pathlib.Path) -> Parts:
 
 
 def save(path: pathlib.Path, parts: Parts) -> None:
-    """Writes the whole file, or nothing: beside it first, then renamed."""
+    """Writes the whole file or nothing: writes another file first, then renames it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     beside.write_text(json.dumps(parts, indent=2) + "\n", encoding="utf-8")

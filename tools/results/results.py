@@ -1,9 +1,9 @@
-"""Reports of runs, and of the systems that they are compared with (peers): which there are, and what they say of a variant.
+"""Reports of runs, and of the systems that they are compared with (peers): finding them, and the values of a variant.
 
-A report of a chapter on dense products holds results with these fields, all but the first two where they make sense:
+A report of a chapter on dense GEMMs holds results with these fields; all but the first two may be missing:
   variant, role (gemm_only, algorithm, product, part, communication), gpus, device_ms, device_p99_ms, host_ms,
   back_to_back_ms, tflops, percent_of_peak, ratio_to_gemm_only, exposed_ms, bus_gb_per_s
-and results with `section` and any other fields: those of a table of their own. ./lab bench adds to each report the field
+and results with `section` and any other fields, which make a table of their own. ./lab bench adds to each report the field
 `bench`: program, arguments, seconds.
 """
 import dataclasses
@@ -26,14 +26,14 @@ def load(folder: pathlib.Path) -> List[Dict[str, Any]]:
 
 
 def problem_of(run: Run) -> Tuple[Any, ...]:
-    """What was solved: sizes, type and number of GPUs."""
+    """The problem of a run: sizes, type and number of GPUs."""
     if sparse_results.is_sparse(run):
         return sparse_results.problem_of(run)
     return tuple(run["options"][name] for name in ("m", "n", "k", "type", "gpus"))
 
 
 def column_of(run: Run) -> Column:
-    """The kind of GPU, and how many of them a run asked for."""
+    """The kind of GPU, and the number that the run used."""
     return run["hardware"]["gpu"].replace("NVIDIA ", ""), int(run["options"]["gpus"])
 
 
@@ -44,20 +44,20 @@ def several_gpus(columns: Iterable[Column]) -> List[Column]:
 
 
 def _command(run: Run) -> Optional[str]:
-    """The command line by which ./lab bench measured it; none if somebody else did."""
+    """The command line with which ./lab bench measured the run; none if it was measured otherwise."""
     command: Optional[str] = run.get("bench", {}).get("arguments")
     return command
 
 
 def _measured(run: Run) -> Tuple[Any, ...]:
-    """What two runs have in common that measured the same, apart from the variants."""
+    """The values that are equal in two runs of the same measurement, apart from the variants."""
     settings = tuple(dict.fromkeys(result.get("settings", "") for result in run["results"]))
     return (run.get("chapter") or run["peer"], run["hardware"]["gpu"], problem_of(run), run["options"].get("operation"), settings)
 
 
 def same_measurement(one: Run, other: Run) -> bool:
-    """True if the same command line of the same program measured both, on the same kind of GPU. Of a run that does not say
-    its command line: if it solved the same and has a variant in common (a program may have got new ones since)."""
+    """True if the same command line of the same program measured both, on the same kind of GPU. For a run without its command
+    line: if both solved the same problem and share a variant (the program may have new ones by now)."""
     if _measured(one) != _measured(other):
         return False
     if _command(one) is not None and _command(other) is not None:
@@ -67,7 +67,7 @@ def same_measurement(one: Run, other: Run) -> bool:
 
 
 def newest(runs: Iterable[Run]) -> List[Run]:
-    """Of runs on the same kind of GPU that measured the same the later one, in the order of the first ones."""
+    """Of several runs of the same measurement on the same kind of GPU only the latest, at the place of the first."""
     chosen: List[Run] = []
     for run in runs:
         for i, other in enumerate(chosen):
@@ -86,16 +86,16 @@ def runs_of(chapter: str, reports: List[Dict[str, Any]]) -> List[Run]:
 
 
 def chapter_of(run: Run) -> str:
-    """The folder's name, also of an experiment, whose report says NN_name/EXPERIMENT."""
+    """The chapter's folder; the report of an experiment names NN_name/EXPERIMENT."""
     chapter: str = run["chapter"]
     return chapter.partition("/")[0]
 
 
 def runs_with_section(chapter: str, section: str, reports: List[Dict[str, Any]]) -> List[Run]:
-    """The runs on real GPUs, of the chapter's program and of its experiments, that hold results of the section. One of an
-    experiment takes the place of one of the chapter's program, which measured such sections before there were experiments."""
+    """The runs on real GPUs, of the chapter's program and of its experiments, that hold results of the section. A run of an
+    experiment replaces one of the chapter's program, which measured such sections before experiments existed."""
     def of_section(run: Run) -> Run:
-        """Two runs that hold the section measured the same if they solved the same, whatever else their programs did."""
+        """The run without what may differ in two runs that solved the same problem: program, command line, further results."""
         rest = {name: value for name, value in run.items() if name != "bench"}
         return {**rest, "chapter": chapter, "options": {**run["options"], "variants": [section]}}
     runs = [of_section(run) for report in reports for run in report["runs"]
@@ -105,7 +105,7 @@ def runs_with_section(chapter: str, section: str, reports: List[Dict[str, Any]])
 
 
 def peers_of(run: Run, peers: Iterable[Run]) -> List[Run]:
-    """The peers that were measured on what the run solves, on the same kind of GPU."""
+    """The peers that were measured on the run's problem, on the same kind of GPU."""
     operation = operation_of(run["chapter"])
     return newest(peer for peer in peers if peer["options"]["operation"] == operation
                   and problem_of(peer) == problem_of(run) and peer["hardware"]["gpu"] == run["hardware"]["gpu"])
@@ -126,30 +126,31 @@ def size_text(run: Run) -> str:
 
 
 def plain_results(run: Run) -> List[Result]:
-    """Those that are no part of a section."""
+    """The results outside of sections."""
     return [result for result in run["results"] if "section" not in result]
 
 
 def is_dense(run: Run) -> bool:
-    """True for the chapters on dense products: their results have roles."""
+    """True for the chapters on dense GEMMs: their results have roles."""
     return not sparse_results.is_sparse(run) and any("role" in result for result in plain_results(run))
 
 
 def algorithms(run: Run, runs: Iterable[Run] = ()) -> List[Result]:
-    """Those measured; but what an earlier chapter of `runs` has by the same name is that chapter's, here for comparison."""
+    """The measured algorithms of the run, without those that an earlier chapter of `runs` has by the same name: they are here for
+    comparison."""
     of_others = {result.get("variant") for each in runs if chapter_of(each) < chapter_of(run) for result in plain_results(each)}
     return [result for result in plain_results(run) if result.get("role") == "algorithm" and result["variant"] not in of_others
             and ("device_ms" in result or sparse_results.is_sparse(run))]
 
 
 def best_algorithm(run: Run, runs: Iterable[Run] = ()) -> Optional[Result]:
-    """The fastest one of them."""
+    """The fastest of the results."""
     return min(algorithms(run, runs), key=lambda result: float(result["device_ms"]), default=None)
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One variant's line of a table, as text. A cell is empty where there is nothing to say."""
+    """One variant's line of a table, as text. A cell without a value is empty."""
     name: str
     role: str
     time: str = ""
@@ -160,7 +161,7 @@ class Row:
     at_once: str = ""
 
     def cells(self) -> List[str]:
-        """Without the role, which decides only what is shown."""
+        """The cells without the role, which only decides what is shown."""
         return [self.name, self.time, self.rate, self.ratio, self.exposed, self.with_host, self.at_once]
 
 
@@ -184,7 +185,7 @@ def rate_text(result: Result) -> str:
 
 
 def gemm_only_of(run: Run) -> Optional[Result]:
-    """What the run's ratios refer to."""
+    """The result to which the run's ratios refer."""
     return next((result for result in plain_results(run) if result.get("role") == "gemm_only"), None)
 
 
@@ -197,7 +198,7 @@ def ratio_of(result: Result, gemm_only: Optional[Result], measure: str) -> str:
 
 
 def row_of(result: Result, name: str, gemm_only: Optional[Result]) -> Row:
-    """The line of one result; `gemm_only` is the one of the same run."""
+    """The line of one result; `gemm_only` is the result of the same run."""
     role = result.get("role", "")
     if "device_ms" not in result:
         return Row(name, role, result.get("status", "not measured"))
@@ -205,7 +206,7 @@ def row_of(result: Result, name: str, gemm_only: Optional[Result]) -> Row:
     if exposed is None and "gemm_only_ms" in result:
         exposed = result["device_ms"] - result["gemm_only_ms"]
     time = microseconds(result["device_ms"])
-    if "device_max_ms" in result:  # of a peer whose time is that of its fastest GPU
+    if "device_max_ms" in result:  # a peer whose time is that of its fastest GPU
         time += f" to {microseconds(result['device_max_ms'])}"
     return Row(name, role, time, rate_text(result),
                f"{result['ratio_to_gemm_only']:.3f}" if "ratio_to_gemm_only" in result else "",
@@ -220,22 +221,22 @@ def run_rows(run: Run) -> List[Row]:
 
 
 def peer_rows(peer: Run) -> List[Row]:
-    """One line for each variant of a peer, GEMM only left out: the chapter has its own."""
+    """One line for each variant of a peer, without its GEMM only: the chapter has its own."""
     return [row_of(result, f"{peer['peer']}: {result['variant']}", None) for result in peer["results"]
             if result.get("role") != "gemm_only"]
 
 
-# What results of a section that were saved under an older name of their variant are called now.
+# Older names of variants in saved results of a section, and their present names.
 RENAMED = {("transport", "transport"): "nccl"}
 
 
 def is_time(name: str, value: Any) -> bool:
-    """Whether a field of a section is in milliseconds."""
+    """True if a field of a section is in milliseconds."""
     return name.endswith("ms") and isinstance(value, float)
 
 
 def are_microseconds(runs: Sequence[Run], section: str) -> bool:
-    """Whether all times of a section are so short that milliseconds would be read badly."""
+    """True if all times of a section are so short that microseconds are easier to read."""
     times = [value for run in runs for result in run["results"] if result.get("section") == section
              for name, value in result.items() if is_time(name, value)]
     return bool(times) and max(times) < 0.1
@@ -257,5 +258,5 @@ def section_fields(run: Run, section: str, microseconds: bool = False) -> Tuple[
 
 
 def field_text(value: Any) -> str:
-    """A field of a section: numbers with four digits."""
+    """A field of a section as text: numbers with four digits."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

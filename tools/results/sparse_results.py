@@ -1,4 +1,4 @@
-"""What the reports of the chapters on sparse gradients say. Their results have these fields:
+"""The reports of the chapters on sparse gradients. Their results have these fields:
   variant, role, gpus, host_ms, host_p99_ms, calls, rows_of_ranks, global_rows, a field PHASE_ms for each phase, skew_ms
 and, as those of the other chapters, results with `section`."""
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -7,10 +7,10 @@ Run = Dict[str, Any]
 Result = Dict[str, Any]
 
 SIZES = ("rows", "features", "entries")
-# Of chapter 15, not what the others give: the sums stay with their owners; a rank fetches those of its own rows; they are
-# rounded to 16 bits on their way.
+# Variants of chapter 15 with another result: the sums stay with their owners; a rank fetches those of its own rows; the sums are
+# rounded to 16 bits for the transfer.
 OTHER_RESULTS = ("reduce_scatter", "scatter_fetch", "owners_bf16", "owners_f16")
-DENSE = "dense_nccl"  # with it the others are compared
+DENSE = "dense_nccl"  # the reference of all others
 NOT_PHASES = ("host_ms", "host_p99_ms", "skew_ms")
 
 
@@ -20,7 +20,7 @@ def is_sparse(run: Run) -> bool:
 
 
 def problem_of(run: Run) -> Tuple[Any, ...]:
-    """What was solved: sizes, type and number of GPUs, then what only gradients have."""
+    """The problem: sizes, type and number of GPUs, then the fields of sparse gradients."""
     return tuple(run["options"][name] for name in (*SIZES, "type", "gpus", "pattern", "duplicates", "index"))
 
 
@@ -40,7 +40,7 @@ def algorithms(run: Run) -> List[Result]:
 
 
 def whole_sums(run: Run) -> List[Result]:
-    """Of those the ones that leave the whole sum in the type of the values on every rank."""
+    """The whole calls after which each rank holds the whole sum in the type of the values."""
     return [result for result in algorithms(run) if result["variant"] not in OTHER_RESULTS]
 
 
@@ -52,7 +52,7 @@ def phases_of(results: Sequence[Result]) -> List[str]:
 
 
 def milliseconds(value: float) -> str:
-    """A time as the tables show it: three digits that mean something."""
+    """A time as the tables show it: three significant digits."""
     return f"{value:.0f}" if value >= 1000 else f"{value:.1f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -71,8 +71,8 @@ def table_of(runs: Sequence[Run]) -> Tuple[List[str], List[List[str]]]:
 
 
 def times_dense(run: Run, chosen: Result, runs: Sequence[Run]) -> Optional[float]:
-    """How many times as fast as the dense all-reduce of the same problem on the same kind of GPU a result of the run is. Of
-    several the one that was measured on the same machine counts, then the one of the same run, then the newest."""
+    """The speed of a result relative to the dense all-reduce of the same problem on the same kind of GPU. Of several all-reduces,
+    one on the same machine is preferred, then one of the same run, then the newest."""
     dense = [(other["hardware"]["gpus"] == run["hardware"]["gpus"], other is run, str(other["date"]), float(result["host_ms"]))
              for other in runs
              if is_sparse(other) and problem_of(other) == problem_of(run) and other["hardware"]["gpu"] == run["hardware"]["gpu"]

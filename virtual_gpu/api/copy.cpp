@@ -22,7 +22,7 @@ Place locate(Runtime& runtime, const void* pointer, std::size_t pitch, std::size
   const Allocation* allocation = runtime.memory().find(pointer);
   if (allocation == nullptr && runtime.memory().reserves(pointer)) {
     throw ApiError(cudaErrorInvalidValue,
-                   "the memory is not there: it lies " + runtime.memory().locate(pointer));
+                   "no memory is allocated there: it lies " + runtime.memory().locate(pointer));
   }
   const std::size_t room = allocation == nullptr
                                ? SIZE_MAX
@@ -30,7 +30,7 @@ Place locate(Runtime& runtime, const void* pointer, std::size_t pitch, std::size
   std::size_t needed;
   if (__builtin_mul_overflow(height - 1, pitch, &needed) || __builtin_add_overflow(needed, width, &needed)) {
     throw ApiError(cudaErrorInvalidValue,
-                   "so many rows of that pitch have more bytes than there are addresses");
+                   "that many rows of that pitch have more bytes than there are addresses");
   }
   if (needed > room) {
     throw ApiError(cudaErrorInvalidValue, std::to_string(needed) + " bytes at an address with room for " +
@@ -64,7 +64,8 @@ void check_kind(cudaMemcpyKind kind, const Place& destination, const Place& sour
     default:
       throw ApiError(cudaErrorInvalidMemcpyDirection, "unknown kind " + std::to_string(kind));
   }
-  if (!matches) throw ApiError(cudaErrorInvalidValue, "the kind of copy does not fit where the pointers lie");
+  if (!matches)
+    throw ApiError(cudaErrorInvalidValue, "the kind of the copy does not match the memory of its pointers");
 }
 
 struct CopyRequest {

@@ -34,7 +34,7 @@ void check_mode(cudaStreamCaptureMode mode) {
 }
 
 void instantiate(Runtime& runtime, cudaGraphExec_t* exec, cudaGraph_t handle, unsigned long long flags) {
-  if (exec == nullptr) throw ApiError(cudaErrorInvalidValue, "the result has nowhere to go");
+  if (exec == nullptr) throw ApiError(cudaErrorInvalidValue, "the pointer to the result is null");
   if (flags != 0) throw ApiError(cudaErrorInvalidValue, "no flags are supported");
   auto made = std::make_shared<GraphExec>(runtime, find(runtime.graphs(), handle));
   *exec = reinterpret_cast<cudaGraphExec_t>(runtime.graph_execs().add(std::move(made)));
@@ -82,7 +82,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return api_call("cudaStreamEndCapture", [&](Runtime& runtime) {
-    if (graph == nullptr) throw ApiError(cudaErrorInvalidValue, "the graph has nowhere to go");
+    if (graph == nullptr) throw ApiError(cudaErrorInvalidValue, "the pointer to the graph is null");
     *graph = nullptr;
     *graph =
         reinterpret_cast<cudaGraph_t>(runtime.graphs().add(runtime.captures().end(runtime.stream(stream))));
@@ -142,7 +142,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t handle) {
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
                                 cudaGraphExecUpdateResultInfo* info) {
   return api_call("cudaGraphExecUpdate", [&](Runtime& runtime) {
-    if (info == nullptr) throw ApiError(cudaErrorInvalidValue, "the result has nowhere to go");
+    if (info == nullptr) throw ApiError(cudaErrorInvalidValue, "the pointer to the result is null");
     *info = {cudaGraphExecUpdateError, nullptr, nullptr};
     GraphExec& updated = *find(runtime.graph_execs(), exec);
     const std::shared_ptr<Graph> next = find(runtime.graphs(), graph);
@@ -171,7 +171,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
   return api_call("cudaGraphGetNodes", [&](Runtime& runtime) {
-    if (count == nullptr) throw ApiError(cudaErrorInvalidValue, "the number has nowhere to go");
+    if (count == nullptr) throw ApiError(cudaErrorInvalidValue, "the pointer to the number is null");
     const std::shared_ptr<Graph> found = find(runtime.graphs(), graph);
     const std::vector<GraphNode>& all = found->nodes;
     if (nodes != nullptr) {

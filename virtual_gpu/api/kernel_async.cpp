@@ -49,8 +49,8 @@ TensorMap tensor_map(Block& block, const void* map, const char* action) {
   require_multiple(block, map, kMapAlignment, "with a tensor map at", action);
   if (!read_tensor_map(map, read)) {
     block.fault(block.who() + action +
-                "with a tensor map that is none: cuTensorMapEncodeTiled makes them, and a kernel takes them "
-                "as const __grid_constant__ CUtensorMap");
+                "with an invalid tensor map: cuTensorMapEncodeTiled makes one, and a kernel takes it as "
+                "const __grid_constant__ CUtensorMap");
   }
   return read;
 }

@@ -65,7 +65,7 @@ void store_matrix(void* row, const std::uint32_t* pairs) {
   }
   in_unit("store_matrix", [&](Block& own, AsyncUnit&) {
     if (present != 0xffffffffu)
-      own.fault(own.who() + "calls store_matrix() in a warp that has not all of its 32 lanes");
+      own.fault(own.who() + "calls store_matrix() in a warp that lacks some of its 32 lanes");
     if (!own.shared().offset_of(row, kRowBytes))
       own.fault(own.who() + "calls store_matrix() with a row that is not in the shared memory of its block");
     if (reinterpret_cast<std::uintptr_t>(row) % kRowBytes != 0) {

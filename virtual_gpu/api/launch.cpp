@@ -114,8 +114,8 @@ void warn_of_host_pointer(Runtime& runtime, const KernelInfo& info, const Pointe
   }
   std::fprintf(
       stderr,
-      "virtual GPUs: warning: kernel '%s' gets a pointer to memory of the host as '%s', which is neither "
-      "pinned nor registered: if the kernel follows it, most real GPUs fail with "
+      "virtual GPUs: warning: kernel '%s' takes as '%s' a pointer to host memory that is neither pinned "
+      "nor registered: if the kernel dereferences it, most real GPUs fail with "
       "cudaErrorIllegalAddress\n",
       short_name(info.signature).c_str(), argument.name);
 }

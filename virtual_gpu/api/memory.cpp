@@ -50,7 +50,7 @@ void* allocate(Runtime& runtime, std::size_t bytes) {
     const char* more = bytes > free && machine.memory_bytes < std::size_t{1} << 36
                            ? "; VGPU_MACHINE=h100-nvlink models GPUs that have 80 GB"
                            : "";
-    throw ApiError(cudaErrorMemoryAllocation, std::to_string(bytes) + " bytes asked for, " +
+    throw ApiError(cudaErrorMemoryAllocation, std::to_string(bytes) + " bytes requested, " +
                                                   std::to_string(free) + " of " +
                                                   std::to_string(machine.memory_bytes) +
                                                   " bytes free on GPU " + std::to_string(device.id()) + more);
@@ -93,7 +93,7 @@ using namespace vgpu;
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   return api_call("cudaMalloc", [&](Runtime& runtime) {
-    if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, "the result has nowhere to go");
+    if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, "the pointer to the result is null");
     *pointer = nullptr;
     runtime.captures().check_unsafe_call();
     if (bytes > 0) *pointer = allocate(runtime, bytes);
@@ -103,7 +103,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
 cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
   return api_call("cudaMallocPitch", [&](Runtime& runtime) {
     if (pointer == nullptr || pitch == nullptr)
-      throw ApiError(cudaErrorInvalidValue, "the result has nowhere to go");
+      throw ApiError(cudaErrorInvalidValue, "the pointer to the result is null");
     runtime.captures().check_unsafe_call();
     *pitch = (width + 511) / 512 * 512;
     *pointer = width * height > 0 ? allocate(runtime, *pitch * height) : nullptr;
@@ -112,7 +112,7 @@ cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t widt
 
 cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream) {
   return api_call("cudaMallocAsync", [&](Runtime& runtime) {
-    if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, "the result has nowhere to go");
+    if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, "the pointer to the result is null");
     const Stream& into = runtime.stream(stream);
     if (into.captures()) runtime.captures().refuse(into, "cudaMallocAsync cannot be captured here");
     *pointer = bytes > 0 ? allocate(runtime, bytes) : nullptr;

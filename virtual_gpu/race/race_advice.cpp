@@ -80,8 +80,8 @@ std::string copy_cure(const Access& first, const Access& second) {
 std::string end_cure(const Access& first, const Access& second) {
   const auto ends = [](const Access& access) { return access.who.ends_with(" (end of block)"); };
   if (!ends(first) && !ends(second)) return {};
-  return "A block ends while another one of its cluster may still reach its shared memory: the cluster's "
-         "barrier comes last, barrier_cluster_arrive(sem_release) and barrier_cluster_wait(sem_acquire).";
+  return "A block ends while another one of its cluster may still access its shared memory: end with "
+         "the cluster's barrier, barrier_cluster_arrive(sem_release) and barrier_cluster_wait(sem_acquire).";
 }
 
 /// Between what kernels did: which of two accesses is no atomic one; which atomic operations between them
@@ -94,7 +94,7 @@ std::string atomic_cure(const Access& first, const Access& second) {
              (access.line.empty() ? access.enqueued : access.line);
     };
     if (was_volatile(atomic.address))
-      return "The " + name(atomic) + " is volatile, which orders nothing alone: the " + name(plain) +
+      return "The " + name(atomic) + " is volatile, which alone orders nothing: the " + name(plain) +
              " has to be volatile, too, and __threadfence() before the write and behind the read; or both "
              "are "
              "atomic, with release and acquire.";

@@ -79,7 +79,7 @@ class BadOptionTest(program_test_case.ProgramTestCase):
             ("fast",): "'fast'",
             ("--timeline", ""): "--timeline",
             ("--timeline", "missing/x.json"): "--timeline: 'missing/x.json' cannot be written",
-            ("--timeline", "x.json", "--json", "x.json"): "--timeline: 'x.json' is the file of --json",
+            ("--timeline", "x.json", "--json", "x.json"): "--timeline: 'x.json' is also the file of --json",
             ("--json", ""): "--json",
             ("--json", "missing/x.json"): "--json: 'missing/x.json' cannot be written",
             ("--json", "."): "--json: '.' cannot be written",

@@ -37,7 +37,7 @@ class Program(dense_program.DenseProgram):
     def test_more_memory_than_there_is(self) -> None:
         machine = self.machine(memory_mib=2)
         self.assert_fails(2, ("--machine", machine, "--m", "512", "--n", "512", "--k", "4096"),
-                          r"GPU \d has not enough free memory; rank \d: .* [1-9]\d* MiB are asked for, \d of 2 MiB are free")
+                          r"GPU \d has not enough free memory; rank \d: .* [1-9]\d* MiB are requested, \d of 2 MiB are free")
 
     def test_sizes_and_types(self) -> None:
         self.assert_right_on_all_sizes_and_types(r"(?m)^all \d+ elements are right: nccl\b",

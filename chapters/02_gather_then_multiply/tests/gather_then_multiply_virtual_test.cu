@@ -79,7 +79,7 @@ TEST_F(OnVirtualGpus, SizesThatDoNotFitSayHowMuchThereIs) {
     FAIL() << "2 GiB fit into 1 GiB";
   } catch (const CudaError& error) {
     EXPECT_EQ(error.code(), cudaErrorMemoryAllocation);
-    EXPECT_NE(error.detail().find("2048 MiB are asked for"), std::string::npos) << error.detail();
+    EXPECT_NE(error.detail().find("2048 MiB are requested"), std::string::npos) << error.detail();
     EXPECT_NE(error.detail().find("of 1024 MiB are free"), std::string::npos) << error.detail();
   }
 }

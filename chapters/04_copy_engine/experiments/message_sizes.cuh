@@ -1,6 +1,5 @@
-// Chapter 04: what a message costs, by its size. A copy takes a fixed time, whatever it copies, and a time
-// for each byte: t = a + b x bytes. Where a is large against b x bytes, messages are too small for this
-// transport.
+// Chapter 04: the cost of a message by its size. A copy takes a fixed time and a time for each byte: t = a +
+// b x bytes. Where a is large compared with b x bytes, messages are too small for this transport.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,8 +24,8 @@ struct Line {
   double b = 0;  ///< what each unit of x adds
 };
 
-/// The line with the least sum of squares of relative errors, ((a + b x - y) / y)^2. (Absolute errors would
-/// let the largest messages alone decide, and a would be noise.) Throws std::invalid_argument unless there
+/// The line with the least sum of squares of relative errors, ((a + b x - y) / y)^2. (With absolute errors
+/// only the largest messages would count, and a would be noise.) Throws std::invalid_argument unless there
 /// are two different values of x, as many y, all positive.
 inline Line fit_line(std::span<const double> x, std::span<const double> y) {
   if (x.size() != y.size()) throw std::invalid_argument("fit_line: as many x as y");
@@ -94,7 +93,7 @@ inline void time_sizes(Rank& rank, const std::vector<std::int64_t>& sizes, const
   std::cout << "\nsizes: one message to the left neighbour, " << modelled("us") << " and GB/s\n" << table;
   for (std::size_t n = 0; n < names.size(); ++n) {
     const Line line = fit_line(bytes, microseconds_of[n]);
-    if (!(line.b > 0)) {  // all so small that noise decides
+    if (!(line.b > 0)) {  // all sizes are so small that noise dominates
       std::cout << names[n] << ": no rate, since larger messages took no longer\n";
       continue;
     }

@@ -1,5 +1,5 @@
-// Chapter 04: who sends to whom, and when. Eight copies at once run at full speed if they form a permutation:
-// each GPU sends to one and receives from one. Nothing keeps a direct all-gather in that form.
+// Chapter 04: the order of sends. Eight copies at once run at full speed if they form a permutation: each GPU
+// sends to one and receives from one. In a direct all-gather nothing keeps this form.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,14 +16,14 @@
 
 namespace overlap::copy_engine {
 
-/// Every rank's shard to every rank, directly, each rank by one stream, without a word between the ranks.
+/// Every rank's shard to every rank, directly, each rank by one stream, without any signal between the ranks.
 class DirectAllGather {
  public:
-  /// In which order a rank takes its peers.
+  /// The order of a rank's peers.
   enum class Order {
-    kPushLeft,       ///< pushes to d - 1, d - 2, ...: a permutation as long as all ranks keep step
+    kPushLeft,       ///< pushes to d - 1, d - 2, ...: a permutation while all ranks are in the same step
     kPullRight,      ///< pulls from d + 1, d + 2, ...: PyTorch's order
-    kPushSameOrder,  ///< pushes to 0, 1, 2, ...: everybody to the same one
+    kPushSameOrder,  ///< pushes to 0, 1, 2, ...: all ranks to the same one
   };
 
   /// Collective. `bytes` of a shard.
@@ -54,7 +54,7 @@ class DirectAllGather {
   /// Writes a message to this rank's shard, as RingPush's caller does. Collective.
   void write(int number) {
     put_message(rank_, own_.local(), message(rank_.id(), number, ints()));
-    rank_.barrier();  // who pulls it may come
+    rank_.barrier();  // before any pull of it
   }
   /// Compares all others' shards with their messages of that number. When all ranks' calls have ended. Throws
   /// WrongResult. `corrupt`: the tests' hook.

@@ -1,5 +1,5 @@
-// Chapter 04: what a transport and a product cost each other. Each runs alone and beside the other, from a
-// common gate.
+// Chapter 04: how much a transport and a GEMM slow each other down. Each runs alone and beside the other,
+// from a common gate.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -36,8 +36,8 @@ class SideBySideTimer {
   explicit SideBySideTimer(Rank& rank)
       : rank_(rank), gate_(rank), start_(rank.device()), sent_(rank.device()), multiplied_(rank.device()) {}
 
-  /// One run of what there is, both at once. The transfer is enqueued first and its stream has priority: if
-  /// it needs multiprocessors, it gets them.
+  /// One run of the two, at the same time. The transfer is enqueued first and its stream has priority: if it
+  /// needs multiprocessors, it gets them.
   SideBySide run(const Enqueue& product, const Enqueue& transfer, bool gated) {
     const cudaStream_t stream = rank_.stream(), side = rank_.transfer_stream();
     if (gated) {
@@ -155,7 +155,7 @@ inline void time_transports(Transports& transports, Rank& rank, const SideBySide
     std::string after = left > 0 ? std::to_string(waves_on(left)) : "none is left";
     if (transport.multiprocessors == Transport::kUnknown) after = "NCCL decides";
     Results::Fields saved;
-    // The model does not know what a kernel stores across a link, so for copy kernels it has no time.
+    // The model does not time a kernel's stores across a link, so it has no time for copy kernels.
     if (!backend::modelled_time() || transport.multiprocessors <= 0) {
       saved = {{"section", std::string("transports")},
                {"variant", transport.name},

@@ -15,7 +15,7 @@ namespace {
 
 const ChapterInfo kExperiment = gather_chapter({
     .name = "04_copy_engine/transports",
-    .summary = "Transports beside products, patterns of an all-gather, and messages by their size.",
+    .summary = "Transports beside GEMMs, patterns of an all-gather, and messages by their size.",
     .variants = {"transports", "patterns", "sizes"},
 });
 

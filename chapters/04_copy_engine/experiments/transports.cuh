@@ -1,6 +1,5 @@
-// Chapter 04: ways to send a shard to the left neighbour, and what each takes from the GPU that also
-// multiplies: NCCL's kernel, a copy kernel of ours on few or many multiprocessors, copy engines by one stream
-// or two.
+// Chapter 04: ways to send a shard to the left neighbour, and the multiprocessors that each takes from a
+// GEMM: NCCL's kernel, our copy kernel on few or many multiprocessors, copy engines by one stream or two.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -38,7 +37,7 @@ __global__ void copy_by_threads(Quad* to, const Quad* from, std::int64_t quads) 
     to[i] = from[i];
 }
 
-/// So many integers that say whose they are, and in which message: its number mod 16.
+/// So many integers that hold their rank, and the message's number mod 16.
 inline std::vector<int> message(int sender, int number, std::size_t ints) {
   std::vector<int> values(ints);
   for (std::size_t i = 0; i < ints; ++i)
@@ -53,8 +52,8 @@ inline void put_message(Rank& rank, void* to, const std::vector<int>& values) {
   rank.synchronize(rank.stream());
 }
 
-/// Compares every element of what has come with the message that was sent. Throws WrongResult. `corrupt`: the
-/// tests' hook.
+/// Compares every element received with the message that was sent. Throws WrongResult. `corrupt`: the tests'
+/// hook.
 inline void require_message(Rank& rank, const void* from, const std::vector<int>& sent,
                             const std::string& name, bool corrupt = false) {
   std::vector<int> found(sent.size());
@@ -69,9 +68,9 @@ inline void require_message(Rank& rank, const void* from, const std::vector<int>
 
 /// One way to send.
 struct Transport {
-  static constexpr int kUnknown = -1;  ///< a number of multiprocessors that nobody tells
+  static constexpr int kUnknown = -1;  ///< an unknown number of multiprocessors
   std::string name;                    ///< for the tables
-  int multiprocessors;  ///< that it keeps from a product: 0 for copy engines, kUnknown if NCCL decides
+  int multiprocessors;  ///< that it takes from a GEMM: 0 for copy engines, kUnknown if NCCL decides
   /// Enqueues that many sends of the shard, one after the other, on `stream` or on streams that it waits for.
   std::function<void(int shards, cudaStream_t stream)> send;
 };
@@ -108,8 +107,8 @@ class Transports {
   int multiprocessors() const { return multiprocessors_; }      ///< of this GPU
   std::int64_t bytes() const { return quads_ * static_cast<std::int64_t>(sizeof(Quad)); }  ///< of a shard
 
-  /// Sends a shard whose elements say whose they are, once by each transport, and compares every element that
-  /// has come. Collective. Throws WrongResult. `corrupt`: the tests' hook.
+  /// Sends a shard whose elements hold their rank, once by each transport, and compares every element
+  /// received. Collective. Throws WrongResult. `corrupt`: the tests' hook.
   void verify(bool corrupt) {
     for (const Transport& transport : list_) {
       write_next();
@@ -119,8 +118,7 @@ class Transports {
     }
   }
 
-  /// Writes a message to the outbox that was not there before: what an earlier call has brought must not pass
-  /// for it. Collective.
+  /// Writes a new message to the outbox, so that the data of an earlier call cannot pass for it. Collective.
   void write_next() {
     put_message(rank_, outbox_.local(), message(rank_.id(), ++number_, ints()));
     meet();
@@ -136,7 +134,7 @@ class Transports {
   std::size_t ints() const { return static_cast<std::size_t>(4 * quads_); }
   Quad* left() const { return inbox_.on(rank_.previous()); }
 
-  /// All ranks' streams have come here.
+  /// A barrier of all ranks' streams.
   void meet() {
     rank_.synchronize(rank_.stream());
     rank_.barrier();
@@ -178,8 +176,8 @@ class Transports {
                      }});
   }
 
-  /// Half of each shard on each stream. If a GPU gave two copies to one peer two engines, this would be
-  /// faster, and only if one engine did not fill the link.
+  /// Half of each shard on each stream. This is faster only if a GPU uses two engines for two copies to one
+  /// peer, and one engine does not saturate the link.
   void push_on_two_streams(int shards, cudaStream_t stream) {
     const cudaStream_t second = rank_.transfer_stream(1);
     const std::int64_t half = quads_ / 2;

@@ -1,5 +1,5 @@
-// Experiment of chapter 05: when a rank publishes its shard and meets the others, as seen from its first
-// product: the five openings of the pull, side by side.
+// Experiment of chapter 05: when a rank publishes its shard and passes the barrier, relative to its first
+// GEMM: the five openings of the pull, side by side.
 #include <array>
 #include <string>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 
 const ChapterInfo kExperiment = gather_chapter({
     .name = "05_two_streams/openings",
-    .summary = "The five openings of the pull: local copy and barrier, seen from the first product.",
+    .summary = "The five openings of the pull: local copy and barrier, seen from the first GEMM.",
     .variants = {"before", "beside", "copy_first", "after", "barrier_after"},
     .on_virtual_gpus = {.shape = {0, 0, 256}, .per_gpu = {128, 640, 0}, .gpus = 4, .iterations = 1},
 });

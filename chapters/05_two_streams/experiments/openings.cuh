@@ -1,5 +1,5 @@
-// Chapter 05: when a rank copies its shard to where the others reach it, and when it meets them at the
-// barrier behind that: as seen from its first product, which needs neither.
+// Chapter 05: when a rank publishes its shard, and when it passes the barrier after that, relative to its
+// first GEMM, which needs neither.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -37,8 +37,8 @@ class PullWithOpening {
  private:
   static constexpr int kPublished = PullTwoStreams<T>::kPublished;
 
-  // Whatever the order, behind it the second stream has met the others and comes after the caller's. The
-  // caller's stream pulls after the second one has, and so behind the barrier.
+  // In any order, after the opening the second stream is ordered after the barrier and after the caller's
+  // stream. The caller's stream pulls after the second one has, and so after the barrier.
   void open(const T* a, const T* b, T* c, cudaStream_t stream) {
     const cudaStream_t second = rank_.second_stream();
     switch (opening_) {

@@ -1,4 +1,4 @@
-// Experiment of chapter 05: when two streams help, and by how much: the same products over a range of m, with
+// Experiment of chapter 05: when two streams help, and by how much: the same GEMMs over a range of m, with
 // one stream and with two, with transfers and without.
 #include <algorithm>
 #include <cstdint>
@@ -43,7 +43,7 @@ void sweep(Rank& rank, Options options, const std::vector<double>& factors, Repo
 }
 
 void run(const Options& options, Report& report) {
-  // m of the sweep, by the m that was asked for. A CPU that multiplies takes its time.
+  // The values of m in the sweep, by the requested m: fewer where a CPU multiplies.
   const std::vector<double> factors = backend::modelled_time()
                                           ? std::vector<double>{1, 2, 4}
                                           : std::vector<double>{0.125, 0.25, 0.5, 1, 2, 4};

@@ -27,9 +27,9 @@
 
 namespace overlap::sparse_baselines {
 
-/// The sum of one buffer over all ranks by NCCL, which takes the best way that its environment allows:
-/// NVLink, PCIe, or with NCCL_P2P_DISABLE=1 buffers in host memory. It reads its environment once, so each
-/// setting is a process of its own.
+/// The sum of one buffer over all ranks by NCCL, over the best path that its environment allows: NVLink,
+/// PCIe, or with NCCL_P2P_DISABLE=1 buffers in host memory. It reads its environment once, so each setting is
+/// a process of its own.
 template <Floating T>
 class NcclTransport {
  public:
@@ -60,7 +60,7 @@ class HostTransport {
         staging_(static_cast<std::size_t>(elements)),
         all_(rank.exchange(staging_.data())) {}
 
-  /// out = the sum of all ranks' `in`, both on the rank's GPU. Returns when it is there. Collective.
+  /// out = the sum of all ranks' `in`, both on the rank's GPU. Returns when it is complete. Collective.
   void run(const T* in, T* out, cudaStream_t stream) {
     CUDA_CHECK(cudaMemcpyAsync(staging_.data(), in, staging_.bytes(), cudaMemcpyDeviceToHost, stream));
     rank_.synchronize(stream);
@@ -76,13 +76,13 @@ class HostTransport {
                                  stream));
     }
     rank_.synchronize(stream);
-    rank_.barrier();  // nobody reads this rank's share any more: the next call may overwrite it
+    rank_.barrier();  // all reads of this rank's share are complete: the next call may overwrite it
   }
 
  private:
   /// The sum of a share, into this rank's buffer: no other rank reads that share before it is there.
   void add(Range share) {
-    constexpr std::int64_t kSmallestShare = 1 << 16;  // elements: with less a thread does not pay
+    constexpr std::int64_t kSmallestShare = 1 << 16;  // elements: fewer are not worth a thread
     T* const sum = staging_.data();
     parallel_shares(
         share.size(),
@@ -134,8 +134,7 @@ inline std::vector<GpuLinks> topology(int gpus) {
   return all;
 }
 
-/// What of the environment decides which way NCCL takes: "NCCL_P2P_DISABLE=1", or "default" if nothing is
-/// set.
+/// The environment's setting of NCCL's path: "NCCL_P2P_DISABLE=1", or "default" if it is not set.
 inline std::string transport_settings() {
   std::string text;
   for (const char* name : {"NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_SHM_DISABLE", "NCCL_NVLS_ENABLE",

@@ -33,7 +33,7 @@ class TransportBench final : public Bench {
         in_(rank.device(), static_cast<std::size_t>(elements_)),
         out_(rank.device(), in_.size()) {}
 
-  /// Adds the transport, if it was chosen and can be had.
+  /// Adds the transport, if it was chosen and is available.
   template <template <Floating> class Transport>
   void add(const std::string& name) {
     add_variant(name, [&] {
@@ -67,7 +67,7 @@ class TransportBench final : public Bench {
                           cudaMemcpyHostToDevice));
   }
 
-  /// What an earlier call has left must not pass for the result of the last one.
+  /// The result of an earlier call must not pass for that of the last one.
   void poison() {
     CUDA_CHECK(cudaMemsetAsync(out_.data(), 0xFF, out_.bytes(), ranked().stream()));
     ranked().synchronize(ranked().stream());
@@ -113,7 +113,7 @@ class TransportBench final : public Bench {
   DeviceBuffer<T> in_, out_;
 };
 
-/// How the GPUs are connected, and what NCCL was told.
+/// The GPUs' connections, and NCCL's setting.
 inline void print_topology(const Rank& rank) {
   Table table({"GPU", "PCI bus id", "NUMA node", "reaches directly"});
   const std::vector<GpuLinks> gpus = topology(rank.shares_gpu() ? 1 : rank.size());

@@ -1,4 +1,4 @@
-// Chapter 14: what the number of rows per block is worth. The search alone, on the lists of the whole
+// Chapter 14: the effect of the number of rows per block. The search alone, on the lists of the whole
 // all-reduce, without its other steps.
 #pragma once
 
@@ -71,9 +71,9 @@ class SearchLists {
 template <SparseIndex Index>
 void sweep_rows_per_block(Rank& rank, const SparseData& data, const BenchSettings& settings,
                           const std::vector<int>& rows_per_block, Results& results) {
-  if (data.local_rows(0).empty()) return;  // there is nothing to search for
+  if (data.local_rows(0).empty()) return;  // no rows to search for
   const SearchLists<Index> lists(rank, data);
-  const bool searches_here = rank.id() == 0;  // nothing is exchanged: one rank's times will do
+  const bool searches_here = rank.id() == 0;  // no communication: one rank's times are enough
   std::vector<TimedVariant> searches;
   const auto add = [&](const std::string& name, const auto& find) {
     const auto enqueue = [&lists, find, searches_here](cudaStream_t stream) {

@@ -1,5 +1,5 @@
 // Experiment of chapter 15: a training step whose sparse exchange is planned in the forward pass, and made in
-// chunks under the backward pass. How much of its time is left to be seen?
+// chunks under the backward pass. How much of its time stays exposed?
 #include "15_sparse_beyond/experiments/ahead_bench.cuh"
 #include "overlap/program/chapter.hpp"
 

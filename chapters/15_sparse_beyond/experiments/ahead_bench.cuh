@@ -118,7 +118,7 @@ class AheadBench final : public SparseBenchBase {
     rank().barrier();
   }
 
-  /// What calls before have left is NaN: in the result, and where the backward pass writes.
+  /// Poisons the results of earlier calls with NaN, and the memory that the backward pass writes.
   void poison(const SparseRows<Index, float>& result) {
     const auto set = [](void* memory, std::size_t bytes) {
       if (bytes > 0) CUDA_CHECK(cudaMemset(memory, 0xFF, bytes));
@@ -159,8 +159,8 @@ class AheadBench final : public SparseBenchBase {
   }
 
   DeviceBuffer<Index> indices_;   // [entries]
-  DeviceBuffer<float> gradient_;  // [entries, F]: what the backward pass will have found
-  DeviceBuffer<float> values_;    // [entries, F]: what it has written of it
+  DeviceBuffer<float> gradient_;  // [entries, F]: the gradient that the backward pass will find
+  DeviceBuffer<float> values_;    // [entries, F]: the part that it has written so far
   Passes<Index, float> passes_;
 };
 

@@ -1,4 +1,4 @@
-// Experiment of chapter 15: range owners whose plan is made before there is any value, and whose rows travel
+// Experiment of chapter 15: range owners whose plan is made before any value exists, and whose rows are sent
 // in chunks, each as soon as it is ready.
 //
 //   rank's stream   forward | backward 0 | backward 1 | backward 2 |
@@ -31,7 +31,7 @@
 
 namespace overlap::sparse_beyond {
 
-/// Chunks, where nothing speaks for another number.
+/// Chunks, by default.
 inline constexpr int kChunks = 4;
 
 /// Where the rows of an owner begin.
@@ -99,13 +99,13 @@ class ChunkedAllReduce {
     }
     load_kernel(sum_rows<T>);
     load_kernel(add_range<T>);
-    rank.barrier();  // nobody's stream waits before all have loaded what they need
+    rank.barrier();  // no stream waits before all ranks have loaded their kernels
   }
   ChunkedAllReduce(const ChunkedAllReduce&) = delete;
   ChunkedAllReduce& operator=(const ChunkedAllReduce&) = delete;
 
-  /// Which rows there are, and who adds up which. Behind what `stream` holds, but not on it: what comes next
-  /// there runs beside it. Only enqueues; the hosts meet. Collective.
+  /// Finds the rows, and who sums each. Ordered after the earlier work of `stream`, but not enqueued on it:
+  /// later work of `stream` runs beside it. Only enqueues, with a barrier of the hosts. Collective.
   void plan(const Index* indices, std::int64_t entries, cudaStream_t stream) {
     const TimelineScope name("plan");
     sparse_baselines::agree(rank_, sparse_baselines::record_of<Index, T>(shape_, entries, false));
@@ -126,7 +126,7 @@ class ChunkedAllReduce {
   Range table_rows(int chunk) const {
     return {range_begin(shape_.rows, chunks_, chunk), range_begin(shape_.rows, chunks_, chunk + 1)};
   }
-  /// What the stream holds has written all entries of the chunk's rows.
+  /// Declares that the work now in `stream` writes all entries of the chunk's rows.
   void ready(int chunk, cudaStream_t stream) { CUDA_CHECK(cudaEventRecord(ready_[chunk], stream)); }
 
   /// The sum of `values`, which lie as the indices of plan() do. The host waits for the plan, not for any
@@ -154,7 +154,7 @@ class ChunkedAllReduce {
 
   /// How often the last call made the host wait for the GPU.
   int host_waits() const { return waits_.count(); }
-  /// How many of this rank's rows have no place in the last call's result: not 0 is an error of the plan.
+  /// Rows of this rank without a place in the last call's result: other than 0 is an error of the plan.
   int lost_rows(cudaStream_t stream) { return plan_.lost_rows(counts_, stream); }
 
  private:

@@ -1,5 +1,5 @@
-// Experiment of chapter 15: what a training step does beside the exchange of its sparse gradient. Simulated
-// by products: a forward pass, and a backward pass that leaves the gradient part by part.
+// Experiment of chapter 15: the compute of a training step beside the exchange of its sparse gradient.
+// Simulated by GEMMs: a forward pass, and a backward pass that writes the gradient part by part.
 #pragma once
 
 #include <cublas_v2.h>

@@ -1,5 +1,5 @@
 // The one frame of all benches: verifies every variant, then times them all interleaved, and prints and saves
-// one table. What is solved, how a result is compared and what a row says, each kind of bench says itself.
+// one table. Each kind of bench defines the problem, the comparison of results and the rows of the table.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,7 +17,7 @@
 
 namespace overlap {
 
-/// What a variant does, which decides how it is checked and what is said of its time.
+/// What a variant computes: decides how it is verified and which columns it has.
 enum class Role {
   kGemmOnly,       ///< the rank's product alone, which DenseBench adds itself
   kAlgorithm,      ///< the whole problem, verified
@@ -43,7 +43,7 @@ class Bench {
   /// WrongResult; Skip if nothing is left to run that writes a result. Without --check nothing is compared.
   void verify();
   /// Times all variants interleaved on random numbers, and compares the result of each one's last timed call,
-  /// before which what the call before has left is poisoned. With --timeline each variant then runs once
+  /// before which the result of the call before is poisoned. With --timeline each variant then runs once
   /// more, as a section of it. `back_to_back`: see time_variants().
   void time(bool back_to_back = true);
   /// Runs each variant that writes a result once more, and calls `look` with its name. After time().
@@ -67,7 +67,7 @@ class Bench {
   /// One way to solve the problem.
   struct Variant : TimedVariant {
     Role role = Role::kAlgorithm;                 ///< what it does
-    std::function<void(Data data)> poison = {};   ///< nothing that calls before have left is right any more
+    std::function<void(Data data)> poison = {};   ///< overwrites all results of earlier calls
     std::function<void(Data data)> compare = {};  ///< throws WrongResult; empty if it writes no result
     std::string section = {};                     ///< in the timeline; empty: its name
   };

@@ -63,7 +63,7 @@ struct MadeOf {
   }
 };
 
-/// How a variant is made that no class makes alone: make(problem) returns what enqueues one call.
+/// How a variant is made that is no single class: make(problem) returns what enqueues one call.
 template <typename Function>
 struct MadeBy {
   Role role;
@@ -122,9 +122,8 @@ class DenseBench final : public Bench {
     add(name, made.role, [&] { return made(problem); });
   }
 
-  /// Prints where the time of `algorithm` beyond the product alone goes: into splitting the product, as
-  /// "split_only" tells, and into what is not hidden of "communication_only". Nothing without one of them, or
-  /// with one rank.
+  /// Prints where the time of `algorithm` beyond GEMM only goes: into splitting the GEMM ("split_only"), and
+  /// into the exposed part of "communication_only". Prints nothing without these variants, or with one rank.
   void print_exposed(const std::string& algorithm) const;
 
  private:

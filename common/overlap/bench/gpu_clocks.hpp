@@ -1,5 +1,5 @@
-// At which clocks something was measured: the clocks, the power and the temperature of all GPUs right before
-// and right after. A time without them cannot be compared with another one.
+// Clocks, power and temperature of all GPUs right before and right after a measurement. Without them two
+// times cannot be compared.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ struct MinMax {
   double max = 0;  ///< the largest
 };
 
-/// What the GPUs said, each value of the least and of the largest one; none of what none of them said.
+/// The GPUs' samples: least and largest value of each; empty where no GPU reported it.
 struct GpuClocks {
   /// At a moment.
   struct Sample {

@@ -1,6 +1,6 @@
-// What a time says: rates of products and collectives, and the communication that a product does not hide.
-// All times are in milliseconds, bandwidths in GB/s (10^9 bytes a second). Functions throw
-// std::invalid_argument for a time or a peak that is not positive, or a size that is negative.
+// Rates of GEMMs and collectives, and the exposed part of communication. All times are in milliseconds,
+// bandwidths in GB/s (10^9 bytes a second). Functions throw std::invalid_argument for a time or a peak that
+// is not positive, or a size that is negative.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 //
 // The three sizes of the command line: m tokens t, n feed-forward size f, k hidden size h.
 //
-// Exact data: everything that any way to compute the layer rounds is a number that the type holds, so the
+// Exact data: every intermediate result, in any order of computation, is a number that the type holds, so the
 // result has to be right to the last bit.
 // - The elements of row i of X are all s or -s, with s = 1, 2 or 4 by row: the mean of their squares is a
 //   power of four, epsilon is 0, and the root and its reciprocal are powers of two.
@@ -13,8 +13,7 @@
 //   is an integer of at most 2 q p, whoever adds them and in whatever order. X added, it is at most
 //   2 q p + 4, and that is 256 in bf16 (q = 9, p = 14) and 2048 in f16 and f32 (q = 14, p = 73): they hold
 //   all these integers.
-// A row whose scale is not taken out, a gain left out, a negative number let pass, a summand lost: each
-// changes the result.
+// A missing normalisation, a missing gain, a missing ReLU or a lost summand changes the result.
 #pragma once
 
 #include <cuda_runtime.h>

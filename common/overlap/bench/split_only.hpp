@@ -1,5 +1,5 @@
-// The products of a ring without its transfers, on all of A. What is lost here against one whole product is
-// the price of splitting it; what the ring loses beyond that is the price of the transfers.
+// The GEMMs of a ring without its transfers, on all of A. Its loss against one whole GEMM is the cost of
+// splitting; what the ring loses beyond that is the cost of the transfers.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,7 +18,7 @@
 namespace overlap {
 
 /// C = A B as P products of the ranks' rows, in the ring's order, on one or on two alternating streams. A is
-/// whole: not what a rank has, but what tells the cost of splitting from that of moving.
+/// whole, which no rank has: this separates the cost of splitting from that of the transfers.
 template <Floating T>
 class SplitOnly {
  public:

@@ -62,17 +62,17 @@ struct VariantTimes {
   double back_to_back_ms = 0;
   /// Medians of its phases, each on the slowest rank; of the last one, "all_reduce", see below.
   std::vector<Phase> phases = {};
-  /// How much later the last rank came to the all-reduce than the first. "all_reduce" is the shortest of any
-  /// rank: that of the last one, which waits for nobody.
+  /// How much later the last rank entered the all-reduce than the first. "all_reduce" is the shortest of any
+  /// rank: that of the last one, which waits for no other.
   double skew_ms = 0;
   /// Calls enqueued at once: 20; on virtual GPUs 5, whose modelled time settles sooner.
   static int calls_at_once();
 };
 
-/// Times the variants interleaved, so that a change of clocks, of temperature or of the caches meets all of
-/// them alike; a first variant by Clock::kGpu is the one with which the others are compared, and runs before
-/// each of them (first, second, first, third, ...). Each runs at least once without a gate before it is
-/// timed: see Gate for what a variant may do. By Clock::kHost, one whose calls take long runs less often than
+/// Times the variants interleaved, so that changes of clocks, temperature and caches affect all of them
+/// alike; a first variant by Clock::kGpu is the one with which the others are compared, and runs before each
+/// of them (first, second, first, third, ...). Each runs at least once without a gate before it is timed: see
+/// Gate for what a variant may do. By Clock::kHost, one whose calls take long runs less often than
 /// `iterations`, at least 3 times (but not more often than that). Calls at once take most of the time; a
 /// sweep over many sizes can leave them out. Collective.
 std::vector<VariantTimes> time_variants(Rank& rank, const std::vector<TimedVariant>& variants, int iterations,

@@ -1,6 +1,5 @@
 // How a product fills a GPU: in tiles, of which each multiprocessor computes one at a time, hence in waves.
-// Parts of a GPU's work that do not fill their last wave are what splitting a product costs, and what a
-// second stream gives back.
+// Partial last waves are the cost of splitting a GEMM; a second stream fills them.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 namespace overlap {
 
 /// What one rank does in one call of an algorithm, counted and never timed. A chapter's `cost(shape, ranks,
-/// rank)` gives it from the sizes alone; its page's cost card and its tests both come from there. What an
-/// algorithm has none of stays 0.
+/// rank)` gives it from the sizes alone; its page's cost card and its tests both come from there. Quantities
+/// that an algorithm does not have stay 0.
 struct Cost {
   std::int64_t messages = 0;         ///< sent to other ranks, of any size
   std::int64_t bytes_out = 0;        ///< sent to other ranks
@@ -23,7 +23,7 @@ struct Cost {
   bool operator==(const Cost&) const = default;
 };
 
-/// What decides the cost of one call of a sparse all-reduce for one rank.
+/// Parameters of the cost of one call of a sparse all-reduce for one rank.
 struct SparseCall {
   int ranks = 1;              ///< P
   int rank = 0;               ///< whose cost

@@ -1,7 +1,7 @@
-// What matrices are filled with. Element (row, column) of the whole matrix depends on the seed and on its
-// place only: the data are the same on every platform and for any way to cut them into shards, so each rank
-// makes its own shard. All functions run on all hardware threads, make no CUDA call and throw
-// std::invalid_argument if `out` has not shard.elements() elements or the shard does not lie in its matrix.
+// Data for matrices. Element (row, column) of the whole matrix depends on the seed and on its place only: the
+// data are the same on every platform and for any way to cut them into shards, so each rank makes its own
+// shard. All functions run on all hardware threads, make no CUDA call and throw std::invalid_argument if
+// `out` has not shard.elements() elements or the shard does not lie in its matrix.
 //
 // Exact data. With A from fill_sparse_signs and B from fill_ternary all partial sums of a product C = A B, in
 // any order, are integers that the working type holds, so the result has to be right to the last bit. (Dense

@@ -9,7 +9,7 @@
 
 namespace overlap {
 
-/// What stands between the two products.
+/// The activation between the two GEMMs.
 enum class Activation {
   kRelu,      ///< max(v, 0): keeps integers, for exact data
   kGeluTanh,  ///< v / 2 (1 + tanh(sqrt(2 / pi) (v + 0.044715 v^3))), of Hendrycks and Gimpel, 2016

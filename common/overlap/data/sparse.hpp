@@ -1,5 +1,5 @@
-// Row-sparse gradients in coordinate form (COO): what an embedding layer's backward pass leaves of a table of
-// which a batch has used only a few rows.
+// Row-sparse gradients in coordinate form (COO), as the backward pass of an embedding layer produces them:
+// only for the rows of the table that a batch has used.
 #pragma once
 
 #include <concepts>
@@ -69,8 +69,8 @@ struct SparseRows {
   RowList<Index> list() const { return {indices, count}; }
 };
 
-/// The ranks were called with what cannot be reduced. All of them throw it, with the same sentence, and may
-/// be called again.
+/// The ranks' inputs cannot be reduced. All of them throw it, with the same sentence, and may be called
+/// again.
 class SparseInputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,5 +1,4 @@
-// All that differs, for host code, between real GPUs and virtual ones. src/gpu/backend/ holds one file for
-// each.
+// What host code needs to know of real and virtual GPUs. gpu/backend/ has an implementation for each.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +11,12 @@
 
 namespace overlap {
 
-/// What only virtual GPUs can be asked for. Real ones take the nodes as they are.
+/// Options of virtual GPUs. On real GPUs the nodes are those of the machine.
 struct BackendOptions {
   std::optional<std::uint64_t>
       schedule;              ///< seed of a random order of all operations; none: in the order of time
   std::string machine = {};  ///< a machine's name or description file; empty: the default machine
-  int gpus = 0;              ///< asked for: the default machine is given as many if it has fewer
+  int gpus = 0;              ///< requested; the default machine grows to this number
   int nodes = 0;             ///< machines, between which links are slower; 0: as the description says
   int gpus_per_node = 0;     ///< GPUs of each of them
 };
@@ -53,41 +52,41 @@ void host_work(std::uint64_t bytes);
 /// Where a GPU sits in its host.
 struct GpuPlace {
   std::string bus_id;     ///< on PCI, such as "0000:18:00.0"
-  std::string numa_node;  ///< the number of the CPU's memory that is next to it; "unknown" if nobody says
+  std::string numa_node;  ///< NUMA node of the nearest CPU memory; "unknown" if the system does not report it
 };
 
 /// The place of GPU `device`. Virtual GPUs have none: both are "unknown".
 GpuPlace place_of(int device);
 
-/// What a GPU is doing at a moment; none of what it does not tell.
+/// A sample of a GPU's state. Values that the GPU does not report are empty.
 struct GpuState {
   std::optional<double> sm_clock_mhz;   ///< of its multiprocessors
   std::optional<double> power_w;        ///< drawn by its board
   std::optional<double> power_limit_w;  ///< that its board may draw
   std::optional<double> temperature_c;  ///< of the GPU itself
-  bool slowed_by_power = false;         ///< its clocks are held down: it draws as much as it may
-  bool slowed_by_heat = false;          ///< its clocks are held down: it is as hot as it may be
-  bool slowed_by_hardware = false;  ///< its clocks are held down by a safeguard of the board, for one of both
+  bool slowed_by_power = false;         ///< clocks are reduced: the power limit is reached
+  bool slowed_by_heat = false;          ///< clocks are reduced: the temperature limit is reached
+  bool slowed_by_hardware = false;      ///< clocks are reduced by the board's protection, for either reason
 };
 
 /// The state of GPU `device`, in about a millisecond. Virtual GPUs have none, nor has a machine whose
 /// driver's library cannot be loaded.
 std::optional<GpuState> gpu_state(int device);
 
-/// Sets up the GPUs as the user asks. Call it before the first CUDA call. Throws UsageError if something
-/// cannot be had.
+/// Sets up the GPUs by these options. Call it before the first CUDA call. Throws UsageError if an option
+/// cannot be met.
 void configure(const BackendOptions& options);
 
 /// Sets what the driver reads from the environment: CUDA_DEVICE_MAX_CONNECTIONS=32 unless the user has set
 /// it, since more streams than connections (8 by default) may wait for each other for ever. Called when the
 /// program is loaded: after the first CUDA call it would be too late.
 void prepare();
-/// How many streams of a GPU can wait without holding each other up: what the environment says, 8 if it says
-/// nothing. Virtual GPUs have no such limit of their own, and take that of programs, kMaxStreams.
+/// Streams of one GPU that can wait independently: CUDA_DEVICE_MAX_CONNECTIONS, or 8 if it is not set.
+/// Virtual GPUs have no such limit: kMaxStreams.
 int hardware_queues();
 
-/// How often the GPUs have been taken away and begun anew in this process, and with them all that was set up
-/// on them. Tests do that to virtual GPUs; for real ones 0.
+/// How often the GPUs were reset in this process, which discards all state on them. Only tests reset virtual
+/// GPUs; 0 for real ones.
 std::uint64_t restarts();
 
 /// Exit status after a failed call: kExitRace if the virtual GPUs have reported a race or a deadlock, else
@@ -103,13 +102,12 @@ std::string failure_context();
 /// The hardware stamp of a result: names and values, in this order; "unknown" where a value cannot be had.
 std::vector<std::pair<std::string, std::string>> hardware();
 
-/// The highest rate of one GPU's products of dense matrices, in TFLOP/s, from its data sheet (for f32 without
-/// rounding the factors to TF32); 0 if it is not known.
+/// Peak rate of dense GEMMs on one GPU in TFLOP/s, from its data sheet (f32: without TF32); 0 if it is
+/// unknown.
 double peak_tflops(ElementType type);
 
-/// The tile of this GPU's 16-bit products of row-major matrices: on virtual GPUs the machine's. On real ones
-/// cuBLAS chooses by shape, also which side is the longer one; this is what the model of an H100 has, 256
-/// rows and 128 columns.
+/// The tile of this GPU's 16-bit row-major GEMMs. Virtual GPUs: the machine's. Real GPUs: 256 rows and 128
+/// columns, as the model of an H100 has; cuBLAS itself chooses by shape.
 Tile product_tile();
 
 /// What computes the matrix products of cuBLAS, such as "OpenBLAS".

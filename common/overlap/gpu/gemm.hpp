@@ -1,4 +1,4 @@
-// Row-major products by cuBLAS, which knows column-major matrices only.
+// Row-major GEMMs by cuBLAS, whose matrices are column-major.
 //
 // A row-major matrix [rows, columns] with leading dimension ld, read column-major, is its transpose
 // [columns, rows] with the same ld. So what cuBLAS is asked for is not C = A B but
@@ -27,10 +27,10 @@
 
 namespace overlap {
 
-/// How a factor lies in memory: as the product needs it, or as its transpose.
+/// Layout of an operand in memory: as the GEMM uses it, or transposed.
 enum class Layout { kNormal, kTransposed };
 
-/// What a product does beyond C = A B.
+/// Options of a GEMM beyond C = A B.
 struct GemmOptions {
   float alpha = 1;             ///< C = alpha A B + beta C
   float beta = 0;              ///< 0: what C held is not read, so it may be NaN
@@ -47,7 +47,8 @@ constexpr cudaDataType_t cuda_type() {
   if constexpr (std::same_as<T, float>) return CUDA_R_32F;
 }
 
-// cuBLAS takes sizes as int. At least 1, as it wants of a leading dimension also where nothing is led.
+// A size as the int that cuBLAS takes. At least 1: cuBLAS requires that of a leading dimension, even of an
+// empty matrix.
 inline int gemm_size(const char* what, std::int64_t size, std::int64_t low = 0) {
   if (size < 0) throw std::invalid_argument(std::string("matmul_row_major: ") + what + " is negative");
   if (size > std::numeric_limits<int>::max()) {
@@ -69,11 +70,11 @@ inline int leading_dimension(const char* what, std::int64_t ld, std::int64_t wid
 
 /// C[m, n] = alpha A[m, k] B[k, n] + beta C on `stream`, row-major, in f32 sums; lda, ldb and ldc are the
 /// distances of two rows in elements. A transposed factor lies there as A^T[k, m] or B^T[n, k]. C has the
-/// type of A and B, or f32. Only enqueues. With m or n of 0 nothing is done, with k of 0 C becomes beta C.
-/// `handle` belongs to the current device, and keeps the stream. (cublasSetStream() takes a workspace of the
-/// user's away, so it is called only if the handle has another stream.)
-/// Throws UsageError if a size or leading dimension is 2^31 or more, std::invalid_argument if one is negative
-/// or a leading dimension is less than a row, and CublasError.
+/// type of A and B, or f32. Only enqueues. If m or n is 0, nothing is enqueued; if k is 0, C becomes beta C.
+/// `handle` belongs to the current device, and keeps the stream. (cublasSetStream() discards the user's
+/// workspace, so it is called only if the handle has another stream.) Throws UsageError if a size or leading
+/// dimension is 2^31 or more, std::invalid_argument if one is negative or a leading dimension is less than a
+/// row, and CublasError.
 template <Floating T, typename Out>
 requires std::same_as<Out, T> || std::same_as<Out, float>
 void matmul_row_major(cublasHandle_t handle, cudaStream_t stream, MatmulShape shape, const T* a,
@@ -107,9 +108,9 @@ void matmul_row_major(cublasHandle_t handle, cudaStream_t stream, MatmulShape sh
                    options.b == Layout::kTransposed ? shape.k : shape.n, c, shape.n, options);
 }
 
-/// Runs a product of each of these shapes once on `stream` of the rank, on memory of its own, and waits for
-/// it. Loading a kernel waits for the GPU; so every product has to run once before any stream of this GPU
-/// waits for a signal: in the constructors of algorithms. Out is the type of C.
+/// Warm-up: runs a GEMM of each of these shapes once on `stream` of the rank, on memory of its own, and waits
+/// for it. Loading a kernel may wait for the whole GPU, for ever if one of its streams waits for a signal. So
+/// every GEMM runs once before that: in an algorithm's constructor. Out is the type of C.
 template <Floating T, typename Out = T>
 void warm_up_products(Rank& rank, cublasHandle_t handle, cudaStream_t stream,
                       const std::vector<MatmulShape>& shapes, const GemmOptions& options = {}) {
@@ -125,7 +126,7 @@ void warm_up_products(Rank& rank, cublasHandle_t handle, cudaStream_t stream,
   }
 }
 
-/// The same for a product that is made in parts: calls `multiply(a, b, c)`, which enqueues all of them, each
+/// The same for a GEMM that is split into parts: calls `multiply(a, b, c)`, which enqueues all of them, each
 /// where it lies in A[m, k], B[k, n] and C[m, n] and on its own stream and handle, since cuBLAS chooses its
 /// kernels by shape and alignment. A and B are zeros, all three are memory of its own. Then waits for
 /// `streams`, of which the first is the rank's.

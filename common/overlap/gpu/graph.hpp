@@ -11,13 +11,14 @@
 
 namespace overlap {
 
-/// An executable graph. Movable, not copyable; it may be destroyed while a launch of it is under way.
+/// An executable graph. Movable, not copyable; it may be destroyed while a launch of it still runs.
 class Graph {
  public:
   /// Records what `record()` enqueues into `stream`, and into streams that wait for events of it (they must
   /// be waited for in turn); nothing of it runs. Kernel arguments and pointers are copied now, memory is read
-  /// when the graph runs. `record` may only enqueue: this thread must not allocate, free, synchronise or ask
-  /// meanwhile; other threads may. Throws CudaError, and what `record` throws; the capture is over then.
+  /// when the graph runs. `record` may only enqueue: this thread must not allocate, free, synchronise or
+  /// query meanwhile; other threads may. Throws CudaError, and what `record` throws; the capture has ended
+  /// then.
   template <typename Record>
   static Graph capture(cudaStream_t stream, Record&& record) {
     CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
@@ -26,7 +27,7 @@ class Graph {
       std::forward<Record>(record)();
     } catch (...) {
       cudaStreamEndCapture(stream, &graph.handle);
-      cudaGetLastError();  // that the capture failed is no news
+      cudaGetLastError();  // of the capture, which is reported already
       throw;
     }
     CUDA_CHECK(cudaStreamEndCapture(stream, &graph.handle));

@@ -1,4 +1,4 @@
-// Memory for results whose size only the data decide.
+// Memory for results whose size depends on the data.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace overlap {
 
-/// Device memory that is allocated anew when more of it is wanted than ever before. Once the sizes have
-/// settled, it costs nothing.
+/// Device memory that is reallocated when a larger size than ever before is requested. Other requests cost
+/// nothing.
 template <typename T>
 class GrowingBuffer {
  public:
@@ -21,7 +21,7 @@ class GrowingBuffer {
   T* at_least(std::size_t elements, cudaStream_t stream) {
     if (elements > buffer_.size()) {
       rank_.synchronize(stream);
-      buffer_ = DeviceBuffer<T>(rank_.device(), 0);  // first, so that never both are there
+      buffer_ = DeviceBuffer<T>(rank_.device(), 0);  // first: old and new memory never coexist
       buffer_ = DeviceBuffer<T>(rank_.device(), elements);
     }
     return buffer_.data();
@@ -44,7 +44,7 @@ class GrowingPinnedBuffer {
   /// grow: neither a stream nor another rank. Throws std::bad_alloc; the old memory is gone then, too.
   T* at_least(std::size_t elements) {
     if (elements > buffer_.size()) {
-      buffer_ = PinnedBuffer<T>(0);  // first, so that never both are there
+      buffer_ = PinnedBuffer<T>(0);  // first: old and new memory never coexist
       buffer_ = PinnedBuffer<T>(elements);
     }
     return buffer_.data();

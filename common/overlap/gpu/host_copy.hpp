@@ -21,7 +21,7 @@ DeviceBuffer<T> on_device(int device, const std::vector<T>& values) {
   return buffer;
 }
 
-/// What stands in a GPU's memory now: whoever still writes it must have been waited for.
+/// The current contents of a GPU's memory. The caller has waited for all work that writes it.
 template <typename T>
 std::vector<T> on_host(const T* values, std::int64_t elements) {
   std::vector<T> host(static_cast<std::size_t>(elements));

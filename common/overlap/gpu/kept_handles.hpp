@@ -1,5 +1,5 @@
-// Streams and cuBLAS handles of one rank, and what the process keeps of all handles from one run to the next.
-// Making them takes longer than most runs: a communicator of four GPUs some tenths of a second.
+// Streams and cuBLAS handles of one rank, and the handles that the process keeps from one run to the next.
+// Creating them takes longer than most runs: a communicator of four GPUs some tenths of a second.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,8 +27,8 @@ struct DestroyCublas {
 /// Owns one.
 using CublasHandle = std::unique_ptr<cublasContext, DestroyCublas>;
 
-/// What a rank's streams and cuBLAS handles are. Each comes from those kept, if there is one, and else is
-/// made when it is first asked for; destroyed with this, unless it was given back.
+/// A rank's streams and cuBLAS handles. At its first use each is taken from the kept ones, or created if
+/// there is none. Destroyed with this object, unless it was given back.
 class RankHandles {
  public:
   explicit RankHandles(int device) : device_(device) {}
@@ -43,7 +43,8 @@ class RankHandles {
 
   /// Waits for all its streams; false if one of them has failed.
   bool wait() noexcept;
-  /// Keeps all of them for the next run: they must be idle. What cannot be made as good as new is destroyed.
+  /// Keeps all of them for the next run: they must be idle. A handle whose settings cannot be restored is
+  /// destroyed.
   void give_back();
   void destroy_cublas() { cublas_ = {}; }
 
@@ -86,15 +87,14 @@ struct KeptHandles {
   HandlePool<CommunicatorKind, std::vector<ncclComm*>> communicators;  // of each rank
 };
 
-/// Those of this process. Never destroyed: when a program's static objects are, CUDA's and NCCL's own may be
-/// gone already, and the driver takes everything back when the process ends.
+/// The kept handles of this process. Never destroyed: when static objects are destroyed, CUDA's and NCCL's
+/// own state may be gone already, and the driver frees everything when the process ends.
 KeptHandles& kept_handles();
 
-/// Destroys a stream of that GPU that nobody uses at the moment, to make room for another; false if there is
-/// none.
+/// Destroys an unused stream of that GPU, to make room for another one; false if there is none.
 bool drop_idle_stream(int device);
 
-/// Destroys all streams and cuBLAS handles that nobody uses at the moment.
+/// Destroys all unused streams and cuBLAS handles.
 void drop_idle_handles();
 
 }  // namespace overlap

@@ -1,5 +1,4 @@
-// How many blocks a kernel is launched with, where a lesson has no other reason to choose, and that it is
-// there when it is launched.
+// Default sizes of a launch, and loading a kernel before its first launch.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +13,7 @@ namespace overlap {
 /// Threads of a warp.
 inline constexpr int kWarp = 32;
 
-/// Threads of a block, where nothing speaks for another number.
+/// Threads of a block, by default.
 inline constexpr int kBlockThreads = 256;
 
 /// Blocks of kBlockThreads for so many threads, each with an element of its own in the GPU's memory. A grid
@@ -30,14 +29,14 @@ inline unsigned blocks_for_rows(std::int64_t rows) {
   return static_cast<unsigned>(std::min<std::int64_t>(rows, 65536));
 }
 
-/// Loads a kernel for the current GPU. Else CUDA loads it when it is launched for the first time, and may
-/// have to wait for all that the GPU has to do: for ever, if a stream of it waits for a signal that comes
-/// later (CUDA Programming Guide, "Lazy Loading", potential hazards; on an H200 with CUDA 13.0 the launch
-/// does not return, and returns at once behind this call). So an algorithm with signals loads what it
-/// launches behind them in its constructor. Throws CudaError.
+/// Loads a kernel for the current GPU. Otherwise CUDA loads it at its first launch, which may wait for all
+/// work of the GPU: for ever, if one of its streams waits for a signal that is raised later (CUDA Programming
+/// Guide, "Lazy Loading", potential hazards; on an H200 with CUDA 13.0 the launch did not return, and
+/// returned at once after this call). So an algorithm with signals loads its kernels in its constructor.
+/// Throws CudaError.
 template <typename... Parameters>
 void load_kernel(void (*kernel)(Parameters...)) {
-  int blocks = 0;  // a question that only a loaded kernel can answer
+  int blocks = 0;  // asking for the occupancy loads the kernel
   CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kBlockThreads, 0));
 }
 

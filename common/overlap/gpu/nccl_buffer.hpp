@@ -38,8 +38,8 @@ class NcclMemory {
 /// symmetric window: send and receive buffers lie in it, at the same offset on all ranks but for a
 /// collective's own part (in place). Constructor and destructor are collective in these modes; the destructor
 /// waits for the GPU and for all ranks before it takes the window away, except while the run is being
-/// stopped. Throws Skip where the mode cannot be had, on all ranks; NcclError or CudaError if the memory is
-/// not there.
+/// stopped. Throws Skip on all ranks where the mode is not available; NcclError or CudaError if the memory
+/// cannot be allocated.
 template <typename T>
 class NcclBuffer {
  public:

@@ -1,4 +1,4 @@
-// What only newer versions of NCCL know of a communicator.
+// Settings of a communicator that only newer versions of NCCL have.
 #pragma once
 
 #include <nccl.h>

@@ -6,7 +6,7 @@
 
 namespace overlap {
 
-/// What --nccl chooses. The newer two came with NCCL 2.28 and want their memory in a window: see NcclBuffer.
+/// What --nccl chooses. The last two came with NCCL 2.28 and need their memory in a window: see NcclBuffer.
 enum class NcclMode {
   kPlain,       ///< kernels of NCCL move the data; any memory will do
   kRegistered,  ///< kernels that read and write the memory of all ranks directly
@@ -25,7 +25,7 @@ const std::vector<NcclMode>& all_nccl_modes();
 /// The modes that this program was built with: only the plain one for virtual GPUs or with an older NCCL.
 std::vector<NcclMode> nccl_modes();
 
-/// One sentence on why this mode cannot be had here, "" if it can. Asks a newer NCCL for its version; makes
+/// One sentence on why this mode is not available here, "" if it is. Asks a newer NCCL for its version; makes
 /// no CUDA call.
 std::string why_not(NcclMode mode);
 

@@ -1,4 +1,4 @@
-// The driver's library that tells what a GPU is doing (NVML, libnvidia-ml.so.1). It is loaded when a program
+// The driver's library that reports a GPU's state (NVML, libnvidia-ml.so.1). It is loaded when a program
 // runs: machines without a driver have none, and toolkits come without its header.
 #pragma once
 
@@ -23,7 +23,7 @@ class Nvml {
 
   /// Such as "580.159.04".
   std::optional<std::string> driver_version() const;
-  /// What does not change of the GPU with that PCI bus id, and what it is doing.
+  /// Constant properties and the current state of the GPU with that PCI bus id.
   std::optional<unsigned> max_sm_clock_mhz(const std::string& bus_id) const;
   backend::GpuState state(const std::string& bus_id) const;
 
@@ -32,7 +32,7 @@ class Nvml {
   // Calls NVML's function of that name, if it is there; false if it is not or if it fails.
   template <typename... Arguments>
   bool call(const char* function, Arguments... arguments) const;
-  // The whole number that such a function tells of a device; its other arguments come before the number.
+  // The integer that such a function returns of a device; its other arguments precede the integer.
   template <typename Number, typename... Arguments>
   std::optional<Number> number(const char* function, Device* device, Arguments... arguments) const;
   Device* device(const std::string& bus_id) const;

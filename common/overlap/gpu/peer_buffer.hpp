@@ -9,7 +9,7 @@
 
 namespace overlap {
 
-/// Whose memory a rank wants to reach, where there are several processes.
+/// Whose memory a rank accesses, where there are several processes.
 enum class Reach {
   kAllRanks,  ///< that of all ranks: only one process can have it
   kProcess,   ///< that of the ranks of its process
@@ -23,8 +23,8 @@ class PeerMemory {
   PeerMemory(const PeerMemory&) = delete;
   PeerMemory& operator=(const PeerMemory&) = delete;
 
-  /// Waits until nobody uses it any more: for this rank's GPU, then for all ranks. Not while the run is being
-  /// stopped, or an exception passes through this rank, which then stops the run.
+  /// Waits until no rank uses it any more: for this rank's GPU, then for all ranks. Not while the run is
+  /// being stopped, or an exception passes through this rank, which then stops the run.
   void settle() noexcept;
   void* on(int rank) const { return all_[static_cast<std::size_t>(rank)]; }
   Rank& rank() const { return rank_; }
@@ -39,15 +39,15 @@ class PeerMemory {
 /// they wait for the GPU and for all ranks, because a peer may still write; so make it before, never inside,
 /// a timed loop. While the run is being stopped they wait for nobody. The constructor proves peer access the
 /// first time. Throws std::invalid_argument if ranks ask for different sizes, Skip if two GPUs have no access
-/// to each other or if it should reach ranks of another process, CudaError if the memory is not there.
+/// to each other or if it should reach ranks of another process, CudaError if the memory cannot be allocated.
 ///
 /// Pulls take turns. A copy *from* another rank's buffer is carried out by that rank's GPU, in one queue for
 /// all ranks that pull from it: in the order in which their hosts enqueued the copies, also while one still
 /// waits in its own stream (measured on H200; virtual_gpu/tests/semantics/pulls.cu). So a rank that enqueues
-/// a pull ahead of time holds up the others' pulls, and if it waits for what comes behind one of those, all
-/// of them wait for ever. The rule: enqueue a pull only once all that it waits for has been enqueued, on
-/// every rank, which a rank.barrier() sees to; no GPU has to be waited for. A copy *to* another rank's buffer
-/// (a push) and what a kernel reads there take no turns.
+/// a pull too early holds up the others' pulls; if its pull waits for work behind one of those, all of them
+/// wait for ever. The rule: enqueue a pull only once everything that it waits for has been enqueued on every
+/// rank. A rank.barrier() ensures that; no GPU has to be waited for. A copy *to* another rank's buffer (a
+/// push) and what a kernel reads there take no turns.
 template <typename T>
 class PeerBuffer {
  public:

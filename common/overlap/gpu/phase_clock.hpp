@@ -19,7 +19,7 @@ struct Phase {
   double ms = 0;     ///< on the GPU's clock, the waits of the host in it included
 };
 
-/// Takes the time of the phases of a call by events of one stream. Phases that are called alike count as one.
+/// Times the phases of a call by events of one stream. Phases of the same name count as one.
 class PhaseClock {
  public:
   explicit PhaseClock(int device) : device_(device) {}

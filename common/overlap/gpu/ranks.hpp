@@ -30,7 +30,7 @@ class Processes;
 class RankHandles;
 class RunState;
 
-/// Another rank has failed and the run is being stopped. Thrown by what waits; let it pass.
+/// Another rank has failed and the run is being stopped. Thrown by calls that wait; do not catch it.
 class RunStopped : public std::runtime_error {
  public:
   RunStopped() : std::runtime_error("the run was stopped because another rank failed") {}
@@ -82,13 +82,12 @@ class Rank {
 
   /// Waits for all ranks. Throws RunStopped if one of them has failed.
   void barrier();
-  /// Waits for the stream. Throws RunStopped if a rank has failed: what the stream has computed then means
-  /// nothing.
+  /// Waits for the stream. Throws RunStopped if a rank has failed: the stream's results are then invalid.
   void synchronize(cudaStream_t stream);
   /// True once a rank has failed: no result, time or file may be written any more.
   bool stopping() const;
-  /// A word in pinned memory that becomes other than 0 when the run stops; kernels that spin look
-  /// at it, by cuda::atomic_ref with acquire.
+  /// A word in pinned memory that becomes non-zero when the run stops; kernels that spin poll it, by
+  /// cuda::atomic_ref with acquire.
   unsigned* abort_flag() const;
 
   /// Every rank's `value`, by rank. Collective. An address means something in its own process only.
@@ -130,22 +129,22 @@ class Rank {
 /// Runs `program` once for each rank, each on a host thread of its own whose current device is the GPU of its
 /// number (GPU 0 if there are fewer GPUs than ranks), and returns when all have ended. If a rank throws, the
 /// run is stopped: waits of the other ranks throw RunStopped, signals open and communicators are aborted, so
-/// that nothing waits for the one that failed. The first error is then rethrown, its text preceded by "rank
-/// N: ". On real GPUs, if the ranks are not home 5 s later (a call hangs), or the error is one after which a
-/// GPU can do nothing more, that error and who waits for what are printed and the process ends with status 2.
-/// A rank that means to go on after an exception has to catch it before it passes an owner of CUDA objects,
-/// which stops the run; else std::logic_error says so. Throws std::invalid_argument unless 1 <= ranks <= 64.
+/// that no rank waits for the one that failed. The first error is then rethrown, its text preceded by "rank
+/// N: ". On real GPUs, if the ranks have not returned after 5 s (a call hangs), or if the error makes a GPU
+/// unusable, the error and the pending waits are printed and the process ends with status 2. A rank that
+/// continues after an exception has to catch it before it passes an owner of CUDA objects, which stops the
+/// run; otherwise std::logic_error is thrown. Throws std::invalid_argument unless 1 <= ranks <= 64.
 ///
 /// With several processes, each of which calls this from its main thread, every process has as many of the
 /// ranks, and a GPU is one of its own machine. A failed rank stops the ranks of its own process: the error
-/// has to reach Processes::end(), which ends the other processes. Memory of other ranks is in reach inside a
-/// process only, see PeerBuffer.
+/// has to reach Processes::end(), which ends the other processes. A rank can access the memory of ranks of
+/// its own process only, see PeerBuffer.
 ///
 /// On real GPUs the ranks' streams, cuBLAS handles and communicators outlive the run: each rank waits for its
 /// GPU at its end (for its streams, if it shares the GPU), and a later run takes streams and cuBLAS handles
 /// by GPU, and communicators if it has as many ranks. What is kept counts among a GPU's kMaxStreams, and
 /// gives way when a new stream would be one too many; communicators give way to ranks that share a GPU. A run
-/// that was stopped keeps nothing. On virtual GPUs each run begins with nothing.
+/// that was stopped keeps nothing. Virtual GPUs keep nothing between runs.
 void run_ranks(int ranks, const std::function<void(Rank&)>& program, Processes* processes = nullptr);
 
 }  // namespace overlap

@@ -1,5 +1,5 @@
 // What the ranks of one run share. How host threads meet, and how a run is stopped, differs between real and
-// virtual GPUs: src/gpu/backend/ holds one RunState for each.
+// virtual GPUs: gpu/backend/ has a RunState for each.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Words in peer memory by which one rank's GPU tells another one's that data are there.
+// Words in peer memory by which one rank's GPU signals to another one's that data have arrived.
 #pragma once
 
 #include <cuda.h>
@@ -35,8 +35,8 @@ class Signals {
     ++epoch_;
     begun_ = true;
   }
-  /// Raises signal `i` of rank `peer` once the stream's earlier work is done. Whoever sees it sees that work,
-  /// too. Throws std::logic_error if this rank has raised it in this call before, or before the first
+  /// Raises signal `i` of rank `peer` once the stream's earlier work is done. A waiter that sees it sees that
+  /// work, too. Throws std::logic_error if this rank has raised it in this call before, or before the first
   /// begin_call(), or if the stream is being captured into a graph (the epoch would be frozen); RunStopped
   /// while the run is being stopped.
   void raise(int peer, int i, cudaStream_t stream);
@@ -50,7 +50,7 @@ class Signals {
   std::uint32_t epoch() const { return epoch_; }  ///< number of the call
 
  private:
-  /// Lets the run's stop know the words, as long as it lives.
+  /// Registers the words with the run's stop while this object lives.
   class Registration {
    public:
     explicit Registration(Signals& signals);

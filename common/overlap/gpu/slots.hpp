@@ -1,4 +1,4 @@
-// Places for what other ranks send.
+// Slots that other ranks write.
 #pragma once
 
 #include <cstddef>

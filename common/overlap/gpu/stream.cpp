@@ -42,7 +42,7 @@ StreamPlace::~StreamPlace() {
 int living_streams(int device) { return streams.at(static_cast<std::size_t>(device)); }
 
 std::string memory_asked_for(std::size_t bytes) {
-  const std::string asked = std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB are asked for";
+  const std::string asked = std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB are requested";
   std::size_t free = 0, total = 0;
   if (cudaMemGetInfo(&free, &total) != cudaSuccess) return asked;
   return asked + ", " + std::to_string(free >> 20) + " of " + std::to_string(total >> 20) + " MiB are free";

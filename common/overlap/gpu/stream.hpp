@@ -31,9 +31,9 @@ class DeviceGuard {
 
 namespace detail {
 
-// What every owner calls before it gives something back, which may wait for the GPU. If an exception passes
-// through a rank, its GPU may wait for others and they for it: then the run is stopped first, and what GPUs
-// wait for is opened.
+// Every owner calls this before it releases its object, which may wait for the GPU. While an exception passes
+// through a rank, its GPU and others may wait for each other: so the run is stopped first, which opens all
+// signals.
 void before_release() noexcept;
 
 // A handle that is destroyed by kDestroy, unless it is null. CUDA's destroy functions know the handle's
@@ -57,13 +57,13 @@ class Owner {
   Handle handle = nullptr;
 };
 
-// For errors: "16 MiB are asked for, 3 of 1024 MiB are free" on the current device.
+// For errors: "16 MiB are requested, 3 of 1024 MiB are free" on the current device.
 std::string memory_asked_for(std::size_t bytes);
 
 // The bytes of so many elements. Throws std::length_error if they do not fit in a std::size_t.
 std::size_t checked_bytes(std::size_t elements, std::size_t element_bytes);
 
-// The memory of a DeviceBuffer, whatever its elements are: what needs no type is compiled once.
+// The untyped part of DeviceBuffer, compiled once.
 class DeviceMemory {
  public:
   DeviceMemory(int device, std::size_t elements, std::size_t element_bytes);
@@ -125,7 +125,7 @@ int living_streams(int device);
 
 }  // namespace detail
 
-/// How urgent a stream's work is where two streams have work waiting. A hint: virtual GPUs ignore it.
+/// Priority of a stream's pending work. A hint: virtual GPUs ignore it.
 enum class StreamPriority { kNormal, kHigh };
 
 /// A stream of one GPU, a non-blocking one: no implicit order with the default stream. Throws
@@ -144,8 +144,8 @@ class Stream {
   }
 
   cudaStream_t get() const { return stream_.handle; }  ///< the handle
-  operator cudaStream_t() const { return get(); }  ///< so that it can stand in CUDA calls and in <<<...>>>
-  int device() const { return device_; }           ///< the GPU that it belongs to
+  operator cudaStream_t() const { return get(); }      ///< for CUDA calls and <<<...>>>
+  int device() const { return device_; }               ///< the GPU that it belongs to
 
  private:
   detail::StreamPlace place_;
@@ -163,7 +163,7 @@ class Event {
   }
 
   cudaEvent_t get() const { return event_.handle; }  ///< the handle
-  operator cudaEvent_t() const { return get(); }     ///< so that it can stand in CUDA calls
+  operator cudaEvent_t() const { return get(); }     ///< for CUDA calls
   int device() const { return device_; }             ///< the GPU that it belongs to
 
  private:

@@ -1,5 +1,5 @@
-// What the GPUs did and when, and the labels that it had: recorded by CUPTI on real GPUs, by the scheduler on
-// virtual ones.
+// Records of the GPUs' operations, with times and labels: by CUPTI on real GPUs, by the scheduler on virtual
+// ones.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,9 @@
 //
 // A warpgroup is four warps of a block, the first of them a multiple of 4. Its 128 threads multiply together:
 // D[64, N] += A[64, 16] B[16, N], A and B in shared memory, D in the threads' registers (place()). The
-// product is asynchronous: between mma() and the wait() that covers its group nobody may write A or B or
-// touch D. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". Compute capability 9.0 alone.
+// product is asynchronous: between mma() and the wait() that covers its group no thread may write A or B or
+// access D. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". Compute capability 9.0
+// alone.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -67,7 +68,7 @@ __host__ __device__ constexpr Place place(int thread, int i) {
   return {thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8, i / 4 * 8 + thread % 4 * 2 + i % 2};
 }
 
-/// Comes before the first mma(), and before one whose D has been touched since.
+/// Call it before the first mma(), and before one whose D has been accessed since.
 __device__ __forceinline__ void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
 /// @cond
@@ -134,7 +135,7 @@ __device__ __forceinline__ void mma(Fragment<N>& d, Descriptor a, Descriptor b, 
 /// All mma() since the last commit() are a group.
 __device__ __forceinline__ void commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-/// Waits until at most the last `Pending` groups of the warpgroup are not done. Name the fragments that are
+/// Waits until at most the last `Pending` groups of the warpgroup are pending. Name the fragments that are
 /// read or written next, or that stay in flight: the compiler keeps what is done with them behind the wait.
 template <int Pending, int... N>
 __device__ __forceinline__ void wait(Fragment<N>&... fragments) {
@@ -170,7 +171,8 @@ __device__ __forceinline__ bool elect_one() {
   return elected != 0;
 }
 
-/// Waits until `threads` threads, a multiple of 32, have come to barrier `id`, 1 to 15 (0 is __syncthreads).
+/// Waits until `threads` threads, a multiple of 32, have arrived at barrier `id`, 1 to 15 (0 is
+/// __syncthreads).
 __device__ __forceinline__ void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }

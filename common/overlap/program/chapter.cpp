@@ -61,15 +61,15 @@ std::string sentence_of(const FailedCall& error) {
          " has not enough free memory; " + text;
 }
 
-// The number of GPUs to use, of those that are here. Throws Skip if there are fewer than asked for.
+// The number of GPUs to use. Throws Skip if fewer are available than requested.
 int usable_gpus(const Options& options, const ChapterInfo& chapter, int available) {
   if (options.gpus <= available || (options.gpus_given && !chapter.without_ranks)) return options.gpus;
   if (!options.gpus_given) return available;
-  throw Skip("--gpus: " + std::to_string(options.gpus) + " GPUs asked for, " + std::to_string(available) +
-             " here");
+  throw Skip("--gpus: " + std::to_string(options.gpus) + " GPUs requested, " + std::to_string(available) +
+             " available");
 }
 
-// How many GPUs there are in the process that has the fewest, and in the one that has the most.
+// GPUs of the process that has the fewest, and of the one that has the most.
 struct Available {
   int fewest, most;
 };
@@ -84,17 +84,17 @@ Available available_in_all(Processes& processes, int here) {
 int usable_gpus_of_all(const Options& options, Available available) {
   const int processes = options.processes->count(), wanted = options.gpus / processes;
   if (available.fewest == 0) throw Skip("another process has no GPU");
-  const std::string of_one = "one process has " + std::to_string(available.fewest);
+  const std::string fewest = "one process has " + std::to_string(available.fewest);
   if (!options.gpus_given && available.fewest != available.most) {
-    throw UsageError("--gpus: not given, and " + of_one + " GPUs, another one " +
+    throw UsageError("--gpus: it is needed, since " + fewest + " GPUs and another one " +
                      std::to_string(available.most));
   }
   if (options.gpus_given && available.fewest < wanted)
-    throw UsageError("--gpus: " + std::to_string(wanted) + " in each process, and " + of_one);
+    throw UsageError("--gpus: each process needs " + std::to_string(wanted) + ", and " + fewest);
   return processes * std::min(wanted, available.fewest);
 }
 
-// Takes as many GPUs as can be had. Throws Skip if there are fewer than asked for.
+// Settles the number of GPUs. Throws Skip if fewer are available than requested.
 void use_gpus_that_are_here(Options& options, const ChapterInfo& chapter) {
   const std::string reason = backend::unavailable();
   int available = 0;

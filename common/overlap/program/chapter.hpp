@@ -11,8 +11,8 @@
 namespace overlap {
 
 /// Reads the options, prepares the GPUs, runs `program` and returns the exit status for main(). Every failure
-/// becomes one sentence on standard error; under --schedule, success and failure are told with the schedule
-/// and its hash. The status is
+/// becomes one sentence on standard error; under --schedule, success and failure are reported with the
+/// schedule and its hash. The status is
 ///   0   the result is right (or --help, --list, --cost),
 ///   1   WrongResult,
 ///   2   the options cannot be used, a call failed, memory ran out, or --timeout passed,

@@ -1,4 +1,4 @@
-// What a chapter says of itself, and what it does without options.
+// A chapter's description and its defaults.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace overlap {
 
-/// What a chapter does where the user does not say otherwise.
+/// Defaults of a chapter.
 struct ChapterDefaults {
   MatmulShape shape = {};       ///< of the whole problem, and
   MatmulShape per_gpu = {};     ///< what each GPU adds to it
@@ -53,15 +53,15 @@ struct ChapterInfo {
   /// Those it can do: at least one.
   std::vector<ElementType> element_types() const;
   int max_gpus() const;
-  /// True of a chapter on sparse gradients: it has --rows and its like instead of --m, --n, --k.
+  /// True of a chapter on sparse gradients: it has --rows, --features and --entries instead of --m, --n, --k.
   bool sparse() const { return on_virtual_gpus.sparse.rows > 0; }
   /// The defaults on the GPUs that this program was built for.
   const ChapterDefaults& defaults() const;
 };
 
-/// `info`, and what it leaves open as all chapters on C = A B have it whose A is gathered: types and sizes.
+/// `info`, completed with the types and sizes of all chapters on C = A B that gather A.
 ChapterInfo gather_chapter(ChapterInfo info);
-/// The same for C = X W, whose summands are scattered.
+/// The same for C = X W, whose summands are reduce-scattered.
 ChapterInfo scatter_chapter(ChapterInfo info);
 /// The same for sums of sparse gradients.
 ChapterInfo sparse_chapter(ChapterInfo info);

@@ -90,7 +90,8 @@ std::int64_t expected_global_rows(SparseShape shape, int ranks) {
 }
 
 void print_costs(std::ostream& out, const ChapterInfo& chapter, const Options& options) {
-  if (!chapter.table) throw UsageError("--cost: this program has no cost cards; its chapter has");
+  if (!chapter.table)
+    throw UsageError("--cost: this program has no cost cards; the program of its chapter has them");
   const CostCards cards = chapter.table(options);
   Json json = {{"chapter", chapter.name}, {"type", name_of(options.type)}, {"gpus", options.gpus}};
   if (options.gpus_per_node > 0) json["gpus_per_node"] = options.gpus_per_node;

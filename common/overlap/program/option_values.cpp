@@ -70,7 +70,7 @@ void keep_nccl_mode(NcclMode mode, const ChapterInfo& chapter, std::vector<std::
     if (other != mode) std::erase(variants, variant_of(other));
   }
   if (variants.empty())
-    throw UsageError(std::string("--only: names no variant that --nccl ") + name_of(mode) + " leaves");
+    throw UsageError(std::string("--only: none of these variants runs with --nccl ") + name_of(mode));
 }
 
 std::string mismatch_sentence(const std::string& text) {

@@ -130,7 +130,7 @@ class CommandLine {
   // What only gradients have.
   void add_sparse() {
     add(kMore, "--pattern", "NAME",
-        "rows that the GPUs have: uniform, zipf, identical, disjoint, uneven (default uniform)",
+        "distribution of the rows: uniform, zipf, identical, disjoint, uneven (default uniform)",
         [this](const std::string& option, const std::string& text) {
           options_.sparse.pattern =
               chosen<RowPattern>(option, text,
@@ -143,19 +143,20 @@ class CommandLine {
         [this](const std::string& option, const std::string& text) {
           options_.sparse.index = chosen<IndexType>(option, text, {IndexType::kInt32, IndexType::kInt64});
         });
-    add_number<std::int64_t>(kMore, "--global", "COUNT",
-                             "with --cost: different rows of all GPUs (default: as rows at random have)", 1,
-                             kMaxBytes, options_.sparse.global);
+    add_number<std::int64_t>(
+        kMore, "--global", "COUNT",
+        "with --cost: different rows of all GPUs together (default: the expected number)", 1, kMaxBytes,
+        options_.sparse.global);
   }
 
   void add_common() {
     add(kCommon, "--gpus", "COUNT",
         "GPUs that share the work, 1 to " + std::to_string(chapter_.max_gpus()) + " (default " +
-            std::to_string(options_.gpus) + ", or as many as there are if that is less)",
+            std::to_string(options_.gpus) + ", or all if there are fewer)",
         [this](const std::string&, const std::string& text) { gpus_ = text; });
     // Cost cards are asked for with it whatever the chapter.
     add(chapter_.has_nodes ? kCommon : kHidden, "--gpus-per-node", "COUNT",
-        "GPUs of each node (default: those of two nodes, or of more if there is no half of them)",
+        "GPUs of each node, a divisor of --gpus (default: the largest one up to 8 below --gpus)",
         [this](const std::string&, const std::string& text) { gpus_per_node_ = text; });
     if (chapter_.sparse()) {
       add_sparse_size(kCommon, "--rows", "rows of the table", 1, options_.sparse.shape.rows);
@@ -170,7 +171,7 @@ class CommandLine {
     add_number(kCommon, "--iterations", "COUNT",
                "timed runs, 1 to 10000 (default " + std::to_string(options_.iterations) + ")", 1, 10000,
                options_.iterations);
-    add(kCommon, "--json", "FILE", "also write the results there, as JSON (default: no file)",
+    add(kCommon, "--json", "FILE", "also write the results to this file, as JSON (default: no file)",
         [this](const std::string& option, const std::string& text) {
           if (options_.is_root()) require_writable(option, text);
           options_.json = text;
@@ -190,7 +191,7 @@ class CommandLine {
         options_.seed);
     add_flag(kMore, "--check", "verify every element of the result (default)", check_);
     add_flag(kMore, "--no-check", "do not verify the result", no_check_);
-    add(kMore, "--timeline", "FILE", "also write there what each GPU did and when (default: no file)",
+    add(kMore, "--timeline", "FILE", "also write a timeline of all GPUs to this file (default: no file)",
         [this](const std::string& option, const std::string& text) {
           if (options_.is_root()) require_writable(option, text);
           options_.timeline = text;
@@ -205,12 +206,11 @@ class CommandLine {
     if (chapter_.sparse()) add_sparse();
     if (chapter_.has_nccl_modes) {
       add(kMore, "--nccl", "MODE",
-          "let NCCL move the data in this way only: plain, registered, copy-engine (default: all that can be "
-          "had)",
+          "use this mode of NCCL only: plain, registered, copy-engine (default: all that are available)",
           [this](const std::string&, const std::string& text) { options_.nccl = chosen_nccl_mode(text); });
     }
     add_number(kMore, "--timeout", "SECONDS",
-               "stop with an error after so many seconds of real time, up to 86400; 0: never (default " +
+               "stop with an error after this many seconds of real time, up to 86400; 0: no limit (default " +
                    std::to_string(options_.timeout_s) + ")",
                0, 86400, options_.timeout_s);
     app_.set_help_flag("--help", "print this help and stop")->group(kMore);
@@ -222,8 +222,8 @@ class CommandLine {
   void add_virtual() {
     const char* group = backend::modelled_time() ? kVirtual : kHidden;
     add_number<std::uint64_t>(group, "--schedule", "SEED",
-                              "run all operations in a random order drawn from this number", 0, UINT64_MAX,
-                              options_.backend.schedule);
+                              "run all operations in a random order that CUDA allows, drawn from this seed",
+                              0, UINT64_MAX, options_.backend.schedule);
     add(group, "--machine", "NAME|FILE", "model this machine",
         [this](const std::string& option, const std::string& text) {
           if (text.empty()) throw UsageError(option + ": the name is empty");
@@ -262,12 +262,12 @@ int usual_gpus_per_node(int gpus) {
 /// How many GPUs each process has: it is a node. `given_per_node`: --gpus-per-node, 0 if it was not given.
 int gpus_of_each(int processes, int gpus, int given_per_node) {
   const int each = gpus / processes;
-  const std::string of = std::to_string(processes) + " processes, each of which is a node";
+  const std::string of = std::to_string(processes) + " processes (each is a node)";
   if (each * processes != gpus)
-    throw UsageError("--gpus: " + std::to_string(gpus) + " cannot be shared out to " + of);
+    throw UsageError("--gpus: " + std::to_string(gpus) + " is no multiple of " + of);
   if (given_per_node > 0 && given_per_node != each)
-    throw UsageError("--gpus-per-node: " + std::to_string(given_per_node) + ", but " + std::to_string(gpus) +
-                     " of --gpus are " + std::to_string(each) + " on each of " + of);
+    throw UsageError("--gpus-per-node: " + std::to_string(given_per_node) + ", but --gpus " +
+                     std::to_string(gpus) + " gives " + std::to_string(each) + " to each of " + of);
   return each;
 }
 
@@ -277,7 +277,7 @@ void complete_rows(SparseOptions& sparse, int gpus) {
   if (shape.entries > shape.rows) throw UsageError("--entries: more than the table has rows");
   if (sparse.global == 0) sparse.global = expected_global_rows(shape, gpus);
   if (sparse.global < shape.entries || sparse.global > shape.rows || sparse.global > shape.entries * gpus)
-    throw UsageError("--global: all ranks have at least --entries rows, and at most --gpus times as many");
+    throw UsageError("--global: it is at least --entries, and at most --gpus times --entries");
 }
 
 }  // namespace
@@ -332,7 +332,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Ch
   if (options.nccl) keep_nccl_mode(*options.nccl, chapter, options.variants);
   options.use_gpus(options.gpus, chapter);
   if (!options.timeline.empty() && options.timeline == options.json)
-    throw UsageError("--timeline: '" + options.timeline + "' is the file of --json");
+    throw UsageError("--timeline: '" + options.timeline + "' is also the file of --json");
   if (chapter.sparse()) {
     check_matrix("the table", "--rows --features", options.sparse.shape.rows, options.sparse.shape.features,
                  options.type);
@@ -343,7 +343,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, const Ch
     if (options.cost) {
       complete_rows(options.sparse, options.gpus);
     } else if (options.sparse.global > 0) {
-      throw UsageError("--global: goes with --cost; data have as many rows as they have");
+      throw UsageError("--global: only with --cost; in a run the data decide");
     }
     return options;
   }

@@ -1,4 +1,4 @@
-"""measure all chapters (or one) and the systems that they are compared with; print the ladder"""
+"""measure all chapters (or one) beside PyTorch and JAX, and print the ladder"""
 import argparse
 from typing import List
 
@@ -11,17 +11,17 @@ OPTIONS = ("gpus", "sizes", "peers", "limit", "quick")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What tools/results/bench.py takes, and checks."""
+    """The options of tools/results/bench.py, which checks their values."""
     chapters.add_to(parser, nargs="?")
-    parser.add_argument("--gpus", metavar="LIST", help="on so many GPUs, as 2,8 (default: 2, 4 and all)")
-    parser.add_argument("--sizes", metavar="first|all", help="all: larger sizes on fewer than 8 GPUs, too")
+    parser.add_argument("--gpus", metavar="LIST", help="numbers of GPUs, such as 2,8 (default: 2, 4 and all)")
+    parser.add_argument("--sizes", metavar="first|all", help="all: on fewer than 8 GPUs the larger sizes, too")
     parser.add_argument("--peers", metavar="yes|no", help="no: chapters only")
     parser.add_argument("--quick", action="store_true", help="one size of each on all GPUs, at most six minutes")
-    parser.add_argument("--limit", metavar="SECONDS", help="what fits into the time; says what was not run")
+    parser.add_argument("--limit", metavar="SECONDS", help="measure what fits into this time, and list the rest")
 
 
 def main(call: argparse.Namespace) -> int:
-    """Builds what is measured, and leaves the rest to tools/results/bench.py."""
+    """Builds the measured programs, then starts tools/results/bench.py."""
     names = chapters.names() if call.chapter is None else [chapters.find(call.chapter)]
     if not call.quick:
         names = [program for name in names for program in (name, *chapters.programs_of_experiments(name))]
@@ -35,5 +35,5 @@ def main(call: argparse.Namespace) -> int:
             unbuilt.append(f"--unbuilt={name}")
     build.need_gpus()
     here = len(shell("gpus_here").splitlines())
-    # Not isolated: the systems that it compares with may be installed for this user only.
+    # Without -I: PyTorch and JAX may be installed for this user only.
     process.leave_to("tools/results/bench.py", f"--backend={build.backend}", f"--here={here}", *unbuilt, *given(call, *OPTIONS), *names)

@@ -1,4 +1,4 @@
-"""the same as run, with each access checked: out of bounds, freed, never written, not accessible; exit status 3"""
+"""run with every access checked: out of bounds, freed, never written, not accessible; exit status 3"""
 import argparse
 
 import program as programs

@@ -19,7 +19,7 @@ complete -o default -F _overlap_lab ./lab lab
 
 
 def main(_call: argparse.Namespace) -> int:
-    """Makes it of what the parsers take; files are bash's own."""
+    """Makes the completion from the parsers' options; bash completes files itself."""
     cases = []
     for name in command_line.names():
         usage = command_line.parser_of(name).format_usage()

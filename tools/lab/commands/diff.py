@@ -1,4 +1,4 @@
-"""what the chapter adds to the one that it builds on"""
+"""show what a chapter adds to the one that it builds on"""
 import argparse
 import sys
 

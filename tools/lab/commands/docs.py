@@ -1,4 +1,4 @@
-"""build the documentation site, and print where it begins"""
+"""build the documentation site, and print the path of its first page"""
 import argparse
 import sys
 
@@ -7,11 +7,11 @@ from process import ROOT, Refusal, become, run, say
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--serve", action="store_true", help="then serve it on this computer alone: its search needs HTTP")
+    parser.add_argument("--serve", action="store_true", help="then serve it on this computer only (its search needs HTTP)")
 
 
 def main(call: argparse.Namespace) -> int:
-    """Builds it, and says where it begins; or serves it."""
+    """Builds the site and prints the path of its first page, or serves it."""
     if call.backend:
         raise Refusal("the documentation is built without GPUs: docs takes no --backend")
     shell("set_up", "docs", "", str(call.yes).lower())

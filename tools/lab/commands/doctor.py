@@ -1,4 +1,4 @@
-"""say what is here, what is missing and what would be skipped; installs nothing"""
+"""list what is installed, what is missing and what would be skipped; installs nothing"""
 import argparse
 
 from build import set_up
@@ -6,7 +6,7 @@ from process import ROOT, run
 
 
 def main(call: argparse.Namespace) -> int:
-    """What tools/lab/doctor.sh finds, which needs no Python; then bin/doctor, which copies between GPUs."""
+    """Runs tools/lab/doctor.sh, which needs no Python, then bin/doctor, which copies between GPUs."""
     status = run(["bash", str(ROOT / "tools" / "lab" / "doctor.sh"), call.backend])
     if status != 0:
         return status

@@ -5,9 +5,9 @@ from process import ROOT, become
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--check", action="store_true", help="only say which are not formatted")
+    parser.add_argument("--check", action="store_true", help="only list the files that are not formatted")
 
 
 def main(call: argparse.Namespace) -> int:
-    """Leaves it to tools/check_format, which knows the one version of clang-format that counts."""
+    """Starts tools/check_format, which requires one version of clang-format."""
     become([str(ROOT / "tools" / "check_format"), *([] if call.check else ["--fix"])])

@@ -1,4 +1,4 @@
-"""grade a header that takes the place of chapter NN's: points, each with its reason"""
+"""grade a submitted header of chapter NN: points, each with its reason"""
 import argparse
 import sys
 
@@ -10,7 +10,7 @@ from process import ROOT
 
 
 def arguments(parser: Parser) -> None:
-    """All behind the chapter goes to course/grade."""
+    """All words behind the chapter are passed on to course/grade."""
     chapters.add_to(parser)
     parser.pass_on_behind("chapter", "the grader: FILE, or --submissions FOLDER --csv FILE; ./lab grade NN --help shows its options")
 
@@ -18,7 +18,7 @@ def arguments(parser: Parser) -> None:
 def main(call: argparse.Namespace) -> int:
     """Builds the runner and the judge. All three builds are needed: for results, races and wrong accesses."""
     chapter = chapters.find(call.chapter)
-    # Else the grader says what is missing.
+    # Otherwise the grader says what is missing.
     if "--help" not in call.arguments and (ROOT / "chapters" / chapter / "assignment" / "grade.json").is_file():
         plain = set_up("run", "virtual", call.yes)
         plain.build("teaching")

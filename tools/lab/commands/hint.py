@@ -1,4 +1,4 @@
-"""the next hint; without a task, the tasks and exercises"""
+"""print the next hint; without TASK, list the tasks and exercises"""
 import argparse
 
 import chapters
@@ -9,8 +9,8 @@ from course import hints
 def arguments(parser: argparse.ArgumentParser) -> None:
     chapters.add_to(parser)
     parser.add_argument("task", nargs="?", default="", metavar="TASK", help="a task, an exercise or a planted error of ./lab break")
-    parser.add_argument("--solution", action="store_true", help="the solution")
-    parser.add_argument("--to", default="", metavar="FOLDER", help="in the words of the hand-out there, if its variation is another one")
+    parser.add_argument("--solution", action="store_true", help="print the solution")
+    parser.add_argument("--to", default="", metavar="FOLDER", help="hints for the hand-out in this folder, if it has a variation of its own")
 
 
 def main(call: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""begin a chapter: a skeleton that builds, runs and is tested"""
+"""make a new chapter: a skeleton that builds, runs and is tested"""
 import argparse
 
 from process import leave_to

@@ -10,7 +10,7 @@ from process import ROOT, Refusal, become
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("notebook", nargs="?", metavar="NUMBER", help="1, 2 ...")
     parser.add_argument("--execute", action="store_true", help="run them as a test")
-    parser.add_argument("--update", action="store_true", help="run them, and keep what they show now")
+    parser.add_argument("--update", action="store_true", help="run them, and save their new outputs")
 
 
 def main(call: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""write into the pages what is generated"""
+"""update the generated blocks of the pages"""
 import argparse
 import sys
 
@@ -9,12 +9,12 @@ from process import ROOT
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--check", action="store_true", help="say what has drifted, and change nothing")
+    parser.add_argument("--check", action="store_true", help="list what has drifted; change nothing")
     parser.add_argument("--measured", action="store_true", help="only what comes from docs/results: needs no build")
 
 
 def main(call: argparse.Namespace) -> int:
-    """Builds the mutants that pages show, unless it is to change nothing or needs no build; update_pages.py does the rest."""
+    """Builds the mutants that pages show, except with --check or --measured. Then starts update_pages.py."""
     options = given(call, "check", "measured")
     if not options:
         status, printed = process.output([sys.executable, str(ROOT / "tools" / "pages" / "mutant_blocks.py"), "--targets"])

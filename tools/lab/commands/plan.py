@@ -1,4 +1,4 @@
-"""predict what each algorithm takes and which one wins, on a machine that need not be here"""
+"""predict the time of each algorithm on any machine, and the fastest one"""
 import argparse
 import sys
 from typing import NoReturn
@@ -11,12 +11,13 @@ PLANNER = "tools/results/plan.py"
 
 
 def arguments(parser: Parser) -> None:
-    """All goes to the planner, --help too."""
+    """All words are passed on to the planner, --help included."""
     parser.pass_on_behind("command", "the planner")
 
 
 def main(call: argparse.Namespace) -> NoReturn:
-    """Builds the programs of the chapters that are asked for, which say what a call costs: virtual ones, since no GPU is asked."""
+    """Builds the programs of the requested chapters, whose --cost the planner reads: those for virtual GPUs, because nothing is
+    measured."""
     if call.backend == "cuda":
         raise process.Refusal("nothing is run to predict: plan takes no --backend cuda")
     status, names = process.output([sys.executable, str(process.ROOT / PLANNER), "--programs", *call.arguments])

@@ -1,4 +1,4 @@
-"""the same as run, with the race detector: a forgotten wait is reported, exit status 3"""
+"""run under the race detector, which reports a forgotten wait; exit status 3"""
 import argparse
 import os
 import sys
@@ -38,8 +38,8 @@ def main(call: argparse.Namespace) -> int:
 
 
 def _run_all(command: List[str]) -> int:
-    """All runs that separate the program's blocks, several of what runs for a moment; only the first one is seen, and one that ends with
-    another status than 0."""
+    """Runs the program as often as it takes to separate its blocks; a short program several times. Only the first run's output is
+    printed, and that of a run with an exit status other than 0."""
     def start(separate: Dict[str, str]) -> int:
         environment = {**os.environ, **separate}
         if separate[race_runs.BIT] == "0":

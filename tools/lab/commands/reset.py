@@ -1,4 +1,4 @@
-"""the hand-out as it was; what was written stays in NAME.bak-1"""
+"""restore the hand-out; your version is kept in NAME.bak-1"""
 import argparse
 
 import chapters

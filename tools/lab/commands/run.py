@@ -1,4 +1,4 @@
-"""build and run a program; without one the tour: all chapters"""
+"""build and run a program; without PROGRAM, a tour of all chapters"""
 import argparse
 
 import mpi

@@ -1,4 +1,4 @@
-"""a hand-out in work/: the header with questions, the page without their answers, ./try"""
+"""make a hand-out in work/: the header with questions, the page without answers, ./try"""
 import argparse
 import os
 import shlex
@@ -13,7 +13,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     chapters.add_to(parser)
     parser.add_argument("--student", default="", metavar="ID", help="the student's own variation, with the course's key")
     parser.add_argument("--key", default="", metavar="FILE", help="the course's key")
-    parser.add_argument("--to", default="", metavar="FOLDER", help="put it there instead")
+    parser.add_argument("--to", default="", metavar="FOLDER", help="make it in this folder instead")
 
 
 def main(call: argparse.Namespace) -> int:

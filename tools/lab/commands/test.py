@@ -1,4 +1,4 @@
-"""build and run the quick tests, of everything or of one chapter"""
+"""build and run the quick tests: all of them, or a chapter's"""
 import argparse
 from typing import List, Optional
 
@@ -11,7 +11,7 @@ from program import of_work, work_on
 def arguments(parser: argparse.ArgumentParser) -> None:
     chapters.add_to(parser, nargs="?")
     for scope, text in (("slow", "the slow tests (8 ranks, random sizes, mutants)"),
-                        ("full", "what takes longest (blanks of assignments, a new chapter)"), ("all", "everything")):
+                        ("full", "the longest tests (blanks of assignments, a new chapter)"), ("all", "everything")):
         parser.add_argument(f"--{scope}", dest="scope", action="store_const", const=scope, default="quick", help=text)
     parser.add_argument("--work", action="store_true", help="the chapter's tests of your header (after ./lab start NN)")
 
@@ -29,7 +29,7 @@ def main(call: argparse.Namespace) -> int:
 
 
 def of_the_race_build(chapter: Optional[str], yes: bool) -> int:
-    """./lab race --test: schedules are compared with those of the programs without the detector."""
+    """./lab race --test: also compares the schedules with those of the build without the detector."""
     labels = _labels(chapter)
     plain = set_up("test", "virtual", yes)
     plain.build(" ".join([*chapters.names(), "planted_programs"]) if chapter is None else chapters.find(chapter), "-DBUILD_TESTING=ON")
@@ -53,7 +53,7 @@ def _of_work(call: argparse.Namespace) -> int:
 
 
 def _target(chapter: Optional[str], of_everything: str) -> str:
-    """What is built: a chapter's programs and tests, or those of everything."""
+    """The target of a chapter's programs and tests, or of everything."""
     return of_everything if chapter is None else f"chapter_{chapters.find(chapter)[:2]}"
 
 
@@ -64,7 +64,7 @@ def _labels(chapter: Optional[str]) -> List[str]:
 def _test(build: Build, target: str, labels: List[str], settings: List[str]) -> int:
     build.build(target, "-DBUILD_TESTING=ON", *settings)
     build.need_gpus()
-    # On real GPUs as many as tests/CMakeLists.txt counts on (overlap_test_alone), whatever the number of cores.
+    # On real GPUs as many as tests/CMakeLists.txt assumes (overlap_test_alone), independent of the number of cores.
     at_a_time = "3" if build.backend == "cuda" else jobs()
     status = run(["ctest", "--test-dir", str(build.folder), *labels, "--no-tests=error", "--output-on-failure",
                   "--timeout", "300", "-j", at_a_time])

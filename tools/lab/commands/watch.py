@@ -1,4 +1,4 @@
-"""build and run a program, and again whenever a source is saved"""
+"""build and run a program again whenever a source is saved"""
 import argparse
 import pathlib
 import time
@@ -49,7 +49,8 @@ def _files(own: List[pathlib.Path]) -> Iterator[pathlib.Path]:
 
 
 def _saved(own: List[pathlib.Path]) -> Dict[pathlib.Path, int]:
-    """When each source was saved. One that vanishes meanwhile is being saved: editors write a file and rename it."""
+    """The time at which each source was saved. A source that disappears is being saved: editors write a new file and rename
+    it."""
     times: Dict[pathlib.Path, int] = {}
     for path in _files(own):
         try:

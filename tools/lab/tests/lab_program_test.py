@@ -311,7 +311,7 @@ class TableTest(ProgramTest):
                 self.assertEqual(" ".join(description.split()), text)
                 operands = re.sub(r" \[-.*?\]", "", " ".join(usage.split()))
                 self.assertEqual(operands, f"usage: ./lab {name}{words}".replace(" [ARGS...]", ""))
-                self.assertEqual("ARGS" in words, "All other words go to" in rest)
+                self.assertEqual("ARGS" in words, "All other words are passed to" in rest)
 
     def test_the_front_page_lists_them(self) -> None:
         page = (REPOSITORY / "README.md").read_text(encoding="utf-8")

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Tests of the blocks that tools/pages/update_pages.py takes from elsewhere: mutants as bugs to see (tools/pages/mutant_blocks.py), and the index of
-calls (tools/pages/call_index.py)."""
+"""Tests of the blocks that tools/pages/update_pages.py takes from elsewhere: mutants as bugs to see (tools/pages/mutant_blocks.py), planted
+bugs (tools/pages/planted_blocks.py), and the index of calls (tools/pages/call_index.py)."""
 import sys
 import os
 import pathlib
+import re
 import unittest
 from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 from tests.programs.support import REPOSITORY, FolderTest  # noqa: E402
 from tools.pages import mutant_blocks  # noqa: E402
+from tools.pages import planted_blocks  # noqa: E402
 from tools.pages import call_index  # noqa: E402
 from tools.pages import update_pages  # noqa: E402
 
@@ -154,6 +156,72 @@ class BugTest(FolderTest):
         self.assertEqual(list(mutant_blocks.targets([page, again], self.folder)), ["virtual mutant_01_sample_wrong"])
         self.mutant("race", "\nreport: rank + 2")
         self.assertEqual(list(mutant_blocks.targets([page], self.folder)), ["race mutant_01_sample_wrong"])
+
+
+PLANTED = """__global__ void share(int* a, bool fixed) {
+  a[0] = 1;  // @late
+  if (fixed) __syncthreads();
+  if (!fixed) again();  // not this
+  a[1] = a[0];  // @late
+}
+void late(bool fixed) {
+  int sum = 0;
+  prepare(sum);
+  for (int i = 0; i < 2; ++i) {
+    share<<<1, 2>>>(words, fixed);
+    if (fixed) {
+      wait(1);
+    } else {
+      wait(2);
+    }
+    const int scope = fixed ? cuda::scope<int, 2>
+                            : near(sum, 1);
+  }
+  finish(sum);
+  finish(scope);
+}
+"""
+
+
+class PlantedTest(FolderTest):
+    def setUp(self) -> None:
+        super().setUp()
+        self.write("virtual_gpu/tests/race/planted_x.cu", PLANTED)
+
+    def test_the_cure_is_added(self) -> None:
+        self.assertEqual(planted_blocks.diff(PLANTED, "late", ["share"]),
+                         " a[0] = 1;\n-again();  // not this\n+__syncthreads();\n a[1] = a[0];")
+
+    def test_only_lines_that_matter_are_shown(self) -> None:
+        self.assertEqual(planted_blocks.diff(PLANTED, "late", []).splitlines(),
+                         ["-wait(2);", "+wait(1);", "-const int scope = near(sum, 1);", "+const int scope = cuda::scope<int, 2>;"])
+
+    def test_refuses(self) -> None:
+        for source, sentence in (("void late(bool fixed) {\n  f(!fixed);  // @late\n}\n", "nothing here can answer"),
+                                 ("void late(bool fixed) {\n" + "  f();\n" * 10 + "}\n", "nothing of 'late'"),
+                                 ("void later() {\n}\n", "0 functions")):
+            with self.assertRaisesRegex(planted_blocks.PageError, sentence):
+                planted_blocks.diff(source, "late", [])
+        with self.assertRaisesRegex(planted_blocks.PageError, "is not COMMAND"):
+            planted_blocks.block("walk planted_x late", self.folder)
+        with self.assertRaisesRegex(planted_blocks.PageError, "build/check/bin/planted_x is not built: ./lab check --test"):
+            planted_blocks.block("check planted_x late", self.folder)
+
+    def test_report(self) -> None:
+        self.script("build/virtual/bin/planted_x", "echo \"$*\" >&2; echo '  schedule time order, hash 1' >&2; exit 3")
+        text = planted_blocks.block("run planted_x late share", self.folder)
+        self.assertTrue(text.endswith("\n```\n\n```\nlate bug time\n(exit status 3)\n```\n"), text)
+        self.script("build/virtual/bin/planted_x", "echo late 5 >&2; exit 3")
+        text = planted_blocks.block("run planted_x late share", self.folder)
+        for old, new, same in (("late 5", "late 7", True), ("late", "early", False), ("status 3", "status 4", False), ("a[0]", "a[2]", False)):
+            self.assertEqual(planted_blocks.comparable(text) == planted_blocks.comparable(text.replace(old, new)), same, old)
+
+    def test_gallery(self) -> None:
+        """Twenty bugs, each with its block and the place where it was seen."""
+        _, *entries = re.split("^### ", (REPOSITORY / "docs" / "gallery.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+        self.assertEqual([entry.split(".")[0] for entry in entries], [str(number) for number in range(1, 21)])
+        for entry in entries:
+            self.assertRegex(entry, re.compile(r"<!-- planted .*^\*\*Seen\*\* .*\]\(https://", re.DOTALL | re.MULTILINE))
 
 
 class CallIndexTest(FolderTest):

@@ -352,7 +352,7 @@ bool BulkCopies::accessible(const Copy& copy) {
   const Allocation* allocation = runtime().memory().find(lowest);
   if (allocation != nullptr && behind <= allocation->begin + allocation->bytes) return true;
   block_.fail("kernel '" + block_.grid().name + "': a bulk copy of " + std::to_string(copy.request.bytes) +
-                  " bytes touches memory that is not there: " +
+                  " bytes touches memory that is not allocated: " +
                   memory.locate(allocation == nullptr ? lowest : behind - 1),
               cudaErrorIllegalAddress);
   return false;
@@ -362,7 +362,7 @@ std::string BulkCopies::finish() {
   for (const Copy& copy : copies_) {
     if (!copy.is_load() && !copy.read_seen) {
       return "ends although a bulk store of " + std::to_string(copy.request.bytes) +
-             " bytes may still read its shared memory: cp_async_bulk_wait_group_read comes first";
+             " bytes may still read its shared memory: call cp_async_bulk_wait_group_read first";
     }
   }
   while (!block_.failed() && do_any(false)) {

@@ -41,7 +41,7 @@ void Cluster::arrive(Block& block, bool release, const void* caller) {
   Thread& thread = block.current();
   if (thread.arrived_at_cluster) {
     block.fault(block.who() + "arrives at the cluster's barrier twice" + at_line("called", caller) +
-                ": barrier_cluster_wait comes between");
+                ": call barrier_cluster_wait between");
   }
   if (release) block.release(order_[phase_ & 1]);
   thread.arrived_at_cluster = true;

@@ -72,11 +72,10 @@ Mbarrier& Mbarriers::find_published(Block& by, const void* word, const void* cal
   const bool published =
       barrier.published_ || (&by == &block_ && barrier.published_for_.contains(by.current_number()));
   if (!published) {
-    by.fault(
-        by.who() + "issues a bulk copy" + at_line(caller) + " that reports to " + name_of(word) +
-        at_line("initialised", barrier.made_at_) +
-        ", but no fence has made that known to bulk copies: fence_mbarrier_init or fence_proxy_async, by "
-        "the thread that initialised it");
+    by.fault(by.who() + "issues a bulk copy" + at_line(caller) + " that reports to " + name_of(word) +
+             at_line("initialised", barrier.made_at_) +
+             ", but no fence has published that to bulk copies: fence_mbarrier_init or fence_proxy_async, by "
+             "the thread that initialised it");
   }
   return barrier;
 }
@@ -165,7 +164,7 @@ std::string Mbarriers::describe() const {
 std::string Mbarriers::describe_unseen() const {
   for (const auto& [word, barrier] : barriers_) {
     if (barrier->copied_ > barrier->seen_) {
-      return "ends although nobody has waited for a bulk copy into its shared memory: " + name_of(word) +
+      return "ends although no thread has waited for a bulk copy into its shared memory: " + name_of(word) +
              ", phase " + std::to_string(barrier->copied_ - 1) + at_line("copied", barrier->copied_at_);
     }
   }

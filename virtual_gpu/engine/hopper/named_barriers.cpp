@@ -8,9 +8,9 @@ namespace vgpu {
 void NamedBarriers::wait(int id, int threads, const void* caller) {
   const auto name = [id] { return "named barrier " + std::to_string(id); };
   if (id < 1 || id > 15)
-    block_.fault(block_.who() + "comes to " + name() + ": 1 to 15 are possible, 0 is __syncthreads");
+    block_.fault(block_.who() + "arrives at " + name() + ": 1 to 15 are possible, 0 is __syncthreads");
   if (threads < 32 || threads % 32 != 0 || threads > block_.thread_count()) {
-    block_.fault(block_.who() + "comes to " + name() + " of " + std::to_string(threads) +
+    block_.fault(block_.who() + "arrives at " + name() + " of " + std::to_string(threads) +
                  " threads: it must be a multiple of 32, and at most the " +
                  std::to_string(block_.thread_count()) + " of the block");
   }
@@ -19,8 +19,8 @@ void NamedBarriers::wait(int id, int threads, const void* caller) {
     barrier.threads = threads;
     barrier.caller = caller;
   } else if (barrier.threads != threads) {
-    block_.fault(block_.who() + "comes to " + name() + " of " + std::to_string(threads) + " threads" +
-                 at_line(caller) + ", others to one of " + std::to_string(barrier.threads) +
+    block_.fault(block_.who() + "arrives at " + name() + " of " + std::to_string(threads) + " threads" +
+                 at_line(caller) + ", others at one of " + std::to_string(barrier.threads) +
                  at_line(barrier.caller));
   }
   const OrderPoint& order = barrier.order[barrier.parity];

@@ -26,7 +26,7 @@ void RegisterPool::set(int count, bool more, const void* caller) {
   const std::size_t member = block_.current_number() % kWarpgroupThreads;
   if (static_cast<int>((number + 1) * kWarpgroupThreads) > block_.thread_count()) {
     block_.fault(block_.who() + "calls " + name_of(count, more) + " in warpgroup " + std::to_string(number) +
-                 ", which has not all of its 128 threads: the block has " +
+                 ", which lacks some of its 128 threads: the block has " +
                  std::to_string(block_.thread_count()));
   }
   if (warpgroups_.size() <= number) warpgroups_.resize(number + 1);

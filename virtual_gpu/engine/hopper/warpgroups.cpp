@@ -29,7 +29,7 @@ Warpgroups::Warpgroup& Warpgroups::own(const char* what) {
   const std::size_t number = block_.current_number() / kWarpgroupThreads;
   if (static_cast<int>((number + 1) * kWarpgroupThreads) > block_.thread_count()) {
     block_.fault(block_.who() + what + " in warpgroup " + std::to_string(number) +
-                 ", which has not all of its 128 threads: a warpgroup begins at a multiple of 128, and the "
+                 ", which lacks some of its 128 threads: a warpgroup begins at a multiple of 128, and the "
                  "block has " +
                  std::to_string(block_.thread_count()));
   }
@@ -58,13 +58,13 @@ void Warpgroups::require_fence(const Member& member, const float* fragment, cons
                                const void* caller) {
   if (!member.fenced) {
     block_.fault(block_.who() + "issues a wgmma" + at_line(caller) +
-                 " before its first fence(): nothing orders what it did with its registers before");
+                 " before its first fence(): without one its earlier register accesses are not ordered");
   }
   if (!request.accumulate) return;
   for (const Seen& seen : member.unfenced) {
     if (seen.values != fragment || seen.sum == sum_of(fragment, request.columns / 2)) continue;
     block_.fault(block_.who() + "has changed its Fragment since the wait() and issues a wgmma" +
-                 at_line(caller) + " that adds to it: fence() comes between them");
+                 at_line(caller) + " that adds to it: call fence() between them");
   }
 }
 
@@ -145,8 +145,8 @@ void Warpgroups::end_fragment(const float* values) {
   for (std::size_t i = member.seen; i < member.issued; ++i) {
     const Product& product = warpgroup.product(i);
     if (product.fragments[index] != values) continue;
-    block_.fault(block_.who() + "ends the life of a Fragment that a wgmma" + at_line(product.caller) +
-                 " may still write: commit() and wait() come first");
+    block_.fault(block_.who() + "destroys a Fragment that a wgmma" + at_line(product.caller) +
+                 " may still write: call commit() and wait() first");
   }
   member.forget(values);
 }

@@ -25,14 +25,14 @@ bool print_streams(const Devices& devices) {
 void report_unfinished(const Scheduler& scheduler, const Devices& devices) {
   std::fprintf(
       stderr,
-      "virtual GPUs: main() has returned or exit() was called, and this still waits for the host, which "
+      "virtual GPUs: main() has returned or exit() was called, and this work still waits for the host, which "
       "has not synchronised with it (%s)\n",
       scheduler.describe().c_str());
   print_streams(devices);
 }
 
 void report_deadlock(const Scheduler& scheduler, const Devices& devices, const HostThreads& hosts) {
-  std::fprintf(stderr, "virtual GPUs: deadlock: the host waits, and nothing can happen any more (%s)\n",
+  std::fprintf(stderr, "virtual GPUs: deadlock: the host waits, and no work can go on (%s)\n",
                scheduler.describe().c_str());
   // If there is none, what the host waits for is all that there is to say.
   const bool idle = !print_streams(devices);

@@ -282,7 +282,7 @@ const std::uint64_t* Block::exchange(unsigned int mask, std::uint64_t value, uns
   Warp& warp = warps_[me.warp];
   if (!(mask >> me.lane & 1)) {
     fault("kernel '" + grid_.name + "': lane " + std::to_string(me.lane) +
-          " calls a warp function whose mask leaves it out");
+          " calls a warp function whose mask does not name it");
   }
   Exchange* meeting = nullptr;
   for (const auto& exchange : warp.exchanges) {

@@ -106,8 +106,8 @@ void Block::warn_of_barriers(const void* caller) {
   if (here == there) return;  // the compiler has doubled it
   std::fprintf(
       stderr,
-      "virtual GPUs: warning: %scomes to __syncthreads%s while others of its block have come to the one%s: "
-      "CUDA leaves undefined what threads do that take different branches to it\n",
+      "virtual GPUs: warning: %swaits in __syncthreads%s while others of its block wait in the one%s: "
+      "CUDA does not define a barrier that threads reach in different branches\n",
       who().c_str(), here.c_str(), there.c_str());
 }
 

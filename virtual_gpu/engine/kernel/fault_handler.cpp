@@ -52,14 +52,13 @@ std::string describe_fault(Block& block) {
   if (fault_signal == SIGFPE)
     return "divided an integer by zero, or the least one by -1" + line +
            ": on real GPUs the result is undefined";
-  if (fault_signal == SIGILL)
-    return "executed an instruction that is none" + line + ", such as __builtin_trap()";
+  if (fault_signal == SIGILL) return "executed an invalid instruction" + line + ", such as __builtin_trap()";
   if (block.current().fiber->overflows_at(fault_address))
     return "has used up its stack: the recursion is too deep, or local arrays are too large";
   const std::string beside = block.shared().locate(fault_address);
   // An address that the kernel has passed on, as to an asynchronous copy; or the runtime is wrong.
   const std::string by = block.current().in_runtime ? " in a function of the runtime that it called" : "";
-  return "accessed memory that is not there" + by + line + ": " +
+  return "accessed memory that is not allocated" + by + line + ": " +
          (beside.empty() ? runtime().memory().locate(fault_address) : beside);
 }
 
@@ -78,8 +77,7 @@ void explain_freed_memory(const void* address) {
   Runtime* started = runtime_if_started();
   const Allocation* memory = started == nullptr ? nullptr : started->memory().find(address);
   if (memory == nullptr || memory->kind != MemoryKind::kRegistered) return;
-  std::fprintf(stderr,
-               "virtual GPUs: memory is not there any more, %s: it was freed before cudaHostUnregister",
+  std::fprintf(stderr, "virtual GPUs: memory is gone, %s: it was freed before cudaHostUnregister",
                started->memory().locate(address).c_str());
   for (const auto& device : started->devices()) {
     for (const auto& stream : device->streams()) {
@@ -107,7 +105,7 @@ const void* behind_instruction(void* context) {
 /// calls is not made for signal handlers.
 void describe_host_fault(const void* address, const void* instruction) {
   alarm(10);  // should another thread hold what finding the line needs
-  std::fprintf(stderr, "virtual GPUs: the host accessed memory that is not there%s: %s\n",
+  std::fprintf(stderr, "virtual GPUs: the host accessed memory that is not allocated%s: %s\n",
                hb::line_at(instruction).c_str(), runtime().memory().locate(address).c_str());
 }
 
@@ -148,7 +146,7 @@ void handle(int signal, siginfo_t* information, void* context) {
     return;
 #else
     (void)context;
-    const std::string sentence = "virtual GPUs: a kernel accessed memory that is not there: " +
+    const std::string sentence = "virtual GPUs: a kernel accessed memory that is not allocated: " +
                                  runtime().memory().locate(fault_address) + "\n";
     (void)!write(STDERR_FILENO, sentence.data(), sentence.size());
     _exit(2);
@@ -195,8 +193,7 @@ extern "C" [[noreturn]] void __assert_fail(const char* assertion, const char* fi
   const std::string sentence = std::string(file) + ":" + std::to_string(line) + ": " + function +
                                ": Assertion `" + assertion + "' failed.";
   if (vgpu::Block* block = vgpu::current_block())
-    block->fault(vgpu::running_thread() + "found that an assertion does not hold: " + sentence,
-                 cudaErrorAssert);
+    block->fault(vgpu::running_thread() + "failed an assertion: " + sentence, cudaErrorAssert);
   std::fprintf(stderr, "%s\n", sentence.c_str());
   std::abort();
 }

@@ -35,7 +35,7 @@ std::string Handover::describe_missing(std::uint64_t thread, bool one_block, Fen
            (call.takes_order() ? std::string(order) + " instead of relaxed"
                                : std::string("__threadfence() between ") + between);
   };
-  std::string text = "The word that hands the data over orders nothing:";
+  std::string text = "The word that hands the data over does not order them:";
   if (!releases) text += lacks(write, "release", "the access and it");
   if (!releases && !acquires) text += ", and";
   if (!acquires) text += lacks(read, "acquire", "it and the access");

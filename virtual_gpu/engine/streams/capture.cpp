@@ -158,7 +158,7 @@ void Captures::forget(Stream& stream) {
 void Captures::check_wait(const Stream& stream) {
   if (stream.captured_.capture) {
     check_valid(*stream.captured_.capture);
-    refuse(stream, stream.name() + " is capturing: nothing runs there that one could wait for");
+    refuse(stream, stream.name() + " is capturing: its work does not run, so waiting for it would not end");
   }
   check_unsafe_call();
 }

@@ -128,8 +128,8 @@ std::string CopyOperation::progress() const {
   if (first == nullptr) return text;
   text += ", behind " + first->describe() + " in " + first->origin();
   const Operation* head = first->stream->head();
-  return text + (head == first ? ", itself " + first->progress()
-                               : ", which there stands behind " + head->describe());
+  return text +
+         (head == first ? ", itself " + first->progress() : ", which is queued behind " + head->describe());
 }
 
 Work CopyOperation::work() const {

@@ -25,7 +25,7 @@ Call* running = nullptr;
 [[noreturn]] void refuse_exception(const Call& call, const char* what) {
   const Operation* head = call.stream.head();
   std::fprintf(stderr,
-               "virtual GPUs: %s: %s lets an exception out, which nobody can catch: %s. On real GPUs, too, "
+               "virtual GPUs: %s: %s throws an exception, which nobody can catch: %s. On real GPUs, too, "
                "that ends the program\n",
                head->origin().c_str(), head->describe().c_str(), what);
   std::fflush(nullptr);

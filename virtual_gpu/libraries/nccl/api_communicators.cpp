@@ -12,7 +12,7 @@ namespace {
 
 template <class T>
 T& result_of(T* pointer) {
-  if (pointer == nullptr) throw Failure(ncclInvalidArgument, "the result has nowhere to go");
+  if (pointer == nullptr) throw Failure(ncclInvalidArgument, "the pointer to the result is null");
   return *pointer;
 }
 

@@ -61,7 +61,7 @@ std::shared_ptr<Exchange> Clique::next_pair(Runtime& runtime, const Call& call) 
 std::shared_ptr<Exchange> Clique::match(Runtime& runtime, Call call) {
   if (!mismatch_.empty()) {
     throw Failure(ncclInvalidUsage,
-                  "the communicator is of no more use, since calls did not match: " + mismatch_);
+                  "the communicator cannot be used any more, because calls did not match: " + mismatch_);
   }
   auto exchange = call.is_pair() ? next_pair(runtime, call) : next_collective(runtime, call.rank);
   const Side* other = exchange->first();

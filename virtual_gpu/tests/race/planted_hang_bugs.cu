@@ -17,13 +17,12 @@ using overlap::Stream;
 
 // ---- branches: half of a block comes to one barrier, the other half to another one ----------------------
 __global__ void meet_in_branches(bool fixed) {
-  if (fixed) {
-    __syncthreads();
-  } else if (threadIdx.x < 32) {
-    __syncthreads();  // @branches
+  if (threadIdx.x < 32) {
+    if (!fixed) __syncthreads();  // @branches
   } else {
-    __syncthreads();  // @branches
+    if (!fixed) __syncthreads();  // @branches
   }
+  if (fixed) __syncthreads();
 }
 void branches(bool fixed) {
   meet_in_branches<<<2, 64>>>(fixed);
@@ -113,7 +112,8 @@ void opposite_order(bool fixed) {
   for (int turn = 0; turn < kSets; ++turn) {
     NCCL_CHECK(ncclGroupStart());
     for (int rank = 0; rank < kRanks; ++rank) {
-      NCCL_CHECK(broadcast(rank, fixed || rank == 0 ? turn : kSets - 1 - turn));
+      const int other = kSets - 1 - turn, set = rank == 0 ? turn : other;
+      NCCL_CHECK(broadcast(rank, fixed ? turn : set));
     }
     NCCL_CHECK(ncclGroupEnd());
   }

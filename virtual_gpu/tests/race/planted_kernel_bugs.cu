@@ -167,6 +167,25 @@ void stuck_lock(bool fixed) {
   CUDA_CHECK(cudaDeviceSynchronize());
 }
 
+// ---- too_many_blocks: each block waits for all, and one of them has no room. A deadlock ------------------
+__global__ void wait_for_all(int* words) {
+  const DeviceWord arrived(words[0]);
+  arrived.fetch_add(1);
+  while (arrived.load() < static_cast<int>(gridDim.x)) {  // @too_many_blocks @too_many_blocks
+  }
+}
+void too_many_blocks(bool fixed) {
+  constexpr std::size_t kShared = 48 * 1024;
+  DeviceBuffer<int> words(0, 1);
+  cudaMemset(words.data(), 0, words.bytes());
+  int on_each = 0, multiprocessors = 0;
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&on_each, wait_for_all, 1, kShared);
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
+  const int room = on_each * multiprocessors;
+  wait_for_all<<<fixed ? room : room + 1, 1, kShared>>>(words.data());
+  CUDA_CHECK(cudaDeviceSynchronize());
+}
+
 // ---- masks: the two halves of a warp name each other in different masks. A deadlock ----------------------
 __global__ void meet_with_masks(bool fixed) {
   if (threadIdx.x < 16) {
@@ -213,6 +232,7 @@ void far(bool fixed) {
 const planted::Cases kCases = {
     {"stuck_flag", stuck_flag},
     {"stuck_lock", stuck_lock},
+    {"too_many_blocks", too_many_blocks},
     {"masks", masks},
     {"wild", wild},
     {"far", far},

@@ -61,21 +61,21 @@ CURES = {**{bug: "orders gpu0/stream2 after gpu0/stream1." for bug in
                     "alone."),
          "cluster": ("the shared variable 'cell' of block (",
                      "blocks of a cluster: the cluster's barrier between the accesses"),
-         "cluster_end": ("(end of block)", "A block ends while another one of its cluster may still reach its shared memory"),
+         "cluster_end": ("(end of block)", "A block ends while another one of its cluster may still access its shared memory"),
          "plain_beside_atomic": (" is atomic, the read at planted_kernel_bugs.cu:", " is not"),
-         "no_release": ("write by ", "read by ", "hands the data over orders nothing: the store at planted_kernel_bugs.cu:",
+         "no_release": ("write by ", "read by ", "hands the data over does not order them: the store at planted_kernel_bugs.cu:",
                         " lacks release instead of relaxed."),
-         "no_acquire": ("write by ", "read by ", "hands the data over orders nothing: the load at planted_kernel_bugs.cu:",
+         "no_acquire": ("write by ", "read by ", "hands the data over does not order them: the load at planted_kernel_bugs.cu:",
                         " lacks acquire instead of relaxed."),
          "lock": ("the atomicExch at planted_kernel_bugs.cu:", " lacks __threadfence() between the access and it, and the atomicCAS at "
                   "planted_kernel_bugs.cu:", " lacks __threadfence() between it and the access."),
          # planted_fence_bugs: of the two sides the one that lacks something
-         **{bug: ("orders nothing: the atomicExch at planted_fence_bugs.cu:", " lacks __threadfence() between the access and it.\n")
+         **{bug: ("does not order them: the atomicExch at planted_fence_bugs.cu:", " lacks __threadfence() between the access and it.\n")
             for bug in ("fence_release", "fence_before_the_write", "block_fence_release")},
-         **{bug: ("orders nothing: the atomicAdd at planted_fence_bugs.cu:", " lacks __threadfence() between it and the access.\n")
+         **{bug: ("does not order them: the atomicAdd at planted_fence_bugs.cu:", " lacks __threadfence() between it and the access.\n")
             for bug in ("fence_acquire", "fence_before_the_look", "block_fence_acquire")},
-         "fence_volatile": ("orders nothing: the volatile load at planted_fence_bugs.cu:", " lacks __threadfence() between it and the access.\n"),
-         "volatile_flag": ("The read at planted_fence_bugs.cu:", " is volatile, which orders nothing alone: the write at "
+         "fence_volatile": ("does not order them: the volatile load at planted_fence_bugs.cu:", " lacks __threadfence() between it and the access.\n"),
+         "volatile_flag": ("The read at planted_fence_bugs.cu:", " is volatile, which alone orders nothing: the write at "
                            "planted_fence_bugs.cu:", "__threadfence() before the write and behind the read"),
          "fence_relaxed": ("the store at planted_fence_bugs.cu:", " lacks release instead of relaxed.\n"),
          "release_and_fence": ("the load at planted_fence_bugs.cu:", " lacks acquire instead of relaxed.\n"),
@@ -90,7 +90,7 @@ CURES = {**{bug: "orders gpu0/stream2 after gpu0/stream1." for bug in
          "bulk_refill": "Nothing orders ", "bulk_elected": "Nothing orders ", "cluster_stage": "Nothing orders ",
          **{f"wgmma_{bug}": "Nothing orders " for bug in ("refill", "overwrite", "load", "staging", "meeting")}}
 # Calls that fail, and the words of their reports.
-REFUSALS = {"cluster_exit": "of block (1,0,0), which has ended", "bulk_init": "no fence has made that known to bulk copies",
+REFUSALS = {"cluster_exit": "of block (1,0,0), which has ended", "bulk_init": "no fence has published that to bulk copies",
             "wgmma_fence": "issues a wgmma", "scope": "at device scope",
             "stuck_flag": ("deadlock", "0 of 6 blocks done",
                            "12 threads of block (", " and 2 more poll at planted_kernel_bugs.cu:",
@@ -99,14 +99,17 @@ REFUSALS = {"cluster_exit": "of block (1,0,0), which has ended", "bulk_init": "n
             "stuck_lock": ("deadlock", "1 of 2 blocks done", "1 thread of block (", " polls at ",
                            " byte 0 of a cudaMalloc of 4 bytes",
                            ": the word is 1, awaited is 0"),
+            "too_many_blocks": ("deadlock", "0 of 33 blocks done, 1 cannot start (no free multiprocessor), 32 resident",
+                                "32 threads of block (", " poll at ", " byte 0 of a cudaMalloc of 4 bytes",
+                                ": the word is 32, awaited is another value"),
             "masks": ("deadlock", "32 in a warp function (mask 0x0001ffff at ", "(mask 0xffff8000 at "),
-            "wild": ("block (0,0,0), thread (1,0,0) accessed memory that is not there at planted_kernel_bugs.cu:",
+            "wild": ("block (0,0,0), thread (1,0,0) accessed memory that is not allocated at planted_kernel_bugs.cu:",
                      ": 0 bytes behind a cudaMalloc of 1024 bytes on GPU 0, made at ", ", enqueued at "),
-            "far": ("accessed memory that is not there at planted_kernel_bugs.cu:", ", enqueued at "),
-            "freed": ("accessed memory that is not there at ", ": inside freed memory, a cudaMalloc of 1024 bytes on GPU 0, "
+            "far": ("accessed memory that is not allocated at planted_kernel_bugs.cu:", ", enqueued at "),
+            "freed": ("accessed memory that is not allocated at ", ": inside freed memory, a cudaMalloc of 1024 bytes on GPU 0, "
                       "made at ", ", freed at ", ", captured at ")}
 # Programs that run here and may hang on real GPUs, or compute something else, and the words of their warnings.
-HANGS = {"branches": ("to __syncthreads at ", "the one at "), "without_a_group": "without a group",
+HANGS = {"branches": ("waits in __syncthreads at ", "the one at "), "without_a_group": "without a group",
          "returned_lane": (" of block (0,0,0) reads lane ", "has returned"),
          "opposite_order": "have to call collectives of several communicators in one order",
          "lazy_loading": "writes in its first launch"}

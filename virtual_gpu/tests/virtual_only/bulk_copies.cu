@@ -221,8 +221,8 @@ TEST_F(BulkCopyTest, WhatIsWrongStopsTheKernelWithASentence) {
   expect_misuse(kOddBytes, cudaErrorMisalignedAddress, {"of 12 bytes", "multiple of 16"});
   expect_misuse(kOddAddress, cudaErrorMisalignedAddress, {"in global memory", "no multiple of 16"});
   expect_misuse(kNotShared, cudaErrorLaunchFailure, {"not in the shared memory of its block"});
-  expect_misuse(kNoMap, cudaErrorLaunchFailure, {"a tensor map that is none"});
-  expect_misuse(kFreed, cudaErrorIllegalAddress, {"touches memory that is not there"});
+  expect_misuse(kNoMap, cudaErrorLaunchFailure, {"an invalid tensor map"});
+  expect_misuse(kFreed, cudaErrorIllegalAddress, {"touches memory that is not allocated"});
 }
 
 __global__ void load_box(const __grid_constant__ CUtensorMap map, int x) {
@@ -260,7 +260,8 @@ TEST_F(BulkCopyTest, ABoxBeginsAtAMultipleOf16Bytes) {
 TEST_F(BulkCopyTest, ABlockDoesNotLeaveCopiesBehind) {
   expect_misuse(kUnreadStore, cudaErrorLaunchFailure,
                 {"block (0,0,0) ends", "may still read its shared memory"});
-  expect_misuse(kUnseenLoad, cudaErrorLaunchFailure, {"block (0,0,0) ends", "nobody has waited", "phase 0"});
+  expect_misuse(kUnseenLoad, cudaErrorLaunchFailure,
+                {"block (0,0,0) ends", "no thread has waited", "phase 0"});
 }
 
 __global__ void wait_for_ever(int* sink, std::uint32_t count, std::uint32_t bytes) {

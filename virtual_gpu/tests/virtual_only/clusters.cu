@@ -120,7 +120,7 @@ TEST_F(ClusterTest, ABlockThatEndsUnderAMulticastIsReportedWithASeedToo) {
     EXPECT_NE(cudaDeviceSynchronize(), cudaSuccess) << seed;
     const std::string sentence = vgpu::last_error_detail();
     for (const char* part :
-         {"under way into its shared memory", "nobody has waited for a bulk copy", "which has ended"}) {
+         {"under way into its shared memory", "no thread has waited for a bulk copy", "which has ended"}) {
       if (sentence.find(part) != std::string::npos) found.insert(part);
     }
   }

@@ -29,7 +29,7 @@ TEST_P(WildAddressTest, IsReportedWithItsPlace) {
   write_at<<<3, dim3(4, 2)>>>(memory, GetParam().offset, 1, 3);
   expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
                  {"cudaDeviceSynchronize: kernel 'virtual_only::", "write_at", "block (1,0,0)",
-                  "thread (3,1,0) accessed memory that is not there at faults.cu:", GetParam().where});
+                  "thread (3,1,0) accessed memory that is not allocated at faults.cu:", GetParam().where});
 }
 INSTANTIATE_TEST_SUITE_P(Offsets, WildAddressTest,
                          testing::Values(Wild{1024, " 0 bytes behind a cudaMalloc of 4096 bytes on GPU 0"},
@@ -54,7 +54,7 @@ TEST_F(FaultsTest, FaultOfTheRuntimeSaysSo) {
   copy_from<<<1, 1>>>(device_words(1024, 0) + 1024);
   expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
                  {"copy_from",
-                  "thread (0,0,0) accessed memory that is not there in a function of the runtime that it "
+                  "thread (0,0,0) accessed memory that is not allocated in a function of the runtime that it "
                   "called: 0 bytes behind a cudaMalloc of 4096 bytes"});
 }
 
@@ -308,8 +308,9 @@ void write_to_null_beside_gpus() {
 }
 TEST_F(FaultsTest, HostsFaultNamesItsLine) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(write_to_null_beside_gpus(), testing::KilledBySignal(SIGSEGV),
-              "^virtual GPUs: the host accessed memory that is not there at faults.cu:[0-9]+: in no memory");
+  EXPECT_EXIT(
+      write_to_null_beside_gpus(), testing::KilledBySignal(SIGSEGV),
+      "^virtual GPUs: the host accessed memory that is not allocated at faults.cu:[0-9]+: in no memory");
 }
 
 /// Another thread of the operating system writes to nowhere while a kernel runs.
@@ -331,7 +332,7 @@ __global__ void mask_without_the_caller(int* out) { *out = static_cast<int>(__ba
 
 TEST_F(FaultsTest, WarpFunctionWhoseMaskLeavesTheCallerOut) {
   mask_without_the_caller<<<1, 16>>>(device_words(1, 0));
-  expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure, {"lane 0", "mask leaves it out"});
+  expect_failure(cudaDeviceSynchronize(), cudaErrorLaunchFailure, {"lane 0", "mask does not name it"});
 }
 
 __global__ void launches_another(int* out) { set<<<1, 1>>>(out, 1); }

@@ -61,7 +61,7 @@ TEST_F(HostFunctionsTest, HasExceptionsOfItsOwn) {
 
 TEST_F(HostFunctionsTest, ExceptionThatLeavesItEndsTheProgram) {
   EXPECT_EXIT(call([](void*) { throw std::runtime_error("nobody's"); }), testing::KilledBySignal(SIGABRT),
-              "^virtual GPUs: gpu0/stream0 .default.: host function lets an exception out, which nobody can "
+              "^virtual GPUs: gpu0/stream0 .default.: host function throws an exception, which nobody can "
               "catch: nobody's");
   EXPECT_EXIT(call([](void*) { throw 7; }), testing::KilledBySignal(SIGABRT), "it is no std::exception");
 }

@@ -163,7 +163,7 @@ TEST_F(MisuseTest, PeerCopyWithTheWrongDevices) {
 TEST_F(MisuseTest, MemoryOfTheMachineIsLimited) {
   void* pointer = nullptr;
   expect_failure(cudaMalloc(&pointer, (std::size_t{1} << 30) + 1), cudaErrorMemoryAllocation,
-                 {"1073741825 bytes asked for", "1073741824 of 1073741824 bytes free on GPU 0"});
+                 {"1073741825 bytes requested", "1073741824 of 1073741824 bytes free on GPU 0"});
   require(cudaMalloc(&pointer, 1000));
   std::size_t free = 0, total = 0;
   require(cudaMemGetInfo(&free, &total));

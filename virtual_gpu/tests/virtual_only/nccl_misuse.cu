@@ -40,7 +40,7 @@ TEST_F(NcclMisuseTest, AfterAMismatchTheCliqueIsOfNoUse) {
   NCCL_OK(all_reduce(0, 10));
   EXPECT_EQ(all_reduce(1, 11), ncclInvalidUsage);
   expect_failure(all_reduce(2, 10), ncclInvalidUsage,
-                 {"of no more use", "rank 1's ncclAllReduce of 11 int32"});
+                 {"cannot be used any more", "rank 1's ncclAllReduce of 11 int32"});
   ncclResult_t error = ncclSuccess;
   NCCL_OK(ncclCommGetAsyncError(communicators[0], &error));
   EXPECT_EQ(error, ncclInvalidUsage);

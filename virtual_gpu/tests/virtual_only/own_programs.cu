@@ -160,9 +160,9 @@ TEST_F(OwnProgramTest, HostPointersAsArgumentsAreNamedOnce) {
     copy_one<int><<<1, 1>>>(device, &local, nullptr);
     copy_one<int><<<1, 1>>>(device, heap.data() + 50, nullptr);
   });
-  expect_parts(text,
-               {"virtual GPUs: warning: kernel 'virtual_only::", "copy_one", "memory of the host as 'from'",
-                "neither pinned nor registered", "cudaErrorIllegalAddress"});
+  expect_parts(text, {"virtual GPUs: warning: kernel 'virtual_only::", "copy_one",
+                      "takes as 'from' a pointer to host memory", "neither pinned nor registered",
+                      "cudaErrorIllegalAddress"});
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
   EXPECT_EQ(word(device), 7) << "a warning is no error";
   EXPECT_NE(printed_by([] { take<<<1, 1>>>("a constant", 1); }), "");

@@ -92,7 +92,7 @@ TEST_F(PipelineTest, CopiesFromMemoryThatIsNotThereAreFaults) {
   require(cudaFree(freed));
   copy_and_leave<<<1, 1>>>(to, freed);
   expect_failure(cudaDeviceSynchronize(), cudaErrorIllegalAddress,
-                 {"copy_and_leave", "memory that is not there"});
+                 {"copy_and_leave", "memory that is not allocated"});
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ TEST_F(ProgramEndTest, StatusIsTheProgramsIfNothingIsWrong) {
 TEST_F(ProgramEndTest, FaultThatTheProgramDoesNotCareFor) {
   EXPECT_EXIT(write_nowhere(true), testing::ExitedWithCode(3), "^$");
   EXPECT_EXIT(write_nowhere(false), testing::ExitedWithCode(3),
-              "^virtual GPUs: kernel .*set.* accessed memory that is not there at .*: in no memory");
+              "^virtual GPUs: kernel .*set.* accessed memory that is not allocated at .*: in no memory");
 }
 
 __global__ void await_word(int* word) {
@@ -66,9 +66,10 @@ __global__ void await_word(int* word) {
 }
 TEST_F(ProgramEndTest, KernelThatWaitsForEver) {
   EXPECT_EXIT(await_nobody(true), testing::ExitedWithCode(3), "^virtual GPUs: deadlock: ");
-  EXPECT_EXIT(await_nobody(false), testing::ExitedWithCode(3),
-              "^virtual GPUs: main.* has returned or exit.* was called, and this still waits for the host.*\n"
-              ".*kernel .*await_word.* 1 polling; 1 thread of block .* polls at .*; 0 more behind it\n$");
+  EXPECT_EXIT(
+      await_nobody(false), testing::ExitedWithCode(3),
+      "^virtual GPUs: main.* has returned or exit.* was called, and this work still waits for the host.*\n"
+      ".*kernel .*await_word.* 1 polling; 1 thread of block .* polls at .*; 0 more behind it\n$");
 }
 
 void free_registered_memory() {
@@ -81,10 +82,9 @@ void free_registered_memory() {
   (void)cudaDeviceSynchronize();
 }
 TEST_F(ProgramEndTest, RegisteredMemoryIsFreedUnderACopy) {
-  EXPECT_EXIT(
-      free_registered_memory(), testing::ExitedWithCode(3),
-      "^virtual GPUs: memory is not there any more, inside registered host memory of 1048576 bytes.*\n"
-      ".*under way: gpu0/stream0 .default.*: copy of 4 bytes from the host to GPU 0\n$");
+  EXPECT_EXIT(free_registered_memory(), testing::ExitedWithCode(3),
+              "^virtual GPUs: memory is gone, inside registered host memory of 1048576 bytes.*\n"
+              ".*under way: gpu0/stream0 .default.*: copy of 4 bytes from the host to GPU 0\n$");
 }
 
 /// How a program ends in the middle of something.

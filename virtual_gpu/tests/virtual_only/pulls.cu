@@ -122,7 +122,7 @@ TEST_P(PullsTest, TheReportNamesTheFirstInTheQueueAndWhatItStandsBehind) {
       deadlock_of(streams[1][0]),
       {"gpu0/stream1: wait until a word is at least 1: it is 0",
        "gpu1/stream1: copy of 4096 bytes from GPU 2 to GPU 1: waiting for its turn in GPU 2's queue of "
-       "pulls, behind copy of 4096 bytes from GPU 2 to GPU 0 in gpu0/stream1, which there stands behind "
+       "pulls, behind copy of 4096 bytes from GPU 2 to GPU 0 in gpu0/stream1, which is queued behind "
        "wait until a word is at least 1; 0 more behind it",
        "gpu3/stream1: copy of 4096 bytes from GPU 2 to GPU 3: waiting for its turn in GPU 2's queue of "
        "pulls, behind copy of 4096 bytes from GPU 2 to GPU 0"});
@@ -196,7 +196,7 @@ TEST_P(PullsTest, TheReportNamesAGraphThatHasNotComeToItsPull) {
   graph.launch(held);
   copy(2, 1, streams[1][0]);
   expect_parts(deadlock_of(streams[1][0]),
-               {"behind graph of 2 nodes in gpu0/stream1, which there stands behind wait until a word is at "
+               {"behind graph of 2 nodes in gpu0/stream1, which is queued behind wait until a word is at "
                 "least 1;"});
 }
 

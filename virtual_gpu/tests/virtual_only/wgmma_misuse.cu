@@ -102,7 +102,7 @@ __global__ void left_behind(int* /*sink*/) {
 }
 
 TEST_F(WgmmaMisuseTest, AProductIsWaitedFor) {
-  expect_stopped(ends_early, 128, {"ends_early", "ends the life of a Fragment", "may still write"});
+  expect_stopped(ends_early, 128, {"ends_early", "destroys a Fragment", "may still write"});
   expect_stopped(left_behind, 128,
                  {"block (0,0,0) ends although not all threads of warpgroup 0 have waited", "m64n64k16"});
   vgpu::reset();
@@ -165,7 +165,7 @@ __global__ void up_in_last_warps(int* /*sink*/) {
 }
 
 TEST_F(WgmmaMisuseTest, AWarpgroupBeginsAtAMultipleOf128AndIsWhole) {
-  expect_stopped(in_last_warps, 192, {"in warpgroup 1, which has not all of its 128 threads"});
+  expect_stopped(in_last_warps, 192, {"in warpgroup 1, which lacks some of its 128 threads"});
   expect_stopped(up_in_last_warps, 160, {"registers_up<240> in warpgroup 1", "the block has 160"});
 }
 
@@ -189,10 +189,10 @@ __global__ void large_barrier(int* /*sink*/) { wgmma::named_barrier(1, 96); }
 __global__ void two_counts(int* /*sink*/) { wgmma::named_barrier(1, threadIdx.x < 32 ? 64 : 96); }
 
 TEST_F(WgmmaMisuseTest, NamedBarriersHaveNumbersAndWholeWarps) {
-  expect_stopped(id_16, 32, {"comes to named barrier 16: 1 to 15 are possible"});
+  expect_stopped(id_16, 32, {"arrives at named barrier 16: 1 to 15 are possible"});
   expect_stopped(odd_barrier, 64, {"named barrier 1 of 40 threads: it must be a multiple of 32"});
   expect_stopped(large_barrier, 64, {"of 96 threads", "at most the 64 of the block"});
-  expect_stopped(two_counts, 96, {"comes to named barrier 1 of", "others to one of"});
+  expect_stopped(two_counts, 96, {"arrives at named barrier 1 of", "others at one of"});
 }
 
 __global__ void store_outside(int* sink) {
@@ -215,8 +215,8 @@ __global__ void prefetch_nothing(int* sink) { wgmma::prefetch_map(sink); }
 TEST_F(WgmmaMisuseTest, MatricesGoToRowsOfSharedMemoryAndMapsAreMaps) {
   expect_stopped(store_outside, 32, {"store_matrix()", "not in the shared memory of its block"});
   expect_stopped(store_oddly, 32, {"store_matrix()", "no multiple of 16"}, cudaErrorMisalignedAddress);
-  expect_stopped(store_by_half, 32, {"has not all of its 32 lanes"});
-  expect_stopped(prefetch_nothing, 32, {"calls prefetch_map() with a tensor map that is none"});
+  expect_stopped(store_by_half, 32, {"lacks some of its 32 lanes"});
+  expect_stopped(prefetch_nothing, 32, {"calls prefetch_map() with an invalid tensor map"});
 }
 
 __global__ void three_warps_give(int* /*sink*/) {
