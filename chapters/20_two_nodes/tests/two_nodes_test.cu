@@ -122,7 +122,7 @@ TEST(NodeOrder, TakesEachTileOnceAsRowsArrive) {
 }
 
 TEST(NodeOrder, OfOneArrivalIsInGroups) {
-  expect_tiles_in_groups(node_order({0, 1, 1}, {20 * 64, 1, 1}, {20, 3, 1}, 64));
+  expect_tiles_in_groups(node_order({0, 1, 1}, {20 * 64, 1}, {20, 3, 1}, 64));
 }
 
 /// The article's formula for several nodes ("swizzle m"), of a row of tiles.
@@ -136,7 +136,7 @@ int article_swizzle(int pid_m, const Nodes& nodes, int tiles_per_rank) {
 TEST(NodeOrder, IsTheArticlesOnTwoNodesOfWholeTiles) {
   for (int rank = 0; rank < 8; ++rank) {
     const Nodes nodes{rank, 8, 4};
-    const NodeOrder ours = node_order(nodes, {8 * 256, 8, 1}, {16, 1, 1}, 128);
+    const NodeOrder ours = node_order(nodes, {8 * 256, 8}, {16, 1, 1}, 128);
     for (int i = 0; i < 16; ++i) ASSERT_EQ(ours(i).m, article_swizzle(i, nodes, 2)) << "rank " << rank;
   }
 }
@@ -148,7 +148,7 @@ TEST(NodeOrder, OfTheArticleIsNoPermutationOtherwise) {
   for (int pid_m = 0; pid_m < 7; ++pid_m) rows_of_tiles.insert(article_swizzle(pid_m, nodes, 1));
   EXPECT_EQ(rows_of_tiles.count(4), 0U);  // never computed
   EXPECT_EQ(rows_of_tiles.count(7), 1U);  // does not exist
-  const NodeOrder ours = node_order(nodes, {800, 8, 1}, {7, 1, 1}, 128);
+  const NodeOrder ours = node_order(nodes, {800, 8}, {7, 1, 1}, 128);
   std::set<int> all;
   for (int i = 0; i < 7; ++i) all.insert(ours(i).m);
   EXPECT_EQ(all, (std::set<int>{0, 1, 2, 3, 4, 5, 6}));
@@ -159,7 +159,7 @@ TEST(NodeOrder, OfTheArticleTakesThreeNodesTheOtherWayRound) {
   const Nodes nodes{0, 3, 1};
   EXPECT_EQ(article_swizzle(1, nodes, 1), 1);
   EXPECT_EQ(nodes.owner(1), 2);  // as the article forwards them, too: node_rank + n_nodes - 1
-  EXPECT_EQ(node_order(nodes, {3 * 64, 3, 1}, {3, 1, 1}, 64)(1).m, 2);
+  EXPECT_EQ(node_order(nodes, {3 * 64, 3}, {3, 1, 1}, 64)(1).m, 2);
 }
 
 // ---- What cannot be --------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ TEST(Refused, NodesThatDoNotHoldAllRanks) {
 }
 
 TEST(Refused, MoreRanksThanThereAreSignals) {
-  EXPECT_THROW(node_order({0, 65, 5}, {65, 65, 1}, {2, 1, 1}, 64), UsageError);
+  EXPECT_THROW(node_order({0, 65, 5}, {65, 65}, {2, 1, 1}, 64), UsageError);
 }
 
 // ---- Cost ------------------------------------------------------------------------------------------------
