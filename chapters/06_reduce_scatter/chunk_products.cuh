@@ -69,8 +69,8 @@ class ChunkProducts {
   /// `stream` starts after what the stream of begin() held.
   void await_begin(cudaStream_t stream) { CUDA_CHECK(cudaStreamWaitEvent(stream, started_)); }
 
-  /// Step `step` of this call: out = (rows of `chunk` of X) W. Neighbouring steps are on different streams:
-  /// the blocks of the next GEMM fill the multiprocessors that the last wave of this one leaves idle.
+  /// Step `step` of this call: out = (rows of `chunk` of X) W. On two streams, see begin(), the blocks of the
+  /// next GEMM fill the multiprocessors that the last wave of this one leaves idle.
   void multiply(int step, int chunk, const T* x, const T* w, Out* out) {
     const TimelineScope name("step ", step, ": multiply chunk ", chunk);
     const int turn = step % 2;
