@@ -73,7 +73,7 @@ class OverlappedBlock {
     const std::int64_t own_t = balanced_share(whole.m, ranks, rank).size();
     const std::int64_t own_f = balanced_share(whole.n, ranks, rank).size();
     const Cost gather = Gather::cost(whole, ranks, rank);
-    const Cost scatter = Scatter::cost({whole.m, whole.k, whole.n}, ranks, rank);
+    const Cost scatter = Scatter::cost(MatmulShape{whole.m, whole.k, whole.n}, ranks, rank);
     return {.messages = gather.messages + scatter.messages,
             .bytes_out = gather.bytes_out + scatter.bytes_out,
             .bytes_in = gather.bytes_in + scatter.bytes_in,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "07_mlp_block/overlapped_block.cuh"
+#include "16_tensor_core_gemm/fitting.cuh"
 #include "17_gemm_on_signals/gemm_on_signals.cuh"
 #include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
 #include "overlap/gpu/error.hpp"
@@ -26,12 +27,12 @@ inline MatmulShape block_for_tma(MatmulShape whole, int ranks) {
   return whole;
 }
 
-/// Chapter 07's overlapped block with chapter 17's kernel for the way in and this chapter's for the way back;
-/// `In` and `Out` are their tiles.
-template <SixteenBit T, typename In = tensor_core_gemm::Tile<128, 256, 4>,
-          typename Out = tensor_core_gemm::Tile<128, 256, 3>>
-class FusedBlock : public mlp_block::OverlappedBlock<T, gemm_on_signals::GemmOnSignals<T, Major::kMN, In>,
-                                                     FusedReduceScatter<T, SixteenBitWire, Out>> {
+/// Chapter 07's overlapped block with chapter 17's kernel for the way in and this chapter's for the way back,
+/// each with the tile that fits.
+template <SixteenBit T,
+          typename Gather = tensor_core_gemm::Fitting<gemm_on_signals::GemmOnSignals<T, Major::kMN>>,
+          typename Scatter = tensor_core_gemm::Fitting<FusedReduceScatter<T>, product_of_an_owner>>
+class FusedBlock : public mlp_block::OverlappedBlock<T, Gather, Scatter> {
  public:
   /// Collective. Throws Skip as block_for_tma() does, and unless the GPU has compute capability 9.0; and as
   /// OverlappedBlock does.

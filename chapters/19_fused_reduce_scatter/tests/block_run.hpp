@@ -19,7 +19,9 @@ namespace fused_reduce_scatter {
 
 /// With tiles so small that small products have many.
 template <SixteenBit T>
-using SmallBlock = FusedBlock<T, tensor_core_gemm::Tile<64, 64, 2>, tensor_core_gemm::Tile<64, 64, 2>>;
+using SmallBlock =
+    FusedBlock<T, gemm_on_signals::GemmOnSignals<T, Major::kMN, tensor_core_gemm::Tile<64, 64, 2>>,
+               FusedReduceScatter<T, SixteenBitWire, tensor_core_gemm::Tile<64, 64, 2>>>;
 
 /// Sizes of a block that TMA can step over: feed-forward size in multiples of 8 for each rank, and a hidden
 /// size in multiples of 8. One token and fewer than ranks; tiles that straddle shards on the way in, which
