@@ -62,8 +62,10 @@ class CaseRunner:
         if schedule is None or failed.ended:
             return dataclasses.replace(failed, case=case)
         usual = first if case.schedule is None else self.run_once(dataclasses.replace(case, schedule=None))
-        order = "right in the usual order, wrong with" if usual.right else "wrong also with"
-        return dataclasses.replace(failed, case=case, why=f"{order} schedule {schedule} (./try --schedule {schedule}): {failed.why}")
+        if not usual.right:
+            return dataclasses.replace(usual, case=case)
+        why = f"right in the usual order, wrong with schedule {schedule} (./try --schedule {schedule}): {failed.why}"
+        return dataclasses.replace(failed, case=case, why=why)
 
     def run_once(self, case: Case) -> Verdict:
         """One process of the submission between two of the judge."""

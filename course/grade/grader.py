@@ -21,6 +21,9 @@ from points import Grade
 from task import ROOT, Task
 
 
+BUILDS = {"plain": "virtual", "check": "check", "race": "race"}  # their folders
+
+
 class Unreadable(Exception):
     """The file is nothing that can be graded, in one sentence."""
 
@@ -156,11 +159,16 @@ class Grader:
         return CaseRunner(self.kit, places[kind], command(kind), judge, self.settings.secret, owner, self.settings.seconds / 60)
 
 
+def why_not_all() -> str:
+    """Why not all points can be judged here; empty if they can."""
+    missing = [folder for folder in BUILDS.values() if not (ROOT / "build" / folder / "teaching" / "toolchain.json").is_file()]
+    return f"build/{missing[0]}/teaching is not there: ./lab grade builds it" if missing else why_no_race()
+
+
 def default_settings(level: str = "", seconds: float = 60) -> Settings:
     """With the builds that are there."""
-    builds = {kind: ROOT / "build" / folder for kind, folder in (("plain", "virtual"), ("race", "race"), ("check", "check"))
+    builds = {kind: ROOT / "build" / folder for kind, folder in BUILDS.items()
               if (ROOT / "build" / folder / "teaching" / "toolchain.json").is_file()}
-    for kind, folder in (("plain", "virtual"), ("check", "check")):
-        if kind not in builds:
-            raise RuntimeError(f"build/{folder}/teaching is not there: ./lab grade builds it")
+    if "plain" not in builds or "check" not in builds:
+        raise RuntimeError(why_not_all())
     return Settings(builds, cases.secret_of(ROOT / "build" / "virtual" / "teaching" / "secret"), level, seconds)

@@ -175,7 +175,7 @@ class _Watch:
 
     def loop(self) -> None:
         """Until all is written and read and the command has ended, or a limit is met."""
-        looked = 0.0
+        next_look = 0.0
         with self.selector:
             while self.selector.get_map() or self.child.poll() is None:
                 if not self.selector.get_map():
@@ -185,9 +185,10 @@ class _Watch:
                 now = time.monotonic()
                 if now > self.deadline:
                     self.ended = f"it did not end within {self.limits.seconds:g} s"
-                if now - looked > 0.05 and not self.ended:
-                    looked = now
+                if now > next_look and not self.ended:
                     self._look()
+                    took = time.monotonic() - now  # with many processes it takes long: then at most a tenth of the time
+                    next_look = now + min(max(0.05, 10 * took), 0.5)
                 # A daemon that keeps our pipes open does not keep us: the command itself has ended.
                 if self.ended or (self.child.poll() is not None and not self._anything_to_read()):
                     return

@@ -149,7 +149,7 @@ class RunTest(LabTest):
     def test_build_failure_shows_what_the_compiler_says(self) -> None:
         said = "mine.cu: In function 'int main()':\nmine.cu:3:5: error: 'foo' was not declared\n    3 |     foo();\n"
         self.mark("broken_01_first", "-- Configuring done\n[1/3] Building CXX object x.cu.o\nFAILED: x.cu.o \n"
-                  f"/usr/bin/python3 /x/compile.py /usr/bin/c++ -c x.cu\n{said}ninja: build stopped: subcommand failed.\n")
+                  f"/usr/bin/python3 tools/compile.py /usr/bin/c++ -c x.cu\n{said}ninja: build stopped: subcommand failed.\n")
         result = self.lab("run", "01")
         self.assertTrue(result.stderr.endswith(f"output of cmake\n{said}lab: building 01_first failed\n"), result.stderr)
 
