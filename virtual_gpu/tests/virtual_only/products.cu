@@ -240,8 +240,8 @@ TEST_F(CublasMisuseTest, WhatIsNotSupportedIsNamed) {
   constexpr auto kNo = CUBLAS_STATUS_NOT_SUPPORTED;
   expect_failure(call(CUDA_R_16F, CUDA_R_16BF, CUDA_R_32F, 68, -1), kNo, {"A in f16, B in bf16, C in f32"});
   expect_failure(call(CUDA_R_32F, CUDA_R_32F, CUDA_R_16F, 68, -1), kNo, {"C in f16 is not supported"});
-  expect_failure(call(static_cast<cudaDataType>(1), CUDA_R_32F, CUDA_R_32F, 68, -1), kNo,
-                 {"type 1 of matrix A is not supported on virtual GPUs"});
+  expect_failure(call(static_cast<cudaDataType>(3), CUDA_R_32F, CUDA_R_32F, 68, -1), kNo,
+                 {"type 3 of matrix A is not supported on virtual GPUs"});
   expect_failure(call(CUDA_R_16F, CUDA_R_16F, CUDA_R_16F, 64, -1), kNo, {"compute type 64"});
   expect_failure(call(CUDA_R_16F, CUDA_R_16F, CUDA_R_16F, 68, 5), kNo, {"algorithm 5"});
   expect_failure(cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_DEVICE), kNo, {"CUBLAS_POINTER_MODE_DEVICE"});
