@@ -121,10 +121,11 @@ void Scheduler::take(Step step) {
 /// often in a row.)
 bool Scheduler::refresh(const Step& taken, std::uint64_t progress) {
   constexpr int kRefreshes = 64;
-  if (random() || !taken.poll || progress != progress_ || ++refreshes_ % kRefreshes == 0) return false;
+  if (random() || progress != progress_ || ++refreshes_ % kRefreshes == 0) return false;
   const auto same = [&taken](const Step& step) { return step.operation == taken.operation; };
-  const auto first = std::find_if(steps_.begin(), steps_.end(), same);
+  auto first = steps_.begin() + (&taken - steps_.data());
   const auto end = std::find_if_not(first, steps_.end(), same);
+  while (first != steps_.begin() && same(*std::prev(first))) --first;
   own_steps_.clear();
   taken.operation->offer(own_steps_);
   if (std::ssize(own_steps_) != end - first) return false;
@@ -144,11 +145,12 @@ bool Scheduler::run_until(const HostThread::Wait& wait) {
       reached = false;
       break;
     }
-    const Step step = choose();
+    const Step& chosen = choose();
+    const Step step = chosen;
     if (step.host == nullptr) {
       const std::uint64_t progress = progress_;
       take(step);
-      known = refresh(step, progress);
+      known = step.poll && refresh(chosen, progress);
       continue;
     }
     mix(~static_cast<std::uint64_t>(step.item));

@@ -3,6 +3,7 @@
 // wake-up of all) exceeds them.
 #include <algorithm>
 #include <ctime>
+#include <cuda/atomic>
 
 #include "virtual_test.hpp"
 
@@ -59,6 +60,48 @@ TEST_F(SpeedTest, KernelsKeepTheirRatios) {
   // Each thread costs as much among many as among few.
   EXPECT_LT(time_of(one_barrier, kBlocks, 4 * kThreads), 3 * barrier);
   EXPECT_LT(time_of(one_barrier, 16 * kBlocks, kThreads), 2 * barrier);
+}
+
+using Flag = cuda::atomic_ref<int, cuda::thread_scope_system>;
+__global__ void sleep_and_raise(int* flag, int naps) {
+  for (int i = 0; i < naps; ++i) __nanosleep(1000);
+  Flag(*flag).store(1, cuda::memory_order_release);
+}
+__global__ void wait(int* flag) {
+  while (Flag(*flag).load(cuda::memory_order_acquire) == 0) __nanosleep(1000);
+}
+
+/// CPU time of one look, ns, if so many GPUs wait for what one of them does.
+double time_of_look(int gpus) {
+  constexpr int kNaps = 400;
+  vgpu::reset();
+  vgpu::use_gpus(gpus);
+  int* flag = nullptr;
+  require(cudaMallocHost(&flag, sizeof *flag));
+  *flag = 0;
+  const std::clock_t begin = std::clock();
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    require(cudaSetDevice(gpu));
+    if (gpu == 0) {
+      sleep_and_raise<<<1, 1>>>(flag, kNaps);
+    } else {
+      wait<<<4, 1>>>(flag);
+    }
+  }
+  for (int gpu = 0; gpu < gpus; ++gpu) {
+    require(cudaSetDevice(gpu));
+    require(cudaDeviceSynchronize());
+  }
+  return static_cast<double>(std::clock() - begin) * 1e9 / CLOCKS_PER_SEC / kNaps / 4 / gpus;
+}
+
+TEST_F(SpeedTest, LooksOfManyGpusCostLittleMoreThanThoseOfFew) {
+  double few = 1e9, many = 1e9;
+  for (int round = 0; round < 3; ++round) {
+    few = std::min(few, time_of_look(4));
+    many = std::min(many, time_of_look(32));
+  }
+  EXPECT_LT(many, 6.5 * few);  // 9 if each look asked all GPUs what could come next
 }
 
 }  // namespace
