@@ -193,6 +193,7 @@ bool BulkCopies::do_needed() {
 }
 
 bool BulkCopies::do_any(bool loads) {
+  if (loads && loads_ == 0) return false;
   std::vector<Copy*> left;
   for (Copy& copy : copies_) {
     if (!copy.done && (copy.is_load() || !loads)) left.push_back(&copy);
