@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Rules that hold for the whole repository, checked on its text."""
+import graphlib
 import pathlib
 import re
 import shutil
@@ -102,6 +103,16 @@ ROOTS = ("common", "common/for_virtual_gpus", "chapters", "virtual_gpu", "virtua
 PYTHON_OF_TESTS = re.compile(r"^\s*(?:from|import) tests\b|\bsys\.path\b.*\btests\b")
 
 
+def includes(root: pathlib.Path, path: pathlib.Path) -> Iterator[Tuple[int, str, pathlib.Path]]:
+    """What the file includes of the repository: line, name, file."""
+    for number, text in lines(path):
+        include = INCLUDE.match(text)
+        places = [path.parent] * ('"' in text) + [root / folder for folder in ROOTS] if include else []
+        there = next(((place / include[1]).resolve() for place in places if (place / include[1]).is_file()), None)
+        if there is not None:
+            yield number, include[1], there
+
+
 def against_the_arrows(root: pathlib.Path, paths: Iterable[pathlib.Path]) -> List[str]:
     """The includes that lead to a file that theirs must not know, and sources of which no arrow tells, as file:line: name."""
     found = []
@@ -111,13 +122,19 @@ def against_the_arrows(root: pathlib.Path, paths: Iterable[pathlib.Path]) -> Lis
         if allowed == "no arrow":
             found.append(f"{path}: {allowed}")
         allowed = allowed.format(*(group or "" for group in re.match(source, here).groups()))
-        for number, text in lines(path):
-            include = INCLUDE.match(text)
-            places = [path.parent, *(root / folder for folder in ROOTS)] if include else []
-            there = next(((place / include[1]).resolve() for place in places if (place / include[1]).is_file()), None)
-            if there is not None and not re.match(allowed, there.relative_to(root).as_posix()):
-                found.append(f"{path}:{number}: {include[1]}")
+        found += [f"{path}:{number}: {name}" for number, name, there in includes(root, path)
+                  if not re.match(allowed, there.relative_to(root).as_posix())]
     return found
+
+
+def include_cycle(root: pathlib.Path, paths: Iterable[pathlib.Path]) -> List[str]:
+    """Files that include each other in a ring, from one of them back to it; [] if there are none."""
+    graph = {path.resolve(): {there for _, _, there in includes(root, path)} for path in paths}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return [path.relative_to(root).as_posix() for path in error.args[1]]
+    return []
 
 
 # Lines at most (CONTRIBUTING.md, "Style"): of a source, of a lesson, of a chapter's program.
@@ -160,6 +177,7 @@ class RepositoryTest(unittest.TestCase):
                    and (path.suffix in (".cu", ".cuh", ".cpp", ".hpp", ".h", ".inl") or path.parent.name == "cuda")]
         self.assertGreater(len(sources), 500)
         self.assertEqual(against_the_arrows(REPOSITORY, sources), [])
+        self.assertEqual(include_cycle(REPOSITORY, sources), [])
 
     def test_tools_need_no_tests(self) -> None:
         sources = [path for path in files() if path.suffix == ".py" and path.relative_to(REPOSITORY).parts[0] in ("tools", "course")
@@ -231,6 +249,15 @@ class RulesTest(FolderTest):
             self.assertEqual(against_the_arrows(root, [path]), [f"{path}:1: {name}"])
         path = self.write("other/x.cpp").resolve()
         self.assertEqual(against_the_arrows(root, [path]), [f"{path}: no arrow"])
+
+    def test_include_cycle(self) -> None:
+        root = self.folder.resolve()
+        ring = [self.write(f"virtual_gpu/engine/{name}.hpp", f'#include "engine/{after}.hpp"\n').resolve()
+                for name, after in (("a", "b"), ("b", "c"), ("c", "d"))]
+        self.write("virtual_gpu/engine/d.hpp")
+        self.assertEqual(include_cycle(root, ring), [])
+        self.write("virtual_gpu/engine/c.hpp", '#include "a.hpp"\n')
+        self.assertEqual(sorted(set(include_cycle(root, ring))), [f"virtual_gpu/engine/{name}.hpp" for name in "abc"])
 
     def test_foreign_paths(self) -> None:
         for text in ("see /home/someone/notes", '"/root/x"', "cd /srv/data", "(../../other/x)", "../../../a"):

@@ -116,19 +116,41 @@ void Scheduler::take(Step step) {
   if (!step.poll) note_progress();
 }
 
+/// Of many GPUs whose kernels wait, most steps are polls that see nothing new. These change what is possible
+/// in their own kernel alone. (Nearly: a kernel may have written plainly what a stream waits for. So not too
+/// often in a row.)
+bool Scheduler::refresh(const Step& taken, std::uint64_t progress) {
+  constexpr int kRefreshes = 64;
+  if (random() || progress != progress_ || ++refreshes_ % kRefreshes == 0) return false;
+  const auto same = [&taken](const Step& step) { return step.operation == taken.operation; };
+  auto first = steps_.begin() + (&taken - steps_.data());
+  const auto end = std::find_if_not(first, steps_.end(), same);
+  while (first != steps_.begin() && same(*std::prev(first))) --first;
+  own_steps_.clear();
+  taken.operation->offer(own_steps_);
+  if (std::ssize(own_steps_) != end - first) return false;
+  std::copy(own_steps_.begin(), own_steps_.end(), first);
+  return true;
+}
+
 bool Scheduler::run_until(const HostThread::Wait& wait) {
   hosts_.current().begin_wait(wait);
-  bool reached = true;
+  bool reached = true, known = false;
   while (hosts_.several() || !wait.reached()) {
-    collect();
-    add_host_threads();
+    if (!known || steps_.empty() || nothing_but_idle_polls()) {
+      collect();
+      add_host_threads();
+    }
     if (steps_.empty() || nothing_but_idle_polls()) {
       reached = false;
       break;
     }
-    const Step step = choose();
+    const Step& chosen = choose();
+    const Step step = chosen;
     if (step.host == nullptr) {
+      const std::uint64_t progress = progress_;
       take(step);
+      known = step.poll && refresh(chosen, progress);
       continue;
     }
     mix(~static_cast<std::uint64_t>(step.item));

@@ -59,6 +59,8 @@ class Scheduler {
   /// Gathers the steps that are possible.
   void collect();
   void add_host_threads();
+  /// Brings the steps up to date after that one, if that is less work than collect(). `progress`: before it.
+  bool refresh(const Step& taken, std::uint64_t progress);
   bool only_polls() const;
   void count_poll();
   bool nothing_but_idle_polls() const;
@@ -69,7 +71,8 @@ class Scheduler {
   HostThreads& hosts_;
   std::optional<std::uint64_t> seed_;
   std::mt19937_64 generator_;
-  std::vector<Step> steps_;  // possible ones; kept to reuse its memory
+  std::vector<Step> steps_, own_steps_;  // possible ones; kept to reuse their memory
+  std::uint64_t refreshes_ = 0;
   std::uint64_t hash_ = 14695981039346656037u;
   std::int64_t polls_ = 0;             // since the last progress
   std::int64_t computations_ = 0;      // of those that are one, the sum of their weights

@@ -28,7 +28,11 @@ enum cublasStatus_t { VGPU_CUBLAS_STATUSES(VGPU_ENUMERATOR) };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1, CUBLAS_OP_C = 2 };
 enum cublasPointerMode_t { CUBLAS_POINTER_MODE_HOST = 0, CUBLAS_POINTER_MODE_DEVICE = 1 };
 enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT = -1, CUBLAS_GEMM_DEFAULT_TENSOR_OP = 99 };
-enum cublasComputeType_t { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_PEDANTIC = 69 };
+enum cublasComputeType_t {
+  CUBLAS_COMPUTE_32F = 68,
+  CUBLAS_COMPUTE_32F_PEDANTIC = 69,
+  CUBLAS_COMPUTE_64F = 70
+};
 /// All sums are in float here, in any mode; TF32 inputs are refused.
 enum cublasMath_t {
   CUBLAS_DEFAULT_MATH = 0,
@@ -57,7 +61,7 @@ cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode);
 
 /// C = alpha op(A) op(B) + beta C, with op(A) m x k, op(B) k x n, C m x n; sums in float, rounded once at the
 /// end. alpha and beta are floats of the host, read by the call. A and B have the same type, C has it too or
-/// is float.
+/// is float. With CUBLAS_COMPUTE_64F all of it is double.
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
                             int n, int k, const void* alpha, const void* A, cudaDataType Atype, int lda,
                             const void* B, cudaDataType Btype, int ldb, const void* beta, void* C,
@@ -74,6 +78,13 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
 cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
                            int n, int k, const float* alpha, const float* A, int lda, const float* B, int ldb,
                            const float* beta, float* C, int ldc);
+cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
+                           int n, int k, const double* alpha, const double* A, int lda, const double* B,
+                           int ldb, const double* beta, double* C, int ldc);
+/// Sums in float: where real ones are not exact, these are nearer.
+cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
+                           int n, int k, const __half* alpha, const __half* A, int lda, const __half* B,
+                           int ldb, const __half* beta, __half* C, int ldc);
 
 // Matrices and vectors between the host and a GPU, strides and leading dimensions in elements.
 inline cublasStatus_t cublasSetMatrix(int rows, int columns, int size, const void* from, int from_ld,
@@ -95,8 +106,7 @@ inline cublasStatus_t cublasGetVector(int count, int size, const void* from, int
                                       int to_stride) {
   return cublasSetMatrix(1, count, size, from, from_stride, to, to_stride);
 }
-VGPU_NO_FUNCTIONS(cublasStatus_t,
-                  "only GEMMs of float and 16-bit types are supported on virtual GPUs: write a kernel",
-                  cublasDgemm, cublasHgemm, cublasSgemv, cublasDgemv, cublasSaxpy, cublasDaxpy, cublasSdot,
-                  cublasDdot, cublasSnrm2, cublasDnrm2, cublasSscal, cublasDscal, cublasSasum, cublasIsamax,
-                  cublasSgemmBatched, cublasSgemmStridedBatched, cublasSgeam)
+VGPU_NO_FUNCTIONS(cublasStatus_t, "only GEMMs are supported on virtual GPUs: write a kernel", cublasSgemv,
+                  cublasDgemv, cublasSaxpy, cublasDaxpy, cublasSdot, cublasDdot, cublasSnrm2, cublasDnrm2,
+                  cublasSscal, cublasDscal, cublasSasum, cublasIsamax, cublasSgemmBatched,
+                  cublasSgemmStridedBatched, cublasSgeam)

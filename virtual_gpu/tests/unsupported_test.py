@@ -73,7 +73,7 @@ class UnsupportedTest(unittest.TestCase):
                 "curand_kernel.h": ("curandState state; curand_init(1, 2, 3, &state);", "cuRAND"),
                 "curand.h": ("curandGenerator_t g; curandCreateGenerator(&g, CURAND_RNG_PSEUDO_DEFAULT);", "cuRAND"),
                 "mma.h": (wmma, "wmma"),
-                "cublas_v2.h": ("cublasDgemm(p);", "only GEMMs of float"),
+                "cublas_v2.h": ("cublasSgemv(p);", "only GEMMs"),
                 "cufft.h": ("cufftHandle plan; cufftPlan1d(&plan, 4, CUFFT_C2C, 1);", "cuFFT"),
                 "cusparse.h": ("cusparseHandle_t h; cusparseCreate(&h);", "cuSPARSE"),
                 "cusolverDn.h": ("cusolverDnHandle_t h; cusolverDnCreate(&h);", "cuSOLVER"),

@@ -50,6 +50,7 @@ void BulkCopies::issue(const BulkRequest& request, std::vector<Target> targets) 
   copy.group = groups_[thread];
   copy.number = issued_++;
   copy.targets = std::move(targets);
+  loads_ += copy.is_load();
   copy.read_at = engine_free_;
   copy.done_at = engine_free_ + block_.grid().bulk_latency_ns;
   take_link(copy);
@@ -155,6 +156,7 @@ bool BulkCopies::needed(const Copy& copy) const {
 }
 
 std::optional<double> BulkCopies::needed_at() const {
+  if (none_needed()) return std::nullopt;
   const auto next = std::find_if(copies_.begin(), copies_.end(),
                                  [this](const Copy& copy) { return !copy.done && needed(copy); });
   if (next == copies_.end()) return std::nullopt;
@@ -182,6 +184,7 @@ const void* BulkCopies::reaching(const Block& block) const {
 }
 
 bool BulkCopies::do_needed() {
+  if (none_needed()) return false;
   const auto next = std::find_if(copies_.begin(), copies_.end(),
                                  [this](const Copy& copy) { return !copy.done && needed(copy); });
   if (next == copies_.end()) return false;
@@ -190,6 +193,7 @@ bool BulkCopies::do_needed() {
 }
 
 bool BulkCopies::do_any(bool loads) {
+  if (loads && loads_ == 0) return false;
   std::vector<Copy*> left;
   for (Copy& copy : copies_) {
     if (!copy.done && (copy.is_load() || !loads)) left.push_back(&copy);
@@ -226,6 +230,7 @@ void BulkCopies::advance(Copy& copy) {
     const void* caller = copy.request.caller;
     for (const Target& target : copy.targets) finish_step(copy, Mbarriers::point(*target.barrier));
     const std::vector<Target> targets = std::move(copy.targets);
+    --loads_;
     copies_.remove_if([&copy](const Copy& other) { return &other == &copy; });
     for (const Target& target : targets)
       target.block->async().barriers.complete(*target.barrier, bytes, block_.now(), caller);

@@ -96,6 +96,8 @@ class BulkCopies {
   bool awaited(const Waiter& waiter, const Copy& copy) const;
   bool satisfied(const Waiter& waiter) const;
   bool needed(const Copy& copy) const;
+  /// Without a look at the stores that nobody waits for, of which a block may have many.
+  bool none_needed() const { return waiters_.empty() && loads_ == 0; }
   /// When its next step is done.
   static double step_at(const Copy& copy) {
     return !copy.is_load() && !copy.read ? copy.read_at : copy.done_at;
@@ -117,8 +119,8 @@ class BulkCopies {
   std::list<Copy> copies_;  // that are not done or whose threads have not waited for them, oldest first
   std::unordered_map<std::size_t, std::size_t> groups_;  // that are closed, by thread
   std::vector<Waiter> waiters_;
-  std::size_t issued_ = 0;
-  double engine_free_ = 0;  // modelled, ns
+  std::size_t issued_ = 0, loads_ = 0;  // loads: that are not done
+  double engine_free_ = 0;              // modelled, ns
 };
 
 }  // namespace vgpu

@@ -150,3 +150,24 @@ cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transa, cubl
       "cublasSgemm", handle,
       {transa, transb, m, n, k, alpha, a, b, beta, c, 1, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT});
 }
+
+cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
+                           int n, int k, const double* alpha, const double* A, int lda, const double* B,
+                           int ldb, const double* beta, double* C, int ldc) {
+  const Operand a{A, CUDA_R_64F, lda}, b{B, CUDA_R_64F, ldb}, c{C, CUDA_R_64F, ldc};
+  return multiply(
+      "cublasDgemm", handle,
+      {transa, transb, m, n, k, alpha, a, b, beta, c, 1, CUBLAS_COMPUTE_64F, CUBLAS_GEMM_DEFAULT});
+}
+
+cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
+                           int n, int k, const __half* alpha, const __half* A, int lda, const __half* B,
+                           int ldb, const __half* beta, __half* C, int ldc) {
+  const Operand a{A, CUDA_R_16F, lda}, b{B, CUDA_R_16F, ldb}, c{C, CUDA_R_16F, ldc};
+  float factors[2] = {};
+  if (alpha != nullptr && beta != nullptr)
+    factors[0] = __half2float(*alpha), factors[1] = __half2float(*beta);
+  return multiply("cublasHgemm", handle,
+                  {transa, transb, m, n, k, alpha ? &factors[0] : nullptr, a, b, beta ? &factors[1] : nullptr,
+                   c, 1, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT});
+}

@@ -19,7 +19,10 @@ void narrow(const float* __restrict from, std::uint16_t* __restrict to, std::siz
 }  // namespace
 
 const char* name_of(Element type) {
-  return type == Element::kF16 ? "f16" : type == Element::kBf16 ? "bf16" : "f32";
+  return type == Element::kF16    ? "f16"
+         : type == Element::kBf16 ? "bf16"
+         : type == Element::kF32  ? "f32"
+                                  : "f64";
 }
 
 void to_float(Element type, const void* from, float* to, std::size_t count) {
@@ -29,6 +32,7 @@ void to_float(Element type, const void* from, float* to, std::size_t count) {
     case Element::kBf16:
       return widen<Bfloat16Format>(static_cast<const std::uint16_t*>(from), to, count);
     case Element::kF32:
+    case Element::kF64:  // never
       std::memcpy(to, from, count * sizeof(float));
   }
 }
@@ -40,6 +44,7 @@ void from_float(Element type, const float* from, void* to, std::size_t count) {
     case Element::kBf16:
       return narrow<Bfloat16Format>(from, static_cast<std::uint16_t*>(to), count);
     case Element::kF32:
+    case Element::kF64:  // never
       std::memcpy(to, from, count * sizeof(float));
   }
 }

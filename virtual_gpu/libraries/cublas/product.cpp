@@ -17,29 +17,30 @@ std::uint64_t tiles(const Machine& machine, const Product& product) {
 
 /// ns that one multiprocessor needs for a tile.
 double tile_time(const Machine& machine, const Product& product) {
-  const double rate = product.a.type == Element::kF32 ? machine.product_rate_f32 : machine.product_rate_f16;
+  const double rate = size_of(product.a.type) > 2 ? machine.product_rate_f32 : machine.product_rate_f16;
   const double operations = 2.0 * machine.product_tile_rows * machine.product_tile_columns * product.k;
   return operations / (rate / machine.multiprocessors);
 }
 
-/// `rows` x `columns` elements as floats: in place, or converted into `buffer`.
-struct Floats {
-  Floats(Element type, const std::byte* data, int rows, int columns, int ld) : data(nullptr), ld(ld) {
-    if (type == Element::kF32) {
-      this->data = reinterpret_cast<const float*>(data);
+/// `rows` x `columns` elements as floats or doubles: in place, or converted into `buffer`.
+template <class Real>
+struct Reals {
+  Reals(Element type, const std::byte* data, int rows, int columns, int ld) : data(nullptr), ld(ld) {
+    if (size_of(type) == sizeof(Real)) {
+      this->data = reinterpret_cast<const Real*>(data);
       return;
     }
     const auto height = static_cast<std::size_t>(rows);
-    buffer = std::make_unique_for_overwrite<float[]>(height * columns);
+    buffer = std::make_unique_for_overwrite<Real[]>(height * columns);
     for (int column = 0; column < columns; ++column) {
       const std::byte* from = data + static_cast<std::size_t>(column) * ld * size_of(type);
-      to_float(type, from, &buffer[height * column], height);
+      to_real(type, from, &buffer[height * column], height);
     }
     this->data = buffer.get();
     this->ld = rows;
   }
-  std::unique_ptr<float[]> buffer;
-  const float* data;
+  std::unique_ptr<Real[]> buffer;
+  const Real* data;
   int ld;
 };
 
@@ -146,34 +147,42 @@ void ProductOperation::compute(int first_column, int last_column) {
   for (int matrix = 0; matrix < product_.batch; ++matrix) {
     const int before = matrix * product_.n;
     const int first = std::max(first_column - before, 0), last = std::min(last_column - before, product_.n);
-    if (first < last) compute_in(matrix, first, last, &results_[(before + first) * column_bytes()]);
+    if (first >= last) continue;
+    std::byte* results = &results_[(before + first) * column_bytes()];
+    if (product_.c.type == Element::kF64) {
+      compute_in<double>(matrix, first, last, results);
+    } else {
+      compute_in<float>(matrix, first, last, results);
+    }
   }
 }
 
+template <class Real>
 void ProductOperation::compute_in(int matrix, int first, int last, std::byte* results) {
-  const auto& [transpose_a, transpose_b, m, n, k, alpha, beta, a, b, c, batch] = product_;
+  const auto& [transpose_a, transpose_b, m, n, k, a_factor, c_factor, a, b, c, batch] = product_;
+  const Real alpha = static_cast<Real>(a_factor), beta = static_cast<Real>(c_factor);
   const auto height = static_cast<std::size_t>(m);
   const int width = last - first;
-  const auto sums = std::make_unique_for_overwrite<float[]>(height * width);
+  const auto sums = std::make_unique_for_overwrite<Real[]>(height * width);
   if (product_.reads_factors()) {
-    const Floats left(a.type, a.at(matrix, 0, 0), a.rows, a.columns, a.ld);
+    const Reals<Real> left(a.type, a.at(matrix, 0, 0), a.rows, a.columns, a.ld);
     const std::byte* from = transpose_b ? b.at(matrix, first, 0) : b.at(matrix, 0, first);
-    const Floats right(b.type, from, transpose_b ? width : k, transpose_b ? k : width, b.ld);
-    multiply(
-        {transpose_a, transpose_b, m, width, k, left.data, left.ld, right.data, right.ld, sums.get(), m});
+    const Reals<Real> right(b.type, from, transpose_b ? width : k, transpose_b ? k : width, b.ld);
+    multiply(RealProduct<Real>{transpose_a, transpose_b, m, width, k, left.data, left.ld, right.data,
+                               right.ld, sums.get(), m});
   } else {
-    std::fill_n(sums.get(), height * width, 0.0f);
+    std::fill_n(sums.get(), height * width, Real{});
   }
-  const auto old = std::make_unique_for_overwrite<float[]>(height);
+  const auto old = std::make_unique_for_overwrite<Real[]>(height);
   for (int column = 0; column < width; ++column, results += column_bytes()) {
-    float* sum = &sums[height * column];
+    Real* sum = &sums[height * column];
     if (beta == 0) {  // C is not read: it may hold NaN
       for (std::size_t i = 0; i < height; ++i) sum[i] = alpha * sum[i];
     } else {
-      to_float(c.type, c.at(matrix, 0, first + column), old.get(), height);
+      to_real(c.type, c.at(matrix, 0, first + column), old.get(), height);
       for (std::size_t i = 0; i < height; ++i) sum[i] = alpha * sum[i] + beta * old[i];
     }
-    from_float(c.type, sum, results, height);
+    from_real(c.type, sum, results, height);
   }
 }
 

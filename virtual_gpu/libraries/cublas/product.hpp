@@ -29,7 +29,7 @@ struct Matrices {
 struct Product {
   bool transpose_a, transpose_b;
   int m, n, k;
-  float alpha, beta;
+  double alpha, beta;
   Matrices a, b, c;
   int batch;
 
@@ -61,6 +61,7 @@ class ProductOperation final : public LibraryWork {
   void compute(int first_column, int last_column);
   /// In the check build: sums of what was never written count as not written.
   void carry_unwritten() const;
+  template <class Real>
   void compute_in(int matrix, int first_column, int last_column, std::byte* results);
   int columns() const { return product_.batch * product_.n; }
   std::size_t column_bytes() const { return product_.m * size_of(product_.c.type); }

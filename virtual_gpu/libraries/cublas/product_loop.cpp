@@ -10,23 +10,32 @@ namespace {
 // rows and B into strips of 4 columns, each contiguous along k and padded with zeros.
 constexpr int kRows = 8, kColumns = 4;
 constexpr int kBlockRows = 64;  // so many rows of A stay in the cache while all of B passes
-using Rows = float __attribute__((vector_size(kRows * sizeof(float))));
+template <class Real>
+using Rows [[gnu::vector_size(kRows * sizeof(Real))]] = Real;
+
+template <class Real>
+struct AlignedRows {  // the attribute of a type is lost where that is a template's argument
+  Rows<Real> values;
+};
 
 int strips(int size, int width) { return (size + width - 1) / width; }
 
 /// `matrix` has element (i, k) at [i * along + k * step]. Strip s holds rows s * width and following.
-void pack(const float* matrix, std::ptrdiff_t along, std::ptrdiff_t step, int size, int width, int depth,
-          float* packed) {
+template <class Real>
+void pack(const Real* matrix, std::ptrdiff_t along, std::ptrdiff_t step, int size, int width, int depth,
+          Real* packed) {
   for (int first = 0; first < size; first += width) {
     for (int k = 0; k < depth; ++k) {
-      for (int i = first; i < first + width; ++i) *packed++ = i < size ? matrix[i * along + k * step] : 0.0f;
+      for (int i = first; i < first + width; ++i)
+        *packed++ = i < size ? matrix[i * along + k * step] : Real{};
     }
   }
 }
 
 /// One piece of C: k columns of 8 elements times k rows of 4.
-void multiply_strips(const Rows* a, const float* b, int depth, Rows (&sums)[kColumns]) {
-  Rows s0{}, s1{}, s2{}, s3{};  // by name: so they stay in registers
+template <class Real>
+void multiply_strips(const Rows<Real>* a, const Real* b, int depth, Rows<Real> (&sums)[kColumns]) {
+  Rows<Real> s0{}, s1{}, s2{}, s3{};  // by name: so they stay in registers
   for (int k = 0; k < depth; ++k, b += kColumns) {
     s0 += a[k] * b[0];
     s1 += a[k] * b[1];
@@ -38,26 +47,30 @@ void multiply_strips(const Rows* a, const float* b, int depth, Rows (&sums)[kCol
 
 }  // namespace
 
-void multiply_by_loop(const FloatProduct& p) {
+template <class Real>
+void multiply_by_loop(const RealProduct<Real>& p) {
   const auto depth = static_cast<std::size_t>(p.k);
-  std::vector<Rows> a(strips(p.m, kRows) * depth);
-  std::vector<float> b(strips(p.n, kColumns) * kColumns * depth);
+  std::vector<AlignedRows<Real>> a(strips(p.m, kRows) * depth);
+  std::vector<Real> b(strips(p.n, kColumns) * kColumns * depth);
   pack(p.a, p.transpose_a ? p.lda : 1, p.transpose_a ? 1 : p.lda, p.m, kRows, p.k,
-       reinterpret_cast<float*>(a.data()));
+       reinterpret_cast<Real*>(a.data()));
   pack(p.b, p.transpose_b ? 1 : p.ldb, p.transpose_b ? p.ldb : 1, p.n, kColumns, p.k, b.data());
 
   for (int block = 0; block < p.m; block += kBlockRows) {
     for (int column = 0; column < p.n; column += kColumns) {
       for (int row = block; row < std::min(p.m, block + kBlockRows); row += kRows) {
-        Rows sums[kColumns];
-        multiply_strips(&a[row / kRows * depth], &b[column * depth], p.k, sums);
+        Rows<Real> sums[kColumns];
+        multiply_strips<Real>(&a[row / kRows * depth].values, &b[column * depth], p.k, sums);
         for (int j = 0; j < std::min(kColumns, p.n - column); ++j) {
-          float* c = p.c + (column + j) * static_cast<std::ptrdiff_t>(p.ldc) + row;
+          Real* c = p.c + (column + j) * static_cast<std::ptrdiff_t>(p.ldc) + row;
           for (int i = 0; i < std::min(kRows, p.m - row); ++i) c[i] = sums[j][i];
         }
       }
     }
   }
 }
+
+template void multiply_by_loop(const RealProduct<float>&);
+template void multiply_by_loop(const RealProduct<double>&);
 
 }  // namespace vgpu

@@ -15,6 +15,8 @@ Element element(char name, cudaDataType type) {
       return Element::kBf16;
     case CUDA_R_32F:
       return Element::kF32;
+    case CUDA_R_64F:
+      return Element::kF64;
   }
   not_supported("type " + std::to_string(type) + " of matrix " + name + " is not supported");
 }
@@ -54,17 +56,22 @@ Product checked(const Request& r) {
   product.transpose_a = transposes("transa", r.transpose_a);
   product.transpose_b = transposes("transb", r.transpose_b);
   product.m = r.m, product.n = r.n, product.k = r.k, product.batch = r.batch;
-  product.alpha = *static_cast<const float*>(r.alpha);
-  product.beta = *static_cast<const float*>(r.beta);
+  const bool in_double = r.compute == CUBLAS_COMPUTE_64F;
+  const auto factor = [&](const void* value) {
+    return in_double ? *static_cast<const double*>(value) : *static_cast<const float*>(value);
+  };
+  product.alpha = factor(r.alpha);
+  product.beta = factor(r.beta);
   product.a = matrices('A', r.a, product.transpose_a ? r.k : r.m, product.transpose_a ? r.m : r.k);
   product.b = matrices('B', r.b, product.transpose_b ? r.n : r.k, product.transpose_b ? r.k : r.n);
   product.c = matrices('C', r.c, r.m, r.n);
   if (product.a.type != product.b.type ||
-      (product.c.type != product.a.type && product.c.type != Element::kF32)) {
+      (product.c.type != product.a.type && product.c.type != Element::kF32) ||
+      in_double != (product.c.type == Element::kF64)) {
     not_supported(std::string("A in ") + name_of(product.a.type) + ", B in " + name_of(product.b.type) +
                   ", C in " + name_of(product.c.type) + " is not supported");
   }
-  if (r.compute != CUBLAS_COMPUTE_32F && r.compute != CUBLAS_COMPUTE_32F_PEDANTIC)
+  if (r.compute != CUBLAS_COMPUTE_32F && r.compute != CUBLAS_COMPUTE_32F_PEDANTIC && !in_double)
     not_supported("compute type " + std::to_string(r.compute) + " is not supported");
   if (r.algorithm != CUBLAS_GEMM_DEFAULT && r.algorithm != CUBLAS_GEMM_DEFAULT_TENSOR_OP)
     not_supported("algorithm " + std::to_string(r.algorithm) + " is not supported");

@@ -27,24 +27,26 @@ class ProductsTest : public VirtualTest {
 
 // ---- both ways to compute -------------------------------------------------------------------------------
 
-std::vector<float> integers(std::size_t count, std::mt19937& random) {
-  std::vector<float> values(count);
-  for (float& value : values) value = static_cast<float>(static_cast<int>(random() % 17) - 8);
+template <class Real>
+std::vector<Real> integers(std::size_t count, std::mt19937& random) {
+  std::vector<Real> values(count);
+  for (Real& value : values) value = static_cast<Real>(static_cast<int>(random() % 17) - 8);
   return values;
 }
 
-TEST_F(ProductsTest, LoopAndOpenBlasGiveTheSame) {
+template <class Real>
+void compare_loop_with_openblas() {
   std::mt19937 random(5);
   for (int i = 0; i < 200; ++i) {
     const auto size = [&] { return static_cast<int>(1 + random() % (i < 100 ? 20 : 150)); };
-    vgpu::FloatProduct p{
+    vgpu::RealProduct<Real> p{
         random() % 2 == 0, random() % 2 == 0, size(), size(), size(), nullptr, 0, nullptr, 0, nullptr, 0};
     p.lda = (p.transpose_a ? p.k : p.m) + static_cast<int>(random() % 3);
     p.ldb = (p.transpose_b ? p.n : p.k) + static_cast<int>(random() % 3);
     p.ldc = p.m + static_cast<int>(random() % 3);
-    const std::vector<float> a = integers(std::size_t(p.lda) * (p.transpose_a ? p.m : p.k), random);
-    const std::vector<float> b = integers(std::size_t(p.ldb) * (p.transpose_b ? p.k : p.n), random);
-    std::vector<float> expected(std::size_t(p.ldc) * p.n, -1), loop = expected, library = expected;
+    const std::vector<Real> a = integers<Real>(std::size_t(p.lda) * (p.transpose_a ? p.m : p.k), random);
+    const std::vector<Real> b = integers<Real>(std::size_t(p.ldb) * (p.transpose_b ? p.k : p.n), random);
+    std::vector<Real> expected(std::size_t(p.ldc) * p.n, -1), loop = expected, library = expected;
     for (int column = 0; column < p.n; ++column) {
       for (int row = 0; row < p.m; ++row) {
         double sum = 0;
@@ -52,7 +54,7 @@ TEST_F(ProductsTest, LoopAndOpenBlasGiveTheSame) {
           sum += static_cast<double>(p.transpose_a ? a[row * p.lda + k] : a[k * p.lda + row]) *
                  (p.transpose_b ? b[k * p.ldb + column] : b[column * p.ldb + k]);
         }
-        expected[column * p.ldc + row] = static_cast<float>(sum);
+        expected[column * p.ldc + row] = static_cast<Real>(sum);
       }
     }
     p.a = a.data(), p.b = b.data(), p.c = loop.data();
@@ -62,6 +64,11 @@ TEST_F(ProductsTest, LoopAndOpenBlasGiveTheSame) {
     vgpu::multiply(p);  // with OpenBLAS, if it is here
     ASSERT_EQ(library, expected) << p.m << " x " << p.n << " x " << p.k;
   }
+}
+
+TEST_F(ProductsTest, LoopAndOpenBlasGiveTheSame) {
+  compare_loop_with_openblas<float>();
+  compare_loop_with_openblas<double>();
 }
 
 TEST_F(ProductsTest, TheMethodCanBeChosen) {
@@ -233,8 +240,8 @@ TEST_F(CublasMisuseTest, WhatIsNotSupportedIsNamed) {
   constexpr auto kNo = CUBLAS_STATUS_NOT_SUPPORTED;
   expect_failure(call(CUDA_R_16F, CUDA_R_16BF, CUDA_R_32F, 68, -1), kNo, {"A in f16, B in bf16, C in f32"});
   expect_failure(call(CUDA_R_32F, CUDA_R_32F, CUDA_R_16F, 68, -1), kNo, {"C in f16 is not supported"});
-  expect_failure(call(static_cast<cudaDataType>(1), CUDA_R_32F, CUDA_R_32F, 68, -1), kNo,
-                 {"type 1 of matrix A is not supported on virtual GPUs"});
+  expect_failure(call(static_cast<cudaDataType>(3), CUDA_R_32F, CUDA_R_32F, 68, -1), kNo,
+                 {"type 3 of matrix A is not supported on virtual GPUs"});
   expect_failure(call(CUDA_R_16F, CUDA_R_16F, CUDA_R_16F, 64, -1), kNo, {"compute type 64"});
   expect_failure(call(CUDA_R_16F, CUDA_R_16F, CUDA_R_16F, 68, 5), kNo, {"algorithm 5"});
   expect_failure(cublasSetPointerMode(blas, CUBLAS_POINTER_MODE_DEVICE), kNo, {"CUBLAS_POINTER_MODE_DEVICE"});
