@@ -119,7 +119,7 @@ VariantTimes times_of_all_ranks(Rank* rank, const TimedVariant& variant, const S
   }
   // Ranks of one process can read each other's samples; of several processes, each reports its own.
   detail::summarise_phases(rank->exchange_here(&samples.phases), times);
-  rank->barrier();  // valid until every rank has read them
+  rank->barrier();  // the samples are valid until every rank has read them
   return times;
 }
 

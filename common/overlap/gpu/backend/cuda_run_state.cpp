@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 constexpr auto kPatience = 5s;         // for the ranks to join after a stop
 constexpr auto kLookPatience = 200ms;  // for reading a signal of a GPU that may hang
 
-/// Aborts all communicators at the same time, each on a thread of its own as ranks do, because in NCCL each
+/// Destroys all communicators at the same time, each on a thread of its own as ranks do, because in NCCL each
 /// may wait for the others.
 void destroy(const std::vector<ncclComm*>& communicators) {
   std::vector<std::thread> threads;
@@ -158,8 +158,7 @@ class CudaRunState final : public RunState {
   void stop_if_unwinding(int rank) noexcept override {
     if (std::uncaught_exceptions() > 0) stop(rank);
     if (!stopping_) return;
-    // A call that frees memory waits for the GPU, and blocks the calls that would open the words for which
-    // the GPU waits.
+    // A call that frees memory waits for the GPU, and blocks the calls that open the GPU's words.
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [this] { return opened_; });
   }
@@ -372,7 +371,7 @@ class CudaRunState final : public RunState {
   std::thread opener_;
   std::vector<std::atomic<const char*>> doing_;
   std::vector<std::unique_ptr<RankHandles>> ended_;  // of the ranks that have ended before any stop
-  std::atomic<bool> all_idle_ = true;                // their CUDA calls fail
+  std::atomic<bool> all_idle_ = true;                // their GPUs have no work left
 
   std::mutex registry_;
   std::vector<SignalWords> words_;

@@ -112,7 +112,7 @@ class MpiProcesses final : public Processes {
     std::_Exit(status);
   }
 
-  MPI_Comm ends_;  // for end() only: cancelled calls are still pending in MPI_COMM_WORLD
+  MPI_Comm ends_;  // for end() only: abandoned calls are still pending in MPI_COMM_WORLD
   std::string given_, gathered_;
   std::vector<double> reduced_;
 };

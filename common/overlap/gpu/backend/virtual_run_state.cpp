@@ -23,8 +23,7 @@ class VirtualRunState final : public RunState {
     if (stopping()) return;
     culprit = rank;
     __atomic_store_n(&abort_flag_, 1u, __ATOMIC_RELEASE);
-    vgpu::stop_host_threads();  // also opens signals and ends collectives: afterwards nothing runs on the
-                                // GPUs
+    vgpu::stop_host_threads();  // also opens signals and ends collectives: the GPUs are idle then
   }
   void stop_if_unwinding(int rank) noexcept override {
     if (std::uncaught_exceptions() > 0) stop(rank);
