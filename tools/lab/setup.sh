@@ -175,8 +175,8 @@ install_packages() {  # run|test|docs|notebook|notebooks YES PACKAGES...
   die "the installation failed (is there a network?): $(tail -n 1 "$log_of_setup") (all of it: $log_of_setup)"
 }
 
-# set_up run|test|docs|notebook|notebooks BACKEND YES: installs everything that the build needs, or says in one sentence what is missing.
-# Prints the backend (virtual or cuda; real GPUs if BACKEND is empty and they respond) and nvcc's path.
+# set_up run|test|docs|notebook|notebooks BACKEND YES: installs everything that the build needs, or says in one sentence what is
+# missing. Prints the backend (virtual or cuda; real GPUs if BACKEND is empty and they respond) and nvcc's path.
 set_up() {
   local missing problem backend=$2
   if [[ $1 == notebook* && -n $(missing_notebook_packages "$1") ]] && ! can_install; then make_notebook_environment; fi

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks that pages are short, have the same sections in the same order, and one sentence a line.
 
-Every Markdown file: no line of more than 300 characters (targets of links not counted; tables may be longer), and one sentence a
-line, so that a diff shows the changed sentences. (Exempt is the text under a heading "Sources": titles and authors' initials look
-like several sentences.)
+Every Markdown file: no line of more than 300 characters (targets of links not counted; tables may be longer), and one sentence
+a line, so that a diff shows the changed sentences. (Exempt is the text under a heading "Sources": titles and authors' initials
+look like several sentences.)
 
 The page of a chapter, chapters/NN_name/README.md, in addition:
   - the sections SECTIONS, all of them, in this order;

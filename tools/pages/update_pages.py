@@ -64,7 +64,8 @@ from tools.results.results import load  # noqa: E402
 from course import tasks  # noqa: E402
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-KINDS = ("code", "output", "tests", "race", "mutant", "planted", "results", "profile", "ladder", "figures", "commands", "calls", "tasks", "planner")
+KINDS = ("code", "output", "tests", "race", "mutant", "planted", "results", "profile", "ladder", "figures", "commands", "calls",
+         "tasks", "planner")
 BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
