@@ -8,8 +8,8 @@ A manifest holds
   builds_on            the chapters to read before, whose headers its own may include; the variants are compared with the
                        first one
   needs                gpus: the fewest real GPUs on which several ranks can run; compute_capability (9.0: no other); cuda: the
-                       oldest release that has what it includes, if later than what all need; memory_gb of a GPU, if the sizes for
-                       real GPUs need a large one
+                       oldest release that has what it includes, if later than what all need; memory_gb of a GPU, if the sizes
+                       for real GPUs need a large one
   processes            true: it also runs as several processes, each of which is a node, as NN_name_mpi (docs/cluster.md)
   minutes              to read the page and the code, and to run it: an estimate
   operation            the peers' name for the chapter's operation (tests/peers); none: it has no peers
@@ -28,8 +28,8 @@ Not in a manifest, because they have a place of their own: number and name (the 
 program), tasks
 (their markers), mutants, results and prose.
 
-  tests.race.schedules     how many schedules the race suite runs for each number of GPUs;  .arguments  of all its runs but those
-  at default sizes
+  tests.race.schedules     how many schedules the race suite runs for each number of GPUs;  .arguments  of all its runs but
+                           those at default sizes
   tests.race.same          the arguments in which builds with and without the race detector are compared
   tests.race.ranks         the largest number of GPUs: 8, or fewer if the ranks do not communicate
   tests.program.sizes      small ones, for the tests of the program (tests/programs/chapter_test.py)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reads mutants (chapters with one small, known error), applies them, and derives a verdict from a program's report. As a program
-it writes a mutant: a copy of a chapter's sources with that error.
+"""Reads mutants (chapters with one small, known error), applies them, and derives a verdict from a program's report. As a
+program it writes a mutant: a copy of a chapter's sources with that error.
 
 A mutant file holds a change, and the verdict that the tests must reach:
 
@@ -210,9 +210,9 @@ def run(program: pathlib.Path, arguments: List[str], limit: float,
 
 def verdict_of(status: int, output: str) -> str:
     """The verdict from a program's exit status and report: 0 not noticed, 1 wrong result, 3 race, deadlock or a failed kernel
-    (the report says which; on real GPUs a failed kernel is a failed call, status 2). An access out of bounds is an illegal access
-    only if CUDA's error says so, or the check build, whose first report may be a read of memory never written. A read with too
-    small a scope of another GPU's write ends likewise, and the report says so. Throws NoVerdict."""
+    (the report says which; on real GPUs a failed kernel is a failed call, status 2). An access out of bounds is an illegal
+    access only if CUDA's error says so, or the check build, whose first report may be a read of memory never written. A read
+    with too small a scope of another GPU's write ends likewise, and the report says so. Throws NoVerdict."""
     if status == 0:
         return "not noticed"
     if status == 1:

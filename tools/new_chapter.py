@@ -4,9 +4,9 @@
   tools/new_chapter.py NN_name     for example 22_my_idea
 
 The skeleton builds, runs and verifies its result: it broadcasts all rows of A to every rank, then computes one GEMM. It has a
-manifest, a page, a test of its header, one of its program, and a mutant. No other file changes, because all lists of chapters are
-made from the folders. The templates are in tools/new_chapter. tools/pages/update_pages.py then writes the page's output and the
-ladder.
+manifest, a page, a test of its header, one of its program, and a mutant. No other file changes, because all lists of chapters
+are made from the folders. The templates are in tools/new_chapter. tools/pages/update_pages.py then writes the page's output and
+the ladder.
 """
 import argparse
 import pathlib

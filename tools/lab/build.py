@@ -21,8 +21,8 @@ class Skip(Exception):
 
 
 def shell(function: str, *arguments: str) -> str:
-    """The output of a function of tools/lab/setup.sh. If the function fails, it has printed the reason, and ./lab exits with its
-    status."""
+    """The output of a function of tools/lab/setup.sh. If the function fails, it has printed the reason, and ./lab exits with
+    its status."""
     status, printed = process.output(["bash", str(ROOT / "tools" / "lab" / "setup.sh"), function, *arguments])
     if status != 0:
         raise SystemExit(status)
@@ -98,8 +98,8 @@ class Build:
             raise Skip(problem)
 
     def _configure(self, settings: Sequence[str], log: IO[bytes]) -> bool:
-        """Configures once for the same settings; afterwards ninja detects changes. A hand-out's folder is in CMake's cache, where
-        another ./lab may have replaced it."""
+        """Configures once for the same settings; afterwards ninja detects changes. A hand-out's folder is in CMake's cache,
+        where another ./lab may have replaced it."""
         of_a_folder = any(setting.startswith(("-DOVERLAP_WORK=", "-DOVERLAP_PLANTED=")) for setting in settings)
         if of_a_folder or self._configured != list(settings):
             self._configured = None

@@ -1,5 +1,5 @@
-# bash tools/lab/doctor.sh [BACKEND]: what ./lab doctor says before it builds bin/doctor: what is here, what is missing and
-# what would be skipped. Exit status 2 if nothing can run.
+# bash tools/lab/doctor.sh [BACKEND]: the first part of ./lab doctor's output, before it builds bin/doctor: what is installed,
+# what is missing and what would be skipped. Exit status 2 if nothing can run.
 # shellcheck shell=bash disable=SC2031,SC2128  # os-release is read in a subshell
 # shellcheck source=tools/lab/setup.sh
 source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/setup.sh"

@@ -17,8 +17,8 @@ ONE_HOST = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_NET": "Soc
 
 
 def nodes(value: str, target: str) -> int:
-    """The number of processes that --nodes requests. Throws Refusal if it is not possible, or if the program runs as one process
-    only."""
+    """The number of processes that --nodes requests. Throws Refusal if it is not possible, or if the program runs as one
+    process only."""
     manifest = ROOT / "chapters" / target / "chapter.json"
     if not manifest.is_file() or not json.loads(manifest.read_text(encoding="utf-8")).get("processes"):
         raise Refusal("--nodes is for chapters with nodes: ./lab run 20 --nodes 2")

@@ -1,5 +1,5 @@
-# What is here, what is missing, and its installation: all that works where nothing but bash is.
-# Sourced by ./lab and tools/lab/doctor.sh; and bash tools/lab/setup.sh FUNCTION ARGUMENTS... calls one for tools/lab.
+# Finds installed and missing packages, and installs the missing ones. Needs nothing but bash.
+# Sourced by ./lab and tools/lab/doctor.sh; tools/lab calls a function with bash tools/lab/setup.sh FUNCTION ARGUMENTS...
 # shellcheck shell=bash
 set -euo pipefail
 export LC_ALL=C
@@ -16,7 +16,7 @@ unpackable=" libcli11-dev nlohmann-json3-dev libgtest-dev "
 at_least() { [[ $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$2" ]]; }
 version_of() { [[ $("$@" 2>/dev/null) =~ [0-9]+(\.[0-9]+)* ]] && printf '%s\n' "${BASH_REMATCH[0]}"; }
 
-# --- what is here ----------------------------------------------------------------------------------------------------
+# --- installed packages ----------------------------------------------------------------------------------------------
 
 # Looks where CMake looks: in CMAKE_PREFIX_PATH, beside the folders of PATH and in .deps.
 has_file() {  # PATTERNS below such a folder
@@ -33,7 +33,7 @@ has_file() {  # PATTERNS below such a folder
 }
 has_cmake_package() { has_file "*/cmake/$1*/$1*onfig.cmake" "lib/*/cmake/$1*/$1*onfig.cmake"; }
 
-# For the notebooks. The system's Python has Debian's packages, whichever comes first in PATH.
+# For the notebooks: the system's Python, which has Debian's packages, even if another one is first in PATH.
 notebook_python() {
   local python=$root/.deps/notebooks/bin/python
   [[ -x $python ]] || python=/usr/bin/python3
@@ -69,7 +69,7 @@ missing_packages() {  # run|test|docs|notebook|notebooks -> Debian names, one a 
   [[ $1 != notebook* ]] || missing_notebook_packages "$1"
 }
 can_install() { command -v apt-get >/dev/null && { (($(id -u) == 0)) || command -v sudo >/dev/null; }; }
-# What is installed along with a missing package, but never needed: without OpenBLAS virtual cuBLAS is slow.
+# Optional packages, installed along with missing ones: without OpenBLAS virtual cuBLAS is slow.
 optional_packages() { has_file "lib*/libopenblas.so" "lib/*/libopenblas.so" || echo libopenblas-dev; }
 
 gxx_version() { version_of "${CXX:-g++}" -dumpfullversion -dumpversion; }
@@ -128,7 +128,7 @@ unpack_packages() {  # without root: into .deps, which CMake searches
   rm -r "$download"
 }
 
-make_notebook_environment() {  # without root: in .deps, of the wheels that tools/pages/notebooks.txt names
+make_notebook_environment() {  # without root: in .deps, from the wheels that tools/pages/notebooks.txt names
   local folder=$root/.deps/notebooks
   say "putting Jupyter, pandas and matplotlib into .deps/notebooks, about 0.5 GB (no root needed)"
   mkdir -p "$root/build" 2>/dev/null || die "$root/build cannot be made"
@@ -168,15 +168,15 @@ install_packages() {  # run|test|docs|notebook|notebooks YES PACKAGES...
   fi
   export DEBIAN_FRONTEND=noninteractive
   if $listed && quietly "${install[@]}" "${optional[@]}"; then return; fi
-  # apt has no lists of packages, or lists so old that the archive no longer has those versions.
+  # apt has no lists of packages, or its lists name versions that the archive no longer has.
   if quietly "${update[@]}" && quietly "${install[@]}" "${optional[@]}"; then return; fi
-  # An archive without the optional ones must not stop anything.
+  # If the archive lacks the optional packages, the installation goes on without them.
   if ((${#optional[@]})) && quietly "${install[@]}"; then return; fi
   die "the installation failed (is there a network?): $(tail -n 1 "$log_of_setup") (all of it: $log_of_setup)"
 }
 
-# set_up run|test|docs|notebook|notebooks BACKEND YES: everything that the build needs is here afterwards, or one sentence says what is not.
-# Prints the backend (virtual or cuda; real GPUs if BACKEND is empty and they answer) and nvcc's path.
+# set_up run|test|docs|notebook|notebooks BACKEND YES: installs everything that the build needs, or says in one sentence what is
+# missing. Prints the backend (virtual or cuda; real GPUs if BACKEND is empty and they respond) and nvcc's path.
 set_up() {
   local missing problem backend=$2
   if [[ $1 == notebook* && -n $(missing_notebook_packages "$1") ]] && ! can_install; then make_notebook_environment; fi

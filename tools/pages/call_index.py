@@ -1,4 +1,5 @@
-"""The block `calls` of docs/calls.md: the calls of CUDA, NCCL, cuBLAS and CUB in each chapter's lesson, found in the sources."""
+"""The block `calls` of docs/calls.md: the calls of CUDA, NCCL, cuBLAS and CUB in each chapter's lesson, found in the
+sources."""
 import os
 import pathlib
 import re

@@ -143,8 +143,8 @@ def lane_names(gpu: Gpu) -> Dict[int, str]:
 
 
 def words_that_fit(name: str, width: float) -> str:
-    """The name, or the part behind its colon ("multiply shard 5" of "step 3: multiply shard 5"), whichever fits in the bar; else
-    nothing."""
+    """The name, or the part behind its colon ("multiply shard 5" of "step 3: multiply shard 5"), whichever fits in the bar;
+    else nothing."""
     for words in (name, name.rpartition(": ")[2]):
         if len(words) * LETTER * FONT + 6 <= width:
             return words

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The messages with which ./lab and the programs refuse: tools/pages/messages.py prints each sentence in the sources, with `...`
-for each inserted name or number. docs/troubleshooting.md has the cure of each (tools/pages/tests/troubleshooting_test.py).
+"""The messages with which ./lab and the programs refuse: tools/pages/messages.py prints each sentence in the sources, with
+`...` for each inserted name or number. docs/troubleshooting.md has the cure of each
+(tools/pages/tests/troubleshooting_test.py).
 
 These are: Refusal and Skip of tools/lab, PlanError of tools/results; `die` of its shell scripts, and their lines on old or
 missing tools; UsageError, Skip and SparseInputError of common/. Left out are a chapter's own messages, whose cures are on its

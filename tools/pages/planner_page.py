@@ -1,6 +1,6 @@
 """The tables and pictures of docs/planner.md: the planner's errors against docs/results, its constants with their sources, and
-its predictions for 8 to 4,096 GPUs. The program of ./lab plan makes all of them from the output of the chapters' programs, which
-must be built."""
+its predictions for 8 to 4,096 GPUs. The program of ./lab plan makes all of them from the output of the chapters' programs,
+which must be built."""
 import functools
 import pathlib
 import statistics

@@ -3,9 +3,9 @@
   <!-- planted COMMAND PROGRAM CASE [FUNCTION...] --> ... <!-- /planted -->
 
 COMMAND is run, race or check, and selects the build that shows the bug. PROGRAM is one of
-virtual_gpu/tests/{race,check}/planted_*.cu, whose
-tests assert the report and that the program without the bug has none. Of the FUNCTIONs (without any: of the one named CASE) the block
-shows the lines from the first to the last that has a mark @CASE or asks for `fixed`, and a short one whole.
+virtual_gpu/tests/{race,check}/planted_*.cu, whose tests assert the report and that the program without the bug has none. Of the
+FUNCTIONs (without any: of the one named CASE) the block shows the lines from the first to the last that has a mark @CASE or
+uses `fixed`; a short function is shown whole.
 """
 import difflib
 import pathlib
@@ -54,7 +54,8 @@ def function(lines: List[str], name: str) -> List[str]:
 
 
 def shown(body: List[str], case: str) -> List[str]:
-    """All of a short function; of others from the first line that matters to the last one, and what closes or opens their braces."""
+    """All of a short function; of others from the first line that matters to the last one, and what closes or opens their
+    braces."""
     if len(body) <= SHORT:
         return body
     matters = [number for number, line in enumerate(body) if _ASKS.search(line) or re.search(rf"@{case}\b", line)]
@@ -76,7 +77,8 @@ def diff(source: str, case: str, functions: List[str]) -> str:
     for name in functions or [case]:
         code = "\n".join(re.sub(r"\s*// @.*", "", line) for line in shown(function(lines, name), case)) + "\n"
         indent = min(len(line) - len(line.lstrip()) for line in code.splitlines() if line)
-        bug, cured = (re.sub(f"^ {{{indent}}}", "", specialised(code, fixed), flags=re.MULTILINE).splitlines() for fixed in (False, True))
+        bug, cured = (re.sub(f"^ {{{indent}}}", "", specialised(code, fixed), flags=re.MULTILINE).splitlines()
+                      for fixed in (False, True))
         parts.append("\n".join(line[0] + line[2:] for line in difflib.ndiff(bug, cured, None, None) if line[0] != "?"))
     return "\n\n".join(parts)
 
@@ -88,7 +90,8 @@ def said(command: str, program: str, case: str, root: pathlib.Path) -> str:
         how = "race" if command == "run" else command
         raise PageError(f"{path.relative_to(root)} is not built: ./lab {how} --test builds it")
     start = [root / "virtual_gpu" / "tools" / "race_run"] if command == "race" else []
-    run = subprocess.run([*start, path, case, "bug", "time"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    run = subprocess.run([*start, path, case, "bug", "time"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                         check=False)
     if not run.stderr:
         raise PageError(f"{program} {case}: exit status {run.returncode}, and nothing is said")
     return re.sub(r"^  schedule .*\n", "", run.stderr, flags=re.MULTILINE) + f"(exit status {run.returncode})"

@@ -25,8 +25,8 @@ COMPUTES = {"all_gather_matmul": "all-gather, GEMM", "matmul_reduce_scatter": "G
 
 
 def measures_the_chapter(run: Dict) -> bool:
-    """False for a run that measures a part alone, a search or a transport, or treats the GPUs of one process as nodes: those have
-    no network between them."""
+    """False for a run that measures a part alone, a search or a transport, or treats the GPUs of one process as nodes: those
+    have no network between them."""
     if sparse_results.is_sparse(run):
         return bool(sparse_results.whole_sums(run))
     return "gpus_per_node" not in run["options"] or "processes" in run["options"]

@@ -64,7 +64,8 @@ from tools.results.results import load  # noqa: E402
 from course import tasks  # noqa: E402
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-KINDS = ("code", "output", "tests", "race", "mutant", "planted", "results", "profile", "ladder", "figures", "commands", "calls", "tasks", "planner")
+KINDS = ("code", "output", "tests", "race", "mutant", "planted", "results", "profile", "ladder", "figures", "commands", "calls",
+         "tasks", "planner")
 BLOCK = re.compile(rf"^<!-- ({'|'.join(KINDS)})(?: (.*?))? -->\n(.*?)^<!-- /\1 -->$", re.DOTALL | re.MULTILINE)
 LINE = re.compile(r"<!-- line (\S+) (.+?) -->.*?<!-- /line -->")
 
@@ -175,6 +176,12 @@ def mutant_block(mutant: str) -> str:
 
 
 @functools.lru_cache(maxsize=None)
+def planted_block(argument: str) -> str:
+    """A planted bug, its cure and its report."""
+    return planted_blocks.block(argument, REPOSITORY)
+
+
+@functools.lru_cache(maxsize=None)
 def timeline(chapter: str, *arguments: str) -> str:
     """The timeline of a chapter on virtual GPUs, as SVG."""
     with tempfile.TemporaryDirectory() as folder:
@@ -184,14 +191,16 @@ def timeline(chapter: str, *arguments: str) -> str:
         return drawing.read_text(encoding="utf-8")
 
 
-def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]], planted: List[str]) -> None:
-    """Builds and runs all these programs: output(), timeline() and mutant_block() then have their answers."""
+def run_side_by_side(outputs: List[str], timelines: List[Tuple[str, ...]], mutants: List[str], planted: List[str]) -> None:
+    """Runs all these programs in parallel, so that output(), timeline(), mutant_block() and planted_block() have their results.
+    Builds those of outputs and timelines."""
     programs = {arguments.split()[0] for arguments in outputs} | {picture[0] for picture in timelines}
     printed("cmake", "--build", "build/virtual", "-j", str(os.cpu_count()), "--target", *sorted(built(each).name for each in programs))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = [pool.submit(output, arguments) for arguments in outputs]
         runs += [pool.submit(timeline, *picture) for picture in timelines]
-        runs += [pool.submit(mutant_block, mutant) for mutant in planted]
+        runs += [pool.submit(mutant_block, mutant) for mutant in mutants]
+        runs += [pool.submit(planted_block, argument) for argument in planted]
         for run in runs:
             run.result()  # throws what it threw
 
@@ -214,7 +223,7 @@ def generate(kind: str, argument: str) -> str:
     if kind == "mutant":
         return mutant_block(argument)
     if kind == "planted":
-        return planted_blocks.block(argument, REPOSITORY)
+        return planted_block(argument)
     if kind == "tasks":
         return tasks.table()
     if kind == "calls":
@@ -281,13 +290,14 @@ def main() -> int:
         REPOSITORY / "README.md", REPOSITORY / "virtual_gpu" / "README.md", *REPOSITORY.glob("examples/README.md"),
         *sorted(REPOSITORY.glob("chapters/**/*.md")), *sorted(REPOSITORY.glob("docs/**/*.md"))]}
     if not measured:
-        outputs, planted = ([block.group(2) for page in pages.values() for block in BLOCK.finditer(page)
-                             if block.group(1) == kind and (not check or is_turn(block.group(2)))] for kind in ("output", "mutant"))
+        shown = [(block.group(1), block.group(2)) for page in pages.values() for block in BLOCK.finditer(page)]
+        outputs, mutants, planted = ([argument for each, argument in shown if each == kind and (
+            not check or kind == "planted" or is_turn(argument))] for kind in ("output", "mutant", "planted"))
         try:
             timelines = {name: picture for name, picture in pictures().items() if not check or is_turn(picture[0])}
             for words in ((), ("--sparse",)):
                 lab("plan", *words)  # builds what it asks
-            run_side_by_side(outputs, list(timelines.values()), planted)
+            run_side_by_side(outputs, list(timelines.values()), mutants, planted)
         except (PageError, MutantError) as error:
             print(error, file=sys.stderr)
             return 2

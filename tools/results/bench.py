@@ -8,8 +8,8 @@ A CHAPTER may be the program of an experiment. They are built already. On real G
 (bench_plans.py) on all GPUs that are here, and on 2 and 4 of them where there are more; then the peers of tests/peers run at the
 same sizes. Each report goes to docs/results as soon as its program has ended, and replaces the report of the same command line;
 the tables of README.md and the pages are updated at the end, even if the bench ends early (SIGINT, SIGTERM, --limit). With
---quick (few iterations) and on virtual GPUs (each chapter once, at its own sizes, in modelled times) only the ladder is printed.
-"""
+--quick (few iterations) and on virtual GPUs (each chapter once, at its own sizes, in modelled times) only the ladder is
+printed. """
 import argparse
 import dataclasses
 import json

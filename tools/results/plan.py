@@ -174,7 +174,8 @@ def operations_of(call: argparse.Namespace) -> List[str]:
 
 
 def questions(call: argparse.Namespace) -> Tuple[Machine, Dict[str, Tuple[str, ...]]]:
-    """The machine, and the programs' arguments by operation. Throws PlanError for whatever is wrong without running a program."""
+    """The machine, and the programs' arguments by operation. Throws PlanError for whatever is wrong without running a
+    program."""
     machine = read_machine(call.machine, call.gpus_per_node)
     per_node = machine.gpus_per_node
     if call.gpus > per_node and call.gpus % per_node:

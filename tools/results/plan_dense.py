@@ -38,8 +38,8 @@ def nccl_ring(machine: Machine, call: Call) -> float:
 
 
 def copy_ring(machine: Machine, call: Call) -> float:
-    """A ring of copies; the GEMM of a part waits for its shard. With two streams, another stream waits for the shards, and GEMMs
-    fill each other's last waves."""
+    """A ring of copies; the GEMM of a part waits for its shard. With two streams, another stream waits for the shards, and
+    GEMMs fill each other's last waves."""
     part, two_streams = part_of(machine, call.cut()), call.get("streams", 1) == 2
     hop = machine.push_us + machine.signal_us + call.message / machine.link_rate
 
@@ -69,8 +69,8 @@ def _ready(machine: Machine, part: Product, step: int) -> float:
 
 
 def send_and_sum(machine: Machine, call: Call) -> float:
-    """Parts of the GEMM are sent when they are computed; all arrived parts are added once: all slots are read, and the result is
-    written."""
+    """Parts of the GEMM are sent when they are computed; all arrived parts are added once: all slots are read, and the result
+    is written."""
     cut = call.cut()
     if call.messages == 0:
         return products_us(machine, cut)
@@ -84,8 +84,8 @@ def send_and_sum(machine: Machine, call: Call) -> float:
 
 
 def rotation(machine: Machine, call: Call) -> float:
-    """Accumulators circulate around the ring, first filled with zeros or the first partial result. The kernel that adds stores to
-    the next rank, or a copy follows it. It waits for its accumulator and for free multiprocessors, and then occupies them; a
+    """Accumulators circulate around the ring, first filled with zeros or the first partial result. The kernel that adds stores
+    to the next rank, or a copy follows it. It waits for its accumulator and for free multiprocessors, and then occupies them; a
     kernel that stores to another GPU, for as long as the link takes."""
     cut = call.cut()
     if call.messages == 0:
@@ -134,8 +134,8 @@ def hopping(machine: Machine, call: Call) -> float:
 
 
 def two_level(machine: Machine, call: Call) -> float:
-    """One persistent kernel, whose tiles wait for shards that are sent along a rail from node to node and then pushed to all GPUs
-    of a node. NCCL occupies some multiprocessors."""
+    """One persistent kernel, whose tiles wait for shards that are sent along a rail from node to node and then pushed to all
+    GPUs of a node. NCCL occupies some multiprocessors."""
     of_a_node = min(call.ranks, call.card["gpus_per_node"])
     nodes, others = call.ranks // of_a_node, of_a_node - 1
     pushed = float(call.bytes_out - call.rail_bytes) / machine.link_rate

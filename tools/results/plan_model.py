@@ -117,8 +117,8 @@ def products_us(machine: Machine, cut: Cut) -> float:
 
 
 def filled_us(machine: Machine, part: Product, parts: int, between: float, ready: Callable[[int], float]) -> float:
-    """A launch, then parts of a GEMM that fill each other's last waves, `between` apart, each not before its time in `ready`. The
-    last wave of the last part stays unfilled."""
+    """A launch, then parts of a GEMM that fill each other's last waves, `between` apart, each not before its time in `ready`.
+    The last wave of the last part stays unfilled."""
     now = machine.launch_us
     for i in range(parts):
         now = max(now + (between if i else 0), ready(i)) + part.work_us

@@ -64,8 +64,8 @@ def dense_sum(machine: Machine, call: Call) -> float:
 
 
 def _row_plan(machine: Machine, call: Call) -> float:
-    """The steps before the sums: coalesce reads and writes the rank's rows three times; the plan reads all messages twice, writes
-    a place for each rank and row, and reads it."""
+    """The steps before the sums: coalesce reads and writes the rank's rows three times; the plan reads all messages twice,
+    writes a place for each rank and row, and reads it."""
     ranks, size = call.ranks, call.message_bytes
     moved = 3 * call.rows(call.card["entries"]) + 2 * ranks * size + 2 * ranks * 4.0 * call.card["global"]
     return call.host_waits * machine.host_wait_us + moved / machine.memory_rate + \

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares ./lab plan with the measurements: tools/results/planner.py prints a row for each variant. The chapters' programs must
-be built.
+"""Compares ./lab plan with the measurements: tools/results/planner.py prints a row for each variant. The chapters' programs
+must be built.
 
 A row is a variant of a run in docs/results that the planner predicts, under the same sizes and number of GPUs. The error is
 (predicted - measured) / measured. A problem is a set of rows that were measured in one run; its winner is the fastest. The

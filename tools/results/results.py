@@ -136,8 +136,8 @@ def is_dense(run: Run) -> bool:
 
 
 def algorithms(run: Run, runs: Iterable[Run] = ()) -> List[Result]:
-    """The measured algorithms of the run, without those that an earlier chapter of `runs` has by the same name: they are here for
-    comparison."""
+    """The measured algorithms of the run, without those that an earlier chapter of `runs` has by the same name: they are here
+    for comparison."""
     of_others = {result.get("variant") for each in runs if chapter_of(each) < chapter_of(run) for result in plain_results(each)}
     return [result for result in plain_results(run) if result.get("role") == "algorithm" and result["variant"] not in of_others
             and ("device_ms" in result or sparse_results.is_sparse(run))]

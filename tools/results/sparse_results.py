@@ -7,8 +7,8 @@ Run = Dict[str, Any]
 Result = Dict[str, Any]
 
 SIZES = ("rows", "features", "entries")
-# Variants of chapter 15 with another result: the sums stay with their owners; a rank fetches those of its own rows; the sums are
-# rounded to 16 bits for the transfer.
+# Variants of chapter 15 with another result: the sums stay with their owners; a rank fetches those of its own rows; the sums
+# are rounded to 16 bits for the transfer.
 OTHER_RESULTS = ("reduce_scatter", "scatter_fetch", "owners_bf16", "owners_f16")
 DENSE = "dense_nccl"  # the reference of all others
 NOT_PHASES = ("host_ms", "host_p99_ms", "skew_ms")
@@ -71,8 +71,8 @@ def table_of(runs: Sequence[Run]) -> Tuple[List[str], List[List[str]]]:
 
 
 def times_dense(run: Run, chosen: Result, runs: Sequence[Run]) -> Optional[float]:
-    """The speed of a result relative to the dense all-reduce of the same problem on the same kind of GPU. Of several all-reduces,
-    one on the same machine is preferred, then one of the same run, then the newest."""
+    """The speed of a result relative to the dense all-reduce of the same problem on the same kind of GPU. Of several
+    all-reduces, one on the same machine is preferred, then one of the same run, then the newest."""
     dense = [(other["hardware"]["gpus"] == run["hardware"]["gpus"], other is run, str(other["date"]), float(result["host_ms"]))
              for other in runs
              if is_sparse(other) and problem_of(other) == problem_of(run) and other["hardware"]["gpu"] == run["hardware"]["gpu"]

@@ -1,5 +1,5 @@
-// Cooperative groups: blocks, tiles of a warp, coalesced threads, grids of a cooperative launch. Not here:
-// tiles of several warps, labelled partitions, clusters.
+// Cooperative groups: blocks, tiles of a warp, coalesced threads, grids of a cooperative launch. Not
+// supported: tiles of several warps, labelled partitions, clusters.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
   name(Arguments&&...);
 
 namespace vgpu {
-/// Where all blocks of a cooperative launch meet.
+/// The grid barrier of a cooperative launch.
 void grid_sync();
 
 inline unsigned int rank_in_block() {
@@ -65,7 +65,7 @@ class thread_block : public thread_group {
 };
 inline thread_block this_thread_block() { return {}; }
 
-/// What groups of lanes can: ranks are those of the group.
+/// Functions of groups of lanes; ranks are those within the group.
 class lanes_group : public thread_group {
  public:
   unsigned int size() const { return num_threads(); }
@@ -99,7 +99,7 @@ class lanes_group : public thread_group {
   using thread_group::thread_group;
 
  private:
-  /// Beyond the group a lane gets its own value.
+  /// A lane whose source lies outside the group gets its own value.
   template <class T>
   T shfl_from(T value, unsigned int rank) const {
     return shfl(value, static_cast<int>(rank < num_threads() ? rank : thread_rank()));
@@ -148,7 +148,7 @@ inline thread_group tiled_partition(const thread_group&, unsigned int size) {
   return thread_group(vgpu::lanes_of_tile(size));
 }
 
-/// Which threads run together CUDA leaves open; here each runs alone.
+/// CUDA does not define which threads are coalesced; here each thread is a group of its own.
 class coalesced_group : public lanes_group {
  private:
   coalesced_group() : lanes_group(1u << vgpu::lane_index()) {}

@@ -1,6 +1,6 @@
-// cuBLAS, as far as the virtual GPUs support it: matrix products. Semantics are those of the cuBLAS Library
-// reference; matrices are column-major. What is not declared here is not supported: using it is a compile
-// error. What is declared and supports less returns CUBLAS_STATUS_NOT_SUPPORTED and says why.
+// cuBLAS, as far as the virtual GPUs support it: GEMMs. Semantics are those of the cuBLAS Library reference;
+// matrices are column-major. What is not declared here is not supported: using it is a compile error. A
+// declared function returns CUBLAS_STATUS_NOT_SUPPORTED for unsupported arguments and prints the reason.
 #pragma once
 
 #include "cuda_bf16.h"
@@ -52,7 +52,7 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle);
 cublasStatus_t cublasGetVersion(cublasHandle_t handle, int* version);
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
 cublasStatus_t cublasGetStream(cublasHandle_t handle, cudaStream_t* stream);
-/// Checked, not used: products here need no workspace.
+/// Checked, not used: GEMMs on virtual GPUs need no workspace.
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, std::size_t bytes);
 cublasStatus_t cublasSetPointerMode(cublasHandle_t handle, cublasPointerMode_t mode);
 cublasStatus_t cublasGetPointerMode(cublasHandle_t handle, cublasPointerMode_t* mode);

@@ -35,10 +35,10 @@ CUresult cuGetErrorString(CUresult error, const char** text);
 
 enum CUstreamWriteValue_flags {
   CU_STREAM_WRITE_VALUE_DEFAULT = 0,
-  CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 1,  // refused: a signal without order is of no use here
+  CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 1,  // refused: a signal must order memory
 };
-/// Writes `value` to the word at `address`, after the stream's earlier work; whoever sees the value sees that
-/// work, too. `address`: 4 bytes, aligned, on any GPU that the stream's GPU may access, or in pinned memory.
+/// Writes `value` to the word at `address`, after the stream's earlier work; a reader of the value also sees
+/// that work. `address`: 4 bytes, aligned, on any GPU that the stream's GPU may access, or in pinned memory.
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags);
 
 enum CUstreamWaitValue_flags {
@@ -91,7 +91,7 @@ enum CUtensorMapFloatOOBfill {
   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0,
   CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
 };
-/// Checks as the reference says. What is right and not supported here is CUDA_ERROR_NOT_SUPPORTED:
+/// Checks its arguments by the reference. Valid but unsupported arguments give CUDA_ERROR_NOT_SUPPORTED:
 /// interleaved layouts, element strides other than 1, NaN for elements outside, types of FTZ and TF32 (which
 /// round), boxes whose rows are narrower than their swizzle.
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,

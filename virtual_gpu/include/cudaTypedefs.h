@@ -1,4 +1,4 @@
-// Types of the driver API's functions, for those who ask for them by name (cudaGetDriverEntryPoint).
+// Types of the driver API's functions, for programs that look them up by name (cudaGetDriverEntryPoint).
 #pragma once
 
 #include "cuda.h"

@@ -12,7 +12,7 @@
 #include "vgpu/warp.h"
 
 /// @cond
-// What programs ask whether nvcc compiles them, and headers of CUDA's samples whether this one is here.
+// Macros with which programs detect nvcc, and headers of CUDA's samples detect this header.
 #define __CUDACC__
 #define __NVCC__
 #define __CUDA_RUNTIME_H__

@@ -71,7 +71,7 @@ inline cudaError_t cudaMemAdvise(const void*, std::size_t, cudaMemoryAdvise, int
 ///@}
 /// Rows of `width` bytes, each at a multiple of 512.
 cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height);
-/// The memory is there at once; cudaFreeAsync frees it when the stream comes there.
+/// The memory is allocated at once; cudaFreeAsync frees it after the stream's earlier work.
 cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream);
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream);
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer);
@@ -129,7 +129,7 @@ cudaError_t cudaMemset2DAsync(void* destination, std::size_t pitch, int value, s
 // Streams
 cudaError_t cudaStreamCreate(cudaStream_t* stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags);
-/// Any priority is taken, as on real GPUs (which clamp it), and makes no difference in the model.
+/// Any priority is accepted, as on real GPUs (which clamp it), and does not change the modelled time.
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags, int priority);
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
@@ -162,12 +162,12 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t gra
                                           unsigned long long flags = 0);
 /// Runs the graph once, after the stream's earlier work and after earlier launches of `exec`.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
-/// Checks its arguments: the model has no time for it.
+/// Only checks its arguments: it takes no modelled time.
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
-/// Later launches do what `graph` says, which must have the same nodes and edges: the same kinds on the same
-/// GPUs, captured in the same order.
+/// Later launches use the arguments of `graph`, which must have the same nodes and edges: the same kinds on
+/// the same GPUs, captured in the same order.
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* info);
-/// Launches that are under way end first.
+/// Waits for launches that are still running.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count);

@@ -1,6 +1,6 @@
 // NCCL for virtual GPUs: the calls, names and values of NCCL 2.28's nccl.h that the virtual GPUs support.
-// What is not declared here is not supported: using it is a compile error. The README says how the semantics
-// and the modelled time come about.
+// What is not declared here is not supported: using it is a compile error. The README describes the semantics
+// and the model of time.
 #pragma once
 
 #include <climits>
@@ -108,8 +108,8 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist);
 /// Blocks the host thread until the communicator's work on this rank is done.
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
-/// Discards the communicator's work on this rank; streams go on. Other ranks' work that needs it never ends
-/// by itself.
+/// Discards the communicator's work on this rank; the streams continue. Work of other ranks that depends on
+/// it never ends by itself.
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count);
@@ -120,7 +120,7 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank);
 ncclResult_t ncclMemAlloc(void** ptr, std::size_t size);
 ncclResult_t ncclMemFree(void* ptr);
 
-// Windows: declared so that a program may ask and fall back. Both calls return ncclInvalidUsage.
+// Windows: declared so that a program can fall back. Both calls return ncclInvalidUsage.
 using ncclWindow_t = struct ncclWindow_vidmem*;
 #define NCCL_WIN_DEFAULT 0x00
 #define NCCL_WIN_COLL_SYMMETRIC 0x01

@@ -109,7 +109,8 @@ TEST(ColumnSplitCost, CountsBytesOfBothDirections) {
   const Cost second = cost(share_of_columns({4, 5, 3}, 2, 1));
   EXPECT_EQ(second.bytes_from_host, 4 * (4 * 3 + 3 * 2));
   EXPECT_EQ(second.bytes_to_host, 4 * (4 * 2));
-  EXPECT_EQ(cost(share_of_columns({4, 1, 3}, 2, 1)), Cost{});  // one column, which is the other GPU's
+  EXPECT_EQ(cost(share_of_columns({4, 1, 3}, 2, 1)),
+            Cost{});  // a single column, of which the other GPU is the owner
 }
 
 TEST(ColumnSplitCost, IsThePagesCostCard) {
@@ -124,7 +125,7 @@ TEST(ColumnSplitCost, IsThePagesCostCard) {
 }
 
 TEST(ColumnSplitCost, AddressesBeyondTwoToTheThirtyOne) {
-  // The bytes of a product whose elements do not fit 31 bits: 65537 x 32769 of them.
+  // The bytes of a GEMM with 65537 x 32769 elements, whose number exceeds 31 bits.
   EXPECT_EQ(cost({65537, 32769, 1}).bytes_to_host, std::int64_t{65537} * 32769 * 4);
 }
 

@@ -1,5 +1,5 @@
-// Chapter 02 on any GPUs, and with the race detector: the caller owns A, B and C again as soon as its
-// stream has passed the call, and not earlier.
+// Chapter 02 on any GPUs, and with the race detector: the caller may reuse A, B and C in its stream right
+// after the call, because later work waits for the call.
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
 
 #include "ownership.hpp"

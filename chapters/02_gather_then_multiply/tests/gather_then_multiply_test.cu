@@ -34,7 +34,7 @@ TEST_P(Ranks, RandomSizes) {
   expect_right_in<__half>(GetParam(), random_shapes(40, seed), seed);
 }
 
-// The newer modes of NCCL, where they can be had; elsewhere each test says why not.
+// The newer modes of NCCL; where NCCL lacks one, its test is skipped with the reason.
 TEST_P(Ranks, RegisteredMemory) {
   expect_right_in<__half>(GetParam(), dense_shapes(), 1, 3, NcclMode::kRegistered);
 }
@@ -55,7 +55,7 @@ TEST(GatherThenMultiplyCost, IsThatOfTheLargestShare) {
     const Cost uneven = Algorithm::cost({10, 4, 3}, 4, rank);  // 3, 3, 2 and 2 rows
     EXPECT_EQ(uneven.bytes_in, 3 * 3 * 3 * 2);
     EXPECT_EQ(uneven.bytes_out, 3 * 3 * 3 * 2);
-    EXPECT_EQ(uneven.products, 2);  // 3 + 3 + 2 rows lie together
+    EXPECT_EQ(uneven.products, 2);  // 3 + 3 + 2 rows are contiguous
     EXPECT_EQ(uneven.memory, 4 * 3 * 3 * 2);
   }
   EXPECT_EQ(Algorithm::cost({2, 2, 2}, 4, 3).products, 0);  // no column for the last rank

@@ -28,8 +28,8 @@ TEST_P(OnRanks, IsRightInEveryType) {
   expect_ring<float>(GetParam(), {{33, 37, 29}, {5, 3, 7}});
 }
 
-// A rank with rows and no columns multiplies nothing, but the others need its rows, and those that it passes
-// on.
+// A rank with rows but without columns multiplies nothing, but must still send its rows and pass on those of
+// others.
 TEST_P(OnRanks, IsRightWithFewerRowsOrColumnsThanRanks) {
   for (int count = 1; count < GetParam(); ++count) {
     expect_ring<__half>(GetParam(), {{count, 11, 3}, {11, count, 3}, {count, count, 3}});
@@ -99,7 +99,8 @@ TEST(RingAllGatherCost, CountsUnevenAndEmptyShards) {
   const Cost cost = RingAllGatherMatmul<float>::cost({5, 4, 3}, 3, 1);
   EXPECT_EQ(cost.bytes_in, (1 + 2) * 3 * 4);
   EXPECT_EQ(cost.bytes_out, (2 + 1) * 3 * 4);
-  // Rank 0 holds shards 0, 1 and 2: what comes, and has slots, is less than what it passes on.
+  // Rank 0 holds shards 0, 1 and 2: the shards that arrive and need slots are smaller than those that it
+  // passes on.
   const Cost first = RingAllGatherMatmul<float>::cost({5, 4, 3}, 3, 0);
   EXPECT_EQ(first.bytes_in, (2 + 1) * 3 * 4);
   EXPECT_EQ(first.bytes_out, (2 + 2) * 3 * 4);
@@ -109,7 +110,7 @@ TEST(RingAllGatherCost, CountsUnevenAndEmptyShards) {
   EXPECT_EQ(empty.messages, 2);
   EXPECT_EQ(empty.products, 2);
   EXPECT_EQ(RingAllGatherMatmul<float>::cost({2, 4, 3}, 4, 1).messages, 1);
-  // One column on 2 ranks: rank 1 multiplies nothing and passes on all the same.
+  // One column on 2 ranks: rank 1 multiplies nothing, but passes shards on.
   EXPECT_EQ(RingAllGatherMatmul<float>::cost({2, 1, 3}, 2, 1).products, 0);
   EXPECT_EQ(RingAllGatherMatmul<float>::cost({2, 1, 3}, 2, 1).messages, 1);
 }

@@ -1,5 +1,5 @@
 // Chapter 03 on virtual GPUs: right in any order of events, moving just the bytes of its cost card, and with
-// its products as fast as what NCCL leaves of the GPU allows.
+// GEMMs as fast as the multiprocessors that NCCL leaves free allow.
 #include <gtest/gtest.h>
 
 #include "03_ring_all_gather/ring_all_gather.cuh"
@@ -33,7 +33,7 @@ TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCardToTheLeftNeighbourOnly) {
   }
 }
 
-/// The ring and what it is compared with.
+/// The ring and its baselines.
 struct Times {
   double ring = 0, split_only = 0, one_after_the_other = 0;
 };
@@ -61,8 +61,8 @@ Times times_on(int ranks, std::int64_t columns) {
 }
 
 // A shard of 128 rows times 512 columns is 8 tiles of 128 x 64, and the modelled GPU has 8 multiprocessors:
-// with one of them NCCL's, a product takes a second wave. With 448 columns there are 7 tiles, and nothing is
-// lost.
+// if NCCL occupies one of them, a GEMM takes a second wave. With 448 columns there are 7 tiles, and one wave
+// is enough.
 TEST_F(OnVirtualGpus, ProductsThatLeaveRoomHideTheTransfersInTheModel) {
   for (const int ranks : {2, 4, 8}) {
     SCOPED_TRACE(std::to_string(ranks) + " ranks");

@@ -1,5 +1,5 @@
-// Chapter 04 on any GPUs, and with the race detector: the caller owns A, B and C again as soon as its
-// stream has passed the call, and not earlier.
+// Chapter 04 on any GPUs, and with the race detector: the caller may reuse A, B and C in its stream right
+// after the call, because later work waits for the call.
 #include "04_copy_engine/copy_engine_ring.cuh"
 
 #include "ownership.hpp"

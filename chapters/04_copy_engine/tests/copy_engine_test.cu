@@ -119,11 +119,11 @@ TEST_P(OnRanks, EachPatternBringsEveryShardToItsPlace) {
       rank.barrier();
       gather.run(rank.stream());
       rank.synchronize(rank.stream());
-      rank.barrier();  // the others' pushes have come
+      rank.barrier();  // the pushes of the other ranks have arrived
       CUDA_CHECK(cudaMemcpy(found.data(), gather.all(), found.size(), cudaMemcpyDeviceToHost));
       for (std::size_t i = 0; i < found.size(); ++i) {
         const int shard = static_cast<int>(i / kBytes);
-        if (shard == rank.id()) continue;  // it is here already, and is not copied
+        if (shard == rank.id()) continue;  // it is the rank's own shard, which is not copied
         ASSERT_EQ(found[i], shard_byte(shard, i % kBytes))
             << "order " << static_cast<int>(order) << ", rank " << rank.id() << ", byte " << i;
       }
@@ -155,7 +155,7 @@ TEST(FirstPushTest, MessagesArrive) {
       FirstPush contact(rank, elements);
       contact.push(1);
       EXPECT_TRUE(contact.compare(1).ok());
-      EXPECT_FALSE(contact.compare(2).ok());  // another message would be noticed
+      EXPECT_FALSE(contact.compare(2).ok());  // another message would be an error
       rank.barrier();
       contact.push(2);
       EXPECT_TRUE(contact.compare(2).ok());
@@ -212,7 +212,7 @@ TEST(CopyEngineCost, SlotsBeginAsCudaMallocAligns) {
 }
 
 TEST(CopyEngineCost, CountsUnevenShares) {
-  // 5 rows on 3 ranks: 2, 2, 1. Rank 0 keeps back what its left neighbour, rank 2, has already.
+  // 5 rows on 3 ranks: 2, 2, 1. Rank 0 does not send the shard of its left neighbour, rank 2.
   const Cost first = RingPush<float>::cost({5, 1, 10}, 3, 0);
   EXPECT_EQ(first.bytes_out, 4 * 10 * (5 - 1));
   EXPECT_EQ(first.bytes_in, 4 * 10 * (5 - 2));

@@ -94,9 +94,9 @@ TEST_F(OnVirtualGpus, NcclSlowsTheProductAndCopyEnginesDoNot) {
     }
     ASSERT_EQ(pairs.size(), 3u);
     const std::vector<SideBySide> times = time_side_by_side(rank, pairs, 1);
-    EXPECT_GT(times[1].product_ms, 1.1 * times[2].product_ms);  // NCCL's channel makes one wave two
+    EXPECT_GT(times[1].product_ms, 1.1 * times[2].product_ms);  // NCCL's channel causes a second wave
     EXPECT_LT(times[2].product_ms, 1.1 * times[0].product_ms);
-    // What the calculator says of the same sub-product.
+    // The calculator's time of the same sub-product.
     const MatmulShape step{128, 512, 512};
     EXPECT_EQ(waves(step, backend::product_tile(), transports.multiprocessors()).waves, 1);
     EXPECT_EQ(waves(step, backend::product_tile(), transports.multiprocessors() - 1).waves, 2);

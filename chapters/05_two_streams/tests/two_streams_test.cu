@@ -53,14 +53,14 @@ TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {
     expect_right_of<float, PullWithOpening>(GetParam(), {13, 6, 5}, 1, calls_at_once(10), opening);
 }
 
-/// cuBLAS promises the same bits in each run only if each stream has a handle of its own.
+/// cuBLAS guarantees the same bits in each run only if each stream has its own handle.
 template <typename Algorithm>
 void expect_a_handle_for_each_stream(int ranks) {
   run_ranks(ranks, [](Rank& rank) {
     GatherProblem<float> problem(rank, {32, 16, 8}, 1);
     Algorithm algorithm(rank, problem.whole());
     problem.fill_exact();
-    rank.barrier();  // filling waits for a GPU that other ranks may use, too: not while their streams wait
+    rank.barrier();  // a fill waits for the GPU, which other ranks may share: not while their streams wait
     algorithm.run(problem.a(), problem.b(), problem.c(), rank.stream());
     rank.synchronize(rank.stream());
     cudaStream_t first = nullptr, second = nullptr;
@@ -122,12 +122,12 @@ TEST(PullTwoStreamsCost, CountsUnevenAndEmptyShares) {
 TEST(SplitWaves, CountsPartialWaves) {
   // The article's example with its 8 shards: 4096 x 4096 in 256 x 256 tiles are 256 tiles, 2 waves on 132
   // multiprocessors. Eight sub-products of 32 tiles are 8 partial waves on one stream. On two streams two of
-  // them run at a time, 64 tiles: a stream's next one waits for its last.
+  // them, 64 tiles, run at a time: the next one of a stream waits for its previous one.
   const SplitWaves split = split_waves({4096, 4096, 1}, 8, {256, 256}, 132);
   EXPECT_EQ(split.whole, 2);
   EXPECT_EQ(split.one_stream, 8);
   EXPECT_EQ(split.two_streams, 4);
-  // Shares that do not fill their last row of tiles cost tiles, which no stream gives back.
+  // Shares that do not fill their last row of tiles need more tiles, which a second stream does not recover.
   const SplitWaves uneven = split_waves({4 * 65, 128, 1}, 4, {64, 128}, 2);
   EXPECT_EQ(uneven.whole, 3);
   EXPECT_EQ(uneven.one_stream, 4);

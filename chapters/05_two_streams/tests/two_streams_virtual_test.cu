@@ -29,7 +29,7 @@ TEST_F(OnVirtualGpus, BackToBackCallsAreRightInTwentySchedules) {
   }
 }
 
-/// A and B are made by `stream`, right before the call: both streams, and the transfers, have to wait for it.
+/// Work in `stream` makes A and B right before the call: both streams and the transfers must wait for it.
 template <typename Algorithm, typename... More>
 void expect_to_start_after_the_stream(More... more) {
   run_ranks(4, [&](Rank& rank) {
@@ -49,7 +49,7 @@ void expect_to_start_after_the_stream(More... more) {
     CUDA_CHECK(cudaMemcpyAsync(a.data(), problem.a(), a.bytes(), cudaMemcpyDefault, stream));
     CUDA_CHECK(cudaMemcpyAsync(b.data(), problem.b(), b.bytes(), cudaMemcpyDefault, stream));
     algorithm.run(a.data(), b.data(), problem.c(), stream);
-    // The next one to use them may be there at once, too: A and B are nobody's any more.
+    // A and B may be reused right after the call.
     CUDA_CHECK(cudaMemsetAsync(a.data(), 0xFF, a.bytes(), stream));
     CUDA_CHECK(cudaMemsetAsync(b.data(), 0xFF, b.bytes(), stream));
     rank.synchronize(stream);
@@ -125,7 +125,7 @@ TEST_F(OnVirtualGpus, OpeningsAreAsGoodAsTheirNames) {
   EXPECT_LE(ms(Opening::kBarrierAfter), ms(Opening::kAfter));
 }
 
-// What the sweep prints, against what its products take, in units of a product of one tile.
+// The sweep's printed values against the times of its GEMMs, in units of a GEMM of one tile.
 TEST_F(OnVirtualGpus, PredictedWavesAreThoseOfTheModel) {
   constexpr std::int64_t kDepth = 1024;  // a wave takes fifty times as long as a launch
   struct Columns {

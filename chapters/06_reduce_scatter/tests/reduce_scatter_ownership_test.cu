@@ -1,5 +1,5 @@
-// Chapter 06 on any GPUs, and with the race detector: the caller owns A, B and C again as soon as its
-// stream has passed the call, and not earlier.
+// Chapter 06 on any GPUs, and with the race detector: the caller may reuse A, B and C in its stream right
+// after the call, because later work waits for the call.
 #include "06_reduce_scatter/all_to_all_sum.cuh"
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "06_reduce_scatter/rotating_accumulators.cuh"

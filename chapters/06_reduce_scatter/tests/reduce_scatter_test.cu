@@ -148,7 +148,8 @@ TEST_P(OnRanks, ErrorsAreThoseOfAllElementsOnAllRanks) {
   run_ranks(GetParam(), [](Rank& rank) {
     ScatterProblem<float> problem(rank, {17, 3, 8}, 1);
     problem.fill_normal();
-    // What is right, but for one element of each rank that is too small, on the last rank most.
+    // The correct result, except for one element of each rank that is too small, most of all on the last
+    // rank.
     std::vector<float> c(problem.reference().begin(), problem.reference().end());
     const double error = 16.0 * (rank.id() + 1);
     double squares = 0;
@@ -176,7 +177,7 @@ TEST_P(OnRanks, AllToAllSumGivesTheSameBitsEachTime) {
   for (int run = 0; run < 3; ++run) EXPECT_EQ(bits(), first);
 }
 
-/// Numbers of very different sizes: their sums in f32 depend on the order.
+/// Numbers of very different magnitudes, whose sums in f32 depend on the order.
 template <Floating T>
 std::vector<T> numbers(std::size_t count) {
   std::mt19937 random(11);
@@ -315,7 +316,7 @@ TEST(ReduceScatterCost, IsThePagesCostCard) {
 }
 
 TEST(ReduceScatterCost, CountsUnevenAndEmptyChunks) {
-  // 3 rows of 5 elements on 4 ranks: the last one wants nothing, and multiplies and adds for the others.
+  // 3 rows of 5 elements on 4 ranks: the last rank owns no rows, but multiplies and adds for the others.
   const MatmulShape whole = {3, 5, 8};
   EXPECT_EQ(MultiplyThenScatter<__half>::cost(whole, 4).products, 1);       // three dense slots
   EXPECT_EQ(MultiplyThenScatter<__half>::cost({33, 5, 8}, 4).products, 4);  // 9 rows, and three times 8

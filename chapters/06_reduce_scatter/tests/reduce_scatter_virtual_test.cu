@@ -92,10 +92,10 @@ TEST_F(OnVirtualGpus, RotatingAccumulatorsMoveTheBytesOfTheirCostCard) {
           const auto traffic = traffic_of_a_call<Algorithm, Problem>(ranks, shape, start, pass);
           for (int rank = 0; rank < ranks; ++rank) {
             SCOPED_TRACE(std::to_string(rank) + " of " + std::to_string(ranks));
-            // What a kernel stores is no copy: only copies are counted here.
+            // A kernel's stores are no copies: only copies are counted here.
             const std::int64_t copied = Algorithm::bytes_by_copy(shape, ranks, rank, start, pass);
             EXPECT_EQ(traffic.out_of(rank).bytes, copied);
-            if (pass == Pass::kCopy) {  // then all that goes is counted, and all that comes
+            if (pass == Pass::kCopy) {  // with copies only, these are all bytes out and in
               const Cost cost = Algorithm::cost(shape, ranks, rank, start);
               EXPECT_EQ(copied, cost.bytes_out);
               EXPECT_EQ(traffic.into(rank).bytes, cost.bytes_in);
@@ -134,7 +134,7 @@ TEST_F(OnVirtualGpus, OverlappedIsFasterThanOneAfterTheOtherInTheModel) {
                call_of(zeros, problem), call_of(rotating, problem), call_of(all_to_all, problem)});
     EXPECT_LT(ms[0], ms[4]);  // no transfer is free
     EXPECT_LT(ms[4], ms[1]);
-    EXPECT_LT(ms[3], ms[2]);  // zeros have one pass more
+    EXPECT_LT(ms[3], ms[2]);  // the pass of zeros is additional
     EXPECT_LT(ms[2], ms[1]);
   });
 }

@@ -50,13 +50,14 @@ TYPED_TEST(Kernels, ActivateIsTheFunctionAtEveryAlignment) {
   for (const Activation activation : {Activation::kRelu, Activation::kGeluTanh, Activation::kGeluErf}) {
     for (const int offset : {0, 1, 8}) {
       for (const int count : {1, 7, 8, 9, 2049}) {
-        const std::vector<T> in = this->values(count + 1, 12);  // the last one must stay as it is
+        const std::vector<T> in = this->values(count + 1, 12);  // the last element must not change
         this->upload(in, memory.data() + offset);
         activate(memory.data() + offset, count, activation, nullptr);
         const std::vector<T> out = this->download(memory.data() + offset, in.size());
         for (int i = 0; i < count; ++i) {
           const double right = activated(activation, value_of(in[i]));
-          // Where GELU runs out, it is an exponential, which multiplies its argument's error by the argument.
+          // For large negative arguments GELU is an exponential, which multiplies the relative error by the
+          // argument.
           const double allowed = this->allowed(right, value_of(in[i]) < -1 ? 0x1p-14 : 0x1p-20);
           ASSERT_NEAR(value_of(out[i]), right, allowed) << "of " << value_of(in[i]);
         }
@@ -114,10 +115,10 @@ TYPED_TEST(Kernels, AddResidualAtEveryAlignment) {
   }
 }
 
-// 16 bytes at a time only if all three are aligned to that: what one of them is says nothing of the others.
+// 16 bytes at a time only if all three pointers are aligned to 16 bytes.
 TYPED_TEST(Kernels, AddResidualWhereverTheThreeAre) {
   using T = TypeParam;
-  const std::size_t count = 517, room = 544;  // a multiple of 16 bytes, with some behind each
+  const std::size_t count = 517, room = 544;  // a multiple of 16 bytes, with space behind each
   const std::vector<T> x = this->values(count, 3), z = this->values(count, 1);
   const std::vector<T> untouched(3 * room, from_float<T>(-77));
   const DeviceBuffer<T> memory(0, untouched.size());
@@ -197,7 +198,8 @@ TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
 
 // ---- Random normals: the tolerance passes what is right, and not what is not ------------------------------
 
-/// What the comparison finds on random normals, with this activation; `layer_activation` computes.
+/// The result of the comparison on random normals, which expects `activation`; the layer computes
+/// `layer_activation`.
 template <Floating T>
 Verification run_normal(int ranks, Activation activation, Activation layer_activation, bool residual = true) {
   return found_on(ranks, [&](Rank& rank) {
@@ -273,7 +275,7 @@ TYPED_TEST(Kernels, BlocksAreRightOnRandomNormals) {
 }
 
 TYPED_TEST(Kernels, TheToleranceNoticesAWrongActivationAndALostResult) {
-  if (!std::same_as<TypeParam, __nv_bfloat16>) {  // for which GELU and ReLU are too much alike
+  if (!std::same_as<TypeParam, __nv_bfloat16>) {  // in bf16 GELU and ReLU differ by less than the tolerance
     EXPECT_FALSE(run_normal<TypeParam>(2, Activation::kGeluTanh, Activation::kRelu).ok());
   }
   const Verification lost = run_normal<TypeParam>(2, Activation::kGeluTanh, Activation::kGeluTanh, false);
@@ -307,12 +309,12 @@ TEST(MlpCost, CountsUnevenTokens) {
   EXPECT_EQ(vanilla.bytes_out, 2 * 10 * 2);  // half of 20 elements, twice
   EXPECT_EQ(VanillaBlock<__half>::activation_bytes(shape), 3 * 20 * 2);
   EXPECT_EQ(vanilla.memory, (20 + 5 * 3) * 2);
-  // Slots of 3 tokens: its own one, both, and what the first product makes of both.
+  // Slots of 3 tokens: its own, both, and the results of the first GEMM for both.
   const Cost sequence = SequenceParallelBlock<__half>::cost(shape, 2, 1);
   EXPECT_EQ(sequence.bytes_out, 2 * 12 * 2);
   EXPECT_EQ(SequenceParallelBlock<__half>::activation_bytes(shape, 2, 1), 3 * 8 * 2);
   EXPECT_EQ(sequence.memory, (12 + 24 + 6 * 3) * 2);
-  // A shard of 3 tokens comes and one of 2 goes; then a summand of 2 tokens comes and one of 3 goes.
+  // Receives a shard of 3 tokens and sends one of 2; then receives a summand of 2 tokens and sends one of 3.
   const Cost overlapped = OverlappedBlock<__half>::cost(shape, 2, 1);
   EXPECT_EQ(overlapped.bytes_in, (12 + 8) * 2);
   EXPECT_EQ(overlapped.bytes_out, (8 + 12) * 2);

@@ -1,5 +1,5 @@
 // Chapter 07 on virtual GPUs: right in any order of events, moving just the bytes of its cost card, and
-// faster the more is hidden.
+// faster the more of the communication is hidden.
 #include <gtest/gtest.h>
 
 #include "dense_virtual.hpp"
@@ -27,7 +27,7 @@ TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
   expect_same_seed_same_schedule([] { expect_right_block<OverlappedBlock<__half>>(4, {33, 40, 8}, 1, 2); });
 }
 
-/// The bytes that go between GPUs in one call.
+/// The bytes that one call moves between GPUs.
 template <typename Block>
 void expect_bytes_of_cost_card(int ranks, MatmulShape whole) {
   SCOPED_TRACE(std::to_string(ranks) + " ranks");

@@ -1,5 +1,5 @@
-// Chapter 08 on any GPUs, and with the race detector: calls enqueued one after the other, in some of
-// them some ranks have no rows.
+// Chapter 08 on any GPUs, and with the race detector: several calls in a row, in some of which some ranks
+// have no rows.
 #include "08_sparse_baselines/dense_all_reduce.cuh"
 #include "08_sparse_baselines/host_all_reduce.cuh"
 

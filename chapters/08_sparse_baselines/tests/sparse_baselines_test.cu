@@ -20,7 +20,7 @@ namespace {
 INSTANTIATE_TEST_SUITE_P(SparseBaselines, OnRanks, testing::Values(1, 2, 3, 4, 8),
                          testing::PrintToStringParamName());
 
-/// Both ways on each case.
+/// Both algorithms on each case.
 template <SparseIndex Index, Floating T>
 void expect_both(const std::vector<SparseCase>& cases) {
   {
@@ -97,7 +97,7 @@ TEST_P(OnRanks, ACallLeavesNothingBehind) {
         {drawn(100, 1), drawn(3, 2), empty, drawn(60, 3), empty, drawn(1, 4), drawn(100, 5)}}});
 }
 
-// What is enqueued by one call may not be disturbed by the next one's host work.
+// The host's work of the next call must not change data of work that is still enqueued.
 TEST_P(OnRanks, CallsMayFollowEachOtherAtOnce) {
   run_ranks(GetParam(), [](Rank& rank) {
     const SparseData data({60, 4, 20}, rank.size(), RowPattern::kUniform, 3, 1);
@@ -236,7 +236,7 @@ TEST(Coalesce, RoundsA16BitSumOnce) {
   EXPECT_EQ(value_of(found.values[0]), 2050);
 }
 
-// All bits that row numbers below V can have, and V itself: so that a sort looks at enough of them.
+// The bits of all row numbers below V and of V itself, so that a sort uses enough of them.
 TEST(Coalesce, RowBits) {
   EXPECT_EQ(row_bits(1), 1);
   EXPECT_EQ(row_bits(2), 2);
@@ -257,7 +257,7 @@ void expect_transported(int ranks) {
         values.push_back(from_float<T>(transport_value(i, rank.id())));
       const DeviceBuffer<T> in(rank.device(), values.size()), out(rank.device(), values.size());
       CUDA_CHECK(cudaMemcpy(in.data(), values.data(), in.bytes(), cudaMemcpyHostToDevice));
-      rank.barrier();  // what the transport before this one had is freed
+      rank.barrier();  // the memory of the transport before is freed
       Transport<T> transport(rank, elements);
       for (int call = 0; call < 3; ++call) {
         CUDA_CHECK(cudaMemset(out.data(), 0xFF, out.bytes()));

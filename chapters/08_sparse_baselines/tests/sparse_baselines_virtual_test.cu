@@ -1,5 +1,5 @@
 // Chapter 08 on virtual GPUs: right in any order of events, moving just the bytes of its cost cards, and with
-// the order of times that the chapter tells of.
+// the order of times that the chapter states.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
       [] { expect_sums<HostAllReduce, std::int32_t, float>({gradients(4)}, "host"); });
 }
 
-/// What one call moves, without the constructor's and the data's.
+/// The bytes of one call, without those of the constructor and of the data.
 template <typename Algorithm>
 LinkTraffic traffic_of_a_call(const SparseData& data) {
   LinkTraffic moved;
@@ -109,7 +109,7 @@ TEST_F(OnVirtualGpus, TheDenseWayIsFasterThanTheHostWhereRowsAreMany) {
   EXPECT_LT(milliseconds_of<Dense>(many), milliseconds_of<Host>(many));
 }
 
-// What the dense way costs does not depend on the rows; the host's time does.
+// The time of the dense algorithm does not depend on the number of rows; that through the host does.
 TEST_F(OnVirtualGpus, TheHostIsFasterThanTheDenseWayWhereRowsAreFew) {
   const SparseData few({20000, 32, 2}, 4, RowPattern::kUniform, 0, 1);
   EXPECT_LT(milliseconds_of<Host>(few), milliseconds_of<Dense>(few));
@@ -175,7 +175,7 @@ TEST(Coalesce, ABadIndexIsForgottenByTheNextCall) {
   });
 }
 
-// If ranks had the same, a rank that adds up its own buffer several times would pass.
+// The ranks' values differ, so that a rank that adds its own buffer several times fails.
 TEST(TransportValues, AreOthersOnEachRankAndAtNeighbouringPlaces) {
   for (std::int64_t i = 0; i < 40; ++i) {
     EXPECT_NE(transport_value(i, 0), transport_value(i + 1, 0));
@@ -186,7 +186,7 @@ TEST(TransportValues, AreOthersOnEachRankAndAtNeighbouringPlaces) {
 
 // ---- Far rows --------------------------------------------------------------------------------------------
 
-/// Two tables of far rows, one for what a kernel reads and one for what it writes.
+/// Two tables with rows far apart, one for a kernel's reads and one for its writes.
 struct FarTables {
   DeviceBuffer<FarElement> from{0, kFarElements}, to{0, kFarElements};
 };
@@ -258,7 +258,7 @@ TEST_F(FarRows, AreLookedThroughIn64Bits) {
   }
 }
 
-// A table that is not filled: only its size is looked at, and that of the cost card.
+// A table that is not filled: only its size and that of the cost card are checked.
 TEST_F(FarRows, ADenseTableHasRoomForAllOfThem) {
   run_ranks(1, [](Rank& rank) {
     const SparseShape shape{kFarRows, kFarFeatures, 1};
@@ -273,7 +273,7 @@ TEST_F(FarRows, ADenseTableHasRoomForAllOfThem) {
   });
 }
 
-// On virtual GPUs the CPU reads their memory as if it were its own, of which there may be too little.
+// Virtual GPUs' memory is the host's, which may be too small.
 TEST_F(FarRows, AreAddedByTheHostIn64Bits) {
   const FarTables tables;
   std::vector<MergedRow> rows;

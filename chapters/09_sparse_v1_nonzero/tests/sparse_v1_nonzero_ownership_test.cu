@@ -1,5 +1,5 @@
-// Chapter 09 on any GPUs, and with the race detector: calls enqueued one after the other, in some of
-// them some ranks have no rows.
+// Chapter 09 on any GPUs, and with the race detector: several calls in a row, in some of which some ranks
+// have no rows.
 #include "09_sparse_v1_nonzero/nonzero.cuh"
 
 #include "sparse_ownership.hpp"

@@ -1,4 +1,4 @@
-// Chapter 09 on any GPUs: what all versions have in common, with version 1 as the example, and version 1
+// Chapter 09 on any GPUs: the code that all versions share, with version 1 as the example, and version 1
 // itself.
 #include "09_sparse_v1_nonzero/nonzero.cuh"
 
@@ -33,8 +33,8 @@ TEST_F(OnTwoRanks, IsRightWithSizesAroundABlock) {
   expect_right_with_sizes_around<NonzeroAllReduce, std::int32_t, float>(2, kBlockThreads);
 }
 
-// Sorting looks only at the bits that row numbers have: just below and at the sizes where one more is needed,
-// and where all of the type's bits are. Padding must stay behind the last row everywhere.
+// Sorts use only the bits that row numbers need: tests sizes just below and at those that need one more bit,
+// and all of the type's bits. Padding must always be behind the last row.
 TEST_F(OnTwoRanks, IsRightInTablesOfAnySize) {
   const auto cases = [](const std::vector<std::int64_t>& tables) {
     std::vector<SparseCase> of_each;
@@ -60,8 +60,8 @@ TEST_F(OnTwoRanks, ATableIsNoLongerThanItsIndicesCount) {
                UsageError);
 }
 
-/// Two ranks, each with an object of its own kind: both must be refused with this sentence, and then a right
-/// call on the same GPUs must be right.
+/// Two ranks, each with its own kind of object: both must be refused with this sentence, and a valid call on
+/// the same GPUs must then succeed.
 template <typename OfRank0, typename OfRank1, typename T0, typename T1, typename I0, typename I1>
 void expect_disagreement(SparseShape shape0, SparseShape shape1, const std::string& sentence) {
   std::string refusals[2];
@@ -85,7 +85,7 @@ void expect_disagreement(SparseShape shape0, SparseShape shape1, const std::stri
       OfRank1 algorithm(rank, shape1);
       run(algorithm, I1{}, T1{}, shape1);
     }
-    // The ranks' communicator is still of use.
+    // The ranks' communicator still works.
     NonzeroAllReduce<std::int32_t, float> algorithm(rank, {40, 3, 5});
     expect_sum<std::int32_t, float>(rank, algorithm, SparseData({40, 3, 5}, 2, RowPattern::kUniform, 1, 5),
                                     "after a disagreement");
@@ -139,7 +139,7 @@ TEST(NonzeroSearch, FindsEachRowThatIsThereAndNoOther) {
 
 // ---- What the frame does with versions that err -----------------------------------------------------------
 
-/// Finds places that are so many behind the right ones.
+/// Returns places shifted by so many behind the right ones.
 template <int kShift>
 struct FindsWrong {
   void operator()(RowList<std::int32_t> local, RowList<std::int32_t> global, std::int32_t* positions,
@@ -198,7 +198,7 @@ TEST_F(OnTwoRanks, RowsWithoutTheirPlaceAreCountedAndWrittenNowhere) {
   });
 }
 
-/// Has room for 3 rows of a rank and 5 of all.
+/// Has a capacity of 3 rows for a rank and of 5 for all.
 struct HasRoomForFew : FindsWrong<0> {
   void require_room(std::int64_t max_local, std::int64_t global) const {
     if (max_local > 3 || global > 5)
@@ -220,7 +220,7 @@ TEST_F(OnTwoRanks, AVersionRefusesWhatItHasNoRoomForOnAllRanksAlike) {
   });
 }
 
-// A row's place times its features passes 2^31.
+// The place of a row times its features exceeds 2^31.
 TEST(ScatterRows, ComputesPlacesIn64Bits) {
   constexpr std::int64_t position = 1'048'577, features = 2048;
   std::size_t available = 0, all = 0;
@@ -278,13 +278,13 @@ TEST(NonzeroCost, CountsWhatEachRankDoes) {
   const auto cost_of = [](int ranks, int rank, std::int64_t local, std::int64_t most, std::int64_t global) {
     return NonzeroAllReduce<std::int64_t, __half>::cost({ranks, rank, 3, local, most, global});
   };
-  // Nobody has a row: one exchange of records, 6 numbers of each rank in and out at every step of the ring.
+  // No rank has a row: one exchange of records, in which each step of the ring sends and receives 6 numbers.
   EXPECT_EQ(cost_of(4, 2, 0, 0, 0),
             (Cost{.bytes_out = 2 * 3 * 6 * 8, .bytes_in = 2 * 3 * 6 * 8, .host_waits = 1}));
   // One rank alone sends nothing.
   EXPECT_EQ(cost_of(1, 0, 5, 5, 5),
             (Cost{.host_waits = 4 + 5, .launches = 11, .comparisons = 25, .memory = 5 * 9}));
-  // A rank without rows finds nothing, but takes part in everything.
+  // A rank without rows finds nothing, but takes part in all collectives.
   const Cost none = cost_of(2, 1, 0, 7, 7);
   EXPECT_EQ(none.comparisons, 0);
   EXPECT_EQ(none.launches, 0);

@@ -17,7 +17,7 @@ struct Times {
   double map = 0, all = 0;
 };
 
-/// Of the second of two calls: the first one allocates.
+/// The time of the second of two calls, because the first one allocates.
 Times times_of(Rank& rank, std::int64_t entries) {
   const SparseData data({17 * entries, 32, entries}, rank.size(), RowPattern::kUniform, 0, 1);
   NonzeroAllReduce<std::int32_t, float> algorithm(rank, data.shape());

@@ -1,5 +1,5 @@
-// Chapter 10 on any GPUs, and with the race detector: calls enqueued one after the other, in some of
-// them some ranks have no rows.
+// Chapter 10 on any GPUs, and with the race detector: several calls in a row, in some of which some ranks
+// have no rows.
 #include "10_sparse_v2_where/where.cuh"
 
 #include "sparse_ownership.hpp"

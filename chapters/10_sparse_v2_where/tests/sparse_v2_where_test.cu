@@ -32,8 +32,8 @@ TEST(WhereSearch, FindsEachRowThatIsThereAndNoOther) {
   });
 }
 
-// What chapter 11 records: the loop alone writes only where a row of this rank belongs, and leaves the rest,
-// whatever that holds.
+// The part that chapter 11 captures: the loop alone writes only the places of this rank's rows and leaves all
+// others unchanged.
 TEST(WhereLoop, WritesTheNumberOfTheRoundWhereTheRowBelongs) {
   CUDA_CHECK(cudaSetDevice(0));
   const std::vector<std::int64_t> local = {3, 8, 900'000'000'000},

@@ -32,7 +32,7 @@ TEST_F(OnVirtualGpus, IsBoundByItsLaunchesInTheModel) {
   EXPECT_GT(map_ms<WhereAllReduce>(uniform(1, 240)), 1.9 * one);
 }
 
-// Only numbers of rows, and never 2^31 of them; but 2^33 bytes.
+// Only row numbers, fewer than 2^31 of them, but 2^33 bytes.
 TEST_F(FarRows, TheLastPlaceOfTheLongestListIsFound) {
   constexpr std::int64_t count = INT32_MAX, last = count - 1;
   const DeviceBuffer<std::int32_t> global(0, count), sources(0, count), positions(0, 8), numbers(0, 2);

@@ -1,5 +1,5 @@
-// Chapter 11 on any GPUs: one graph for calls of all lengths, right whatever the call before has left in its
-// lists. Part of 11_sparse_v3_graph_test.cu, and by itself what mutants are compiled with.
+// Chapter 11 on any GPUs: one graph for calls of all lengths, correct for any content that the previous call
+// has left in its lists. Part of 11_sparse_v3_graph_test.cu, and by itself what mutants are compiled with.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ class CallsOfOneGraph : public OnRanks {};
 INSTANTIATE_TEST_SUITE_P(Graph, CallsOfOneGraph, testing::Values(1, 2, 3, 4, 8),
                          testing::PrintToStringParamName());
 
-// A call leaves its row numbers and values in the graph's lists. The short call's rows are among the long
-// one's, but on other ranks: what is left would be found, and added.
+// A call leaves its row numbers and values in the graph's lists. The rows of the short call are also in the
+// long one, but on other ranks: left-over entries would be found and added.
 TEST_P(CallsOfOneGraph, ALongCallLeavesNothingToAShortOne) {
   const int ranks = GetParam();
   const SparseShape shape{200, 3, 40};

@@ -1,5 +1,5 @@
-// Chapter 11 on any GPUs, and with the race detector: calls enqueued one after the other, in some of
-// them some ranks have no rows.
+// Chapter 11 on any GPUs, and with the race detector: several calls in a row, in some of which some ranks
+// have no rows.
 #include "11_sparse_v3_graph/graph.cuh"
 
 #include "sparse_ownership.hpp"

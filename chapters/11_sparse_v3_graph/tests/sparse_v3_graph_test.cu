@@ -1,5 +1,5 @@
-// Chapter 11 on any GPUs: right for every distribution, type and number of ranks, whatever the call before
-// has left in the graph's lists, up to the last free place of its capacities and not beyond.
+// Chapter 11 on any GPUs: right for every distribution, type and number of ranks, for any content of the
+// graph's lists, up to its full capacities and not beyond.
 #include "11_sparse_v3_graph/graph.cuh"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ INSTANTIATE_TEST_SUITE_P(Graph, OnRanks, testing::Values(1, 2, 3, 4, 8), testing
 
 using Graph32 = GraphAllReduce<std::int32_t, float>;
 
-/// What count_lost() says of rows 3 and 5 in the list 3, 4, 5, if those are the sources of its three places
+/// The result of count_lost() for rows 3 and 5 in the list 3, 4, 5, with these sources of its three places
 /// and of one behind its end.
 int lost_with(const std::vector<std::int32_t>& sources) {
   constexpr std::int32_t kDummy = 9;
@@ -44,7 +44,7 @@ TEST(CountLost, CountsRowsWithoutAPlaceAndPlacesOfOtherRows) {
   EXPECT_EQ(lost_with({0, 7, 1, 9}), 1) << "a row that the rank does not have";
 }
 
-/// Rows with values of their own, and where their writer puts them among the global ones.
+/// Rows with values, and the places to which they are written among the global rows.
 void expect_written(Rank& rank, GraphWriter<std::int32_t, float>& writer, int* lost,
                     const std::vector<std::int32_t>& local, const std::vector<std::int32_t>& global) {
   constexpr std::int64_t kFeatures = 3;
@@ -70,7 +70,7 @@ void expect_written(Rank& rank, GraphWriter<std::int32_t, float>& writer, int* l
   EXPECT_EQ(on_host(lost, 1).front(), 0);
 }
 
-// Without ranks that would bring the lists about: no row, one, some, all, as many as there is room for.
+// Without ranks to make the lists: no row, one, some, all, as many as the capacity.
 TEST(GraphWriter, WritesItsRowsToTheirPlacesAndZerosToAllOthers) {
   run_ranks(1, [](Rank& rank) {
     FrameAlone alone(rank, {5000, 3, 0});
@@ -206,7 +206,7 @@ TEST(GraphCapacity, IsThatOfTheShape) {
   EXPECT_EQ(SparseCapacity::of({5'000'000, 2048, 50'000}, 8), (SparseCapacity{50'000, 400'000}));
 }
 
-// Of rank 1: rank 0 waits for one thing more, and receives what the others send.
+// Counted on rank 1, because rank 0 waits once more and receives the messages of the others.
 TEST(GraphCost, IsThePagesCostCard) {
   const Cost cost = GraphAllReduce<std::int32_t, float>::cost(
       {.ranks = 8, .rank = 1, .features = 2048, .local = 50'000, .most = 50'000, .global = 386'277},

@@ -1,5 +1,5 @@
-// Chapter 11 on virtual GPUs: right in any order of events, an all-reduce of the rows that there are and not
-// of those that there is room for, and a search that no longer depends on launches.
+// Chapter 11 on virtual GPUs: right in any order of events, an all-reduce of the existing rows and not of the
+// capacity, and a search that no longer depends on launches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ Call second_call(const SparseData& data, const More&... more) {
   return call;
 }
 
-// However much room there is: what has no row is not sent.
+// For any capacity, places without a row are not sent.
 TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCardWhateverItsCapacity) {
   for (const int ranks : {1, 2, 3, 8}) {
     const SparseData data({200, 5, 12}, ranks, RowPattern::kUniform, 3, 4);
@@ -97,7 +97,7 @@ TEST_F(OnVirtualGpus, EachVersionSearchesFasterThanTheOneBeforeInTheModel) {
   }
 }
 
-// The graph has the same number of rounds on all ranks, whatever they have to look for.
+// The graph has the same number of rounds on all ranks, for any number of own rows.
 TEST_F(OnVirtualGpus, RanksOfDifferentSizesArriveTogetherInTheModel) {
   const SparseData data({1000, 8, 60}, 4, RowPattern::kUneven, 0, 1);
   const Call loop = second_call<Loop>(data), recorded = second_call<Recorded>(data);

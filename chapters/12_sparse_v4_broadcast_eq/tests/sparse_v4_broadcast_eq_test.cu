@@ -36,7 +36,7 @@ TEST_P(OnRanks, TheBudgetIsEnoughToTheLastByte) {
   });
 }
 
-// One row more, on one rank only; and the budget is another one on each rank.
+// One more row, on one rank only; and the budgets of the ranks differ.
 TEST_P(OnRanks, AboveTheSmallestBudgetAllRanksRefuse) {
   const SparseShape shape{100, 3, 21};
   const SparseData right(shape, Entries(static_cast<std::size_t>(GetParam()), stride(0, 2, 20)), 1);
@@ -65,7 +65,7 @@ TEST_P(OnRanks, WithoutABudgetHalfOfTheFreeMemoryIsIt) {
 
 // ---- The search alone -------------------------------------------------------------------------------------
 
-// By grids of at most so many blocks; the matrix is full of flags before.
+// With grids of at most so many blocks; before, all flags of the matrix are set.
 template <SparseIndex Index>
 void find(Rank& rank, RowList<Index> local, RowList<Index> global, std::int32_t* positions,
           cudaStream_t stream, std::int64_t max_blocks) {
@@ -74,13 +74,13 @@ void find(Rank& rank, RowList<Index> local, RowList<Index> global, std::int32_t*
   if (bytes > 0) CUDA_CHECK(cudaMemset(matrix.data(), 1, bytes));
   CUDA_CHECK(cudaDeviceSynchronize());
   find_by_matrix(local, global, matrix.data(), positions, stream, max_blocks);
-  rank.synchronize(stream);  // the matrix is gone next
+  rank.synchronize(stream);  // the matrix is freed next
 }
 
 class MatrixSearch : public testing::TestWithParam<std::int64_t> {};
 INSTANTIATE_TEST_SUITE_P(BroadcastEq, MatrixSearch, testing::Values(1, 3, kMaxBlocks));
 
-// A row without a true entry is not the row 0 of an argmax.
+// A row without a true entry must not get place 0, as an argmax would return.
 TEST_P(MatrixSearch, FindsEachRowThatIsThereAndNoOther) {
   run_ranks(1, [](Rank& rank) {
     expect_all_places(rank, kFlagsPerVector,
@@ -97,7 +97,7 @@ TEST_P(MatrixSearch, GoesOnWhereTheGridEnds) {
   });
 }
 
-// One object for lists of all sizes: its matrix grows, and keeps flags of the lists before.
+// One object for lists of all sizes: its matrix grows, and keeps flags of earlier lists.
 TEST(BroadcastEqSearch, FindsEachRowThatIsThereAndNoOther) {
   run_ranks(1, [](Rank& rank) {
     const FrameAlone alone(rank);

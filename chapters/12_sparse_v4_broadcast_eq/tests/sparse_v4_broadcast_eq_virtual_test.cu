@@ -21,9 +21,8 @@ TEST_F(OnVirtualGpus, IsFasterThanVersion2InTheModel) {
   EXPECT_LT(2 * map_ms<BroadcastEqAllReduce>(data), map_ms<sparse_where::WhereAllReduce>(data));
 }
 
-// The matrix has vectors of 16 bytes: so many that their numbers pass 2^31 and 2^32. A strip of rows is what
-// one block compares; of the rows in which its own come true, a block of the second kernel has the first
-// eight.
+// The matrix has vectors of 16 bytes, so many that their indices exceed 2^31 and 2^32. One block compares a
+// strip of rows; a block of the second kernel has the first eight of the rows that match.
 TEST_F(FarRows, TheMatrixIsAddressedIn64Bits) {
   constexpr std::int64_t vectors = kMatrixThreads, columns = vectors * kFlagsPerVector;
   constexpr std::int64_t count = (std::int64_t{1} << 24) + kRowsOfStrip;

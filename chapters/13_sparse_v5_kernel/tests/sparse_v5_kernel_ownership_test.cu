@@ -1,5 +1,5 @@
-// Chapter 13 on any GPUs, and with the race detector: calls enqueued one after the other, in some of
-// them some ranks have no rows; and the search alone, with lists of several tiles.
+// Chapter 13 on any GPUs, and with the race detector: several calls in a row, in some of which some ranks
+// have no rows; and the search alone, with lists of several tiles.
 #include "13_sparse_v5_kernel/tile_search.cuh"
 
 #include <gtest/gtest.h>

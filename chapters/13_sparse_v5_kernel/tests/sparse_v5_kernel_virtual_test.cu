@@ -17,14 +17,14 @@ namespace {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(TileSearch, SparseVersionOnVirtualGpus, VersionOf<TileSearchAllReduce>);
 
-// One launch, where version 2 has two for each row. (Against version 4 the model has no say: it counts what
-// threads do, and not the bytes of the matrix.)
+// One launch, where version 2 has two for each row. (The model cannot compare it with version 4, because it
+// counts the threads' instructions and not the bytes of the matrix.)
 TEST_F(OnVirtualGpus, IsFasterThanVersion2InTheModel) {
   const SparseData data({1000, 8, 60}, 4, RowPattern::kUniform, 0, 1);
   EXPECT_LT(2 * map_ms<TileSearchAllReduce>(data), map_ms<sparse_where::WhereAllReduce>(data));
 }
 
-// Only numbers of rows, and never 2^31 of them; but 2^33 bytes.
+// Only row numbers, fewer than 2^31 of them, but 2^33 bytes.
 TEST_F(FarRows, TheLastRowOfTheLongestListIsFound) {
   constexpr std::int64_t count = INT32_MAX, last = count - 1;
   const DeviceBuffer<std::int32_t> local(0, count), global(0, 300), positions(0, count);

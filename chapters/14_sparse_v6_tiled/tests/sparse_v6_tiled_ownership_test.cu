@@ -1,5 +1,5 @@
-// Chapter 14 on any GPUs, and with the race detector: calls enqueued one after the other, in some of
-// them some ranks have no rows.
+// Chapter 14 on any GPUs, and with the race detector: several calls in a row, in some of which some ranks
+// have no rows.
 #include "14_sparse_v6_tiled/ordered_search.cuh"
 #include "14_sparse_v6_tiled/prefetch_search.cuh"
 

@@ -1,5 +1,5 @@
 // Chapter 14 on any GPUs: version 6 and its variants are right for every distribution of rows, every number
-// of rows per block, and wherever the rows stand in the global list.
+// of rows per block, and every position of the rows in the global list.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,8 @@ TEST_P(OnRanks, MakesTheHostWaitAsOftenAsItsCostCardSays) {
   expect_host_waits_of_the_cost_card<OrderedSearchAllReduce>(GetParam());
 }
 
-// Few rows per block: many blocks, among them a last one with fewer rows, also where a rank has few rows.
+// Few rows per block, so that there are many blocks, the last one with fewer rows, even if a rank has few
+// rows.
 template <SparseIndex Index, Floating T>
 class Ordered : public OrderedSearchAllReduce<Index, T> {
  public:
@@ -99,7 +100,7 @@ const std::vector<Search> kSearches = {{"ordered", Compare::kInRange, false},
                                        {"prefetch", Compare::kInRange, true},
                                        {"all rows, prefetch", Compare::kAll, true}};
 
-/// A global list, and where in it the local rows stand: both ascend.
+/// A global list and the positions of the local rows in it, both ascending.
 struct Lists {
   std::vector<std::int64_t> global, places;
 };
@@ -122,7 +123,7 @@ void expect_places(Rank& rank, const Lists& lists, const std::vector<int>& rows_
   const std::vector<Index> global(lists.global.begin(), lists.global.end());
   std::vector<std::int32_t> expected(lists.places.begin(), lists.places.end());
   expected.resize(expected.size() + kBehind, kUntouched);
-  // Of just their sizes: what is read behind an end is noticed where the GPU or a tool notices it.
+  // Arrays of the exact sizes, so that the GPU or a tool detects a read behind an end.
   const auto local_on_gpu = on_device(rank.device(), local), global_on_gpu = on_device(rank.device(), global);
   const RowList<Index> local_rows{local_on_gpu.data(), rows};
   const RowList<Index> global_rows{global_on_gpu.data(), std::ssize(global)};
@@ -177,8 +178,8 @@ TEST(OrderedSearchAlone, IsRightAroundTiles) {
   });
 }
 
-// The worst cases. For the start: all rows stand at the end, and the sweep begins at the beginning. For the
-// early end: all rows but one stand in front. And the best one: rows and entries are the same.
+// The worst cases. For the start: all rows are at the end, and the sweep begins at the beginning. For the
+// early end: all rows but one are in front. And the best case: rows and entries are the same.
 TEST(OrderedSearchAlone, IsRightWhereOrderHelpsLeastAndMost) {
   on_a_gpu([](Rank& rank) {
     expect_places<std::int32_t>(rank, lists_with(3000, stride(2900, 1, 100)), {1, 32, 99, 100});
@@ -189,7 +190,7 @@ TEST(OrderedSearchAlone, IsRightWhereOrderHelpsLeastAndMost) {
   });
 }
 
-// Numbers that are their own padding elsewhere: -1 in neither list is any row's number, but 0 is.
+// Numbers that other versions use as padding: -1 is no row's number in either list, but 0 is.
 TEST(OrderedSearchAlone, FindsTheFirstAndTheLastNumberThereIs) {
   on_a_gpu([](Rank& rank) {
     const std::int64_t last = std::numeric_limits<std::int64_t>::max() - 1;
@@ -222,7 +223,7 @@ TEST(OrderedSearchAlone, IsRightOnRandomLists) {
   });
 }
 
-/// Makes an algorithm with so many rows per block; the sentence of what it throws.
+/// The message of the exception from making an algorithm with so many rows per block.
 template <template <SparseIndex, Floating> class Algorithm>
 std::string refusal_with(int rows_per_block) {
   try {
@@ -233,7 +234,7 @@ std::string refusal_with(int rows_per_block) {
   return "";
 }
 
-/// The sentence of what a search throws.
+/// The message of a search's exception.
 template <typename Search>
 std::string refusal_of(int rows_per_block) {
   try {
@@ -253,7 +254,7 @@ TEST(OrderedSearchAlone, TakesSomeRowsPerBlockAndFewerThanThreads) {
     EXPECT_EQ(refusal_of<OrderedSearch>(rows), refusal(rows));
     EXPECT_EQ(refusal_of<PrefetchSearch>(rows), refusal(rows));
   }
-  // The all-reduce hands the number on. On real GPUs a run that is refused takes a second: its communicator
+  // The all-reduce passes the number on. On real GPUs a refused run takes a second, because its communicator
   // is aborted.
   EXPECT_EQ(refusal_with<OrderedSearchAllReduce>(kSweepThreads), "rank 0: " + refusal(kSweepThreads));
   EXPECT_EQ(refusal_with<PrefetchSearchAllReduce>(0), "rank 0: " + refusal(0));
@@ -273,7 +274,7 @@ TEST(OrderedSearchCost, CountsWhatABlockSweeps) {
   // The last tile may be short, and so may the last block.
   EXPECT_EQ(sweep_comparisons(3, 450, 2, Compare::kAll), 2 * 256 + 450);
   EXPECT_EQ(sweep_comparisons(0, 300, 2, Compare::kAll), 0);
-  // Where all ranks have the same rows, block k begins at its own rows and ends with them.
+  // If all ranks have the same rows, block k begins at its own rows and ends with them.
   EXPECT_EQ(sweep_comparisons(1024, 1024, 256, Compare::kAll), 1024 * 256);
 }
 

@@ -1,5 +1,5 @@
-// Chapter 14 on virtual GPUs: right in any order of events, moving just the bytes of its cost card, and what
-// order is worth in the model.
+// Chapter 14 on virtual GPUs: right in any order of events, moving just the bytes of its cost card, and the
+// gain from the order of rows in the model.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class OneRowPrefetch : public PrefetchSearchAllReduce<Index, T> {
   OneRowPrefetch(Rank& rank, SparseShape shape) : PrefetchSearchAllReduce<Index, T>(rank, shape, 1) {}
 };
 
-// Another number of blocks takes another time.
+// The time depends on the number of blocks.
 TEST_F(OnVirtualGpus, BlocksHaveTheRowsThatAreAskedFor) {
   const SparseData data({12'000, 4, 400}, 4, RowPattern::kUniform, 0, 1);
   EXPECT_NE(map_ms<OneRow>(data), map_ms<OrderedSearchAllReduce>(data));
@@ -55,7 +55,7 @@ TEST_F(OnVirtualGpus, PrefetchingIsRightInTenSchedules) {
 }
 
 // Version 5 compares all with all, the article's version 6 less than half of that, this one a small part; and
-// to skip rows that have a match takes longer than to compare them.
+// skipping rows that have a match takes longer than comparing them.
 TEST_F(OnVirtualGpus, EachUseOfTheOrderSavesTimeInTheModelAndSkippingDoesNot) {
   const SparseData data({12'000, 4, 400}, 4, RowPattern::kUniform, 0, 1);
   const double v5 = map_ms<sparse_kernel::TileSearchAllReduce>(data), all_rows = map_ms<AllRows>(data);
@@ -70,23 +70,22 @@ SparseData two_ranks(std::vector<std::int64_t> own, std::int64_t table) {
   return SparseData({table, 1, table}, {std::move(own), stride(0, 1, table)}, 1);
 }
 
-// A block whose rows stand in front leaves after the first tile. The block is not full: it must not wait for
-// more rows than it has.
+// A block whose rows are in front ends after the first tile. The block is not full: it must not wait for more
+// rows than it has.
 TEST_F(OnVirtualGpus, TheSweepEndsWithTheLastMatchInTheModel) {
   const double front = map_ms<AllRows>(two_ranks({3, 5}, 4000));
   const double back = map_ms<AllRows>(two_ranks({3, 3995}, 4000));
   EXPECT_LT(front, 0.7 * back);
 }
 
-// Where all ranks have the same rows, each block begins with the tile of its first row, and ends with it.
+// If all ranks have the same rows, each block begins with the tile of its first row and ends with it.
 TEST_F(OnVirtualGpus, TheSweepBeginsWithTheFirstPossibleTileInTheModel) {
   const double same = map_ms<AllRows>(two_ranks(stride(0, 1, 2048), 2048));
   const double v5 = map_ms<sparse_kernel::TileSearchAllReduce>(two_ranks(stride(0, 1, 2048), 2048));
   EXPECT_LT(same, v5 / 2);
 }
 
-/// All of the longest lists that there can be, which are the same; the last block has its rows in the last
-/// tile.
+/// The longest possible lists, which are equal; the rows of the last block are in the last tile.
 template <typename Kernel>
 void expect_last_rows(const Kernel& kernel) {
   constexpr std::int64_t count = INT32_MAX, rows = count % kRowsPerBlock, tile = kSweepThreads;
@@ -104,7 +103,7 @@ void expect_last_rows(const Kernel& kernel) {
   EXPECT_EQ(at(positions, count - rows - 1), -1) << "another block's";
 }
 
-// Only numbers of rows, and never 2^31 of them; but 2^33 bytes.
+// Only row numbers, fewer than 2^31 of them, but 2^33 bytes.
 TEST_F(FarRows, TheLastRowsOfTheLongestListsAreFound) {
   expect_last_rows(ordered_search<Compare::kInRange, std::int32_t>);
   expect_last_rows(ordered_search<Compare::kAll, std::int32_t>);

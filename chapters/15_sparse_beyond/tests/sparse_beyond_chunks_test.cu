@@ -1,5 +1,5 @@
-// Chapter 15's experiment on any GPUs: what is exchanged in chunks is what is exchanged at once, to the last
-// bit; also if its values come after the plan, one chunk after the other.
+// Chapter 15's experiment on any GPUs: an exchange in chunks gives the same bits as one at once; also if
+// values are written after the plan, chunk by chunk.
 #include <gtest/gtest.h>
 
 #include <cstdint>

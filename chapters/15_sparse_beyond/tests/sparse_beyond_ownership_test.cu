@@ -1,5 +1,5 @@
-// Chapter 15 on any GPUs, and with the race detector: calls enqueued one after the other, in some of
-// them some ranks have no rows.
+// Chapter 15 on any GPUs, and with the race detector: several calls in a row, in some of which some ranks
+// have no rows.
 #include "15_sparse_beyond/contributor_owners.cuh"
 #include "15_sparse_beyond/fixed_owners.cuh"
 #include "15_sparse_beyond/look_up.cuh"

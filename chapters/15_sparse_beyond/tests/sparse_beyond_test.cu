@@ -43,7 +43,7 @@ TEST(TableSearch, FindsEachRowAndIsNeverCleared) {
     const TableSearch search(alone.frame);
     for (const std::int64_t size : sizes_around(kBlockThreads)) {
       const std::vector<std::int32_t> all = list_of<std::int32_t>(stride(size % 5, 2, size));
-      // In no order, and not all of them: what other calls have left must not matter.
+      // In any order, and not all of them: the content that other calls have left must not matter.
       std::vector<std::int32_t> own(all.rbegin(), all.rend());
       own.resize(static_cast<std::size_t>(size / 2 + 1));
       expect_places<std::int32_t>(rank, own, all, search, kAsInAnAllReduce);
@@ -75,7 +75,7 @@ std::array<SparseShape, 2> short_and_long_table(std::int64_t rows, std::int64_t 
           SparseShape{rows + 4096 * entries, 1, entries}};
 }
 
-/// A rank whose `own` rows all have a place has lost none, and all of them once the places are overwritten.
+/// A rank whose `own` rows all have a place has lost none; once the places are overwritten, it has lost all.
 void expect_lost_rows_counted(Rank& rank, const RowPlan<std::int32_t>& plan, const PlanCounts& counts,
                               std::int64_t own) {
   EXPECT_EQ(plan.lost_rows(counts, rank.stream()), 0);
@@ -208,7 +208,8 @@ TEST_P(OnRanks, APlanServesSeveralGradients) {
   });
 }
 
-/// A rank throws between its two halves of a call: the others' streams wait for its rows, and are let go.
+/// A rank throws between the two halves of a call: the streams of the others wait for its rows and must be
+/// released.
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_a_rank_that_throws_to_end_the_run(int ranks) {
   const SparseData data({200, 2, 20}, ranks, RowPattern::kIdentical, 0, 3);
@@ -296,7 +297,7 @@ TEST_P(OnRanks, OwnersAddInTheOrderOfTheRanks) {
   }
 }
 
-/// What becomes of a row of -0 that only the last rank has, and of one that all ranks have.
+/// The sum of a row of -0 that only the last rank has, and of one that all ranks have.
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_negative_zeros_kept(int ranks) {
   std::vector<GivenGradient> gradients(static_cast<std::size_t>(ranks), {{3}, {-0.0F}});
@@ -308,7 +309,7 @@ void expect_negative_zeros_kept(int ranks) {
   }
 }
 
-// Owners add what there is, and no zero besides: -0 stays -0. (In a dense sum the other ranks' zeros make it
+// Owners add existing rows only, without zeros, so -0 stays -0. (In a dense sum the other ranks' zeros give
 // +0.)
 TEST_P(OnRanks, OwnersKeepNegativeZeros) {
   expect_negative_zeros_kept<ContributorOwnersAllReduce>(GetParam());

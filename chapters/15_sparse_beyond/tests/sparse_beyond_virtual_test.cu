@@ -55,7 +55,7 @@ TEST_F(OnVirtualGpus, FetchIsRightInTwentySchedules) { expect_right_in_schedules
 TEST_F(OnVirtualGpus, ChunksAreRightInTwentySchedules) { expect_right_in_schedules<ChunkedAllReduce>(20); }
 
 TEST_F(OnVirtualGpus, LookUpsTakeLessTimeThanTheSearchInTheModel) {
-  // So many rows that two launches are less than what the search compares.
+  // So many rows that two launches take less time than the comparisons of the search.
   const SparseData data({60'000, 1, 4'000}, 4, RowPattern::kUniform, 0, 1);
   const double search = map_ms<sparse_tiled::OrderedSearchAllReduce>(data);
   EXPECT_LT(map_ms<TableAllReduce>(data), search);
@@ -83,7 +83,7 @@ TEST_F(OnVirtualGpus, BitmapPlanMovesTheBytesOfItsCostCard) {
   }
 }
 
-/// How many rows of each rank each owner adds up, if owners have ranges.
+/// The number of rows of each rank that each owner adds, if owners have ranges.
 std::vector<std::vector<std::int64_t>> rows_of_ranges(const SparseData& data) {
   const int ranks = data.ranks();
   const auto global = static_cast<std::int64_t>(data.global_rows().size());
@@ -107,7 +107,7 @@ TEST_F(OnVirtualGpus, RangeOwnersMoveTheBytesOfTheirCostCard) {
   }
 }
 
-/// Who adds up each of the rows of all, in so many chunks.
+/// The rank that adds each of the global rows, in so many chunks.
 std::vector<int> owners_in_chunks(const SparseData& data, int chunks) {
   const std::vector<std::int64_t>& rows = data.global_rows();
   std::vector<int> owners;

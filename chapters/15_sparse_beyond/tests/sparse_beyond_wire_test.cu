@@ -1,5 +1,5 @@
-// Chapter 15 on any GPUs, what does not bring every sum back as it is: what travels in 16 bits is within its
-// proven bound; sums that stay with their owners are there, and are fetched.
+// Chapter 15 on any GPUs, the variants that do not return every sum unchanged: sums sent in 16 bits are
+// within their proven bound; sums that stay with their owners exist there and can be fetched.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ TEST_P(OnRanks, WhatTravelsInSixteenBitsIsWithinItsBound) {
     const SparseData data({60, 40, 20}, GetParam(), pattern, 0, 11);
     const double bf16 = error_over_bound<Bf16OwnersAllReduce>(data, 1, kBf16, kBf16Smallest);
     const double f16 = error_over_bound<F16OwnersAllReduce>(data, 1, kF16, kF16Smallest);
-    // Not far below it, either: f32 in the place of 16 bits would be within the bound, too.
+    // The error must not be far below the bound, because f32 instead of 16 bits would be within it, too.
     EXPECT_LE(bf16, 1);
     EXPECT_GT(bf16, 0.2);
     EXPECT_LE(f16, 1);
@@ -103,7 +103,7 @@ TEST_P(OnRanks, WhatHasSixteenBitsAlreadyTravelsAsItIs) {
   });
 }
 
-/// What is computed of owned, read and given rows, counted from the data.
+/// The numbers of owned, read and given rows, counted from the data.
 template <typename OwnerOf>
 OwnedRows owned_rows(const SparseData& data, int rank, const OwnerOf& owner_of_row) {
   OwnedRows rows;

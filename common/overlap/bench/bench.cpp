@@ -23,7 +23,7 @@ void Bench::add_variant(const std::string& name, const std::function<Variant()>&
     variants_.push_back(make());
     variants_.back().name = name;
   } catch (const Skip& skip) {  // for the same reason on all ranks
-    // It has passed owners of CUDA objects, which stopped the run: no other variant can run any more.
+    // The exception has passed owners of CUDA objects, which stopped the run: no further variant can run.
     if (rank_ != nullptr && rank_->stopping()) throw;
     skipped_.emplace_back(name, skip.what());
     if (is_first()) std::cout << name << " is left out: " << skip.what() << "\n";
@@ -55,7 +55,7 @@ void Bench::verify() {
     variant.compare(Data::kExact);
     names += (names.empty() ? "" : ", ") + variant.name;
   }
-  if (rank_ != nullptr) rank_->barrier();  // every rank has compared
+  if (rank_ != nullptr) rank_->barrier();  // every rank has finished comparing
   if (is_first() && !names.empty()) std::cout << all_right(names) << "\n";
 }
 

@@ -30,8 +30,8 @@ void DenseBench::add(const std::string& name, Role role, const std::function<Enq
     variant.role = role;
     variant.call = make();
     if (!writes_result(role)) return variant;
-    // The last timed call gets -A: what the calls before it have left, in slots and buffers of the variant's
-    // own, too, must not pass for its result.
+    // The last timed call gets -A, so that data left by earlier calls, in C or in the variant's slots and
+    // buffers, cannot pass for its result.
     variant.poison = [this](Data data) {
       if (data == Data::kRandom) problem_.negate();
       problem_.poison_result();
@@ -84,7 +84,7 @@ Results::Fields DenseBench::row(const Variant& variant, const VariantTimes& time
   } else if (variant.role != Role::kPart) {
     const double rate = tflops(problem_.product(), ms), peak = backend::peak_tflops(problem_.type());
     fields.emplace_back("tflops", rate);
-    // The work of the rank's product, as profilers want it beside a kernel's time.
+    // The floating point operations of the rank's GEMM, for profilers.
     fields.emplace_back("flops", flops(problem_.product()));
     fields.emplace_back("bytes", operand_bytes(problem_.product(), size_of(problem_.type())));
     if (peak > 0) fields.emplace_back("percent_of_peak", percent_of(rate, peak));

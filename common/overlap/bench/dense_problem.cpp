@@ -10,7 +10,8 @@
 namespace overlap {
 namespace {
 
-// Products of more multiply-adds are checked by Freivalds' vectors: the CPU would need seconds for each rank.
+// GEMMs with more multiply-adds are checked by Freivalds' vectors, because the CPU would need seconds for
+// each rank.
 constexpr double kReferenceLimit = 1e9;
 
 // The first operand, its seed and the kind of its values; the second one has the next seed.
@@ -175,7 +176,8 @@ template <Floating T>
 Verification ScatterProblem<T>::compare_normal(bool corrupt) {
   std::vector<T> c = download(rank(), c_.data(), c_shard().elements());
   if (corrupt) corrupt_one_element(std::span<T>(c));
-  // What is expected is itself a sum in f32, rounded to f32; each rank's summand may have been rounded to T.
+  // The expected value is itself a sum in f32, rounded to f32; each rank's summand may have been rounded to
+  // T.
   const Tolerance of_expected = matmul_tolerance(whole().k, type(), ElementType::kF32);
   const Tolerance of_c = matmul_tolerance(whole().k, type(), type(), {type(), rank().size()});
   return compare_within(std::span<const double>(expected_), std::span<const T>(c), c_shard(),

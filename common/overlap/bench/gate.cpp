@@ -13,14 +13,15 @@ Gate::Gate(Rank& rank) : rank_(rank) {
     *own_->data() = 0;
   }
   word_ = rank.exchange_here(own_ ? own_->data() : nullptr).front();
-  // Every rank enters the word, so that a report says who waits; opening it several times does no harm.
+  // Every rank registers the word, so that a report names each waiting rank. Opening it several times is
+  // harmless.
   rank.run_state().add({rank.id(), SignalWords::kPinned, word_, 1, "the gate's word", &awaited_});
 }
 
 Gate::~Gate() {
   detail::before_release();
   try {
-    rank_.barrier();  // nobody looks at the word any more
+    rank_.barrier();  // from here on no rank reads the word
   } catch (...) {
     // The run is being stopped; the streams that waited here have gone on.
   }

@@ -36,7 +36,7 @@ std::string text_of(const MinMax& range) {
 }  // namespace
 
 std::vector<GpuState> gpu_states(Rank& rank) {
-  if (backend::modelled_time()) return {};  // an exchange would be an event among the others
+  if (backend::modelled_time()) return {};  // an exchange would change the order of events
   return rank.exchange(backend::gpu_state(rank.device()).value_or(GpuState{}));
 }
 

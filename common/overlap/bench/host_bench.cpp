@@ -47,14 +47,14 @@ Bench::Variant HostBench::completed(Variant variant, int gpus) {
   return variant;
 }
 
-/// Makes A -A, and expects -C; and back again.
+/// Negates A and the expected C.
 void HostBench::negate() {
   for (int& element : matrices_->a) element = -element;
   for (int& element : matrices_->expected) element = -element;
 }
 
-// Both kinds of data are the same: sums of integers are exact. They are made late: if a GPU is missing or too
-// small, nobody has waited for the CPU for nothing.
+// Both kinds of data are the same: sums of integers are exact. They are made late, so that a run without a
+// suitable GPU ends before the CPU has computed anything.
 void HostBench::fill(Data) {
   if (matrices_) return;
   const auto [m, n, k] = shape_;

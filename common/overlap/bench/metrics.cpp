@@ -18,7 +18,8 @@ void require_times(double total_ms, double gemm_only_ms) {
   require_positive("the time of the product alone", gemm_only_ms);
 }
 
-// The part of a buffer's bytes that each rank sends when everyone gets, or gives away, all but its own share.
+// The part of a buffer's bytes that each rank sends in an all-gather or a reduce-scatter: all but its own
+// share.
 double part_sent(int ranks) {
   if (ranks < 1) throw std::invalid_argument("metrics: there is no rank");
   return (ranks - 1.0) / ranks;

@@ -17,7 +17,7 @@ enum Part : std::uint64_t { kX, kScales, kGain, kW1, kW2, kParts };
 
 std::uint64_t seed_of(Part part, std::uint64_t seed) { return RandomBits::more(seed * kParts + part); }
 
-constexpr float kEpsilon = 1e-5f;       // of layers with random normals, as is usual
+constexpr float kEpsilon = 1e-5f;       // the usual one for layers with random normals
 constexpr double kGainDeviation = 0.1;  // their gains are about 1
 
 // ---- Exact data: see the header ---------------------------------------------------------------------------

@@ -10,14 +10,14 @@ namespace {
 
 constexpr const char* kAllReduce = "all_reduce";
 
-/// How long a call was in the phase of that name.
+/// The time of a call in the phase of that name.
 double milliseconds_of(const std::vector<Phase>& call, const std::string& name) {
   double ms = 0;
   for (const Phase& phase : call) ms += phase.name == name ? phase.ms : 0;
   return ms;
 }
 
-/// When a rank comes to the all-reduce, after the begin of the call.
+/// The time from the begin of the call until a rank reaches the all-reduce.
 double arrival_at_all_reduce(const std::vector<Phase>& call) {
   double ms = 0;
   for (const Phase& phase : call) {
@@ -27,7 +27,7 @@ double arrival_at_all_reduce(const std::vector<Phase>& call) {
   return ms;
 }
 
-/// A rank without rows has fewer phases than the others, so the names are those of any rank.
+/// The phases of all ranks together, because a rank without rows has fewer.
 std::vector<std::string> names_of_phases(const std::vector<const PhasesOfCalls*>& ranks) {
   std::vector<std::string> names;
   for (const PhasesOfCalls* calls : ranks) {
@@ -40,7 +40,7 @@ std::vector<std::string> names_of_phases(const std::vector<const PhasesOfCalls*>
   return names;
 }
 
-/// What `of_call` says of each rank in a call, as `of_ranks` puts it, in the median of all calls.
+/// The median over all calls of `of_ranks`, applied to each rank's `of_call`.
 template <typename OfCall, typename OfRanks>
 double median(const std::vector<const PhasesOfCalls*>& ranks, const OfCall& of_call,
               const OfRanks& of_ranks) {

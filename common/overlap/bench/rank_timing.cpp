@@ -18,7 +18,7 @@ constexpr double kMaxVariantMilliseconds = 10e3;
 constexpr double kMaxWarmupMilliseconds = 1e3;
 constexpr int kFewestIterations = 3;
 
-/// By index, the largest value of any rank. All ranks give equally many.
+/// For each index the largest value of any rank. All ranks pass the same number of values.
 std::vector<double> largest_of_all_ranks(Rank* rank, const std::vector<double>& own) {
   return rank == nullptr ? own : rank->largest_of_all(own);
 }
@@ -52,7 +52,7 @@ class GpuClock {
   Event start_, stop_;
 };
 
-/// The host's clock. Without a rank each call waits for its GPUs itself.
+/// The host's clock. Without a rank, the call itself waits for its GPUs.
 double host_ms(Rank* rank, const TimedVariant& variant, int calls) {
   if (rank != nullptr) rank->barrier();
   const cudaStream_t stream = rank != nullptr ? rank->stream() : nullptr;
@@ -62,12 +62,12 @@ double host_ms(Rank* rank, const TimedVariant& variant, int calls) {
   return timer.milliseconds() / calls;
 }
 
-/// How often a variant runs, first without being timed.
+/// The number of untimed and of timed calls of a variant.
 struct Rounds {
   int warmup, timed;
 };
 
-/// Collective. All ranks take the time of the slowest one's first call, and so run equally often.
+/// Collective. All ranks use the time of the slowest rank's first call, and so run the same number of calls.
 Rounds rounds_of(Rank* rank, const TimedVariant& variant, double first_ms, Rounds wanted) {
   if (variant.clock == Clock::kGpu) return wanted;
   const double ms = largest_of_all_ranks(rank, {first_ms}).front();
@@ -77,8 +77,8 @@ Rounds rounds_of(Rank* rank, const TimedVariant& variant, double first_ms, Round
           static_cast<int>(std::min<double>(wanted.timed, that_fit))};
 }
 
-/// The variant of index 0 before each of the others, if these are compared with it: so that each of them
-/// finds the clocks and the caches that it leaves, and it what any of them leaves.
+/// If the variants are compared with variant 0, it runs before each of them. So each starts with the clocks
+/// and caches that variant 0 leaves, and variant 0 with those of each.
 std::vector<std::size_t> order_of_a_round(const std::vector<TimedVariant>& variants) {
   std::vector<std::size_t> order;
   const bool compared = variants.size() > 1 && variants.front().clock == Clock::kGpu;
@@ -117,9 +117,9 @@ VariantTimes times_of_all_ranks(Rank* rank, const TimedVariant& variant, const S
     detail::summarise_phases({&samples.phases}, times);
     return times;
   }
-  // Ranks of one process can read each other's samples; of several, each tells of its own.
+  // Ranks of one process can read each other's samples; of several processes, each reports its own.
   detail::summarise_phases(rank->exchange_here(&samples.phases), times);
-  rank->barrier();  // they stay until everybody has read them
+  rank->barrier();  // the samples are valid until every rank has read them
   return times;
 }
 

@@ -51,7 +51,7 @@ void require_room(SparseShape shape, std::int64_t duplicates, ElementType type, 
   cudaDeviceProp gpu{};
   CUDA_CHECK(cudaGetDeviceProperties(&gpu, 0));
   const std::size_t of_index = index == IndexType::kInt32 ? sizeof(std::int32_t) : sizeof(std::int64_t);
-  // In floating point: the exact product may pass 2^63.
+  // In floating point, because the exact product may exceed 2^63.
   const double of_entry = static_cast<double>(shape.features) * static_cast<double>(size_of(type));
   const double bytes = (static_cast<double>(shape.entries) + static_cast<double>(duplicates)) *
                        (of_entry + static_cast<double>(of_index));
@@ -181,7 +181,8 @@ void SparseBench<Index, T>::compare(const std::string& name, const SparseRows<In
   if (!wrong.empty()) throw WrongResult(name + ": " + wrong);
 }
 
-// The call before has written it, and the next one is to write it again: the memory is the algorithm's own.
+// The previous call has written it, and the next one must write it again: the memory belongs to the
+// algorithm.
 template <SparseIndex Index, Floating T>
 void SparseBench<Index, T>::poison(const SparseRows<Index, T>& result) const {
   if (result.count == 0) return;

@@ -9,7 +9,7 @@ namespace overlap {
 
 Summary summarise(std::vector<double> samples) {
   if (samples.empty()) throw std::invalid_argument("summarise: there is no sample");
-  // NaN has no place in an order, so sorting it is not even defined.
+  // Sorting with NaN is undefined, because NaN has no order.
   if (std::any_of(samples.begin(), samples.end(), [](double x) { return std::isnan(x); })) {
     throw std::invalid_argument("summarise: a sample is not a number");
   }

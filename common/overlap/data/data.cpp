@@ -29,7 +29,7 @@ void require_fit(const char* function, std::size_t elements, const Shard& shard)
   }
 }
 
-// Fills `out` by `fill(piece, row, column)`, where `piece` is part of one row and begins at that row and
+// Fills `out` by calls of `fill(piece, row, column)`: `piece` is part of one row and begins at that row and
 // column of the whole matrix.
 template <typename T, typename Fill>
 void fill_pieces_of_rows(std::span<T> out, const Shard& shard, const Fill& fill) {
@@ -69,7 +69,7 @@ class Stratum {
   Stratum(std::int64_t number, Range columns)
       : number_(static_cast<std::uint64_t>(number)), begin_(columns.begin), width_(columns.size()) {}
 
-  /// Goes to `row`, from anywhere; `strata` is their number in all of K.
+  /// Moves to `row`, from any row; `strata` is their number in all of K.
   void seek(std::int64_t row, std::uint64_t strata, const RandomBits& places) {
     if (width_ == 1) {
       left_ = std::numeric_limits<std::int64_t>::max();
@@ -86,7 +86,7 @@ class Stratum {
     place_ = static_cast<std::int64_t>((offset + static_cast<std::uint64_t>(step_) * steps) % width);
   }
 
-  /// Goes to the row after this one.
+  /// Moves to the next row.
   void next(std::int64_t row, std::uint64_t strata, const RandomBits& places) {
     if (--left_ == 0) {
       seek(row, strata, places);

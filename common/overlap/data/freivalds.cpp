@@ -21,7 +21,7 @@ using Integers = std::vector<std::int64_t>;
 constexpr std::int64_t kLargestX = std::int64_t{1} << 31;
 constexpr std::int64_t kNoInteger = std::numeric_limits<std::int64_t>::min();
 
-// The element as an integer, or kNoInteger: also if it is so large that it cannot be right.
+// The element as an integer; kNoInteger if it is none, or too large to be right.
 template <typename T>
 std::int64_t integer_of(T element) {
   if constexpr (std::is_same_v<T, int>) {
@@ -65,7 +65,7 @@ std::int64_t dot(std::span<const T> elements, const Integers& x) {
   return sum;
 }
 
-// The sum of absolute values. Refuses what is no integer. Saturates rather than overflow.
+// The sum of absolute values. Throws for an element that is no integer. Saturates instead of overflowing.
 template <typename T>
 std::int64_t sum_of_magnitudes(std::span<const T> elements) {
   double sum = 0;
@@ -133,7 +133,7 @@ class ProductCheck {
   }
 
  private:
-  // Row i of C times x; kNoInteger, which no sum is, if an element cannot be right.
+  // Row i of C times x; kNoInteger, which no sum equals, if an element cannot be right.
   std::int64_t row_times(std::int64_t i, const Integers& x) const {
     const std::int64_t limit = limits_[static_cast<std::size_t>(i)];
     const std::span<const Out> row = row_of(c_, i, shape_.n);
@@ -148,7 +148,7 @@ class ProductCheck {
     return possible ? sum : kNoInteger;
   }
 
-  // Computes row i of A B in full and adds what differs.
+  // Computes row i of A B in full and adds its differences.
   void compare_row(std::int64_t i, Verification& result) const {
     Integers expected(static_cast<std::size_t>(shape_.n), 0);
     for (std::int64_t k = 0; k < shape_.k; ++k) {

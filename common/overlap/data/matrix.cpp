@@ -34,7 +34,7 @@ std::string describe(const Shard& shard) {
 std::int64_t checked_elements(std::int64_t rows, std::int64_t columns, std::size_t element_size) {
   const std::string matrix = "a matrix of " + std::to_string(rows) + " x " + std::to_string(columns);
   if (rows < 1 || columns < 1 || element_size < 1) throw UsageError(matrix + " elements holds nothing");
-  // Divisions instead of a product, which could overflow.
+  // Divides, because a product could overflow.
   const bool fits = element_size <= static_cast<std::uint64_t>(kMaxBytes) &&
                     rows <= kMaxBytes / static_cast<std::int64_t>(element_size) / columns;
   if (!fits) {

@@ -9,8 +9,8 @@
 namespace overlap {
 namespace {
 
-// The elements of a row-major matrix that are not 0, column by column: those of column j stand from
-// begin[j] to begin[j + 1].
+// The elements of a row-major matrix that are not 0, column by column: those of column j are at begin[j] ...
+// begin[j + 1] - 1.
 struct SparseColumns {
   std::vector<std::size_t> begin;
   std::vector<std::int64_t> row;

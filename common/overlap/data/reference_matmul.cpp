@@ -8,8 +8,8 @@
 #include "overlap/data/parallel.hpp"
 #include "overlap/data/verify.hpp"
 
-// Compiled once for each of these instruction sets; the best one that the CPU has is taken at run time. Not
-// under ThreadSanitizer: that choice is made before its run time is up.
+// Compiled once for each of these instruction sets; at run time the CPU's best one is chosen. Not under
+// ThreadSanitizer, because the choice is made before its run time is initialised.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define OVERLAP_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -21,14 +21,12 @@ namespace {
 
 constexpr std::int64_t kMultiplyAddsOfAStep = 4;  // see worth_a_thread()
 
-// The part of B that is multiplied at one time, 256 KiB, stays in the second-level cache; one row of C's
-// block in the first level.
+// The block of B, 256 KiB, stays in the second-level cache; one row of C's block stays in the first level.
 constexpr std::int64_t kBlockK = 64;
 constexpr std::int64_t kBlockN = 1024;
 
 // c[j] += a[0] b0[j] + a[1] b1[j] + a[2] b2[j] + a[3] b3[j], where b1 ... b3 are the rows after b0. Four rows
-// at a time, because c would otherwise be read and written once for each of them. Unsigned, because it may
-// wrap around.
+// at a time, so that c is read and written once for four of them. Unsigned, because sums may wrap around.
 OVERLAP_CLONES
 void add_four_rows(const unsigned* __restrict a, const unsigned* __restrict b, std::int64_t row_stride,
                    unsigned* __restrict c, std::int64_t columns) {
@@ -65,13 +63,13 @@ void multiply_rows(MatmulShape shape, Range rows, const unsigned* a, const unsig
   }
 }
 
-// The signed type and the unsigned one may alias (C++ standard, [basic.lval]).
+// The signed and the unsigned type may alias (C++ standard, [basic.lval]).
 const unsigned* as_unsigned(std::span<const int> values) {
   return reinterpret_cast<const unsigned*>(values.data());
 }
 
 bool holds(std::size_t size, std::int64_t rows, std::int64_t columns) {
-  // Checks the number of elements without forming a product that could overflow.
+  // Checks the number of elements without a product that could overflow.
   const auto elements = static_cast<std::int64_t>(size);
   if (rows < 0 || columns < 0) return false;
   if (rows == 0 || columns == 0) return elements == 0;
@@ -114,8 +112,8 @@ void add_four_by_four(const double* __restrict a, const double* __restrict b0, d
   }
 }
 
-// Copies a block of a matrix of `stride` columns as doubles into rows of `out_stride`; what the matrix does
-// not fill up to out_rows x out_stride becomes 0, which adds nothing to a sum.
+// Copies a block of a matrix of `stride` columns as doubles into rows of `out_stride`, padded with zeros to
+// out_rows x out_stride.
 template <typename T>
 void convert(const T* block, std::int64_t rows, std::int64_t columns, std::int64_t stride, double* out,
              std::int64_t out_rows, std::int64_t out_stride) {

@@ -19,7 +19,7 @@ using Rows = std::vector<std::int64_t>;
 
 constexpr std::int64_t kStepsOfAValue = 8;  // see worth_a_thread(): two random numbers and a conversion
 
-/// Random numbers one after the other.
+/// A sequence of random numbers.
 class Draws {
  public:
   Draws(std::uint64_t seed, std::uint64_t stream)
@@ -166,7 +166,7 @@ double SparseData::value(const Entry& entry, std::int64_t column, SparseValues k
       bits.at(static_cast<std::uint64_t>(entry.number) * static_cast<std::uint64_t>(shape_.features) +
               static_cast<std::uint64_t>(column));
   if (kind != SparseValues::kReal) {
-    // Never 0, so that a row that is left out is noticed.
+    // Never 0, so that a missing row changes the result.
     const auto magnitude = static_cast<double>(1 + below(static_cast<std::uint64_t>(limit), word));
     return (word & 1) != 0 ? magnitude : -magnitude;
   }
@@ -258,7 +258,7 @@ SparseData::Sum SparseData::sum_of(const Sums& sums, std::size_t row, std::int64
   double sum = 0, magnitude = 0;
   const std::int64_t begin = sums.begins[row], end = sums.begins[row + 1];
   for (std::int64_t e = begin; e < end; ++e) {
-    // As the element type holds it.
+    // The value, rounded to the element type.
     const Entry& entry = sums.entries[static_cast<std::size_t>(e)];
     const double summand = value_of(from_double<T>(value(entry, column, kind, limit)));
     sum += summand;
@@ -266,14 +266,15 @@ SparseData::Sum SparseData::sum_of(const Sums& sums, std::size_t row, std::int64
   }
   // gamma(n, u), with n roundings at most for each summand.
   const double roundings = static_cast<double>(end - begin + ranks()) * unit_roundoff<T>();
-  // (1 + gamma) (1 + u)^2 - 1: each contribution is rounded once on its way, and so is their sum.
+  // (1 + gamma) (1 + u)^2 - 1: each contribution is rounded once before it is sent, and their sum once.
   const double gamma = roundings / (1 - roundings), wire = wire_roundoff * (2 + wire_roundoff);
   return {sum, kind != SparseValues::kReal ? 0 : (gamma + wire + gamma * wire) * magnitude};
 }
 
 template <SparseIndex Index, Floating T>
 bool SparseData::may_be_missing(std::size_t row, SparseValues kind, std::span<const Index> indices) const {
-  // Exact sums say who has to be there. Real ones may round to 0 or not, so the result decides.
+  // If sums are exact, they determine the rows of the result. Otherwise a sum may round to 0, so the result's
+  // rows are taken.
   const bool there = std::binary_search(indices.begin(), indices.end(), sums_.rows[row]);
   bool zero = kind != SparseValues::kReal || !there;
   for (std::int64_t column = 0; zero && column < shape_.features; ++column) {

@@ -99,7 +99,7 @@ Tolerance matmul_tolerance(std::int64_t k, ElementType input, ElementType output
   double sums = gamma(terms, kSumRounding);
   double absolute = out.absolute;
   if (partials > 1 || accumulation.partial_type != ElementType::kF32) {
-    // A partial sum is stored once, and then it is part of at most partials - 1 sums.
+    // A partial sum is stored once, and then takes part in at most partials - 1 sums.
     sums = combined(sums, gamma(partials, partial.relative));
     absolute += 2 * partials * partial.absolute;
   }

@@ -14,7 +14,7 @@
 namespace overlap {
 namespace {
 
-// Two elements are equal: by bits, which is fast, or as 0 and -0 are. NaN equals nothing.
+// True if two elements are equal: in their bits, which is fast, or as 0 and -0. NaN equals nothing.
 template <typename T>
 bool equal(T expected, T actual) {
   if constexpr (SixteenBit<T>) {
@@ -25,7 +25,7 @@ bool equal(T expected, T actual) {
   }
 }
 
-// What an element that was never written holds.
+// The value of an element that was never written.
 template <typename T>
 T poison_of() {
   if constexpr (std::is_same_v<T, int>) {
@@ -44,7 +44,7 @@ std::string place_of(const Mismatch& m) {
   return text + "]";
 }
 
-// How sure a check by random vectors is.
+// The confidence of a check by random vectors.
 std::string freivalds_text(int vectors) {
   return " (Freivalds' check: a wrong row is missed with a probability of at most 2^-" +
          std::to_string(31 * vectors) + ")";
@@ -86,7 +86,7 @@ Verification& Verification::operator+=(const Verification& other) {
   const std::size_t room = kMismatchesShown - std::min(kMismatchesShown, first.size());
   first.insert(first.end(), other.first.begin(),
                other.first.begin() + static_cast<std::ptrdiff_t>(std::min(room, other.first.size())));
-  // The whole is as sure as its least sure part.
+  // The confidence of the whole is that of its weakest part.
   if (freivalds_vectors == 0 || other.freivalds_vectors == 0) {
     freivalds_vectors = std::max(freivalds_vectors, other.freivalds_vectors);
   } else {

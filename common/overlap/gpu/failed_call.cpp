@@ -35,7 +35,7 @@ FailedCall::FailedCall(const FailedCall& error, const std::string& where)
 
 int device_of_failure() {
   int device = -1;
-  // After some errors every further call fails too; then the device stays unknown.
+  // After some errors all further calls fail, too; then the device remains unknown.
   return cudaGetDevice(&device) == cudaSuccess ? device : -1;
 }
 

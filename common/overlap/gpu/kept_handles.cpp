@@ -9,8 +9,8 @@
 namespace overlap {
 namespace {
 
-/// As cublasCreate() has made it. Above all without its stream, which is the caller's and may be gone;
-/// setting the stream also takes back a workspace of the caller's.
+/// Restores the state after cublasCreate(). Above all it removes the stream, which is the caller's and may be
+/// destroyed; setting the stream also removes a workspace of the caller's.
 bool as_new(cublasContext* handle) {
   return cublasSetStream(handle, nullptr) == CUBLAS_STATUS_SUCCESS &&
          cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_HOST) == CUBLAS_STATUS_SUCCESS &&
@@ -23,7 +23,7 @@ void DestroyCublas::operator()(cublasContext* handle) const {
   detail::before_release();
   int current = 0;
   cudaGetDevice(&current);
-  cudaSetDevice(device);  // cuBLAS wants it to be the one that the handle was made on
+  cudaSetDevice(device);  // cuBLAS requires the handle's GPU to be current
   cublasDestroy(handle);
   cudaSetDevice(current);
 }
@@ -60,7 +60,7 @@ bool RankHandles::wait() noexcept {
 
 void RankHandles::give_back() {
   KeptHandles& kept = kept_handles();
-  for (const std::size_t i : {1, 0}) {  // the first ones last, so that they are the first to be taken again
+  for (const std::size_t i : {1, 0}) {  // index 0 last, so that it is the first to be reused
     if (auto stream = std::exchange(compute_[i], std::nullopt))
       kept.streams.give_back({device_, StreamPriority::kNormal}, std::move(*stream));
     if (auto stream = std::exchange(transfer_[i], std::nullopt))
@@ -77,7 +77,7 @@ KeptHandles& kept_handles() {
 
 bool drop_idle_stream(int device) {
   KeptHandles& kept = kept_handles();
-  // The rescue stream is the last to go: it has to be older than all others of its GPU.
+  // The rescue stream is dropped last, because it must be older than all others of its GPU.
   return kept.streams.take_where([device](const StreamKind& kind) { return kind.device == device; }) ||
          kept.rescue.take(device);
 }

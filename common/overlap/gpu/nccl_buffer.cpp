@@ -49,7 +49,7 @@ NcclMemory::NcclMemory(Rank& rank, std::size_t bytes, NcclMode mode)
   const std::size_t whole = (bytes + kWindowAlignment - 1) / kWindowAlignment * kWindowAlignment;
   window_memory_ = allocate_for_window(whole);
   NCCL_CHECK(register_window(communicator_, window_memory_, whole, &window_));
-  // Where GPUs cannot map each other's memory, NCCL returns success and no window.
+  // If GPUs cannot map each other's memory, NCCL returns success and no window.
   for (const int missing : rank.exchange(window_ == nullptr ? 1 : 0)) {
     if (missing == 0) continue;
     release();

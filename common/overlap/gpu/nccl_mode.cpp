@@ -12,7 +12,7 @@
 namespace overlap {
 namespace {
 
-// What NCCL's header knows tells what the newer modes can be compiled with.
+// The version of NCCL's header decides which of the newer modes can be compiled.
 #if defined(NCCL_WIN_COLL_SYMMETRIC) && defined(NCCL_CTA_POLICY_ZERO)
 constexpr bool kHasNewerModes = true;
 #else
@@ -56,7 +56,7 @@ std::string why_not(NcclMode mode) {
   int version = 0;
   if (ncclGetVersion(&version) != ncclSuccess || version < kNeeded)
     return wants + "NCCL 2.28, and here is NCCL " + version_text(version);
-  // With a window NCCL would use NVLink multicast wherever it may, which this project never does.
+  // With a window NCCL would use NVLink multicast where possible, which this project never does.
   const char* multicast = std::getenv("NCCL_NVLS_ENABLE");
   if (multicast == nullptr || std::strcmp(multicast, "0") != 0)
     return wants + "NCCL_NVLS_ENABLE=0 in the environment: it is used here without NVLink multicast only";

@@ -16,7 +16,7 @@ constexpr int kSmClock = 1;          // NVML_CLOCK_SM
 constexpr int kGpuSensor = 0;        // NVML_TEMPERATURE_GPU
 constexpr unsigned kPowerNow = 186;  // NVML_FI_DEV_POWER_INSTANT
 
-// Why clocks are not at their highest (nvmlClocksEventReason...).
+// Reasons for clocks below their maximum (nvmlClocksEventReason...).
 constexpr std::uint64_t kByPower = 0x4 | 0x80;  // the software's power cap, the hardware's power brake
 constexpr std::uint64_t kByHeat = 0x20 | 0x40;  // the software's thermal slowdown, the hardware's
 constexpr std::uint64_t kByHardware = 0x8;      // one of the hardware's
@@ -40,8 +40,8 @@ static_assert(sizeof(FieldValue) == 40);
 
 Nvml::Nvml(const char* library) : library_(dlopen(library, RTLD_NOW | RTLD_LOCAL)) {
   if (library_ == nullptr) throw std::runtime_error(dlerror());
-  // Not nvmlInitWithFlags(NVML_INIT_FLAG_NO_ATTACH), though that is quicker: the first one to start the
-  // library decides for the whole process, and then no GPU is found, by NCCL neither (seen on H200).
+  // Not nvmlInitWithFlags(NVML_INIT_FLAG_NO_ATTACH), although it is faster: the first initialisation decides
+  // for the whole process, and then neither we nor NCCL find a GPU (seen on H200).
   if (!call("nvmlInit_v2")) {
     dlclose(library_);
     throw std::runtime_error(std::string(library) + " does not start");
@@ -93,7 +93,8 @@ std::optional<unsigned> Nvml::max_sm_clock_mhz(const std::string& bus_id) const 
   return number<unsigned>("nvmlDeviceGetMaxClockInfo", device(bus_id), kSmClock);
 }
 
-// Of this moment; the usual function tells the mean of the last second, and most timed parts are shorter.
+// The power at this moment; the usual function returns the mean of the last second, but most timed parts are
+// shorter.
 std::optional<double> Nvml::power_w(Device* device) const {
   FieldValue field{.field = kPowerNow,
                    .scope = 0,
@@ -110,7 +111,7 @@ std::optional<double> Nvml::power_w(Device* device) const {
 
 backend::GpuState Nvml::state(const std::string& bus_id) const {
   Device* const gpu = device(bus_id);
-  // The reasons first: they last no longer than what they are the reasons of.
+  // Reads the reasons first, because they end with the effect.
   std::optional reasons = number<unsigned long long>("nvmlDeviceGetCurrentClocksEventReasons", gpu);
   if (!reasons)  // as drivers before 535 call it
     reasons = number<unsigned long long>("nvmlDeviceGetCurrentClocksThrottleReasons", gpu);

@@ -1,5 +1,5 @@
-// Nothing else may be defined here: overlap_mpi has a start_processes() of its own, and a program that is
-// linked with it leaves this file of the archive out.
+// This file must define nothing else: overlap_mpi has its own start_processes(), so that the linker skips
+// this file of the archive in programs with MPI.
 #include "overlap/gpu/processes.hpp"
 
 namespace overlap {

@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kElements = std::size_t{1} << 16;  // 256 KiB: many packets on any link, yet quick
 constexpr std::uint32_t kUntouched = 0xFFFFFFFFu;        // never a value of the pattern: there, bit 31 is 0
 
-// What element `i` holds after the copy from one GPU to another. The pair is in the value, so that data of
-// another pair, or of an earlier copy, cannot pass.
+// The value of element `i` after the copy from one GPU to another. It contains the pair, so that data of
+// another pair, or of an earlier copy, is detected.
 std::uint32_t pattern(int from, int to, std::size_t i) {
   return (static_cast<std::uint32_t>(from & 15) << 27) | (static_cast<std::uint32_t>(to & 15) << 23) |
          static_cast<std::uint32_t>(i & ((1u << 23) - 1));
@@ -33,8 +33,7 @@ class KnownPairs {
   void add(int from, int to) { row(from) |= std::uint64_t{1} << to; }
 
  private:
-  // Bit i: done from that GPU to GPU i. What was done before the GPUs began anew is forgotten: only virtual
-  // ones do, between runs.
+  // Bit i: done from that GPU to GPU i. Forgotten when virtual GPUs are reset between runs.
   std::atomic<std::uint64_t>& row(int from) {
     const std::uint64_t restarts = backend::restarts();
     if (restarts_.exchange(restarts) != restarts) {

@@ -11,16 +11,16 @@
 namespace overlap {
 namespace {
 
-/// Where one process has no peer access, all processes go on without it.
+/// If one process has no peer access, all processes continue without it.
 void agree(Rank& rank, const std::string& refused_here) {
   for (const int refused : rank.exchange(refused_here.empty() ? 0 : 1)) {
     if (refused != 0 && refused_here.empty()) throw Skip("another process has no peer access");
   }
 }
 
-/// One rank proves peer access for all of its process, unless that was done before. If there is none, all
-/// throw, so that they may go on together without it. Ranks that share a GPU need none. It is not enabled for
-/// them either: it would make each allocation and each release the business of GPUs that take no part.
+/// One rank tests peer access for all of its process, unless that was done before. If there is none, all
+/// ranks throw, so that they can continue together without it. Ranks that share a GPU need none, and it is
+/// not enabled for them: it would involve other GPUs in each allocation and release.
 Rank& with_peer_access(Rank& rank, Reach reach) {
   if (reach == Reach::kAllRanks && rank.local_size() < rank.size())
     throw Skip("a rank reaches the memory of another one in its own process only");

@@ -22,8 +22,8 @@ namespace {
 
 constexpr int kMaxRanks = 64;
 
-/// Throws the error again, its text preceded by the rank, unless the text itself begins with the rank that is
-/// to blame. Its type stays: it decides the exit status.
+/// Throws the error again with the rank in front of its text, unless the text begins with the rank at fault.
+/// Keeps its type, which decides the exit status.
 [[noreturn]] void rethrow(const std::exception_ptr& error, int rank) {
   const bool names_a_rank = sentence_of(error).starts_with("rank ");
   const std::string who = names_a_rank ? "" : "rank " + std::to_string(rank) + ": ";
@@ -123,8 +123,8 @@ ncclComm_t Rank::rail(int gpus_per_node, int max_blocks) {
   id = exchange(id)[static_cast<std::size_t>(number)];
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.maxCTAs = max_blocks;
-  // By default NCCL groups its blocks into clusters on Hopper, and a cluster wants its multiprocessors in one
-  // GPC: those that a kernel of the caller leaves free need not be neighbours.
+  // By default NCCL groups its blocks into clusters on Hopper, and a cluster needs its multiprocessors in one
+  // GPC; but those that a kernel of the caller leaves free may be in several GPCs.
   config.cgaClusterSize = 0;
   run_state_.waits_for(local_id(), "the other ranks of its rail, in ncclCommInitRankConfig");
   NCCL_CHECK(ncclCommInitRankConfig(&communicator, size_ / gpus_per_node, id, node, &config));
@@ -148,8 +148,8 @@ void Rank::barrier() {
   meet_here();
 }
 
-/// One rank of each process has its main thread make a call with the other processes; the others go on at
-/// once. If the run is stopped meanwhile, the next meet_here() throws.
+/// One rank of each process makes the process's main thread call the other processes; the other ranks
+/// continue at once. If the run is stopped meanwhile, the next meet_here() throws.
 void Rank::in_all_processes(
     const std::function<void(Processes&, const std::function<bool()>& stopped)>& call) {
   if (local_id() != 0) return;
@@ -158,13 +158,14 @@ void Rank::in_all_processes(
   run_state_.waits_for(0, "");
 }
 
-/// With the ranks of its process.
+/// A barrier of the ranks of this process.
 void Rank::meet_here() {
   run_state_.waits_for(local_id(), "the other ranks, at a barrier");
   const bool met = run_state_.barrier(local_id());
   run_state_.waits_for(local_id(), "");
   if (run_state_.stopping()) throw RunStopped();
-  // Not stopped, and yet not met: the virtual GPUs have reported a deadlock or a fault, and this names it.
+  // The run was not stopped, yet the barrier failed: the virtual GPUs have reported a deadlock or a fault,
+  // and this call names it.
   if (!met) CUDA_CHECK(cudaDeviceSynchronize());
 }
 
@@ -185,7 +186,7 @@ void Rank::exchange_bytes_here(const void* value, std::size_t bytes, void* all) 
   meet_here();
   for (std::size_t rank = 0; rank < run_state_.slots.size(); ++rank)
     std::memcpy(static_cast<std::byte*>(all) + rank * bytes, run_state_.slots[rank], bytes);
-  meet_here();  // the values stay until everybody has read them
+  meet_here();  // the values stay valid until every rank has read them
 }
 
 void Rank::exchange_bytes(const void* value, std::size_t bytes, void* all) {
@@ -198,7 +199,7 @@ void Rank::exchange_bytes(const void* value, std::size_t bytes, void* all) {
   });
   meet_here();
   std::memcpy(all, run_state_.from_all.data(), run_state_.from_all.size());
-  meet_here();  // the values stay until everybody has read them
+  meet_here();  // the values stay valid until every rank has read them
 }
 
 std::vector<double> Rank::largest_of_all(const std::vector<double>& own) {
@@ -206,7 +207,7 @@ std::vector<double> Rank::largest_of_all(const std::vector<double>& own) {
   for (const double* other : exchange_here(own.data())) {
     for (std::size_t i = 0; i < own.size(); ++i) largest[i] = std::max(largest[i], other[i]);
   }
-  meet_here();  // `own` stays until everybody has read it
+  meet_here();  // `own` stays valid until every rank has read it
   if (run_state_.processes == nullptr) return largest;
   in_all_processes([&](Processes& all, const Processes::Stopped& stopped) { all.largest(largest, stopped); });
   const double* of_all = exchange_here(largest.data()).front();

@@ -22,7 +22,7 @@ Signals::Signals(Rank& rank, int count, Reach reach)
   rank.barrier();  // no peer raises a signal before that
 }
 
-// Until nobody waits any more, a stop must be able to open the words.
+// A stop must be able to open the words until no stream waits for them.
 Signals::~Signals() { words_.settle(); }
 
 Signals::Registration::Registration(Signals& signals) : signals_(signals) {

@@ -84,7 +84,8 @@ PinnedMemory::PinnedMemory(std::size_t elements, std::size_t element_bytes) : si
   if (bytes == 0) return;
   const cudaError_t error = cudaMallocHost(&memory_.handle, bytes);
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // it is reported here; the next check of a kernel launch must not find it again
+    cudaGetLastError();  // it is reported here; clears it, so that the next check of a kernel launch does not
+                         // report it again
     throw std::bad_alloc();
   }
   CUDA_CHECK(error);

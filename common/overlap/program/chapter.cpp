@@ -24,7 +24,7 @@
 namespace overlap {
 namespace {
 
-constexpr std::chrono::seconds kStopPatience{10};  // more than run_ranks() needs to give up
+constexpr std::chrono::seconds kStopPatience{10};  // longer than run_ranks() takes to give up
 
 // Ends the process if it still lives after some seconds. The one place where the library does so itself: the
 // main thread may sit in a CUDA call that never returns, and no exception reaches it there.
@@ -37,7 +37,7 @@ class Watchdog {
       if (done.wait_for(std::chrono::seconds(seconds)) == std::future_status::ready) return;
       const std::string reason =
           "not finished after " + std::to_string(seconds) + " s, the limit of --timeout";
-      // Ranks are stopped in good order, if they still answer: then that is the program's error.
+      // Stops the ranks in good order, if they still respond; the program then ends with that error.
       if (stop_active_run(reason) && done.wait_for(kStopPatience) == std::future_status::ready) return;
       std::fprintf(stderr, "%s: %s\n", name.c_str(), reason.c_str());
       std::_Exit(kExitFailed);
@@ -52,7 +52,7 @@ class Watchdog {
   std::jthread thread_;
 };
 
-// What the exception says about the call, what else is known, and for CUDA's commonest failure plain words.
+// The exception's text on the call, further facts, and for CUDA's most frequent failure an explanation.
 std::string sentence_of(const FailedCall& error) {
   const std::string text = error.what() + (error.detail().empty() ? "" : ": " + error.detail());
   const auto* cuda = dynamic_cast<const CudaError*>(&error);
@@ -69,7 +69,7 @@ int usable_gpus(const Options& options, const ChapterInfo& chapter, int availabl
              " available");
 }
 
-// GPUs of the process that has the fewest, and of the one that has the most.
+// The number of GPUs of the process with the fewest, and of the one with the most.
 struct Available {
   int fewest, most;
 };
@@ -156,7 +156,7 @@ int run_and_report(const std::string& name, const std::function<void()>& program
   }
   std::cout.flush();
   if (!std::cout) return fail("standard output cannot be written", kExitFailed);
-  // A program may not have looked at the call that met it.
+  // The program may have ignored the call that returned the error.
   if (backend::failure_exit_code() == kExitRace)
     return fail("the virtual GPUs reported a failure", kExitRace);
   return kExitOk;
@@ -196,10 +196,10 @@ int chapter_main(int argc, char** argv, ChapterInfo chapter,
     use_gpus_that_are_here(*options, chapter);
     if (!options->timeline.empty()) backend::record_timeline();
     program(*options);
-    const std::string context = backend::failure_context();  // a success is told with its schedule, too
+    const std::string context = backend::failure_context();  // a success is printed with its schedule, too
     if (!context.empty() && options->is_root()) std::cout << "\n" << context << "\n";
   });
-  if (ended != kExitOk || !options->is_root()) return ended;  // no timeline of what went wrong
+  if (ended != kExitOk || !options->is_root()) return ended;  // a failed run has no timeline
   return run_and_report(
       chapter.name, [&] { save_timeline(chapter, *options); }, std::cerr);
 }

@@ -8,7 +8,7 @@
 namespace overlap {
 namespace {
 
-/// The sizes of `usual` where `own` are none.
+/// The sizes of `own`, or those of `usual` where `own` has none.
 ChapterDefaults filled_in(const ChapterDefaults& own, const ChapterDefaults& usual) {
   return own.empty() ? usual : own;
 }
@@ -23,7 +23,7 @@ ChapterInfo with(ChapterInfo info, const ChapterDefaults& on_virtual_gpus,
   return info;
 }
 
-// An array: chapters describe themselves before main(), when a vector may not have been filled yet.
+// An array, because chapters describe themselves before main(), when a vector may not be initialised yet.
 constexpr std::array kDenseTypes = {ElementType::kF16, ElementType::kBf16, ElementType::kF32};
 constexpr std::array kSparseTypes = {ElementType::kF32, ElementType::kF16, ElementType::kBf16};
 

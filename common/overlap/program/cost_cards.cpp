@@ -76,7 +76,7 @@ SparseSum sum_of(const Options& options) {
   const SparseShape shape = options.sparse.shape;
   return {shape,
           {.ranks = options.gpus,
-           .rank = 0,  // it merges the lists: it waits once more than the others
+           .rank = 0,  // it merges the lists, and so waits once more than the others
            .features = shape.features,
            .local = shape.entries,
            .most = shape.entries,
@@ -85,7 +85,7 @@ SparseSum sum_of(const Options& options) {
 
 std::int64_t expected_global_rows(SparseShape shape, int ranks) {
   const auto all = static_cast<double>(shape.rows);
-  // The part that no rank has, by logarithms: it may be next to all.
+  // The part of the rows that no rank has, by logarithms, because it may be close to 1.
   return std::llround(-all * std::expm1(ranks * std::log1p(-static_cast<double>(shape.entries) / all)));
 }
 

@@ -29,11 +29,11 @@ class CommandLine {
     add_common();
     add_more();
     add_virtual();
-    app_.allow_extras();  // so that they are refused below, in our words
+    app_.allow_extras();  // so that they are refused below, with our own message
     app_.get_formatter()->column_width(24);
   }
 
-  // The answer to --help or --list, if they were asked for.
+  // The output of --help or --list, if requested.
   std::optional<std::string> parse(int argc, const char* const* argv) {
     try {
       app_.parse(argc, argv);
@@ -107,7 +107,7 @@ class CommandLine {
     add_number(group, name, "SIZE", what + " (default " + std::to_string(size) + ")", least, kMaxBytes, size);
   }
 
-  // --gpus and --gpus-per-node, which may be more if no GPU is needed.
+  // --gpus and --gpus-per-node, with a higher limit if no GPU is needed.
   void check_gpus() {
     if (gpus_per_node_ && !chapter_.has_nodes && !options_.cost)
       throw UsageError("--gpus-per-node: unknown option");
@@ -118,7 +118,8 @@ class CommandLine {
     options_.gpus_given = gpus_.has_value();
   }
 
-  // What was not given fits what was: no more entries than the table has rows, no duplicates of no entry.
+  // Makes defaults fit the given options: no more entries than the table has rows, no duplicates without
+  // entries.
   void fit_sparse_defaults() {
     SparseOptions& sparse = options_.sparse;
     const int apart = sparse.pattern == RowPattern::kDisjoint ? options_.gpus : 1;
@@ -127,7 +128,7 @@ class CommandLine {
     if (app_.count("--duplicates") == 0 && sparse.shape.entries == 0) sparse.duplicates = 0;
   }
 
-  // What only gradients have.
+  // The options of sparse gradients.
   void add_sparse() {
     add(kMore, "--pattern", "NAME",
         "distribution of the rows: uniform, zipf, identical, disjoint, uneven (default uniform)",
@@ -154,7 +155,7 @@ class CommandLine {
         "GPUs that share the work, 1 to " + std::to_string(chapter_.max_gpus()) + " (default " +
             std::to_string(options_.gpus) + ", or all if there are fewer)",
         [this](const std::string&, const std::string& text) { gpus_ = text; });
-    // Cost cards are asked for with it whatever the chapter.
+    // --cost takes this option in every chapter.
     add(chapter_.has_nodes ? kCommon : kHidden, "--gpus-per-node", "COUNT",
         "GPUs of each node, a divisor of --gpus (default: the largest one up to 8 below --gpus)",
         [this](const std::string&, const std::string& text) { gpus_per_node_ = text; });
@@ -218,7 +219,7 @@ class CommandLine {
              options_.corrupt);
   }
 
-  // Real GPUs take these options too, to refuse them with a reason.
+  // Programs for real GPUs accept these options, too, in order to refuse them with a reason.
   void add_virtual() {
     const char* group = backend::modelled_time() ? kVirtual : kHidden;
     add_number<std::uint64_t>(group, "--schedule", "SEED",
@@ -250,7 +251,7 @@ void check_matrix(const char* name, const char* sizes, std::int64_t rows, std::i
   }
 }
 
-/// At most eight, as in most machines, and two nodes if that can be.
+/// At most eight, as in most machines, and two nodes if possible.
 int usual_gpus_per_node(int gpus) {
   int most = 1;
   for (int size = 1; size <= 8 && size < gpus; ++size) {
@@ -271,7 +272,7 @@ int gpus_of_each(int processes, int gpus, int given_per_node) {
   return each;
 }
 
-/// Of --cost, which draws no rows.
+/// The problem of --cost, which draws no rows.
 void complete_rows(SparseOptions& sparse, int gpus) {
   const SparseShape shape = sparse.shape;
   if (shape.entries > shape.rows) throw UsageError("--entries: more than the table has rows");

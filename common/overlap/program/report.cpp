@@ -38,7 +38,7 @@ Json options_json(const Options& options) {
   if (options.backend.schedule) json["schedule"] = *options.backend.schedule;
   if (!options.backend.machine.empty()) json["machine"] = options.backend.machine;
   if (options.nccl) json["nccl"] = name_of(*options.nccl);
-  if (!options.timeline.empty()) json["timeline"] = true;  // on real GPUs recording takes time
+  if (!options.timeline.empty()) json["timeline"] = true;  // on real GPUs recording costs time
   return json;
 }
 

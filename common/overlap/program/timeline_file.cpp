@@ -68,12 +68,12 @@ struct Bar {
   std::vector<std::string> scopes;
 };
 
-// The innermost section of each entry, and the scopes. If there are sections, what lies outside goes.
+// The innermost section of each entry, and the scopes. If there are sections, entries outside are dropped.
 std::vector<Bar> bars_of(std::vector<TimelineEntry> entries) {
   std::vector<Bar> bars;
   bool any_section = false;
   for (TimelineEntry& entry : entries) {
-    if (!(entry.end_ns > entry.begin_ns)) continue;  // what takes no time has no bar
+    if (!(entry.end_ns > entry.begin_ns)) continue;  // an entry without duration has no bar
     Bar bar;
     for (std::string& label : entry.labels) {
       if (label.starts_with(kTimelineSection)) {

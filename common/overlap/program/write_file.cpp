@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A new file beside the one that is to be written, in the same folder, so that it can be renamed to it in one
-// step. Unless kept, it is removed: a failure leaves nothing behind.
+// A temporary file in the folder of the final one, so that one rename replaces it. Unless kept, it is
+// removed: a failure leaves nothing behind.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const fs::path& target)
@@ -57,8 +57,8 @@ class TemporaryFile {
   bool kept_ = false;
 };
 
-// Where a write to `path` ends up. A link is followed: renaming would replace the link itself, as in
-// /dev/stdout.
+// The file that a write to `path` changes. Follows a link, because renaming would replace the link itself, as
+// for /dev/stdout.
 fs::path target_of(const std::string& path) {
   const fs::path target = fs::weakly_canonical(fs::absolute(path));
   const fs::file_status status = fs::status(target);
@@ -72,7 +72,7 @@ fs::path target_of(const std::string& path) {
 void require_writable(const std::string& option, const std::string& path) {
   if (path.empty()) throw UsageError(option + ": the name of the file is empty");
   try {
-    // Trying is the only sure way: permissions, read-only disks and odd file systems all have a say.
+    // Only a trial is reliable: permissions, read-only disks and unusual file systems all matter.
     const TemporaryFile probe(target_of(path));
   } catch (const std::runtime_error& error) {  // filesystem_error is one
     throw UsageError(option + ": '" + path + "' cannot be written: " + error.what());

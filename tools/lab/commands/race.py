@@ -38,8 +38,8 @@ def main(call: argparse.Namespace) -> int:
 
 
 def _run_all(command: List[str]) -> int:
-    """Runs the program as often as it takes to separate its blocks; a short program several times. Only the first run's output is
-    printed, and that of a run with an exit status other than 0."""
+    """Runs the program as often as it takes to separate its blocks; a short program several times. Only the first run's output
+    is printed, and that of a run with an exit status other than 0."""
     def start(separate: Dict[str, str]) -> int:
         environment = {**os.environ, **separate}
         if separate[race_runs.BIT] == "0":

@@ -1,5 +1,5 @@
-// The algorithms of CUB that the virtual GPUs have. Each comes in two phases: called without temporary
-// storage it says how much it needs; with it, it is enqueued in the stream.
+// The algorithms of CUB that the virtual GPUs have. Each is called twice: without temporary storage it
+// returns the size that it needs; with storage it is enqueued in the stream.
 #pragma once
 
 #include "device/device_radix_sort.cuh"

@@ -1,4 +1,4 @@
-// Marks for a profiler, which sees nothing of virtual GPUs.
+// Marks for a profiler; without effect on virtual GPUs.
 #pragma once
 
 #define NVTX_VERSION 3

@@ -1,7 +1,7 @@
-// Asynchronous copies of a CUDA thread (cp.async on real GPUs): what cuda::pipeline and __pipeline_* stand
-// on. A thread issues copies, closes groups of them, and waits for its oldest groups. A copy reads its source
-// and writes its destination at any time from its issue to the wait that covers it: here at that wait, or,
-// with a seed, at a random one. Copies that nobody waits for are done before the block ends.
+// Asynchronous copies of a CUDA thread (cp.async on real GPUs), on which cuda::pipeline and __pipeline_* are
+// built. A thread issues copies, closes groups of them, and waits for its oldest groups. A copy reads its
+// source and writes its destination at any time from its issue to the wait that covers it: here at that wait,
+// or, with a seed, at a random one. Copies without a wait are done before the block ends.
 #pragma once
 
 #include <cstddef>

@@ -33,15 +33,15 @@ struct AtomicCall {
   bool acquires() const { return vgpu::acquires(order); }
 };
 
-/// Tells the scheduler that memory changed in a way that another block may be waiting for.
+/// Tells the scheduler that memory has changed for which another block may wait.
 void note_progress();
-/// The running CUDA thread has looked at the word at `address` and seen `bits`; a compare-and-swap awaits
-/// what `awaited` points to. Seeing the same many times in a row is a spin-wait: it lets others run.
+/// The running CUDA thread has read `bits` from the word at `address`; a compare-and-swap awaits the value at
+/// `awaited`. Many reads of the same value in a row are a spin-wait, which lets others run.
 void note_load(const void* address, std::uint64_t bits, ProgramPlace at,
                const std::uint64_t* awaited = nullptr);
 /// The same, if other functions let others run.
 void note_look(const void* address, std::uint64_t bits, ProgramPlace at);
-/// The running CUDA thread has done that with the word at `address`. For reports of races.
+/// Records the operation of the running CUDA thread on the word at `address`, for race reports.
 void record_atomic(const void* address, const AtomicCall& call, bool wrote);
 inline void note_call([[maybe_unused]] const void* address, [[maybe_unused]] const AtomicCall& call,
                       [[maybe_unused]] bool wrote) {
@@ -67,8 +67,8 @@ void require_native_atomics(const void* address, ProgramPlace at);
 enum Scope { kSystemScope, kDeviceScope, kBlockScope };
 enum Accesses { kReads = 1, kWrites = 2 };
 
-/// For the race detector: what scopes and fences make of an access of the running CUDA thread that comes
-/// next, and a fence of it. Here is no branch for it: both builds must run the same number of basic blocks.
+/// For the race detector: scope and order of the next access of the running CUDA thread, and its fences.
+/// There is no branch here, because both builds must run the same number of basic blocks.
 void note_atomic(const void* word, int accesses, int order, int scope) noexcept;
 void note_fence(int scope) noexcept;
 
@@ -109,7 +109,7 @@ T atomic_update(T* address, const AtomicCall& call, Change change) {
   require_native_atomics(address, call.at);
   T seen, wanted;
   __atomic_load(address, &seen, __ATOMIC_RELAXED);
-  // An update that changes nothing is how kernels look at a word or try a lock: nobody gets on by it.
+  // Kernels read a word or try a lock by an update that changes nothing: it lets no other thread proceed.
   const auto changes = [&] { return std::memcmp(&seen, &wanted, sizeof(T)) != 0; };
   do {
     wanted = change(seen);
@@ -179,8 +179,9 @@ VGPU_ATOMIC_CAS(unsigned long long)
 #undef VGPU_ATOMIC_CAS
 #undef VGPU_ATOMIC_CAS_SCOPE
 
-/// What the thread did before the fence comes before what another one does behind a fence of its own, if that
-/// one has seen, by an atomic or volatile read, a word that this thread writes so after the fence.
+/// Orders the thread's accesses before the fence before those of another thread after its own fence, if that
+/// thread has read, by an atomic or volatile load, a word that this thread writes atomically or volatile
+/// after the fence.
 inline void __threadfence() { vgpu::fence(vgpu::kDeviceScope); }
 inline void __threadfence_block() { vgpu::fence(vgpu::kBlockScope); }
 inline void __threadfence_system() { vgpu::fence(vgpu::kSystemScope); }

@@ -1,5 +1,5 @@
-// What <cuda/ptx> stands on: mbarriers, bulk copies and the proxy fence, called by the running CUDA thread. A
-// bulk copy runs at the wait that observes it or, with a seed, at any time from its issue on.
+// The implementation of <cuda/ptx>: mbarriers, bulk copies and the proxy fence, called by the running CUDA
+// thread. A bulk copy runs at the wait that observes it or, with a seed, at any time from its issue on.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ void tensor_load(void* shared, const void* map, const std::int32_t* at, int rank
 void tensor_multicast(void* shared, const void* map, const std::int32_t* at, int rank, std::uint64_t* barrier,
                       std::uint16_t mask);
 void tensor_store(const void* map, const std::int32_t* at, int rank, const void* shared);
-/// The same, but adds to what is there.
+/// The same, but adds to the destination.
 void tensor_add(const void* map, const std::int32_t* at, int rank, const void* shared);
 void bulk_commit();
 /// Waits for all but the last `prior` groups; `read`: until their sources are read.

@@ -13,8 +13,8 @@ std::uint32_t cluster_size();
 std::uint32_t cluster_number();
 std::uint32_t cluster_count();
 
-/// The cluster's barrier. What the threads did before an arrival that `releases` comes before what they do
-/// after a wait that `acquires`.
+/// The cluster's barrier. Orders the threads' accesses before an arrival that `releases` before those after a
+/// wait that `acquires`.
 void cluster_arrive(bool releases);
 void cluster_wait(bool acquires);
 

@@ -1,5 +1,4 @@
-// What a program can ask of the virtual GPUs beyond CUDA: which machine to model, which schedule to run, what
-// happened.
+// Control of the virtual GPUs beyond CUDA: the modelled machine, the schedule, and what happened.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +24,12 @@ void use_gpus(int count);
 /// use_gpus() does, std::runtime_error if the machine describes none.
 void use_nodes(int nodes, int gpus_per_node);
 
-/// From now on each call that returns an error says on standard error what last_error_detail() says of it.
-/// For programs that do not ask. (cudaErrorNotReady is an answer and no error.)
+/// From now on each call that returns an error prints last_error_detail() on standard error. For programs
+/// that do not check errors. (cudaErrorNotReady is an answer and no error.)
 void print_errors();
 
-/// From now on host code that runs for long without a call of CUDA (a million basic blocks) takes modelled
-/// time, 1 ns a basic block, and the GPUs go on meanwhile: it may wait for a word that a kernel writes. For
+/// From now on host code that runs long without a call of CUDA (a million basic blocks) takes modelled time,
+/// 1 ns a basic block, and the GPUs continue meanwhile: it may wait for a word that a kernel writes. For
 /// programs that do not call host_work(). The order of the run then depends on the compiler.
 void count_host_code();
 
@@ -40,9 +39,9 @@ struct BlockRange {
   std::uint64_t count = ~std::uint64_t{0};
 };
 
-/// Of each kernel enqueued from now on only these blocks run, as far as its grid has them; the others have
-/// done nothing when it ends. For tests of what a grid does that is too large to run as a whole. All run
-/// after run_blocks({}) and after reset().
+/// Of each kernel enqueued from now on only these blocks run, as far as its grid has them; the others do
+/// nothing. For tests of grids that are too large to run as a whole. All blocks run after run_blocks({}) and
+/// after reset().
 void run_blocks(BlockRange blocks);
 
 /// Name of the modelled machine.
@@ -51,8 +50,9 @@ std::string machine_name();
 /// The modelled host clock, in milliseconds since the start.
 double host_time_ms();
 
-/// The calling host thread has read or written so many bytes of host memory: its modelled clock goes on by
-/// the time that takes. The memory serves one thread after the other, so that together they get its rate.
+/// The calling host thread has read or written `bytes` bytes of host memory: its modelled clock advances by
+/// the time that this takes. The memory serves one thread after the other, so all threads together get its
+/// rate.
 void host_work(std::uint64_t bytes);
 
 /// True once a deadlock has been reported.
@@ -60,33 +60,32 @@ bool failure_reported();
 
 /// Calls body(0) ... body(count - 1), each on a host thread of its own with its own current device (GPU 0 at
 /// first), last error and modelled clock. They are fibers of the calling thread: one runs until it blocks or
-/// asks in a CUDA call or a HostBarrier, and the schedule decides who goes on. Returns when all have ended;
-/// rethrows the exception of the first of them, by number. While they wait, ThreadSanitizer and debuggers see
-/// one thread.
+/// queries in a CUDA call or a HostBarrier, and the schedule decides which one continues. Returns when all
+/// have ended; rethrows the exception of the first of them, by number. While they wait, ThreadSanitizer and
+/// debuggers see one thread.
 void run_host_threads(int count, const std::function<void(int)>& body);
 
 /// The number of the calling host thread, -1 outside of run_host_threads().
 int host_thread();
 
-/// Ends a run of host threads early: what the GPUs hold is given up, every call that waits returns an error,
-/// later ones do not wait, HostBarrier::wait() returns false, and nothing more is enqueued until all threads
-/// have ended.
+/// Ends a run of host threads early: pending work of the GPUs is discarded, every waiting call returns an
+/// error, later ones do not wait, HostBarrier::wait() returns false, and nothing more is enqueued until all
+/// threads have ended.
 void stop_host_threads();
 
-/// Where host threads meet. (A std::barrier would block the only thread of the operating system that there
-/// is.)
+/// A barrier of host threads. (A std::barrier would block the only thread of the operating system.)
 class HostBarrier {
  public:
   explicit HostBarrier(int count) : count_(count) {}
   HostBarrier(const HostBarrier&) = delete;
   HostBarrier& operator=(const HostBarrier&) = delete;
-  /// Blocks until `count` threads have called it. What they did before comes before what any does after.
-  /// Returns false if they will never all come: after a deadlock (reported), a fault or stop_host_threads().
+  /// Blocks until `count` threads have called it, and orders their earlier accesses before their later ones.
+  /// Returns false if some will never call it: after a deadlock (reported), a fault or stop_host_threads().
   bool wait();
 
  private:
   struct Round {
-    double opened = 0;  // modelled time, ns
+    double opened = 0;  // modelled time, in ns
   };
   int count_;
   int arrived_ = 0;
@@ -111,32 +110,31 @@ struct Traffic {
 };
 Traffic traffic(int from, int to);
 
-/// The rate of the modelled machine's matrix products in TFLOP/s, of 16-bit elements or of f32.
+/// The rate of the modelled machine's GEMMs in TFLOP/s, of 16-bit elements or of f32.
 double product_tflops(bool sixteen_bit);
 
-/// Rows and columns of C that one multiprocessor computes at a time in the modelled machine's matrix
-/// products, as cuBLAS counts them: of a row-major C they are columns and rows.
+/// Rows and columns of C that one multiprocessor computes at a time in the modelled machine's GEMMs, as
+/// cuBLAS counts them: of a row-major C they are columns and rows.
 struct ProductTile {
   int rows, columns;
 };
 ProductTile product_tile();
 
-/// How the host computes cuBLAS's products: with OpenBLAS, if the build found it, or with a loop that takes
+/// How the host computes cuBLAS's GEMMs: with OpenBLAS, if the build found it, or with a loop that takes
 /// several times as long.
 enum class ProductMethod { kOpenBlas, kLoop };
 ProductMethod product_method();
-/// Throws std::logic_error if the method is not there.
+/// Throws std::logic_error if the method is not available.
 void use_product_method(ProductMethod method);
 
-/// One sentence on the last call that returned an error, "" if there is none: what CUDA's error code does not
-/// say.
+/// One sentence on the last call that returned an error, beyond CUDA's error code; "" if there is none.
 std::string last_error_detail();
 
-/// Back to the state before the first CUDA call: destroys all virtual GPUs and what is on them. For tests;
-/// every handle and pointer dies.
+/// Returns to the state before the first CUDA call: destroys all virtual GPUs and everything on them. For
+/// tests; every handle and pointer becomes invalid.
 void reset();
 
-/// How often reset() has been called: who remembers something of the GPUs must forget it when this grows.
+/// How often reset() has been called: discard all remembered state of the GPUs when it grows.
 std::uint64_t resets();
 
 }  // namespace vgpu

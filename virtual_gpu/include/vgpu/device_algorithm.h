@@ -1,5 +1,5 @@
 // Device-wide algorithms of CUB as operations of a stream. The algorithms are templates and so compiled with
-// the program; this is what the runtime sees of them.
+// the program; this is their interface to the runtime.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace vgpu {
 
-/// For the algorithm that runs: true if its GPU can access all of that memory; else that is a fault, and the
-/// algorithm gives up. `name` is the argument's: "d_out".
+/// For the running algorithm: true if its GPU can access all of that memory; otherwise a fault is reported,
+/// and the algorithm returns. `name` is the argument's: "d_out".
 bool algorithm_may_access(const char* name, const void* memory, std::size_t bytes);
 
 #if VGPU_CHECK
@@ -40,9 +40,9 @@ inline void set_read_unwritten([[maybe_unused]] bool value) {
 class Algorithm {
  public:
   virtual ~Algorithm() = default;
-  /// Another one that has not run yet.
+  /// A copy that has not run yet.
   virtual std::unique_ptr<Algorithm> clone() const = 0;
-  /// Reads items [first, last) of all inputs. Returns false if it has given up; so does finish().
+  /// Reads items [first, last) of all inputs. Returns false after a fault; so does finish().
   virtual bool read(std::int64_t first, std::int64_t last) = 0;
   /// Computes and writes the outputs; if `spoiled`, all ones instead of results.
   virtual bool finish(bool spoiled) = 0;
@@ -50,7 +50,7 @@ class Algorithm {
   virtual bool touches(const void* memory, std::size_t bytes) const = 0;
 };
 
-/// What the runtime needs to know of a call.
+/// A call's properties for the runtime.
 struct AlgorithmCall {
   const char* name;  // "cub::DeviceScan::ExclusiveSum"
   std::int64_t items;
@@ -60,13 +60,13 @@ struct AlgorithmCall {
   const char* wrong = nullptr;  // why it is refused, if it is
 };
 
-/// CUB's two phases: without temporary storage says how much is needed, else enqueues the algorithm.
+/// CUB's two phases: without temporary storage returns its size, else enqueues the algorithm.
 cudaError_t call_algorithm(const AlgorithmCall& call, void* temporary, std::size_t& temporary_bytes,
                            cudaStream_t stream, std::unique_ptr<Algorithm> algorithm);
 
 /// Bytes of temporary storage: a multiple of 256, as the parts of CUB's.
 constexpr std::size_t rounded_to_256(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-/// A few words for each tile of 4096 items, by which the tiles of one pass tell each other their results.
+/// A few words for each tile of 4096 items, by which the tiles of one pass exchange their results.
 constexpr std::size_t tile_states(std::int64_t items) {
   return 256 + rounded_to_256(items <= 0 ? 0 : static_cast<std::size_t>(items + 4095) / 4096 * 16);
 }
@@ -97,7 +97,7 @@ class Input {
     }
   }
 
-  /// What was read.
+  /// The items read.
   const Value& operator[](std::int64_t i) const {
     const Item& item = read_[static_cast<std::size_t>(i)];
     if (!item.written) set_read_unwritten(true);
@@ -119,7 +119,7 @@ class Input {
   std::vector<Item> read_;
 };
 
-/// Memory that an algorithm writes. How much of it is known when it has been computed.
+/// Memory that an algorithm writes. Its size is known only after the computation.
 template <class T>
 struct Output {
   static_assert(!std::is_const_v<T>, "an output cannot be constant");
@@ -134,7 +134,7 @@ struct Output {
 template <class T>
 Output(const char*, T*) -> Output<T>;
 
-/// How an algorithm hands over its results.
+/// Writes an algorithm's results.
 class Writer {
  public:
   explicit Writer(bool spoiled) : spoiled_(spoiled) {}
@@ -164,7 +164,7 @@ class Writer {
     write(
         output, 1, [&](std::int64_t) -> const Value& { return value; }, true);
   }
-  /// What CUB leaves undefined.
+  /// The value of what CUB leaves undefined.
   template <class T>
   void overwrite(const Output<T>& output, std::int64_t count) {
     write(output, count, [](std::int64_t) { return ones<T>(); });
@@ -188,7 +188,7 @@ class Writer {
   bool alive_ = true;
 };
 
-/// An algorithm out of a function: compute(writer, inputs...).
+/// An algorithm made of a function compute(writer, inputs...).
 template <class Compute, class Inputs, class Outputs>
 class AlgorithmOf final : public Algorithm {
  public:

@@ -1,5 +1,5 @@
-// Functions of CUDA's math library that C has not, and intrinsics. The fast ones are as exact as C's, which
-// their error bounds allow. Directed rounding (_rz, _rd, _ru) of float arithmetic goes over double.
+// Functions of CUDA's math library that C does not have, and intrinsics. The fast ones are as exact as C's,
+// which their error bounds allow. Directed rounding (_rz, _rd, _ru) of float arithmetic uses double.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@
 
 namespace vgpu {
 
-/// Of a number that is whole already: CUDA takes the nearest integer that there is, and 0 for NaN.
+/// `value` is an integer already: CUDA converts it to the nearest representable one, and NaN to 0.
 template <class Integer, class Float>
 Integer saturated(Float whole) {
   if (std::isnan(whole)) return 0;

@@ -1,4 +1,4 @@
-// Kernel side: what the names of a CUDA kernel mean on a virtual GPU.
+// The names that a CUDA kernel uses, on a virtual GPU.
 #pragma once
 
 #include <cassert>
@@ -75,5 +75,5 @@ Declaration& shared(const char* names, const char* file = __builtin_FILE(), int 
   return vgpu::cluster_map(pointer, rank);
 }
 
-/// The address of shared memory as the hardware counts it: what swizzles and descriptors are made of.
+/// The hardware's address of shared memory, as in swizzles and descriptors.
 inline std::size_t __cvta_generic_to_shared(const void* pointer) { return vgpu::shared_offset(pointer); }

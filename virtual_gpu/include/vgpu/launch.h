@@ -25,7 +25,7 @@ class KernelBody {
   virtual void run_thread() const = 0;
 };
 
-/// What a kernel's declaration says of its blocks; the rewriter gives {threads, x, y, z} if it has
+/// The declared limits of a kernel's blocks; the rewriter gives {threads, x, y, z} if it has
 /// __cluster_dims__, else the number of threads alone.
 struct KernelBounds {
   KernelBounds(int threads, int x = 1, int y = 1, int z = 1)
@@ -58,14 +58,14 @@ class [[maybe_unused]] PendingLaunch {
 PendingLaunch configure_launch(dim3 grid, dim3 block, std::size_t shared_bytes = 0,
                                cudaStream_t stream = nullptr);
 
-/// The same of cudaLaunchCooperativeKernel: all blocks are resident at once, so that they can meet.
+/// The same for cudaLaunchCooperativeKernel: all blocks are resident at once, so a grid barrier works.
 PendingLaunch configure_cooperative_launch(dim3 grid, dim3 block, std::size_t shared_bytes,
                                            cudaStream_t stream);
 
 /// The same of cudaLaunchKernelEx.
 PendingLaunch configure_launch(const cudaLaunchConfig_t& launch);
 
-/// True while a kernel is called only to learn which one it is; records `key`.
+/// True while a kernel is called only to get its identity; records `key`.
 bool identifying(const void* key);
 
 /// A parameter of a kernel that is declared as a pointer, by name; one to a function counts as null.
@@ -85,8 +85,8 @@ void enqueue_kernel(const KernelInfo& info, std::unique_ptr<KernelBody> body, Po
 template <class Body>
 inline char kernel_key;
 
-/// The arguments as real GPUs get them: their bytes, when the launch has copied and before it destroys them.
-/// A CUDA thread copies no more than bytes either: copy constructors and destructors are the host's.
+/// The arguments as real GPUs get them: their bytes, after the launch has copied them and before it destroys
+/// them. A CUDA thread copies bytes only: copy constructors and destructors run on the host.
 template <class Body>
 class KernelBodyOf final : public KernelBody {
  public:
@@ -100,7 +100,7 @@ class KernelBodyOf final : public KernelBody {
   }
 
  private:
-  /// Nothing changes the arguments: the race detector need not look at each thread's copy.
+  /// The arguments never change: the race detector need not check each thread's copy.
   [[gnu::no_sanitize_thread, gnu::no_sanitize_coverage]] void copy(std::byte* mine) const {
     std::memcpy(mine, bytes_, sizeof(Body));
   }
@@ -127,7 +127,7 @@ struct Nothing {
   alignas(T) std::byte bytes[sizeof(T)] = {};
 };
 
-/// Key of a kernel: calls it in a mode in which it only says which one it is.
+/// Key of a kernel: calls it in a mode in which it only records its identity.
 template <class... Parameters>
 const void* identify(void (*kernel)(Parameters...)) {
   begin_identification();

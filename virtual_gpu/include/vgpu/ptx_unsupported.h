@@ -1,4 +1,4 @@
-// What cuda::ptx has and virtual GPUs do not: refused by name at the call, as in unsupported.h.
+// Functions of cuda::ptx that virtual GPUs do not support: refused by name at the call, as in unsupported.h.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,7 @@ VGPU_UNSUPPORTED_PTX(ld, "use cuda::atomic_ref, or read the memory")
 VGPU_UNSUPPORTED_PTX(st, "use cuda::atomic_ref, or write the memory")
 #undef VGPU_UNSUPPORTED_PTX
 
-// Forms of functions that are here.
+// Unsupported overloads of supported functions.
 #define VGPU_UNSUPPORTED_FORM(name, form) \
   __attribute__((error("cuda::ptx::" #name " " form " is not supported on virtual GPUs")))
 

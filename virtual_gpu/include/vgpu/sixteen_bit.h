@@ -1,5 +1,5 @@
-// What the 16-bit numbers of CUDA C++ have in common: cuda_fp16.h and cuda_bf16.h give them their names.
-// Arithmetic is that of CUDA: every operation rounds its exact result once, to nearest, ties to even.
+// The common part of CUDA's 16-bit types: cuda_fp16.h and cuda_bf16.h define their names. Arithmetic is that
+// of CUDA: every operation rounds its exact result once, to nearest, ties to even.
 #pragma once
 
 #include <bit>

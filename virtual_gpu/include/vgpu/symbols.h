@@ -1,5 +1,5 @@
 // Variables of the device: __device__ and __constant__. The rewriter puts them into one section of the
-// program, of which each GPU has a copy; the program's own only holds what the copies begin with.
+// program, of which each GPU has a copy; the program's own section holds the initial values.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ namespace vgpu {
 /// The copy of the GPU whose kernel runs; nullptr in code of the host.
 extern std::byte* running_symbols;
 
-/// That variable where the code runs: `variable` itself on the host, and if it is none of the device.
+/// The variable for the running code: its GPU's copy in a kernel; `variable` itself on the host, or if it is
+/// no device variable.
 template <class T>
 T& on_this_gpu(T& variable) {
   const auto at = reinterpret_cast<const std::byte*>(&variable) - __start_vgpu_symbols;
@@ -34,8 +35,8 @@ auto& on_this_gpu(FileShared<T>&) {
   return *static_cast<T(*)[]>(dynamic_shared());
 }
 
-/// The address of the variable's copy on the current GPU; an error unless it is one of the device and has so
-/// many bytes.
+/// The address of the variable's copy on the current GPU; an error unless it is a device variable of at least
+/// `bytes` bytes.
 cudaError_t find_symbol(const char* call, void** address, const void* variable, std::size_t bytes);
 
 template <class T>

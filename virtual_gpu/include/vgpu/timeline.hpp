@@ -1,4 +1,4 @@
-// What the virtual GPUs did and when, on the modelled clock: bars for a drawing.
+// Records of the virtual GPUs' operations on the modelled clock: bars for a drawing.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace vgpu {
 
-/// What an operation does, as far as a timeline shows it.
+/// The part of an operation that a timeline shows.
 struct Work {
   std::string kind;         // "kernel" (also a library's), "copy", "memset" or "host function"
   std::string name = {};    // a kernel's name, or a sentence
@@ -28,7 +28,7 @@ struct TimelineEntry {
   int stream_device;   // the stream that it was enqueued into, and its number on that GPU; 0: the default one
   int stream;
   std::vector<std::string> labels;  // of the host thread when it enqueued it, outermost first
-  // Modelled, ns. It begins when it occupies the hardware, not when it begins to wait for it.
+  // Modelled, ns. It begins when it occupies the hardware, not when it starts to wait for it.
   double begin, end;
 };
 

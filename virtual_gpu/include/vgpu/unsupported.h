@@ -1,5 +1,5 @@
-// What programs ask for and virtual GPUs do not have: refused by name, with a way round it, where the
-// compiler would only say that a name is unknown. Calls are refused when code is generated for them.
+// Functions that programs use and virtual GPUs do not support: refused by name, with an alternative, instead
+// of the compiler's unknown name. Calls are refused when code is generated for them.
 #pragma once
 
 #include "types.h"

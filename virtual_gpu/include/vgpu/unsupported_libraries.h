@@ -1,5 +1,4 @@
-// Libraries that virtual GPUs do not have. Their headers may be included: what is used of them is refused by
-// name.
+// Libraries that virtual GPUs do not support. Their headers may be included; every use is refused by name.
 #pragma once
 
 #include "../cuda_runtime_api.h"

@@ -1,6 +1,6 @@
 // Warp-level functions. A warp is 32 consecutive threads of a block (x runs fastest). The lanes named in
-// `mask` meet; a value asked from a lane outside the mask, or from one that has ended, is undefined in CUDA
-// and all-ones bits here; the race build warns of it.
+// `mask` wait for each other. The value of a lane outside the mask, or of one that has returned, is undefined
+// in CUDA and all-ones bits here; the race build warns of it.
 #pragma once
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace vgpu {
 /// One lane's part in an exchange: waits for all lanes of `mask`, then returns their values, valid until the
 /// lane's next warp function. `present` gets the lanes that took part.
 const std::uint64_t* warp_exchange(unsigned int mask, std::uint64_t value, unsigned int* present);
-/// A shuffle of the calling thread reads `lane`, and that lane takes no part in it.
+/// Warns: a shuffle of the calling thread reads `lane`, which does not take part in it.
 void note_absent_lane(int lane);
 /// Index of the calling thread in its warp, 0 to 31.
 int lane_index();

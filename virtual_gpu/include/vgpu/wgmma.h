@@ -1,5 +1,5 @@
-// What the virtual overlap/gpu/wgmma.hpp stands on: a Hopper warpgroup's asynchronous products and what else
-// PTX has and <cuda/ptx> has not, called by the running CUDA thread. A product is done at the wait that
+// The implementation of the virtual overlap/gpu/wgmma.hpp: a Hopper warpgroup's asynchronous MMAs, and other
+// PTX that <cuda/ptx> does not have, called by the running CUDA thread. An MMA is done at the wait that
 // observes it or, with a seed, at any time from its issue on.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace vgpu {
 
-/// D[64, columns] (+)= A[64, 16] B[16, columns]: all 128 threads of the warpgroup say the same.
+/// D[64, columns] (+)= A[64, 16] B[16, columns]: all 128 threads of the warpgroup give the same arguments.
 struct WgmmaRequest {
   std::uint64_t a, b;  // descriptors
   int columns;
@@ -24,7 +24,7 @@ void wgmma_commit();
 void wgmma_wait(unsigned int pending);
 /// Floats that a fresh Fragment holds: all ones, as fresh memory.
 void begin_fragment(float* values, int count);
-/// The Fragment with these values ceases to be.
+/// The Fragment with these values is destroyed.
 void end_fragment(const float* values);
 
 /// setmaxnreg: the thread's warpgroup asks for, or gives back, registers until each thread has `count`.

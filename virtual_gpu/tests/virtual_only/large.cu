@@ -83,7 +83,7 @@ TEST_F(LargeMemoryTest, TakesOfTheHostWhatIsWritten) {
 TEST_F(LargeMemoryTest, MoreThanTheHostHasIsRefusedUnlessItIsThereOnDemand) {
   use_large_machine(false);
   std::byte* memory = nullptr;
-  expect_failure(cudaMalloc(&memory, 900'000 * kMiB), cudaErrorMemoryAllocation, {"bytes asked for"});
+  expect_failure(cudaMalloc(&memory, 900'000 * kMiB), cudaErrorMemoryAllocation, {"bytes requested"});
   vgpu::reset();
   use_large_machine(true);
   require(cudaMalloc(&memory, 900'000 * kMiB));

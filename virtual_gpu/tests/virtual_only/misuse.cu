@@ -143,7 +143,7 @@ TEST_F(MisuseTest, KindsThatDoNotFit) {
   int* memory = device_words(1, 3);
   int host = 5;
   for (const auto kind : {cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyHostToHost}) {
-    expect_failure(cudaMemcpy(memory, &host, sizeof(int), kind), cudaErrorInvalidValue, {"kind of copy"});
+    expect_failure(cudaMemcpy(memory, &host, sizeof(int), kind), cudaErrorInvalidValue, {"kind of the copy"});
   }
   EXPECT_EQ(word(memory), 3);
   expect_failure(cudaMemcpy(&host, memory, sizeof(int), cudaMemcpyHostToDevice), cudaErrorInvalidValue,

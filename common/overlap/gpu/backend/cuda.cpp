@@ -50,7 +50,7 @@ std::string nccl_version() {
          std::to_string(version % 100);
 }
 
-// Whether NCCL may use NVLink multicast is the host's setting, and changes what the baselines take.
+// The host decides whether NCCL may use NVLink multicast, which changes the time of the baselines.
 std::string multicast_setting() {
   const char* setting = std::getenv("NCCL_NVLS_ENABLE");
   return setting == nullptr ? "NCCL's default" : std::string("NCCL_NVLS_ENABLE=") + setting;
@@ -77,7 +77,7 @@ std::string with_unit(std::optional<double> value, const char* format) {
   return text.data();
 }
 
-// What only the driver's own library tells about the GPU.
+// Values that only the driver's library NVML knows.
 void add_driver_facts(int device, Stamp& stamp) {
   const Nvml* nvml = Nvml::installed();
   const std::string bus_id = bus_id_of(device);
@@ -113,7 +113,7 @@ GpuPlace place_of(int device) {
   std::transform(place.bus_id.begin(), place.bus_id.end(), place.bus_id.begin(),
                  [](unsigned char digit) { return static_cast<char>(std::tolower(digit)); });
   std::ifstream file("/sys/bus/pci/devices/" + place.bus_id + "/numa_node");
-  int node = -1;  // also what Linux says of a host with one
+  int node = -1;  // also Linux's answer on a host with one node
   if (file >> node && node >= 0) place.numa_node = std::to_string(node);
   return place;
 }
@@ -131,7 +131,7 @@ void configure(const BackendOptions& options) {
 
 namespace {
 constexpr const char* kConnections = "CUDA_DEVICE_MAX_CONNECTIONS";
-// When the program is loaded, before anybody can call CUDA.
+// Runs when the program is loaded, before any CUDA call.
 [[maybe_unused]] const bool prepared = (prepare(), true);
 }  // namespace
 
@@ -170,11 +170,12 @@ Stamp hardware() {
   return stamp;
 }
 
-// 128 x 256 as cuBLAS counts, which is asked for the transpose of C (gemm.hpp).
+// 128 x 256 for cuBLAS, which computes the transpose of C (gemm.hpp).
 Tile product_tile() { return {.rows = 256, .columns = 128}; }
 
 double peak_tflops(ElementType type) {
-  // NVIDIA's data sheets, without sparsity; the multiprocessors tell the SXM cards from others of the chip.
+  // From NVIDIA's data sheets, without sparsity; the number of multiprocessors distinguishes SXM cards from
+  // others with the chip.
   struct Card {
     int major, minor, multiprocessors;
     double sixteen_bit, f32;

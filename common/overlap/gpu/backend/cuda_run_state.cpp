@@ -28,8 +28,8 @@ using namespace std::chrono_literals;
 constexpr auto kPatience = 5s;         // for the ranks to join after a stop
 constexpr auto kLookPatience = 200ms;  // for reading a signal of a GPU that may hang
 
-/// All of them at the same time, each on a thread of its own, as ranks do it: NCCL may let each wait for the
-/// others.
+/// Destroys all communicators at the same time, each on a thread of its own as ranks do, because in NCCL each
+/// may wait for the others.
 void destroy(const std::vector<ncclComm*>& communicators) {
   std::vector<std::thread> threads;
   for (ncclComm* communicator : communicators)
@@ -40,7 +40,7 @@ void destroy(const std::vector<ncclComm*>& communicators) {
 class CudaRunState;
 thread_local CudaRunState* state_of_thread = nullptr;
 thread_local int rank_of_thread = -1;
-/// The state of the run that is under way; the watchdog asks for it.
+/// The state of the current run, for the watchdog.
 struct Active {
   std::mutex mutex;
   CudaRunState* run_state = nullptr;
@@ -62,8 +62,8 @@ class CudaRunState final : public RunState {
         sets_(static_cast<std::size_t>(size)) {
     for (auto& doing : doing_) doing = "";
     *abort_flag_.data() = 0;
-    // Communicators have streams inside, which nobody counts, and ranks that share a GPU may need all but a
-    // few of its queues.
+    // Communicators have streams of their own, which are not counted here, and ranks that share a GPU may
+    // need all but a few of its queues.
     if (shares_gpu()) {
       for (const auto& set : kept_handles().communicators.take_all()) destroy(set);
     }
@@ -158,7 +158,7 @@ class CudaRunState final : public RunState {
   void stop_if_unwinding(int rank) noexcept override {
     if (std::uncaught_exceptions() > 0) stop(rank);
     if (!stopping_) return;
-    // A call that gives memory back waits for the GPU, and blocks the calls that open what the GPU waits for.
+    // A call that frees memory waits for the GPU, and blocks the calls that open the GPU's words.
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [this] { return opened_; });
   }
@@ -196,8 +196,8 @@ class CudaRunState final : public RunState {
   bool keep(int rank, std::unique_ptr<RankHandles>& handles) override {
     if (!stopping_) {
       waits_for(rank, "its GPU, at its end");
-      // Ranks that share a GPU wait for no streams but their own: others may wait for what is yet to be
-      // enqueued.
+      // Ranks that share a GPU wait for their own streams only: other streams may wait for work that is not
+      // enqueued yet.
       const bool idle = shares_gpu() ? handles->wait()
                                      : cudaSetDevice(handles->device()) == cudaSuccess &&
                                            cudaDeviceSynchronize() == cudaSuccess;
@@ -205,7 +205,7 @@ class CudaRunState final : public RunState {
       waits_for(rank, "");
     }
     if (stopping_) {
-      stop_if_unwinding(rank);  // nothing may be destroyed before everything has been opened
+      stop_if_unwinding(rank);  // nothing may be destroyed before all words are opened
       return false;
     }
     ended_[static_cast<std::size_t>(rank)] = std::move(handles);
@@ -214,7 +214,7 @@ class CudaRunState final : public RunState {
 
   void take_communicators(bool copy_engines) override {
     const std::lock_guard lock(registry_);
-    if (stopping_) return;  // everything may have been aborted already, and nobody would abort these
+    if (stopping_) return;  // an abort may be over already, and would have missed these
     auto kept = kept_handles().communicators.take({size_, copy_engines});
     if (!kept) return;
     communicators_.insert(communicators_.end(), kept->begin(), kept->end());
@@ -238,7 +238,7 @@ class CudaRunState final : public RunState {
     }
   }
 
-  /// The run was not stopped: what its ranks had serves the next one, unless a GPU has failed unnoticed.
+  /// The run was not stopped: the next run reuses its ranks' handles, unless a GPU has failed unnoticed.
   void keep_for_later() {
     if (!all_idle_) {
       destroy(communicators_);
@@ -252,7 +252,7 @@ class CudaRunState final : public RunState {
     }
   }
 
-  /// The word's value, read by a stream that waits for nothing; none if the GPU does not answer. The stream
+  /// The word's value, read by a stream that waits for nothing; none if the GPU does not respond. The stream
   /// is one of the word's own GPU: enqueued on another one, the copy would take its turn behind all pulls
   /// from this GPU (see PeerBuffer), one of which may be what hangs.
   std::optional<std::uint32_t> look(const SignalWords& words, int i, std::uint32_t* seen) {
@@ -265,8 +265,8 @@ class CudaRunState final : public RunState {
     return finished(stream) ? std::optional(*seen) : std::nullopt;
   }
 
-  /// A stream that can reach the GPU's memory and hangs on none of its streams: another GPU's, if there is
-  /// one.
+  /// A stream that reaches the GPU's memory and does not depend on its streams: a stream of another GPU, if
+  /// there is one.
   cudaStream_t rescue_stream(int device) {
     const Stream& stream = rescue_[static_cast<std::size_t>((device + 1) % devices_)];
     cudaSetDevice(stream.device());
@@ -282,8 +282,8 @@ class CudaRunState final : public RunState {
     return true;
   }
 
-  /// Opens what each GPU waits for, from another GPU, all at the same time: a GPU whose calls are blocked, by
-  /// a call that waits for it, goes on once it has been opened, and then opens others.
+  /// Opens the words for which each GPU waits, from another GPU, all at the same time: a GPU whose calls are
+  /// blocked by a call that waits for it continues once its words are opened, and then opens others.
   void open_everything() {
     {
       const std::lock_guard lock(registry_);
@@ -300,7 +300,7 @@ class CudaRunState final : public RunState {
     changed_.notify_all();
   }
 
-  /// Opens the words in the memory of that GPU, and notes who waits for them.
+  /// Opens the words in the memory of that GPU, and records the ranks that wait for them.
   void open(int device) {
     std::uint32_t* seen = seen_.data() + (device + 1);
     for (const SignalWords& words : words_) {
@@ -329,7 +329,7 @@ class CudaRunState final : public RunState {
               (seen ? std::to_string(*seen) : "nothing") + raised_by(words, i) + "\n";
   }
 
-  /// Who raises the word, and how far that rank's host is; "" if no rank has raised it.
+  /// The rank that raises the word, and the position of its host; "" if no rank has raised it.
   std::string raised_by(const SignalWords& words, int i) const {
     for (const SignalWords& raiser : words_) {
       if (raiser.raised == nullptr || words.raised == nullptr || raiser.set != words.set) continue;
@@ -341,7 +341,7 @@ class CudaRunState final : public RunState {
     return "";
   }
 
-  /// Ends the process. The one way out when a call never returns; mutex_ is held.
+  /// Ends the process, the only way out of a call that never returns; mutex_ is held.
   [[noreturn]] void give_up(const char* why) {
     std::string said = !reason_.empty() ? reason_ : reason_of_culprit_;
     if (said.empty()) said = "rank " + std::to_string(first + culprit) + " has failed, and has not joined";
@@ -371,11 +371,11 @@ class CudaRunState final : public RunState {
   std::thread opener_;
   std::vector<std::atomic<const char*>> doing_;
   std::vector<std::unique_ptr<RankHandles>> ended_;  // of the ranks that have ended before any stop
-  std::atomic<bool> all_idle_ = true;                // nothing of theirs works any more
+  std::atomic<bool> all_idle_ = true;                // their GPUs have no work left
 
   std::mutex registry_;
   std::vector<SignalWords> words_;
-  std::vector<int> sets_;  // how many Signals a rank has made
+  std::vector<int> sets_;  // number of Signals that a rank has made
   std::vector<ncclComm*> communicators_;
   std::string waits_;
 };

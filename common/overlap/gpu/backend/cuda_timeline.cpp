@@ -22,7 +22,7 @@ constexpr std::size_t kBufferBytes = std::size_t{4} << 20;  // "1 to 10 MB", say
 constexpr std::size_t kBufferAlignment = 8;                 // that CUPTI asks for
 constexpr CUpti_ExternalCorrelationKind kLabels = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
-// What CUPTI's threads hand over. An external id is the place of its labels in `labels`, plus one.
+// The data from CUPTI's threads. An external id is the index of its labels in `labels`, plus one.
 struct Recorder {
   struct Operation {
     TimelineEntry entry;
@@ -60,7 +60,7 @@ void require(const char* call, CUptiResult result) {
 }
 
 // Kernels of this repository by their bare names, as virtual GPUs call them: without return type, namespaces
-// and arguments. Others stay whole: of cuBLAS's and NCCL's, the rest says what they are.
+// and arguments. Names of cuBLAS's and NCCL's kernels stay whole, because the rest describes the kernel.
 std::string bare_if_ours(std::string name) {
   const std::string ours = "overlap::", anonymous = "(anonymous namespace)::";
   for (std::size_t at; (at = name.find(anonymous)) != std::string::npos;) name.erase(at, anonymous.size());
@@ -95,7 +95,7 @@ TimelineEntry entry_of(const Record& record, const char* kind) {
 template <typename Record>
 void keep(const Record& record, TimelineEntry entry) {
   if (record.start == 0 || record.end < record.start) {
-    ++recorder().lost;  // CUPTI's way to say that it has no time
+    ++recorder().lost;  // CUPTI's value for a missing time
     return;
   }
   recorder().operations.push_back({std::move(entry), record.correlationId});
@@ -167,7 +167,7 @@ void keep(const CUpti_Activity* activity) {
       if (record.externalKind == kLabels) recorder().external_ids[record.correlationId] = record.externalId;
       return;
     }
-    default:  // the calls themselves: they must be recorded for labels to be, and are of no other use here
+    default:  // the calls themselves: recorded only because labels need them
       return;
   }
 }
@@ -223,7 +223,7 @@ void pop_timeline_label() {
   if (open_labels().empty()) return;
   open_labels().pop_back();
   std::uint64_t id = 0;
-  cuptiActivityPopExternalCorrelationId(kLabels, &id);  // from destructors, so a failure is not looked at
+  cuptiActivityPopExternalCorrelationId(kLabels, &id);  // called by destructors, so failures are ignored
 }
 
 std::vector<TimelineEntry> timeline() {

@@ -1,5 +1,5 @@
-// Processes of MPI: the one source that knows it. Target overlap_mpi, which only programs of several
-// processes are linked with.
+// Processes of MPI; the only source that uses MPI. It makes the target overlap_mpi, with which only programs
+// of several processes are linked.
 #include <mpi.h>
 
 #include <chrono>
@@ -21,10 +21,10 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kEndPatience = 1s;  // for the other processes to fail for the same reason
 
-/// How a process ends, as it tells the others.
+/// The end of a process, as sent to the others.
 struct Ending {
   int status;
-  std::size_t sentence;  // its hash: equal sentences are told once
+  std::size_t sentence;  // its hash: equal sentences are printed once
 };
 
 // MPI's default error handler ends all processes, so no call returns an error.
@@ -112,7 +112,7 @@ class MpiProcesses final : public Processes {
     std::_Exit(status);
   }
 
-  MPI_Comm ends_;  // of end() alone: calls that were given up are still pending in MPI_COMM_WORLD
+  MPI_Comm ends_;  // for end() only: abandoned calls are still pending in MPI_COMM_WORLD
   std::string given_, gathered_;
   std::vector<double> reduced_;
 };

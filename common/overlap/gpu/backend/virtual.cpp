@@ -13,7 +13,7 @@
 namespace overlap::backend {
 namespace {
 
-// The virtual GPUs are one per process, and so is the schedule that they were asked for.
+// A process has one set of virtual GPUs, and so one requested schedule.
 std::optional<std::uint64_t> chosen_schedule;
 
 constexpr int kGpusOfTheDefaultMachine = 8;  // virtual_gpu/machines/small.json
@@ -93,7 +93,7 @@ double peak_tflops(ElementType type) {
 }
 
 Tile product_tile() {
-  // cuBLAS is asked for the transpose of C (gemm.hpp): the rows of its tiles are columns of C.
+  // cuBLAS computes the transpose of C (gemm.hpp), so the rows of its tiles are columns of C.
   const vgpu::ProductTile tile = vgpu::product_tile();
   return {.rows = tile.columns, .columns = tile.rows};
 }

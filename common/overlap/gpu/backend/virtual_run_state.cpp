@@ -23,15 +23,15 @@ class VirtualRunState final : public RunState {
     if (stopping()) return;
     culprit = rank;
     __atomic_store_n(&abort_flag_, 1u, __ATOMIC_RELEASE);
-    vgpu::stop_host_threads();  // opens signals and ends collectives, too: nothing runs on the GPUs any more
+    vgpu::stop_host_threads();  // also opens signals and ends collectives: the GPUs are idle then
   }
   void stop_if_unwinding(int rank) noexcept override {
     if (std::uncaught_exceptions() > 0) stop(rank);
   }
   bool stopping() const override { return __atomic_load_n(&abort_flag_, __ATOMIC_ACQUIRE) != 0; }
   unsigned* abort_flag() override { return &abort_flag_; }
-  /// Nothing is kept: tests take the virtual GPUs away between runs (vgpu::reset()), and with them what was
-  /// made on them. Nor may the order of events in a run, or its modelled times, depend on the runs before it.
+  /// Keeps no handles: tests reset the virtual GPUs between runs (vgpu::reset()), which destroys everything
+  /// made on them. Moreover, a run's order of events and modelled times must not depend on earlier runs.
   bool keep(int, std::unique_ptr<RankHandles>&) override { return false; }
 
  private:

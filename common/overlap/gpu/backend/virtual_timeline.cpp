@@ -1,4 +1,4 @@
-// The timeline of virtual GPUs: their scheduler knows it.
+// The timeline of virtual GPUs, from their scheduler.
 #include <map>
 #include <string>
 #include <vgpu/timeline.hpp>
@@ -26,8 +26,8 @@ Links moved_so_far() {
   return links;
 }
 
-/// Before the first rank enters a section and after the last one has left it all GPUs are idle: between the
-/// two the links have moved what belongs to the section.
+/// Before the first rank enters a section and after the last one has left it all GPUs are idle: so all bytes
+/// that links move in between belong to the section.
 struct Section {
   Links before, after;
 };

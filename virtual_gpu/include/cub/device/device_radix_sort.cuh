@@ -11,7 +11,7 @@
 namespace cub {
 
 struct DeviceRadixSort {
-  /// The inputs stay as they are and must not overlap with the outputs.
+  /// The inputs are not changed and must not overlap with the outputs.
   template <class Key>
   [[gnu::noinline]] static cudaError_t SortKeys(void* d_temp_storage, std::size_t& temp_storage_bytes,
                                                 const Key* d_keys_in, Key* d_keys_out, std::int64_t num_items,
@@ -21,7 +21,7 @@ struct DeviceRadixSort {
                 temp_storage_bytes, num_items, stream, Buffers<Key>{d_keys_in, d_keys_out});
   }
 
-  /// Values go with their keys.
+  /// Values are moved with their keys.
   template <class Key, class Value>
   [[gnu::noinline]] static cudaError_t SortPairs(void* d_temp_storage, std::size_t& temp_storage_bytes,
                                                  const Key* d_keys_in, Key* d_keys_out,
@@ -112,7 +112,7 @@ struct DeviceRadixSort {
     const int bits = order.end_bit - order.begin_bit;
     const bool possible =
         0 <= order.begin_bit && bits >= 0 && order.end_bit <= static_cast<int>(sizeof(Key) * 8);
-    // One look at all keys, then a pass for each 8 bits that reads and writes all pairs.
+    // Reads all keys once; then a pass for each 8 bits reads and writes all pairs.
     const int passes = (std::max(0, bits) + 7) / 8;
     const double bytes =
         static_cast<double>(items) * static_cast<double>(sizeof(Key)) +
@@ -127,7 +127,7 @@ struct DeviceRadixSort {
             temporary,  possible ? nullptr : "begin_bit and end_bit are no range of bits of the keys"};
   }
 
-  /// Where the sorted items come from.
+  /// The index of each sorted item in the input.
   template <class Key, class Items>
   static std::vector<std::int64_t> sorted(const Items& items, int begin_bit, int end_bit) {
     using Unsigned = std::make_unsigned_t<Key>;

@@ -1,5 +1,5 @@
-// cub::DeviceReduce: one value out of all items. Items are added in their order; real GPUs add them in
-// another one.
+// cub::DeviceReduce: reduces all items to one value. Items are added in ascending order; real GPUs use
+// another order.
 #pragma once
 
 #include <limits>
@@ -17,7 +17,7 @@ template <>
 inline const __half kLargest<__half> = __half(65504.0f);
 template <>
 inline const __nv_bfloat16 kLargest<__nv_bfloat16> = __nv_bfloat16(3.38953139e38f);
-/// Of a maximum.
+/// The initial value of a maximum.
 template <class T>
 inline const T kLowest = std::numeric_limits<T>::lowest();
 template <>
