@@ -69,7 +69,8 @@ __global__ void touched(int* /*sink*/) {
 
 TEST_F(WgmmaMisuseTest, AFenceComesFirst) {
   expect_stopped(without_fence, 128, {"without_fence", "issues a wgmma before its first fence()"});
-  expect_stopped(touched, 128, {"touched", "has changed its Fragment since the wait()", "call fence() between them"});
+  expect_stopped(touched, 128,
+                 {"touched", "has changed its Fragment since the wait()", "call fence() between them"});
 }
 
 __global__ void ends_early(int* /*sink*/) {
