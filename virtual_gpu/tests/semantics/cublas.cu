@@ -255,32 +255,6 @@ TEST_F(CublasCallTest, EmptyProducts) {
       cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, 4, 0, 4, &one, nullptr, 4, nullptr, 4, &zero, nullptr, 4));
 }
 
-// 3 x 2 times 2 x 2, with the second factor transposed. The doubles are no floats.
-template <class T, class Gemm>
-std::vector<T> product_by_name(Gemm gemm, double unit) {
-  const Blas blas;
-  const auto numbers = [unit](std::initializer_list<double> values) {
-    std::vector<T> result;
-    for (const double value : values) result.push_back(T(value * unit));
-    return result;
-  };
-  const DeviceArray<T> a(numbers({1, 2, 3, 4, 5, 6})), b(numbers({1, 0, 2, -1}));
-  const DeviceArray<T> c(numbers({1, 1, 1, 1, 1, 1}));
-  const T alpha = T(2.0), beta = T(3.0);
-  require(
-      gemm(blas, CUBLAS_OP_N, CUBLAS_OP_T, 3, 2, 2, &alpha, a.data(), 3, b.data(), 2, &beta, c.data(), 3));
-  require(cudaDeviceSynchronize());
-  return c.values();
-}
-TEST_F(CublasCallTest, HalfAndDoubleHaveFunctionsOfTheirOwn) {
-  constexpr double kUnit = 1 + 1.0 / (1ll << 25), kSquare = kUnit * kUnit;
-  std::vector<double> doubles;
-  for (const double sum : {9, 12, 15, -4, -5, -6}) doubles.push_back(2 * sum * kSquare + 3 * kUnit);
-  const auto computed = product_by_name<double>(cublasDgemm, kUnit);
-  for (std::size_t i = 0; i < doubles.size(); ++i) EXPECT_NEAR(computed[i], doubles[i], 1e-13);
-  EXPECT_EQ(as_floats(product_by_name<__half>(cublasHgemm, 1)), (std::vector<float>{21, 27, 33, -5, -7, -9}));
-}
-
 TEST_F(CublasCallTest, WrongSizes) {
   const Blas blas;
   const DeviceArray<float> memory(kSquare, 1.0f);
