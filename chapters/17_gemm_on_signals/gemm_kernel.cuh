@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <climits>
 #include <cstdint>
 #include <cuda/atomic>
 #include <cuda/ptx>
@@ -23,12 +24,12 @@ using tensor_core_gemm::TmaStore;
 
 /// What the kernel needs to know of shards that are still on their way.
 struct Arrivals {
-  Shards shards;         ///< whose rows are whose
-  Pieces pieces;         ///< in which they come
-  int rank;              ///< its own rows are here already
-  std::uint32_t* words;  ///< this rank's signals
-  std::uint32_t epoch;   ///< what they become in this call
-  unsigned* stop;        ///< Rank::abort_flag()
+  Shards shards;                 ///< whose rows are whose
+  int rank;                      ///< its own rows are here already
+  std::uint32_t* words;          ///< this rank's signals
+  std::uint32_t epoch;           ///< what they become in this call
+  unsigned* stop;                ///< Rank::abort_flag()
+  Pieces pieces = {1, INT_MAX};  ///< in which shards come: by default whole
 
   // ---- A kernel waits for a signal ------------------------------------------------------------------------
   // overlap/gpu/kernel_signals.hpp has these lines for all later chapters.

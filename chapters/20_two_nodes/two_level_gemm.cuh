@@ -204,9 +204,8 @@ class TwoLevelGemm {
     // A map of no rows cannot be: without a shard, no tile reads it.
     const CUtensorMap own = own_rows > 0 ? tensor_map(a, own_rows, share_.k, Shape::kM) : maps.a;
     const CUtensorMap to_c = tensor_map(c, share_.m, share_.n, tensor_core_gemm::kGroupRows);
-    const Arrivals arrivals{shards_,          {1, order_.tiling.along_k},
-                            rank_.id(),       arrived_.word(rank_.id(), 0),
-                            arrived_.epoch(), rank_.abort_flag()};
+    const Arrivals arrivals{shards_, rank_.id(), arrived_.word(rank_.id(), 0), arrived_.epoch(),
+                            rank_.abort_flag()};
     multiply_on_signals<T, Shape, B, NodeOrder>
         <<<blocks_, kThreads, sizeof(Memory), stream>>>(own, maps.a, maps.b, to_c, order_, arrivals);
     CUDA_CHECK(cudaGetLastError());

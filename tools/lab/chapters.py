@@ -39,9 +39,7 @@ def programs_of_experiments(chapter: str) -> List[str]:
 def find_experiment(wanted: str) -> str:
     """4/transports -> 04_transports, which is its target and its program"""
     number, _, experiment = wanted.partition("/")
-    chapter = _found(number)
-    if chapter is None:
-        raise Refusal(f"there is no chapter '{wanted}'; the chapters are: {', '.join(names())}")
+    chapter = find(number)
     here = experiments(chapter)
     if experiment not in here:
         raise Refusal(f"{chapter} has no experiment '{experiment}'; its experiments are: {', '.join(here) or 'none'}")

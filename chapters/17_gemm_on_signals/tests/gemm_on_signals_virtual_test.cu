@@ -47,7 +47,7 @@ void expect_no_wait(std::uint32_t word, std::uint32_t epoch, bool stopped = fals
   const DeviceBuffer<unsigned> stop(0, 1);
   CUDA_CHECK(cudaMemset(stop.data(), stopped ? 1 : 0, stop.bytes()));
   CUDA_CHECK(cudaMemcpy(words.data(), &word, sizeof word, cudaMemcpyHostToDevice));
-  await_alone<<<1, 1>>>({{}, {}, 0, words.data(), epoch, stop.data()});
+  await_alone<<<1, 1>>>({{}, 0, words.data(), epoch, stop.data()});
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "the word is " << word << ", epoch " << epoch;
 }
 
@@ -75,8 +75,7 @@ void expect_wait(std::uint32_t word, std::uint32_t epoch) {
   CUDA_CHECK(cudaMemcpy(words.data(), &word, sizeof word, cudaMemcpyHostToDevice));
   CUDA_CHECK(cudaDeviceSynchronize());
   const Stream waiting(0), raising(0);
-  await_and_look<<<1, 1, 0, waiting>>>({{}, {}, 0, words.data(), epoch, stop.data()}, came.data(),
-                                       found.data());
+  await_and_look<<<1, 1, 0, waiting>>>({{}, 0, words.data(), epoch, stop.data()}, came.data(), found.data());
   come_late<<<1, 1, 0, raising>>>(came.data(), sink.data(), 1 << 12);
   CUDA_CHECK(cudaMemcpyAsync(words.data(), &epoch, sizeof epoch, cudaMemcpyHostToDevice, raising));
   CUDA_CHECK(cudaDeviceSynchronize());
