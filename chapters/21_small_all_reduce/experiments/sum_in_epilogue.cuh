@@ -44,7 +44,8 @@ enum class Launch {
 template <Launch kLaunch>
 using FewRows = tensor_core_gemm::Tile<64, 64, kLaunch == Launch::kDependent ? 6 : 8>;
 
-inline constexpr int kTileRows = 64, kTileColumns = 64;
+inline constexpr int kTileRows = 64;     ///< of C
+inline constexpr int kTileColumns = 64;  ///< of C
 
 /// Rows of A that are loaded: those that there are, in whole groups of eight. (Boxes of 64 rows, of which one
 /// is in A, took 5 us more: TMA fills the others with zeros in every stage.)
