@@ -33,6 +33,7 @@ using tensor_core_gemm::GroupedOrder;
 using tensor_core_gemm::kSpan;
 using tensor_core_gemm::Major;
 using tensor_core_gemm::TilePlace;
+
 /// How a kernel follows the one before it in its stream.
 enum class Launch {
   kUsual,      ///< when that one has ended
@@ -140,7 +141,6 @@ __global__ __launch_bounds__(2 * wgmma::kThreads,
                                                       int n, GroupedOrder order) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<EpilogueMemory<T, Tile>*>(memory);
-  cudaTriggerProgrammaticLaunchCompletion();  // the next kernel may begin, where it finds room
   const int rows = loaded_rows(m);
   if (threadIdx.x == 0) shared.ring.init();
   clear_other_rows(shared.ring, rows);
@@ -151,6 +151,9 @@ __global__ __launch_bounds__(2 * wgmma::kThreads,
   // Before anything that the call before has in use: its number, the buffers, C.
   cudaGridDependencySynchronize();
   const std::uint32_t call = calls.read();
+  // The next kernel may begin. Triggered before the wait, a third one could begin besides, and where ranks
+  // share a GPU take the room that another rank's blocks need.
+  cudaTriggerProgrammaticLaunchCompletion();
   if (multiplies) {
     const Sets sets = {call, received.count, std::int64_t{m} * n / Vector<T>::kWidth};
     tensor_core_gemm::multiply_tiles<Major::kMN>(
