@@ -103,7 +103,7 @@ class ExperimentTest(ProgramTest):
                  "1/transports": "01_first has no experiment 'transports'; its experiments are: none$",
                  "2/": "02_second has no experiment ''; its",
                  "01_frist": "there is no chapter '01_frist': did you mean 01_first\\?; the chapters are: 01_first, 02_second$",
-                 "7/copies": "there is no chapter '7/copies'; the chapters are: 01_first, 02_second$"}
+                 "7/copies": "there is no chapter '7'; the chapters are: 01_first, 02_second$"}
         for name, sentence in cases.items():
             with self.subTest(name):
                 self.assert_refused(self.lab("run", name), sentence)
