@@ -7,6 +7,11 @@
 #include "21_small_all_reduce/word_is_flag.cuh"
 #include "overlap/program/dense_chapter.hpp"
 
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
 namespace overlap::small_all_reduce {
 namespace {
 
@@ -20,21 +25,29 @@ const ChapterInfo kChapter = {
     .types = {ElementType::kBf16, ElementType::kF16, ElementType::kF32},
 };
 
-/// The product, then the all-reduce. How long a small one takes is no matter of bytes: the planner has no
-/// rule.
+/// The product, then the all-reduce: `trips` over the link, one after the other. Signals, reads and the data
+/// themselves are one each; a fence behind what was pushed is half of one. A rank sends at most so many
+/// bytes.
 template <typename AllReduce, Floating T>
-void add(DenseTable<AllReduceProblem<T>>& table, const std::string& name) {
-  const Plan<DenseCall> plan = {.uncounted = kByKernels};
+void add(DenseTable<AllReduceProblem<T>>& table, const std::string& name, int trips,
+         std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max()) {
+  const auto steps = [=](const DenseCall& call) {
+    const std::int64_t sent = (call.ranks - 1) * call.whole.m * call.whole.n * std::int64_t{sizeof(T)};
+    if (sent > most_bytes) return std::vector<Step>{};
+    return std::vector<Step>{{"products"}, {"trips", {{"trips", trips}}}};
+  };
+  const Plan<DenseCall> plan = {.steps = steps, .uncounted = kByKernels};
   table.add(name, algorithm<GemmThen<T, AllReduce>>(), plan.up_to(kMaxRanks));
 }
 
 constexpr auto kVariants = []<Floating T>(DenseTable<AllReduceProblem<T>>& table) {
-  table.add("nccl", algorithm<GemmThen<T, NcclAllReduce<T>>>());
-  add<OneShot<T, Reuse::kExitBarrier>>(table, "one_shot_with_exit");
-  add<OneShot<T, Reuse::kTwoSets>>(table, "one_shot");
-  add<TwoShot<T>>(table, "two_shot");
-  add<FlagInData<T>>(table, "flag_in_data");
-  add<WordIsFlag<T>>(table, "word_is_flag");
+  const auto steps = [](const DenseCall&) { return std::vector<Step>{{"products"}, {"collective"}}; };
+  table.add("nccl", algorithm<GemmThen<T, NcclAllReduce<T>>>(), {.steps = steps});
+  add<OneShot<T, Reuse::kExitBarrier>>(table, "one_shot_with_exit", 3);
+  add<OneShot<T, Reuse::kTwoSets>>(table, "one_shot", 2);
+  add<TwoShot<T>>(table, "two_shot", 3);
+  add<FlagInData<T>>(table, "flag_in_data", 1, kMaxFlaggedBytes);
+  add<WordIsFlag<T>>(table, "word_is_flag", 1, kMaxFlaggedBytes);
 };
 
 }  // namespace

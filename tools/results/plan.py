@@ -26,6 +26,7 @@ FORMULAS = {
     "matmul": "C[{own_m}, {own_n}] = A[{own_m}, {own_k}] B[{own_k}, {own_n}]: a rank's product, all of A there",
     "all_gather_matmul": "C[{m}, {n}] = A[{m}, {k}] B[{k}, {n}]: all-gather of A, then the product",
     "matmul_reduce_scatter": "C[{m}, {n}] = X[{m}, {k}] W[{k}, {n}]: the product, then a reduce-scatter of C",
+    "matmul_all_reduce": "C[{m}, {n}] = A[{m}, {k}] B[{k}, {n}]: the product of a part of k, then an all-reduce of C",
     "mlp_block": "Y = X + act(norm(X) W1) W2 of {m} tokens, hidden size {k}, inner size {n}",
     SPARSE: "the sum of {entries} rows of each rank, of a table of {rows} x {features}; {global} different rows in all"}
 Prediction = Dict[str, Any]
@@ -160,6 +161,8 @@ def sizes_of(call: argparse.Namespace, operation: str) -> List[str]:
         if operation == "matmul_reduce_scatter" and not (call.m or call.n or call.k):
             # If sizes are not given, the one that is divided among the ranks grows with the number of GPUs: here it is k.
             sizes.update(n=k, k=n)
+        if operation == "matmul_all_reduce" and not (call.m or call.n or call.k):
+            sizes.update(m=16, n=8192, k=3584 * call.gpus)  # few rows: large ones are hidden behind GEMMs
         sizes["type"] = call.type
     return [word for name, size in sizes.items() if size is not None for word in (f"--{name}", str(size))]
 

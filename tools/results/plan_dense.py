@@ -21,6 +21,11 @@ def collective(machine: Machine, call: Call) -> float:
     return times * collective_us(machine, call.ranks, call.messages // times, call.bytes_out / times, call.get("mode", "plain"))
 
 
+def trips(machine: Machine, call: Call) -> float:
+    """One kernel whose ranks wait for each other so many times, one after the other, and read or write the bytes meanwhile."""
+    return machine.launch_us + (call.trips * machine.trip_us + call.bytes_out / machine.link_rate if call.bytes_out else 0)
+
+
 def nccl_ring(machine: Machine, call: Call) -> float:
     """A ring of NCCL's sends and receives beside GEMMs, from which it takes multiprocessors."""
     leaves = call.ranks > machine.gpus_per_node  # through one network card of a node: the slowest step delays all

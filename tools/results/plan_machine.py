@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Tuple
 
 MACHINES = pathlib.Path(__file__).resolve().parents[2] / "virtual_gpu" / "machines"
 AT_ONCE = 1e30  # infinitely fast; a finite number, because rates are multiplied
+NEVER = 1e30  # the time of what a machine's NCCL has not
 BOUNDS = ("product", "waves", "link", "latency", "memory", "host")  # what can hold a call up
 Tile = Tuple[int, int]  # rows and columns
 
@@ -44,6 +45,7 @@ class Machine:
     pull_us: float = 0
     link_rate: float = 1  # out of a GPU, and the same into it
     signal_us: float = 0  # from a signal on one GPU until a waiting stream of another GPU goes on
+    trip_us: float = 0  # from a store of a kernel until a waiting kernel of another GPU goes on
 
     # NCCL.
     nccl_blocks: int = 0  # multiprocessors that a transfer occupies
@@ -52,6 +54,8 @@ class Machine:
     copy_engine_us: float = 0
     message_us: float = 0  # of each step of its ring
     collective_rate: float = 1  # bytes out of each GPU
+    flagged_us: float = NEVER  # of a collective whose data carry their flags (LL): half of its bytes are flags
+    flagged_message_us: float = 0  # of each step of its ring
     send_us: float = 0  # of a send and a receive
     send_rate: float = 1  # of them
 
@@ -74,7 +78,7 @@ def without(machine: Machine, bound: str) -> Machine:
         "product": ("product_rate", "compare_rate"),  # comparisons are the main work of a sparse call
         "link": ("link_rate", "collective_rate", "send_rate", "network_rate"), "memory": ("memory_rate",),
         "latency": ("call_us", "launch_us", "event_us", "push_us", "pull_us", "signal_us", "collective_us", "registered_us",
-                    "copy_engine_us", "message_us", "send_us", "network_us"),
+                    "copy_engine_us", "message_us", "flagged_us", "flagged_message_us", "trip_us", "send_us", "network_us"),
         "host": ("host_launch_us", "host_wait_us", "graph_node_us")}
     free: Dict[str, Any] = {name: 0.0 if name.endswith("_us") else AT_ONCE for name in fields.get(bound, ())}
     if bound == "waves":
@@ -154,10 +158,12 @@ def _machine_of(file: Dict[str, Any], plan: _Plan) -> Machine:
     push = plan.take("push_us", peer["copy_latency_us"])
     machine.update(push_us=push, pull_us=plan.take("pull_us", push), link_rate=1e3 * plan.rate("link_gb_per_s", peer["copy_gb_per_s"]),
                    signal_us=plan.take("signal_us", peer["signal_us"]), nccl_blocks=nccl["channels"])
+    machine["trip_us"] = plan.take("trip_us", machine["signal_us"])
     collective = plan.take("nccl_us", nccl["latency_us"])
     machine.update(
         collective_us=collective, registered_us=plan.take("nccl_registered_us", collective),
         copy_engine_us=plan.take("nccl_copy_engine_us", collective), message_us=plan.take("nccl_message_us", 0),
+        flagged_us=plan.take("nccl_flagged_us", NEVER), flagged_message_us=plan.take("nccl_flagged_message_us", 0),
         collective_rate=1e3 * plan.rate("nccl_gb_per_s", nccl["gb_per_s"]), send_us=plan.take("nccl_send_us", collective),
         send_rate=1e3 * plan.rate("nccl_send_gb_per_s", nccl["gb_per_s"]),
         network_us=plan.take("network_us", nodes.get("rail_latency_us", 5)),

@@ -104,11 +104,14 @@ def collective_us(machine: Machine, ranks: int, messages: int, bytes_out: float,
     if messages <= 0 or ranks < 2:
         return 0
     latency = {"plain": machine.collective_us, "registered": machine.registered_us, "copy-engine": machine.copy_engine_us}[mode]
-    rate, message_us = machine.collective_rate, machine.message_us
+    rate, network_us = machine.collective_rate, 0.0
     if ranks > machine.gpus_per_node:  # one step in so many is between nodes, and parallel rings use all network cards
-        message_us += machine.network_us / machine.gpus_per_node
+        network_us = machine.network_us / machine.gpus_per_node
         rate = min(rate, machine.gpus_per_node * machine.network_rate)
-    return latency + messages * message_us + bytes_out / rate
+    us = latency + messages * (machine.message_us + network_us) + bytes_out / rate
+    if mode != "plain":
+        return us
+    return min(us, machine.flagged_us + messages * (machine.flagged_message_us + network_us) + 2 * bytes_out / rate)
 
 
 def products_us(machine: Machine, cut: Cut) -> float:

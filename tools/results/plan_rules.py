@@ -13,12 +13,12 @@ from tools.results.plan_model import Call, Cut, Shape, products_us, warm
 
 RULES: Dict[str, Callable[[Machine, Call], float]] = {rule.__name__: rule for rule in (
     dense.kernel, dense.products, dense.collective, dense.nccl_ring, dense.copy_ring, dense.pulls, dense.send_and_sum, dense.rotation,
-    dense.persistent, dense.hopping, dense.two_level, dense.stepwise, dense.scattered, sparse.search_by_host, sparse.search_by_graph,
-    sparse.search_by_matrix, sparse.search_by_kernel, sparse.search_by_halves, sparse.search_by_table, sparse.dense_sum,
+    dense.persistent, dense.hopping, dense.trips, dense.two_level, dense.stepwise, dense.scattered, sparse.search_by_host,
+    sparse.search_by_graph, sparse.search_by_matrix, sparse.search_by_kernel, sparse.search_by_halves, sparse.search_by_table, sparse.dense_sum,
     sparse.planned_nccl, sparse.planned_copies, sparse.planned_pulls)}
 # Rules that need all GPUs to reach each other's memory.
-PEERS = frozenset(("copy_ring", "pulls", "send_and_sum", "rotation", "persistent", "hopping", "stepwise", "scattered", "planned_copies",
-                   "planned_pulls"))
+PEERS = frozenset(("copy_ring", "pulls", "send_and_sum", "rotation", "persistent", "hopping", "stepwise", "scattered", "trips",
+                   "planned_copies", "planned_pulls"))
 
 
 def _shapes(card: Mapping[str, Any]) -> List[Shape]:

@@ -33,6 +33,11 @@ void __nanosleep(unsigned int nanoseconds) {
   block.poll(std::max<double>(nanoseconds, block.grid().poll_ns));
 }
 
+void vgpu::between_parts() {
+  Block& block = *current_block();
+  if (block.scheduler().pick(8) == 1) block.poll(block.grid().poll_ns);
+}
+
 long long clock64() {
   const vgpu::Machine& machine = vgpu::runtime().machine();
   const double cycles = static_cast<double>(vgpu::basic_blocks()) * machine.cycles_per_basic_block +

@@ -16,13 +16,14 @@
 
 namespace overlap::small_all_reduce {
 
-/// A call that is timed. `before` writes its data, `compare` throws WrongResult.
+/// A call that is timed. `before` writes its data; `compare` gets how often it was called since, and throws
+/// WrongResult.
 struct GraphedCall {
   std::string name;
   std::function<void(cudaStream_t)> enqueue;
-  std::function<void()> before = {};   ///< see above
-  std::function<void()> compare = {};  ///< see above
-  bool calls_nccl = false;             ///< virtual GPUs do not capture that: there it is called as often
+  std::function<void()> before = {};            ///< see above
+  std::function<void(int calls)> compare = {};  ///< see above
+  bool calls_nccl = false;  ///< virtual GPUs do not capture that: there it is called as often
 };
 
 /// Milliseconds of a call in a graph, by call.
@@ -44,7 +45,7 @@ inline std::vector<GraphTimes> time_in_graphs(Rank& rank, const std::vector<Grap
     rank.barrier();
     call.enqueue(rank.stream());
     rank.synchronize(rank.stream());
-    if (settings.check && call.compare) call.compare();
+    if (settings.check && call.compare) call.compare(1);
     for (const int count : {1, calls_in_a_graph()}) {
       const auto enqueue_all = [enqueue = call.enqueue, count](cudaStream_t stream) {
         for (int i = 0; i < count; ++i) enqueue(stream);
@@ -58,7 +59,7 @@ inline std::vector<GraphTimes> time_in_graphs(Rank& rank, const std::vector<Grap
       }
       if (!settings.check) continue;
       variants.back().before_last = call.before;
-      variants.back().after_last = call.compare;
+      if (call.compare) variants.back().after_last = [compare = call.compare, count] { compare(count); };
     }
   }
   const std::vector<VariantTimes> times =

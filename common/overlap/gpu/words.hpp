@@ -1,7 +1,7 @@
 // Loads and stores of 16 bytes that other GPUs may see in parts, but whose 32-bit words they see whole. Each
 // word is a relaxed atomic access of its own at system scope; one instruction makes all four. <cuda/atomic>
 // has no such access (its largest on compute capability 8.0 are 8 bytes), so this is inline PTX.
-// Virtual GPUs have a header of this name of their own; no other thread runs between its four words.
+// Virtual GPUs have a header of this name of their own; with a seed, others run between the words of a store.
 // Source: PTX ISA, "ld", "st" (.relaxed.sys, .v4) and "Memory Consistency Model": a vector access is a set of
 // scalar ones in no order.
 #pragma once

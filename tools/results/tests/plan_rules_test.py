@@ -71,6 +71,17 @@ class RulesTest(unittest.TestCase):
         self.assertAlmostEqual(collective_us(on, 16, 15, 15000), 5 + 15 * (1 + 2) + 15000 / 800)
         self.assertEqual(collective_us(on, 1, 0, 0), 0)
 
+    def test_small_collectives_carry_their_flags(self) -> None:
+        on = machine(collective_us=30, message_us=3, flagged_us=7, flagged_message_us=1)
+        self.assertAlmostEqual(collective_us(on, 2, 2, 1000), 7 + 2 + 2)
+        self.assertAlmostEqual(collective_us(on, 2, 2, 100000), 30 + 6 + 100)
+        self.assertAlmostEqual(collective_us(dataclasses.replace(on, registered_us=8), 2, 2, 1000, "registered"), 8 + 6 + 1)
+
+    def test_trips_follow_each_other(self) -> None:
+        on = machine(launch_us=2, trip_us=3)
+        self.assertAlmostEqual(us("trips", on, trips=2, bytes_out=5000), 2 + 2 * 3 + 5)
+        self.assertAlmostEqual(us("trips", on, trips=2, bytes_out=0), 2)  # a rank alone
+
     def test_a_ring_hides_what_is_faster_than_a_product(self) -> None:
         for streams in (1, 2):
             self.assertAlmostEqual(us("copy_ring", messages=3, bytes_out=3 * 9000, streams=streams), 40)

@@ -43,9 +43,9 @@ class PlanTest(ProgramTestCase):
         result = self.call("--gpus", "4")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertTrue(result.stdout.startswith("Predicted, not run: 4 GPUs of h200-nvlink"))
-        for name in ("matmul", "all_gather_matmul", "matmul_reduce_scatter", "mlp_block"):
+        for name in ("matmul", "all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce", "mlp_block"):
             self.assertRegex(result.stdout, rf"(?m)^{name}: ")
-        self.assertEqual(result.stdout.count("predicted winner: "), 4)
+        self.assertEqual(result.stdout.count("predicted winner: "), 5)
         self.assertIn("Predicted", self.call("--sparse").stdout)
         self.assertIs(self.plan(*ALL_GATHER)["predicted"], True)
 

@@ -48,6 +48,10 @@ long long clock64();
 
 namespace vgpu {
 
+/// Between the parts of an access that others may see in parts: with --schedule SEED, other blocks and
+/// streams run here now and then.
+void between_parts();
+
 /// Storage of a __shared__ declaration: one per block and declaration. Freshly poisoned for every block.
 /// For reports: the names of its variables, and where they are declared.
 void* shared_storage(const void* declaration, std::size_t bytes, std::size_t alignment, const char* names,

@@ -16,6 +16,7 @@ struct alignas(16) Words {
 
 __forceinline__ void store_relaxed(Words* to, const Words& words) {
   for (int i = 0; i < 4; ++i) {
+    if (i > 0) vgpu::between_parts();
     const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system> word(to->word[i]);
     word.store(words.word[i], cuda::memory_order_relaxed);
   }
