@@ -15,7 +15,8 @@ namespace {
 const ChapterInfo kChapter = {
     .name = "20_two_nodes",
     .summary = "All-gather and GEMM in one kernel on several nodes: NCCL along rails, copy engines inside.",
-    .on_virtual_gpus = {.shape = {0, 0, 128}, .per_gpu = {256, 1024, 0}, .gpus = 4, .iterations = 1},
+    .on_virtual_gpus =
+        {.shape = {0, 0, 128}, .per_gpu = {256, 1024, 0}, .growing_to = 4, .gpus = 4, .iterations = 1},
     .on_real_gpus =
         {.shape = {0, 0, 4096}, .per_gpu = {1024, 4096, 0}, .gpus = 8, .iterations = 30, .warmup = 5},
     .on_race_build = {{.shape = {0, 0, 56}, .per_gpu = {35, 64, 0}, .gpus = 4, .iterations = 1}},

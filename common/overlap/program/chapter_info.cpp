@@ -1,5 +1,6 @@
 #include "overlap/program/chapter_info.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -34,8 +35,8 @@ bool ChapterDefaults::empty() const {
 }
 
 MatmulShape ChapterDefaults::shape_on(int number_of_gpus) const {
-  return {shape.m + number_of_gpus * per_gpu.m, shape.n + number_of_gpus * per_gpu.n,
-          shape.k + number_of_gpus * per_gpu.k};
+  const int growing = backend::modelled_time() ? std::min(number_of_gpus, growing_to) : number_of_gpus;
+  return {shape.m + growing * per_gpu.m, shape.n + growing * per_gpu.n, shape.k + growing * per_gpu.k};
 }
 
 std::vector<ElementType> ChapterInfo::element_types() const {

@@ -17,13 +17,15 @@ namespace overlap {
 struct ChapterDefaults {
   MatmulShape shape = {};       ///< of the whole problem, and
   MatmulShape per_gpu = {};     ///< what each GPU adds to it
+  int growing_to = 8;           ///< virtual GPUs: more than these share the sizes of so many
   int gpus = 1;                 ///< at most: fewer if fewer are there
   int iterations = 1;           ///< timed runs
   int warmup = 0;               ///< runs before them that are not timed
   SparseShape sparse = {};      ///< of a chapter on sparse gradients, which has no `shape`
   std::int64_t duplicates = 0;  ///< entries of each rank beyond sparse.entries
 
-  /// The sizes of the whole problem on so many GPUs.
+  /// The sizes of the whole problem on so many GPUs. On virtual GPUs the work must not grow with their
+  /// square.
   MatmulShape shape_on(int number_of_gpus) const;
   bool empty() const;
 };

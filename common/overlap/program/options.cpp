@@ -98,6 +98,8 @@ class CommandLine {
                        growing = chapter_.defaults().per_gpu.*member;
     std::string usual = fixed > 0 || growing == 0 ? std::to_string(fixed) : "";
     if (growing > 0) usual += (usual.empty() ? "" : " and ") + std::to_string(growing) + " for each GPU";
+    if (growing > 0 && backend::modelled_time())
+      usual += " of at most " + std::to_string(chapter_.defaults().growing_to);
     add_number<std::int64_t>(kCommon, name, "SIZE", what + ", in elements (default " + usual + ")", 1,
                              kMaxBytes, options_.given_shape.*member);
   }

@@ -117,7 +117,8 @@ void Warpgroups::wait(unsigned int pending) {
   }
   block_.see(warpgroup.product(awaited - 1).done);
   for (; member.seen < awaited; ++member.seen) {
-    const Product& product = warpgroup.product(member.seen);
+    Product& product = warpgroup.product(member.seen);
+    ++product.seen;
     const std::size_t index = block_.current_number() - warpgroup.first_thread;
     const float* fragment = product.fragments[index];
     member.forget(fragment);
@@ -126,14 +127,10 @@ void Warpgroups::wait(unsigned int pending) {
       in_flight = in_flight || warpgroup.product(later).fragments[index] == fragment;
     if (!in_flight) member.unfenced.push_back({fragment, sum_of(fragment, product.request.columns / 2)});
   }
-  forget(warpgroup);
-}
-
-/// Those that all threads have seen.
-void Warpgroups::forget(Warpgroup& warpgroup) {
-  const Member& last = *std::min_element(warpgroup.members.begin(), warpgroup.members.end(),
-                                         [](const Member& a, const Member& b) { return a.seen < b.seen; });
-  for (; warpgroup.forgotten < last.seen; ++warpgroup.forgotten) warpgroup.products.pop_front();
+  // Each thread sees them in their order, so the first one is seen by all first.
+  auto& products = warpgroup.products;
+  for (; !products.empty() && products.front().seen == kWarpgroupThreads; ++warpgroup.forgotten)
+    products.pop_front();
 }
 
 void Warpgroups::end_fragment(const float* values) {

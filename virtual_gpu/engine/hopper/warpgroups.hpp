@@ -58,6 +58,7 @@ class Warpgroups {
     const void* caller;
     std::size_t group;       // of the warpgroup's groups
     std::size_t issued = 0;  // threads that have issued it
+    std::size_t seen = 0;    // threads that have waited for it
     double done_at = 0;      // modelled, ns
     bool late = false;       // with a seed: not before nothing else can run
     WgmmaFragments fragments{};
@@ -112,7 +113,6 @@ class Warpgroups {
   void do_next(Warpgroup& warpgroup);
   void do_next_on_demand(Warpgroup& warpgroup);
   void note(const Warpgroup& warpgroup, Product& product, const std::vector<const std::byte*>& chunks);
-  void forget(Warpgroup& warpgroup);
 
   Block& block_;
   std::vector<std::unique_ptr<Warpgroup>> warpgroups_;

@@ -89,9 +89,10 @@ std::size_t stacks_of_slab(std::size_t stack_bytes) {
   constexpr std::size_t kSlab = std::size_t{32} << 20;
   return std::max<std::size_t>(1, kSlab / stack_bytes);
 }
-// A guarded stack is two mappings (maps.hpp). Others want some, too.
+// A guarded stack is two mappings (maps.hpp). Beyond these and those of shared memory, 64 GPUs need thousands
+// of mappings for allocations.
 constexpr int kMapsOfStack = 2;
-constexpr std::size_t kMaxGuarded = hb::kEnabled ? 8'000 : 24'000;
+constexpr std::size_t kMaxGuarded = hb::kEnabled ? 8'000 : 16'000;
 std::size_t guarded_stacks = 0;  // of all pools
 constexpr std::uint64_t kCanary = 0x9e3779b97f4a7c15;
 std::size_t unguarded_bytes(std::size_t stack_bytes) { return whole_pages(stack_bytes) + page_size(); }
