@@ -1,4 +1,4 @@
-// Experiment of chapter 19: chapter 07's block, whose two products each have their collective in the kernel.
+// Experiment of chapter 19: chapter 07's block, with the collective of each GEMM in the GEMM's kernel.
 //
 //   stream       normalise | one kernel | activate | one kernel                                | add X
 //   transfer               | shards     |          |
