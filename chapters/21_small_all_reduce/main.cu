@@ -1,5 +1,5 @@
-// Chapter 21: a product of few rows, whose depth is shared out over the ranks, and six ways to add what the
-// ranks have: by NCCL, and by kernels in which latency counts.
+// Chapter 21: a GEMM of few rows whose k is split over the ranks, and six all-reduces of its result: NCCL's,
+// and kernels with few trips.
 #include "21_small_all_reduce/flag_in_data.cuh"
 #include "21_small_all_reduce/gemm_all_reduce.cuh"
 #include "21_small_all_reduce/one_shot.cuh"
@@ -20,8 +20,7 @@ const ChapterInfo kChapter = {
     .types = {ElementType::kBf16, ElementType::kF16, ElementType::kF32},
 };
 
-/// The product, then the all-reduce. How long a small one takes is no matter of bytes: the planner has no
-/// rule.
+/// The GEMM, then the all-reduce. The planner has no rule for small ones: their time does not follow bytes.
 template <typename AllReduce, Floating T>
 void add(DenseTable<AllReduceProblem<T>>& table, const std::string& name) {
   const Plan<DenseCall> plan = {.uncounted = kByKernels};
