@@ -19,7 +19,7 @@ namespace {
 
 using tensor_core_gemm::Tile;
 
-/// Tiles so small that small products have many.
+/// Tiles so small that small GEMMs have many.
 using Small = Tile<64, 64, 2>;
 using Wide = Tile<128, 128, 2>;
 template <SixteenBit T, typename Wire = SixteenBitWire>
