@@ -47,17 +47,12 @@ class SparseTableTest(unittest.TestCase):
         self.assertEqual([[row[0].split()[-1] for row in rows(part)] for part in (first, rest)], [["uniform"], ["zipf", "identical"]])
         self.assertTrue(note.startswith("\nMedian over the calls"), note)
 
-    def test_a_section_folds_all_but_the_first_table_of_a_number_of_gpus(self) -> None:
+    def test_further_sections_and_numbers_of_gpus_are_behind_a_fold(self) -> None:
         runs = [gradient("14_sparse_v6_tiled", pattern=pattern, v6=16.0) for pattern in ("uniform", "zipf")]
-        first, _, rest = ladder.results_table("14_sparse_v6_tiled sweep folded", [file(*runs)]).partition("<details>")
-        self.assertEqual([rows(first), rows(rest)], [[["8", "1"]], [["8", "1"]]])
-        self.assertNotIn("<details>", ladder.results_table("14_sparse_v6_tiled sweep", [file(*runs)]))
-
-    def test_column_split_shows_the_fewest_gpus_and_folds_the_rest(self) -> None:
-        first, _, rest = ladder.results_table("01_column_split", [file(column_split(4, 4.0), column_split(2, 8.0))]).partition("<details>")
-        self.assertEqual([[row[1] for row in rows(part) if row[1].isdigit()] for part in (first, rest)],
-                         [["1", "2"], ["1", "4", "1", "2"]])
-        self.assertNotIn("<details>", ladder.results_table("01_column_split", [file(column_split(2, 8.0))]))
+        for argument, reports, shown in [("14_sparse_v6_tiled sweep folded", runs, [["1"], ["1"]]), ("14_sparse_v6_tiled sweep", runs, [["1"] * 2, []]),
+                                         ("01_column_split", [column_split(4, 4.0), column_split(2, 8.0)], [["1", "2"], ["1", "4", "1", "2"]])]:
+            parts = ladder.results_table(argument, [file(*reports)]).partition("<details>")[::2]
+            self.assertEqual([[row[1] for row in rows(part) if row[1].isdigit()] for part in parts], shown)
 
     def test_runs_are_in_the_order_of_their_gpus(self) -> None:
         _, lines = sparse_results.table_of([gradient("14_sparse_v6_tiled", gpus=gpus, v6=1.0) for gpus in (16, 8, 2)])
