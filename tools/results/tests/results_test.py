@@ -49,7 +49,8 @@ class SparseTableTest(unittest.TestCase):
 
     def test_further_sections_and_numbers_of_gpus_are_behind_a_fold(self) -> None:
         runs = [gradient("14_sparse_v6_tiled", pattern=pattern, v6=16.0) for pattern in ("uniform", "zipf")]
-        for argument, reports, shown in [("14_sparse_v6_tiled sweep folded", runs, [["1"], ["1"]]), ("14_sparse_v6_tiled sweep", runs, [["1"] * 2, []]),
+        for argument, reports, shown in [("14_sparse_v6_tiled sweep folded", runs, [["1"], ["1"]]),
+                                         ("14_sparse_v6_tiled sweep", runs, [["1"] * 2, []]),
                                          ("01_column_split", [column_split(4, 4.0), column_split(2, 8.0)], [["1", "2"], ["1", "4", "1", "2"]])]:
             parts = ladder.results_table(argument, [file(*reports)]).partition("<details>")[::2]
             self.assertEqual([[row[1] for row in rows(part) if row[1].isdigit()] for part in parts], shown)
