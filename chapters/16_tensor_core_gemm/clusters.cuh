@@ -1,8 +1,8 @@
-// Chapter 16, sixth rung: pairs of blocks, neighbours along m, share their columns of B. Each loads half of
-// them for both, by multicast.
+// Chapter 16, sixth rung: two blocks whose tiles are neighbours along m form a cluster. They need the same
+// columns of B, so each block loads half of them for both, by multicast.
 //
-// Why along m: a tile of 128 x 256 has twice as much of B as of A. Shared B, a block loads 32 KB of each
-// stage of 48 KB; shared A, it would be 40.
+// Why along m: a tile of 128 x 256 has twice as much of B as of A. If the blocks share B, each loads 32 KB of
+// a stage's 48 KB; if they shared A, each would load 40 KB.
 #pragma once
 
 #include <cuda.h>
@@ -20,17 +20,18 @@ namespace overlap::tensor_core_gemm {
 
 inline constexpr int kPair = 2;  ///< blocks of a cluster
 
-/// All threads of both blocks meet.
+/// Barrier of all threads of both blocks.
 __device__ __forceinline__ void meet_pair() {
   ptx::barrier_cluster_arrive(ptx::sem_release);
   ptx::barrier_cluster_wait(ptx::sem_acquire);
 }
 
-/// A block's ring. Copies of either block fill the stages of both: so a stage is empty when the warps of both
-/// have read their own.
+/// A block's ring. Copies of either block fill the stages of both, so a stage is empty only after the
+/// consumer warps of both blocks have read it.
 template <SixteenBit T, typename Shape>
 struct PairRing : Ring<T, Shape> {
-  /// A warp has read the stage: one of its lanes says so to the loaders of both blocks.
+  /// Called by a consumer warp that has read the stage: one lane arrives at the `empty` barriers of both
+  /// blocks.
   __device__ __forceinline__ void release(int stage) {
     // [task release_pair: who fills this stage, and must know that it has been read?]
     if (wgmma::elect_one()) {
@@ -41,26 +42,28 @@ struct PairRing : Ring<T, Shape> {
   }
 };
 
-/// Pairs of tiles in the order of place_of(), one of each pair for each block. Of an odd number of rows of
-/// tiles the last pairs have a tile beyond C: TMA makes zeros of its A, and stores nothing of it.
+/// Pairs of tiles in the order of place_of(); each block of a cluster takes one tile of the pair. If the
+/// number of rows of tiles is odd, the last pairs have a tile outside C: TMA loads zeros for its A, and
+/// stores nothing of it.
 struct PairedOrder {
-  Tiling tiling;  ///< of C
-  int group;      ///< rows of tiles, see place_of()
+  Tiling tiling;
+  int group;  ///< rows of tiles, see place_of()
 
-  /// The tiling by pairs.
+  /// C's tiling in pairs of tiles.
   __host__ __device__ constexpr Tiling pairs() const {
     return {(tiling.along_m + kPair - 1) / kPair, tiling.along_n, tiling.along_k};
   }
-  /// How many tiles there are, those beyond C included.
+  /// Number of tiles, including those outside C.
   __host__ __device__ constexpr int tiles() const { return kPair * pairs().tiles(); }
-  /// Where the tile lies that is taken as number `index`. Both blocks of a pair take theirs at the same time.
+  /// Place of tile number `index` of the order. Both blocks of a cluster take theirs at the same time.
   __host__ __device__ constexpr TilePlace operator()(int index) const {
     const TilePlace pair = place_of(index / kPair, pairs(), group / kPair);
     return {pair.m * kPair + index % kPair, pair.n};
   }
 };
 
-/// Called by one thread of each block: load_stage(), of B only the half of the block's rank, for both blocks.
+/// Called by one thread of each block. As load_stage(), but of B a block loads the half of its rank in the
+/// cluster, for both blocks.
 template <Major B, SixteenBit T, typename Tile>
 __device__ __forceinline__ void load_stage_of_pair(Stage<T, Tile>& stage, const CUtensorMap& a,
                                                    const CUtensorMap& b, Corner from, int block,
@@ -71,7 +74,7 @@ __device__ __forceinline__ void load_stage_of_pair(Stage<T, Tile>& stage, const 
   const int rank = static_cast<int>(ptx::get_sreg_cluster_ctarank());
   const int k = block * kSpan;
   // [task load_pair: how many bytes come into this block, and which of them does it load?]
-  // The other block's half may come before this line: the phase still lacks this arrival then.
+  // The other block's half may arrive before this line: the phase stays open until this arrival.
   ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full, sizeof stage);
   ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.a, &a, {k, from.row}, full);
   const int column = from.column + rank * kColumns;
@@ -98,7 +101,7 @@ __global__ __cluster_dims__(kPair, 1, 1)
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<SharedMemory<T, Tile, Store, PairRing<T, Tile>>*>(memory);
   if (threadIdx.x == 0) shared.ring.init(kPair);
-  meet_pair();  // no block reaches the other one's mbarriers before they are there
+  meet_pair();  // no block arrives at the other one's mbarriers before they are initialised
   const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
   if (group == Tile::kGroups) {
     wgmma::registers_down<kLoaderRegisters>();
@@ -119,16 +122,16 @@ __global__ __cluster_dims__(kPair, 1, 1)
                       });
     Store::finish();
   }
-  meet_pair();  // no block ends while the other one may still arrive at its mbarriers
+  meet_pair();  // no block exits while the other one may still arrive at its mbarriers
 }
 
-/// The sixth rung: pairs of blocks, each of which loads half of the columns of B for both. A cluster needs
-/// two multiprocessors of the same group of them (GPC) at the same time; a pair that finds none begins when
-/// another one has ended.
+/// The sixth rung: clusters of two blocks, each of which loads half of the columns of B for both. A cluster
+/// needs two free multiprocessors of the same GPC; if there are none, it starts when another cluster has
+/// ended.
 template <typename Shape = Tile<128, 256, 4>>
 struct ClusterMulticast : StoredByTma<Shape> {
-  using Tile = Shape;                                        ///< of a block
-  static constexpr const char* kName = "cluster_multicast";  ///< of the variant
+  using Tile = Shape;
+  static constexpr const char* kName = "cluster_multicast";
 
   /// Blocks of the grid.
   static int blocks(Tiling tiling, int multiprocessors) {

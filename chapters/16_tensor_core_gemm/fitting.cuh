@@ -1,4 +1,4 @@
-// Chapter 16: which tile a product takes, as the chapters that build on this kernel choose it.
+// Chapter 16: the choice of the tile by the shape of the GEMM, for the chapters that build on this kernel.
 #pragma once
 
 #include <algorithm>
@@ -16,30 +16,31 @@
 
 namespace overlap::tensor_core_gemm {
 
-// Tiles for many rows, for fewer and for few, each with as many stages as find room.
+// Tiles for many, fewer and few rows, each with as many stages as fit into shared memory.
 using LargeTile = Tile<128, 256, 4>;   ///< stages of 48 KB
 using MiddleTile = Tile<128, 128, 6>;  ///< of 32 KB
 using SmallTile = Tile<64, 128, 8>;    ///< of 24 KB
 
-/// Clocks that a multiprocessor needs for a stage, at least: in each its tensor cores multiply 2,048 pairs,
-/// and 64 bytes come from the L2 cache. A large tile takes 1,024, bound by the tensor cores; a middle one
-/// 512, by both; a small one 384, bound by its loads. (64 x 256, as large as the middle one, would take 640.)
+/// Lower bound of a multiprocessor's clocks for a stage: per clock its tensor cores do 2,048 multiply-adds,
+/// and 64 bytes arrive from the L2 cache. A large tile takes 1,024 clocks, bound by the tensor cores; a
+/// middle one 512, bound by both; a small one 384, bound by its loads. (64 x 256, as large as the middle one:
+/// 640.)
 template <typename Tile>
 constexpr int clocks_of_stage() {
   constexpr int kPairs = Tile::kM * Tile::kN * kSpan, kBytes = 2 * (Tile::kM + Tile::kN) * kSpan;
   return std::max(kPairs / 2048, kBytes / 64);
 }
 
-/// Clocks that one k-block of a product takes in all waves of its tiles.
+/// Clocks of one k-block, summed over the waves of the GEMM's tiles.
 template <typename Tile>
 constexpr int clocks_of(MatmulShape shape, int multiprocessors) {
   const int waves = (tiling_of<Tile>(shape).tiles() + multiprocessors - 1) / multiprocessors;
   return waves * clocks_of_stage<Tile>();
 }
 
-/// body(the tile for a product of this shape). Few rows leave multiprocessors without a large tile; smaller
-/// ones share the work out better. They load more bytes for it, so a smaller tile is taken only if it needs
-/// at most three quarters of the clocks.
+/// Returns body(tile) for the tile that fits a GEMM of this shape. With few rows there are fewer large tiles
+/// than multiprocessors; smaller tiles occupy more of them, but load more bytes per FLOP. So a smaller tile
+/// is taken only if it needs at most three quarters of the clocks.
 template <typename Body>
 constexpr auto with_fitting_tile(MatmulShape shape, int multiprocessors, const Body& body) {
   const int large = clocks_of<LargeTile>(shape, multiprocessors);
@@ -50,7 +51,7 @@ constexpr auto with_fitting_tile(MatmulShape shape, int multiprocessors, const B
   return body(LargeTile{});
 }
 
-/// body(the rung for a product of this shape): pairs of blocks with large tiles, or single ones with others.
+/// Returns body(rung) for a GEMM of this shape: clusters of two blocks for large tiles, else single blocks.
 template <typename Body>
 auto with_fitting_rung(MatmulShape shape, int multiprocessors, const Body& body) {
   return with_fitting_tile(shape, multiprocessors, [&]<typename Tile>(Tile) {
@@ -62,20 +63,19 @@ auto with_fitting_rung(MatmulShape shape, int multiprocessors, const Body& body)
   });
 }
 
-/// The largest product of one shard: its rows, and a rank's columns.
+/// The GEMM of the largest shard: its rows of A, and a rank's columns of B.
 inline MatmulShape product_of_a_shard(MatmulShape whole, int ranks) {
   return {balanced_share(whole.m, ranks, 0).size(), share_of(whole, ranks, 0).n, whole.k};
 }
 
-/// An algorithm of a later chapter with the tile that fits, the same on all ranks:
-/// Algorithm::WithTile<Tile> is the algorithm with that one.
+/// Algorithm::WithTile<Tile> of a later chapter with the tile that fits, the same tile on all ranks.
 ///
-/// Shards come (or leave) one after the other, so the tile is that of one shard's product, kPart(whole,
-/// ranks): it fills the waves that can be computed before the next shard is here.
+/// Shards arrive (or leave) one by one, so the tile is chosen for the GEMM of one shard, kPart(whole, ranks):
+/// that GEMM's waves run before the next shard arrives.
 template <typename Algorithm, auto kPart = product_of_a_shard>
 class Fitting {
  public:
-  /// Collective. Takes what the algorithm's constructor takes, and throws what that throws.
+  /// Collective. Arguments and errors are those of the algorithm's constructor.
   template <typename... More>
   Fitting(Rank& rank, MatmulShape whole, const More&... more) {
     const int multiprocessors = multiprocessors_to_wait_on(rank, 0);
@@ -93,7 +93,7 @@ class Fitting {
     std::apply([&](const auto&... each) { (run_one(each), ...); }, algorithms_);
   }
 
-  /// The algorithm's cost card. No tile moves more bytes.
+  /// The algorithm's cost card: the tile does not change the bytes.
   template <typename... Arguments>
   static Cost cost(const Arguments&... arguments) requires requires {
     Algorithm::cost(arguments...);
@@ -106,7 +106,7 @@ class Fitting {
   template <typename Tile>
   using With = std::unique_ptr<WithTile<Tile>>;
 
-  std::tuple<With<LargeTile>, With<MiddleTile>, With<SmallTile>> algorithms_;  // one of them
+  std::tuple<With<LargeTile>, With<MiddleTile>, With<SmallTile>> algorithms_;  // one is not null
 };
 
 }  // namespace overlap::tensor_core_gemm

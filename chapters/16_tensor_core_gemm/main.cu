@@ -1,4 +1,4 @@
-// Chapter 16: each rung beside the product of cuBLAS.
+// Chapter 16: each rung beside the GEMM of cuBLAS.
 #include "16_tensor_core_gemm/program.hpp"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 #include "overlap/program/dense_chapter.hpp"
@@ -18,8 +18,8 @@ const ChapterInfo kChapter = {
     .types = {ElementType::kF16, ElementType::kBf16},
 };
 
-/// Each rung is an algorithm of its own; all of A is here before it begins. What makes those before the last
-/// but one slower is inside of their kernels: they are not predicted.
+/// Each rung is an algorithm of its own. The planner predicts only tma_store: the causes that make the rungs
+/// before it slower are inside their kernels.
 template <typename T, typename... Rungs>
 void add_rungs(DenseTable<GatherProblem<T>>& table) {
   const auto run = [](auto& gemm, auto& data, cudaStream_t stream) {

@@ -1,5 +1,5 @@
-// Chapter 16, first rung: a block for each tile, one stage. TMA brings it, two warpgroups multiply it, and
-// then the next one may come.
+// Chapter 16, first rung: one block per tile, one stage. TMA fills the stage, two warpgroups multiply it, and
+// only then TMA fills it again.
 #pragma once
 
 #include <cuda.h>
@@ -22,7 +22,7 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_one_s
   auto* full = reinterpret_cast<std::uint64_t*>(shared + sizeof stage);
   if (threadIdx.x == 0) {
     ptx::mbarrier_init(full, 1);
-    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);  // TMA sees it, too
+    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);  // makes the mbarrier visible to TMA
   }
   __syncthreads();
   const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
@@ -34,16 +34,16 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_one_s
     await_phase(full, block % 2);
     multiply_stage<B>(sum, stage, group, block > 0);
     wgmma::wait<0>(sum);
-    __syncthreads();  // nobody reads the stage any more
+    __syncthreads();  // both warpgroups have read the stage
   }
   PlainStore::store<Tile, T>(sum, c, a, nullptr, corner.row + group * kGroupRows, corner.column, m, n);
 }
 
 /// The first rung.
 struct OneStage {
-  using Tile = tensor_core_gemm::Tile<128, 128, 1>;                 ///< of a block
-  static constexpr int kThreads = Tile::kGroups * wgmma::kThreads;  ///< of a block
-  static constexpr const char* kName = "one_stage";                 ///< of the variant
+  using Tile = tensor_core_gemm::Tile<128, 128, 1>;
+  static constexpr int kThreads = Tile::kGroups * wgmma::kThreads;
+  static constexpr const char* kName = "one_stage";
 
   /// Bytes of dynamic shared memory.
   template <SixteenBit T>

@@ -1,4 +1,4 @@
-// Chapter 16: how A and B come into shared memory, and how a warpgroup multiplies what is there.
+// Chapter 16: loads of A and B into shared memory by TMA, and their multiplication by wgmma.
 #pragma once
 
 #include <cuda.h>
@@ -19,11 +19,10 @@ using wgmma::Fragment;
 using wgmma::Major;
 using wgmma::Swizzle;
 
-/// A row-major matrix in global memory as a tensor, of which copies move boxes of `box_rows` rows and 128
-/// bytes of columns, kSpan of 16 bits; their 16-byte chunks change places within each row of 128 bytes (the
-/// swizzle), so that neither wgmma nor stores into a column of chunks meet the same bank. What a box has
-/// outside of the matrix comes as zeros, and is not written. Throws CudaError if `data` or a row is not
-/// aligned to 16 bytes.
+/// Tensor map of a row-major matrix in global memory. Copies move boxes of `box_rows` rows by 128 bytes of
+/// columns (kSpan elements of 16 bits). In shared memory the swizzle permutes the 16-byte chunks of each row,
+/// so that a column of chunks lies in different banks. Elements of a box outside the matrix are loaded as
+/// zeros and not stored. Throws CudaError if `data` or a row is not aligned to 16 bytes.
 template <Floating T>
 CUtensorMap tensor_map(const T* data, std::int64_t rows, std::int64_t columns, int box_rows) {
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
@@ -39,28 +38,28 @@ CUtensorMap tensor_map(const T* data, std::int64_t rows, std::int64_t columns, i
   return map;
 }
 
-/// One stage of shared memory: a tile's rows of A and columns of B for kSpan values of k.
+/// One stage of shared memory, for one k-block (kSpan values of k): a tile's rows of A and columns of B.
 template <SixteenBit T, typename Tile>
 struct Stage {
-  T a[Tile::kM * kSpan];  ///< a row of k for each m
-  T b[Tile::kN * kSpan];  ///< B[k, n]: kN / kSpan boxes, in each a row of n for each k; B[n, k]: as A
+  T a[Tile::kM * kSpan];  ///< [m][k]
+  T b[Tile::kN * kSpan];  ///< Major::kMN: kN / kSpan boxes of [k][kSpan columns]; Major::kK: [n][k]
 };
 
-/// The maps from which stages are filled.
+/// The tensor maps of A and B.
 template <SixteenBit T, typename Tile, Major B>
 struct OperandMaps {
   CUtensorMap a;  ///< boxes of a tile's rows
   CUtensorMap b;  ///< boxes of its columns
 
-  /// Of A[m, k] and B[k, n]; if k is B's fast index, of B[n, k]. So many blocks share the tile's columns.
+  /// Of A[m, k] and B[k, n], or B[n, k] with Major::kK. `blocks`: blocks of a cluster that share the columns.
   OperandMaps(const T* a_data, const T* b_data, MatmulShape shape, int blocks = 1)
       : a(tensor_map(a_data, shape.m, shape.k, Tile::kM)),
         b(B == Major::kMN ? tensor_map(b_data, shape.k, shape.n, kSpan)
                           : tensor_map(b_data, shape.n, shape.k, Tile::kN / blocks)) {}
 };
 
-/// Called by one thread: fills the stage with the k-block `block` of the tile that begins there. `full`
-/// completes its phase when all bytes are there.
+/// Called by one thread: starts the copies of k-block `block` of the tile at `from` into the stage. The phase
+/// of `full` completes when all bytes have arrived.
 template <Major B, SixteenBit T, typename Tile>
 __device__ __forceinline__ void load_stage(Stage<T, Tile>& stage, const CUtensorMap& a, const CUtensorMap& b,
                                            Corner from, int block, std::uint64_t* full) {
@@ -71,7 +70,7 @@ __device__ __forceinline__ void load_stage(Stage<T, Tile>& stage, const CUtensor
   if constexpr (B == Major::kK) {
     ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.b, &b, {k, from.column}, full);
   } else {
-    // A box has rows of 128 bytes: kSpan columns. So the tile's columns are several boxes.
+    // A row of a box has 128 bytes, kSpan columns, so the tile's columns need several boxes.
     for (int box = 0; box < Tile::kN / kSpan; ++box) {
       ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, stage.b + box * kSpan * kSpan, &b,
                                 {from.column + box * kSpan, k}, full);
@@ -80,15 +79,15 @@ __device__ __forceinline__ void load_stage(Stage<T, Tile>& stage, const CUtensor
   // [/task]
 }
 
-/// Called by warpgroup `group` of the tile: starts sum = A B for its rows, plus sum if `accumulate`, as one
-/// group of wgmma. They run on behind it.
+/// Called by consumer warpgroup `group`: issues the wgmma of the stage for the warpgroup's rows, sum = A B
+/// or, if `accumulate`, sum += A B, and commits them as one group. Asynchronous: see wgmma::wait().
 template <Major B, SixteenBit T, typename Tile>
 __device__ __forceinline__ void multiply_stage(Fragment<Tile::kN>& sum, const Stage<T, Tile>& stage,
                                                int group, bool accumulate) {
-  constexpr int kAtom = 8 * kSpan * sizeof(T);  // bytes of eight rows, within which the swizzle works
+  constexpr int kAtom = 8 * kSpan * sizeof(T);  // bytes of eight rows: the atom of the swizzle
   const auto a = wgmma::describe<Major::kK, Swizzle::k128>(stage.a + group * kGroupRows * kSpan, 0, kAtom);
-  // With rows of k, the next atom has the next eight n. With rows of n, it has the next eight k, and the next
-  // kSpan columns are a box further.
+  // Major::kK: the next atom holds the next eight n. Major::kMN: it holds the next eight k, and the next
+  // kSpan columns lie in the next box.
   const auto b = wgmma::describe<B, Swizzle::k128>(stage.b, kSpan * kSpan * sizeof(T), kAtom);
   constexpr int kStep = wgmma::kDepth * sizeof(T);  // bytes to the next 16 k, in a row of k
   constexpr int kStepB = B == Major::kK ? kStep : wgmma::kDepth * kSpan * sizeof(T);
@@ -103,7 +102,7 @@ __device__ __forceinline__ void multiply_stage(Fragment<Tile::kN>& sum, const St
   wgmma::commit();
 }
 
-/// Returns once the phase of that parity is complete.
+/// Waits until the phase of that parity is complete.
 __device__ __forceinline__ void await_phase(std::uint64_t* barrier, std::uint32_t parity) {
   while (!ptx::mbarrier_try_wait_parity(barrier, parity)) {
   }

@@ -1,4 +1,4 @@
-// Chapter 16: what the programs of this chapter and of those that build on its kernel have in common.
+// Chapter 16: shared by the programs of this chapter and of the chapters that build on its kernel.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,12 @@
 
 namespace overlap::tensor_core_gemm {
 
-/// Refuses sizes that TMA cannot step over, before there are ranks.
+/// require_all_sizes() of the options, before ranks start.
 inline void require_sizes_of(const Options& options, Report&) {
   require_all_sizes(options.shape, options.gpus);
 }
 
-/// How a kernel is predicted that takes the large tile, whatever the sizes: by a rule, and by what `numbers`
-/// says beside the tile.
+/// The planner's rule for a kernel that always takes the large tile. `numbers` adds to the tile's numbers.
 inline Plan<DenseCall> tile_plan(std::string rule,
                                  std::function<Results::Fields(const DenseCall&)> numbers = {}) {
   return {.steps = [rule = std::move(rule), numbers = std::move(numbers)](const DenseCall& call) {

@@ -1,4 +1,4 @@
-// Chapter 16, second rung: several stages, so that the next ones come while one is multiplied.
+// Chapter 16, second rung: several stages, so that TMA fills the next ones while one is multiplied.
 #pragma once
 
 #include <cuda.h>
@@ -11,45 +11,45 @@
 
 namespace overlap::tensor_core_gemm {
 
-/// The stages of a block. A stage is full when its bytes are there, and empty when every warp that multiplies
+/// The stages of a block. A stage is full when all its bytes have arrived, and empty when every consumer warp
 /// has read it.
 template <SixteenBit T, typename Shape>
 struct Ring {
-  using Tile = Shape;  ///< of the block
+  using Tile = Shape;
   static_assert(Tile::kStages >= 2, "a stage is given back when the product of the next one has begun");
-  Stage<T, Tile> stages[Tile::kStages];  ///< of operands
-  std::uint64_t full[Tile::kStages];     ///< mbarriers: one arrival, and the bytes
-  std::uint64_t empty[Tile::kStages];    ///< mbarriers: an arrival of each warp that multiplies
+  Stage<T, Tile> stages[Tile::kStages];
+  std::uint64_t full[Tile::kStages];   ///< mbarriers: one arrival, and the stage's bytes
+  std::uint64_t empty[Tile::kStages];  ///< mbarriers: one arrival per consumer warp
 
-  /// Called by one thread, before any other uses the ring. The warps of so many blocks multiply what is
-  /// there, and `others` read it besides.
+  /// Called by one thread before any other uses the ring. Consumers of a stage: the multiplying warps of
+  /// `blocks` blocks, plus `others` additional readers.
   __device__ void init(int blocks = 1, int others = 0) {
     for (int i = 0; i < Tile::kStages; ++i) {
       ptx::mbarrier_init(&full[i], 1);
       ptx::mbarrier_init(&empty[i], blocks * Tile::kGroups * wgmma::kThreads / 32 + others);
     }
-    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);  // TMA sees them, too
+    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);  // makes the mbarriers visible to TMA
   }
 
-  /// Returns once all warps have read the stage: its phase of that parity is complete.
+  /// Waits until all consumers have read the stage: until its phase of that parity is complete.
   __device__ __forceinline__ void await_empty(int stage, std::uint32_t parity) {
     await_phase(&empty[stage], parity);
   }
 
-  /// A warp has read the stage: one of its lanes says so.
+  /// Called by a consumer warp that has read the stage: one lane arrives.
   __device__ __forceinline__ void release(int stage) {
     if (wgmma::elect_one()) ptx::mbarrier_arrive(&empty[stage]);
     __syncwarp();
   }
 };
 
-/// Which stage is next, and which parity the phases have that are waited for.
+/// Position in the ring: the next stage, and the parity of its phase.
 template <int Stages>
 struct RingPlace {
   int stage = 0;             ///< 0 ... Stages - 1
-  std::uint32_t parity = 0;  ///< of the phase in which it is full
+  std::uint32_t parity = 0;  ///< of the phase that completes when the stage is full
 
-  /// To the next stage.
+  /// Moves to the next stage; the parity flips after a round.
   __device__ __forceinline__ void advance() {
     if (++stage < Stages) return;
     stage = 0;
@@ -80,7 +80,7 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_ring(
     await_phase(&ring.full[place.stage], place.parity);
     multiply_stage<B>(sum, ring.stages[place.stage], group, block > 0);
     if (block > 0) {
-      wgmma::wait<1>(sum);  // the product before this one
+      wgmma::wait<1>(sum);  // the wgmma of the stage before
       ring.release(last.stage);
       const int next = block - 1 + Tile::kStages;
       if (threadIdx.x == 0 && next < tiling.along_k) {
@@ -99,9 +99,9 @@ __global__ __launch_bounds__(Tile::kGroups* wgmma::kThreads) void multiply_ring(
 
 /// The second rung.
 struct RingOfStages {
-  using Tile = tensor_core_gemm::Tile<128, 128, 4>;                 ///< of a block
-  static constexpr int kThreads = Tile::kGroups * wgmma::kThreads;  ///< of a block
-  static constexpr const char* kName = "ring_of_stages";            ///< of the variant
+  using Tile = tensor_core_gemm::Tile<128, 128, 4>;
+  static constexpr int kThreads = Tile::kGroups * wgmma::kThreads;
+  static constexpr const char* kName = "ring_of_stages";
 
   /// Bytes of dynamic shared memory.
   template <SixteenBit T>

@@ -1,5 +1,5 @@
-// Chapter 16, third to fifth rung: a warp that only loads, and warpgroups that only multiply; as many blocks
-// as there are multiprocessors, each with one tile after the other; results that leave by TMA.
+// Chapter 16, third to fifth rung. Third: a producer warp only loads, consumer warpgroups only multiply.
+// Fourth: one persistent block per multiprocessor computes tile after tile. Fifth: TMA stores the results.
 #pragma once
 
 #include <cuda.h>
@@ -14,33 +14,33 @@
 
 namespace overlap::tensor_core_gemm {
 
-inline constexpr int kLoaderRegisters = 40;       ///< of a thread that loads
-inline constexpr int kMultiplierRegisters = 232;  ///< of one that multiplies; see static_assert below
+inline constexpr int kLoaderRegisters = 40;       ///< of a producer thread
+inline constexpr int kMultiplierRegisters = 232;  ///< of a consumer thread; see static_assert below
 
-/// What the block holds in shared memory.
+/// A block's shared memory.
 template <SixteenBit T, typename Tile, typename Store, typename Stages = Ring<T, Tile>>
 struct SharedMemory {
-  Stages ring;                                                                     ///< of the operands
-  alignas(1024) typename Store::template Staging<T, Tile> staging[Tile::kGroups];  ///< of each warpgroup
+  Stages ring;
+  alignas(1024) typename Store::template Staging<T, Tile> staging[Tile::kGroups];
 };
 
-/// The block's tiles: its own number, and every gridDim.x-th from there on. Calls body(place of the tile).
+/// Calls body(place of the tile) for the block's tiles: numbers blockIdx.x, blockIdx.x + gridDim.x, ...
 template <typename Order, typename Body>
 __device__ __forceinline__ void for_each_tile(const Order& order, const Body& body) {
   for (int index = static_cast<int>(blockIdx.x); index < order.tiles(); index += static_cast<int>(gridDim.x))
     body(order(index));
 }
 
-/// What the loading thread does: fills whichever stage is empty, over the end of a tile into the next. Calls
-/// load(stage, place of the tile, number of the k-block, the stage's mbarrier). Begins at `place` of the
-/// ring, and returns where it has come to.
+/// The producer thread: waits for each stage to be empty and calls load(stage, place of the tile, number of
+/// the k-block, `full` barrier of the stage), across the ends of tiles. Starts at `place` of the ring, and
+/// returns the place behind its last stage.
 template <typename Stages, typename Order, typename Load, typename Place = RingPlace<Stages::Tile::kStages>>
 __device__ __forceinline__ Place load_tiles(Stages& ring, const Order& order, int along_k, const Load& load,
                                             Place place = {}) {
   for_each_tile(order, [&](const auto& tile) {
     for (int block = 0; block < along_k; ++block) {
       // [task load_tiles: when may a stage be filled for the first time, and when again?]
-      // Of a barrier that was never used the phase before counts as complete: so the first stages are empty.
+      // A fresh mbarrier counts the phase before its first one as complete, so the first round does not wait.
       ring.await_empty(place.stage, place.parity ^ 1);
       load(ring.stages[place.stage], tile, block, &ring.full[place.stage]);
       // [/task]
@@ -50,18 +50,19 @@ __device__ __forceinline__ Place load_tiles(Stages& ring, const Order& order, in
   return place;
 }
 
-/// What else a warpgroup does with a stage while it multiplies it: here nothing. Chapter 18 sends it on.
+/// Hook for a second reader of a stage while wgmma reads it; does nothing. Chapter 18 sends the stage on.
 struct NoOtherUse {
-  /// Called when the product of k-block `block` has begun: starts the other use.
+  /// Called after the wgmma of k-block `block` is issued: starts the other use.
   template <typename Stage, typename Tile>
   __device__ __forceinline__ void begin(const Stage&, const Tile&, int /*block*/) const {}
-  /// Called before a stage is released: at most the last `Pending` uses may still read theirs.
+  /// Called before a stage is released: waits until all uses but the last `Pending` have read their stages.
   template <int Pending>
   __device__ __forceinline__ void wait() const {}
 };
 
-/// What a multiplying warpgroup does: multiplies whichever stage is full. Calls store(its sums of the tile,
-/// place of the tile). Begins at `place` of the ring, and returns where it has come to.
+/// A consumer warpgroup: waits for each stage to be full and multiplies it. Calls store(the warpgroup's sums,
+/// place of the tile) after a tile. Starts at `place` of the ring, and returns the place behind its last
+/// stage.
 template <Major B, typename Stages, typename Order, typename Store, typename OtherUse = NoOtherUse,
           typename Place = RingPlace<Stages::Tile::kStages>>
 __device__ __forceinline__ Place multiply_tiles(Stages& ring, const Order& order, int along_k, int group,
@@ -78,7 +79,7 @@ __device__ __forceinline__ Place multiply_tiles(Stages& ring, const Order& order
       // [task release: which stage has been read by now?]
       if (block > 0) {
         other.template wait<1>();
-        wgmma::wait<1>(sum);  // the product before this one
+        wgmma::wait<1>(sum);  // the wgmma of the stage before
         ring.release(last);
       }
       // [/task]
@@ -104,7 +105,7 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
   auto& shared = *reinterpret_cast<SharedMemory<T, Tile, Store>*>(memory);
   if (threadIdx.x == 0) shared.ring.init();
   __syncthreads();
-  // The multiplying warpgroups come first: their numbers are those of their rows.
+  // Consumer warpgroups have the first numbers, so that `group` is also the index of their rows.
   const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
   if (group == Tile::kGroups) {
     wgmma::registers_down<kLoaderRegisters>();
@@ -128,13 +129,13 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
   }
 }
 
-/// The third rung: a block for each tile, row by row.
+/// The third rung: one block per tile, tiles row by row.
 template <typename Shape = Tile<128, 256, 4>, typename Store = PlainStore>
 struct Specialised {
-  using Tile = Shape;                                                     ///< of a block
-  static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;  ///< of a block
-  static constexpr int kTileGroup = 1;                                    ///< see place_of()
-  static constexpr const char* kName = "specialised";                     ///< of the variant
+  using Tile = Shape;
+  static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;
+  static constexpr int kTileGroup = 1;
+  static constexpr const char* kName = "specialised";
   static_assert(kLoaderRegisters * wgmma::kThreads + kMultiplierRegisters * wgmma::kThreads * Tile::kGroups <=
                 65536);
 
@@ -155,7 +156,7 @@ struct Specialised {
   }
 
  protected:
-  /// Enqueues it, with tiles in this order; see place_of().
+  /// Enqueues it with groups of `group` rows of tiles; see place_of().
   template <Major B, SixteenBit T>
   static void launch_in_groups(int group, int blocks, const T* a, const T* b, T* c, MatmulShape shape,
                                cudaStream_t stream) {
@@ -167,12 +168,12 @@ struct Specialised {
   }
 };
 
-/// The fourth rung: as many blocks as multiprocessors, tiles in groups. While a tile is stored, the stages of
-/// the next one come.
+/// The fourth rung: one block per multiprocessor, tiles in groups. While a tile is stored, the producer loads
+/// the stages of the next one.
 template <typename Shape = Tile<128, 256, 4>, typename Store = PlainStore>
 struct Persistent : Specialised<Shape, Store> {
-  static constexpr int kTileGroup = 8;                ///< see place_of()
-  static constexpr const char* kName = "persistent";  ///< of the variant
+  static constexpr int kTileGroup = 8;
+  static constexpr const char* kName = "persistent";
 
   /// Blocks of the grid.
   static int blocks(Tiling tiling, int multiprocessors) { return std::min(tiling.tiles(), multiprocessors); }
@@ -183,10 +184,10 @@ struct Persistent : Specialised<Shape, Store> {
   }
 };
 
-/// The fifth rung: the same, whose results leave by TMA.
+/// The fifth rung: as the fourth, but TMA stores the results.
 template <typename Shape = Tile<128, 256, 4>>
 struct StoredByTma : Persistent<Shape, TmaStore> {
-  static constexpr const char* kName = "tma_store";  ///< of the variant
+  static constexpr const char* kName = "tma_store";
 };
 
 }  // namespace overlap::tensor_core_gemm

@@ -1,4 +1,4 @@
-// Chapter 16: how a warpgroup's rows of a tile leave its registers.
+// Chapter 16: the epilogue: a warpgroup stores its rows of a tile.
 #pragma once
 
 #include <cuda.h>
@@ -12,7 +12,7 @@
 
 namespace overlap::tensor_core_gemm {
 
-/// Two sums, rounded to T, as one word: the first in the low half.
+/// Rounds two sums to T and packs them into a word, the first in the low half.
 template <SixteenBit T>
 __device__ __forceinline__ std::uint32_t pack(float first, float second) {
   std::uint32_t bits;
@@ -26,14 +26,14 @@ __device__ __forceinline__ std::uint32_t pack(float first, float second) {
   return bits;
 }
 
-/// Stores C's elements from `row` and `column` on, those inside C[m, n], by each thread where its own are:
-/// four bytes at a time, so that a warp writes 16 bytes in each of 8 rows. Sectors of memory have 32.
+/// Plain stores: each thread stores its own sums to C[m, n], four bytes at a time. A warp then writes 16
+/// bytes in each of 8 rows: half of a 32-byte sector.
 struct PlainStore {
   /// No shared memory, and no map of C.
   template <SixteenBit T, typename Tile>
   struct Staging {};
 
-  /// Stores the sums of a warpgroup.
+  /// Stores the sums of a warpgroup at `row` and `column` of C, those inside C[m, n].
   template <typename Tile, SixteenBit T>
   __device__ __forceinline__ static void store(const Fragment<Tile::kN>& sum, T* c, const CUtensorMap&,
                                                Staging<T, Tile>*, int row, int column, int m, int n) {
@@ -42,29 +42,29 @@ struct PlainStore {
     for (int i = 0; i < Tile::kN / 2; i += 2) {
       const auto place = wgmma::place<Tile::kN>(thread, i);
       if (row + place.row >= m || column + place.column >= n) continue;
-      // n is even, and so is the column: the pair lies within an aligned word.
+      // n and the column are even, so the pair lies in an aligned word.
       T* pair = c + std::int64_t{row + place.row} * n + column + place.column;
       *reinterpret_cast<std::uint32_t*>(pair) = pack<T>(sum.value[i], sum.value[i + 1]);
     }
   }
 
-  /// Nothing is left to wait for.
+  /// Plain stores need no wait.
   __device__ __forceinline__ static void finish() {}
 };
 
-/// The same by TMA: the sums go to shared memory, kSpan columns at a time, and from there in one copy. While
-/// it runs the warpgroup writes the next columns to its other buffer, and then multiplies on. (The article's
-/// EPILOGUE_SUBTILE.)
+/// Stores by TMA: a warpgroup writes kSpan columns of its sums to a buffer in shared memory, and one TMA copy
+/// stores them. Meanwhile the warpgroup writes the next columns to its other buffer, and then multiplies on.
+/// (The article's EPILOGUE_SUBTILE.)
 struct TmaStore {
-  /// Buffers of a warpgroup, each with kSpan columns of its rows. Two alternate; a tile of so many columns
-  /// alone has one.
+  /// Buffers of a warpgroup, each for kSpan columns of its rows. Two alternate; one is enough if the tile has
+  /// only kSpan columns.
   template <SixteenBit T, typename Tile>
   struct Staging {
-    static constexpr int kBuffers = Tile::kN > kSpan ? 2 : 1;  ///< how many
-    T buffers[kBuffers][kGroupRows * kSpan];                   ///< swizzled
+    static constexpr int kBuffers = Tile::kN > kSpan ? 2 : 1;
+    T buffers[kBuffers][kGroupRows * kSpan];  ///< swizzled
   };
 
-  /// Starts the copies of a warpgroup's sums; all of its threads call it.
+  /// Called by all threads of a warpgroup: starts the copies of its sums to `row` and `column` of C.
   template <typename Tile, SixteenBit T>
   __device__ __forceinline__ static void store(const Fragment<Tile::kN>& sum, T*, const CUtensorMap& map,
                                                Staging<T, Tile>* staging, int row, int column, int, int) {
@@ -78,8 +78,8 @@ struct TmaStore {
     store_parts<Tile::kN / kSpan>(*staging, write_part, copy_part);
   }
 
-  /// The same by parts: calls write(buffer, number of the part, thread of the warpgroup) in all threads, then
-  /// copy(buffer, number of the part) in one, which starts copies out of the buffer.
+  /// Part by part: all threads call write(buffer, part, thread of the warpgroup), then one thread calls
+  /// copy(buffer, part), which starts the copies out of the buffer.
   template <int Parts, typename Staging, typename Write, typename Copy>
   __device__ __forceinline__ static void store_parts(Staging& staging, const Write& write, const Copy& copy) {
     const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
@@ -102,16 +102,16 @@ struct TmaStore {
     }
   }
 
-  /// A block's shared memory must outlive the copies from it.
+  /// Waits until the copies have read the buffers: a block must not exit before.
   __device__ __forceinline__ static void finish() {
     if (threadIdx.x % wgmma::kThreads == 0) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
   }
 
-  /// A thread's values of a part, in the buffer's columns.
+  /// Values of a part in each thread.
   static constexpr int kPartValues = kSpan / 2;
 
-  /// A part, of which this thread has these values, into the buffer; swizzled as the map says: chunk c of row
-  /// r lies at c XOR r mod 8.
+  /// Called by all threads of the warpgroup, each with its `values` of a part: writes the part to the buffer,
+  /// swizzled as the tensor map expects it: chunk c of row r lies at c XOR r mod 8.
   template <SixteenBit T>
   __device__ __forceinline__ static void write(const float* values, T* buffer, int thread) {
     constexpr int kChunk = 16 / sizeof(T);  // elements
@@ -119,8 +119,8 @@ struct TmaStore {
     const int row = thread / 32 * 16 + lane % 16;
 #pragma unroll
     for (int columns = 0; columns < kSpan; columns += 2 * kChunk) {
-      // Four 8 x 8 matrices: upper and lower rows of the first chunk, then of the second one. They are the
-      // eight values from there on, and lane 8 j + i says where row i of matrix j goes.
+      // A warp stores four 8 x 8 matrices: upper and lower rows of the first chunk, then of the second one.
+      // `eight` points to the thread's elements of them; lane 8 j + i gives the address of row i of matrix j.
       const float* eight = values + columns / 2;
       const std::uint32_t pairs[] = {pack<T>(eight[0], eight[1]), pack<T>(eight[2], eight[3]),
                                      pack<T>(eight[4], eight[5]), pack<T>(eight[6], eight[7])};

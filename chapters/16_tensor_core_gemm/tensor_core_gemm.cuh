@@ -1,7 +1,7 @@
 // Chapter 16: C = A B by our own kernel, on the tensor cores of Hopper.
 //
-// Source: the kernel inside "AllGather GEMM" (Triton-distributed) and "Collective matmul" (JAX Pallas), which
-// both articles take as given; where this differs from them, the page beside this file says why.
+// Source: the GEMM kernel that "AllGather GEMM" (Triton-distributed) and "Collective matmul" (JAX Pallas)
+// both take as given; the page beside this file gives the differences, and why.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,17 +24,16 @@
 
 namespace overlap::tensor_core_gemm {
 
-/// What a product moves and computes: the numbers that profilers want beside a kernel's time.
+/// FLOPs and bytes of a GEMM, which a profiler sets against the kernel's time.
 struct Work {
-  std::int64_t flops;         ///< of the product, 2 m n k
-  std::int64_t bytes;         ///< of A, B and C, each once: what memory must move at least
-  std::int64_t loaded_bytes;  ///< that tiles load into shared memory, mostly out of the L2 cache
+  std::int64_t flops;         ///< 2 m n k
+  std::int64_t bytes;         ///< of A, B and C, each once: a lower bound of memory traffic
+  std::int64_t loaded_bytes;  ///< into shared memory by all tiles, mostly from the L2 cache
 
-  /// Equal in all members.
   bool operator==(const Work&) const = default;
 };
 
-/// The work of a product with this shape of tile.
+/// The work of a GEMM with this tile.
 template <typename Tile>
 constexpr Work work_of(MatmulShape shape) {
   const Tiling tiling = tiling_of<Tile>(shape);
@@ -45,9 +44,9 @@ constexpr Work work_of(MatmulShape shape) {
               element * tiling.tiles() * tiling.along_k * std::int64_t{kSpan} * (Tile::kM + Tile::kN)};
 }
 
-/// Throws UsageError unless TMA can step over the rows of A[m, k], B[k, n] and C[m, n], of 16-bit elements,
-/// and each has less than 2^31 of them. `shares`: into how many parts each size of the whole problem is
-/// split.
+/// Throws UsageError unless the rows of A[m, k], B[k, n] and C[m, n], of 16-bit elements, have a multiple of
+/// 16 bytes (TMA needs it), and each matrix has less than 2^31 elements. `shares`: number of parts into which
+/// each size of the whole GEMM is split, for the message.
 inline void require_sizes(MatmulShape share, MatmulShape shares = {1, 1, 1}) {
   for (const auto& [option, columns, ranks] :
        {std::tuple{"--k", share.k, shares.k}, std::tuple{"--n", share.n, shares.n}}) {
@@ -64,7 +63,7 @@ inline void require_sizes(MatmulShape share, MatmulShape shares = {1, 1, 1}) {
   }
 }
 
-/// The product of `rank` of `ranks`: all rows of A, and a share of B's columns.
+/// The GEMM of `rank` of `ranks`: all rows of A, and a share of B's columns.
 inline MatmulShape share_of(MatmulShape whole, int ranks, int rank) {
   return {whole.m, balanced_share(whole.n, ranks, rank).size(), whole.k};
 }
@@ -87,33 +86,32 @@ inline int multiprocessors_with_wgmma(Rank& rank) {
   return multiprocessors;
 }
 
-/// See multiprocessors_left(). Throws Skip, too, as multiprocessors_with_wgmma() does.
+/// As multiprocessors_left(); also throws Skip as multiprocessors_with_wgmma() does.
 inline int multiprocessors_to_wait_on(Rank& rank, int set_aside) {
   multiprocessors_with_wgmma(rank);
   return multiprocessors_left(rank, set_aside);
 }
 
 /// C = A B in T with sums in f32, by one kernel: `Rung` is one of OneStage, RingOfStages, Specialised,
-/// Persistent, StoredByTma and ClusterMulticast. A[m, k] and C[m, n] are row-major, as is B[k, n]; with
-/// Major::kK it is B[n, k]. On several ranks each has all of A and a share of B's and C's columns, as in the
-/// chapters on all-gather.
+/// Persistent, StoredByTma and ClusterMulticast. A[m, k], B[k, n] (B[n, k] with Major::kK) and C[m, n] are
+/// row-major. Each rank has all of A and a share of the columns of B and C, as in the chapters on all-gather.
 template <SixteenBit T, typename Rung, Major B = Major::kMN>
 class TensorCoreGemm {
  public:
-  /// For the rank's columns of a product of these sizes. Throws UsageError as require_sizes() does; Skip
-  /// unless the GPU has compute capability 9.0.
+  /// For the rank's columns of the GEMM `whole`. Throws UsageError as require_sizes() does; Skip unless the
+  /// GPU has compute capability 9.0.
   TensorCoreGemm(Rank& rank, MatmulShape whole) : shape_(share_of(whole, rank.size(), rank.id())) {
     require_sizes(shape_);
     blocks_ = Rung::blocks(tiling_of<typename Rung::Tile>(shape_), multiprocessors_with_wgmma(rank));
-    // More than 48 KB of shared memory a block must be asked for.
+    // A block gets more than 48 KB of shared memory only on request.
     CUDA_CHECK(cudaFuncSetAttribute(Rung::template kernel<T, B>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     Rung::template shared_bytes<T>()));
   }
 
-  /// Enqueues the product. The pointers are aligned to 16 bytes, as those of cudaMalloc() are.
+  /// Enqueues the GEMM. The pointers are aligned to 16 bytes, as those of cudaMalloc() are.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     if (shape_.m == 0 || shape_.n == 0) return;
-    if (shape_.k == 0) {  // no stage, and no sum
+    if (shape_.k == 0) {  // empty sums
       CUDA_CHECK(cudaMemsetAsync(c, 0, shape_.m * shape_.n * sizeof(T), stream));
       return;
     }
@@ -121,7 +119,7 @@ class TensorCoreGemm {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What a call costs.
+  /// Cost card of a call.
   static Cost cost(MatmulShape share) {
     const bool any = share.m > 0 && share.n > 0;
     return {.launches = any && share.k > 0 ? 1 : 0};

@@ -1,4 +1,4 @@
-// Chapter 16: the part of C that a block computes, and in which order blocks take the parts.
+// Chapter 16: tiles of C, and the order in which blocks take them.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,34 +9,34 @@
 
 namespace overlap::tensor_core_gemm {
 
-/// Elements of 16 bits in a row of shared memory: 128 bytes, within which the swizzle changes places. It is
-/// the depth in k of a stage.
+/// Depth in k of a stage, and elements in a row of shared memory: 64 of 16 bits are 128 bytes, the longest
+/// row that TMA swizzles.
 inline constexpr int kSpan = 64;
 
-/// Rows of C that a warpgroup computes: those of one wgmma.
+/// Rows of C of a consumer warpgroup: those of one wgmma.
 inline constexpr int kGroupRows = 64;
 
-/// A block's part of C, kM x kN, and how many stages of its operands are on their way or in use at a time.
+/// A block's tile of C, kM x kN, and the number of stages of its operands in shared memory.
 template <int M, int N, int Stages>
 struct Tile {
   static_assert(M % kGroupRows == 0 && (N == 64 || N == 128 || N == 256) && Stages >= 1);
-  static constexpr int kM = M;                    ///< rows of C
-  static constexpr int kN = N;                    ///< columns of C
-  static constexpr int kStages = Stages;          ///< of shared memory
-  static constexpr int kGroups = M / kGroupRows;  ///< warpgroups that multiply
+  static constexpr int kM = M;  ///< rows of C
+  static constexpr int kN = N;  ///< columns of C
+  static constexpr int kStages = Stages;
+  static constexpr int kGroups = M / kGroupRows;  ///< consumer warpgroups
 };
 
-/// Tiles along m and n, and blocks along k, of a product. None of the three sizes has to be a multiple.
+/// Tiles along m and n, and k-blocks, of a GEMM; all three are rounded up.
 struct Tiling {
   int along_m;  ///< rows of tiles
   int along_n;  ///< columns of tiles
-  int along_k;  ///< blocks of kSpan values of k
+  int along_k;  ///< k-blocks of kSpan values
 
-  /// How many tiles C has.
+  /// Number of tiles.
   __host__ __device__ constexpr int tiles() const { return along_m * along_n; }
 };
 
-/// The tiling of a product by tiles of this shape.
+/// The tiling of a GEMM by this tile.
 template <typename Tile>
 constexpr Tiling tiling_of(MatmulShape shape) {
   const auto parts = [](std::int64_t size, int part) { return static_cast<int>((size + part - 1) / part); };
@@ -49,10 +49,10 @@ struct Corner {
   int column;  ///< of C, and of B
 };
 
-/// Where a tile lies: its number along m and along n.
+/// Place of a tile: its number along m and along n.
 struct TilePlace {
-  int m;  ///< the row of tiles
-  int n;  ///< the column of tiles
+  int m;
+  int n;
 
   /// Its first element.
   template <typename Tile>
@@ -61,9 +61,9 @@ struct TilePlace {
   }
 };
 
-/// Tile `index` of the order in groups: `group` rows of tiles, one column of them after the other. Tiles that
-/// are computed at the same time are then a square rather than a row of C, and what they read of A and B is
-/// in the L2 cache for each other. (The article's GROUP_SIZE_M.) With a group of 1 it is row by row.
+/// Place of tile `index` in grouped order: groups of `group` rows of tiles, and within a group column by
+/// column. Tiles that are computed at the same time then form a square of C rather than a row, so they share
+/// more of A and B in the L2 cache. (The article's GROUP_SIZE_M.) A group of 1 is row by row.
 __host__ __device__ constexpr TilePlace place_of(int index, Tiling tiling, int group) {
   // [task order: which rows of tiles belong to the group of this index, and where in the group is it?]
   // [blank] return {};
@@ -74,14 +74,14 @@ __host__ __device__ constexpr TilePlace place_of(int index, Tiling tiling, int g
   // [/task]
 }
 
-/// That order, as a function of the index.
+/// Grouped order as a function object.
 struct GroupedOrder {
-  Tiling tiling;  ///< of C
-  int group;      ///< rows of tiles, see place_of()
+  Tiling tiling;
+  int group;  ///< rows of tiles, see place_of()
 
-  /// How many tiles there are.
+  /// Number of tiles.
   __host__ __device__ constexpr int tiles() const { return tiling.tiles(); }
-  /// Where the tile lies that is taken as number `index`.
+  /// Place of tile number `index` of the order.
   __host__ __device__ constexpr TilePlace operator()(int index) const {
     return place_of(index, tiling, group);
   }

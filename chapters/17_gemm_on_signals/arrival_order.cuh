@@ -1,5 +1,5 @@
-// Chapter 17: which part of A comes when, and in which order the tiles of C are taken, so that each waits as
-// little as possible.
+// Chapter 17: the shards of A, and the order of C's tiles: by the arrival of their rows, so that tiles hardly
+// wait.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,56 +18,55 @@ namespace overlap::gemm_on_signals {
 using tensor_core_gemm::TilePlace;
 using tensor_core_gemm::Tiling;
 
-/// Ranks, at most, that the kernel's parameters have room for.
+/// Limit set by the size of the kernel's parameters.
 inline constexpr int kMaxRanks = 64;
 
-/// The rows of A, dealt out to the ranks as balanced_share() does. The kernel gets it as a parameter.
+/// The rows of A, split over the ranks by balanced_share(). A kernel parameter.
 struct Shards {
-  int rows;   ///< of A
-  int ranks;  ///< that have a shard each
+  int rows;  ///< of A
+  int ranks;
 
-  /// The first row of a rank's shard; of rank `ranks` it is the number of rows.
+  /// The first row of a rank's shard; begin(ranks) is the number of rows.
   __host__ __device__ constexpr int begin(int rank) const {
-    const int larger = rows % ranks;  // so many shards have a row more
+    const int larger = rows % ranks;  // number of shards with one more row
     return rows / ranks * rank + (rank < larger ? rank : larger);
   }
   /// One past its last row.
   __host__ __device__ constexpr int end(int rank) const { return begin(rank + 1); }
-  /// Whose row it is.
+  /// The rank whose shard has the row.
   __host__ __device__ constexpr int owner(int row) const {
     const int small = rows / ranks, in_larger = rows % ranks * (small + 1);
     return row < in_larger ? row / (small + 1) : rows % ranks + (row - in_larger) / small;
   }
-  /// True if all of the rows are that rank's.
+  /// True if rows `first` to `last` (excluded) all lie in the rank's shard.
   __host__ __device__ constexpr bool hold(int rank, int first, int last) const {
     return begin(rank) <= first && last <= end(rank);
   }
 };
 
-/// A shard comes in pieces, each of some of its columns: a tile can begin with the k-blocks of the first one
-/// while the others are still on their way.
+/// A shard is pushed in pieces of its columns: a tile can start with the k-blocks of the first piece while
+/// the others are still in transfer.
 struct Pieces {
-  int count;   ///< of a shard
+  int count;   ///< pieces of a shard
   int blocks;  ///< k-blocks of a piece; the last one may have fewer
 
-  /// At most `wanted` pieces, of at least one of `along_k` k-blocks each. Throws UsageError if none is
-  /// wanted.
+  /// At most `wanted` pieces of `along_k` k-blocks, each of at least one. Throws UsageError if `wanted` < 1.
   static Pieces of(int along_k, int wanted) {
     if (wanted < 1) throw UsageError(std::to_string(wanted) + " pieces of a shard: at least one is needed");
     const int blocks = std::max(1, (along_k + wanted - 1) / wanted);
     return {std::max(1, (along_k + blocks - 1) / blocks), blocks};
   }
-  /// The number of the signal behind a piece of that rank's shard.
+  /// The number of the signal that follows a piece of the owner's shard.
   __host__ __device__ constexpr int signal(int owner, int piece) const { return owner * count + piece; }
 };
 
-/// Own rows at the shard's ends, in tiles that reach beyond it.
+/// Own rows at the ends of the shard that lie in tiles with rows of other ranks.
 struct Edges {
-  Range head;  ///< at its beginning
-  Range tail;  ///< at its end
+  Range head;
+  Range tail;
 };
 
-/// Those of a rank, for tiles of `tile_rows` rows.
+/// The edges of a rank's shard, for tiles of `tile_rows` rows.
 inline Edges edges_of(const Shards& shards, int rank, int tile_rows) {
   const std::int64_t begin = shards.begin(rank), end = shards.end(rank);
   // [task edges: which own rows lie in tiles that other ranks have rows of, too?]
@@ -79,24 +78,24 @@ inline Edges edges_of(const Shards& shards, int rank, int tile_rows) {
   // [/task]
 }
 
-/// The order of the tiles: rows of tiles as their last missing shard arrives at this rank. First those that
-/// need own rows only, then what also needs the shard of the right neighbour, and so on round the ring; last
-/// the row of tiles on the border to the left neighbour, whose shard comes last. All that one shard makes
-/// ready is taken in the groups of chapter 16; a group that reached into the next shard would make its first
-/// column wait for it.
+/// Order of the tiles: rows of tiles by the arrival of their last missing shard. First rows of tiles that
+/// need own rows only, then those that also need the right neighbour's shard, and so on round the ring; last
+/// the row of tiles on the border to the left neighbour, whose shard arrives last. Tiles that become ready
+/// with the same shard are taken in chapter 16's groups; a group that reached into the next shard would make
+/// its first column wait for that shard.
 ///
-/// The kernel gets it as a parameter: the ends below are looked up in constant memory.
+/// A kernel parameter, so `ready` is read from constant memory.
 struct ArrivalOrder {
-  Tiling tiling;         ///< of C
-  int first;             ///< the row of tiles that is taken first
-  int arrivals;          ///< own rows, and the others' shards
+  Tiling tiling;
+  int first;             ///< the first row of tiles
+  int arrivals;          ///< number of shards with rows, the own one included
   int ready[kMaxRanks];  ///< rows of tiles that can be computed after 1, 2, ... arrivals
 
   static constexpr int kGroup = 8;  ///< rows of tiles in a group, see tensor_core_gemm::place_of()
 
-  /// How many tiles there are.
+  /// Number of tiles.
   __host__ __device__ constexpr int tiles() const { return tiling.tiles(); }
-  /// Where the tile lies that is taken as number `index`.
+  /// Place of tile number `index` of the order.
   __host__ __device__ constexpr TilePlace operator()(int index) const {
     // [task order: which arrival makes this tile ready, and where is the tile among those of that arrival?]
     // [blank] return {0 * index, 0};
@@ -109,19 +108,18 @@ struct ArrivalOrder {
   }
 };
 
-/// The order in which `rank` takes tiles of `tile_rows` rows. Throws UsageError for more than kMaxRanks
-/// shards.
+/// The order of `rank`, for tiles of `tile_rows` rows. Throws UsageError for more than kMaxRanks ranks.
 inline ArrivalOrder arrival_order(const Shards& shards, Tiling tiling, int tile_rows, int rank) {
   if (shards.ranks > kMaxRanks) {
     throw UsageError("the kernel's parameters have room for " + std::to_string(kMaxRanks) +
                      " ranks, and there are " + std::to_string(shards.ranks));
   }
   ArrivalOrder order{tiling, 0, 0, {}};
-  // The first row of tiles that begins in the own shard, or behind it: the one before it also needs rows of
-  // the left neighbour.
+  // Start at the first row of tiles that begins at or after the own shard's first row: the row of tiles
+  // before also needs rows of the left neighbour.
   const int begin = (shards.begin(rank) + tile_rows - 1) / tile_rows;
   order.first = begin % std::max(1, tiling.along_m);
-  // Rows of tiles that end at or before row `end` of A, counted from there on round the matrix.
+  // Rows of tiles that end at or before row `end` of A, counted from `begin` on, round the matrix.
   const auto count = [&](int owner, int end) {
     const int whole = end == shards.rows ? tiling.along_m : end / tile_rows;
     return std::max(0, owner < rank ? tiling.along_m - begin + whole : whole - begin);

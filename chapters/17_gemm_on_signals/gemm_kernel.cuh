@@ -1,5 +1,5 @@
-// Chapter 17: the kernel. Chapter 16's pipeline, whose loading thread waits for the rows of A that its tile
-// needs before it loads the first of them.
+// Chapter 17: the kernel. Chapter 16's pipeline, whose producer thread waits for a tile's rows of A before it
+// loads them.
 #pragma once
 
 #include <cuda.h>
@@ -22,36 +22,36 @@ using tensor_core_gemm::SharedMemory;
 using tensor_core_gemm::Stage;
 using tensor_core_gemm::TmaStore;
 
-/// What the kernel needs to know of shards that are still on their way.
+/// The shards that arrive during the kernel, and their signals. A kernel parameter.
 struct Arrivals {
-  Shards shards;                 ///< whose rows are whose
-  int rank;                      ///< its own rows are here already
+  Shards shards;
+  int rank;                      ///< this rank: its own rows need no signal
   std::uint32_t* words;          ///< this rank's signals
-  std::uint32_t epoch;           ///< what they become in this call
+  std::uint32_t epoch;           ///< their value in this call
   unsigned* stop;                ///< Rank::abort_flag()
-  Pieces pieces = {1, INT_MAX};  ///< in which shards come: by default whole
+  Pieces pieces = {1, INT_MAX};  ///< by default whole shards
 
   // ---- A kernel waits for a signal ------------------------------------------------------------------------
-  // overlap/gpu/kernel_signals.hpp has these lines for all later chapters.
-  /// Called by one thread: returns once the signal is raised. What its raiser wrote before is then there for
-  /// this thread's ordinary loads. Also returns when the run is stopped: nobody looks at the result then.
+  // Later chapters use these lines from overlap/gpu/kernel_signals.hpp.
+  /// Called by one thread: waits until the signal is raised. The raiser's earlier writes are then visible to
+  /// this thread's ordinary loads. Also returns if the run is stopped; the result is then discarded.
   __device__ __forceinline__ void await(int signal) const {
-    // The word is another GPU's to write: with a scope below system this GPU need not look beyond itself.
+    // Another GPU writes the word: a scope below system would not include that GPU.
     const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system> word(words[signal]);
     const cuda::atomic_ref<unsigned, cuda::thread_scope_system> stopped(*stop);
     // [task await: when has the signal of this call been raised, and what must the load order?]
-    // Words grow, and may overflow: they are compared by their distance. ">= epoch", never "==": the rank
-    // that raises it may be a call ahead.
+    // Words grow and may overflow, so compare their signed difference. ">= epoch", not "==": the raising rank
+    // may be a call ahead.
     for (unsigned looks = 1; static_cast<std::int32_t>(word.load(cuda::memory_order_acquire) - epoch) < 0;
          ++looks) {
-      // The stop lies in the host's memory. Many reads of that slow down NCCL and signals (chapter 20 has the
-      // times): looked at every ten milliseconds.
+      // `stop` lies in host memory. Frequent reads of it slow down NCCL and signals (chapter 20 has the
+      // times), so read it every ten milliseconds.
       if (looks % 16384 == 0 && stopped.load(cuda::memory_order_acquire) != 0) return;
     }
     // [/task]
   }
 
-  /// The same for that piece of all rows from `first` to `last`, and for TMA.
+  /// Waits for the piece of all rows from `first` to `last`, also on behalf of TMA's loads.
   __device__ __forceinline__ void await_rows(int first, int last, int piece) const {
     // [task await_rows: which signals tell that all of these rows are here, and for whose reads?]
     for (int row = first; row < last;) {
@@ -59,14 +59,14 @@ struct Arrivals {
       if (owner != rank) await(pieces.signal(owner, piece));
       row = shards.end(owner);
     }
-    // The acquire orders this thread's ordinary loads. TMA reads by another proxy: the fence is between.
+    // The acquire orders ordinary loads only; TMA reads through the async proxy, which needs the fence.
     ptx::fence_proxy_async(ptx::space_global);
     // [/task]
   }
 };
 
-/// C = A B, where only the own rows of A are here when the kernel begins; see GemmOnSignals. `order` tells
-/// which tile is taken when, as ArrivalOrder does.
+/// C = A B, where only the own rows of A are present when the kernel starts; see GemmOnSignals. `order` maps
+/// a number to a tile, as ArrivalOrder does.
 template <SixteenBit T, typename Tile, Major B, typename Order = ArrivalOrder>
 __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void multiply_on_signals(
     const __grid_constant__ CUtensorMap own_a, const __grid_constant__ CUtensorMap gathered_a,
@@ -81,13 +81,13 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void mult
     wgmma::registers_down<tensor_core_gemm::kLoaderRegisters>();
     if (threadIdx.x / 32 % 4 == 0 && wgmma::elect_one()) {
       const Shards& shards = arrivals.shards;
-      const CUtensorMap* a = &gathered_a;  // that the tile comes by, and where its rows begin there
+      const CUtensorMap* a = &gathered_a;  // the tile's map of A, and the tile's corner in it
       Corner from{};
       int end = 0;    // one past the tile's last row
-      int next = -1;  // the k-block at which the next piece begins, if it is to be awaited
+      int next = -1;  // first k-block of the next piece to wait for; -1: none
       const auto load = [&](Stage<T, Tile>& stage, TilePlace tile, int block, std::uint64_t* full) {
         // [task load: from which of the two maps does this tile read, and what must have come before?]
-        if (block == 0) {  // once a tile: a k-block of a small one takes no longer than these divisions
+        if (block == 0) {  // once per tile: a k-block of a small tile takes no longer than these divisions
           from = tile.corner<Tile>();
           end = min(from.row + Tile::kM, shards.rows);
           const bool own = shards.hold(arrivals.rank, from.row, end);

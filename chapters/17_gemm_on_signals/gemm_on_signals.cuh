@@ -1,12 +1,12 @@
 // Chapter 17: C = A B, where rank r has rows of A and columns of B, by copy engines and one kernel. Copy
-// engines push every shard of A to all other ranks and raise a signal behind each; the kernel computes all
-// tiles of the rank's columns of C, each as soon as the rows of A are there that it needs:
+// engines push every shard of A to all other ranks, each followed by a signal; the kernel computes all tiles
+// of the rank's columns of C, each as soon as its rows of A have arrived:
 //
 //   transfers of rank d:  push A_d to d-1, raise | push A_d to d-2, raise | ...
-//   kernel of rank d:     tiles of A_d | tiles of A_(d+1), once it has come | tiles of A_(d+2) ...
+//   kernel of rank d:     tiles of A_d | await A_(d+1), its tiles | await A_(d+2), its tiles | ...
 //
-// Source: "Overlapping AllGather GEMM" (Triton-distributed), within one node; where this differs from it, the
-// page beside this file says why.
+// Source: "Overlapping AllGather GEMM" (Triton-distributed), within one node; the page beside this file gives
+// the differences, and why.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,8 +25,7 @@
 namespace overlap::gemm_on_signals {
 
 /// C = A B in T with sums in f32. Rank r has A_r[m_r, k] and B_r[k, n_r], or B_r[n_r, k] with Major::kK, and
-/// gets C_r[m, n_r], row-major, with m_r and n_r by balanced_share(); some may be 0. `Shape` is a block's
-/// tile.
+/// gets C_r[m, n_r], row-major, with m_r and n_r by balanced_share(), which may be 0. `Shape` is the tile.
 template <SixteenBit T, Major B = Major::kMN, typename Shape = tensor_core_gemm::Tile<128, 256, 4>>
 class GemmOnSignals {
  public:
@@ -34,7 +33,7 @@ class GemmOnSignals {
   template <typename Other>
   using WithTile = GemmOnSignals<T, B, Other>;
 
-  /// Collective. Allocates all that run() needs, and makes each of its copies once. A shard is sent in up to
+  /// Collective. Allocates all memory of run(), and makes each of its copies once. A shard is pushed in up to
   /// `pieces` pieces of its columns. Throws as PeerBuffer, Signals, require_sizes(), require_resident(),
   /// arrival_order() and Pieces::of() do, and Skip unless the GPU has compute capability 9.0.
   GemmOnSignals(Rank& rank, MatmulShape whole, int pieces = 1)
@@ -54,19 +53,19 @@ class GemmOnSignals {
     warm_up();
   }
 
-  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` gets past it. All ranks make the
-  /// same calls in the same order. Calls may follow each other at once, on streams that are ordered. The
-  /// pointers are aligned to 16 bytes.
+  /// Enqueues one call on `stream`; until `stream` has passed it, do not write a and b, nor access c. All
+  /// ranks make the same calls in the same order, without waits between them, on streams that are ordered.
+  /// The pointers are aligned to 16 bytes.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     arrived_.begin_call();
-    // Transfers first: a kernel that waits for what the host has yet to enqueue may wait for ever.
+    // Enqueue the transfers first: a kernel enqueued before them may wait for ever.
     push(a, stream);
     copy_edges(a, stream);
     multiply(a, b, c, stream);
     close(stream);
   }
 
-  /// The transfers alone: a call in which nobody multiplies. `stream` gets past it when all shards are here.
+  /// The transfers alone, without the GEMM. `stream` passes the call when all shards have arrived.
   void gather(const T* a, cudaStream_t stream) {
     arrived_.begin_call();
     push(a, stream);
@@ -77,9 +76,8 @@ class GemmOnSignals {
     join(stream);
   }
 
-  /// What `rank` of `ranks` moves and keeps in one call. A message is a piece of its shard and the signal
-  /// behind it, or the signal alone if it has no rows. The page's cost card and the tests both come from
-  /// here.
+  /// Cost card of one call of `rank`. A message is a piece of its shard with its signal, or the signal alone
+  /// if the shard has no rows.
   static Cost cost(MatmulShape whole, int ranks, int rank, int pieces = 1) {
     const std::int64_t row = whole.k * std::int64_t{sizeof(T)};
     const Shards shards = shards_of(whole, ranks);
@@ -90,8 +88,7 @@ class GemmOnSignals {
             .launches = whole.m > 0 && whole.k > 0 && !balanced_share(whole.n, ranks, rank).empty() ? 1 : 0,
             .memory = Slots<T>::bytes(1, slot_elements(whole, ranks))};
   }
-  /// Bytes that a call copies on the rank's own GPU: the own rows of tiles that other ranks have rows of,
-  /// too.
+  /// Bytes that a call copies within the rank's GPU: the edges of its shard.
   static std::int64_t bytes_of_edges(MatmulShape whole, int ranks, int rank) {
     if (balanced_share(whole.n, ranks, rank).empty()) return 0;
     const Edges edges = edges_of(shards_of(whole, ranks), rank, Shape::kM);
@@ -103,9 +100,9 @@ class GemmOnSignals {
   static constexpr int kThreads = (Shape::kGroups + 1) * wgmma::kThreads;
   static constexpr auto kKernel = multiply_on_signals<T, Shape, B>;
 
-  // ---- Own shard to all others, the nearest left neighbour first ------------------------------------------
-  // Receiver d takes the shards d + 1, d + 2, ...; so in step i rank d sends to d - i. As long as all keep
-  // step, each rank sends to one other and receives from one other.
+  // ---- Push the own shard to all others, the nearest left neighbour first ---------------------------------
+  // Receiver d needs the shards in the order d + 1, d + 2, ..., so in step i rank d pushes to d - i. If all
+  // ranks are in the same step, each pushes to one rank and receives from one.
   void push(const T* a, cudaStream_t stream) {
     if (rank_.size() == 1) return;
     CUDA_CHECK(cudaEventRecord(ready_, stream));
@@ -118,7 +115,7 @@ class GemmOnSignals {
     CUDA_CHECK(cudaEventRecord(done_, transfer()));
   }
 
-  /// The shard, piece after piece, to where it lies in A.
+  /// Pushes the shard to its place in the receiver's gathered A, piece by piece.
   void push_to(int receiver, const T* a) {
     const Range rows{shards_.begin(rank_.id()), shards_.end(rank_.id())};
     // [task push_to: which columns has each piece, and in which order do a piece and its signal go?]
@@ -129,15 +126,15 @@ class GemmOnSignals {
       arrived_.raise(receiver, pieces_.signal(rank_.id(), piece), transfer());
     }
     // [/task]
-    // Without rows, too: the signal also tells that this rank has finished its last call, see close().
+    // A shard without rows needs a signal, too: it also says that this rank has ended its last call
+    // (close()).
     if (rows.empty()) arrived_.raise(receiver, last_signal(rank_.id()), transfer());
   }
 
   // ---- The own shard's edges ------------------------------------------------------------------------------
-  // The kernel reads the own shard where it lies. But a tile comes by one map: of one with rows of several
-  // ranks, the own ones go to the others' in the gathered A. On the caller's stream, and so before the
-  // kernel: a copy within a GPU is made by multiprocessors, and those of a kernel that waits have no room for
-  // it.
+  // The kernel reads the own shard in place. But a tile is loaded by one tensor map: if it also has rows of
+  // other ranks, it reads the gathered A, so its own rows are copied there. The copy precedes the kernel, on
+  // the caller's stream: a copy within a GPU needs multiprocessors, and the waiting kernel occupies them all.
   void copy_edges(const T* a, cudaStream_t stream) {
     // [task copy_edges: which own rows does the kernel not read in place, and where does it look for them?]
     // [blank] (void)a, (void)stream;
@@ -152,7 +149,7 @@ class GemmOnSignals {
   // ---- One kernel for all of the rank's columns -----------------------------------------------------------
   void multiply(const T* a, const T* b, T* c, cudaStream_t stream) {
     if (blocks_ == 0) return;
-    if (share_.k == 0) {  // no stage, and no sum
+    if (share_.k == 0) {  // empty sums
       CUDA_CHECK(cudaMemsetAsync(c, 0, share_.m * share_.n * sizeof(T), stream));
       return;
     }
@@ -161,7 +158,7 @@ class GemmOnSignals {
     using tensor_core_gemm::tensor_map;
     const tensor_core_gemm::OperandMaps<T, Shape, B> maps(rank_.size() == 1 ? a : gathered(rank_.id()), b,
                                                           share_);
-    // A map of no rows cannot be: without a shard, no tile reads it.
+    // A map cannot have 0 rows; if the shard is empty, no tile uses the map.
     const CUtensorMap own = own_rows > 0 ? tensor_map(a, own_rows, share_.k, Shape::kM) : maps.a;
     const CUtensorMap to_c = tensor_map(c, share_.m, share_.n, tensor_core_gemm::kGroupRows);
     const Arrivals arrivals{shards_,          rank_.id(),         arrived_.word(rank_.id(), 0),
@@ -171,11 +168,11 @@ class GemmOnSignals {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  // ---- The end, and what lets the next call begin at once -------------------------------------------------
-  // Calls alternate between two halves of the gathered A. Rank d pushes into a half of rank r again two calls
-  // later; r must have finished reading by then. It has: d has ended the call in between, for which it has
-  // seen r's signal; and r raised that after the call before, with all its reads. So each call must see a
-  // signal of every rank, also of those for which the kernel did not wait.
+  // ---- End of a call, so that the next one needs no barrier -----------------------------------------------
+  // Calls alternate between two halves of the gathered A. Rank d writes the same half of rank r in calls e
+  // and e + 2, so r must have ended call e before. It has: before call e + 2, d ended call e + 1, in which it
+  // saw r's signal, and r raised that after its call e. So each call must see a signal of every rank, also of
+  // ranks for which the kernel did not wait.
   void close(cudaStream_t stream) {
     for (int step = 1; step < rank_.size(); ++step) {
       const int owner = ring_.shard(step);
@@ -185,12 +182,12 @@ class GemmOnSignals {
     join(stream);
   }
 
-  /// The caller's stream waits for the transfers: `a` is the caller's again.
+  /// The caller's stream waits for the transfers, which read `a`.
   void join(cudaStream_t stream) {
     if (rank_.size() > 1) CUDA_CHECK(cudaStreamWaitEvent(stream, done_));
   }
 
-  /// Rows of the own shard, of them those columns, to where they lie in A on that rank.
+  /// Copies rows and columns of the own shard to their place in the receiver's gathered A.
   void copy(int receiver, Range rows, Range columns, const T* a, cudaStream_t stream) {
     if (rows.empty() || columns.empty()) return;
     const T* from = a + (rows.begin - shards_.begin(rank_.id())) * share_.k + columns.begin;
@@ -200,9 +197,9 @@ class GemmOnSignals {
                                  cudaMemcpyDefault, stream));
   }
 
-  /// As many blocks as find room at the same time.
+  /// As many blocks as are resident at the same time.
   void prepare_kernel(Tiling tiling) {
-    // Ranks that share a GPU leave a multiprocessor to copies within it.
+    // Ranks that share a GPU leave one multiprocessor to copies within it.
     const int room = tensor_core_gemm::multiprocessors_to_wait_on(rank_, rank_.shares_gpu() ? 1 : 0);
     if (tiling.tiles() == 0) return;
     blocks_ = std::min(tiling.tiles(), room);
@@ -210,8 +207,8 @@ class GemmOnSignals {
     require_resident(rank_, kKernel, kThreads, sizeof(Memory), blocks_);  // loads it, too
   }
 
-  /// Each copy once: the first one may load a kernel, which must not happen while anything waits. From half
-  /// to half of the gathered A, where nobody reads what is written.
+  /// Makes each copy once, because the first one may load a kernel, which would deadlock behind a waiting
+  /// kernel. Copies between the halves of the gathered A.
   void warm_up() {
     const int begin = shards_.begin(rank_.id()), end = shards_.end(rank_.id());
     if (rank_.size() == 1 || begin == end) return rank_.barrier();
@@ -228,24 +225,24 @@ class GemmOnSignals {
   static Pieces pieces_of(MatmulShape whole, int wanted) {
     return Pieces::of(tensor_core_gemm::tiling_of<Shape>(whole).along_k, wanted);
   }
-  /// The signal behind a rank's last piece.
+  /// The signal of a rank's last piece.
   int last_signal(int owner) const { return pieces_.signal(owner, pieces_.count - 1); }
-  /// All of A on every rank; a rank alone has it already.
+  /// All of A on every rank; a single rank needs no slot.
   static std::int64_t slot_elements(MatmulShape whole, int ranks) {
     return ranks == 1 ? 0 : whole.m * whole.k;
   }
-  /// A on that rank, as far as it has come in this call.
+  /// This call's half of the gathered A on that rank.
   T* gathered(int rank) const { return gathered_.on(rank, 0, arrived_.epoch()); }
-  cudaStream_t transfer() { return rank_.transfer_stream(); }  // of high priority: copies go before products
+  cudaStream_t transfer() { return rank_.transfer_stream(); }  // of high priority
 
   Rank& rank_;
   Ring ring_;
-  MatmulShape share_;  // of the product: all rows, own columns
+  MatmulShape share_;  // all rows, own columns
   Shards shards_;
   Pieces pieces_;
   Slots<T> gathered_;   // A[m, k], twice
   Signals arrived_;     // [owner][piece]
-  Event ready_, done_;  // order the transfer stream after the caller's, and the other way round
+  Event ready_, done_;  // order the transfer stream after the caller's, and the reverse
   ArrivalOrder order_{};
   int blocks_ = 0;
 };

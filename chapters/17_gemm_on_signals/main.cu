@@ -1,5 +1,5 @@
-// Chapter 17: one kernel that waits for shards, beside the product in pieces, beside an all-gather and then
-// the product, and beside the same kernel that waits for nothing.
+// Chapter 17: one kernel that waits for shards, beside the decomposed GEMM, beside all-gather then GEMM, and
+// beside the same kernel without waits.
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
 #include "16_tensor_core_gemm/program.hpp"
@@ -20,7 +20,7 @@ const ChapterInfo kChapter = {
     .types = {ElementType::kF16, ElementType::kBf16},
 };
 
-/// The kernel of this chapter that waits for nothing is chapter 16's; see Fitting.
+/// Chapter 16's kernel is this chapter's without waits; see Fitting.
 template <SixteenBit T>
 struct KernelAlone {
   template <typename Tile>

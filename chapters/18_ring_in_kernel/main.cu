@@ -1,4 +1,4 @@
-// Chapter 18: the ring inside of the GEMM kernel, beside the ring outside of it.
+// Chapter 18: the ring inside the GEMM kernel, beside the ring of GEMMs and copies.
 #include "02_gather_then_multiply/gather_then_multiply.cuh"
 #include "05_two_streams/ring_two_streams.cuh"
 #include "16_tensor_core_gemm/program.hpp"

@@ -1,14 +1,14 @@
-// Chapter 18: the same ring without an end to its steps. In ring_in_kernel.cuh nobody may use a row of a
-// shard before all of it is there, so each step ends with a hand-shake of all blocks. Here a word says so of
-// a piece of A, a quarter of a row of tiles; and a thread of its own sends, so that no product waits for a
+// Chapter 18: the ring without a barrier at the end of a step. In ring_in_kernel.cuh a step uses a shard only
+// when all of it has arrived, so each step ends with a hand-shake of all blocks. Here each word counts a
+// piece of A, a quarter of k in a row of tiles; and a separate thread sends, so that no wgmma waits for a
 // copy:
 //
-//   loading thread       tiles of all steps, one after the other; await each piece of A before its first load
-//   multiplying groups   as in chapter 16
-//   sending thread       reads each stage, too: those of its turn go to the left neighbour; a count for each,
-//                        once it is there
+//   producer thread      tiles of all steps in order; waits for each piece of A before its first load
+//   consumer groups      as in chapter 16
+//   sending thread       also a reader of each stage: sends the stages of its turn to the left neighbour, and
+//                        counts each there once it has arrived
 //
-// A block goes on to the next shard's tiles while others still have this one's.
+// A block continues with the next shard's tiles while other blocks still compute this shard's.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,33 +17,34 @@
 
 namespace overlap::ring_in_kernel {
 
-/// How a shard's A is cut into pieces, each of which has a word: rows of tiles, and quarters of k. While a
-/// quarter is multiplied the next one comes, so that only a late piece is waited for.
+/// Split of a shard's A into pieces, each with a word: a row of tiles times a quarter of k. While one quarter
+/// is multiplied the next one arrives, so blocks wait only for late pieces.
 struct Pieces {
-  static constexpr int kParts = 4;  ///< of k
+  static constexpr int kParts = 4;
 
   int along_m;  ///< rows of tiles of the largest shard, at least one
-  int along_k;  ///< k-blocks
-  int depth;    ///< k-blocks of a piece; the last one may have fewer
+  int along_k;
+  int depth;  ///< k-blocks of a piece; the last one may have fewer
 
-  /// Those of a shard's tiles.
+  /// The pieces of a shard with this tiling.
   static constexpr Pieces of(Tiling largest) {
     return {std::max(1, largest.along_m), largest.along_k, (largest.along_k + kParts - 1) / kParts};
   }
-  /// Words of a step.
+  /// Number of words of a step.
   __host__ __device__ constexpr int words() const { return along_m * kParts; }
-  /// The word of a k-block in row `m` of tiles of the shard of `step`, at its receiver.
+  /// Index of the receiver's word for a k-block in row `m` of tiles of the shard of `step`.
   __host__ __device__ constexpr int word(int step, int m, int block) const {
     return step * words() + m * kParts + block / depth;
   }
-  /// How often it is counted in a call: once for each of its k-blocks.
+  /// Number of counts of that word per call: one per k-block of the piece.
   __host__ __device__ constexpr std::uint32_t counts(int block) const {
     const int left = along_k - block / depth * depth;
     return static_cast<std::uint32_t>(left < depth ? left : depth);
   }
 };
 
-/// Called by one thread before it loads k-block `block` of row `m` of tiles of step `step`: it has come.
+/// Called by the producer thread before it loads k-block `block` of row `m` of tiles in `step`: waits until
+/// the block's piece has arrived.
 __device__ inline void await_piece(const Pieces& pieces, const Arrivals& arrivals, int step, int m,
                                    int block) {
   // [task await_piece: which loads wait, and for whose word?]
@@ -52,9 +53,8 @@ __device__ inline void await_piece(const Pieces& pieces, const Arrivals& arrival
   // [/task]
 }
 
-/// Shards without rows have no tile with which they would go round the ring; yet the end of a call has to
-/// mean that all ranks have begun it (see Shards). Called by one thread of one block; it counts once for
-/// each.
+/// Called by one thread of one block: passes on shards without rows, which have no tile, by one count each.
+/// The end of a call then implies that all ranks have begun it (see Shards).
 __device__ inline void pass_on_empty_shards(const Steps& steps, const Pieces& pieces,
                                             const Arrivals& arrivals) {
   for (int step = 0; step < steps.count; ++step) {
@@ -64,9 +64,9 @@ __device__ inline void pass_on_empty_shards(const Steps& steps, const Pieces& pi
   }
 }
 
-/// A tile of C, by the shard of its rows.
+/// A tile of C, by shard.
 struct ShardTile {
-  int step;         ///< in which that shard is multiplied
+  int step;         ///< of the shard
   TilePlace place;  ///< in the shard
 };
 
@@ -76,13 +76,13 @@ struct AllShardsOrder {
   Tiling tiling;       ///< of the largest one
   Tuning tuning;       ///< order within a shard
 
-  /// How many tiles there are.
+  /// Number of tiles.
   __device__ int tiles() const {
     int rows = 0;
     for (int step = 0; step < steps.count; ++step) rows += steps.along_m[step];
     return rows * tiling.along_n;
   }
-  /// The tile that is taken as number `index`.
+  /// Tile number `index` of the order.
   __device__ ShardTile operator()(int index) const {
     int step = 0;
     for (; index >= steps.along_m[step] * tiling.along_n; ++step)
@@ -92,15 +92,14 @@ struct AllShardsOrder {
   }
 };
 
-/// A copy that has left a stage. It still has to be read from there, so that the stage can be given back, and
-/// to arrive, so that it can be counted. Both take a while; the sending thread comes back to it some k-blocks
-/// later, and need not wait then.
+/// A copy in flight. Its stage may be released after TMA has read it, and the copy may be counted after it
+/// has arrived. The sending thread does both some k-blocks later, when it need not wait.
 struct Sent {
-  int word = -1;   ///< of its piece; -1: there is none
-  int stage = -1;  ///< that it was sent from; -1: given back
-  int age = 0;     ///< k-blocks since
+  int word = -1;   ///< of its piece; -1: no copy
+  int stage = -1;  ///< its source; -1: released
+  int age = 0;     ///< k-blocks since it was issued
 
-  /// The stage may be filled again.
+  /// Releases the stage.
   template <typename Stages>
   __device__ __forceinline__ void give_back(Stages& ring) {
     if (stage < 0) return;
@@ -110,7 +109,7 @@ struct Sent {
     // [/task]
     stage = -1;
   }
-  /// The left neighbour hears of it.
+  /// Counts the copy at the left neighbour.
   template <typename Stages>
   __device__ __forceinline__ void count(Stages& ring, const Arrivals& arrivals) {
     give_back(ring);
@@ -123,7 +122,7 @@ struct Sent {
   }
 };
 
-/// What the sending thread does: of each stage it sends the tile of A on, if that is its turn.
+/// The sending thread: sends the A of each stage to the left neighbour if it is the tile's turn.
 template <typename Stages>
 __device__ __forceinline__ void send_turns(Stages& ring, const AllShardsOrder& order, Turns turns,
                                            const Pieces& pieces, const Arrivals& arrivals) {
@@ -134,8 +133,8 @@ __device__ __forceinline__ void send_turns(Stages& ring, const AllShardsOrder& o
   Sent sent;
   int step = 0;
   for_each_tile(order, [&](ShardTile tile) {
-    // Before the loading thread may have to wait for the next shard: everybody might wait for everybody's
-    // last copies, which nobody would come back to.
+    // Count the last copy before the producer may wait for the next shard: otherwise all ranks could wait for
+    // each other's last copies, which are never counted.
     if (tile.step != step) sent.count(ring, arrivals);
     step = tile.step;
     for (int block = 0; block < order.tiling.along_k; ++block) {
@@ -168,7 +167,7 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
                                                     Tiling tiling, Tuning tuning, Arrivals arrivals) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<SharedMemory<T, Tile, TmaStore>*>(memory);
-  if (threadIdx.x == 0) shared.ring.init(1, 1);  // the sending thread reads each stage, too
+  if (threadIdx.x == 0) shared.ring.init(1, 1);  // one additional reader: the sending thread
   __syncthreads();
   const AllShardsOrder order{steps, tiling, tuning};
   const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
@@ -198,7 +197,7 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
   }
 }
 
-/// The same product as RingInKernel, by pieces.
+/// As RingInKernel, by pieces.
 template <SixteenBit T, typename Tile = tensor_core_gemm::Tile<128, 256, 4>>
 class RingAhead {
  public:
@@ -215,7 +214,7 @@ class RingAhead {
         tuning_(tuning) {
     CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
     require_resident(rank, kKernel, kThreads, kSharedBytes, blocks_);
-    rank.barrier();  // nobody's kernel waits while another one is still loaded
+    rank.barrier();  // all ranks have loaded the kernel before any of them waits
   }
 
   /// Enqueues one call on `stream`, as RingInKernel::run() does.
@@ -229,7 +228,7 @@ class RingAhead {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What `rank` of `ranks` moves in a call: Shards::cost().
+  /// Shards::cost().
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     return Shards<T, Tile>::cost(whole, ranks, rank);
   }

@@ -1,15 +1,14 @@
-// Chapter 18: C = A B, where rank r has rows of A and columns of B, by one kernel that also passes A on. It
-// is chapter 16's, which brings A's tiles into shared memory anyway: from there they go to the left
-// neighbour, too.
+// Chapter 18: C = A B, where rank r has rows of A and columns of B, by one kernel that also passes A on.
+// Chapter 16's kernel loads A into shared memory anyway; from there TMA also stores it to the left neighbour.
 //
 //   step   block b of rank d
-//   0      tiles of shard d, in place;              their A to slot 0 of d - 1; all there: count
-//   1      await shard d + 1; its tiles, slot 0;    their A to slot 1 of d - 1; all there: count
+//   0      tiles of shard d, in place;              their A to slot 0 of d - 1; when arrived: count
+//   1      await shard d + 1; its tiles, slot 0;    their A to slot 1 of d - 1; when arrived: count
 //   ...
 //   P - 1  await shard d - 1; its tiles, slot P - 2
 //
-// Source: "Collective matrix multiplication" (JAX Pallas), whose device_step() this is; the page beside this
-// file says where it differs.
+// Source: device_step() of "Collective matrix multiplication" (JAX Pallas); the page beside this file gives
+// the differences.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -19,18 +18,18 @@
 
 namespace overlap::ring_in_kernel {
 
-/// How a stage's tile of A goes to the left neighbour while it is multiplied (the article's send_lhs). One
-/// warp does it, the second of the first warpgroup: bulk copies belong to the thread that issues them, and
-/// the first warp's thread has those of C.
+/// Sends a stage's A to the left neighbour while it is multiplied (the article's send_lhs). The second warp
+/// of the first warpgroup sends, because bulk copies belong to the thread that issues them, and a thread of
+/// the first warp issues those of C.
 struct PassOn {
   const CUtensorMap& to;  ///< the left neighbour's slot
-  bool sends;             ///< not in the last step
-  Turns turns;            ///< of the tiles in a row
+  bool sends;             ///< false in the last step
+  Turns turns;
 
   /// Whether this warp sends.
   __device__ __forceinline__ static bool sender() { return threadIdx.x / 32 == 1; }
 
-  /// Starts the copy of k-block `block`, if it is this tile's turn. Otherwise its group of copies is empty:
+  /// Starts the copy of k-block `block` if it is this tile's turn. Otherwise commits an empty group, because
   /// wait() counts groups.
   template <typename Stage>
   __device__ __forceinline__ void begin(const Stage& stage, TilePlace tile, int block) const {
@@ -46,7 +45,7 @@ struct PassOn {
     __syncwarp();
     // [/task]
   }
-  /// The stage of the copy before may be given back once that copy has *read* it; it may still be on its way.
+  /// Waits until all copies but the last `Pending` have *read* their stages; they may not have arrived yet.
   template <int Pending>
   __device__ __forceinline__ void wait() const {
     if (!sender()) return;
@@ -55,14 +54,14 @@ struct PassOn {
   }
 };
 
-/// Called by all threads of the sending warp at the end of a step: its copies have *arrived*, and the left
-/// neighbour hears of it.
+/// Called by all threads of the sending warp at the end of a step: waits until its copies have *arrived*, and
+/// counts them at the left neighbour.
 __device__ __forceinline__ void end_step(const Arrivals& arrivals, int step) {
   if (wgmma::elect_one()) {
     // [task end_step: what must be over before the neighbour may be told?]
     ptx::cp_async_bulk_wait_group(ptx::n32_t<0>{});
-    // A block without tiles in this step has waited for nothing: without this the end of a call would not
-    // mean that all ranks have begun it (see Shards).
+    // A block without tiles in this step has not waited yet: without this wait the end of a call would not
+    // imply that all ranks have begun it (see Shards).
     if (step > 0) await_arrival(arrivals, step - 1, gridDim.x);
     count_arrival(arrivals, step);
     // [/task]
@@ -83,13 +82,13 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
   const auto order_of = [&](int step) {
     return ShardOrder{{steps.along_m[step], tiling.along_n, tiling.along_k}, tuning};
   };
-  RingPlace<Tile::kStages> place;  // goes on from step to step
+  RingPlace<Tile::kStages> place;  // continues from step to step
   const int group = static_cast<int>(threadIdx.x) / wgmma::kThreads;
   if (group == Tile::kGroups) {
     wgmma::registers_down<kLoaderRegisters>();
     if (threadIdx.x / 32 % 4 == 0 && wgmma::elect_one()) {
       for (int step = 0; step < steps.count; ++step) {
-        // From here on: steps.from[step] holds A of shard rank + step, all of it.
+        // Invariant from here on: steps.from[step] holds all of shard rank + step.
         if (step > 0) await_arrival(arrivals, step - 1, gridDim.x);
         const auto load = [&](Stage<T, Tile>& stage, TilePlace tile, int block, std::uint64_t* full) {
           load_stage<Major::kMN>(stage, steps.from[step], b, tile.corner<Tile>(), block, full);
@@ -114,7 +113,7 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads,
   }
 }
 
-/// The article's choices: strips of eight rows of tiles, and A leaves with the first tile of each row.
+/// The article's tuning: strips of eight rows of tiles; the first tile of each row sends all of A.
 inline constexpr Tuning kArticle = {.senders = 1};
 
 /// C = A B: rank r has A_r[m_r, k] and B_r[k, n_r], and gets C_r[m, n_r], row-major, with m_r and n_r by
@@ -122,24 +121,24 @@ inline constexpr Tuning kArticle = {.senders = 1};
 template <SixteenBit T, typename Tile = tensor_core_gemm::Tile<128, 256, 4>>
 class RingInKernel {
  public:
-  /// Collective. Allocates all that run() needs, and loads the kernel, which leaves `set_aside`
-  /// multiprocessors to other kernels that wait for their like on other GPUs: see
-  /// multiprocessors_to_wait_on(). Throws UsageError as require_sizes() does, and for more than kMaxRanks
-  /// ranks; Skip unless the GPU has compute capability 9.0, native atomics on its neighbour's memory and room
-  /// for all blocks at a time; else as PeerBuffer and Signals do.
+  /// Collective. Allocates all memory of run(), and loads the kernel, which leaves `set_aside`
+  /// multiprocessors to other kernels that wait for other GPUs, see multiprocessors_to_wait_on(). Throws
+  /// UsageError as require_sizes() does, and for more than kMaxRanks ranks; Skip unless the GPU has compute
+  /// capability 9.0, native atomics on its neighbour's memory, and all blocks resident; else as PeerBuffer
+  /// and Signals do.
   RingInKernel(Rank& rank, MatmulShape whole, Tuning tuning = kArticle, int set_aside = 0)
       : shards_(rank, whole, 1, set_aside),
         blocks_(shards_.blocks_for(Shards<T, Tile>::largest_tiling(whole, rank.size()).tiles())),
         tuning_(tuning) {
     CUDA_CHECK(cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
-    // A block that waits for a neighbour keeps its multiprocessor. Were there more blocks than find room at a
-    // time, the last ones could not send what others wait for.
+    // A waiting block keeps its multiprocessor. If not all blocks were resident, the last ones could not send
+    // what the neighbour waits for: a deadlock.
     require_resident(rank, kKernel, kThreads, kSharedBytes, blocks_);
-    rank.barrier();  // nobody's kernel waits while another one is still loaded
+    rank.barrier();  // all ranks have loaded the kernel before any of them waits
   }
 
-  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` gets past it. All ranks make the
-  /// same calls in the same order. Calls may follow each other at once, on streams that are ordered.
+  /// Enqueues one call on `stream`; until `stream` has passed it, do not write a and b, nor access c. All
+  /// ranks make the same calls in the same order, without waits between them, on streams that are ordered.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     if (shards_.nothing_to_do()) return shards_.zero(c, stream);
     const Arrivals arrivals = shards_.begin_call();
@@ -151,7 +150,7 @@ class RingInKernel {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What `rank` of `ranks` moves in a call: Shards::cost().
+  /// Shards::cost().
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     return Shards<T, Tile>::cost(whole, ranks, rank);
   }

@@ -1,5 +1,5 @@
-// Chapter 18: what both kernels of this chapter know of the ring: where the shard of each step lies, where it
-// goes, and which words say that it is there.
+// Chapter 18, the ring of both kernels: source and destination of each step's shard, and the words that count
+// arrivals.
 #pragma once
 
 #include <cuda.h>
@@ -30,37 +30,37 @@ using RankRing = overlap::Ring;
 template <SixteenBit T, typename Tile>
 using StageRing = tensor_core_gemm::Ring<T, Tile>;
 
-/// Ranks, at most, that the kernel's parameters have room for.
+/// Limit set by the size of the kernel's parameters.
 inline constexpr int kMaxRanks = 16;
 
-/// Along which side of C tiles follow each other.
+/// Side of C along which consecutive tiles lie.
 enum class Minor { kM, kN };
 
-/// In which order a shard's tiles are taken (the article's grid_minor_dim and grid_tile_width), and which of
-/// them send.
+/// Order of a shard's tiles (the article's grid_minor_dim and grid_tile_width), and number of tiles that
+/// send.
 struct Tuning {
-  Minor minor = Minor::kM;  ///< neighbours in the order are neighbours along this side,
-  int width = 8;            ///< within a strip of so many tiles
-  int senders = 16;         ///< tiles of a row that share the sending of its A; 1: the article's form
+  Minor minor = Minor::kM;  ///< consecutive tiles lie along this side, in strips
+  int width = 8;            ///< tiles across a strip
+  int senders = 16;         ///< tiles of a row that share the sends of its A; 1: the article's form
 };
 
-/// A tile of A is loaded for each tile of C in its row, and sent on with one of them: the first `senders`
-/// tiles of the row take turns, k-block by k-block.
+/// Every tile of C in a row loads the same A, but only one of them sends it: the first `senders` tiles of the
+/// row take turns, k-block by k-block.
 struct Turns {
-  int senders;  ///< not more than there are columns of tiles
+  int senders;  ///< at most the number of columns of tiles
 
   /// Whether the tile in column `n` sends this k-block.
   __host__ __device__ constexpr bool sends(int n, int block) const { return block % senders == n; }
 };
 
-/// The tiles of one shard, in that order.
+/// The order of one shard's tiles.
 struct ShardOrder {
-  Tiling tiling;  ///< of the shard's rows of C
-  Tuning tuning;  ///< see there
+  Tiling tiling;  ///< of the shard
+  Tuning tuning;
 
-  /// How many tiles there are: none if the shard has no rows.
+  /// Number of tiles; 0 if the shard has no rows.
   __host__ __device__ constexpr int tiles() const { return tiling.tiles(); }
-  /// Where the tile lies that is taken as number `index`.
+  /// Place of tile number `index` of the order.
   __host__ __device__ constexpr TilePlace operator()(int index) const {
     if (tuning.minor == Minor::kM) return place_of(index, tiling, tuning.width);
     const TilePlace turned = place_of(index, {tiling.along_n, tiling.along_m, tiling.along_k}, tuning.width);
@@ -68,31 +68,30 @@ struct ShardOrder {
   }
 };
 
-/// The steps of a call, as its kernel sees them. In step i it multiplies shard (rank + i) mod P. Every map
-/// ends where its shard ends: a box beyond that comes as zeros, and is not written. So the rows of the next
-/// shard, in C too, are safe from a tile that is only partly filled.
+/// The steps of a call; a kernel parameter. Step i multiplies shard (rank + i) mod P. Every map ends with its
+/// shard: rows outside are loaded as zeros and not stored, so a partial tile does not write the next shard's
+/// rows.
 struct Steps {
-  CUtensorMap from[kMaxRanks];  ///< A of the shard: the rank's own, then its slots
+  CUtensorMap from[kMaxRanks];  ///< source of A: in place, then the rank's slots
   CUtensorMap to[kMaxRanks];    ///< the left neighbour's slot for it
   CUtensorMap c[kMaxRanks];     ///< the shard's rows of C
   int along_m[kMaxRanks];       ///< the shard's rows of tiles
   int count;                    ///< steps: P
 
-  /// Whether the shard of this step goes on. The last one does not: everybody has had it.
+  /// Whether the step's shard is sent on. The last one is not: it has visited all ranks.
   __device__ bool sends(int step) const { return step < count - 1; }
 };
 
-/// The words by which neighbours tell each other what has arrived. They only grow, over all calls.
+/// The words that count arrivals. They only grow, over all calls.
 struct Arrivals {
-  std::uint32_t* here;   ///< this rank's words, counted up by its right neighbour
-  std::uint32_t* there;  ///< those of its left neighbour
+  std::uint32_t* here;   ///< this rank's words, incremented by its right neighbour
+  std::uint32_t* there;  ///< the left neighbour's words
   std::uint32_t call;    ///< number of the call, from 1 on
   unsigned* stop;        ///< Rank::abort_flag()
 };
 
-/// Called by one thread: what the word counts has arrived, `counts` of them in each call; also for TMA. What
-/// an acquire lets a thread see, its ordinary loads see. TMA reads by another way, the async proxy, and needs
-/// the fence besides.
+/// Called by one thread: waits until the word has all of its `counts` of this call; also on behalf of TMA.
+/// The acquire orders ordinary loads only; TMA reads through the async proxy, which needs the fence.
 __device__ inline void await_arrival(const Arrivals& arrivals, int word, std::uint32_t counts) {
   // [task await: which value says that all have counted in this call, and what lets TMA see what they sent?]
   await_signal(arrivals.here + word, arrivals.call * counts, arrivals.stop);
@@ -100,19 +99,20 @@ __device__ inline void await_arrival(const Arrivals& arrivals, int word, std::ui
   // [/task]
 }
 
-/// Called by the thread whose stores to the left neighbour are complete.
+/// Called by a thread after its copies to the left neighbour are complete.
 __device__ inline void count_arrival(const Arrivals& arrivals, int word) {
-  // Several count, so it is an addition; `release` puts it behind what this thread has waited for.
+  // An addition, because several blocks count; `release` orders it after the copies that this thread waited
+  // for.
   const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system> signal(arrivals.there[word]);
   signal.fetch_add(1, cuda::memory_order_release);
 }
 
-/// What a rank keeps between calls, and where everything is in a call. `Tile` is that of the kernel.
+/// A rank's slots and words, and their addresses in a call. `Tile` is the kernel's tile.
 template <SixteenBit T, typename Tile>
 class Shards {
  public:
-  /// Collective. With `words` words for each step but the last. Throws UsageError for more than kMaxRanks
-  /// ranks; else as require_sizes(), PeerBuffer, Signals and multiprocessors_to_wait_on() do.
+  /// Collective. Allocates `words` words for each step but the last. Throws UsageError for more than
+  /// kMaxRanks ranks; else as require_sizes(), PeerBuffer, Signals and multiprocessors_to_wait_on() do.
   Shards(Rank& rank, MatmulShape whole, int words, int set_aside)
       : rank_(rank),
         ring_(rank),
@@ -126,7 +126,7 @@ class Shards {
     }
     require_sizes(share_);
     require_native_atomics(rank, rank.previous());  // for count_arrival()
-    // All ranks have as many blocks, so that everybody knows how many will count.
+    // The same number of blocks on all ranks, because a receiver must know how many blocks will count.
     multiprocessors_ = multiprocessors_to_wait_on(rank, set_aside);
   }
 
@@ -134,16 +134,17 @@ class Shards {
   static std::int64_t largest_shard(MatmulShape whole, int ranks) {
     return balanced_share(whole.m, ranks, 0).size();
   }
-  /// Its tiles. All ranks have as many columns: shares differ by at most one, and each is a multiple of 8.
+  /// Its tiling, the same on all ranks: shares of columns differ by at most one and are multiples of 8, so
+  /// equal.
   static Tiling largest_tiling(MatmulShape whole, int ranks) {
     return tiling_of<Tile>({largest_shard(whole, ranks), balanced_share(whole.n, ranks, 0).size(), whole.k});
   }
-  /// Blocks that find work in `tiles` tiles, the same number on all ranks.
+  /// Number of blocks for `tiles` tiles, the same on all ranks.
   int blocks_for(int tiles) const { return std::max(1, std::min(tiles, multiprocessors_)); }
 
-  /// Whether there is nothing to move: no rows, columns or depth on any rank.
+  /// Whether m, n or k is 0.
   bool nothing_to_do() const { return whole_.m == 0 || whole_.n == 0 || whole_.k == 0; }
-  /// What a call does then: without depth all sums are zero.
+  /// The call in that case: without depth all sums are zero.
   void zero(T* c, cudaStream_t stream) const {
     const std::int64_t elements = share_.m * share_.n;
     if (elements > 0) CUDA_CHECK(cudaMemsetAsync(c, 0, elements * sizeof(T), stream));
@@ -151,14 +152,14 @@ class Shards {
   /// The tiling of the rank's columns and depth; rows are those of a step.
   Tiling tiling() const { return tiling_of<Tile>(share_); }
 
-  /// A new call.
+  /// Begins a call: advances the epoch and returns its words.
   Arrivals begin_call() {
     arrived_.begin_call();
     return {arrived_.word(rank_.id(), 0), arrived_.word(rank_.previous(), 0), arrived_.epoch(),
             rank_.abort_flag()};
   }
 
-  /// Where A and C are in this call, step by step.
+  /// The tensor maps of this call's steps.
   Steps maps(const T* a, T* c) const {
     Steps steps{};
     steps.count = rank_.size();
@@ -166,7 +167,7 @@ class Shards {
       // [task steps: whose rows are multiplied in step i, from where, and where do they go?]
       const Range rows = rows_of(i);
       steps.along_m[i] = tiling_of<Tile>({rows.size(), share_.n, share_.k}).along_m;
-      if (rows.empty()) continue;  // no map without rows, and nobody asks for it
+      if (rows.empty()) continue;  // a map cannot have 0 rows, and no tile uses it
       const CUtensorMap from = tensor_map(source(i, a), rows.size(), whole_.k, Tile::kM);
       const CUtensorMap c_rows = tensor_map(c + rows.begin * share_.n, rows.size(), share_.n, kGroupRows);
       steps.from[i] = from;
@@ -181,21 +182,21 @@ class Shards {
   /// The map of the rank's columns of B.
   CUtensorMap columns_of(const T* b) const { return tensor_map(b, share_.k, share_.n, kSpan); }
 
-  /// The rows of A, and of C, that are those of this step.
+  /// The rows of A and C of this step.
   Range rows_of(int step) const { return balanced_share(whole_.m, rank_.size(), ring_.shard(step)); }
-  /// How many steps a call has.
+  /// Number of steps.
   int steps() const { return rank_.size(); }
   /// Values of k.
   std::int64_t depth() const { return whole_.k; }
-  /// Where the shard of this step lies in this call: first in place, then in a slot.
+  /// Source of the step's shard in this call: in place in step 0, then a slot.
   const T* source(int step, const T* a) const {
     return step == 0 ? a : slots_.on(rank_.id(), step - 1, arrived_.epoch());
   }
-  /// Where it goes: for the left neighbour it is the shard of the next step.
+  /// Destination of the step's shard: the left neighbour's source of the next step.
   T* destination(int step) const { return slots_.on(rank_.previous(), step, arrived_.epoch()); }
 
-  /// What `rank` of `ranks` moves in a call: all shards but that of the left neighbour leave. A message is a
-  /// box of A: a tile's rows, kSpan values of k. The page's cost card and the tests both come from here.
+  /// Cost card of a call of `rank`: it sends all shards but the left neighbour's. A message is a box of A: a
+  /// tile's rows, kSpan values of k.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     const std::int64_t slots = Slots<T>::bytes(ranks - 1, largest_shard(whole, ranks) * whole.k);
     if (whole.m == 0 || whole.n == 0 || whole.k == 0) return {.memory = slots};
@@ -221,12 +222,12 @@ class Shards {
   RankRing ring_;
   MatmulShape whole_, share_;
   Slots<T> slots_;   // P - 1, in two halves
-  Signals arrived_;  // counted up by the right neighbour's blocks
+  Signals arrived_;  // incremented by the right neighbour's blocks
   int multiprocessors_ = 0;
-  // Calls alternate between the two halves of the slots; that suffices, as in chapter 04. A call of rank d
-  // ends after the last shard has come, that of rank d - 1, all the way round: each rank has waited for it
-  // before it counted it, if it had no rows too. Rank d - 1 began to pass it on in this call, after all its
-  // reads of the call before. So in its next call rank d may write where rank d - 1 read in that one.
+  // Calls alternate between the two halves of the slots; that suffices, as in chapter 04. A call e of rank d
+  // ends after the last shard, that of rank d - 1, has come round the ring: each rank waits for a shard
+  // before it counts it, also for a shard without rows. Rank d - 1 sent it in call e, after all its reads of
+  // call e - 1. So in call e + 1 rank d may overwrite the half that rank d - 1 read in call e - 1.
 };
 
 }  // namespace overlap::ring_in_kernel

@@ -1,12 +1,11 @@
-// Chapter 19: how partial tiles get from rank to rank while the next tile is multiplied. Neither is the
-// multiplying warpgroups' business: a thread of its own, the exchanging thread, sends and fetches, part by
-// part, through buffers in shared memory.
+// Chapter 19: transfer of partial tiles between ranks while the next tile is multiplied. A separate thread of
+// the block, the exchanging thread, sends and fetches them part by part, through buffers in shared memory.
 //
 //   sender                                        owner
 //   warpgroup: sums in registers                  exchanging thread: acquire the rank's flag, at system scope
 //   -> buffer, fence.proxy.async, arrive          fence.proxy.async, TMA out of the slot into a buffer
-//   exchanging thread: TMA into the owner's slot  warpgroup: await the buffer, add it to the sums
-//   full wait, once all parts of the tile left    arrive: the buffer may be filled again
+//   exchanging thread: TMA into the owner's slot  warpgroup: wait for the buffer, add it to the sums
+//   full wait for all parts of the tile           arrive: the buffer may be filled again
 //   release the flag, at system scope
 #pragma once
 
@@ -30,37 +29,37 @@ namespace ptx = cuda::ptx;
 using tensor_core_gemm::await_phase;
 using tensor_core_gemm::Corner;
 
-/// Where partial tiles of this call go, and where those of the others come.
+/// Slots and flags of one call. A kernel parameter.
 struct Exchange {
-  CUtensorMap to[kMaxRanks];        ///< by owner: this rank's slot there
-  CUtensorMap from[kMaxRanks];      ///< by summand: its slot here
-  std::uint32_t* flags[kMaxRanks];  ///< by owner: flag() of them
+  CUtensorMap to[kMaxRanks];        ///< [owner]: this rank's slot on it
+  CUtensorMap from[kMaxRanks];      ///< [summand]: its slot on this rank
+  std::uint32_t* flags[kMaxRanks];  ///< [owner]: its flags, see flag()
   int summands;                     ///< that an owner adds, its own included
-  int own;                          ///< which of them is its own
-  int max_tiles;                    ///< of an owner
-  std::uint32_t epoch;              ///< of the call
-  unsigned* stop;                   ///< Rank::abort_flag()
+  int own;                          ///< index of its own one
+  int max_tiles;
+  std::uint32_t epoch;  ///< number of the call
+  unsigned* stop;       ///< Rank::abort_flag()
 
-  /// Which of an owner's flags says that `source` has sent its part of a tile. It has one writer and one
-  /// reader, the blocks that have this tile.
+  /// Index of the owner's flag for the partial tile of `source`. A flag has one writer and one reader: the
+  /// blocks that compute this tile on the two ranks.
   __device__ int flag(int source, int tile) const { return source * max_tiles + tile; }
 };
 
-/// How partial sums land: each rank has a slot with each owner, which adds what lies in them. (An experiment
-/// has them added up on arrival instead. What differs then is what stands here.)
+/// Landing policy: each rank has its own slot on each owner, and the owner adds the slots. (An experiment
+/// replaces this policy: there TMA adds on arrival.)
 struct InSlots {
-  static constexpr int slots(int ranks) { return ranks; }     ///< of an owner
-  static constexpr int slot(int source) { return source; }    ///< for what `source` sends
+  static constexpr int slots(int ranks) { return ranks; }     ///< number of slots on an owner
+  static constexpr int slot(int source) { return source; }    ///< slot of `source`
   static constexpr int summands(int ranks) { return ranks; }  ///< that an owner adds, its own included
-  static constexpr int own(int rank) { return rank; }         ///< which of them is its own
+  static constexpr int own(int rank) { return rank; }         ///< index of the owner's own summand
 
-  /// Starts the copy of a part into the slot, of which it is the box at that index.
+  /// Starts the copy of a part to `column` and `row` of the slot.
   __device__ __forceinline__ static void send(const CUtensorMap& slot, int column, int row,
                                               const std::byte* part) {
     ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &slot, {column, row}, part);
   }
 
-  /// What makes a slot ready for the next partial sums: they overwrite what is there, so there is nothing.
+  /// Slots are overwritten, so nothing needs to be cleared.
   ///@{
   template <typename W>
   static InSlots ready(Rank&, W* /*slot*/, std::int64_t /*rows*/, std::int64_t /*columns*/) {
@@ -73,29 +72,28 @@ struct InSlots {
   ///@}
 };
 
-/// Whose partial sum is added as number `index`: in the order of the ranks, whoever came first. Both sides of
-/// the exchange go by it.
+/// Reduction order: ranks in ascending order, independent of arrival. Fetching and adding both follow it.
 __device__ constexpr int summand(int index) { return index; }
 
-/// A warpgroup's buffers. On the way out it fills them and the exchanging thread empties them; on the way in
-/// it is the other way round. A block sends all that it has to send before it fetches anything, since its own
-/// tiles come last.
+/// A warpgroup's part buffers. To send, the warpgroup fills them and the exchanging thread empties them; to
+/// fetch, the exchanging thread fills them and the warpgroup empties them. A block's own tiles come last, so
+/// its last send precedes its first fetch.
 struct PartBuffers {
-  static constexpr int kCount = 4;  ///< a whole tile's, at 16 bits
+  static constexpr int kCount = 4;  ///< parts of a whole tile, at 16 bits
 
   alignas(1024) std::byte parts[kCount][kPartBytes];  ///< swizzled
 };
 
-/// The mbarriers of a warpgroup's buffers.
+/// The mbarriers of a warpgroup's part buffers.
 struct PartBarriers {
-  using Place = tensor_core_gemm::RingPlace<PartBuffers::kCount>;  ///< which buffer is next
+  using Place = tensor_core_gemm::RingPlace<PartBuffers::kCount>;
 
-  std::uint64_t filled[PartBuffers::kCount];  ///< by all threads of the warpgroup: may be sent
-  std::uint64_t sent[PartBuffers::kCount];    ///< has been read, may be filled
-  std::uint64_t here[PartBuffers::kCount];    ///< a part of another rank has come
-  std::uint64_t added[PartBuffers::kCount];   ///< by all threads of the warpgroup: another one may come
+  std::uint64_t filled[PartBuffers::kCount];  ///< by all threads of the warpgroup: buffer written
+  std::uint64_t sent[PartBuffers::kCount];    ///< by the exchanging thread: TMA has read the buffer
+  std::uint64_t here[PartBuffers::kCount];    ///< bytes of another rank's part have arrived
+  std::uint64_t added[PartBuffers::kCount];   ///< by all threads of the warpgroup: part added
 
-  /// Called by one thread; Ring::init()'s fence comes behind it.
+  /// Called by one thread, before Ring::init(), whose fence covers these barriers, too.
   __device__ void init() {
     for (int i = 0; i < PartBuffers::kCount; ++i) {
       ptx::mbarrier_init(&filled[i], wgmma::kThreads);
@@ -106,15 +104,15 @@ struct PartBarriers {
   }
 };
 
-/// The loading thread tells the exchanging thread how far the block has come. Nothing is ordered by it.
+/// Progress of the producer, read by the exchanging thread for pacing. Relaxed: it orders no memory.
 struct Progress {
-  int loads;  ///< k-blocks that have been loaded
+  int loads;  ///< k-blocks loaded so far
 
-  /// Called by the loading thread.
+  /// Called by the producer thread.
   __device__ void tell(int now) {
     cuda::atomic_ref<int, cuda::thread_scope_block>(loads).store(now, cuda::memory_order_relaxed);
   }
-  /// Called by the exchanging thread: returns once there are so many.
+  /// Called by the exchanging thread: waits until `number` k-blocks are loaded.
   __device__ void await(int number) {
     const cuda::atomic_ref<int, cuda::thread_scope_block> now(loads);
     while (now.load(cuda::memory_order_relaxed) < number) {
@@ -122,26 +120,26 @@ struct Progress {
   }
 };
 
-/// What the exchanging thread does.
+/// The exchanging thread.
 template <typename W, typename Landing, typename Tile>
 struct ExchangingThread {
   static constexpr int kParts = Tile::kN / kPartColumns<W>;  ///< of a warpgroup's rows of a tile
-  /// A tile whose parts all have a buffer leaves evenly while the next one is multiplied. Otherwise its
-  /// warpgroups wait for buffers, and it leaves as fast as it can.
+  /// If all parts of a tile have a buffer, they are paced over the GEMM of the next tile. Otherwise the
+  /// warpgroups wait for buffers, so parts are sent as fast as possible.
   static constexpr bool kEvenly = kParts <= PartBuffers::kCount;
-  using Place = PartBarriers::Place;  ///< which buffer is next
+  using Place = PartBarriers::Place;
 
-  const Exchange& exchange;  ///< of the call
-  const OwnedOrder& order;   ///< of the tiles
-  PartBuffers* buffers;      ///< by warpgroup
-  PartBarriers* barriers;    ///< the same
-  Progress& progress;        ///< of the block's loads
-  Place out = {};            ///< the next buffer of all warpgroups on the way out
-  Place in = {};             ///< the same on the way in
+  const Exchange& exchange;
+  const OwnedOrder& order;
+  PartBuffers* buffers;
+  PartBarriers* barriers;
+  Progress& progress;
+  Place out = {};  ///< next buffer to send, of all warpgroups
+  Place in = {};   ///< next buffer to fetch into, of all warpgroups
 
-  /// All of the block's tiles.
+  /// Sends or fetches all of the block's tiles.
   __device__ __forceinline__ void run() {
-    int number = 0;  // tiles before this one, of the block
+    int number = 0;  // of the block's tiles
     const int all = (order.tiles() - static_cast<int>(blockIdx.x) + static_cast<int>(gridDim.x) - 1) /
                     static_cast<int>(gridDim.x);
     tensor_core_gemm::for_each_tile(order, [&](OwnedTile tile) {
@@ -160,11 +158,11 @@ struct ExchangingThread {
     return tile.place.m * order.owners.along_n + tile.place.n;
   }
 
-  /// All parts of a tile, and its flag. `loads`: how many k-blocks the block has loaded when it begins with
-  /// the tile behind it; -1: there is none.
+  /// Sends all parts of a tile and raises its flag. `loads`: number of k-blocks that the block has loaded
+  /// when the next tile begins; -1: there is no next tile.
   ///
-  /// Sent all at once, the tiles of all blocks would fill the links' queues, and those of TMA behind them:
-  /// the loads of the next tile's stages would stand in the same queue. So a part leaves now and then.
+  /// Parts are paced: if all blocks sent their tiles at once, the queues of the link and of TMA would fill
+  /// up, and the loads of the next tile's stages would wait in the same queue.
   __device__ __forceinline__ void send(OwnedTile tile, int loads) {
     const Corner corner = tile.place.template corner<Tile>();
     if (order.owners.rows(tile.owner) > 0) {
@@ -186,12 +184,12 @@ struct ExchangingThread {
       }
     }
     // [task raise: for what does the flag wait, so that the owner finds the data where they belong?]
-    ptx::cp_async_bulk_wait_group(ptx::n32_t<0>{});  // written; .read would only say that we may write
+    ptx::cp_async_bulk_wait_group(ptx::n32_t<0>{});  // the slot is written; .read would only free the buffer
     raise_signal(exchange.flags[tile.owner] + exchange.flag(order.rank, number_of(tile)), exchange.epoch);
     // [/task]
   }
 
-  /// What all other ranks have sent of an own tile, in the order in which add_parts() wants it.
+  /// Fetches all other ranks' parts of an own tile, in the order in which add_parts() adds them.
   __device__ __forceinline__ void fetch(OwnedTile tile) {
     const Owners& owners = order.owners;
     const Corner corner = tile.place.template corner<Tile>();
@@ -204,7 +202,7 @@ struct ExchangingThread {
     ptx::fence_proxy_async(ptx::space_global);
     // [/task]
     if (owners.rows(order.rank) == 0) return;
-    constexpr int kOfResult = kSpan / kPartColumns<W>;  // parts to one of C
+    constexpr int kOfResult = kSpan / kPartColumns<W>;  // parts per part of C
     for (int part = 0; part < kParts; part += kOfResult) {
       for (int i = 0; i < exchange.summands; ++i) {
         const int source = summand(i);
@@ -233,14 +231,15 @@ struct ExchangingThread {
 /// A warpgroup's side of the exchange.
 template <typename W, typename Tile>
 struct Exchanger {
-  using Place = PartBarriers::Place;  ///< which buffer is next
+  using Place = PartBarriers::Place;
 
-  PartBuffers& buffers;    ///< its own
-  PartBarriers& barriers;  ///< the same
-  Place out = {};          ///< the next buffer on the way out
-  Place in = {};           ///< the same on the way in
+  PartBuffers& buffers;
+  PartBarriers& barriers;
+  Place out = {};  ///< next buffer to send
+  Place in = {};   ///< next buffer to add
 
-  /// Gives its sums of a tile to the exchanging thread, part by part. All of its threads call it.
+  /// Called by all threads of the warpgroup: writes its sums of a tile to part buffers for the exchanging
+  /// thread.
   template <typename Wire, SixteenBit T>
   __device__ __forceinline__ void hand_out(const Fragment<Tile::kN>& sum) {
     const int thread = static_cast<int>(threadIdx.x) % wgmma::kThreads;
@@ -256,8 +255,8 @@ struct Exchanger {
     }
   }
 
-  /// total = partial sum of rank 0 + of rank 1 + ..., in f32 and in this order, so that it does not depend on
-  /// who came first; those of the rank itself are `own`, which nothing has rounded. Of one part of C.
+  /// For one part of C: total = partial sum of rank 0 + of rank 1 + ..., in f32 and in this order, so the
+  /// bits do not depend on the order of arrival. `own`: the rank's own partial sums, not rounded.
   template <int Count>
   __device__ __forceinline__ void add_parts(const float* own, const Exchange& exchange,
                                             float (&total)[Count]) {
@@ -273,8 +272,8 @@ struct Exchanger {
       for (int first = 0; first < Count; first += kPartValues<W>) {
         await_phase(&barriers.here[in.stage], in.parity);
         add_part<W>(buffers.parts[in.stage], thread, total + first);
-        // Also a load that has to come before TMA's write: without the fence a late one was seen to read what
-        // came next (H200, f32 on the wire).
+        // Orders these loads before TMA's next write: without the fence a late load was observed to read the
+        // next part (H200, f32 on the wire).
         ptx::fence_proxy_async(ptx::space_shared);
         ptx::mbarrier_arrive(&barriers.added[in.stage]);
         in.advance();

@@ -1,8 +1,9 @@
-// Chapter 19: C = X W by one kernel on each rank. It multiplies, sends partial tiles to their owners while it
-// multiplies on, and adds what it has been sent: no second kernel, no barrier, no stream but the caller's.
+// Chapter 19: C = X W with reduce-scatter, by one kernel on each rank. The kernel sends partial tiles to
+// their owners while it multiplies the next ones, and adds the partial tiles of the others to its own: no
+// second kernel, no barrier, no stream but the caller's.
 //
-// Source: ours. Chapter 06's all-to-all with one sum, moved into the epilogue of chapter 16's kernel. The
-// page beside this file says what others do.
+// Source: ours. Chapter 06's all-to-all with one sum, in the epilogue of chapter 16's kernel. The page beside
+// this file describes other systems.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,30 +21,30 @@
 
 namespace overlap::fused_reduce_scatter {
 
-/// The product of `rank` of `ranks`: its columns of X and rows of W.
+/// The GEMM of `rank` of `ranks`: its columns of X and rows of W.
 inline MatmulShape product_of(MatmulShape whole, int ranks, int rank) {
   return {whole.m, whole.n, balanced_share(whole.k, ranks, rank).size()};
 }
 
-/// The largest product whose rows one owner wants.
+/// The GEMM for the rows of the largest owner.
 inline MatmulShape product_of_an_owner(MatmulShape whole, int ranks) {
   return {balanced_share(whole.m, ranks, 0).size(), whole.n, product_of(whole, ranks, 0).k};
 }
 
-/// A tile with as many stages as find room beside the buffers of the exchange.
+/// The tile with as many stages as fit beside the buffers of the exchange.
 template <typename Tile>
 using TileWithBuffers = tensor_core_gemm::Tile<Tile::kM, Tile::kN, stages_beside_buffers<Tile>()>;
 
-/// Throws UsageError unless TMA can step over the rows of every rank's X, W and C; see require_sizes() of
-/// chapter 16. With P ranks k is a multiple of 8 P.
+/// Throws UsageError unless chapter 16's require_sizes() holds for every rank's X, W and C. With P ranks k
+/// must be a multiple of 8 P.
 inline void require_all_sizes(MatmulShape whole, int ranks) {
   for (int rank = 0; rank < ranks; ++rank)
     tensor_core_gemm::require_sizes(product_of(whole, ranks, rank), {1, 1, ranks});
 }
 
-/// Rows of C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Deterministic: equal in
-/// all bits on every run. Each partial sum is rounded to the wire's type once, that of the rank itself not at
-/// all, and the result once.
+/// C = X W: rank r has X[m, k_r] and W[k_r, n], and gets its rows of C[m, n]. Deterministic: the same bits in
+/// every run. Each partial sum is rounded to the wire's type once, the rank's own one not at all, the result
+/// once.
 template <SixteenBit T, typename Wire = SixteenBitWire,
           typename Shape = TileWithBuffers<tensor_core_gemm::LargeTile>, typename Landing = InSlots>
 class FusedReduceScatter {
@@ -51,13 +52,13 @@ class FusedReduceScatter {
   /// The same with another tile.
   template <typename Other>
   using WithTile = FusedReduceScatter<T, Wire, TileWithBuffers<Other>, Landing>;
-  using Tile = Shape;                         ///< of a block
-  using W = typename Wire::template Type<T>;  ///< of a partial sum on its way
+  using Tile = Shape;
+  using W = typename Wire::template Type<T>;  ///< type of a partial sum on the wire
 
-  /// Allocates everything. Collective. The kernel leaves `set_aside` multiprocessors to other kernels that
-  /// wait: see multiprocessors_to_wait_on(). Throws UsageError as that, require_all_sizes() and Owners::of()
-  /// do; CudaError; Skip if the GPU has not compute capability 9.0, if two GPUs have no access to each
-  /// other's memory, or if ranks that share a GPU leave no room for a block of each.
+  /// Collective. Allocates all memory of run(). The kernel leaves `set_aside` multiprocessors to other
+  /// waiting kernels, see multiprocessors_to_wait_on(). Throws UsageError as that, require_all_sizes() and
+  /// Owners::of() do; CudaError; Skip unless the GPU has compute capability 9.0, all pairs of GPUs have peer
+  /// access, and ranks that share a GPU leave room for a block of each.
   FusedReduceScatter(Rank& rank, MatmulShape whole, int set_aside = 0)
       : rank_(rank),
         shape_(product_of(whole, rank.size(), rank.id())),
@@ -76,16 +77,15 @@ class FusedReduceScatter {
         from_[epoch][other] = slot_map(rank.id(), other, epoch);
       }
     }
-    rank.barrier();  // ranks may share a GPU: no kernel waits for a flag before all have loaded it
+    rank.barrier();  // ranks may share a GPU: all load the kernel before any of them waits for a flag
   }
 
-  /// Enqueues one call: x[m, k_r], w[k_r, n], c[m_r, n], all row-major, dense and aligned to 16 bytes, on
-  /// this rank's GPU. Every rank makes the same calls in the same order; they may follow each other without a
-  /// barrier.
+  /// Enqueues one call: x[m, k_r], w[k_r, n], c[m_r, n], row-major, dense and aligned to 16 bytes, on this
+  /// rank's GPU. All ranks make the same calls in the same order; calls need no barrier between them.
   void run(const T* x, const T* w, T* c, cudaStream_t stream) {
     const std::int64_t own = owners_.rows(rank_.id()) * shape_.n;
     if (shape_.m == 0 || shape_.n == 0) return;
-    if (shape_.k == 0) {  // on all ranks, or TMA could not step over the others' rows
+    if (shape_.k == 0) {  // then it is 0 on all ranks: k is a multiple of 8 P
       if (own > 0) CUDA_CHECK(cudaMemsetAsync(c, 0, own * sizeof(T), stream));
       return;
     }
@@ -101,8 +101,7 @@ class FusedReduceScatter {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What `rank` of `ranks` moves and keeps in one call; a message is a tile with its flag. The page's cost
-  /// card and the tests both come from here.
+  /// Cost card of one call of `rank`. A message is a tile with its flag.
   static Cost cost(MatmulShape whole, int ranks, int rank) {
     const Owners owners = owners_of(whole, ranks);
     const std::int64_t own = owners.rows(rank) * whole.n, element = sizeof(W);
@@ -122,7 +121,7 @@ class FusedReduceScatter {
   static constexpr int kThreads = (Tile::kGroups + 1) * wgmma::kThreads;
   static constexpr int kSharedBytes = sizeof(SharedMemory<Landing, T, Tile>);
 
-  /// Of the slot on `owner` for what `source` sends it; none without elements.
+  /// Map of the slot of `source` on `owner`; empty if the slot has no elements.
   CUtensorMap slot_map(int owner, int source, std::uint32_t epoch) const {
     if (owners_.rows(owner) == 0 || shape_.n == 0) return {};
     return tensor_core_gemm::tensor_map(slots_.on(owner, Landing::slot(source), epoch), owners_.rows(owner),
@@ -135,10 +134,9 @@ class FusedReduceScatter {
     return balanced_share(whole.m, ranks, 0).size() * whole.n;
   }
 
-  /// There are two sets of slots, for alternate calls: a rank may be a call ahead of an owner, which still
-  /// reads the set before. It is never two ahead, and so needs no word back that a slot is free: its kernel
-  /// of each call ends behind flags that every owner raises in its kernel of that call, and so behind the end
-  /// of all that the owner did in the call before.
+  /// Calls alternate between two sets of slots, because a rank may be one call ahead of an owner that still
+  /// reads the other set. It is never two calls ahead, so slots need no credit: its kernel of call e ends
+  /// after it has seen a flag that every owner raised in call e, and so after the owner's call e - 1.
   Exchange exchange() const {
     Exchange exchange{};
     const std::uint32_t set = arrived_.epoch() % 2;
@@ -158,10 +156,10 @@ class FusedReduceScatter {
   Rank& rank_;
   MatmulShape shape_;
   Owners owners_;
-  Slots<W> slots_;                                                         // by Landing::slot()
-  Signals arrived_;                                                        // by source and tile
-  std::array<Landing, 2> landing_ = {};                                    // by set
-  std::array<std::array<CUtensorMap, kMaxRanks>, 2> to_ = {}, from_ = {};  // by set and rank
+  Slots<W> slots_;                                                         // [Landing::slot()]
+  Signals arrived_;                                                        // [source][tile]
+  std::array<Landing, 2> landing_ = {};                                    // [set]
+  std::array<std::array<CUtensorMap, kMaxRanks>, 2> to_ = {}, from_ = {};  // [set][rank]
   int blocks_ = 0;
 };
 

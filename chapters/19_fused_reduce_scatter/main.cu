@@ -1,4 +1,4 @@
-// Chapter 19: product and reduce-scatter in one kernel, beside chapter 06's and NCCL's.
+// Chapter 19: GEMM and reduce-scatter in one kernel, beside chapter 06's forms and NCCL.
 #include "06_reduce_scatter/all_to_all_sum.cuh"
 #include "06_reduce_scatter/multiply_then_scatter.cuh"
 #include "06_reduce_scatter/rotating_accumulators.cuh"

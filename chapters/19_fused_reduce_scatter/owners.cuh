@@ -1,14 +1,13 @@
-// Chapter 19: whose rows are whose, and in which order a rank takes the tiles. Each rank's rows have tiles of
-// their own:
+// Chapter 19: owners of rows, and the order in which a rank takes tiles. No tile has rows of two owners:
 //
-//   step         0        1        2        3 = own      P = 4: whose tiles rank d computes in each step
+//   step         0        1        2        3 = own      P = 4: owner of the tiles that a rank computes
 //   rank 0    rank 1   rank 2   rank 3   rank 0
 //   rank 1    rank 2   rank 3   rank 0   rank 1
 //   rank 2    rank 3   rank 0   rank 1   rank 2
 //   rank 3    rank 0   rank 1   rank 2   rank 3
 //
-// In each column every rank stands once: at any time each link in and out carries what one rank sends. It is
-// the order of chapter 06's all-to-all, with tiles for chunks and without a boundary between the steps.
+// Each column has every owner once: at any time each rank sends to one rank and receives from one. It is the
+// order of chapter 06's all-to-all, with tiles for chunks and without a boundary between the steps.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,20 +24,19 @@ namespace overlap::fused_reduce_scatter {
 using tensor_core_gemm::place_of;
 using tensor_core_gemm::Tiling;
 
-inline constexpr int kMaxRanks = 16;  ///< that the kernel's parameters have room for
+inline constexpr int kMaxRanks = 16;  ///< limit set by the size of the kernel's parameters
 
-/// The rows of C[m, n] by their owners, cut into tiles. No tile has rows of two owners: it has one
-/// destination, one flag and one tensor map that ends where the rows end. That costs an owner at most one row
-/// of tiles that are not whole; a tile that straddled owners would have to be sent, and awaited, in pieces.
+/// The rows of C[m, n] by owner, in tiles. A tile has one owner, and so one destination, one flag and one
+/// tensor map, which ends with the owner's rows. The cost is at most one partial row of tiles per owner; a
+/// tile with rows of two owners would be sent, and awaited, in pieces.
 struct Owners {
-  int ranks;                     ///< owners
-  int first_row[kMaxRanks + 1];  ///< of each one's rows in C, and the end
-  int tile_rows;                 ///< of a tile
-  int along_n;                   ///< columns of tiles
-  int along_k;                   ///< blocks of k
+  int ranks;
+  int first_row[kMaxRanks + 1];  ///< [owner] in C, and m at the end
+  int tile_rows;
+  int along_n;  ///< columns of tiles
+  int along_k;  ///< k-blocks
 
-  /// Those of a product, by balanced_share(), with tiles of this shape. Throws UsageError for more than
-  /// kMaxRanks ranks.
+  /// The owners of a GEMM's rows, by balanced_share(). Throws UsageError for more than kMaxRanks ranks.
   template <typename Tile>
   static Owners of(MatmulShape product, int ranks) {
     if (ranks > kMaxRanks) {
@@ -52,15 +50,15 @@ struct Owners {
     return owners;
   }
 
-  /// How many rows an owner has.
+  /// Number of rows of an owner.
   __host__ __device__ constexpr int rows(int owner) const { return first_row[owner + 1] - first_row[owner]; }
-  /// An owner's tiles. Without rows it has one row of tiles all the same, with nothing in them: by their
-  /// flags it hears of every rank in every call, and so cannot run ahead of any (see Slots).
+  /// An owner's tiles. An owner without rows has one row of empty tiles, because it must see a flag of every
+  /// rank in every call: otherwise it could run two calls ahead of a rank (see Slots).
   __host__ __device__ constexpr Tiling tiling(int owner) const {
     const int along_m = (rows(owner) + tile_rows - 1) / tile_rows;
     return {along_m > 0 ? along_m : 1, along_n, along_k};
   }
-  /// The tiles of all owners.
+  /// Number of tiles of all owners.
   __host__ __device__ constexpr int tiles() const {
     int sum = 0;
     for (int owner = 0; owner < ranks; ++owner) sum += tiling(owner).tiles();
@@ -68,21 +66,21 @@ struct Owners {
   }
 };
 
-/// A tile of C, by whose it is.
+/// A tile of C, by owner.
 struct OwnedTile {
-  int owner;                          ///< of its rows
+  int owner;
   tensor_core_gemm::TilePlace place;  ///< among the owner's tiles
 };
 
 /// The order in which a rank takes all tiles; see the top of this file.
 struct OwnedOrder {
-  Owners owners;  ///< of the rows
-  int rank;       ///< whose order it is
+  Owners owners;
+  int rank;
   int group = 8;  ///< rows of tiles, see place_of()
 
-  /// How many tiles there are.
+  /// Number of tiles.
   __host__ __device__ constexpr int tiles() const { return owners.tiles(); }
-  /// The tile that is taken as number `index`.
+  /// Tile number `index` of the order.
   __host__ __device__ constexpr OwnedTile operator()(int index) const {
     // [task owner: whose tiles come first, whose last, and where does one's end?]
     // [blank] const int owner = rank;

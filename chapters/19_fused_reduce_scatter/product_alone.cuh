@@ -1,4 +1,4 @@
-// Chapter 19: the rank's product by chapter 16's kernel alone, to see what sending and adding cost.
+// Chapter 19: the rank's GEMM by chapter 16's kernel alone, the baseline for the cost of sending and adding.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,7 +9,7 @@
 
 namespace overlap::fused_reduce_scatter {
 
-/// All of X W that the rank can compute, C[m, n], by chapter 16's rung tma_store, into memory of its own.
+/// The rank's summand X_r W_r of C[m, n], by chapter 16's rung tma_store, into its own memory.
 template <SixteenBit T>
 class ProductAlone {
  public:
@@ -24,7 +24,7 @@ class ProductAlone {
                                     Rung::shared_bytes<T>()));
   }
 
-  /// Enqueues the product of x[m, k_r] and w[k_r, n].
+  /// Enqueues the GEMM of x[m, k_r] and w[k_r, n].
   void run(const T* x, const T* w, cudaStream_t stream) {
     if (shape_.k == 0) return;
     Rung::launch<Major::kMN>(blocks_, x, w, c_.data(), shape_, stream);

@@ -1,5 +1,5 @@
-// Chapter 19, the kernel: chapter 16's pipeline, whose tiles go where they belong. Three kinds of threads:
-// one loads, two warpgroups multiply and add, one exchanges.
+// Chapter 19, the kernel: chapter 16's pipeline with an epilogue that sends tiles to their owners. One thread
+// loads, two warpgroups multiply and add, one thread exchanges.
 #pragma once
 
 #include <cuda.h>
@@ -14,36 +14,37 @@ namespace overlap::fused_reduce_scatter {
 
 using wgmma::Major;
 
-/// One buffer of a warpgroup for its part of the result, before it leaves for C; see TmaStore::store_parts().
+/// A warpgroup's buffer for a part of the result, from which TMA stores it to C; see TmaStore::store_parts().
 template <SixteenBit T>
 struct ResultBuffer {
-  static constexpr int kBuffers = 1;                      ///< how many
+  static constexpr int kBuffers = 1;
   alignas(1024) T buffers[kBuffers][kGroupRows * kSpan];  ///< swizzled
 };
 
-/// What the block holds in shared memory.
+/// A block's shared memory.
 template <typename Landing, SixteenBit T, typename Shape>
 struct SharedMemory {
-  using Tile = Shape;                      ///< of the block
-  tensor_core_gemm::Ring<T, Tile> ring;    ///< of the operands
-  PartBuffers parts[Tile::kGroups];        ///< of each warpgroup
-  ResultBuffer<T> results[Tile::kGroups];  ///< the same
-  PartBarriers barriers[Tile::kGroups];    ///< the same
-  Progress progress;                       ///< of the loads
-  typename Landing::Shared landing;        ///< see InSlots
+  using Tile = Shape;
+  tensor_core_gemm::Ring<T, Tile> ring;
+  PartBuffers parts[Tile::kGroups];
+  ResultBuffer<T> results[Tile::kGroups];
+  PartBarriers barriers[Tile::kGroups];
+  Progress progress;
+  typename Landing::Shared landing;
 };
 
-/// Stages for which a block has room beside its other memory.
+/// Number of stages that fit into shared memory beside a block's other members.
 template <typename Tile>
 constexpr int stages_beside_buffers() {
-  constexpr int kRoom = 227 * 1024;  // of shared memory, that a block can ask for (compute capability 9.0)
+  constexpr int kRoom = 227 * 1024;  // bytes of shared memory of a block, at most (compute capability 9.0)
   using OneStage = tensor_core_gemm::Stage<__half, Tile>;
   using TwoStages = tensor_core_gemm::Tile<Tile::kM, Tile::kN, 2>;
   constexpr int kBesides = sizeof(SharedMemory<InSlots, __half, TwoStages>) - 2 * sizeof(OneStage);
   return std::min<int>(Tile::kStages, (kRoom - kBesides) / int{sizeof(OneStage)});
 }
 
-/// A warpgroup's part of an own tile, from `row` and `column` on: summed up, to C.
+/// Called by all threads of a warpgroup for an own tile: adds all ranks' partial sums and stores them at
+/// `row` and `column` of the rank's C.
 template <typename W, typename Tile, SixteenBit T, typename Landing>
 __device__ __forceinline__ void add_and_store(const Fragment<Tile::kN>& sum, Exchanger<W, Tile>& exchanger,
                                               const Exchange& exchange, const Landing& landing,
@@ -55,14 +56,14 @@ __device__ __forceinline__ void add_and_store(const Fragment<Tile::kN>& sum, Exc
     exchanger.add_parts(sum.value + part * kValues, exchange, total);
     TmaStore::write(total, to, thread);
   };
-  const auto copy = [&](const T* from, int part) {  // behind a barrier: all threads have added
+  const auto copy = [&](const T* from, int part) {  // called after a barrier: all threads have added
     ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, &c, {column + part * kSpan, row}, from);
     landing.template make_ready<W>(shared, column + part * kSpan, row);
   };
   TmaStore::store_parts<Tile::kN / kSpan>(buffer, write, copy);
 }
 
-/// This rank's product, whose tiles go where they belong; its own ones, summed up, to C.
+/// The rank's GEMM: sends tiles to their owners, and stores the sums of its own tiles to C.
 template <typename Wire, typename Landing, SixteenBit T, typename Tile>
 __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void scatter_tiles(
     const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
@@ -88,7 +89,7 @@ __global__ __launch_bounds__((Tile::kGroups + 1) * wgmma::kThreads, 1) void scat
       tensor_core_gemm::load_tiles(
           shared.ring, order, owners.along_k,
           [&](tensor_core_gemm::Stage<T, Tile>& stage, OwnedTile tile, int block, std::uint64_t* full) {
-            // Behind an owner's rows the box has those of the next: they are multiplied, and go nowhere.
+            // The TMA box may extend into the next owner's rows; those results are computed and discarded.
             auto corner = tile.place.corner<Tile>();
             corner.row += owners.first_row[tile.owner];
             tensor_core_gemm::load_stage<Major::kMN>(stage, a, b, corner, block, full);

@@ -1,4 +1,4 @@
-// Chapter 19: in which type partial sums travel, and how a part of a tile lies in shared memory on its way.
+// Chapter 19: the type of partial sums on the wire, and the layout of a part in shared memory.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -20,25 +20,25 @@ using wgmma::Fragment;
 
 /// Bytes in a row of a part: the span of the swizzle.
 inline constexpr int kPartRowBytes = 128;
-/// A part: a warpgroup's rows of a tile, 128 bytes of each. It is what one copy moves.
+/// A part: 128 bytes of each of a warpgroup's rows of a tile; the unit of a copy.
 inline constexpr int kPartBytes = kGroupRows * kPartRowBytes;
-/// Columns of a part whose elements are of type W.
+/// Columns of a part of type W.
 template <typename W>
 inline constexpr int kPartColumns = kPartRowBytes / int{sizeof(W)};
-/// A thread's values of such a part: 128 threads share its 64 rows.
+/// Values of a part in each thread: 128 threads share its 64 rows.
 template <typename W>
 inline constexpr int kPartValues = kPartColumns<W> / 2;
 
-/// Where two neighbours lie, from an even column on: chunk c of row r lies at c XOR r mod 8, as the tensor
-/// map says.
+/// Address of two neighbours at an even column, in the tensor map's swizzle: chunk c of row r lies at
+/// c XOR r mod 8.
 template <typename W, typename Part>
 __device__ __forceinline__ auto* pair_in(Part* part, int row, int column) {
   const int byte = column * int{sizeof(W)};
   return part + row * kPartRowBytes + (byte / 16 ^ row % 8) * 16 + byte % 16;
 }
 
-/// Two neighbours in memory, as f32. (The race detector sees a load into a variable, and none into a
-/// function's argument.)
+/// Loads two neighbours and converts them to f32. (Via a variable: the race detector does not see a load into
+/// a function's argument.)
 ///@{
 __device__ __forceinline__ float2 load_pair(const std::byte* from, const __half*) {
   const __half2 pair = *reinterpret_cast<const __half2*>(from);
@@ -53,7 +53,7 @@ __device__ __forceinline__ float2 load_pair(const std::byte* from, const float*)
 }
 ///@}
 
-/// Adds what thread `thread` of the warpgroup has of a part to its sums.
+/// Adds thread `thread`'s values of a part to its sums.
 template <typename W>
 __device__ __forceinline__ void add_part(const std::byte* part, int thread, float* sums) {
 #pragma unroll
@@ -65,27 +65,26 @@ __device__ __forceinline__ void add_part(const std::byte* part, int thread, floa
   }
 }
 
-/// Partial sums travel as T: each is rounded once, and the links carry half of what f32 takes.
+/// Partial sums are sent as T: each is rounded once, and the links carry half of the bytes of f32.
 struct SixteenBitWire {
-  /// Of an element on the way.
+  /// Type of an element on the wire.
   template <SixteenBit T>
   using Type = T;
-  static constexpr const char* kName = "fused";  ///< of the variant
+  static constexpr const char* kName = "fused";
 
-  /// A thread's values of a part, into the part.
+  /// Writes a thread's values of a part to the part's buffer.
   template <SixteenBit T>
   __device__ __forceinline__ static void write(const float* values, std::byte* part, int thread) {
     TmaStore::write(values, reinterpret_cast<T*>(part), thread);
   }
 };
 
-/// Partial sums travel as they are, in f32: nothing is rounded but the result, and the links carry twice the
-/// bytes.
+/// Partial sums are sent in f32: only the result is rounded, and the links carry twice the bytes.
 struct F32Wire {
-  /// Of an element on the way.
+  /// Type of an element on the wire.
   template <SixteenBit T>
   using Type = float;
-  static constexpr const char* kName = "fused_f32";  ///< of the variant
+  static constexpr const char* kName = "fused_f32";
 
   /// As SixteenBitWire::write().
   template <SixteenBit T>

@@ -1,5 +1,5 @@
 // Chapter 20: ranks in nodes. The two-level gather beside the flat ones of chapters 03 (a ring) and 17,
-// beside an all-gather and then the product, and beside the same kernel that waits for nothing.
+// beside all-gather then GEMM, and beside the same kernel without waits.
 #include <cstdio>
 
 #include "02_gather_then_multiply/gather_then_multiply.cuh"

@@ -1,14 +1,14 @@
 // Chapter 20: C = A B on several nodes, where rank r has rows of A and columns of B. Chapter 17's kernel
-// waits for shards that come in two phases. Between nodes each rank has a rail, the way to the ranks with its
-// number in other nodes: NCCL sends every shard along it, once to each node. Inside a node copy engines push
-// the own shard to all others, and then what came along the rail:
+// waits for shards that arrive in two phases. Between nodes, a rail connects the ranks with the same number
+// in all nodes: NCCL sends every shard along it, once to each node. Inside a node, copy engines push the own
+// shard to all others, and then each shard received along the rail:
 //
 //   rail of rank d:      A_d to the next node on the right, A_(d-L) from the left | A_d to the second | ...
-//   transfers of rank d: push A_d to d-1, d-2, ... in the node | once A_(d-L) is here, push it, too | ...
-//   kernel of rank d:    tiles of A_d | of its node, as they come | of the node on the left | ...
+//   transfers of rank d: push A_d to d-1, d-2, ... in the node | await A_(d-L), push it | ...
+//   kernel of rank d:    tiles of A_d | of its node, by arrival | of the node on the left | ...
 //
-// Source: "Overlapping AllGather GEMM" (Triton-distributed), between nodes; where this differs from it, the
-// page beside this file says why.
+// Source: "Overlapping AllGather GEMM" (Triton-distributed), between nodes; the page beside this file gives
+// the differences, and why.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -28,17 +28,17 @@ namespace overlap::two_nodes {
 using gemm_on_signals::Arrivals, gemm_on_signals::Edges, gemm_on_signals::multiply_on_signals;
 using tensor_core_gemm::Major;
 
-/// Multiprocessors of a GPU that the product leaves to NCCL, of so many: enough blocks for a network card, on
-/// an H100 four of 132.
+/// Multiprocessors that the GEMM sets aside for NCCL: enough blocks for a network card, on an H100 four of
+/// 132.
 constexpr int rail_blocks(int multiprocessors) { return std::max(1, multiprocessors / 32); }
 
 /// C = A B in T with sums in f32. Rank r has A_r[m_r, k] and B_r[k, n_r], or B_r[n_r, k] with Major::kK, and
-/// gets C_r[m, n_r], row-major, with m_r and n_r by balanced_share(); some may be 0. Ranks make nodes as in
-/// Nodes. `Shape` is a block's tile.
+/// gets C_r[m, n_r], row-major, with m_r and n_r by balanced_share(), which may be 0. Nodes as in Nodes.
+/// `Shape` is the tile.
 template <SixteenBit T, Major B = Major::kMN, typename Shape = tensor_core_gemm::Tile<128, 256, 4>>
 class TwoLevelGemm {
  public:
-  /// Collective. Allocates all that run() needs, makes each of its copies once and opens the rails. Throws as
+  /// Collective. Allocates all memory of run(), makes each of its copies once and opens the rails. Throws as
   /// PeerBuffer, Signals, Rank::rail(), require_sizes(), require_resident() and require_nodes() do, Skip
   /// unless the GPU has compute capability 9.0, UsageError for more than kMaxRanks ranks.
   TwoLevelGemm(Rank& rank, MatmulShape whole, int gpus_per_node)
@@ -59,19 +59,19 @@ class TwoLevelGemm {
     warm_up();
   }
 
-  /// Enqueues one call on `stream`; a, b and c belong to it until `stream` gets past it. All ranks make the
-  /// same calls in the same order. Calls may follow each other at once, on streams that are ordered. The
-  /// pointers are aligned to 16 bytes.
+  /// Enqueues one call on `stream`; until `stream` has passed it, do not write a and b, nor access c. All
+  /// ranks make the same calls in the same order, without waits between them, on streams that are ordered.
+  /// The pointers are aligned to 16 bytes.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     arrived_.begin_call();
-    // Transfers first: a kernel that waits for what the host has yet to enqueue may wait for ever.
+    // Enqueue the transfers first: a kernel enqueued before them may wait for ever.
     gather_shards(a, stream);
     copy_edges(a, stream);
     multiply(a, b, c, stream);
     close(stream);
   }
 
-  /// The transfers alone: a call in which nobody multiplies. `stream` gets past it when all shards are here.
+  /// The transfers alone, without the GEMM. `stream` passes the call when all shards have arrived.
   void gather(const T* a, cudaStream_t stream) {
     arrived_.begin_call();
     gather_shards(a, stream);
@@ -79,8 +79,7 @@ class TwoLevelGemm {
     join(stream);
   }
 
-  /// What `rank` moves along its rail in one call, with `ranks` ranks in nodes of `per_node`. Of shards
-  /// without rows nothing is sent.
+  /// Cost card of the rail of `rank` in one call. Shards without rows are not sent.
   static Cost rail_cost(MatmulShape whole, int ranks, int rank, int per_node) {
     const Nodes nodes = nodes_of(rank, ranks, per_node);
     const std::int64_t own = bytes_of(whole, ranks, rank);
@@ -89,8 +88,7 @@ class TwoLevelGemm {
       cost.bytes_in += bytes_of(whole, ranks, nodes.at(-step, 0));
     return cost;
   }
-  /// The same inside its node. A message is a shard and the signal behind it, or the signal alone if it has
-  /// no rows.
+  /// Cost card inside the node. A message is a shard with its signal, or the signal alone if it has no rows.
   static Cost node_cost(MatmulShape whole, int ranks, int rank, int per_node) {
     const Nodes nodes = nodes_of(rank, ranks, per_node);
     Cost cost{.messages = std::int64_t{per_node - 1} * nodes.count()};
@@ -101,7 +99,7 @@ class TwoLevelGemm {
     }
     return cost;
   }
-  /// Both together, and what the rank launches and keeps. The page's cost card and the tests come from these.
+  /// Cost card of a call: both, the launches and the memory.
   static Cost cost(MatmulShape whole, int ranks, int rank, int per_node) {
     const Cost rail = rail_cost(whole, ranks, rank, per_node), node = node_cost(whole, ranks, rank, per_node);
     return {.messages = rail.messages + node.messages,
@@ -118,7 +116,7 @@ class TwoLevelGemm {
 
   void gather_shards(const T* a, cudaStream_t stream) {
     if (rank_.size() == 1) return;
-    // Both streams begin behind the caller's: it makes A there, and has ended the calls before.
+    // Both streams wait for the caller's stream: for the producer of A, and for earlier calls.
     CUDA_CHECK(cudaEventRecord(ready_, stream));
     CUDA_CHECK(cudaStreamWaitEvent(rail_stream(), ready_));
     CUDA_CHECK(cudaStreamWaitEvent(node_stream(), ready_));
@@ -129,9 +127,9 @@ class TwoLevelGemm {
   }
 
   // ---- Phase 1, between nodes: the own shard along the rail -----------------------------------------------
-  // In step i to the node i places to the right, while the shard of the node i places to the left comes. One
-  // after the other: so the first has the rail to itself, and can be passed on while the next one comes. Send
-  // and receive of a step are one group: neither waits for the other.
+  // Step i sends to the node i places to the right, and receives from the node i places to the left. The
+  // steps are sequential, so the first shard has the whole rail, and is forwarded while the next one arrives.
+  // Send and receive of a step are one group, so neither waits for the other.
   void send_along_the_rail(const T* a) {
     for (int step = 1; step < nodes_.count(); ++step) {
       const int receiver = nodes_.at(step, 0), sender = nodes_.at(-step, 0);
@@ -151,8 +149,8 @@ class TwoLevelGemm {
     }
   }
 
-  // ---- Phase 2, inside the node: the own shard, then each that came along the rail ------------------------
-  /// A shard to all others of the node, the nearest left neighbour first, as in chapter 17.
+  // ---- Phase 2, inside the node: the own shard, then each shard received along the rail -------------------
+  /// Pushes a shard to all others of the node, the nearest left neighbour first, as in chapter 17.
   void push(int owner, const T* shard) {
     for (int step = 1; step < nodes_.per_node; ++step) {
       const int receiver = nodes_.at(0, -step);
@@ -161,7 +159,8 @@ class TwoLevelGemm {
       if (elements(owner) > 0)
         CUDA_CHECK(cudaMemcpyAsync(place_of(owner, receiver), shard, elements(owner) * sizeof(T),
                                    cudaMemcpyDefault, node_stream()));
-      // Without rows, too: the signal also tells that this rank has finished its last call, see close().
+      // A shard without rows needs a signal, too: it also says that this rank has ended its last call
+      // (close()).
       arrived_.raise(receiver, owner, node_stream());
       // [/task]
     }
@@ -177,7 +176,7 @@ class TwoLevelGemm {
     }
   }
 
-  // ---- The own shard's edges, the product, the end: as in chapter 17 --------------------------------------
+  // ---- The own shard's edges, the GEMM, the end: as in chapter 17 -----------------------------------------
   void copy_edges(const T* a, cudaStream_t stream) {
     if (share_.n == 0) return;
     const Edges edges = gemm_on_signals::edges_of(shards_, rank_.id(), Shape::kM);
@@ -192,7 +191,7 @@ class TwoLevelGemm {
 
   void multiply(const T* a, const T* b, T* c, cudaStream_t stream) {
     if (blocks_ == 0) return;
-    if (share_.k == 0) {  // no stage, and no sum
+    if (share_.k == 0) {  // empty sums
       CUDA_CHECK(cudaMemsetAsync(c, 0, share_.m * share_.n * sizeof(T), stream));
       return;
     }
@@ -201,7 +200,7 @@ class TwoLevelGemm {
     using tensor_core_gemm::tensor_map;
     const tensor_core_gemm::OperandMaps<T, Shape, B> maps(rank_.size() == 1 ? a : gathered(rank_.id()), b,
                                                           share_);
-    // A map of no rows cannot be: without a shard, no tile reads it.
+    // A map cannot have 0 rows; if the shard is empty, no tile uses the map.
     const CUtensorMap own = own_rows > 0 ? tensor_map(a, own_rows, share_.k, Shape::kM) : maps.a;
     const CUtensorMap to_c = tensor_map(c, share_.m, share_.n, tensor_core_gemm::kGroupRows);
     const Arrivals arrivals{shards_, rank_.id(), arrived_.word(rank_.id(), 0), arrived_.epoch(),
@@ -211,10 +210,10 @@ class TwoLevelGemm {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  // Calls alternate between two halves of the gathered A, and chapter 17 says why a rank may push into one
-  // again two calls later: it has seen a signal of each rank that it pushes to in the call between. Those are
-  // the ranks of its node, and each raises the signal of its own shard. Along the rail nobody writes into
-  // another's memory: what comes is received on this rank's own stream, behind its own earlier calls.
+  // Calls alternate between two halves of the gathered A. A rank may push into a half again two calls later,
+  // because in the call between it has seen a signal of each rank that it pushes to (chapter 17): those are
+  // the ranks of its node, and each raises the signal of its own shard. A shard from the rail is received on
+  // this rank's own stream, after its own earlier calls.
   void close(cudaStream_t stream) {
     for (int arrival = 1; arrival < rank_.size(); ++arrival) {
       const int owner = nodes_.owner(arrival);
@@ -223,15 +222,15 @@ class TwoLevelGemm {
     join(stream);
   }
 
-  /// The caller's stream waits for the transfers: `a` is the caller's again. The node's stream has waited for
-  /// a signal behind each step of the rail's, and so also for what was sent in it.
+  /// The caller's stream waits for the transfers, which read `a`. The node's stream has waited for a signal
+  /// after each step of the rail, and so also for the step's send.
   void join(cudaStream_t stream) {
     if (rank_.size() > 1) CUDA_CHECK(cudaStreamWaitEvent(stream, done_));
   }
 
   // ---- Before the first call ------------------------------------------------------------------------------
-  /// As many blocks as find room at the same time, beside those of NCCL. A block that waits keeps its
-  /// multiprocessor: if all were taken, NCCL could never bring what the blocks wait for.
+  /// As many blocks as are resident at the same time beside NCCL's. A waiting block keeps its multiprocessor:
+  /// if they occupied all, NCCL could never start the transfers that they wait for.
   void prepare(Tiling tiling) {
     const int copies = rank_.shares_gpu() ? 1 : 0;  // within the GPU that ranks share
     const int nccl = rail_ != nullptr ? rail_blocks(multiprocessors_) : 0;
@@ -242,8 +241,8 @@ class TwoLevelGemm {
     require_resident(rank_, kKernel, kThreads, sizeof(Memory), blocks_);  // loads it, too
   }
 
-  /// A call without a product: each copy once, and NCCL connects the nodes in the first one. Neither may
-  /// happen while anything waits.
+  /// A call without GEMM: makes each copy once, and NCCL connects the nodes. Both would deadlock behind a
+  /// waiting kernel.
   void warm_up() {
     if (rank_.size() > 1 && share_.k > 0) {
       const DeviceBuffer<T> a(rank_.device(), static_cast<std::size_t>(elements(rank_.id())));
@@ -252,12 +251,12 @@ class TwoLevelGemm {
       rank_.barrier();
       gather(a.data(), rank_.stream());
       rank_.synchronize(rank_.stream());
-      rank_.barrier();  // before memory is freed, which waits for the GPU, and so for who shares it
+      rank_.barrier();  // before `a` is freed: cudaFree waits for the GPU, and so for ranks that share it
     }
     rank_.barrier();
   }
 
-  /// A node is in one process: only there its ranks reach each other's memory.
+  /// A node must lie in one process, because its ranks access each other's memory.
   static Nodes nodes_of(const Rank& rank, int per_node) {
     require_nodes(rank.local_size(), per_node);
     return nodes_of(rank.id(), rank.size(), per_node);
@@ -270,7 +269,7 @@ class TwoLevelGemm {
   static std::int64_t bytes_of(MatmulShape whole, int ranks, int owner) {
     return balanced_share(whole.m, ranks, owner).size() * whole.k * std::int64_t{sizeof(T)};
   }
-  /// All of A on every rank; a rank alone has it already.
+  /// All of A on every rank; a single rank needs no slot.
   static std::int64_t slot_elements(MatmulShape whole, int ranks) {
     return ranks == 1 ? 0 : whole.m * whole.k;
   }
@@ -278,15 +277,15 @@ class TwoLevelGemm {
   std::int64_t elements(int owner) const { return (shards_.end(owner) - shards_.begin(owner)) * share_.k; }
   /// Where the owner's shard lies in the gathered A of `rank`.
   T* place_of(int owner, int rank) const { return gathered(rank) + shards_.begin(owner) * share_.k; }
-  /// A on that rank, as far as it has come in this call.
+  /// This call's half of the gathered A on that rank.
   T* gathered(int rank) const { return gathered_.on(rank, 0, arrived_.epoch()); }
-  // Both of high priority: transfers go before products.
+  // Both of high priority.
   cudaStream_t node_stream() { return rank_.transfer_stream(0); }
   cudaStream_t rail_stream() { return rank_.transfer_stream(1); }
 
   Rank& rank_;
   Nodes nodes_;
-  MatmulShape share_;  // of the product: all rows, own columns
+  MatmulShape share_;  // all rows, own columns
   Shards shards_;
   int multiprocessors_;  // of the GPU
   ncclComm_t rail_;      // null on one node

@@ -1,5 +1,6 @@
-// Chapter 21, all-reduce, residual and RMSNorm in one kernel: what follows an all-reduce in a transformer's
-// layer reads and writes the same few rows, so that launching two more kernels takes longer than their work.
+// Chapter 21, all-reduce, residual and RMSNorm in one kernel: in a transformer's layer the residual and the
+// norm after an all-reduce read and write the same few rows, so two more launches would take longer than the
+// work.
 //
 // Source: TensorRT-LLM's allReduceFusionKernels (kARResidualRMSNorm), FlashInfer's trtllm_allreduce_fusion.
 #pragma once
@@ -21,10 +22,11 @@
 
 namespace overlap::small_all_reduce {
 
-inline constexpr int kNormThreads = 1024;  ///< of a block, which has a row
-inline constexpr int kPacksOfAThread = 2;  ///< of a row, at most, in registers
+inline constexpr int kNormThreads = 1024;  ///< of a block, which computes one row at a time
+inline constexpr int kPacksOfAThread = 2;  ///< packs of a row per thread, at most, in registers
 
-/// The sum of all threads' values, the same bits on every thread and rank and in every run.
+/// Called by all threads of a block: the sum of their values, the same bits on every thread and rank and in
+/// every run.
 __device__ inline float sum_of_block(float value) {
   __shared__ float sums[kNormThreads / kWarp];
   for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value += __shfl_xor_sync(0xffffffffu, value, lanes);
@@ -36,8 +38,8 @@ __device__ inline float sum_of_block(float value) {
   return sum;
 }
 
-/// A block has a row after the other: first it sends all that it has, then it adds. Rows have `n` elements,
-/// whole packs. `received` is as in word_is_flag().
+/// A block first sends all of its rows, then adds and normalises row by row. Rows have `n` elements, a
+/// multiple of a pack. `received` is as in word_is_flag().
 template <Floating T>
 __global__ void __launch_bounds__(kNormThreads)
     add_and_normalise(OnRanks<Words> received, CallNumber calls, const T* x, const T* gain, T* residual,
@@ -52,7 +54,7 @@ __global__ void __launch_bounds__(kNormThreads)
   }
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const std::int64_t begin = row * of_row;
-    // Residual and gain are read first, while the words are under way.
+    // Load residual and gain first, while the words are in transfer.
     Elements stream[kPacksOfAThread], gains[kPacksOfAThread];
     for (int p = 0; p < kPacksOfAThread; ++p) {
       const std::int64_t i = threadIdx.x + p * kNormThreads;
@@ -67,7 +69,7 @@ __global__ void __launch_bounds__(kNormThreads)
       const Words own = sendable(load_pack<Elements>(x, i, rows * n));
       Sum<Elements> total = sum_of_packs<T>(received, sets, i, own, calls.stop);
       total.add(stream[p]);
-      stream[p] = total.rounded();  // as the next layer will read it
+      stream[p] = total.rounded();  // the norm uses the rounded residual, as the next layer does
       for (const T value : stream[p].values) squares += static_cast<float>(value) * static_cast<float>(value);
     }
     const float scale = 1.0f / sqrtf(sum_of_block(squares) / static_cast<float>(n) + epsilon);
@@ -90,8 +92,8 @@ __global__ void __launch_bounds__(kNormThreads)
 template <Floating T>
 class AddAndNormalise {
  public:
-  /// Collective. Throws Skip unless n is a multiple of the elements in 16 bytes and a block has room for it,
-  /// and as flagged_elements() does; else as OneShot does.
+  /// Collective. Throws Skip unless rows are whole vectors of 16 bytes and fit into a block's registers, and
+  /// as flagged_elements() does; else as OneShot does.
   AddAndNormalise(Rank& rank, std::int64_t rows, std::int64_t n, float epsilon, int set_aside = 0)
       : rank_(rank),
         rows_(rows),

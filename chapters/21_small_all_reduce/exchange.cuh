@@ -1,5 +1,5 @@
-// Chapter 21: what all rungs share: the number of the call, which the GPU itself counts; a buffer on every
-// rank with a place for each rank; and how elements are read, added and written.
+// Chapter 21, shared by all rungs: the number of the call, counted by the GPU; a buffer on every rank with a
+// place for each rank; loads, sums and stores of elements; a barrier between ranks.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -23,24 +23,24 @@
 
 namespace overlap::small_all_reduce {
 
-inline constexpr int kMaxRanks = 16;    ///< that the kernels' parameters have room for
-inline constexpr int kThreads = 512;    ///< of a block
-inline constexpr int kMaxBlocks = 128;  ///< of a kernel: more gain nothing at these sizes
+inline constexpr int kMaxRanks = 16;  ///< limit set by the size of the kernels' parameters
+inline constexpr int kThreads = 512;
+inline constexpr int kMaxBlocks = 128;  ///< of a grid: more blocks do not help at these sizes
 
 // ---- The number of the call ----------------------------------------------------------------------------
 
-/// A decoder's step is captured into a graph once and replayed for every token. A number that the host counts
-/// would be frozen in the graph, so this one lies on the GPU: all blocks read it when they begin, and the
-/// last block that ends advances it.
+/// Number of the call, counted on the GPU. A decoder's step is captured into a graph once and replayed for
+/// every token, so a number passed by the host would be frozen. All blocks read this number at their start,
+/// and the last block that ends advances it.
 struct CallNumber {
-  std::uint32_t* number;   ///< of the call that runs, the same on all ranks
-  unsigned* blocks_ended;  ///< blocks that have ended
-  std::uint32_t period;    ///< numbers are 0 to period - 1; 0: all that 32 bits have
-  unsigned* stop;          ///< Rank::abort_flag()
+  std::uint32_t* number;  ///< of the running call, the same on all ranks
+  unsigned* blocks_ended;
+  std::uint32_t period;  ///< numbers are 0 to period - 1; 0: 32 bits
+  unsigned* stop;        ///< Rank::abort_flag()
 
   /// Called by all threads before end().
   __device__ std::uint32_t read() const { return *number; }
-  /// The end of a kernel, called by all threads with what they have read.
+  /// Called by all threads at the end of the kernel, with the number that they have read.
   __device__ void end(std::uint32_t call) const {
     // [task advance: who may advance the number, and when has nobody still to read it?]
     __syncthreads();  // every thread of this block has read it
@@ -53,7 +53,7 @@ struct CallNumber {
   }
 };
 
-/// Its memory, on one rank.
+/// Owns the CallNumber's memory on one rank.
 class CallCounter {
  public:
   CallCounter(Rank& rank, std::uint32_t first, std::uint32_t period = 0)
@@ -77,13 +77,13 @@ class CallCounter {
 template <typename Value>
 struct OnRanks {
   Value* at[kMaxRanks];
-  int rank;   ///< whose kernel this is
-  int count;  ///< P
+  int rank;   ///< of this kernel
+  int count;  ///< number of ranks, P
 
   __device__ Value* own() const { return at[rank]; }
 };
 
-/// The addresses of the buffer, for a kernel of this rank.
+/// The buffer's addresses, for a kernel of this rank.
 template <typename Value>
 OnRanks<Value> on_ranks(const Rank& rank, const PeerBuffer<Value>& buffer) {
   OnRanks<Value> all{};
@@ -93,7 +93,7 @@ OnRanks<Value> on_ranks(const Rank& rank, const PeerBuffer<Value>& buffer) {
   return all;
 }
 
-/// Collective: the whole buffer holds `value` before any rank uses it.
+/// Collective: fills the rank's part of the buffer with `value`, then a barrier.
 template <typename Value>
 void fill(Rank& rank, const PeerBuffer<Value>& buffer, Value value) {
   const std::vector<Value> values(buffer.size(), value);
@@ -103,9 +103,9 @@ void fill(Rank& rank, const PeerBuffer<Value>& buffer, Value value) {
   rank.barrier();
 }
 
-/// How many blocks a kernel has: as many as find work, at most kMaxBlocks, and all of them on multiprocessors
-/// at once, beside `set_aside` that the caller leaves to other kernels that wait. Collective: the same number
-/// on all ranks. Throws UsageError for more than kMaxRanks ranks, and as multiprocessors_left() does.
+/// Collective: number of blocks of a kernel with work for `threads` threads, the same on all ranks. At most
+/// kMaxBlocks, and no more than are resident at once if `set_aside` multiprocessors are left to other waiting
+/// kernels. Throws UsageError for more than kMaxRanks ranks, and as multiprocessors_left() does.
 inline int blocks_for_work(Rank& rank, std::int64_t threads, int set_aside) {
   if (rank.size() > kMaxRanks) {
     throw UsageError("the kernel's parameters have room for " + std::to_string(kMaxRanks) +
@@ -115,11 +115,11 @@ inline int blocks_for_work(Rank& rank, std::int64_t threads, int set_aside) {
   return static_cast<int>(std::min<std::int64_t>(useful, multiprocessors_left(rank, set_aside)));
 }
 
-/// Bytes of elements, at most, that a rank sends in a call whose messages go to every other rank whole and
-/// take their flags along: every rank has buffers of three times as many.
+/// Limit of the bytes that a rank sends in one call if it sends all elements to every other rank, with flags
+/// in the data. Each rank's buffers are three times as large.
 inline constexpr std::int64_t kMaxFlaggedBytes = 4 << 20;
 
-/// `elements`, if they are no more than that. Throws Skip.
+/// Returns `elements`. Throws Skip if the rank would send more than kMaxFlaggedBytes.
 template <typename T>
 std::int64_t flagged_elements(const Rank& rank, std::int64_t elements) {
   const std::int64_t sent = (rank.size() - 1) * elements * std::int64_t{sizeof(T)};
@@ -130,28 +130,28 @@ std::int64_t flagged_elements(const Rank& rank, std::int64_t elements) {
 
 // ---- Elements ------------------------------------------------------------------------------------------
 
-/// Neighbouring elements that are moved together.
+/// Neighbouring elements that one access moves.
 template <typename T, int kBytes>
 struct alignas(kBytes) Pack {
   static constexpr int kWidth = kBytes / static_cast<int>(sizeof(T));
   T values[kWidth];
 };
-/// What a thread loads or stores at once.
+/// A 16-byte pack: the widest load or store of a thread.
 template <typename T>
 using Vector = Pack<T, 16>;
 
-/// Packs that `elements` fill, the last one perhaps in part.
+/// Number of packs of `elements`, rounded up.
 template <typename AnyPack>
 __host__ __device__ constexpr std::int64_t packs_of(std::int64_t elements) {
   return (elements + AnyPack::kWidth - 1) / AnyPack::kWidth;
 }
-/// How many whole packs can be moved at once from or to `x`; 0 if it is not aligned to their size.
+/// Number of whole packs of `x` that vector accesses can move; 0 if `x` is not aligned to a pack.
 template <typename AnyPack, typename T>
 __host__ __device__ std::int64_t whole_packs(const T* x, std::int64_t elements) {
   return reinterpret_cast<std::uintptr_t>(x) % sizeof(AnyPack) == 0 ? elements / AnyPack::kWidth : 0;
 }
 
-/// Pack `i` of x; behind x's end it holds zeros.
+/// Loads pack `i` of x; elements behind x's end are 0.
 template <typename AnyPack, typename T>
 __device__ AnyPack load_pack(const T* x, std::int64_t i, std::int64_t elements) {
   if (i < whole_packs<AnyPack>(x, elements)) return reinterpret_cast<const AnyPack*>(x)[i];
@@ -162,7 +162,7 @@ __device__ AnyPack load_pack(const T* x, std::int64_t i, std::int64_t elements) 
   }
   return pack;
 }
-/// Writes it, but nothing behind x's end.
+/// Stores pack `i` of x, without elements behind x's end.
 template <typename AnyPack, typename T>
 __device__ void store_pack(T* x, std::int64_t i, std::int64_t elements, const AnyPack& pack) {
   if (i < whole_packs<AnyPack>(x, elements)) {
@@ -175,8 +175,7 @@ __device__ void store_pack(T* x, std::int64_t i, std::int64_t elements, const An
   }
 }
 
-/// Sums in f32 of the ranks' packs. They are added in the order of the ranks, on every rank: so all ranks get
-/// the same bits.
+/// Sum of packs in f32. Every rank adds in the order of the ranks, so all ranks get the same bits.
 template <typename AnyPack>
 struct Sum {
   float of[AnyPack::kWidth];
@@ -196,20 +195,21 @@ struct Sum {
   }
 };
 
-/// Where a thread begins in a loop over all packs, and in which steps it goes on. The same on all ranks: what
-/// block b reads of another rank, block b of that rank has written.
+/// First index of a thread in a grid-stride loop over packs. The same on all ranks, so block b reads what
+/// block b of another rank has written.
 __device__ inline std::int64_t first_index() { return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
-/// See first_index().
+/// Stride of that loop.
 __device__ inline std::int64_t stride() { return std::int64_t{gridDim.x} * blockDim.x; }
 
 // ---- A barrier between ranks ---------------------------------------------------------------------------
 
-/// Words by which block b of each rank meets block b of all others: [rank that raises][block].
+/// Barrier of block b of all ranks. Words: [rank that raises][block].
 struct Meeting {
   OnRanks<std::uint32_t> words;
   unsigned* stop;  ///< Rank::abort_flag()
 
-  /// Called by all threads of the block. What any block b has written before, all blocks b see behind it.
+  /// Called by all threads of the block. Writes of any rank's block b before the barrier are visible to all
+  /// ranks' blocks b after it.
   __device__ void meet(std::uint32_t call) const {
     // [task meet: what must come before the signal, which thread awaits which rank, and what comes behind?]
     __syncthreads();
@@ -223,7 +223,7 @@ struct Meeting {
   }
 };
 
-/// Its memory. Collective.
+/// Owns a Meeting's memory. The constructor is collective.
 class MeetingPlace {
  public:
   MeetingPlace(Rank& rank, int blocks) : rank_(rank), words_(rank, std::size_t(rank.size() * blocks)) {
@@ -236,7 +236,7 @@ class MeetingPlace {
   PeerBuffer<std::uint32_t> words_;
 };
 
-/// The number of a new object's first call, where meetings tell calls apart by it.
+/// Number of an object's first call, if Meeting or flags tell calls apart by number.
 inline std::uint32_t first_call() { return Signals::before_first + 1; }
 
 }  // namespace overlap::small_all_reduce

@@ -1,5 +1,5 @@
-// Chapter 21, flag in the data: 4 bytes of data and the number of the call travel in one 8-byte word. Who
-// reads the number has the data: no barrier, no fence, and one way over the link in place of two.
+// Chapter 21, flag in the data: one 8-byte word holds 4 bytes of data and the number of the call. A reader
+// that sees the number has the data: no barrier, no fence, and one trip over the link instead of two.
 //
 // Source: NCCL's LL protocol (src/device/prims_ll.h), which sends two such words in one 16-byte store.
 #pragma once
@@ -20,14 +20,14 @@
 
 namespace overlap::small_all_reduce {
 
-/// 4 bytes of data below, the number of the call above. It is stored and loaded in one access, which nobody
-/// sees in parts: 8 bytes are the most that CUDA promises this for.
+/// Data in the low 4 bytes, the number of the call in the high ones. Stored and loaded by one atomic access:
+/// 8 bytes are the largest size for which CUDA guarantees this.
 using Flagged = std::uint64_t;
 /// The elements of a flagged word.
 template <typename T>
 using Word = Pack<T, 4>;
 
-/// The word that carries these data in this call.
+/// The flagged word of these data in this call.
 template <typename T>
 __device__ Flagged flagged(const Word<T>& data, std::uint32_t call) {
   std::uint32_t bits;
@@ -35,7 +35,8 @@ __device__ Flagged flagged(const Word<T>& data, std::uint32_t call) {
   return Flagged{call} << 32 | bits;
 }
 
-/// Returns the data once the word has the number of this call; anything, once `stop` says that the run ends.
+/// Waits until the word has the number of this call, and returns its data; if the run is stopped, returns
+/// arbitrary data.
 template <typename T>
 __device__ Word<T> await_word(Flagged* from, std::uint32_t call, unsigned* stop) {
   const cuda::atomic_ref<Flagged, cuda::thread_scope_system> word(*from);
@@ -68,7 +69,7 @@ __global__ void flag_in_data(OnRanks<Flagged> received, CallNumber calls, const 
   for (std::int64_t i = first_index(); i < words; i += stride()) {
     const Flagged word = flagged(load_pack<Word<T>>(x, i, elements), call);
     for (int step = 1; step < ranks; ++step) {
-      const int peer = (own + step) % ranks;  // not all to rank 0 first
+      const int peer = (own + step) % ranks;  // each rank starts with another peer
       // [task send: where does the word go, and what does the store have to promise?]
       const cuda::atomic_ref<Flagged, cuda::thread_scope_system> to(received.at[peer][place(own, i)]);
       to.store(word, cuda::memory_order_relaxed);
@@ -86,8 +87,8 @@ __global__ void flag_in_data(OnRanks<Flagged> received, CallNumber calls, const 
   calls.end(call);
 }
 
-/// sum[elements] = the sum of all ranks' x[elements], on every rank. Two sets, for the reason that OneShot
-/// gives: here a rank that has ended call e - 1 has read a word of that call from every other rank.
+/// sum[elements] = the sum of all ranks' x[elements], on every rank. Two sets suffice, as in OneShot: a rank
+/// that has ended call e - 1 has read a word of that call from every other rank.
 template <Floating T>
 class FlagInData {
  public:
@@ -99,7 +100,7 @@ class FlagInData {
         blocks_(blocks_for_work(rank, words_, set_aside)),
         received_(rank, static_cast<std::size_t>(2 * rank.size() * words_)),
         calls_(rank, first_call()) {
-    // No call has the number that the words begin with.
+    // No call has this number.
     fill(rank, received_, Flagged{Signals::before_first} << 32);
     load_kernel(flag_in_data<T>);
   }
@@ -112,7 +113,7 @@ class FlagInData {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What a rank moves and keeps in one call.
+  /// Cost card of a rank's call.
   static Cost cost(std::int64_t elements, int ranks) {
     const std::int64_t bytes = packs_of<Word<T>>(elements) * std::int64_t{sizeof(Flagged)};
     return {.bytes_out = (ranks - 1) * bytes,

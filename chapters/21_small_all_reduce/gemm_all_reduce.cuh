@@ -1,5 +1,5 @@
-// Chapter 21, where an all-reduce stands: behind a product whose depth is shared out over the ranks (row
-// parallel layers, as chapter 07's second one). Each rank's product is a summand of all of C.
+// Chapter 21, the use of an all-reduce: after a GEMM whose k is split over the ranks (a row-parallel layer,
+// as chapter 07's second one). Each rank's GEMM gives a summand of all of C.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -47,8 +47,8 @@ class NcclAllReduce {
   ncclComm_t nccl_;
 };
 
-/// C = A B on every rank, where rank r has A[m, k_r] and B[k_r, n], with k_r by balanced_share(): a product
-/// by cuBLAS, then AllReduce, one of this chapter's classes.
+/// C = A B on every rank, where rank r has A[m, k_r] and B[k_r, n], with k_r by balanced_share(): a GEMM by
+/// cuBLAS, then AllReduce, one of this chapter's classes.
 template <Floating T, typename AllReduce>
 class GemmThen {
  public:
@@ -70,7 +70,7 @@ class GemmThen {
     all_reduce_.run(partial_.data(), c, stream);
   }
 
-  /// That of the all-reduce, and of the product whose result it adds.
+  /// Cost card of the all-reduce and of the GEMM before it.
   static Cost cost(MatmulShape whole, int ranks) {
     Cost cost = AllReduce::cost(whole.m * whole.n, ranks);
     cost.products = 1;

@@ -1,5 +1,5 @@
-// Chapter 21: a product of few rows, whose depth is shared out over the ranks, and six ways to add what the
-// ranks have: by NCCL, and by kernels in which latency counts.
+// Chapter 21: a GEMM of few rows whose k is split over the ranks, and six all-reduces of its result: NCCL's,
+// and kernels with few trips.
 #include "21_small_all_reduce/flag_in_data.cuh"
 #include "21_small_all_reduce/gemm_all_reduce.cuh"
 #include "21_small_all_reduce/one_shot.cuh"
@@ -25,9 +25,8 @@ const ChapterInfo kChapter = {
     .types = {ElementType::kBf16, ElementType::kF16, ElementType::kF32},
 };
 
-/// The product, then the all-reduce: `trips` over the link, one after the other. Signals, reads and the data
-/// themselves are one each; a fence behind what was pushed is half of one. A rank sends at most so many
-/// bytes.
+/// The GEMM, then the all-reduce: `trips` over the link, one after the other. A signal, a read and data that
+/// carry their flag are one each; a fence behind a push is half of one. A rank sends at most `most_bytes`.
 template <typename AllReduce, Floating T>
 void add(DenseTable<AllReduceProblem<T>>& table, const std::string& name, int trips,
          std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max()) {

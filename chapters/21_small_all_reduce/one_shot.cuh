@@ -1,4 +1,5 @@
-// Chapter 21, one-shot: every rank publishes its elements, signals, reads those of all ranks and adds them.
+// Chapter 21, one-shot: every rank publishes its elements, signals, reads the elements of all ranks and adds
+// them.
 //
 // Source: vLLM's custom_all_reduce.cuh (cross_device_reduce_1stage), TensorRT-LLM's customAllReduceKernels
 // (ONESHOT), PyTorch's symm_mem one_shot_all_reduce.
@@ -18,13 +19,13 @@
 
 namespace overlap::small_all_reduce {
 
-/// How a rank knows that nobody still reads what it overwrites.
+/// How a rank knows that no rank still reads the buffer that it overwrites.
 enum class Reuse {
-  kExitBarrier,  ///< nobody leaves a call before all have read
-  kTwoSets,      ///< the next call has another buffer
+  kExitBarrier,  ///< a barrier ends each call, after all ranks have read
+  kTwoSets,      ///< calls alternate between two buffers
 };
 
-/// `published` has `set` packs for each set. A block publishes, and reads on all ranks, the same packs.
+/// `published` has `set` packs per set. A block publishes the same packs that it reads on all ranks.
 template <Floating T, Reuse kReuse>
 __global__ void one_shot(OnRanks<Vector<T>> published, std::int64_t set, CallNumber calls, Meeting entry,
                          Meeting exit, const T* x, T* sum, std::int64_t elements) {
@@ -47,14 +48,14 @@ __global__ void one_shot(OnRanks<Vector<T>> published, std::int64_t set, CallNum
 
 /// sum[elements] = the sum of all ranks' x[elements], on every rank.
 ///
-/// Why two sets need no barrier at the exit. In call e a rank writes the set of call e - 2. It has ended call
-/// e - 1, so each of its blocks has seen every other rank's signal of that call; a rank signals it from a
-/// kernel that its stream began behind the kernel of call e - 2. So nobody still reads call e - 2.
+/// Why two sets need no exit barrier: in call e a rank overwrites the set of call e - 2. It has ended call e
+/// - 1, in which each of its blocks has seen every other rank's signal; the other rank raised that signal
+/// after its call e - 2 had ended. So no rank still reads the set of call e - 2.
 template <Floating T, Reuse kReuse = Reuse::kTwoSets>
 class OneShot {
  public:
-  /// Collective. For calls with so many elements. Leaves `set_aside` multiprocessors to other kernels that
-  /// wait for their like on other GPUs. Throws as blocks_for_work() and PeerBuffer do.
+  /// Collective. For calls of `elements` elements. Leaves `set_aside` multiprocessors to other kernels that
+  /// wait for other GPUs. Throws as blocks_for_work() and PeerBuffer do.
   OneShot(Rank& rank, std::int64_t elements, int set_aside = 0)
       : rank_(rank),
         elements_(elements),
@@ -77,7 +78,7 @@ class OneShot {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What a rank moves and keeps in one call. (All that the ranks read of each other is counted as sent.)
+  /// Cost card of a rank's call. (Reads by other ranks count as bytes out.)
   static Cost cost(std::int64_t elements, int ranks) {
     const std::int64_t bytes = packs_of<Vector<T>>(elements) * std::int64_t{sizeof(Vector<T>)};
     return {.bytes_out = (ranks - 1) * bytes,

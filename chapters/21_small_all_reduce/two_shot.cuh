@@ -1,10 +1,9 @@
 // Chapter 21, two-shot: a reduce-scatter and an all-gather in one kernel. Each rank adds one part of the
-// elements and tells all others the sum: two steps, and 2 (P - 1) / P of the bytes in place of P - 1 times
-// all.
+// elements and sends the sum to all others: two steps, and 2 (P - 1) / P of the bytes instead of P - 1 times
+// the bytes.
 //
 // Source: vLLM's custom_all_reduce.cuh (cross_device_reduce_2stage), PyTorch's symm_mem two_shot_all_reduce_.
-// Both read what they need of other ranks; here it is written to them, and each rank waits for a signal
-// alone.
+// Both pull from other ranks; here each rank pushes, so a rank waits only for signals.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -22,14 +21,14 @@
 
 namespace overlap::small_all_reduce {
 
-/// The packs of each rank's part: as many for each but the last ones, so that block b of every rank has the
-/// same of each part.
+/// Split of the packs into one part per rank: all parts have the same size but the last ones, so block b
+/// handles the same packs of each part on every rank.
 struct Parts {
-  std::int64_t packs;  ///< in all
-  std::int64_t size;   ///< of a part
+  std::int64_t packs;  ///< of all parts
+  std::int64_t size;   ///< packs of a part
 
   __host__ __device__ Parts(std::int64_t all, int ranks) : packs(all), size((all + ranks - 1) / ranks) {}
-  /// Packs of this rank's part, at the end fewer or none.
+  /// Packs of the rank's part; the last parts may have fewer or none.
   __host__ __device__ std::int64_t size_of(int rank) const {
     const std::int64_t left = packs - rank * size;
     return left < 0 ? 0 : left < size ? left : size;
@@ -52,7 +51,7 @@ __global__ void two_shot(OnRanks<Vector<T>> received, OnRanks<Vector<T>> sums, C
       received.at[part][place(own, i)] = load_pack<Vector<T>>(x, part * parts.size + i, elements);
   }
   scattered.meet(call);
-  // ---- Add this rank's part, and tell all ranks --------------------------------------------------------
+  // ---- Add this rank's part, and send the sum to all ranks ---------------------------------------------
   for (std::int64_t i = first_index(); i < parts.size_of(own); i += stride()) {
     // [task add_part: what is added, and where do the sums go?]
     Sum<Vector<T>> total;
@@ -68,8 +67,7 @@ __global__ void two_shot(OnRanks<Vector<T>> received, OnRanks<Vector<T>> sums, C
   calls.end(call);
 }
 
-/// sum[elements] = the sum of all ranks' x[elements], on every rank. Both buffers have two sets, for the
-/// reason that OneShot gives.
+/// sum[elements] = the sum of all ranks' x[elements], on every rank. Both buffers have two sets, see OneShot.
 template <Floating T>
 class TwoShot {
  public:
@@ -96,7 +94,7 @@ class TwoShot {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What rank 0, whose part is the largest, moves and keeps in one call.
+  /// Cost card of a call of rank 0, whose part is the largest.
   static Cost cost(std::int64_t elements, int ranks) {
     const Parts parts(packs_of<Vector<T>>(elements), ranks);
     const std::int64_t own = parts.size_of(0), pack = sizeof(Vector<T>);

@@ -1,5 +1,5 @@
-// Chapter 21, every word is its own flag: a buffer that was filled with a number that nobody sends says by
-// itself what has come. No bytes for flags, and 16 bytes at a time.
+// Chapter 21, every word is its own flag: the buffer is filled with a value that is never sent, so any other
+// value has arrived. No bytes for flags, and 16 bytes at a time.
 //
 // Source: TensorRT-LLM's Lamport kernels (allReduceFusionKernels, "lamport"), where three buffers take turns.
 #pragma once
@@ -21,11 +21,12 @@
 
 namespace overlap::small_all_reduce {
 
-/// What a word holds that has not come yet: -0.0 in f32, and in 16 bits 0.0 below and -0.0 above.
+/// Value of a word that has not arrived: -0.0 in f32; in 16 bits 0.0 in the low half and -0.0 in the high
+/// one.
 inline constexpr std::uint32_t kEmpty = 0x80000000;
 
-/// A pack as it is sent. A word that looks empty goes as zeros: -0.0 becomes 0.0. So a sum that is zero may
-/// have the other sign than with one-shot, and all other sums have the same bits.
+/// A pack as words to send. A word equal to kEmpty is sent as zeros, -0.0 as 0.0. So a sum that is zero may
+/// have another sign than with one-shot; all other sums have the same bits.
 template <typename T>
 __device__ Words sendable(const Vector<T>& pack) {
   Words words;
@@ -34,7 +35,7 @@ __device__ Words sendable(const Vector<T>& pack) {
   return words;
 }
 
-/// The elements of words that have come.
+/// The elements of received words.
 template <typename T>
 __device__ Vector<T> pack_of(const Words& words) {
   Vector<T> pack;
@@ -42,7 +43,7 @@ __device__ Vector<T> pack_of(const Words& words) {
   return pack;
 }
 
-/// Returns the words once all four have come; anything, once `stop` says that the run ends.
+/// Waits until all four words have arrived, and returns them; if the run is stopped, returns arbitrary words.
 __device__ inline Words await_words(const Words* from, unsigned* stop) {
   const cuda::atomic_ref<unsigned, cuda::thread_scope_system> stopped(*stop);
   // [task await_words: a store of 16 bytes may be seen in parts: when has all of it come?]
@@ -61,8 +62,8 @@ __device__ inline Words await_words(const Words* from, unsigned* stop) {
   return seen;
 }
 
-/// The sets of a rank's buffer: in call e set e mod 3 is in use, and the one before is emptied for call e
-/// + 2.
+/// The three sets of a rank's buffer: call e uses set e mod 3, and empties the set of call e - 1 for call e +
+/// 2.
 struct Sets {
   std::uint32_t call;  ///< mod 3
   int ranks;
@@ -78,12 +79,12 @@ struct Sets {
   }
 };
 
-/// Sends this rank's pack `i` to all others and empties what they sent in the last call.
+/// Sends this rank's pack `i` to all others, and empties the words that they sent in the last call.
 template <typename T>
 __device__ void send_pack(const OnRanks<Words>& received, const Sets& sets, std::int64_t i,
                           const Words& words) {
   for (int step = 1; step < sets.ranks; ++step) {
-    const int peer = (received.rank + step) % sets.ranks;  // not all to rank 0 first
+    const int peer = (received.rank + step) % sets.ranks;  // each rank starts with another peer
     store_relaxed(received.at[peer] + sets.in_use(received.rank, i), words);
   }
   for (int step = 1; step < sets.ranks; ++step) {
@@ -92,7 +93,7 @@ __device__ void send_pack(const OnRanks<Words>& received, const Sets& sets, std:
   }
 }
 
-/// The sum of all ranks' packs `i`, of which `own` is this rank's.
+/// The sum of all ranks' packs `i`; `own` is this rank's.
 template <typename T>
 __device__ Sum<Vector<T>> sum_of_packs(const OnRanks<Words>& received, const Sets& sets, std::int64_t i,
                                        const Words& own, unsigned* stop) {
@@ -122,9 +123,9 @@ __global__ void word_is_flag(OnRanks<Words> received, CallNumber calls, const T*
 
 /// sum[elements] = the sum of all ranks' x[elements], on every rank.
 ///
-/// Why three sets. In call e a rank writes set e mod 3 of another rank, which that one emptied in its call
-/// e - 2. The writer has ended call e - 1: so it has read words of that call from the other rank, whose call
-/// e - 2 was over when it sent them.
+/// Why three sets: in call e a rank writes set e mod 3 of another rank, which that rank emptied in its call
+/// e - 2. The writer has ended call e - 1, so it has read words of call e - 1 from the other rank, which sent
+/// them after its call e - 2 had ended.
 template <Floating T>
 class WordIsFlag {
  public:
@@ -148,7 +149,7 @@ class WordIsFlag {
     CUDA_CHECK(cudaGetLastError());
   }
 
-  /// What a rank moves and keeps in one call.
+  /// Cost card of a rank's call.
   static Cost cost(std::int64_t elements, int ranks) {
     const std::int64_t bytes = packs_of<Vector<T>>(elements) * std::int64_t{sizeof(Words)};
     return {.bytes_out = (ranks - 1) * bytes,

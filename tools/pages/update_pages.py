@@ -12,7 +12,8 @@ A page holds pairs of HTML comments; the text between them belongs to this scrip
   <!-- planted COMMAND PROGRAM CASE --> ... <!-- /planted -->  a planted bug with its cure, and its report (see planted_blocks.py)
   <!-- calls --> ... <!-- /calls -->              the index of CUDA's, NCCL's and cuBLAS' calls, see call_index.py
   <!-- results CHAPTER --> ... <!-- /results -->  the chapter's measured table, from docs/results/*.json
-  <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION
+  <!-- results CHAPTER SECTION --> ... <!-- /results -->  the table of the results that the chapter filed under SECTION; `SECTION folded`:
+                                        the first one for each number of GPUs, the others in a fold
   <!-- profile CHAPTER --> ... <!-- /profile -->  what Nsight Compute counted, from the same files
   <!-- figures ARTICLE --> ... <!-- /figures -->  an article's figures beside ours, see article_figures.py
   <!-- ladder dense|sparse|kernels|latency|short --> ... <!-- /ladder -->  a table of chapters and peers, see readme_ladders.py

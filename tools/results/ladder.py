@@ -57,11 +57,18 @@ def profile_table(chapter: str, reports: List[Dict]) -> str:
 
 
 def column_split_table(runs: List[Dict]) -> str:
-    """Chapter 01's table: no other chapter compares one GPU with several."""
+    """Chapter 01's table: no other chapter compares one GPU with several. First the first size on the fewest GPUs, and the runs
+    on one GPU alone beside it; all others in a fold."""
     def lines(group: List[Dict]) -> str:
         rows = [row for run in group for row in column_split_rows(run)]
         return table(["M x N x K", "GPUs", "kernel ms", "speed-up", "with copies ms", "speed-up"], rows)
-    return tables_by_gpus(runs, lines) + "\nMedian over the iterations of the slowest GPU's time. " + stamps(runs) + ".\n"
+    whole = tables_by_gpus(runs, lines) + "\nMedian over the iterations of the slowest GPU's time. " + stamps(runs) + ".\n"
+    groups = by_gpus(runs)
+    (gpu, gpus), group = groups[-1]
+    first = [run for i, run in enumerate(group) if i == 0 or column_of(run)[1] == 1]
+    if len(groups) == 1 and len(first) == len(group):
+        return whole
+    return f"On {gpus} x {gpu}:\n\n{lines(first)}\n" + fold("All sizes and GPUs", whole)
 
 
 def by_gpus(runs: List[Dict]) -> List[Tuple[Column, List[Dict]]]:
@@ -176,22 +183,29 @@ def what_and_where(run: Dict) -> str:
     return f"{size_text(run)} on " + (f"one {gpu}, for {ranks} ranks" if ranks > int(run["hardware"]["gpus"]) else f"{ranks} x {gpu}")
 
 
-def section_tables(section: str, runs: List[Dict]) -> str:
-    """The section of each run as a table."""
-    parts, shown = [], []
-    for run in (run for _, group in by_gpus(runs) for run in group):
+def section_tables(section: str, runs: List[Dict], folds: bool) -> str:
+    """The section of each run as a table: first one for each number of GPUs; with `folds` the others in a fold."""
+    parts: List[str] = []
+    rest: List[str] = []
+    shown: List[Dict] = []
+    numbers = set()
+    for (_, gpus), run in ((column, run) for column, group in by_gpus(runs) for run in group):
         header, rows = section_fields(run, section, are_microseconds(runs, section))
         if rows:
             shown.append(run)
-            parts.append(f"{what_and_where(run)}:\n\n" + table(header, rows))
-    return "\n".join([*parts, stamps(shown) + ".\n"]) if parts else "Not run on real GPUs yet.\n"
+            (rest if folds and gpus in numbers else parts).append(f"{what_and_where(run)}:\n\n" + table(header, rows))
+            numbers.add(gpus)
+    if not shown:
+        return "Not run on real GPUs yet.\n"
+    return "\n".join([*parts, *([fold("Other sizes and GPUs", "\n".join(rest))] if rest else []), stamps(shown) + ".\n"])
 
 
 def results_table(argument: str, reports: List[Dict]) -> str:
-    """The measured table of a chapter's page: `CHAPTER`, or `CHAPTER SECTION` for the results of one section."""
-    chapter, _, section = argument.partition(" ")
+    """The measured table of a chapter's page: `CHAPTER`, or `CHAPTER SECTION` for the results of one section, with ` folded` behind
+    it for a fold of all but the first ones."""
+    chapter, _, section = argument.removesuffix(" folded").partition(" ")
     if section:
-        return section_tables(section, runs_with_section(chapter, section, reports))
+        return section_tables(section, runs_with_section(chapter, section, reports), argument.endswith(" folded"))
     runs = runs_of(chapter, reports)
     sparse = [run for run in runs if sparse_results.is_sparse(run)]
     if sparse:

@@ -33,10 +33,12 @@ void __nanosleep(unsigned int nanoseconds) {
   block.poll(std::max<double>(nanoseconds, block.grid().poll_ns));
 }
 
-void vgpu::between_parts() {
+namespace vgpu {
+void between_parts() {
   Block& block = *current_block();
   if (block.scheduler().pick(8) == 1) block.poll(block.grid().poll_ns);
 }
+}  // namespace vgpu
 
 long long clock64() {
   const vgpu::Machine& machine = vgpu::runtime().machine();

@@ -1,5 +1,5 @@
-// Experiment of chapter 16: the rung tma_store beside what the library can do: cuBLAS as it chooses itself
-// (GEMM only), and the fastest algorithm that cuBLASLt proposes.
+// Experiment of chapter 16: the rung tma_store beside cuBLAS, which chooses its algorithm itself (GEMM only),
+// and beside the fastest algorithm that cuBLASLt proposes.
 #include "16_tensor_core_gemm/experiments/library_product.cuh"
 #include "16_tensor_core_gemm/program.hpp"
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"

@@ -1,4 +1,4 @@
-// Chapter 16: the product by cuBLASLt, with the fastest of the algorithms that its heuristic proposes.
+// Chapter 16: the GEMM by cuBLASLt, with the fastest of the algorithms that its heuristic proposes.
 #pragma once
 
 #include <cublasLt.h>
@@ -19,12 +19,12 @@
 
 namespace overlap::tensor_core_gemm {
 
-/// C[m, n] = A[m, k] B[k, n], row-major, in T with sums in f32, on the rank's columns. cublasGemmEx() takes
-/// what cuBLAS thinks best; this one has tried.
+/// C[m, n] = A[m, k] B[k, n], row-major, in T with sums in f32, on the rank's columns. cublasGemmEx() guesses
+/// the best algorithm; this class measures.
 template <SixteenBit T>
 class LibraryProduct {
  public:
-  /// Asks for algorithms, times each on memory of its own and keeps the fastest. Throws CublasError.
+  /// Times each proposed algorithm on its own buffers and keeps the fastest. Throws CublasError.
   LibraryProduct(Rank& rank, MatmulShape whole)
       : shape_{whole.m, balanced_share(whole.n, rank.size(), rank.id()).size(), whole.k},
         workspace_(rank.device(), kWorkspaceBytes) {
@@ -45,7 +45,7 @@ class LibraryProduct {
     static_cast<void>(cublasLtDestroy(handle_));
   }
 
-  /// Enqueues the product.
+  /// Enqueues the GEMM.
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     if (shape_.multiply_adds() > 0) multiply(best_, a, b, c, stream);
   }
@@ -79,7 +79,7 @@ class LibraryProduct {
     CUBLAS_CHECK(cublasLtMatmulAlgoGetHeuristic(handle_, description_, b_, a_, c_, c_, preference, kProposals,
                                                 proposed, &count));
     CUBLAS_CHECK(cublasLtMatmulPreferenceDestroy(preference));
-    // Numbers of any kind but zeros, which draw less power and so run faster.
+    // Not zeros: these draw less power, so clocks stay higher.
     const DeviceBuffer<T> a(rank.device(), shape_.m * shape_.k), b(rank.device(), shape_.k * shape_.n),
         c(rank.device(), shape_.m * shape_.n);
     CUDA_CHECK(cudaMemsetAsync(a.data(), 0x35, a.bytes(), rank.stream()));

@@ -1,5 +1,5 @@
-// Experiment of chapter 16: the rung `tma_store` with other tiles and other numbers of stages, the last one,
-// and whichever the choice by the shape takes.
+// Experiment of chapter 16: the rung `tma_store` with other tiles and numbers of stages, clusters of two
+// blocks, and the rung that with_fitting_rung() chooses.
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 namespace overlap::tensor_core_gemm {
 namespace {
 
-/// The tile of a variant, and its name: rows x columns, stages.
+/// A variant of tma_store: ROWSxCOLUMNS_STAGES.
 template <int M, int N, int Stages>
 struct Named {
   using Product = TensorCoreGemm<__half, StoredByTma<Tile<M, N, Stages>>>;
@@ -20,7 +20,7 @@ struct Named {
   }
 };
 
-/// The last rung, with that tile.
+/// The rung cluster_multicast with that tile.
 template <int kM, int kN, int kStages>
 struct Pairs {
   using Product = TensorCoreGemm<__half, ClusterMulticast<Tile<kM, kN, kStages>>>;

@@ -1,5 +1,5 @@
-// Chapter 16 on any GPU of compute capability 9.0: every rung right on every element, in both types, for
-// sizes around those of tiles and stages and for random ones; nothing else is written.
+// Chapter 16 on any GPU of compute capability 9.0: every rung is right on every element, in both types, for
+// sizes around those of tiles and stages and for random sizes, and writes nothing outside C.
 #include "16_tensor_core_gemm/tensor_core_gemm.cuh"
 
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@
 namespace overlap::tensor_core_gemm {
 namespace {
 
-/// Sizes that TMA can step over: k and n are multiples of 8. Smaller than anything, around one tile and one
-/// stage, more k-blocks than there are stages, several tiles, none of them whole.
+/// k and n are multiples of 8, as TMA needs. Smaller than a tile and a stage, around one of each, more
+/// k-blocks than stages, several partial tiles.
 std::vector<MatmulShape> shapes_around_tiles() {
   return {{1, 8, 8},      {64, 64, 64},   {128, 128, 64},  {128, 256, 128}, {129, 264, 72},
           {127, 248, 56}, {63, 8, 520},   {200, 16, 384},  {8, 520, 24},    {257, 136, 200},
@@ -64,7 +64,7 @@ TYPED_TEST(Rungs, CallsFollowEachOtherAtOnce) {
                                                                     calls_at_once(8));
 }
 
-/// A matrix in device memory with `rest` elements behind it, all of them NaN at first.
+/// A matrix in device memory followed by `rest` elements; all are NaN at first.
 template <SixteenBit T>
 struct Guarded {
   Guarded(int device, std::int64_t elements) : elements(elements), memory(device, elements + kRest) {
@@ -173,7 +173,7 @@ TEST(Tiles, OfOtherShapesAreRight) {
   expect_all_right<TensorCoreGemm<__half, StoredByTma<SmallTile>>, GatherProblem<__half>>(1, shapes);
 }
 
-/// Rows x columns of the tile that a product takes on so many multiprocessors.
+/// Rows x columns of the tile of a GEMM on so many multiprocessors.
 std::pair<int, int> fitting(MatmulShape shape, int multiprocessors = 132) {
   return with_fitting_tile(shape, multiprocessors, []<typename Tile>(Tile) {
     return std::pair{Tile::kM, Tile::kN};
@@ -193,7 +193,7 @@ TEST(Tiles, FitTheShape) {
   EXPECT_EQ(fitting({256, 8192, 8192}), middle);  // 128 instead of 64
   EXPECT_EQ(fitting({512, 3584, 8192}), middle);  // 112 instead of 56; small ones would be two waves
   EXPECT_EQ(fitting({256, 3584, 8192}), small);   // 112 instead of 56 or 28
-  EXPECT_EQ(fitting({64, 8192, 8192}), small);    // half of a larger one would be beyond C
+  EXPECT_EQ(fitting({64, 8192, 8192}), small);    // half of a larger one would be outside C
   EXPECT_EQ(fitting({1, 8, 8}), small);
   EXPECT_EQ(fitting({1, 8, 8}, 1), small);
 }
@@ -235,7 +235,7 @@ TEST(Ranks, HaveTheirOwnColumns) {
   }
 }
 
-// ---- What cannot be --------------------------------------------------------------------------------------
+// ---- Unsupported -----------------------------------------------------------------------------------------
 void expect_refused(MatmulShape shape, const std::string& sentence) {
   expect_thrown<UsageError>(
       [&] { run_ranks(1, [&](Rank& rank) { TensorCoreGemm<__half, OneStage> algorithm(rank, shape); }); },
@@ -281,14 +281,14 @@ TEST(Order, TakesEachTileOnceAndGroupByGroup) {
       }
     }
   }
-  // A group of one is row by row; in one of two, a column of two tiles comes before the next column.
+  // Groups of one: row by row. Groups of two: a column of two tiles, then the next column.
   EXPECT_EQ(place_of(4, {3, 4, 1}, 1).m, 1);
   EXPECT_EQ(place_of(1, {4, 4, 1}, 2).m, 1);
   EXPECT_EQ(place_of(2, {4, 4, 1}, 2).n, 1);
 }
 
-/// Stores, instead of sums, which number a tile has in the order in which the grid's only block takes them:
-/// as the tile's first element. A counter stands behind C.
+/// Stores a tile's number in the order of the grid's only block as the tile's first element, instead of sums.
+/// The counter lies behind C.
 struct NumberStore : PlainStore {
   template <typename Tile, SixteenBit T>
   __device__ static void store(const Fragment<Tile::kN>&, T* c, const CUtensorMap&, Staging<T, Tile>*,
@@ -304,7 +304,7 @@ TEST(Order, APersistentBlockTakesTilesInGroupsOfEightRows) {
   constexpr Tiling kTiling = {10, 3, 1};
   constexpr MatmulShape kShape = {10 * 64, 3 * 64, 8};
   run_ranks_or_skip(1, [&](Rank& rank) {
-    multiprocessors_with_wgmma(rank);  // skips without
+    multiprocessors_with_wgmma(rank);  // may throw Skip
     CUDA_CHECK(cudaFuncSetAttribute(Rung::kernel<__half, Major::kMN>,
                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     Rung::shared_bytes<__half>()));

@@ -1,5 +1,5 @@
-// Chapter 16 on virtual GPUs: right in any order of events, the rungs in the order of their speed, and what
-// the page's cost card says of shared memory and bytes.
+// Chapter 16 on virtual GPUs: right results in any order of events, the order of the rungs' modelled times,
+// and the cost card's shared memory and bytes.
 #include <gtest/gtest.h>
 
 #include "16_tensor_core_gemm/fitting.cuh"
@@ -43,7 +43,7 @@ TEST_F(OnVirtualGpus, StagesHideTheLoads) {
   const double three = time_of<StoredByTma<Tile<128, 256, 3>>>(shape, machine);
   const double four = time_of<StoredByTma<Tile<128, 256, 4>>>(shape, machine);
   EXPECT_LT(1.1 * three, two);
-  EXPECT_LT(1.05 * four, two);  // three hide as much as four: which of them is ahead the model does not say
+  EXPECT_LT(1.05 * four, two);  // three hide as much as four in the model
   EXPECT_LT(1.3 * four, time_of<OneStage>(shape, machine));
 }
 

@@ -1,5 +1,5 @@
-// Chapter 17 on any GPUs, and with the race detector: the caller owns A, B and C again as soon as its
-// stream has passed the call, and not earlier.
+// Chapter 17 on any GPUs, and with the race detector: the caller may use A, B and C again once its stream has
+// passed the call, and not earlier.
 #include "17_gemm_on_signals/gemm_on_signals.cuh"
 
 #include "kernel_ownership.hpp"

@@ -1,5 +1,5 @@
 // Chapter 17 on any GPUs of compute capability 9.0: right on every element for every number of ranks, for
-// tiles that reach over the borders of shards, call after call; a run that is stopped ends.
+// tiles with rows of several shards, call after call; a stopped run ends.
 #include "17_gemm_on_signals/gemm_on_signals.cuh"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST_P(OnRanks, CallsFollowEachOtherAtOnce) {
   const int ranks = GetParam(), calls = calls_at_once(12);
   expect_right<Small<__half>, GatherProblem<__half>>(ranks, {150, 16 * ranks, 72}, 1, calls);
   expect_right<Small<__half>, GatherProblem<__half>>(ranks, {150, 16 * ranks, 264}, 1, calls, 3);
-  // Ranks without rows: nobody waits for their shards.
+  // Ranks without rows: no tile waits for their shards.
   expect_right<Small<__half>, GatherProblem<__half>>(ranks, {1, 16 * ranks, 72}, 1, calls);
 }
 
@@ -60,7 +60,7 @@ TEST_P(OnRanks, TheCallerOwnsItsMatricesBehindTheCall) {
 }
 
 // ---- Few rows --------------------------------------------------------------------------------------------
-/// The tiles that few rows get, and the one that the shape chooses.
+/// The tiles for few rows, and the tile chosen by the shape.
 template <typename T>
 using Middle = GemmOnSignals<T, Major::kMN, tensor_core_gemm::MiddleTile>;
 template <typename T>
@@ -132,7 +132,7 @@ TEST_P(OnRanks, ARankThatThrowsInTheMiddleEndsTheRun) {
 }
 
 // ---- Shards and order ------------------------------------------------------------------------------------
-// Its kernel waits for copies alone, which no kernel holds up: nothing need be set aside.
+// The kernel waits for copies only, which need no multiprocessor: none is set aside.
 class InCompany : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(GemmOnSignals, InCompany, testing::Values(2, 4));
 
@@ -173,8 +173,7 @@ TEST(PiecesOfColumns, HaveAllBlocksOnceAndSignalsOfTheirOwn) {
   EXPECT_EQ(Pieces::of(0, 4).count, 1);  // k = 0: a signal all the same
 }
 
-/// How many arrivals, of the own shard and of others in the order in which they come to `rank`, there have
-/// been when all rows of a tile are here.
+/// Number of arrivals at `rank`, the own shard included, after which all rows of a tile are present.
 int arrivals_before(const Shards& shards, int rank, int first, int last) {
   int latest = 0;
   for (int row = first; row < last; ++row)
@@ -220,7 +219,7 @@ TEST(Order, OfTheArticleFitsShardsOfWholeTilesOnly) {
   EXPECT_EQ(rows_of_tiles.count(kAlongM), 1U);  // does not exist
 }
 
-// ---- What cannot be --------------------------------------------------------------------------------------
+// ---- Unsupported -----------------------------------------------------------------------------------------
 void expect_refused(MatmulShape shape, int pieces, const std::string& sentence) {
   expect_thrown<UsageError>(
       [&] { run_ranks(1, [&](Rank& rank) { Large<__half> algorithm(rank, shape, pieces); }); }, sentence);

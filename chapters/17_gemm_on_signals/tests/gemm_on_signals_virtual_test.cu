@@ -1,5 +1,5 @@
-// Chapter 17 on virtual GPUs: right in any order of events, moving just the bytes of its cost card, hiding
-// the transfers, and refused where its blocks find no room.
+// Chapter 17 on virtual GPUs: right in any order of events, bytes equal to the cost card, transfers hidden,
+// and refused if its blocks are not all resident.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -40,8 +40,8 @@ TEST_F(OnVirtualGpus, SameSeedSameSchedule) {
 
 __global__ void await_alone(Arrivals arrivals) { arrivals.await(0); }
 
-/// A kernel that awaits the signal of call `epoch`, where the word has that value, returns; `stopped` says
-/// whether the run has been stopped.
+/// A kernel that waits for the signal of call `epoch` returns if the word has the value `word`, or if the run
+/// is stopped.
 void expect_no_wait(std::uint32_t word, std::uint32_t epoch, bool stopped = false) {
   const DeviceBuffer<std::uint32_t> words(0, 1);
   const DeviceBuffer<unsigned> stop(0, 1);
@@ -51,7 +51,7 @@ void expect_no_wait(std::uint32_t word, std::uint32_t epoch, bool stopped = fals
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << "the word is " << word << ", epoch " << epoch;
 }
 
-// 2^32 calls later the words begin anew.
+// After 2^32 calls the words overflow.
 TEST_F(OnVirtualGpus, ASignalOfACallAheadIsSeenWhereWordsOverflow) {
   for (const std::uint32_t epoch : {1U, 0x7FFFFFFFU, 0x80000000U, 0xFFFFFFFFU}) {
     expect_no_wait(epoch, epoch);
@@ -112,8 +112,8 @@ TEST_F(OnVirtualGpus, MovesTheBytesOfItsCostCard) {
   }
 }
 
-// The ranks that wait for a late one have long pushed their own shards: nothing but its last pieces is under
-// way when they could end too early.
+// The ranks that wait for a late rank have already pushed their shards, so only the late rank's last pieces
+// are in transfer when they could end too early.
 TEST_F(OnVirtualGpus, TransfersAloneEndBehindTheLastPieceOfALateRank) {
   constexpr int kPieces = 3;
   const MatmulShape shape{3 * 256, 24, 136};

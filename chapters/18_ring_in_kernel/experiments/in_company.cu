@@ -1,5 +1,5 @@
-// Experiment of chapter 18: what it costs to leave multiprocessors to NCCL, and how an all-reduce beside this
-// chapter's kernel and chapter 17's slows both down.
+// Experiment of chapter 18: the cost of setting multiprocessors aside for NCCL, and the slow-down of an
+// all-reduce and this chapter's or chapter 17's kernel that run at the same time.
 #include "18_ring_in_kernel/experiments/in_company.cuh"
 
 #include "16_tensor_core_gemm/program.hpp"

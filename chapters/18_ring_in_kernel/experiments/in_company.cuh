@@ -1,4 +1,4 @@
-// Experiment of chapter 18: an algorithm with an all-reduce of NCCL beside it.
+// Experiment of chapter 18: an algorithm and an all-reduce of NCCL at the same time.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -29,7 +29,7 @@ class GradientAllReduce {
         gradient_(rank.device(), static_cast<std::size_t>(whole.n * whole.k / rank.size())) {
     CUDA_CHECK(cudaMemset(gradient_.data(), 0, gradient_.bytes()));
     CUDA_CHECK(cudaDeviceSynchronize());
-    run(rank.stream());  // NCCL connects the ranks, which must not happen while a kernel waits
+    run(rank.stream());  // NCCL connects the ranks now; while a kernel waits that would deadlock
     rank.synchronize(rank.stream());
     rank.barrier();
   }
@@ -92,7 +92,7 @@ class LeavesRoom {
   void run(const T* a, const T* b, T* c, cudaStream_t stream) {
     algorithm_.run(a, b, c, stream);
   }
-  /// The algorithm's: fewer blocks move as much.
+  /// The algorithm's cost card: fewer blocks move the same bytes.
   static Cost cost(MatmulShape whole, int ranks, int rank) { return Algorithm::cost(whole, ranks, rank); }
 
  private:

@@ -1,5 +1,5 @@
-// Chapter 18 on any GPUs, and with the race detector: the caller owns A, B and C again as soon as its
-// stream has passed the call, and not earlier.
+// Chapter 18 on any GPUs, and with the race detector: the caller may use A, B and C again once its stream has
+// passed the call, and not earlier.
 #include "18_ring_in_kernel/ring_ahead.cuh"
 #include "18_ring_in_kernel/ring_in_kernel.cuh"
 

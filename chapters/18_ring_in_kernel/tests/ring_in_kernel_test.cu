@@ -1,5 +1,5 @@
-// Chapter 18 on any GPUs of compute capability 9.0: both kernels are right for every number of ranks and any
-// rows, call after call; what the caller owns stays the caller's; a rank that throws ends the run.
+// Chapter 18 on any GPUs of compute capability 9.0: both kernels are right for every number of ranks and
+// rows, call after call; they do not write the caller's inputs; a rank that throws ends the run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -170,7 +170,7 @@ TEST(ARankThatThrows, EndsTheRun) {
   expect_stopped_run<RingAhead<__half>, Problem<__half>>(3, 2, 0, on(3, 300, 264, 72));
 }
 
-// ---- What cannot be --------------------------------------------------------------------------------------
+// ---- Unsupported -----------------------------------------------------------------------------------------
 TEST(Refused, RowsThatTmaCannotStepOver) {
   const auto refused = [](MatmulShape shape) {
     EXPECT_THROW(run_ranks(2, [&](Rank& rank) { RingInKernel<__half> algorithm(rank, shape); }), UsageError);

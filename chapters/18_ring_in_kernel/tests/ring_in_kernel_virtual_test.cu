@@ -1,5 +1,5 @@
-// Chapter 18 on virtual GPUs: right in any order of events, moving just the bytes of its cost cards, and as
-// fast, in the model, as the page says.
+// Chapter 18 on virtual GPUs: right in any order of events, bytes equal to the cost cards, and the page's
+// order of modelled times.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -42,8 +42,8 @@ TYPED_TEST(Kernels, BackToBackCallsAreRightInTwentySchedules) {
   });
 }
 
-// Nobody waits for a shard without rows to be computed, but everybody waits for its turn all the same:
-// without that a rank might get two calls ahead, and overwrite a slot that another one still reads.
+// A shard without rows has no tile, but every rank waits for it: otherwise a rank could run two calls ahead,
+// and overwrite a slot that another rank still reads.
 TYPED_TEST(Kernels, ShardsWithoutRowsCloseTheRing) {
   in_random_schedules(20, [](std::uint64_t seed) {
     expect_right<TypeParam, Problem>(3, {seed % 2 == 0 ? 1 : 2, 24, 136}, seed, 6);
@@ -101,7 +101,7 @@ TEST_F(OnVirtualGpus, FewRowsTakeLessTimeWithTheTileThatFits) {
   EXPECT_LT(ms_of<Fitting<Ahead>>(shape), 0.8 * ms_of<Ahead>(shape));
 }
 
-// ---- What cannot be --------------------------------------------------------------------------------------
+// ---- Unsupported -----------------------------------------------------------------------------------------
 TYPED_TEST(Kernels, MoreRanksThanTheKernelsParametersHaveRoomForAreRefused) {
   vgpu::use_gpus(kMaxRanks + 1);
   expect_thrown<UsageError>(

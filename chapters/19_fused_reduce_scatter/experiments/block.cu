@@ -1,5 +1,5 @@
-// Experiment of chapter 19: chapter 07's block with both collectives in the kernels of its products, beside
-// the forms of chapter 07.
+// Experiment of chapter 19: chapter 07's block with both collectives in the kernels of its GEMMs, beside the
+// forms of chapter 07.
 #include "07_mlp_block/overlapped_block.cuh"
 #include "07_mlp_block/sequence_block.cuh"
 #include "07_mlp_block/vanilla_block.cuh"

@@ -1,4 +1,4 @@
-// Experiment of chapter 19: chapter 07's block, whose two products each have their collective in the kernel.
+// Experiment of chapter 19: chapter 07's block, with the collective of each GEMM in the GEMM's kernel.
 //
 //   stream       normalise | one kernel | activate | one kernel                                | add X
 //   transfer               | shards     |          |
@@ -15,7 +15,7 @@
 
 namespace overlap::fused_reduce_scatter {
 
-/// `whole`, which is {t, f, h} of a block, if TMA can step over the rows of both products' matrices on every
+/// `whole`, which is {t, f, h} of a block, if TMA can step over the rows of both GEMMs' matrices on every
 /// rank: h is a multiple of 8, and f one of 8 P. Throws Skip if not: a block has other ways to be computed.
 inline MatmulShape block_for_tma(MatmulShape whole, int ranks) {
   try {

@@ -1,4 +1,4 @@
-// Experiment of chapter 19: partial sums that TMA adds up on arrival, beside those that wait in slots.
+// Experiment of chapter 19: partial sums added on arrival by TMA, beside partial sums in slots.
 #include "19_fused_reduce_scatter/experiments/reduce_add.cuh"
 
 #include <string>

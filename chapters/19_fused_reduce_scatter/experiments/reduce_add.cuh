@@ -1,9 +1,9 @@
-// Experiment of chapter 19: partial sums are added up on arrival. An owner has one place for each of its
-// elements instead of P slots, and TMA adds to it:
+// Experiment of chapter 19: partial sums are added on arrival. An owner has one sum per element instead of P
+// slots, and TMA adds to it:
 //
-//   senders         TMA adds their parts to the owner's sums, whoever comes first
-//   owner           once all have raised the tile's flag: sums + its own, rounded, to C
-//                   zeros to the sums, for the call after the next one
+//   senders         TMA adds their parts to the owner's sums, in the order of arrival
+//   owner           after all flags of the tile: sums + its own, rounded, to C
+//                   clears the sums, for the call after the next one
 //
 // Everything else is the chapter's kernel.
 #pragma once
@@ -20,13 +20,12 @@
 
 namespace overlap::fused_reduce_scatter {
 
-/// See InSlots, in whose place it stands. The order of the additions is that of arrival: of sums that are
-/// rounded the last bits may differ from one call to the next. Each addition is atomic; PTX promises that
-/// among the threads of one GPU, and that it holds among several is what all rely on who add to a peer's
-/// memory.
+/// Replaces InSlots. Additions happen in the order of arrival, so the last bits of rounded sums may differ
+/// from call to call. Each addition is atomic: PTX guarantees that among threads of one GPU; among several
+/// GPUs it is what all programs that add to a peer's memory rely on.
 struct AddedUp {
-  static constexpr int slots(int) { return 1; }            ///< of an owner: one for all that others send
-  static constexpr int slot(int /*source*/) { return 0; }  ///< for what `source` sends
+  static constexpr int slots(int) { return 1; }  ///< one for all senders
+  static constexpr int slot(int /*source*/) { return 0; }
   /// The others' sum and the rank's own: the two that an owner adds.
   static constexpr int summands(int ranks) { return ranks == 1 ? 1 : 2; }
   static constexpr int own(int rank) { return rank == 0 ? 0 : 1; }  ///< which of them is its own
@@ -73,9 +72,9 @@ struct AddedUp {
   /// Called by one thread when its warpgroup has read its rows of the sums from `row` and `column` on, kSpan
   /// columns: clears them, by TMA as they were read and will be added to.
   ///
-  /// Nobody adds to them before: of this call all flags have been seen, and the next one has the other set.
-  /// Whoever adds in the call after that has seen a flag of this rank's next call, see exchange(). That call
-  /// began when this kernel had ended, and these copies with it.
+  /// No rank adds to them before that: all flags of this call have been seen, and the next call uses the
+  /// other set. A rank that adds in the call after has seen a flag of this rank's next call, see exchange();
+  /// that call began after this kernel and these copies had ended.
   template <typename W>
   __device__ __forceinline__ void make_ready(const Shared& shared, int column, int row) const {
     for (int columns = 0; columns < kSpan; columns += kPartColumns<W>) {
@@ -87,8 +86,8 @@ struct AddedUp {
   }
 };
 
-/// FusedReduceScatter with sums in place of slots. Each partial sum is rounded to the wire's type once, and
-/// so is each sum of two of them: P - 1 roundings at most.
+/// FusedReduceScatter with sums instead of slots. Each partial sum is rounded to the wire's type once, and so
+/// is each sum of two of them: at most P - 1 roundings.
 template <SixteenBit T, typename Wire = SixteenBitWire, typename Shape = tensor_core_gemm::Tile<128, 256, 3>>
 using ReduceAdd = FusedReduceScatter<T, Wire, Shape, AddedUp>;
 

@@ -30,8 +30,8 @@ inline Accumulation accumulation_of(std::string_view variant, ElementType type, 
 
 /// What a rank keeps for the partial sums of others.
 struct Memory {
-  std::string variant;  ///< its name
-  std::int64_t bytes;   ///< flags included
+  std::string variant;
+  std::int64_t bytes;  ///< flags included
 };
 
 /// The elements of C that the rank holds, as bits.

@@ -17,7 +17,7 @@ struct BlockTraits<fused_reduce_scatter::FusedBlock<T, In, Out>> {
 
 namespace fused_reduce_scatter {
 
-/// With tiles so small that small products have many.
+/// With tiles so small that small GEMMs have many.
 template <SixteenBit T>
 using SmallBlock =
     FusedBlock<T, gemm_on_signals::GemmOnSignals<T, Major::kMN, tensor_core_gemm::Tile<64, 64, 2>>,

@@ -1,4 +1,4 @@
-// Chapter 19 on any GPUs: partial sums are added in the order of the ranks, in f32, so that each call has the
+// Chapter 19 on any GPUs: partial sums are added in the order of the ranks, in f32, so each call gives the
 // same bits.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace overlap::fused_reduce_scatter {
 namespace {
 
-/// Tiles so small that small products have many.
+/// Tiles so small that small GEMMs have many.
 template <SixteenBit T, typename Wire = SixteenBitWire>
 using OnSmallTiles = FusedReduceScatter<T, Wire, tensor_core_gemm::Tile<64, 64, 2>>;
 
@@ -29,8 +29,8 @@ class SumsOnRanks : public testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(FusedReduceScatter, SumsOnRanks, testing::Values(1, 2, 3, 4, 8),
                          testing::PrintToStringParamName());
 
-/// What a rank's rows of C are, of random normals: its own partial sums in f32 and the others' as the wire
-/// has them, added in f32 in the order of the ranks, rounded once.
+/// Expected rows of C of a rank, for random normals: its own partial sums in f32 and the others' in the
+/// wire's type, added in f32 in the order of the ranks, rounded once.
 template <typename Algorithm, SixteenBit T>
 std::vector<std::uint16_t> expected_bits(Rank& rank, const ScatterProblem<T>& problem) {
   const MatmulShape whole = problem.whole();

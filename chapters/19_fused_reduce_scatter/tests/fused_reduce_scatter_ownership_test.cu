@@ -1,5 +1,5 @@
-// Chapter 19 on any GPUs, and with the race detector: the caller owns A, B and C again as soon as its
-// stream has passed the call, and not earlier.
+// Chapter 19 on any GPUs, and with the race detector: the caller may use X, W and C again once its stream has
+// passed the call, and not earlier.
 
 #include "block_run.hpp"
 #include "kernel_ownership.hpp"

@@ -17,7 +17,7 @@
 namespace overlap::fused_reduce_scatter {
 namespace {
 
-/// Tiles so small that small products have many.
+/// Tiles so small that small GEMMs have many.
 template <SixteenBit T, typename Wire = SixteenBitWire>
 using SmallAdd = ReduceAdd<T, Wire, tensor_core_gemm::Tile<64, 64, 2>>;
 

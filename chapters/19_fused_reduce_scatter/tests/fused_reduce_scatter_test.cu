@@ -1,6 +1,5 @@
-// Chapter 19 on any GPUs of compute capability 9.0: right for every number of ranks, any sizes that TMA can
-// step over, both types, call after call; the order in which it adds is in
-// 19_fused_reduce_scatter_order_test.cu.
+// Chapter 19 on any GPUs of compute capability 9.0: right for every number of ranks, all sizes that TMA
+// takes, both types, call after call; fused_reduce_scatter_order_test.cu tests the reduction order.
 #include "19_fused_reduce_scatter/fused_reduce_scatter.cuh"
 
 #include <gtest/gtest.h>
@@ -20,7 +19,7 @@ namespace {
 
 using tensor_core_gemm::Tile;
 
-/// Tiles so small that small products have many.
+/// Tiles so small that small GEMMs have many.
 using Small = Tile<64, 64, 2>;
 using Wide = Tile<128, 128, 2>;
 template <SixteenBit T, typename Wire = SixteenBitWire>
@@ -149,7 +148,7 @@ TEST(CostOf, ABlockIsThePagesCostCard) {
   EXPECT_EQ(cost.memory, 612'376'576);
 }
 
-// ---- What cannot be --------------------------------------------------------------------------------------
+// ---- Unsupported -----------------------------------------------------------------------------------------
 class InCompany : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(FusedReduceScatter, InCompany, testing::Values(2, 4));
 

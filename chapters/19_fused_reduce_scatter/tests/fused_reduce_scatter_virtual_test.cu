@@ -1,5 +1,5 @@
-// Chapter 19 on virtual GPUs: right in any order of events, moving just the bytes of its cost card, and where
-// there is no room for its blocks, refused.
+// Chapter 19 on virtual GPUs: right in any order of events, bytes equal to the cost card, and refused if its
+// blocks are not all resident.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,5 +1,5 @@
-// Experiment of chapter 21: chapter 07's block with few tokens. Where does this chapter's all-reduce win, and
-// where the kernels of chapters 17 and 19, which share the tokens out?
+// Experiment of chapter 21: chapter 07's block with few tokens: this chapter's all-reduce against the kernels
+// of chapters 17 and 19, which shard the tokens.
 #include "07_mlp_block/vanilla_block.cuh"
 #include "19_fused_reduce_scatter/experiments/fused_block.cuh"
 #include "21_small_all_reduce/experiments/small_block.cuh"

@@ -1,4 +1,4 @@
-// Experiments of chapter 21: all-reduces alone, by their size, in graphs; the floor below them; and
+// Experiments of chapter 21: all-reduces alone by size, in graphs; lower bounds of their time; and
 // all-reduce, residual and norm in one kernel beside three.
 #include <array>
 #include <cmath>
@@ -53,7 +53,7 @@ class Summands {
   T* sum() const { return sum_.data(); }
   ncclComm* communicator() const { return x_.communicator(); }
 
-  /// Other summands than the last ones; the sum becomes NaN.
+  /// Writes new summands, and NaN to the sum.
   void write_next() {
     ++round_;
     std::vector<T> values(elements_);
@@ -82,7 +82,7 @@ class Summands {
   NcclBuffer<T> x_, sum_;
 };
 
-/// All ways to add messages of one size.
+/// All all-reduces of one size.
 template <Floating T>
 class Ways {
  public:

@@ -1,4 +1,4 @@
-// Chapter 21: what nothing can be faster than: an empty kernel, a signal to another GPU, a read from it.
+// Chapter 21, lower bounds of a call: an empty kernel, a signal to another GPU, a read from it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -20,7 +20,7 @@ namespace overlap::small_all_reduce {
 
 inline constexpr int kRepeats = 50;  ///< hops and reads in a kernel
 
-/// What a launch costs.
+/// For the cost of a launch.
 __global__ inline void empty_kernel() {}
 
 /// One thread: hops there and back, kRepeats of each. Rank 0 begins.
@@ -34,7 +34,7 @@ __global__ inline void hop(OnRanks<std::uint32_t> words, CallNumber calls) {
   calls.end(begin / kRepeats);
 }
 
-/// One thread reads 16 bytes of `from` after 16 bytes: where it reads next stands in what it has read.
+/// One thread makes dependent reads of 16 bytes: each holds the index of the next one.
 __global__ inline void read_in_a_chain(const Words* from, std::uint32_t* end) {
   std::uint32_t at = 0;
   for (int i = 0; i < kRepeats; ++i) at = load_relaxed(from + at).word[0];

@@ -1,4 +1,4 @@
-// Chapter 21: what a call takes in a graph, where the host has no part in it.
+// Chapter 21: the time of a call in a graph, without the host.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,22 +21,22 @@ namespace overlap::small_all_reduce {
 struct GraphedCall {
   std::string name;
   std::function<void(cudaStream_t)> enqueue;
-  std::function<void()> before = {};            ///< see above
-  std::function<void(int calls)> compare = {};  ///< see above
-  bool calls_nccl = false;  ///< virtual GPUs do not capture that: there it is called as often
+  std::function<void()> before = {};
+  std::function<void(int calls)> compare = {};
+  bool calls_nccl = false;  ///< virtual GPUs cannot capture it: there it is enqueued as often
 };
 
 /// Milliseconds of a call in a graph, by call.
 struct GraphTimes {
   double alone = 0;        ///< in a graph of one call
-  double one_of_many = 0;  ///< in a graph of calls_in_a_graph(), by their number
+  double one_of_many = 0;  ///< in a graph of calls_in_a_graph(), divided by their number
 };
 
 /// Calls in the larger graph.
 inline int calls_in_a_graph() { return backend::modelled_time() ? 3 : 20; }
 
-/// Collective: runs each call once by itself, records both graphs of it and times all interleaved; compares
-/// the results of the calls by themselves and of the last graphs.
+/// Collective: runs each call once directly, captures both of its graphs, and times all graphs interleaved.
+/// Compares the results of the direct calls and of the last graphs.
 inline std::vector<GraphTimes> time_in_graphs(Rank& rank, const std::vector<GraphedCall>& calls,
                                               const BenchSettings& settings) {
   std::vector<TimedVariant> variants;
@@ -68,7 +68,7 @@ inline std::vector<GraphTimes> time_in_graphs(Rank& rank, const std::vector<Grap
   for (std::size_t i = 0; i < calls.size(); ++i) {
     found.push_back({times[2 * i].device_ms.median, times[2 * i + 1].device_ms.median / calls_in_a_graph()});
   }
-  rank.barrier();  // nobody frees what another rank's graph still uses
+  rank.barrier();  // no rank frees memory that another rank's graph still uses
   return found;
 }
 

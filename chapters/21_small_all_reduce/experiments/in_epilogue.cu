@@ -1,4 +1,4 @@
-// Experiment of chapter 21: GEMM and all-reduce in one kernel, beside a product and the last rung behind it.
+// Experiment of chapter 21: GEMM and all-reduce in one kernel, beside a GEMM followed by the last rung.
 #include "21_small_all_reduce/experiments/sum_in_epilogue.cuh"
 #include "21_small_all_reduce/gemm_all_reduce.cuh"
 #include "21_small_all_reduce/word_is_flag.cuh"

@@ -1,5 +1,5 @@
-// Experiment of chapter 21: chapter 07's block by tensor parallelism alone, whose second product and
-// all-reduce are this chapter's.
+// Experiment of chapter 21: chapter 07's block by tensor parallelism alone, whose second GEMM and all-reduce
+// are this chapter's.
 #pragma once
 
 #include "07_mlp_block/mlp_kernels.cuh"
@@ -9,7 +9,7 @@
 namespace overlap::small_all_reduce {
 
 /// Y = X + act(norm(X) W1) W2 with X[t, h] and Y[t, h] whole on every rank; rank r has W1[h, f_r] and
-/// W2[f_r, h]. `whole` is {t, f, h}. `Second` is a product with its all-reduce: GemmThen or SumInEpilogue.
+/// W2[f_r, h]. `whole` is {t, f, h}. `Second` is a GEMM with its all-reduce: GemmThen or SumInEpilogue.
 template <Floating T, typename Second>
 class SmallBlock {
  public:
@@ -24,7 +24,7 @@ class SmallBlock {
         sum_(rank.device(), whole.m * whole.k) {
     warm_up_products<T>(rank, rank.cublas(), rank.stream(), {first_product()});
     mlp_block::warm_up_mlp_kernels<T>(rank);
-    rank.barrier();  // ranks may share a GPU: no kernel waits for words before all have loaded theirs
+    rank.barrier();  // ranks may share a GPU: all load their kernels before any of them waits for words
   }
 
   /// Enqueues one call on `stream`: x[t, h], y[t, h]. All ranks make the same calls in the same order.
@@ -36,7 +36,7 @@ class SmallBlock {
     mlp_block::add_residual(x, sum_.data(), y, whole_.m * whole_.k, stream);
   }
 
-  /// That of the second product and its all-reduce, and of what stands before it.
+  /// Cost card of the second GEMM with its all-reduce, and of the steps before it.
   static Cost cost(MatmulShape whole, int ranks) {
     Cost cost = Second::cost(second_product(whole), ranks);
     cost.products += 1;

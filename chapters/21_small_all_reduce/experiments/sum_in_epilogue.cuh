@@ -1,8 +1,8 @@
-// Chapter 21, GEMM and all-reduce in one kernel: with few rows a product reads B once and does little else.
-// Its partial sums go from the epilogue straight into the buffers of the last rung: no C in between, no
-// second launch, and a tile travels while others are still multiplied.
+// Chapter 21, GEMM and all-reduce in one kernel: with few rows a GEMM mainly reads B once. The epilogue sends
+// its partial sums straight into the buffers of the last rung: no C in between, no second launch, and a tile
+// is in transfer while others are still multiplied.
 //
-// The product is that of chapter 16's rung "persistent", with tiles of 64 x 64; the epilogue is new.
+// The GEMM is chapter 16's rung "persistent", with tiles of 64 x 64; the epilogue is new.
 #pragma once
 
 #include <cuda.h>
@@ -34,32 +34,32 @@ using tensor_core_gemm::kSpan;
 using tensor_core_gemm::Major;
 using tensor_core_gemm::TilePlace;
 
-/// How a kernel follows the one before it in its stream.
+/// When a kernel starts after the one before it in its stream.
 enum class Launch {
-  kUsual,      ///< when that one has ended
-  kDependent,  ///< its blocks begin when those have, and wait for its end by themselves
+  kUsual,      ///< when that kernel has ended
+  kDependent,  ///< when that kernel allows it (programmatic dependent launch); its blocks wait for the end
 };
 
-/// Few rows: 64 columns a block, so that as many blocks as can read B; and eight stages, to have enough of B
-/// under way, or six, which leave room for a block of the next kernel.
+/// Tile for few rows: 64 columns, so that many blocks read B; eight stages, for enough loads of B in flight,
+/// or six, which leave room for a block of the next kernel.
 template <Launch kLaunch>
 using FewRows = tensor_core_gemm::Tile<64, 64, kLaunch == Launch::kDependent ? 6 : 8>;
 
-inline constexpr int kTileRows = 64;     ///< of C
-inline constexpr int kTileColumns = 64;  ///< of C
+inline constexpr int kTileRows = 64;
+inline constexpr int kTileColumns = 64;
 
-/// Rows of A that are loaded: those that there are, in whole groups of eight. (Boxes of 64 rows, of which one
-/// is in A, took 5 us more: TMA fills the others with zeros in every stage.)
+/// Rows of A that are loaded: m, rounded up to a multiple of eight. (Boxes of 64 rows for m = 1 took 5 us
+/// more: TMA fills the other rows with zeros in every stage.)
 __host__ __device__ constexpr int loaded_rows(int m) { return m < kTileRows ? (m + 7) / 8 * 8 : kTileRows; }
 
-/// What a block has in shared memory.
+/// A block's shared memory.
 template <SixteenBit T, typename Tile>
 struct EpilogueMemory {
   tensor_core_gemm::Ring<T, Tile> ring;
   T partial[kTileRows * kTileColumns];  ///< a tile's sums, rounded, row by row
 };
 
-/// Called by all threads before the first load: the rows of A that no load fills become zeros.
+/// Called by all threads before the first load: clears the rows of A that no load fills.
 template <SixteenBit T, typename Tile>
 __device__ __forceinline__ void clear_other_rows(tensor_core_gemm::Ring<T, Tile>& ring, int rows) {
   for (auto& stage : ring.stages) {
@@ -70,9 +70,9 @@ __device__ __forceinline__ void clear_other_rows(tensor_core_gemm::Ring<T, Tile>
   ptx::fence_proxy_async(ptx::space_shared);  // wgmma reads them
 }
 
-/// Called by one thread: all stages of the block's tiles, with so many rows of A.
+/// Called by one thread: loads all stages of the block's tiles, with `rows` rows of A.
 ///
-/// B is a layer's weights, which no kernel before this one has written: the first stages of it are fetched
+/// B holds a layer's weights, which the kernel before does not write, so the first stages of B are loaded
 /// while that kernel still runs (programmatic dependent launch). A may be its result.
 template <SixteenBit T, typename Tile>
 __device__ __forceinline__ void load_all(tensor_core_gemm::Ring<T, Tile>& ring, const CUtensorMap& a,
@@ -85,7 +85,7 @@ __device__ __forceinline__ void load_all(tensor_core_gemm::Ring<T, Tile>& ring, 
                               {tile.corner<Tile>().column, block * kSpan}, full);
   };
   const TilePlace first = order(static_cast<int>(blockIdx.x));
-  int ahead = min(Tile::kStages, order.tiling.along_k);  // stages whose B is under way
+  int ahead = min(Tile::kStages, order.tiling.along_k);  // stages whose loads of B are in flight
   for (int block = 0; block < ahead; ++block) load_b(ring.stages[block], first, block, &ring.full[block]);
   cudaGridDependencySynchronize();
   tensor_core_gemm::load_tiles(ring, order, order.tiling.along_k,
@@ -100,8 +100,8 @@ __device__ __forceinline__ void load_all(tensor_core_gemm::Ring<T, Tile>& ring, 
                                });
 }
 
-/// Called by the multiplying warpgroup with its sums of the tile at `corner`: sends them to all other ranks,
-/// and writes what all ranks have sent, added up, into C.
+/// Called by the consumer warpgroup with its sums of the tile at `corner`: sends them to all other ranks, and
+/// stores the sum over all ranks to C.
 template <SixteenBit T>
 __device__ __forceinline__ void send_and_sum(const wgmma::Fragment<kTileColumns>& sums, T* partial,
                                              Corner corner, const OnRanks<Words>& received, const Sets& sets,
@@ -148,11 +148,11 @@ __global__ __launch_bounds__(2 * wgmma::kThreads,
   const bool multiplies = threadIdx.x < wgmma::kThreads;
   if (!multiplies && threadIdx.x / kWarp % 4 == 0 && wgmma::elect_one())
     load_all(shared.ring, a, b, rows, order);
-  // Before anything that the call before has in use: its number, the buffers, C.
+  // Wait before using anything that the call before uses: its number, the buffers, C.
   cudaGridDependencySynchronize();
   const std::uint32_t call = calls.read();
-  // The next kernel may begin. Triggered before the wait, a third one could begin besides, and where ranks
-  // share a GPU take the room that another rank's blocks need.
+  // Allow the next kernel to start. If triggered before the wait, a third kernel could start as well, and
+  // take the multiprocessors that another rank's blocks need if ranks share a GPU.
   cudaTriggerProgrammaticLaunchCompletion();
   if (multiplies) {
     const Sets sets = {call, received.count, std::int64_t{m} * n / Vector<T>::kWidth};
@@ -206,13 +206,13 @@ class SumInEpilogue {
         static_cast<int>(shape_.n), GroupedOrder{tensor_core_gemm::tiling_of<Tile>(shape_), 1}));
   }
 
-  /// What a rank moves and keeps in one call.
+  /// Cost card of a rank's call.
   static Cost cost(MatmulShape whole, int ranks) { return WordIsFlag<T>::cost(whole.m * whole.n, ranks); }
 
  private:
   using Tile = FewRows<kLaunch>;
 
-  /// What the rank multiplies. Throws Skip where TMA cannot step over rows; all ranks throw alike.
+  /// The rank's GEMM. Throws Skip if rows are no multiple of 16 bytes, on all ranks alike.
   static MatmulShape own_shape(Rank& rank, MatmulShape whole) {
     flagged_elements<T>(rank, whole.m * whole.n);
     if (whole.n % 8 != 0 || whole.k % (8 * rank.size()) != 0) {
@@ -224,7 +224,7 @@ class SumInEpilogue {
   }
 
   Rank& rank_;
-  MatmulShape shape_;  // of the rank's product
+  MatmulShape shape_;  // of the rank's GEMM
   int blocks_;
   PeerBuffer<Words> received_;  // [call mod 3][rank][pack]
   CallCounter calls_;

@@ -1,4 +1,4 @@
-// Chapter 21 on any GPUs: calls that follow each other, numbers of calls that overflow, and the order of the
+// Chapter 21 on any GPUs: consecutive calls, overflow of the number of the call, and the order of the
 // summands.
 #include <gtest/gtest.h>
 

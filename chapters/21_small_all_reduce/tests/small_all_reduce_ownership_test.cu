@@ -1,5 +1,5 @@
-// Chapter 21 on any GPUs, and with the race detector: the caller owns A, B and C again as soon as its
-// stream has passed the call, and not earlier.
+// Chapter 21 on any GPUs, and with the race detector: the caller may use A, B and C again once its stream has
+// passed the call, and not earlier.
 #include "21_small_all_reduce/flag_in_data.cuh"
 #include "21_small_all_reduce/gemm_all_reduce.cuh"
 #include "21_small_all_reduce/one_shot.cuh"

@@ -77,7 +77,7 @@ TEST_P(Ranks, ReplaysOfAGraphCountAsCalls) {
   expect_right_in_graphs<WordIsFlag<__half>>(GetParam(), replays);
 }
 
-// ---- Behind a product ----------------------------------------------------------------------------------
+// ---- Behind a GEMM -------------------------------------------------------------------------------------
 
 template <Floating T, typename AllReduce>
 void expect_products(int ranks, int calls = 1) {
@@ -124,7 +124,7 @@ class GemmBeside {
   DeviceBuffer<__half> partial_;
 };
 
-/// So many elements that all multiprocessors which are left have a block.
+/// Enough elements for a block on each multiprocessor that is not set aside.
 MatmulShape large() { return {16, backend::modelled_time() ? 2048 : 32768, 8}; }
 
 template <typename AllReduce>
@@ -208,7 +208,7 @@ TEST_P(Ranks, ResidualAndNorm) {
   expect_norms<float>(GetParam(), 2, 4 * kNormThreads + 4, 1);  // more vectors in a row than threads
 }
 
-// ---- What cannot be ------------------------------------------------------------------------------------
+// ---- Unsupported ---------------------------------------------------------------------------------------
 
 template <typename AllReduce>
 void expect_skipped(int ranks, std::int64_t elements) {

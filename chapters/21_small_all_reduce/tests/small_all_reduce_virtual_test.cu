@@ -1,5 +1,5 @@
-// Chapter 21 on virtual GPUs: right in any order of events, moving just the bytes of its cost cards, and
-// beside other kernels that wait, as long as there is room for both.
+// Chapter 21 on virtual GPUs: right in any order of events, bytes equal to the cost cards, and beside other
+// waiting kernels if both are resident.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -81,7 +81,7 @@ TEST_F(OnVirtualGpus, WhatTmaCannotStepOverIsLeftToOthers) {
   }
 }
 
-// ---- What cannot be ------------------------------------------------------------------------------------
+// ---- Unsupported ---------------------------------------------------------------------------------------
 
 TYPED_TEST(Kernels, AllMultiprocessorsSetAsideAreRefused) {
   expect_thrown<UsageError>(

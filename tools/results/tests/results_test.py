@@ -47,6 +47,14 @@ class SparseTableTest(unittest.TestCase):
         self.assertEqual([[row[0].split()[-1] for row in rows(part)] for part in (first, rest)], [["uniform"], ["zipf", "identical"]])
         self.assertTrue(note.startswith("\nMedian over the calls"), note)
 
+    def test_further_sections_and_numbers_of_gpus_are_behind_a_fold(self) -> None:
+        runs = [gradient("14_sparse_v6_tiled", pattern=pattern, v6=16.0) for pattern in ("uniform", "zipf")]
+        for argument, reports, shown in [("14_sparse_v6_tiled sweep folded", runs, [["1"], ["1"]]),
+                                         ("14_sparse_v6_tiled sweep", runs, [["1"] * 2, []]),
+                                         ("01_column_split", [column_split(4, 4.0), column_split(2, 8.0)], [["1", "2"], ["1", "4", "1", "2"]])]:
+            parts = ladder.results_table(argument, [file(*reports)]).partition("<details>")[::2]
+            self.assertEqual([[row[1] for row in rows(part) if row[1].isdigit()] for part in parts], shown)
+
     def test_runs_are_in_the_order_of_their_gpus(self) -> None:
         _, lines = sparse_results.table_of([gradient("14_sparse_v6_tiled", gpus=gpus, v6=1.0) for gpus in (16, 8, 2)])
         self.assertEqual([line[1] for line in lines], ["2", "8", "16"])
