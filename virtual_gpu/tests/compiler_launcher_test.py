@@ -176,6 +176,18 @@ class Launcher(LauncherTest):
         self.compile(KERNEL)
         self.assertNotIn("vgpu_note_", (self.folder / "x.o.ii").read_text())
 
+    def test_a_header_of_a_toolkit_is_refused_by_name(self):
+        toolkit = self.folder / "toolkit"
+        (toolkit / "thrust").mkdir(parents=True)
+        for name in ("cuda_runtime_api.h", "curses.h"):
+            (toolkit / name).touch()
+        for name in ("cudnn.h", "thrust/strange.h"):
+            (toolkit / name).write_text("struct dim3 { int other; };\n")
+            refused = self.compile(f"#include <{name}>\nint main() {{}}\n", "-isystem", toolkit)
+            self.assertEqual(refused.returncode, 1)
+            self.assertRegex(refused.stderr, rf"^{toolkit}/{name} is a header of CUDA's toolkit that virtual GPUs do not have: ")
+        self.assertEqual(self.compile("#include <curses.h>\nint main() {}\n", "-isystem", toolkit).returncode, 0)
+
     def test_precompiled_header(self):
         (self.folder / "first.hxx").write_text("#include <cuda_runtime.h>\ninline int precompiled() { return 7; }\n")
         header = self.launcher(*FLAGS, "-x", "c++-header", "first.hxx", "-o", "first.hxx.gch")

@@ -37,6 +37,24 @@ class UnsupportedTest(unittest.TestCase):
             self.assertEqual(place, f"x.cpp:{line}")
             self.assertIn(f"{name} is not supported on virtual GPUs: ", text)
 
+    def test_each_function_of_an_element_type_is_refused_at_its_call(self) -> None:
+        header = (INCLUDES / "vgpu" / "unsupported.h").read_text(encoding="utf-8")
+        names = re.findall(r"^VGPU_UNSUPPORTED_OF\((\w+),", header, re.MULTILINE)
+        self.assertGreater(len(names), 5)
+        found = errors_of("\n".join(["#include <cuda_runtime.h>", "void f() {", *(f"  {name}<int>();" for name in names), "}"]))
+        self.assertEqual([place for place, _ in found], [f"x.cpp:{line}" for line in range(3, 3 + len(names))])
+        for name, (_, text) in zip(names, found):
+            self.assertIn(f"{name} is not supported on virtual GPUs: ", text)
+
+    def test_each_type_is_refused_where_it_is_named(self) -> None:
+        header = (INCLUDES / "vgpu" / "unsupported.h").read_text(encoding="utf-8")
+        names = re.findall(r"^VGPU_UNSUPPORTED_TYPE\((\w+),", header, re.MULTILINE)
+        self.assertGreater(len(names), 15)
+        found = dict(errors_of("\n".join(["#include <cuda_runtime.h>", *(f"{name}* p{name};" for name in names), ""])))
+        self.assertEqual(list(found), [f"x.cpp:{line}" for line in range(2, 2 + len(names))])
+        for name, text in zip(names, found.values()):
+            self.assertRegex(text, rf"{name}\b.* is unavailable: not supported on virtual GPUs: ")
+
     def test_each_function_of_ptx_is_refused_at_its_call(self) -> None:
         header = (INCLUDES / "vgpu" / "ptx_unsupported.h").read_text(encoding="utf-8")
         names = re.findall(r"^VGPU_UNSUPPORTED_PTX\((\w+),", header, re.MULTILINE)

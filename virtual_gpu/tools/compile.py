@@ -26,6 +26,10 @@ ALONE = ("-MD", "-MMD", "-MP", "-MG")
 TOOLS = [os.path.abspath(path) for path in (__file__, rewrite.__file__, cuda_syntax.__file__, cuda_tokens.__file__,
                                                device_code.__file__)]
 HEADERS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "include")
+SYSTEMS_FILE = re.compile(r'^# \d+ "((?:[^"\\\n]|\\.)*)"(?: [12])* 3', re.MULTILINE)
+# Other libraries may have their headers in the same folder (/usr/include).
+OF_A_TOOLKIT = re.compile(r"(.*?)/(?:(?:cu(?:da|dnn|blas|fft|rand|sparse|solver|tensor|Complex|file|pti)|npp|nvml|nvrtc|nvjpeg)\w*\.h"
+                          r"|(?:thrust|cub|cuda|cooperative_groups)/.+)$")
 USERS_FILE = re.compile(r'^# \d+ "((?:[^"\\\n]|\\.)*)"(?: [12])*$', re.MULTILINE)
 ASKS_FOR_ARCH = re.compile(r"^[ \t]*#[ \t]*(?:if|elif)[^\n]*\b__CUDA_ARCH__\b", re.MULTILINE)
 
@@ -102,6 +106,11 @@ def compile_unit(command: Command) -> int:
         depend_on_tools(rules)
     # Bytes that are no UTF-8 pass through unchanged.
     text = preprocessed.stdout.decode("utf-8", "surrogateescape")
+    strange = header_of_a_toolkit(text)
+    if strange:
+        print("%s is a header of CUDA's toolkit that virtual GPUs do not have: README.md of virtual_gpu says what they support" %
+              strange, file=sys.stderr)
+        return 1
     try:
         text = rewrite.rewrite(text, notes_on_arch(text, command))
     except rewrite.Refusal as refusal:
@@ -111,6 +120,15 @@ def compile_unit(command: Command) -> int:
         file.write(text.encode("utf-8", "surrogateescape"))
     second = [command.compiler, *command.common, "-x", "c++-cpp-output", "-c", unit, "-o", target]
     return subprocess.run(second, check=False).returncode
+
+
+def header_of_a_toolkit(text: str) -> Optional[str]:
+    """The first header of an installed CUDA toolkit in that text, such as cudnn.h."""
+    for path in dict.fromkeys(SYSTEMS_FILE.findall(text)):
+        found = None if os.path.abspath(path).startswith(HEADERS) else OF_A_TOOLKIT.match(path)
+        if found and os.path.exists(os.path.join(found.group(1), "cuda_runtime_api.h")):
+            return path
+    return None
 
 
 def notes_on_arch(text: str, command: Command) -> List[str]:
