@@ -43,6 +43,14 @@ class Program(sparse_program.SparseProgram):
         self.assert_fails(2, ("--entries", str(10**12), "--rows", str(2 * 10**12), "--index", "int64"),
                           r"--entries: those of one GPU take \d+ MiB, and GPU 0 has ")
 
+    def test_rows_that_the_host_cannot_draw_are_refused_at_once(self) -> None:
+        large = ("--gpus", "2", "--rows", str(10**12), "--index", "int64", "--features", "1", "--only", "contributor_owners")
+        if self.backend == "virtual":  # real GPUs have their own memory
+            self.assert_fails(2, (*large, "--entries", str(6 * 10**9), "--machine", "h100-nvlink"),
+                              r"--entries --rows: to draw the rows of all GPUs takes \d+ MiB, and this computer has \d+")
+        self.assert_fails(2, (*large, "--entries", "10", "--pattern", "zipf"),
+                          r"--entries --rows: to draw the rows of all GPUs takes \d+ MiB, and this computer has \d+")
+
     def test_the_last_row_of_a_table_of_2_to_the_10_by_lists(self) -> None:
         self.call_right("--gpus", "8", "--rows", "1024", "--entries", "31", "--duplicates", "5", "--pattern", "uneven", "--seed", "17",
                         *self.small[-4:])

@@ -1,5 +1,7 @@
 #include "overlap/bench/sparse_bench.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -47,17 +49,29 @@ void require_exact_sums(const SparseData& data, const BenchSettings& settings) {
   });
 }
 
-void require_room(SparseShape shape, std::int64_t duplicates, ElementType type, IndexType index) {
+void require_room(SparseShape shape, int ranks, RowPattern pattern, std::int64_t duplicates, ElementType type,
+                  IndexType index) {
   cudaDeviceProp gpu{};
   CUDA_CHECK(cudaGetDeviceProperties(&gpu, 0));
   const std::size_t of_index = index == IndexType::kInt32 ? sizeof(std::int32_t) : sizeof(std::int64_t);
   // In floating point, because the exact product may exceed 2^63.
   const double of_entry = static_cast<double>(shape.features) * static_cast<double>(size_of(type));
-  const double bytes = (static_cast<double>(shape.entries) + static_cast<double>(duplicates)) *
-                       (of_entry + static_cast<double>(of_index));
-  if (bytes <= static_cast<double>(gpu.totalGlobalMem)) return;
-  throw UsageError("--entries: those of one GPU take " + fixed(bytes / (1 << 20), 0) +
-                   " MiB, and GPU 0 has " + std::to_string(gpu.totalGlobalMem >> 20));
+  const double entries = static_cast<double>(shape.entries) + static_cast<double>(duplicates);
+  const double bytes = entries * (of_entry + static_cast<double>(of_index));
+  if (bytes > static_cast<double>(gpu.totalGlobalMem)) {
+    throw UsageError("--entries: those of one GPU take " + fixed(bytes / (1 << 20), 0) +
+                     " MiB, and GPU 0 has " + std::to_string(gpu.totalGlobalMem >> 20));
+  }
+  constexpr double kOfNumbers =
+      48;  // of an entry: its row, the row again with its place to be sorted, its place
+  const double gradients = pattern == RowPattern::kUneven ? (ranks + 1) / 2. : ranks;
+  const double weights = pattern == RowPattern::kZipf ? 8 * static_cast<double>(shape.rows) : 0;
+  const double on_host = gradients * entries * kOfNumbers + weights;
+  const double host =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (on_host <= host) return;
+  throw UsageError("--entries --rows: to draw the rows of all GPUs takes " + fixed(on_host / (1 << 20), 0) +
+                   " MiB, and this computer has " + fixed(host / (1 << 20), 0));
 }
 
 void SparseBenchBase::require_no_lost_rows(const std::string& name, int lost_rows) {

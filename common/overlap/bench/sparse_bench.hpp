@@ -132,8 +132,10 @@ extern template class SparseBench<std::int64_t, __nv_bfloat16>;
 /// then nothing could be verified.
 void require_exact_sums(const SparseData& data, const BenchSettings& settings);
 
-/// Throws UsageError if a rank's gradient, its duplicates included, is larger than the memory of GPU 0. Call
-/// it before the rows are drawn, which takes time and host memory in proportion to them.
-void require_room(SparseShape shape, std::int64_t duplicates, ElementType type, IndexType index);
+/// Throws UsageError if a rank's gradient, its duplicates included, is larger than the memory of GPU 0, or if
+/// the rows of all ranks need more than the host has. Call it before they are drawn, which takes time in
+/// proportion.
+void require_room(SparseShape shape, int ranks, RowPattern pattern, std::int64_t duplicates, ElementType type,
+                  IndexType index);
 
 }  // namespace overlap

@@ -106,7 +106,7 @@ int sparse_chapter_main(int argc, char** argv, ChapterInfo chapter, const Rows& 
   };
   return chapter_main(argc, argv, chapter, [&](const Options& options, Report& report) {
     const SparseOptions& sparse = options.sparse;
-    require_room(sparse.shape, sparse.duplicates, options.type, sparse.index);
+    require_room(sparse.shape, options.gpus, sparse.pattern, sparse.duplicates, options.type, sparse.index);
     const SparseData data(sparse.shape, options.gpus, sparse.pattern, sparse.duplicates, options.seed);
     if (options.check) require_exact_sums(data, options);
     run_ranks(options.gpus, [&](Rank& rank) {
