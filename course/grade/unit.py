@@ -45,7 +45,7 @@ ALWAYS = re.compile(r"""_GLOBAL_OFFSET_TABLE_|_Unwind_Resume|__gxx_personality_v
     record_atomic|order_left_out|require_own_word|require_native_atomics|warp_exchange|lane_index|copy_async|commit_copies|wait_for_copies|require_aligned)E\w*""", re.VERBOSE)
 
 
-class BuildFailed(Exception):
+class BuildFailed(RuntimeError):
     """The unit did not become a program: one sentence, perhaps with the compiler's lines below it."""
 
 
@@ -72,8 +72,10 @@ class Toolchain:
 class Kit:
     """The readable folder of one task, and what an honest unit of it is like."""
 
-    def __init__(self, task: Task, builds: Dict[str, pathlib.Path]) -> None:
+    def __init__(self, task: Task, builds: Dict[str, pathlib.Path], patience: float = 1) -> None:
         self.task = task
+        self.preprocessing, self.compiling = (dataclasses.replace(limits, seconds=limits.seconds * max(1, patience))
+                                              for limits in (PREPROCESSING, COMPILING))
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="overlap-kit-", dir="/var/tmp"))
         self.tools = {name: self._copied(name, Toolchain.of(build)) for name, build in builds.items()}
         include = self.folder / "include"
@@ -192,18 +194,18 @@ def _shortened(output: str, lines: int = 12) -> str:
 
 def preprocess(sandbox: Sandbox, kit: Kit, kind: str) -> None:
     """Makes the unit of the header that lies there. Throws gate.Refused if it includes a file that is not there."""
-    outcome = sandbox.run(kit.preprocess_command(kind, sandbox), PREPROCESSING)
+    outcome = sandbox.run(kit.preprocess_command(kind, sandbox), kit.preprocessing)
     missing = re.search(r":(\d+):\d+: fatal error: (.*): No such file", outcome.output)
     if missing:
         raise gate.refuse(int(missing.group(1)), f"#include of {missing.group(2)}, which is not on this chapter's list")
     if "File size limit exceeded" in outcome.output:
-        raise gate.Refused(f"it expands to more than {PREPROCESSING.file >> 20} MiB")
+        raise gate.Refused(f"it expands to more than {kit.preprocessing.file >> 20} MiB")
     _must(outcome, "preprocessing")
 
 
 def pass_gate(sandbox: Sandbox, kit: Kit, kind: str) -> None:
     """Throws gate.Refused."""
-    outcome = sandbox.run(kit.gate_command(kind, sandbox), PREPROCESSING)
+    outcome = sandbox.run(kit.gate_command(kind, sandbox), kit.preprocessing)
     if outcome.ended or outcome.status != 0:
         raise gate.Refused(outcome.ended or outcome.output.strip())
 
@@ -213,10 +215,10 @@ def build_object(sandbox: Sandbox, kit: Kit, kind: str, gated: bool = False) -> 
     preprocess(sandbox, kit, kind)
     if gated:
         pass_gate(sandbox, kit, kind)
-    _must(sandbox.run(kit.compile_command(kind, sandbox), COMPILING), "compiling")
+    _must(sandbox.run(kit.compile_command(kind, sandbox), kit.compiling), "compiling")
     # Groups that several units may define alike become sections of this unit: else the linker could take another's.
-    _must(sandbox.run(["ld", "-r", "--force-group-allocation", f"{kind}.o", "-o", f"{kind}.one.o"], COMPILING), "linking")
-    _must(sandbox.run(["objcopy", f"--keep-global-symbol={FACTORY}", f"{kind}.one.o", f"{kind}.unit.o"], COMPILING), "hiding symbols")
+    _must(sandbox.run(["ld", "-r", "--force-group-allocation", f"{kind}.o", "-o", f"{kind}.one.o"], kit.compiling), "linking")
+    _must(sandbox.run(["objcopy", f"--keep-global-symbol={FACTORY}", f"{kind}.one.o", f"{kind}.unit.o"], kit.compiling), "hiding symbols")
     return f"{kind}.unit.o"
 
 
@@ -261,4 +263,4 @@ def demangled(symbols: Collection[str]) -> str:
 
 def link(sandbox: Sandbox, kit: Kit, program: str) -> None:
     """A program of an object that is built."""
-    _must(sandbox.run(kit.link_command(program), COMPILING), "linking")
+    _must(sandbox.run(kit.link_command(program), kit.compiling), "linking")
