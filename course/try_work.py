@@ -53,13 +53,16 @@ def tiny(record: Dict[str, object]) -> List[List[str]]:
 
 
 def large(record: Dict[str, object], criterion: str) -> List[List[str]]:
-    """The grade's large sizes of a sparse chapter, for the variants that its race tests run: all of them would take long."""
+    """The grade's large sizes of a criterion; the exact ones with those of the chapter's lesson. They are run for the variants
+    that the chapter's race tests run, because all of them would take long."""
     manifest = all_chapters()[str(record["chapter"])]
-    if manifest.kind != "sparse":
-        return []
-    chosen = str(manifest.tests.get("race", {}).get("arguments", ""))
-    return [["--gpus", str(case.ranks), "--rows", str(case.m), "--features", str(case.n), "--entries", str(case.k), *chosen.split(), *ONCE]
-            for case in cases.LARGE if case.criterion == criterion]
+    names = ("gpus", "rows", "features", "entries") if manifest.kind == "sparse" else ("gpus", "m", "n", "k")
+    sizes = [(case.ranks, case.m, case.n, case.k) for case in cases.LARGE
+             if criterion == case.criterion and manifest.kind == case.problem]
+    if criterion == "exact" and manifest.lesson:
+        sizes.append(manifest.lesson["sizes"])
+    chosen = str(manifest.tests.get("race", {}).get("arguments", "")) if sizes else ""
+    return [[*(word for name, size in zip(names, each) for word in (f"--{name}", str(size))), *chosen.split(), *ONCE] for each in sizes]
 
 
 def links_of(trace: Dict[str, object]) -> Set[Tuple[int, int]]:
