@@ -20,6 +20,7 @@ from task import ROOT, Task
 FACTORY = "overlap_submission"
 PREPROCESSING = Limits(seconds=10, memory=512 * 1024 * 1024, file=32 * 1024 * 1024)  # and the gate
 COMPILING = Limits(seconds=40, memory=2048 * 1024 * 1024)
+LISTING = Limits(seconds=40, output=1 << 20)  # an object's symbols and sections
 MOST_SYMBOL = 1000  # letters
 # With definitions of macros, for the gate. Without the name of the folder, which differs from sandbox to sandbox.
 PREPROCESS = ["-x", "c++", "-E", "-dD", "-MD", "-fno-working-directory"]
@@ -224,18 +225,18 @@ def build_object(sandbox: Sandbox, kit: Kit, kind: str, gated: bool = False) -> 
 
 def undefined(sandbox: Sandbox, name: str) -> Set[str]:
     """The symbols that an object wants from others."""
-    return {line.split()[-1] for line in _must(sandbox.run(["nm", "-u", name], Limits(output=1 << 20)), "nm").output.splitlines()}
+    return {line.split()[-1] for line in _must(sandbox.run(["nm", "-u", name], LISTING), "nm").output.splitlines()}
 
 
 def visible_symbols(sandbox: Sandbox, name: str) -> Set[str]:
     """The symbols that others see of it."""
-    output = _must(sandbox.run(["nm", "--defined-only", "-g", name], Limits(output=1 << 20)), "nm").output
+    output = _must(sandbox.run(["nm", "--defined-only", "-g", name], LISTING), "nm").output
     return {line.split()[-1] for line in output.splitlines() if line.strip()}
 
 
 def initialisers(sandbox: Sandbox, name: str) -> int:
     """How many functions an object has called before main()."""
-    output = _must(sandbox.run(["readelf", "-SW", name], Limits(output=1 << 20)), "readelf").output
+    output = _must(sandbox.run(["readelf", "-SW", name], LISTING), "readelf").output
     sizes = re.findall(r"\] \.(?:preinit_array|init_array|ctors|fini_array|dtors)\S*\s+\S+\s+[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+)", output)
     return sum(int(size, 16) for size in sizes) // 8
 
