@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The public report of a hand-out: what is right so far. The hand-out's ./try calls it.
 
-  try_work.py FOLDER           builds, runs uneven sizes on 1, 2, 3 and 4 GPUs, looks for races; exit status 1 if anything is
-                               wrong
+  try_work.py FOLDER           builds, runs uneven sizes on 1, 2, 3 and 4 GPUs and the grade's large ones, looks for races;
+                               exit status 1 if anything is wrong
   try_work.py FOLDER --check   looks for wrong accesses, too: another build, which takes minutes the first time
   try_work.py FOLDER --schedule N   runs all of it in this random order of events, of which there is one for each number
   try_work.py FOLDER --pack    writes the one file to hand in: the header, or a ZIP of several
@@ -29,6 +29,7 @@ import program  # noqa: E402
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))  # the repository's root
 from tools.chapters import all_chapters  # noqa: E402
 from course import handout, hints, planted, tasks, work  # noqa: E402
+from course.grade import cases  # noqa: E402
 
 RING = 3  # GPUs of the run whose links are looked at: on fewer, both neighbours are the same
 RACES = "races and deadlocks"
@@ -49,6 +50,19 @@ def tiny(record: Dict[str, object]) -> List[List[str]]:
     """Fewer rows than ranks, where a chapter takes any sizes and divides rows."""
     manifest = all_chapters()[str(record["chapter"])]
     return [] if manifest.tests.get("blank") or manifest.kind != "dense" else [["--gpus", "4", "--m", "3", "--n", "5", "--k", "7", *ONCE]]
+
+
+def large(record: Dict[str, object], criterion: str) -> List[List[str]]:
+    """The grade's large sizes of a criterion; the exact ones with those of the chapter's lesson. They are run for the variants
+    that the chapter's race tests run, because all of them would take long."""
+    manifest = all_chapters()[str(record["chapter"])]
+    names = ("gpus", "rows", "features", "entries") if manifest.kind == "sparse" else ("gpus", "m", "n", "k")
+    sizes = [(case.ranks, case.m, case.n, case.k) for case in cases.LARGE
+             if criterion == case.criterion and manifest.kind == case.problem]
+    if criterion == "exact" and manifest.lesson:
+        sizes.append(manifest.lesson["sizes"])
+    chosen = str(manifest.tests.get("race", {}).get("arguments", "")) if sizes else ""
+    return [[*(word for name, size in zip(names, each) for word in (f"--{name}", str(size))), *chosen.split(), *ONCE] for each in sizes]
 
 
 def links_of(trace: Dict[str, object]) -> Set[Tuple[int, int]]:
@@ -121,7 +135,7 @@ def report(folder: pathlib.Path, record: Dict[str, object], check: bool, order: 
     plain = builds.set_up("run", "virtual", False)
     work_program.build(plain)
     out.line("builds", "yes")
-    for arguments in [*sizes_of(record), *tiny(record)]:
+    for arguments in [*sizes_of(record), *tiny(record), *large(record, "exact")]:
         status, text = planted.said([*plain.command(work_program.path), *arguments, *order])
         out.line(" ".join([*arguments[:-len(ONCE)], *order]), "right" if status == 0 else "WRONG", "" if status == 0 else text)
     if not out.wrong:
@@ -139,7 +153,7 @@ def report(folder: pathlib.Path, record: Dict[str, object], check: bool, order: 
 
 def free_of(what: str, out: Report, command: List[str], record: Dict[str, object], order: Sequence[str] = ()) -> None:
     """Whether what looks for races, or for wrong accesses, reports nothing, on every number of GPUs: some errors show from four on."""
-    for arguments in sizes_of(record):
+    for arguments in [*sizes_of(record), *large(record, "race" if what == RACES else "access")]:
         status, text = planted.said([*command, *arguments, *order])
         if status == 3:
             is_other = what == RACES and "cudaErrorIllegalAddress" in text

@@ -77,7 +77,7 @@ class Grader:
 
     def __enter__(self) -> "Grader":
         builds = {kind: path for kind, path in self.settings.builds.items() if kind != "race" or not self.race}
-        self.kit = unit.Kit(self.task, builds)
+        self.kit = unit.Kit(self.task, builds, self.settings.seconds / 60)
         self._stack.callback(self.kit.close)
         self._honest = self._stack.enter_context(sandbox.make([self.kit.folder], self.settings.level))
         self.kit.learn(self._honest)

@@ -20,6 +20,7 @@ from task import ROOT, Task
 FACTORY = "overlap_submission"
 PREPROCESSING = Limits(seconds=10, memory=512 * 1024 * 1024, file=32 * 1024 * 1024)  # and the gate
 COMPILING = Limits(seconds=40, memory=2048 * 1024 * 1024)
+LISTING = Limits(seconds=40, output=1 << 20)  # an object's symbols and sections
 MOST_SYMBOL = 1000  # letters
 # With definitions of macros, for the gate. Without the name of the folder, which differs from sandbox to sandbox.
 PREPROCESS = ["-x", "c++", "-E", "-dD", "-MD", "-fno-working-directory"]
@@ -45,7 +46,7 @@ ALWAYS = re.compile(r"""_GLOBAL_OFFSET_TABLE_|_Unwind_Resume|__gxx_personality_v
     record_atomic|order_left_out|require_own_word|require_native_atomics|warp_exchange|lane_index|copy_async|commit_copies|wait_for_copies|require_aligned)E\w*""", re.VERBOSE)
 
 
-class BuildFailed(Exception):
+class BuildFailed(RuntimeError):
     """The unit did not become a program: one sentence, perhaps with the compiler's lines below it."""
 
 
@@ -72,8 +73,10 @@ class Toolchain:
 class Kit:
     """The readable folder of one task, and what an honest unit of it is like."""
 
-    def __init__(self, task: Task, builds: Dict[str, pathlib.Path]) -> None:
+    def __init__(self, task: Task, builds: Dict[str, pathlib.Path], patience: float = 1) -> None:
         self.task = task
+        self.preprocessing, self.compiling = (dataclasses.replace(limits, seconds=limits.seconds * max(1, patience))
+                                              for limits in (PREPROCESSING, COMPILING))
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="overlap-kit-", dir="/var/tmp"))
         self.tools = {name: self._copied(name, Toolchain.of(build)) for name, build in builds.items()}
         include = self.folder / "include"
@@ -192,18 +195,18 @@ def _shortened(output: str, lines: int = 12) -> str:
 
 def preprocess(sandbox: Sandbox, kit: Kit, kind: str) -> None:
     """Makes the unit of the header that lies there. Throws gate.Refused if it includes a file that is not there."""
-    outcome = sandbox.run(kit.preprocess_command(kind, sandbox), PREPROCESSING)
+    outcome = sandbox.run(kit.preprocess_command(kind, sandbox), kit.preprocessing)
     missing = re.search(r":(\d+):\d+: fatal error: (.*): No such file", outcome.output)
     if missing:
         raise gate.refuse(int(missing.group(1)), f"#include of {missing.group(2)}, which is not on this chapter's list")
     if "File size limit exceeded" in outcome.output:
-        raise gate.Refused(f"it expands to more than {PREPROCESSING.file >> 20} MiB")
+        raise gate.Refused(f"it expands to more than {kit.preprocessing.file >> 20} MiB")
     _must(outcome, "preprocessing")
 
 
 def pass_gate(sandbox: Sandbox, kit: Kit, kind: str) -> None:
     """Throws gate.Refused."""
-    outcome = sandbox.run(kit.gate_command(kind, sandbox), PREPROCESSING)
+    outcome = sandbox.run(kit.gate_command(kind, sandbox), kit.preprocessing)
     if outcome.ended or outcome.status != 0:
         raise gate.Refused(outcome.ended or outcome.output.strip())
 
@@ -213,27 +216,27 @@ def build_object(sandbox: Sandbox, kit: Kit, kind: str, gated: bool = False) -> 
     preprocess(sandbox, kit, kind)
     if gated:
         pass_gate(sandbox, kit, kind)
-    _must(sandbox.run(kit.compile_command(kind, sandbox), COMPILING), "compiling")
+    _must(sandbox.run(kit.compile_command(kind, sandbox), kit.compiling), "compiling")
     # Groups that several units may define alike become sections of this unit: else the linker could take another's.
-    _must(sandbox.run(["ld", "-r", "--force-group-allocation", f"{kind}.o", "-o", f"{kind}.one.o"], COMPILING), "linking")
-    _must(sandbox.run(["objcopy", f"--keep-global-symbol={FACTORY}", f"{kind}.one.o", f"{kind}.unit.o"], COMPILING), "hiding symbols")
+    _must(sandbox.run(["ld", "-r", "--force-group-allocation", f"{kind}.o", "-o", f"{kind}.one.o"], kit.compiling), "linking")
+    _must(sandbox.run(["objcopy", f"--keep-global-symbol={FACTORY}", f"{kind}.one.o", f"{kind}.unit.o"], kit.compiling), "hiding symbols")
     return f"{kind}.unit.o"
 
 
 def undefined(sandbox: Sandbox, name: str) -> Set[str]:
     """The symbols that an object wants from others."""
-    return {line.split()[-1] for line in _must(sandbox.run(["nm", "-u", name], Limits(output=1 << 20)), "nm").output.splitlines()}
+    return {line.split()[-1] for line in _must(sandbox.run(["nm", "-u", name], LISTING), "nm").output.splitlines()}
 
 
 def visible_symbols(sandbox: Sandbox, name: str) -> Set[str]:
     """The symbols that others see of it."""
-    output = _must(sandbox.run(["nm", "--defined-only", "-g", name], Limits(output=1 << 20)), "nm").output
+    output = _must(sandbox.run(["nm", "--defined-only", "-g", name], LISTING), "nm").output
     return {line.split()[-1] for line in output.splitlines() if line.strip()}
 
 
 def initialisers(sandbox: Sandbox, name: str) -> int:
     """How many functions an object has called before main()."""
-    output = _must(sandbox.run(["readelf", "-SW", name], Limits(output=1 << 20)), "readelf").output
+    output = _must(sandbox.run(["readelf", "-SW", name], LISTING), "readelf").output
     sizes = re.findall(r"\] \.(?:preinit_array|init_array|ctors|fini_array|dtors)\S*\s+\S+\s+[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+)", output)
     return sum(int(size, 16) for size in sizes) // 8
 
@@ -261,4 +264,4 @@ def demangled(symbols: Collection[str]) -> str:
 
 def link(sandbox: Sandbox, kit: Kit, program: str) -> None:
     """A program of an object that is built."""
-    _must(sandbox.run(kit.link_command(program), COMPILING), "linking")
+    _must(sandbox.run(kit.link_command(program), kit.compiling), "linking")

@@ -35,7 +35,7 @@ class Hand:
 
     def __init__(self, chosen: task.Task, settings: grader.Settings) -> None:
         self.task, self.builds = chosen, settings.builds
-        self.kit = unit.Kit(chosen, settings.builds)
+        self.kit = unit.Kit(chosen, settings.builds, patience=20)
         for kind, tools in self.kit.tools.items():
             self.kit.tools[kind] = dataclasses.replace(tools, flags=[*tools.flags, *QUICKLY])
         every = cases.cases_of(chosen.problem, chosen.path, SECRET, chosen.lesson.sizes)
@@ -104,7 +104,6 @@ def main() -> int:
         print(f"skipped: {grader.why_not_all()}")
         return 77
     settings = grader.default_settings()
-    unit.COMPILING = dataclasses.replace(unit.COMPILING, seconds=20 * unit.COMPILING.seconds)
     wrong = handed_in = 0
     for chosen in task.tasks_of(chapter):
         hand = Hand(chosen, settings)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """What becomes of a submission's process and of the judge's answer: a reason, a race, a count; which schedules a case is run in; and
-what a student's variation is compared with.
+what a student's variation is compared with; what a hand-out's ./try runs of the grade's cases.
 """
+import contextlib
 import dataclasses
+import io
 import json
 import pathlib
 import sys
@@ -18,8 +20,10 @@ import case_run  # noqa: E402
 import points  # noqa: E402
 import report  # noqa: E402
 import task  # noqa: E402
+import unit  # noqa: E402
 from case_run import Verdict  # noqa: E402
 from cases import Case  # noqa: E402
+from course import try_work  # noqa: E402
 from sandbox import Outcome  # noqa: E402
 
 EXACT = Case("exact", "gather", 2, 8, 6, 4, "f16")
@@ -136,6 +140,29 @@ class CostTest(unittest.TestCase):
         self.assertEqual(self.mark(True, kernel_ns=[0, 2000]).points, 10)
         self.assertEqual(self.mark(True, kernel_ns=[2000, 1]).points, 0)
         self.assertIn("its kernels take 2.0 us (modelled); 1.0 us are enough", self.mark(True, kernel_ns=[2000, 1]).reason)
+
+
+class LimitsTest(unittest.TestCase):
+    def test_the_compilers_grow_with_the_submissions(self) -> None:
+        (chosen,) = task.tasks_of("03_ring_all_gather")
+        for patience, seconds in ((4, 4 * unit.COMPILING.seconds), (0.1, unit.COMPILING.seconds)):
+            with contextlib.closing(unit.Kit(chosen, {}, patience)) as kit:
+                self.assertEqual(kit.compiling.seconds, seconds)
+
+
+class TryTest(unittest.TestCase):
+    def test_what_only_long_lists_of_rows_show(self) -> None:
+        record = {"chapter": "13_sparse_v5_kernel", "sizes": {"rows": 97, "features": 5, "entries": 23}}
+        program = ["sh", "-c", 'case "$*" in *"--entries 300 "*) echo "data race"; exit 3; esac', "program"]
+        for what in (try_work.RACES, try_work.ACCESSES):
+            out = try_work.Report()
+            with contextlib.redirect_stdout(io.StringIO()):
+                try_work.free_of(what, out, program, record)
+            self.assertTrue(out.wrong, what)
+        self.assertEqual([words[7] for words in try_work.large(record, "exact")], ["400", "600"])
+        self.assertEqual(try_work.large({"chapter": "03_ring_all_gather"}, "exact"),
+                         [["--gpus", "4", "--m", "512", "--n", "512", "--k", "256", *try_work.ONCE]])
+        self.assertEqual(try_work.large({"chapter": "19_fused_reduce_scatter"}, "race"), [])
 
 
 class VariationTest(unittest.TestCase):
