@@ -19,9 +19,8 @@
 
 namespace overlap {
 
-/// For tests of algorithms that use NCCL, which needs a GPU for each rank. Where there are fewer GPUs, the
-/// test is skipped before its run, which would destroy the communicators and cuBLAS handles that the next
-/// tests use.
+/// For algorithms that use NCCL, which needs a GPU for each rank. With fewer GPUs a test is skipped before
+/// its run, because a failed run destroys the communicators and cuBLAS handles that the next tests reuse.
 class OnRanksOfNccl : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
@@ -69,8 +68,7 @@ Verification found_on(int ranks, const Compare& compare) {
   return all;
 }
 
-/// What a comparison on all ranks found. `skipped`: why the algorithm cannot run here, and nothing was
-/// compared.
+/// The result of a comparison on all ranks; `skipped`: why the algorithm could not run.
 struct DenseRun {
   Verification found = {};
   std::string skipped = {};
@@ -84,10 +82,9 @@ inline int results_of(int calls) {
   return calls <= kCallsWithResults ? calls : kCallsWithResults + kSharedResults;
 }
 
-/// Makes an Algorithm(rank, whole, more...), and calls it `calls` times in a row without waiting, each time
-/// with data and a result of its own (but for the first ones of more than kCallsWithResults calls); then
-/// compares every element of every result. Algorithms that hold something back from the call before, or
-/// overwrite what it still needs, show here.
+/// Enqueues `calls` calls of an Algorithm(rank, whole, more...) without waiting, each with its own data and
+/// result (except the first ones of more than kCallsWithResults calls), then compares every element. Finds
+/// algorithms that depend on the previous call's state or overwrite what it still reads.
 template <typename Algorithm, typename Problem, typename... More>
 Verification run_dense_on(Rank& rank, MatmulShape whole, std::uint64_t seed, int calls, More... more) {
   Algorithm algorithm(rank, whole, more...);
@@ -105,16 +102,15 @@ Verification run_dense_on(Rank& rank, MatmulShape whole, std::uint64_t seed, int
     algorithm.run(problem->a(), problem->b(), problem->c(), rank.stream());
   }
   rank.synchronize(rank.stream());
-  // Before anything is freed: cudaFree waits for the GPU. If another rank of the same GPU had still to
-  // enqueue what its own stream waits for, it could not, and both would wait for ever.
+  // Before cudaFree, which waits for the GPU: another rank of the same GPU could not enqueue what its own
+  // stream waits for, and both would deadlock.
   rank.barrier();
   Verification found;
   for (const auto& problem : problems) found += problem->compare_exact(false);
   return found;
 }
 
-/// The same on so many ranks, for each of these shapes, in one run: making ranks and their handles takes
-/// longer than a small product. Every shape has data of its own.
+/// The same for each shape in one run: creating ranks and their handles takes longer than a small GEMM.
 template <typename Algorithm, typename Problem, typename... More>
 std::vector<DenseRun> run_dense_all(int ranks, const std::vector<MatmulShape>& shapes, std::uint64_t seed,
                                     int calls = 1, More... more) {
@@ -143,8 +139,7 @@ DenseRun run_dense(int ranks, MatmulShape whole, std::uint64_t seed, int calls =
   return run_dense_all<Algorithm, Problem>(ranks, {whole}, seed, calls, more...).front();
 }
 
-/// DenseRuns that must be right on all elements, of which a call on a shape has elements_of(shape); skips the
-/// test where the algorithm cannot run.
+/// All elements must be right, elements_of(shape) of each call; skips where the algorithm cannot run.
 template <typename Elements>
 void expect_runs_right(int ranks, const std::vector<MatmulShape>& shapes, int calls,
                        const std::vector<DenseRun>& runs, const Elements& elements_of) {
@@ -186,8 +181,7 @@ inline std::vector<MatmulShape> every(std::size_t ways, std::size_t which,
   return chosen;
 }
 
-/// The sizes that every chapter on dense products must stand: even and uneven ones, smaller than the number
-/// of ranks, not a multiple of anything.
+/// Sizes for every chapter on dense products: even, uneven, smaller than the number of ranks, odd.
 inline std::vector<MatmulShape> dense_shapes() {
   return {{64, 64, 32}, {96, 40, 24}, {33, 37, 29}, {17, 100, 5},
           {1, 129, 64}, {100, 1, 3},  {5, 3, 7},    {64, 48, 1}};

@@ -1,5 +1,4 @@
-// What the tests of dense products on virtual GPUs share: what one call moves, and how long it takes in the
-// model.
+// Shared by tests of dense products on virtual GPUs: bytes and modelled time of a call.
 #pragma once
 
 #include <functional>
@@ -33,8 +32,8 @@ LinkTraffic traffic_of_a_call(int ranks, MatmulShape whole, More... more) {
   return moved;
 }
 
-/// All of it goes from each rank that many places to its right: bytes and messages of its cost card,
-/// `cost_of(rank)`. `all_copied`: false if some messages may be signals alone, and are not counted.
+/// Each rank sends only to the rank `places` to its right, as its cost card `cost_of(rank)` says.
+/// `all_copied`: false if some messages may be signals alone, which are not counted.
 template <typename CostOf>
 void expect_one_neighbour(const LinkTraffic& moved, int ranks, int places, const CostOf& cost_of,
                           bool all_copied = true) {

@@ -1,9 +1,6 @@
-// Row numbers times features beyond 2^31 and 2^32, on virtual GPUs whose memory is there as far as it is
-// written.
-//
-// An offset that is computed in 32 bits shows only in arrays of more than 2^31 elements, and no test can
-// afford to fill one. So these tests call a kernel as its algorithm does, with its real grid, and let one of
-// the blocks run. A block takes every 65536th row: its last ones lie beyond 2^32 elements.
+// Offsets beyond 2^31 and 2^32 elements, on virtual GPUs whose memory exists where it is written. An offset
+// in 32 bits fails only in arrays of more than 2^31 elements, which no test can fill. So these tests launch a
+// kernel with its real grid and run one block, whose last rows (every 65536th) lie beyond 2^32 elements.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -56,8 +53,8 @@ inline constexpr std::uint64_t kFarBlock = 3;  ///< the block that has them
 /// The row as far from the end as that one from the beginning.
 inline std::int64_t opposite(std::int64_t row) { return kFarRows - 1 - row; }
 
-/// What the tests write to a row: another value in each column than in any other row of the block or opposite
-/// to one. Sums of two rows are exact.
+/// Test values of a row: different in each column from all rows of the block and opposite it; sums of two
+/// rows are exact.
 inline std::vector<FarElement> far_values(std::int64_t row) {
   std::vector<FarElement> values;
   for (std::int64_t feature = 0; feature < kFarFeatures; ++feature)

@@ -65,8 +65,8 @@ inline MatmulShape product_that_fills(int gpus, std::int64_t k = 128) {
   return {std::int64_t{gpus} * 128, std::int64_t{gpus} * 256 * multiprocessors, k};
 }
 
-/// Twice, ranks enqueue a call of an Algorithm(rank, whole, more...) and what company_of(rank) gives: odd
-/// ranks the call first, even ones second. All results are compared.
+/// Twice, ranks enqueue a call of an Algorithm(rank, whole, more...) and company_of(rank), odd ranks the call
+/// first, even ranks second. All results are compared.
 template <typename Algorithm, typename Problem, typename CompanyOf, typename... More>
 void run_in_company(int ranks, MatmulShape whole, const CompanyOf& company_of, More... more) {
   const Verification found = found_on(ranks, [&](Rank& rank) {
@@ -95,8 +95,8 @@ void run_in_company(int ranks, MatmulShape whole, const CompanyOf& company_of, M
 /// Multiprocessors that the all-reduces take.
 inline constexpr int kNcclBlocks = 4;
 
-/// NCCL's all-reduces in opposite order are right, where the algorithm leaves them their room. With too few
-/// GPUs the test is skipped before its run: see OnRanksOfNccl.
+/// NCCL's all-reduces in opposite order are right if the algorithm leaves them multiprocessors. With too few
+/// GPUs the test is skipped before its run (OnRanksOfNccl).
 template <typename Algorithm, typename Problem, typename... More>
 void expect_right_beside_nccl(int ranks, More... more) {
   int gpus = 0;
@@ -133,8 +133,8 @@ void expect_deadlock(const Run& run, const std::vector<std::string>& parts) {
     EXPECT_NE(report.find(part), std::string::npos) << part << " is missing in: " << report;
 }
 
-/// On virtual GPUs: with no multiprocessor set aside two of the algorithm in opposite order never end. The
-/// report has `kernel`, of both.
+/// On virtual GPUs: if no multiprocessor is set aside, two calls in opposite order deadlock; the report names
+/// `kernel` of both.
 template <typename Algorithm, typename Problem>
 void expect_two_wait_for_ever(const std::string& kernel) {
   const MatmulShape whole = product_that_fills(2);

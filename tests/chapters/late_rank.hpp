@@ -1,6 +1,5 @@
-// A part of an algorithm alone, such as its communication, is timed by the stream that it is called on: so
-// that stream has to wait for all that the part does, also on other streams and for other ranks. For the
-// chapters' tests.
+// A part of an algorithm, such as its communication, is timed on the stream of the call: that stream must
+// wait for all of the part's work, also on other streams and other ranks.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -49,8 +48,8 @@ class LateWork {
 /// One call of the part on a stream.
 using Part = std::function<void(cudaStream_t stream)>;
 
-/// One rank after the other comes late: `part`, in which everybody gets something of everybody, ends on no
-/// rank before it has come, and leaves no stream of the rank at work.
+/// One rank after the other is late: `part`, in which all ranks exchange data, ends on no rank before the
+/// late rank calls it, and leaves no stream of the rank busy.
 inline void expect_all_wait_for_a_late_rank(Rank& rank, const Part& part) {
   LateWork late(rank);
   const std::vector<LateWork*> of_all = rank.exchange(&late);
@@ -68,8 +67,7 @@ inline void expect_all_wait_for_a_late_rank(Rank& rank, const Part& part) {
   }
 }
 
-/// The rank's stream `other` still has other work: `part`, which uses that stream too, does not end before
-/// it, and leaves the stream nothing to do.
+/// The rank's stream `other` is busy: `part`, which uses it, ends after that work and leaves the stream idle.
 inline void expect_is_waited_for(Rank& rank, cudaStream_t other, const Part& part) {
   LateWork late(rank);
   late.start(other);

@@ -36,8 +36,8 @@ struct BlockTraits<mlp_block::OverlappedBlock<T>> {
   static int copies(int) { return 1; }
 };
 
-/// Calls that must be right on every element, back to back, for each of these shapes in one run; skips the
-/// test where the block cannot run.
+/// Back-to-back calls for each shape in one run must be right on every element; skips where the block cannot
+/// run.
 template <typename Block>
 void expect_right_blocks(int ranks, const std::vector<MatmulShape>& shapes, std::uint64_t seed = 1,
                          int calls = 1) {

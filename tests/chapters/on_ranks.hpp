@@ -38,8 +38,8 @@ void register_test(const std::string& suite, const std::string& name, const Test
                         [test, ranks]() -> Fixture* { return new Fixture(test, ranks); });
 }
 
-/// Registers a chapter's ownership tests as "Ownership/Chapter03.RingAllGather/4" and so on. For an
-/// initialiser at namespace scope.
+/// Registers a chapter's ownership tests as "Ownership/Chapter03.RingAllGather/4"; for a namespace-scope
+/// constant.
 inline bool test_ownership(const std::string& chapter, const std::vector<TestOnRanks>& tests) {
   for (const TestOnRanks& test : tests) {
     for (const int ranks : kNumbersOfRanks)

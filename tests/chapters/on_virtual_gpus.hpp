@@ -17,8 +17,7 @@ class OnVirtualGpus : public testing::Test {
   void TearDown() override { vgpu::reset(); }
 };
 
-/// Calls `test(seed)` in so many random orders of events, each on virtual GPUs as they were at the start of
-/// the program.
+/// Calls `test(seed)` in so many random orders of events, each on fresh virtual GPUs.
 template <typename Test>
 void in_random_schedules(std::uint64_t count, const Test& test) {
   for (std::uint64_t seed = 1; seed <= count; ++seed) {

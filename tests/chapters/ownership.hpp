@@ -1,8 +1,7 @@
-// Whose A, B and C are when: "they belong to the call until `stream` gets past it". The caller writes A and B
-// on its stream directly before run(), and touches A, B or C on it directly behind, without waiting for
-// anything. A side stream that begins before the caller's has made A, or still reads A or B, or still writes
-// C when the caller's is past the call, gives wrong values; and in the race build a report, with the caller's
-// line and the algorithm's.
+// A, B and C belong to the call from run() until `stream` has passed it. The caller writes A and B on its
+// stream directly before run(), and overwrites or reads A, B and C directly behind it, without a wait. A side
+// stream that starts before A is made, or still accesses A, B or C after the call, gives wrong values; in the
+// race build a report with both lines.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -131,9 +130,8 @@ CallersMatrices<T, CallersLayer<T>> matrices_like(const MlpOnEveryRank<T>& probl
 /// What the caller does first behind a call. Whatever it is, it overwrites all three then.
 enum class Next { kOverwritesA, kOverwritesB, kReadsC, kOverwritesC };
 
-/// Calls of one object that follow each other at once, each on data of its own: two of each kind, since
-/// algorithms may use two sets of buffers alternately. All results that the caller has read must be right to
-/// the last bit.
+/// Back-to-back calls of one object, each on its own data; two of each kind, because algorithms may alternate
+/// between two sets of buffers. All results that the caller has read must be exact.
 template <typename Algorithm, typename Problem, typename... More>
 void expect_caller_owns_matrices_on(Rank& rank, MatmulShape whole, More... more) {
   constexpr Next kCalls[] = {Next::kOverwritesA, Next::kOverwritesA, Next::kOverwritesB, Next::kOverwritesB,

@@ -1,5 +1,4 @@
-// A rank's summand of C = X W in f32, by chapter 16's kernel: what the sums of chapter 19 are made of, to the
-// last bit.
+// A rank's summand of C = X W in f32, by chapter 16's kernel: bit for bit that of chapter 19's sums.
 #pragma once
 
 #include <vector>

@@ -5,8 +5,8 @@
 
 namespace overlap {
 
-/// Runs `test` in the order of time and, on virtual GPUs, in a few random orders; afterwards the order of
-/// time is back. On real GPUs and with the race detector, whose reports do not depend on the order: once.
+/// Runs `test` in time order and, on virtual GPUs, in a few random orders. Once on real GPUs and with the
+/// race detector, whose reports do not depend on the order.
 void in_schedules(const std::function<void()>& test);
 
 }  // namespace overlap

@@ -1,5 +1,4 @@
-// What the tests of chapters 17 and 20 share: products whose rows of A come one shard after the other, each
-// with its signal.
+// Shared by the tests of chapters 17 and 20: GEMMs whose rows of A arrive in shards, each with its signal.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,9 +16,8 @@
 
 namespace overlap {
 
-/// Each rank's share of n is a multiple of 8, and so is k. Fewer rows than ranks, rows of all ranks in one
-/// tile, tiles that reach over borders, shards that end with a tile; with so many times 8 columns of a rank
-/// in the last one.
+/// k and each rank's share of n are multiples of 8. Fewer rows than ranks, rows of all ranks in one tile,
+/// tiles across shards, shards that end with a tile; the last one with so many times 8 columns of a rank.
 inline std::vector<MatmulShape> signalled_shapes(int ranks, int max_columns) {
   const std::int64_t n = 8 * ranks;
   return {{1, n, 8},        {ranks, n, 16},       {3 * ranks + 1, 2 * n, 72},
@@ -40,8 +38,7 @@ void expect_caller_owns_signalled(int ranks, More... more) {
   });
 }
 
-/// Calls that only gather, between calls that multiply; then calls for which one rank after the other is
-/// late.
+/// Calls that only gather, between calls that multiply; then calls with one late rank after the other.
 template <typename Algorithm, typename... More>
 void expect_transfers_alone_to_end(int ranks, MatmulShape whole, More... more) {
   run_ranks_or_skip(ranks, [&](Rank& rank) {
@@ -91,8 +88,8 @@ void expect_a_rank_that_throws_to_end_the_run(int ranks, More... more) {
   expect_right<Algorithm, GatherProblem<__half>>(ranks, whole, 1, 1, more...);
 }
 
-/// An order takes each tile of 64 rows once, and none before those that wait for less.
-/// `arrivals_before(first_row, end_row)`: how many arrivals there have been when those rows are here.
+/// An order takes each tile of 64 rows once, and none before tiles that wait for fewer arrivals.
+/// `arrivals_before(first_row, end_row)`: arrivals until those rows have arrived.
 template <typename Order, typename Arrivals>
 void expect_tiles_as_rows_arrive(const Order& order, int rows, const Arrivals& arrivals_before) {
   std::set<std::pair<int, int>> seen;
@@ -108,8 +105,7 @@ void expect_tiles_as_rows_arrive(const Order& order, int rows, const Arrivals& a
   ASSERT_EQ(static_cast<int>(seen.size()), order.tiling.tiles());
 }
 
-/// An order of tiles that all need own rows only: a column of eight rows of tiles, then the next column, as
-/// in chapter 16.
+/// Tiles that all need own rows only: by columns of eight rows of tiles, as in chapter 16.
 template <typename Order>
 void expect_tiles_in_groups(const Order& order) {
   for (int i = 0; i < order.tiles(); ++i) {

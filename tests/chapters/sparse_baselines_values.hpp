@@ -1,5 +1,5 @@
-// Chapter 08 with values other than ordinary ones: NaN, infinities, zeros, denormals, sums that are too
-// large. Included by its test, in which OnRanks is instantiated.
+// Chapter 08 with special values: NaN, infinities, zeros, denormals, overflowing sums. Included by its test,
+// which instantiates OnRanks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,8 +19,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-/// A table of 8 rows, `features` wide, and one call with the gradients of the first few ranks; the others
-/// have none.
+/// One call on a table of 8 rows, `features` wide; ranks without gradients in the list have none.
 template <template <SparseIndex, Floating> class Algorithm, Floating T = float>
 HostResult<std::int32_t, T> sum_of(int ranks, std::int64_t features, std::vector<GivenGradient> gradients) {
   gradients.resize(static_cast<std::size_t>(ranks));
@@ -41,8 +40,7 @@ TEST_P(OnRanks, NanStaysWhereItIs) {
   expect_nan_where_it_was<HostAllReduce>(GetParam());
 }
 
-// A NaN that only the second rank has: where the others have zeros of the table, and where rank 0 has
-// numbers.
+// A NaN on the second rank alone: where the others have the table's zeros, and where rank 0 has numbers.
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_nan_of_the_second_rank(int ranks) {
   const auto found = sum_of<Algorithm>(ranks, 2, {{{1, 5}, {1, 2, 0, 0}}, {{5, 3}, {0, kNan, kNan, 0}}});

@@ -1,6 +1,5 @@
-// Whose gradients and results are when, of the sparse all-reduces: calls follow each other without any wait
-// between them, some ranks have no rows in some of them, and the caller touches everything on its stream
-// directly behind.
+// Ownership of gradients and results of the sparse all-reduces: back-to-back calls without a wait, in some of
+// which some ranks have no rows; the caller overwrites everything on its stream directly behind each.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,9 +19,8 @@
 
 namespace overlap {
 
-/// Gradients of five calls on one table: all ranks have rows; the first has none; the last has none; only one
-/// rank has any; all have again, others. Whoever has nothing to wait for in a call is the first to begin the
-/// next one.
+/// Gradients of five calls: all ranks have rows; the first has none; the last has none; only one has any; all
+/// have other rows. A rank without rows has nothing to wait for and starts the next call first.
 inline std::vector<SparseData> calls_with_empty_ranks(int ranks) {
   const SparseShape shape{40, 3, 6};
   std::vector<SparseData> calls;

@@ -1,5 +1,5 @@
-// What the tests of all chapters on sparse gradients share: the distributions of row numbers, and a run of
-// one algorithm on them that compares every row number and every value on every rank.
+// Shared by the tests on sparse gradients: distributions of row numbers, and a run that compares every row
+// number and every value on every rank.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -65,8 +65,8 @@ std::string difference(const SparseData& data, SparseValues kind, const SparseRo
                                    promise);
 }
 
-/// Values by which a result is compared: exact ones, unless so many entries have one row that no sum of them
-/// is exact in 16 bits, and they travel so. Then real ones, within the bound.
+/// Exact values, unless one row has so many entries that no 16-bit sum of them is exact; then real values,
+/// which are compared within the bound.
 template <typename Algorithm>
 SparseValues values_to_compare(const SparseData& data) {
   const bool too_many =
@@ -88,8 +88,7 @@ void expect_sum(Rank& rank, Algorithm& algorithm, const SparseData& data, const 
   rank.barrier();
 }
 
-/// True if a run on so many ranks is possible here; else the test is skipped: GTEST_SKIP() where it returns
-/// false.
+/// Whether so many ranks can run here; if not, call GTEST_SKIP().
 inline bool enough_gpus(int ranks) {
   int gpus = 0;
   CUDA_CHECK(cudaGetDeviceCount(&gpus));
@@ -104,15 +103,14 @@ class OnRanks : public testing::TestWithParam<int> {
   }
 };
 
-/// Gradients of tables of one shape, for one object, one after the other: so what a call leaves behind meets
-/// the next one.
+/// Gradients for consecutive calls of one object, so that state left behind meets the next call.
 struct SparseCase {
   std::string what;
   std::vector<SparseData> gradients;
 };
 
-/// Runs one algorithm on each case, on an object of its own. `more` goes to the constructor. All cases are of
-/// the same ranks and run in one go: on real GPUs, making communicators takes longer than most cases.
+/// Runs the algorithm on each case, with a new object (`more`: constructor arguments). All cases share one
+/// run, because creating communicators takes longer than most cases on real GPUs.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T, typename... More>
 void expect_sums(const std::vector<SparseCase>& cases, const More&... more) {
   ASSERT_FALSE(cases.empty());
@@ -150,10 +148,10 @@ inline std::vector<std::int64_t> stride(std::int64_t begin, std::int64_t step, s
   return rows;
 }
 
-/// The distributions that have caught sparse collectives: empty ranks, one row, identical and disjoint ranks,
-/// nested ones, both ends of the table, all rows, tables of one row and of odd sizes, runs and strides, sizes
-/// around warps, blocks and tiles, ranks of very different sizes, rows at the end of the global list,
-/// duplicates, unsorted entries. Small enough for the slowest version.
+/// Distributions that have broken sparse collectives: empty ranks, one row, identical, disjoint and nested
+/// ranks, both ends of the table, all rows, tables of one row and of odd sizes, runs and strides, sizes
+/// around warps, blocks and tiles, very different ranks, duplicates, unsorted entries. Small enough for all
+/// versions.
 inline std::vector<Distribution> distributions(int ranks) {
   std::vector<Distribution> all;
   const auto add = [&](const std::string& name, std::int64_t rows, Entries entries,
@@ -263,9 +261,8 @@ inline std::vector<std::int64_t> sizes_around(std::int64_t tile) {
   return sizes;
 }
 
-/// A call that must be refused: on all ranks by a SparseInputError of the same sentence that contains
-/// `sentence`; and then a right call that must be right, on the same object. `entries` are row numbers that
-/// may be wrong.
+/// All ranks refuse the call by a SparseInputError with the same text, which contains `sentence`; the next,
+/// valid call of the same object is right. `entries` may hold wrong row numbers.
 template <SparseIndex Index, Floating T, typename Algorithm>
 void expect_refused(Rank& rank, Algorithm& algorithm, SparseShape shape,
                     const std::vector<std::int64_t>& entries, const std::string& sentence,
@@ -293,8 +290,8 @@ void expect_refused(Rank& rank, Algorithm& algorithm, SparseShape shape,
   expect_sum<Index, T>(rank, algorithm, right, "after a refusal");
 }
 
-/// An index that is not in a table of so many rows, on any one rank from `first` on: refused by all, and the
-/// next call is right.
+/// An index outside a table of so many rows, on one rank from `first` on: all ranks refuse; the next call is
+/// right.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index>
 void expect_bad_indices_refused(int ranks, std::int64_t rows, int first) {
   const SparseData right({rows, 3, 9}, ranks, RowPattern::kUneven, 2, 4);
@@ -318,8 +315,8 @@ void expect_bad_indices_refused(int ranks, std::int64_t rows, int first) {
   });
 }
 
-/// In a table that ends within a word of a bitmap of its rows; on the last rank also in one that fills the
-/// bitmap's last 16 bytes, and in one for which chapter 15 sends lists.
+/// In a table that ends within a word of its bitmap; on the last rank also in one that fills the bitmap's
+/// last 16 bytes, and in one for which chapter 15 sends lists.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index>
 void expect_bad_indices_refused(int ranks) {
   expect_bad_indices_refused<Algorithm, Index>(ranks, 50, 0);

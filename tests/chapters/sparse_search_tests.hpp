@@ -1,5 +1,4 @@
-// What versions of the sparse all-reduce are tested with that have a search of their own: the search alone,
-// on lists that no all-reduce would give it.
+// Tests of a version's search alone, also on lists that no all-reduce produces.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,8 +47,8 @@ struct Granted {
 /// The most that it may.
 inline constexpr Granted kAsInAnAllReduce = {sparse_nonzero::kNoRow, true};
 
-/// The search alone: find(local, global, positions, stream) enqueues it. Rows that are not in the list have
-/// no place: -1. Nothing is written behind the last position.
+/// find(local, global, positions, stream) enqueues the search. Rows that the list lacks get -1; nothing is
+/// written behind the last position.
 template <SparseIndex Index, typename Find>
 void expect_places(Rank& rank, const std::vector<Index>& local, const std::vector<Index>& global, Find&& find,
                    Granted granted = {}) {
@@ -76,8 +75,7 @@ std::vector<Index> list_of(const std::vector<std::int64_t>& rows) {
   return {rows.begin(), rows.end()};
 }
 
-/// Lists of all sizes around warps, blocks and `tile`, with rows that are in the other list and rows that are
-/// not; lists that have all rows in common, and lists that have none.
+/// Lists of all sizes around warps, blocks and `tile`, with some, all or no rows in common.
 template <typename Find>
 void expect_all_places(Rank& rank, std::int64_t tile, Find&& find, Granted granted = {}) {
   std::vector<std::int64_t> sizes = sizes_around(tile), few = {1, 31, 257};

@@ -45,7 +45,7 @@ bool same_bits(const std::vector<T>& left, const std::vector<T>& right) {
          (left.empty() || std::memcmp(left.data(), right.data(), left.size() * sizeof(T)) == 0);
 }
 
-/// One call with these gradients, of at most so many rows each; rank 0's result. All ranks must have the same
+/// Rank 0's result of a call with these gradients, of at most so many rows each; all ranks must have its
 /// bits.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
 HostResult<Index, T> result_of(std::int64_t table_rows, std::int64_t features,

@@ -1,7 +1,7 @@
-// The tests that every version of the sparse all-reduce has to pass, on 1, 2, 3, 4 and 8 ranks. A chapter's
-// test program says of which version, and adds what only that one has:
+// Tests of every version of the sparse all-reduce on 1, 2, 3, 4 and 8 ranks. A chapter's test registers its
+// version:
 //   const bool kNonzero = test_sparse_version<VersionOf<NonzeroAllReduce>>("Nonzero");
-// Registered at run time: GoogleTest's typed tests would compile every test for each number of ranks.
+// At run time: GoogleTest's typed tests would compile every test for each number of ranks.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What every version of the sparse all-reduce has to pass. Each function runs one of them, of any types, and
-// compares every row number and every value on every rank.
+// The tests of every version of the sparse all-reduce. Each function compares every row number and every
+// value on every rank.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,8 +36,7 @@ inline sparse_nonzero::SparseCall call_of(const SparseData& data, int rank) {
   return call;
 }
 
-/// All distributions of row numbers, each twice on one object: so an object's second call is another than its
-/// first.
+/// All distributions of row numbers, each twice on one object, in another order of calls.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index, Floating T>
 void expect_right_on_distributions(int ranks) {
   expect_sums<Algorithm, Index, T>(distribution_cases(ranks, 2));
@@ -95,8 +94,8 @@ void expect_right_with_sizes_around(int ranks, std::int64_t tile) {
   expect_sums<Algorithm, Index, T>(cases);
 }
 
-/// What numbers other than ordinary ones become: NaN, infinities, zeros, denormals, in rows of two columns.
-/// Rank 0 and the last rank have them, the ranks between have other rows.
+/// NaN, infinities, zeros and denormals, in rows of two columns of rank 0 and the last rank; the ranks
+/// between have other rows.
 template <template <SparseIndex, Floating> class Algorithm, SparseIndex Index>
 void expect_special_values(int ranks) {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
@@ -130,8 +129,7 @@ void expect_special_values(int ranks) {
   EXPECT_EQ(result.indices.size(), 8U + static_cast<std::size_t>(std::max(0, ranks - 2)));
 }
 
-/// The same sums, bit by bit, in each of `calls` calls of one object, of another object, and with row numbers
-/// of both types.
+/// The same bits in each of `calls` calls of one object, of another object, and with both index types.
 template <template <SparseIndex, Floating> class Algorithm>
 void expect_same_bits_in_each_call(int ranks, int calls) {
   const SparseData data({80, 7, 25}, ranks, RowPattern::kUniform, 40, 3);

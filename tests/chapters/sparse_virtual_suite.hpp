@@ -1,5 +1,4 @@
-// The tests on virtual GPUs that every version of the sparse all-reduce has to pass. A chapter's test program
-// says of which version:
+// Tests of every version of the sparse all-reduce on virtual GPUs. A chapter's test instantiates them:
 //   INSTANTIATE_TYPED_TEST_SUITE_P(Nonzero, SparseVersionOnVirtualGpus, VersionOf<NonzeroAllReduce>);
 #pragma once
 

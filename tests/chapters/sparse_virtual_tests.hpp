@@ -1,5 +1,4 @@
-// What versions of the sparse all-reduce are tested with on virtual GPUs only: schedules, counted bytes, and
-// the order of modelled times.
+// Tests of the sparse all-reduces on virtual GPUs only: schedules, counted bytes, order of modelled times.
 #pragma once
 
 #include <cstdint>

@@ -10,9 +10,8 @@
 
 namespace overlap {
 
-/// After so many calls that all ranks make, `guilty` throws instead of making the next one: the others'
-/// kernels wait for what never comes, and have to be let go. run_ranks() ends the process if they are not
-/// home five seconds later.
+/// After so many calls of all ranks, `guilty` throws instead of the next one: the others' kernels wait for
+/// signals that never arrive and must be released. run_ranks() ends the process if they still run after 5 s.
 template <typename Algorithm, typename Problem, typename... More>
 void expect_stopped_run(int ranks, int guilty, int calls, MatmulShape whole, More... more) {
   try {

@@ -16,8 +16,8 @@ namespace {
 // kCopyTo: a write that leaves to the caller which bytes count as written.
 enum Way { kCopyFrom = 0, kRead = 1, kWrite = 2, kUpdate = kRead | kWrite, kCopyTo = 4 };
 
-/// Reports the access if who runs may not do it. A read is of unwritten memory if not one byte of it was
-/// written: of a structure, which is copied as a whole, the padding never is.
+/// Reports a forbidden access. A read counts as unwritten only if none of its bytes was written, because
+/// padding of copied structures never is.
 [[gnu::noinline]] void look_closely(const void* memory, std::size_t bytes, int way, const void* caller) {
   Rights* const rights = running();
   State* const first = states(memory);

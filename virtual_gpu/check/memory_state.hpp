@@ -47,8 +47,8 @@ Rights* running();
 void enter(Rights* rights);
 ///@}
 
-/// The runtime accesses memory for the program: the first of the bytes that nobody owns, or nullptr. A write
-/// makes the bytes written ones.
+/// An access of the runtime for the program: the first byte without an owner, or nullptr. A write marks the
+/// bytes as written.
 const void* access(const void* memory, std::size_t bytes, bool write);
 bool written(const void* byte);
 void forget_written(void* memory, std::size_t bytes);

@@ -6,8 +6,7 @@
 
 namespace vgpu::memcheck {
 
-/// kOutside: a byte that is no one's. kForeign: that who runs may not access. kUnwritten: bytes that nobody
-/// wrote.
+/// kOutside: no owner. kForeign: the running code may not access it. kUnwritten: never written.
 enum class Fault { kOutside, kForeign, kUnwritten };
 
 struct Finding {

@@ -7,8 +7,8 @@ namespace vgpu::memcheck {
 
 inline constexpr std::size_t kReserved = std::size_t{1} << 40;
 
-/// State of a byte: its owner, and in the lowest bit whether it was written. Pages of the shadow that were
-/// never touched are zero: nobody's.
+/// State of a byte: its owner, and in the lowest bit whether it was written. Untouched shadow pages are zero:
+/// no owner.
 using State = std::uint8_t;
 inline constexpr State kWritten = 1;
 constexpr State state_of(Owner owner, bool written) {

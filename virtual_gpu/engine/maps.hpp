@@ -13,8 +13,7 @@ void give_maps_back(int count);
 /// How many a process may have: vm.max_map_count.
 int map_limit();
 
-/// Inaccessible addresses; MAP_FAILED if the system has none. In the check build they are none that were ever
-/// given back.
+/// Inaccessible addresses; MAP_FAILED if there are none. The check build never reuses any.
 void* reserve_addresses(std::size_t bytes);
 void give_addresses_back(void* begin, std::size_t bytes);
 

@@ -14,18 +14,18 @@
 namespace vgpu {
 namespace {
 
-// Guard below and above an allocation. Large enough that an index error of a few rows lands in it.
-// ThreadSanitizer's own memory lies behind it, where a wild write would go unnoticed.
+// Guard below and above an allocation, large enough for an index error of a few rows. Behind it lies
+// ThreadSanitizer's memory, where a wild write goes unnoticed.
 constexpr std::size_t kGuard = hb::kEnabled ? 64 << 20 : 64 << 10;
-// So far from an allocation an address is said to be beside it. The check build looks at all accesses between
-// allocations: also at those whose index was negative, in a type of 32 bits without a sign.
+// Up to this distance an address is reported as beside an allocation. The check build sees also accesses with
+// a negative index in an unsigned type of 32 bits.
 constexpr std::size_t kNear = memcheck::kEnabled ? std::size_t{1} << 36 : kGuard;
 constexpr std::size_t kAlignment = 256;  // what cudaMalloc promises
 
 std::size_t physical_memory() { return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page_size(); }
 
-// Memory of this size or more is filled without being touched: poisoned pages are mapped into it. Large ones:
-// a process has few mappings (maps.hpp).
+// From this size on memory is filled by mapping poisoned pages into it: large ones, because a process has few
+// mappings (maps.hpp).
 constexpr std::size_t kPoisonedPiece = 32 * 1024 * 1024;
 /// The pages, the guard above them (that below is the neighbour's), and each poisoned piece.
 int maps_of(std::size_t bytes) { return static_cast<int>(2 + bytes / kPoisonedPiece); }

@@ -28,10 +28,9 @@ struct Allocation {
 /// What memory that nobody has written is filled with, shared memory, too.
 inline constexpr int kPoison = 0xff;
 
-/// Memory comes in whole pages between inaccessible ones, filled with ones (a NaN, -1): reading it before
-/// writing it shows, and so does leaving it by more than a page. Of a large allocation the host has only the
-/// pages that were written: all others are the same few. Freed memory stays inaccessible for ever: no address
-/// comes twice.
+/// Whole pages between inaccessible ones, filled with ones (NaN, -1), so that reads before the first write
+/// and accesses beyond the end show. Of a large allocation only written pages take host memory. Freed memory
+/// stays inaccessible: no address is used twice.
 class Memory {
  public:
   Memory() = default;
@@ -39,8 +38,8 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
-  /// Returns nullptr if the host has no such memory. `on_demand`: it need not have all of it. Throws ApiError
-  /// if there are too many allocations.
+  /// nullptr if the host lacks the memory; with `on_demand` only written pages count. Throws ApiError for too
+  /// many allocations.
   std::byte* allocate(std::size_t bytes, MemoryKind kind, int device, bool on_demand = false);
   /// Throws std::runtime_error if the system refuses.
   void free(Allocation& allocation);
@@ -52,8 +51,7 @@ class Memory {
   std::vector<Allocation*> of(MemoryKind kind, int device);
   /// The live allocation that contains `pointer`, or nullptr: pageable host memory.
   Allocation* find(const void* pointer);
-  /// True if the address belongs to the virtual GPUs: live, freed or between two allocations. Then it is no
-  /// memory of the program's own.
+  /// True for addresses of virtual GPUs: live, freed, or between two allocations.
   bool reserves(const void* pointer) const;
   /// Says where an address lies: "12 bytes behind a cudaMalloc of 4096 bytes on GPU 0". For error messages.
   std::string locate(const void* address) const;

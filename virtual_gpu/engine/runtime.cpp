@@ -10,8 +10,7 @@
 namespace vgpu {
 namespace {
 
-// Never destroyed at the program's end: static objects may still call CUDA in their destructors, and host
-// threads be suspended in the middle of a call.
+// Not destroyed at exit: static destructors may still call CUDA, and host threads may be inside a call.
 Runtime* instance = nullptr;
 
 Devices make_devices(const Machine& machine) {

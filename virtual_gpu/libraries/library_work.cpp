@@ -18,8 +18,8 @@ void LibraryWork::begin(double now) {
   block_ns_ += (kernels_ - 1) * start_ns;
 }
 
-// One step starts a whole wave: work of thousands of blocks must stay cheap. Its number is that of blocks
-// that have started: with a seed it does not depend on modelled times.
+// One step starts a whole wave, so that thousands of blocks stay cheap. It is numbered by started blocks,
+// which with a seed do not depend on modelled times.
 void LibraryWork::offer(std::vector<Step>& steps) {
   if (started_ == blocks_) {
     steps.push_back({end_, this, static_cast<std::int64_t>(blocks_)});

@@ -5,10 +5,9 @@
 
 namespace vgpu {
 
-/// `blocks` equal blocks, each of which has a multiprocessor for itself for `block_ns`. They wait while
-/// kernels and other such work occupy the multiprocessors, and so run in waves. What the work does to memory
-/// happens when the first block begins and when the last one ends. Real libraries may start `kernels`
-/// kernels, one after the other: the time to start them is added.
+/// `blocks` equal blocks, each alone on a multiprocessor for `block_ns`; they wait for free multiprocessors
+/// and so run in waves. Memory is accessed when the first block begins and when the last one ends. The launch
+/// time of the library's `kernels` kernels is added.
 class LibraryWork : public Operation {
  public:
   LibraryWork(Runtime& runtime, Device& device, std::uint64_t blocks, double block_ns, int kernels = 1);
@@ -22,8 +21,7 @@ class LibraryWork : public Operation {
   virtual bool first_block_begins() = 0;
   virtual bool last_block_ends() = 0;
 
-  /// True if the GPU can access all of that memory; else that is a fault. `what` begins the sentence on it:
-  /// "matrix A".
+  /// True if the GPU can access all of that memory; else a fault, whose sentence begins with `what`.
   bool can_access(const std::string& what, const void* memory, std::size_t bytes);
 
   Runtime& runtime_;

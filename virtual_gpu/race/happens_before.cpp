@@ -40,16 +40,16 @@ constexpr unsigned kNoSync = 1;
 struct Contexts {
   Context host = nullptr;
   Context runtime = nullptr;
-  // Creating a context orders it after its creator. This one never acquires anything, so its children are
-  // born without any order between them.
+  // A new context is ordered after its creator. This one never acquires anything, so that its children are
+  // unordered.
   Context birth = nullptr;
   Context running = nullptr;
   std::uint64_t host_number = 0;
 };
 Contexts contexts;
 
-// Marks are frames that point here: for addresses in no module ThreadSanitizer reads the process's list of
-// mappings, for each frame anew. An entry is taken again by what comes so many calls or threads later.
+// Marks are frames that point here, because for addresses in no module ThreadSanitizer reads the process's
+// mappings for each frame. Entries are reused after so many calls or threads.
 Mark call_marks[std::size_t{1} << 20];
 std::uint64_t thread_marks[std::size_t{1} << 22];
 constexpr int kHostBit = 48;  // of a call's number: the host thread's is above it

@@ -25,8 +25,7 @@ inline constexpr int kContexts = 13;  // of a set; a prime, so that strides of 2
 
 using Context = void*;  // a ThreadSanitizer fiber
 
-/// The call stack at an API call: return addresses, innermost first. The runtime's own frames are among them;
-/// reports leave them out.
+/// The call stack at an API call: return addresses, innermost first; reports omit the runtime's frames.
 struct CallSite {
   std::array<void*, 12> frames{};
   int size = 0;
@@ -59,8 +58,7 @@ void become_host(Context context, int number);
 Context make_context(const std::string& name);
 void destroy_context(Context context);
 
-/// What `context` has done so far comes before whatever acquires `sync` from now on. `sync` is any address
-/// that the runtime owns.
+/// Orders the accesses of `context` before later acquires of `sync`, any address that the runtime owns.
 void release(Context context, const void* sync);
 void acquire(Context context, const void* sync);
 
@@ -72,8 +70,7 @@ void write(Context context, const CallSite& site, const void* memory, std::size_
            const void* caller = nullptr);
 /// An access of the host by a function that the compiler made it call; any of its threads.
 void access_of_host(const void* memory, std::size_t bytes, bool write, const void* caller);
-/// The same atomically, without any order: such accesses do not race with each other. They leave the bytes as
-/// they are.
+/// The same as relaxed atomic accesses, which do not race with each other and leave the bytes unchanged.
 ///@{
 void read_atomically(Context context, const CallSite& site, const void* memory, std::size_t bytes,
                      const void* caller = nullptr);
@@ -124,8 +121,8 @@ void pop_callers(const CallSite& site);
 CallSite call_site(bool through_kernel = false);
 /// "ring.cu:59", the innermost line of the program, or "" if it is not known.
 std::string describe(const CallSite& site);
-/// The CUDA thread of that number (run_facts.hpp) runs in the running context, until pop_thread(). Threads
-/// that share a context also share its call stack, so that what lies below may be another thread's.
+/// That CUDA thread (run_facts.hpp) runs in the running context until pop_thread(). Threads of one context
+/// share its call stack: frames below may be another thread's.
 void push_thread(std::uint64_t number);
 void pop_thread();
 

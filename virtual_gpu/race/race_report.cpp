@@ -28,8 +28,8 @@ int __tsan_get_report_mop(void* report, unsigned long index, int* tid, void** ad
 int __tsan_get_report_thread(void* report, unsigned long index, int* tid, unsigned long* os_id, int* running,
                              const char** name, int* parent_tid, void** trace, unsigned long trace_size);
 
-// Read by ThreadSanitizer before main. One report is enough: what follows a race may be its consequence. But
-// a report that is held back must not hide the next one of the same place.
+// Read by ThreadSanitizer before main. One report is enough, because later ones may be consequences; but a
+// report that is held back must not hide the next one of the same place.
 const char* __tsan_default_options() {
   return "halt_on_error=1 exitcode=3 atexit_sleep_ms=0 history_size=7 report_signal_unsafe=0 "
          "suppress_equal_stacks=0 suppress_equal_addresses=0 "
@@ -182,8 +182,8 @@ class ReportDesc;
 /// in the environment prints both.
 bool OnReport(const ReportDesc*, bool suppressed) {
   if (suppressed) return true;
-  // The report is made under ThreadSanitizer's locks. What it calls of std::string may be the program's own
-  // copy, which is instrumented: a second race found in there would wait for them for ever.
+  // The report holds ThreadSanitizer's locks. It may call the program's instrumented copy of std::string,
+  // where a second race would deadlock.
   __tsan_ignore_thread_begin();
   std::string text;
   if (!vgpu::hb::LateReport::holding() || vgpu::held_report.empty())

@@ -15,8 +15,8 @@ struct ProgramLine {
 /// The lines of a return address: several if functions were inlined there, innermost first; none in the
 /// runtime's, the helpers' and the system's code.
 std::vector<ProgramLine> program_lines(void* return_address);
-/// Whether a source, with this absolute path, is of the program: neither the runtime, nor the helpers around
-/// it, nor the system. A reader looks for the line of the chapter.
+/// Whether the source with this absolute path is the program's, not the runtime's, the helpers' or the
+/// system's.
 bool is_of_program(const std::string& path);
 
 /// Picks, out of the lines of a call stack from the innermost on, the one that called the API.

@@ -1,4 +1,4 @@
-// What a block needs for asynchronous work as Hopper has it; made by the first thread that asks for it.
+// A block's asynchronous units of Hopper; created by the first thread that uses one.
 #pragma once
 
 #include "engine/hopper/bulk_copies.hpp"
@@ -19,21 +19,20 @@ struct AsyncUnit {
   NamedBarriers meetings;
   RegisterPool registers;
 
-  /// Nothing else in the block can run: does the copy or product that a thread is parked for, the one that
-  /// is done first if there are both. False if there is none.
+  /// Nothing else in the block can run: does the earliest copy or product that a thread is parked for, if
+  /// any.
   bool do_needed(Scheduler& scheduler);
-  /// The same for any that is under way.
+  /// The same for any that is in flight.
   bool do_any(Scheduler& scheduler);
-  /// With a seed: maybe does some.
   void maybe_do_one() {
     copies.maybe_do_one();
     products.maybe_do_one();
   }
-  /// Deadlock reports: who waits for what.
+  /// For deadlock reports.
   std::string describe() const {
     return barriers.describe() + products.describe() + meetings.describe() + registers.describe();
   }
-  /// Does what is left when the block ends. Returns "" or what is wrong with that.
+  /// The block ends: completes the rest. Returns "" or an error's sentence.
   std::string finish();
 };
 

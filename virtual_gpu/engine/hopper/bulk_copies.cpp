@@ -65,8 +65,7 @@ int BulkCopies::owner_of(const BulkRequest& request) const {
   return here ? block_.launch().stream->device() : memory->device;
 }
 
-// The link is taken while bytes move: out of one GPU, into the other. Until the last of them has left, a
-// store reads its source.
+// A copy occupies the link while its bytes move; a store reads its source until the last byte has left.
 void BulkCopies::take_link(Copy& copy) {
   const int own = block_.launch().stream->device(), peer = owner_of(copy.request);
   if (peer == own) return;
@@ -305,9 +304,9 @@ void BulkCopies::note_global(Copy& copy, bool write) {
   });
 }
 
-// First what nothing orders, then what no proxy fence orders; only then is memory written. Where the probe
-// writes, it has to come first, and what it finds is told last.
-// Global memory is probed by reading: that a copy to it needs a fence after ordinary reads was not seen yet.
+// First the access, then the probe for a missing proxy fence; then memory is written. A probe that writes
+// comes first and reports last. Global memory is probed by reads: a copy that overwrites what threads have
+// read was never seen to need a fence.
 void BulkCopies::note(Copy& copy, Space space, const void* memory, std::size_t bytes, bool write) {
   if constexpr (memcheck::kEnabled)
     return (write ? hb::write : hb::read)(nullptr, block_.launch().site, memory, bytes, copy.request.caller);

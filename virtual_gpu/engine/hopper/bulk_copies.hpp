@@ -26,15 +26,13 @@ struct BulkRequest {
   bool adds = false;   // a store of a box that adds to what is there
 };
 
-/// A load is done when a thread waits for it and nothing else in the block can run, a store in two steps
-/// likewise: its source is read for `.read`, its destination written for the full wait. With a seed both are
-/// done at any time from the issue on.
+/// As late as CUDA allows: a load is done when a thread waits for it and nothing else in the block can run; a
+/// store likewise reads for `.read` and writes for the full wait. With a seed: at any time after the issue.
 class BulkCopies {
  public:
   BulkCopies(Block& block, Mbarriers& barriers) : block_(block), barriers_(barriers) {}
 
-  /// To this block or, with a mask, to those blocks of its cluster whose bits it has: to the same place in
-  /// each, and to the same mbarrier.
+  /// To this block or, with a mask, to the same address and mbarrier of those blocks of its cluster.
   void load(const BulkRequest& request, const void* mbarrier, std::uint16_t mask = 0);
   void store(const BulkRequest& request);
   void commit();
@@ -46,20 +44,17 @@ class BulkCopies {
   /// Nothing else in the block can run: does that copy. False if there is none.
   bool do_needed();
   bool can_do_any() const;
-  /// True if some copy to other blocks is not done.
   bool reaching_others() const;
-  /// The return address into the kernel of a copy to that block, not this one, that is not done; nullptr if
-  /// there is none.
+  /// The return address into the kernel of an unfinished copy to that other block; else nullptr.
   const void* reaching(const Block& block) const;
   /// The same for any copy; `loads`: for any load.
   bool do_any(bool loads);
   /// With a seed: maybe does a step of some copy.
   void maybe_do_one();
-  /// Does what is left when the block ends. Returns "" or what is wrong with that.
+  /// The block ends: completes the rest. Returns "" or an error's sentence.
   std::string finish();
 
  private:
-  /// Where a load writes, and reports to.
   struct Target {
     Block* block;
     Mbarrier* barrier;
@@ -87,18 +82,16 @@ class BulkCopies {
 
   Target target_of(const BulkRequest& request, const void* mbarrier, std::size_t rank);
   void issue(const BulkRequest& request, std::vector<Target> targets);
-  /// Whose memory it touches: this GPU's, or a peer's.
+  /// The GPU of its global memory.
   int owner_of(const BulkRequest& request) const;
-  /// A copy from or to a peer takes the link, too.
   void take_link(Copy& copy);
-  /// Counts its bytes as sent by one GPU to another.
   void count(const Copy& copy) const;
   bool awaited(const Waiter& waiter, const Copy& copy) const;
   bool satisfied(const Waiter& waiter) const;
   bool needed(const Copy& copy) const;
-  /// Without a look at the stores that nobody waits for, of which a block may have many.
+  /// Quick: a block may have many stores that no thread waits for.
   bool none_needed() const { return waiters_.empty() && loads_ == 0; }
-  /// When its next step is done.
+  /// Modelled time of its next step.
   static double step_at(const Copy& copy) {
     return !copy.is_load() && !copy.read ? copy.read_at : copy.done_at;
   }

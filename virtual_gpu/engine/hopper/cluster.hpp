@@ -22,11 +22,11 @@ class Cluster {
   std::size_t rank_of(const Block& block) const;
   Block& block(std::size_t rank) const { return *members_[rank].block; }
   bool has_ended(std::size_t rank) const { return members_[rank].ended != nullptr; }
-  /// True if a block other than this one has not ended: it may let this one go on.
+  /// True if another block runs, which may wake this one.
   bool others_live(const Block& block) const;
-  /// Takes over a block that has ended: the others know addresses in its shared memory.
+  /// Owns a block that has ended: the others may still address its shared memory.
   void keep(std::unique_ptr<Block> block);
-  /// The rank of the block in whose shared memory the `bytes` bytes at that address are; size() if in none.
+  /// The rank of the block whose shared memory holds these bytes; size() if none does.
   std::size_t owner_of(const void* address, std::size_t bytes) const;
 
   // barrier.cluster, called for the running thread of `block`.
@@ -35,7 +35,7 @@ class Cluster {
   /// The thread ends: the barrier no longer waits for it.
   void leave(const Thread& thread);
 
-  /// "" or what is wrong with the end of `block` at this time: something is on its way there.
+  /// An error's sentence if copies or arrivals are still in flight to `block`, which ends; else "".
   std::string describe_reaching(const Block& block) const;
 
  private:

@@ -43,8 +43,8 @@ class Mbarrier {
   const void* copied_at_ = nullptr;    // of the last copy that ended
 };
 
-/// All functions are called for the running thread, of the block `by` where there is one: it may be another
-/// one of the cluster. `caller` is a return address into the kernel.
+/// All functions act for the running thread; `by` is its block, which may be another one of the cluster.
+/// `caller`: a return address into the kernel.
 class Mbarriers {
  public:
   explicit Mbarriers(Block& block) : block_(block) {}
@@ -53,26 +53,25 @@ class Mbarriers {
   /// Expects `bytes` more in this phase, then arrives `count` times. Returns the phase.
   std::uint64_t arrive(Block& by, const void* word, std::uint32_t count, std::uint32_t bytes, bool release,
                        const void* caller);
-  /// True if the current phase has the other parity, so that the one of this parity is complete. Otherwise
-  /// the thread parks until it is, if it `may_park`; with a seed it may give up at once, as real GPUs do
-  /// after a while.
+  /// True if the phase of this parity is complete. If not, a thread that `may_park` parks until it is; with a
+  /// seed it may return at once, as try_wait on real GPUs does after a while.
   bool wait(const void* word, bool parity, bool may_park, bool acquire, const void* caller);
-  /// A fence of that thread of the block: one of mbarrier_init, or a `proxy` fence.
+  /// The thread executes fence.mbarrier_init or a `proxy` fence.
   void publish(std::size_t thread, bool proxy);
-  /// The mbarrier at that address, which a bulk copy will report to: a fence must have published it.
+  /// The mbarrier that a bulk copy will report to; an error without a fence that published it.
   Mbarrier& find_published(Block& by, const void* word, const void* caller);
-  /// `bytes` bytes of a copy have come, at modelled time `time`, ns.
+  /// Bytes of a copy arrive at modelled time `time`, ns.
   void complete(Mbarrier& barrier, std::uint32_t bytes, double time, const void* copied_at);
-  /// What stands behind it, for the order of threads: the point of the phase that is under way.
+  /// Where threads synchronise on the current phase.
   static OrderPoint& point(Mbarrier& barrier) { return barrier.order_[barrier.phase_ & 1]; }
-  /// A value that changes with everything that happens to the barrier.
+  /// Changes with every change of the barrier.
   std::uint64_t bits(const void* word) const;
 
-  /// A sentence on a wait that returned at once and should perhaps have waited; else "".
+  /// A sentence on a wait that returned at once, perhaps too early; else "".
   std::string describe(const PassedWait& wait) const;
-  /// For deadlock reports: who waits for which mbarrier, and what it lacks.
+  /// For deadlock reports.
   std::string describe() const;
-  /// A sentence on a bulk load that nobody has waited for; "" if there is none.
+  /// A sentence on a bulk load that no thread has waited for; else "".
   std::string describe_unseen() const;
 
  private:

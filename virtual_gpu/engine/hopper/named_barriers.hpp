@@ -15,9 +15,9 @@ class NamedBarriers {
  public:
   explicit NamedBarriers(Block& block) : block_(block) {}
 
-  /// The running thread waits until `threads` threads have come to barrier `id`.
+  /// The running thread waits until `threads` threads have arrived at barrier `id`.
   void wait(int id, int threads, const void* caller);
-  /// For deadlock reports: who waits where.
+  /// For deadlock reports.
   std::string describe() const;
 
  private:

@@ -1,16 +1,16 @@
 // ThreadSanitizer contexts for what a stream's kernels do asynchronously (race build only).
 //
-// A bulk copy is done by hardware of its own, in another proxy: it sees a kernel's ordinary accesses only
-// behind a proxy fence. Each thread context T therefore has shadows, one for shared and one for global
-// memory: what a shadow has seen is what a bulk copy of that thread sees. Barriers, warp functions and
-// mbarriers order shadows as they order threads, atomics do not; a fence lets the shadow see what its thread
-// sees. A copy is an access by an engine, ordered after T at the issue. Before it, a probe reads the same
-// bytes, ordered after the shadow only: it races with what the engine may access but no fence has shown it.
-// A wgmma reads shared memory likewise, ordered after all threads of its warpgroup and after their shadows.
+// A bulk copy runs in the async proxy and sees a kernel's ordinary accesses only behind a proxy fence. Each
+// thread context T therefore has two shadows, for shared and for global memory: a bulk copy of the thread
+// sees what the shadow has seen. Barriers, warp functions and mbarriers order shadows as they order threads;
+// atomics do not; a proxy fence orders the shadow after its thread. The copy itself is an access by an
+// engine, ordered after T at the issue. Before it, a probe, ordered after the shadow alone, reads the same
+// bytes: it races with each access that no fence covers. A wgmma reads shared memory likewise, ordered after
+// all threads of its warpgroup and after their shadows.
 //
-// Shared memory that a copy overwrites must not be read any more either, and so its probe writes there. What
-// wgmma has read needs no fence, so this probe follows a third shadow, which sees that a wgmma has ended. The
-// other two do not: they would see with it what the warpgroup's threads had written before it.
+// A load must not overwrite shared memory that is still read, so its probe writes. Reads by a wgmma need no
+// fence: this probe follows a third shadow, which acquires the end of a wgmma. The other two must not acquire
+// it, because that would also order them after the warpgroup's earlier writes.
 #pragma once
 
 #include <array>
@@ -21,19 +21,18 @@
 
 namespace vgpu {
 
-/// What threads, and their shadows, synchronise on; only its addresses count.
+/// Where threads and their shadows synchronise; only the addresses count.
 struct OrderPoint {
   char generic, shared, global, overwriting;
 };
 
 enum class Space { kShared, kGlobal };
-/// What a shadow is asked for: whether ordinary writes to shared or global memory can be seen there, or
-/// whether shared memory may be overwritten.
+/// The question to a shadow: are ordinary writes visible, or may shared memory be overwritten?
 enum class View { kShared, kGlobal, kOverwriting };
 
 class ProxyContexts {
  public:
-  /// So many copies of one thread have engines that are not ordered by chance: one does one after the other.
+  /// Engines of a thread context: consecutive copies must not be ordered by sharing one.
   static constexpr std::size_t kEngines = 3;
 
   ProxyContexts() = default;
@@ -43,8 +42,7 @@ class ProxyContexts {
     each([](hb::Context context) { hb::destroy_context(context); });
   }
 
-  /// False as long as the stream has run no kernel that needs them. Until then all shadows would know the
-  /// same: what the stream had done when its kernel began.
+  /// Made when the stream runs the first kernel that needs them: earlier, all shadows would be equal.
   bool made() const { return shadows_[0][0] != nullptr; }
   void make(const std::string& name, const void* kernel_begin) {
     name_ = name;
@@ -56,16 +54,15 @@ class ProxyContexts {
     }
   }
   hb::Context shadow(View view, std::size_t i) const { return shadows_[number(view)][i]; }
-  /// What does a copy of thread context `i`.
+  /// Performs a copy of thread context `i`.
   hb::Context engine(std::size_t i, std::size_t copy) {
     return made_if_needed(engines_[i][copy % kEngines], " (TMA)");
   }
-  /// What looks whether a copy of thread context `i` needs a proxy fence.
+  /// Checks that a proxy fence precedes it.
   hb::Context probe(View view, std::size_t i, std::size_t copy) {
     return made_if_needed(probes_[number(view)][i][copy % kEngines], " (TMA, async proxy)");
   }
-  /// What does the wgmma of the warpgroup whose first thread has thread context `i`, and what looks whether
-  /// they need a proxy fence.
+  /// The same for a wgmma of the warpgroup whose first thread has thread context `i`.
   ///@{
   hb::Context tensor_cores(std::size_t i) { return made_if_needed(tensor_cores_[i], " (wgmma)"); }
   hb::Context tensor_probe(std::size_t i) {

@@ -1,4 +1,4 @@
-// The registers of a multiprocessor, which the warpgroups of a block share out (PTX, "setmaxnreg").
+// The registers of a multiprocessor that the warpgroups of a block redistribute (PTX, "setmaxnreg").
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,15 @@ namespace vgpu {
 
 class Block;
 
-/// What a kernel's threads have when it begins is the compiler's business and unknown here: only warpgroups
-/// that have asked for more or given back count.
+/// The compiler's initial number of registers is unknown here: only warpgroups that have called setmaxnreg
+/// count.
 class RegisterPool {
  public:
   explicit RegisterPool(Block& block) : block_(block) {}
 
-  /// The running thread's warpgroup wants `count` for each thread, more or less than before. Who wants more
-  /// waits until the others leave enough.
+  /// setmaxnreg.inc (`more`) or .dec of the running thread; .inc waits until the others leave enough.
   void set(int count, bool more, const void* caller);
-  /// For deadlock reports: who waits, and who has how many.
+  /// For deadlock reports.
   std::string describe() const;
   /// A sentence on a warpgroup of which only some threads have called; "" if there is none.
   std::string describe_unfinished() const;

@@ -1,4 +1,4 @@
-// Tensor maps: what the 128 opaque bytes of a CUtensorMap hold here, and where a box of a tensor lies.
+// Tensor maps: the contents of the 128 opaque bytes of a CUtensorMap, and the addresses of a box.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace vgpu {
 
-/// What its elements are, as far as it makes a difference: to those that are added.
+/// The type of the elements, as far as reductions need it.
 enum class TensorElement : std::uint8_t { kOther, kWord, kLongWord, kHalf, kBfloat16, kFloat };
 
 /// A tensor of up to five dimensions, the innermost first, and the box that one copy moves.
@@ -40,12 +40,11 @@ void write_tensor_map(TensorMap map, void* to);
 /// False if the 128 bytes at `from` are no tensor map.
 bool read_tensor_map(const void* from, TensorMap& map);
 
-/// Adds the elements in these bytes to those at `to`, which lie in memory of any alignment. A 16-bit sum is
-/// rounded to nearest, ties to even. False, and nothing is done, if elements of that type cannot be added.
+/// Adds elements to those at `to`, of any alignment; 16-bit sums are rounded to nearest even. Does nothing
+/// and returns false if the type cannot be added.
 bool add_elements(TensorElement element, std::byte* to, const std::byte* from, std::size_t bytes);
 
-/// The shared address at which the 16-byte chunk lies that without a swizzle would lie at `address`. Only its
-/// low ten bits count: shared memory begins at a multiple of 1024.
+/// The swizzled address of the 16-byte chunk at `address`. Shared memory begins at a multiple of 1024.
 inline std::byte* swizzled(std::byte* address, int swizzle_bytes) {
   const auto bits = reinterpret_cast<std::uintptr_t>(address);
   const std::uintptr_t chunks = swizzle_bytes / 16;  // 0, 2, 4 or 8
@@ -54,8 +53,8 @@ inline std::byte* swizzled(std::byte* address, int swizzle_bytes) {
              : address + static_cast<std::ptrdiff_t>((bits ^ ((bits >> 7 & (chunks - 1)) << 4)) - bits);
 }
 
-/// Calls visit(global address, offset in the box, bytes) for each row of the box at index `at` as far as it
-/// lies within the tensor.
+/// Calls visit(global address, offset in the box, bytes) for the part inside the tensor of each row of the
+/// box.
 template <class Visit>
 void for_each_row(const TensorMap& map, const std::int32_t* at, Visit visit) {
   const std::int64_t size = std::int64_t{map.last[0]} + 1;

@@ -1,4 +1,4 @@
-// The asynchronous products of a block's warpgroups (wgmma): one operation of 128 threads, done late.
+// The wgmmas of a block: each is one operation of 128 threads, done as late as CUDA allows.
 #pragma once
 
 #include <array>
@@ -19,14 +19,14 @@ namespace vgpu {
 
 class Block;
 
-/// A product is issued when all threads of its warpgroup have issued it. It is done when a thread waits for
-/// it and nothing else in the block can run, or, with a seed, at any time from then on; those of a warpgroup
-/// in their order. It reads A, B and D then.
+/// A wgmma is issued when the last thread of its warpgroup issues it. It is done, and reads A, B and D, when
+/// a thread waits for it and nothing else in the block can run; with a seed at any time after the issue.
+/// Those of a warpgroup are done in order.
 class Warpgroups {
  public:
   explicit Warpgroups(Block& block) : block_(block) {}
 
-  /// All of these are called for the running thread; `caller` is a return address into the kernel.
+  /// These act for the running thread; `caller`: a return address into the kernel.
   ///@{
   void multiply(float* fragment, const WgmmaRequest& request, const void* caller);
   void fence();
@@ -37,19 +37,18 @@ class Warpgroups {
   void end_fragment(const float* values);
   ///@}
 
-  /// When the next product is done that a thread is parked for, in modelled ns; nothing if there is none.
+  /// Modelled time, ns, of the next wgmma that a thread is parked for.
   std::optional<double> needed_at() const;
   /// Nothing else in the block can run: does that product.
   void do_needed();
   bool can_do_any() const;
   /// The same for any product that is issued. can_do_any() holds.
   void do_any();
-  /// With a seed: maybe does the next product of some warpgroup.
   void maybe_do_one();
 
-  /// For deadlock reports: who waits for which product.
+  /// For deadlock reports.
   std::string describe() const;
-  /// A sentence on a product that is not awaited when the block ends; "" if there is none.
+  /// A sentence on a wgmma that no thread has waited for when the block ends; else "".
   std::string describe_unawaited() const;
 
  private:

@@ -83,8 +83,8 @@ void for_each_pair(const WgmmaFragments& fragments, int columns, float* tile, Mo
 
 constexpr std::size_t kPair = 2 * sizeof(float);
 
-/// sums[64, columns] += A[64, 16] B[16, columns], a piece of 4 rows and two vectors after the other: so many
-/// sums stay in registers. (Of loops over floats g++ 12 makes vectors that it then takes apart.)
+/// sums[64, columns] += A[64, 16] B[16, columns], in pieces of 4 rows and two vectors, whose sums stay in
+/// registers. (g++ 12 vectorises loops over floats badly.)
 void multiply_tile(const float* a, const float* b, int columns, float* sums) {
   using Vector = float __attribute__((vector_size(16)));
   constexpr int kHigh = 4, kWide = 2, kStep = kWide * int{sizeof(Vector) / sizeof(float)};

@@ -36,7 +36,7 @@ class WgmmaOperand {
   std::uint32_t swizzle_chunks_;            // 1: none
 };
 
-/// The parts of D[64, columns] that the threads of a warpgroup have.
+/// D[64, columns] by thread of the warpgroup.
 using WgmmaFragments = std::array<float*, kWarpgroupThreads>;
 
 /// D = A B, plus D if `accumulate`. a: [64, 16], b: [16, columns].

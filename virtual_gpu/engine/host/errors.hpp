@@ -10,8 +10,7 @@ namespace vgpu {
 
 class Errors {
  public:
-  /// A kernel went wrong. Every later call fails with `code`, as after a real GPU's sticky error; only the
-  /// first fault counts.
+  /// A sticky error: every later call fails with `code`. Only the first one counts.
   void fault(cudaError_t code, const std::string& sentence);
   bool faulted() const { return fault_.has_value(); }
   void throw_if_faulted() const;

@@ -5,15 +5,14 @@ namespace vgpu {
 
 class Runtime;
 
-/// A kernel that makes the call `call` is stopped with a sentence that names it. In other code that a stream
-/// runs (functions of cudaLaunchHostFunc, those that algorithms call) it throws std::logic_error. A second
-/// thread of the operating system ends the program, as require_own_thread() says.
+/// For a call that only host code may make. A kernel that makes it faults; in functions of cudaLaunchHostFunc
+/// and of CUB's algorithms it throws std::logic_error; in a second thread of the operating system it ends the
+/// program (require_own_thread()).
 void require_host_code(const char* call);
 /// The same for kernels alone.
 void refuse_in_kernel(const char* call);
 
-/// If the program asked for it (count_host_code() of vgpu/control.hpp): long host code takes time of the
-/// host's clock, and GPUs go on meanwhile.
+/// After count_host_code(): long host code takes modelled time, in which GPUs go on.
 ///@{
 /// A call of CUDA begins.
 void charge_host_code(Runtime& runtime);

@@ -40,8 +40,7 @@ class HostThread {
   void wait_until(double time) { now_ = std::max(now_, time); }
   ///@}
 
-  /// Launches whose configuration is known, not yet their arguments. A stack: these are evaluated after it,
-  /// and may launch kernels themselves.
+  /// Launches whose arguments are still being evaluated. A stack: arguments may launch kernels themselves.
   ///@{
   struct LaunchConfiguration {
     dim3 grid, block;
@@ -80,7 +79,7 @@ class HostThread {
   }
   ///@}
 
-  /// How often it has waited for GPUs, or asked them (vgpu::host_waits()).
+  /// vgpu::host_waits().
   ///@{
   std::uint64_t waits() const { return waits_; }
   void count_wait() { ++waits_; }

@@ -17,12 +17,11 @@ class HostWaits {
   HostWaits(const Devices& devices, HostThreads& hosts, Scheduler& scheduler, Errors& errors)
       : devices_(devices), hosts_(hosts), scheduler_(scheduler), errors_(errors) {}
 
-  /// Blocks the host until all tokens are complete (nullptr counts as complete). Throws after a deadlock or a
-  /// fault.
+  /// Blocks the host until all tokens are complete, or nullptr. Throws after a deadlock or a fault.
   void wait(const std::vector<Token>& tokens);
   void wait(const Token& token) { wait(std::vector<Token>{token}); }
-  /// Blocks the calling host thread until `reached` holds, which others bring about. `what` completes the
-  /// report's "waits for". Throws after a deadlock, a fault or stop().
+  /// Blocks the calling host thread until `reached` holds; `what` completes the report's "waits for". Throws
+  /// after a deadlock, a fault or stop().
   void block_host(const std::function<bool()>& reached, const std::string& what);
   /// The same for any wait, without exceptions. Reports a deadlock, after which all waits are over.
   void block_until(const HostThread::Wait& wait);
@@ -35,8 +34,8 @@ class HostWaits {
   /// At the program's end: runs all that was enqueued. Returns false after a report of what waits for ever.
   bool drain();
 
-  /// Gives up all that the GPUs hold, and wakes all host threads with an error. From here to the end of
-  /// run_host_threads() nothing is enqueued and nothing blocks.
+  /// Discards all enqueued work and wakes all host threads with an error. Until run_host_threads() ends
+  /// nothing is enqueued and nothing blocks.
   void stop();
   bool stopping() const { return stopping_; }
   /// All threads of run_host_threads() have ended: from now on there is work and waiting again.

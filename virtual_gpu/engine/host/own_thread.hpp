@@ -3,8 +3,8 @@
 
 namespace vgpu {
 
-/// Ends the program with one sentence, which names the call, if another thread of the operating system has
-/// made a call before: host threads here are fibers, and nothing of the runtime is locked.
+/// Ends the program with a sentence if another thread of the operating system has made a call before: host
+/// threads are fibers, and the runtime has no locks.
 void require_own_thread(const char* call);
 /// True in the thread that has made the first call.
 bool on_own_thread();

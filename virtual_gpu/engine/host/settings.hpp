@@ -22,19 +22,18 @@ class Settings {
   void count_host_code() { counts_host_code_ = true; }
   void record_timeline() { records_timeline_ = true; }
 
-  /// Of the random schedule; none: the order of the modelled clock. A run that separates other blocks than
-  /// the first one has another schedule, too, unless the program chooses.
+  /// Of the random schedule; none: the order of the modelled clock. Each run that separates other blocks has
+  /// another one, unless the program chooses.
   std::optional<std::uint64_t> seed() const {
     return seed_ || separating_bit() == 0 ? seed_ : std::optional<std::uint64_t>(separating_bit());
   }
-  /// Of a kernel's blocks: those whose numbers differ in this bit share no context (stream_contexts.hpp).
-  /// VGPU_SEPARATING_BIT in the environment of a program of the race build; 0 elsewhere.
+  /// Blocks whose numbers differ in this bit share no context (stream_contexts.hpp): VGPU_SEPARATING_BIT of
+  /// the race build; else 0.
   unsigned int separating_bit() const { return separating_bit_.value_or(0); }
-  /// That is asked of what they do asynchronously on Hopper, too: only where the environment names the bit,
-  /// because it takes many contexts.
+  /// Also the contexts of asynchronous work: only if the environment names the bit, because they are many.
   bool separates_proxies() const { return separating_bit_.has_value(); }
-  /// The chosen machine, with so many GPUs as were chosen. Throws as load_machine() does, and if GPUs are to
-  /// be in several nodes and the machine's file does not say what is between those.
+  /// The chosen machine with the chosen number of GPUs. Throws as load_machine() does, and if several nodes
+  /// are asked for and the file describes no link between them.
   Machine load() const;
   bool prints_errors() const { return prints_errors_; }
   bool counts_host_code() const { return counts_host_code_; }

@@ -11,9 +11,9 @@
 
 namespace vgpu {
 
-/// To the race detector a copy is an access by a context that stands for the hardware that copies: ordered
-/// after its issue, and before what its thread does after the wait. Threads that share a context share such a
-/// one. The copies of a thread are done one after the other, so that none is ordered after a later issue.
+/// To the race detector a copy is an access by an engine's context, ordered after its issue and before what
+/// its thread does after the wait. Threads of one context share an engine. A thread's copies are done in
+/// order, so that none is ordered after a later issue.
 class AsyncCopies {
  public:
   struct Request {

@@ -5,15 +5,13 @@
 namespace vgpu {
 namespace {
 
-// A thread that has looked at a word so often, and always seen the same, waits for another block. With a
-// smaller number, loops that look now and then would be taken for waits, and keep their stacks while other
-// blocks run. A larger one costs host time for each wait, some ten nanoseconds a look.
+// Equal looks of a thread at one word after which it counts as waiting. Fewer: loops that look now and then
+// would be taken for waits and keep their stacks while other blocks run. More: each wait costs more host
+// time, about 10 ns a look.
 constexpr std::uint64_t kLooksBeforeWait = 1000;
-// If all threads of a block wait, each for a word of its own, the looks of all of them together are so many
-// sooner; then so many of each will do.
+// The same if all threads of a block wait, each for a word of its own.
 constexpr std::uint64_t kLooksOfAThread = 128;
-// What the model does not charge a wait for: in each round that ends with an unsuccessful look, so many basic
-// blocks.
+// Basic blocks of an unsuccessful look that the model does not charge.
 constexpr std::uint64_t kBlocksOfALook = 8;
 
 }  // namespace

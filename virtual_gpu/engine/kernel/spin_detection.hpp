@@ -13,8 +13,7 @@ namespace vgpu {
 /// For the threads of one block.
 class SpinDetection {
  public:
-  /// Looks in a row of one thread at one word, which all saw the same; or at several in turn, as a wait does
-  /// that may also be broken off, or whose data come in parts.
+  /// Consecutive looks of a thread that saw the same: at one word, or at several in turn.
   struct Looks {
     struct Word {
       const void* address = nullptr;
@@ -34,8 +33,8 @@ class SpinDetection {
   SpinDetection(Scheduler& scheduler, bool may_be_impatient)
       : scheduler_(scheduler), may_be_impatient_(may_be_impatient) {}
 
-  /// The thread has looked at the word at `address` and seen `bits`. If it sees what it saw last time, the
-  /// other threads of its block go first; after many such looks it waits.
+  /// The thread has seen `bits` at `address`. If they are unchanged, the other threads of its block go first;
+  /// after many such looks it waits.
   Next see(Looks& looks, const void* address, std::uint64_t bits) {
     for (Looks::Word& word : looks.words) {
       if (word.address != address) continue;

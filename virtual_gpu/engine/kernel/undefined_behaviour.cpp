@@ -91,8 +91,7 @@ void refuse(const std::string& sentence, const SourceLocation& location, const v
   if (block != nullptr) block->fault(text, code);
 }
 
-/// Says once for each line that a kernel computes what g++ and GPUs define otherwise. Of values, real GPUs
-/// make something that programs may count on; here it is something else.
+/// Warns once for each line of arithmetic that is defined on GPUs and undefined in g++: the result differs.
 void warn_of_arithmetic(const SourceLocation& where, const std::string& sentence) {
   static std::set<std::pair<std::string, std::uint32_t>> lines;
   if (vgpu::current_block() == nullptr || !lines.emplace(where.file, where.line).second) return;

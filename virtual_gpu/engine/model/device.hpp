@@ -35,12 +35,10 @@ class Multiprocessors {
 
   /// Blocks of that size that one multiprocessor holds at once; 0 if it holds none.
   int capacity(const Footprint& block) const;
-  /// The earliest place at or after `not_before` that needs no running block to end; false if there is none.
-  /// With `any_time` the least loaded place, however early or late: then what fits later does not depend on
-  /// modelled times.
+  /// The earliest place from `not_before` on that is free without the end of a running block; false if none.
+  /// With `any_time` the least loaded one, so that later fits do not depend on modelled times.
   bool find(const Footprint& block, double not_before, bool any_time, Place& place) const;
-  /// The same for `count` blocks at the same time, each on a multiprocessor of its own; empty if there is no
-  /// room.
+  /// The same for `count` blocks at once, each on another multiprocessor; empty if there is no room.
   std::vector<Place> find_several(const Footprint& block, int count, double not_before, bool any_time) const;
   /// Takes the place until release(). Returns an id for it.
   int occupy(const Footprint& block, const Place& place);
@@ -104,8 +102,8 @@ class Port {
   void occupy_until(double end, double duration);
   /// Takes the port for `duration` ns, from `ready` on at the earliest. Returns the end.
   double book(double ready, double duration);
-  /// The same for what kernels move: blocks that run ahead of others ask for later times first, so this
-  /// takes the times that are free from `ready` on, in pieces if need be. Copies do not wait for it.
+  /// The same for kernels' accesses, in pieces: blocks that run ahead ask for later times first. Copies do
+  /// not wait for it.
   double fill(double ready, double duration);
 
  private:

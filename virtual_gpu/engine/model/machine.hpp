@@ -22,19 +22,17 @@ struct Machine {
   int max_threads, max_blocks;
   std::size_t shared_per_multiprocessor, shared_per_block, shared_per_block_opt_in;
   std::size_t memory_bytes;
-  // Allocations may be larger than the host's memory: who uses little of them needs no more. Otherwise, and
-  // if a file does not say, they are refused, since what the host does not have ends the program.
+  // Allocations may exceed the host's memory as long as little of them is written. Default: they are refused,
+  // because running out of memory ends the program.
   bool memory_on_demand;
   double memory_rate;
   int copy_engines;  // for each of: from the host, to the host, between GPUs
   double cycles_per_basic_block;
   double launch_ns, poll_ns;
   double bulk_latency_ns;  // of a kernel's bulk copy (TMA), beside what its bytes take. A file need not say.
-  // Launching a graph, and beginning one of its kernels, which the GPU then knows already. A file need not
-  // say: as a kernel's launch, and half of it.
+  // Launching a graph, and starting one of its kernels. Default: a kernel's launch, and half of it.
   double graph_launch_ns, graph_node_ns;
-  // A library's matrix product: the part of C that one multiprocessor computes at a time, and what a whole
-  // GPU computes, in floating point operations per nanosecond (= GFLOP/s).
+  // A library's GEMM: its tile of C, and the rate of the whole GPU, operations per ns (= GFLOP/s).
   int product_tile_rows, product_tile_columns;  // of a column-major C
   double product_rate_f16, product_rate_f32;
 
@@ -45,14 +43,13 @@ struct Machine {
   double peer_copy_latency_ns, peer_copy_rate;  // the rate of a link, too: each GPU has one out and one in
   double signal_ns;  // from a value written by one GPU's stream until another GPU's stream has seen it
 
-  // Nodes of so many GPUs each, by number; 0: all GPUs are one node, and a file need not say the rest. Inside
-  // a node the links are those above. Between nodes each GPU has a rail of its own: one way out and one in.
+  // Consecutive GPUs of a node; 0: one node, and the rest is optional. The links above are those inside a
+  // node. Between nodes each GPU has a rail of its own, one way out and one way in.
   int gpus_per_node;
   // Of a copy; NCCL takes the latency beside its own. Signals take as long as inside a node.
   double rail_latency_ns, rail_rate;
 
-  // A collective of NCCL: the multiprocessors that it takes on each GPU (one block a channel), its time for
-  // no data, and the bytes that leave each GPU per nanosecond.
+  // A collective of NCCL: channels (one block each), its time without data, bytes per ns that leave a GPU.
   int nccl_channels;
   double nccl_latency_ns, nccl_rate;
 
@@ -64,9 +61,8 @@ struct Machine {
   double kernel_start_ns(bool in_graph) const { return in_graph ? graph_node_ns : launch_ns; }
 };
 
-/// Reads `machines/NAME.json` or, if there is none of that name, the file of that path. Throws
-/// std::runtime_error with one sentence for a missing file, bad JSON, a missing field, an unknown field or a
-/// value out of range.
+/// Reads `machines/NAME.json` or, if there is none, the file of that path. Throws std::runtime_error for a
+/// missing file, bad JSON, a missing or unknown field, a value out of range.
 Machine load_machine(const std::string& name_or_file);
 
 /// The file that load_machine() reads for that.

@@ -37,15 +37,14 @@ struct Capture {
   bool ended = false;
 };
 
-/// The captures that are under way, and what they forbid. A forbidden call invalidates them: from then on
-/// their streams refuse everything but the capture's end, which then fails, too.
+/// The captures in progress. A forbidden call invalidates them: their streams then refuse everything but the
+/// capture's end, which fails, too.
 class Captures {
  public:
   explicit Captures(HostThreads& hosts) : hosts_(hosts) {}
 
   void begin(Stream& stream, cudaStreamCaptureMode mode);
-  /// The graph. Throws if there is none, because the capture had become invalid or becomes so now; it is over
-  /// in either case, unless the call had no right to end it.
+  /// Ends the capture and returns its graph; throws if the capture is invalid or becomes so now.
   std::shared_ptr<Graph> end(Stream& stream);
 
   /// Makes the operation the next node of a stream that captures.

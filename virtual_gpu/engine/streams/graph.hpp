@@ -31,8 +31,7 @@ struct Graph {
   std::vector<GraphBranch> branches;
 };
 
-/// A graph that can be launched. Each branch runs in a stream of its own, so that the race detector and the
-/// model see parallel branches as they see parallel streams.
+/// An instantiated graph. Each branch has a stream: the race detector and the model see branches as streams.
 struct GraphExec {
   GraphExec(Runtime& runtime, std::shared_ptr<const Graph> graph);
   GraphExec(const GraphExec&) = delete;

@@ -5,8 +5,7 @@
 
 namespace vgpu {
 
-/// Calls `function(data)` on a stack of the stream's, since it stands for another thread of the host. CUDA
-/// calls are not permitted in it.
+/// Calls `function(data)`, which may make no CUDA calls, on a stack of the stream's.
 class HostFunction final : public Operation {
  public:
   HostFunction(Runtime& runtime, void (*function)(void*), void* data)

@@ -19,8 +19,7 @@ class PullQueue;
 class Stream;
 class StreamContexts;
 
-/// Completion of one operation. Whoever waits for the operation holds its token; the operation itself may be
-/// gone.
+/// Completion of one operation; outlives the operation for those that wait for it.
 struct Completion {
   bool complete = false;
   double time = 0;  // modelled time of completion, ns
@@ -55,8 +54,8 @@ struct Step {
 };
 inline constexpr std::int64_t kBegin = -1;
 
-/// One entry of a stream. It begins once it is at the head of its stream, all tokens it waits for are
-/// complete and it is its turn in its queue of pulls; then it offers steps until it calls finish().
+/// One entry of a stream. It begins at the head of its stream, when its tokens are complete and its turn in
+/// the queue of pulls has come; then it offers steps until it calls finish().
 class Operation {
  public:
   virtual ~Operation() = default;
@@ -89,8 +88,7 @@ class Operation {
   /// A kernel: what a dependent launch right behind it sees of it.
   virtual std::shared_ptr<Primary> as_primary() { return nullptr; }
 
-  /// A fresh one that does the same: a captured operation runs once for each launch of its graph. Null if it
-  /// cannot be captured.
+  /// A copy for the next launch of a graph; null if the operation cannot be captured.
   virtual std::unique_ptr<Operation> again() const { return nullptr; }
 
   /// For a timeline.
@@ -144,8 +142,7 @@ class Operation {
   Stream* stream = nullptr;
   double enqueued = 0;  // host clock, ns
   bool begun = false;
-  // From when on it occupies multiprocessors, ns: since it began, unless it then had to wait for room on
-  // them.
+  // Modelled ns from which on it occupies multiprocessors: later than its begin if it had to wait for room.
   double occupied_from = 0;
   std::vector<Span> spans;          // what it occupies instead: copy engines
   std::vector<std::string> labels;  // of the host thread that enqueued it

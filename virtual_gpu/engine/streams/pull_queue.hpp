@@ -7,16 +7,15 @@
 
 namespace vgpu {
 
-/// Seen with CUDA 13.0 on four H200: a copy out of a GPU, enqueued into a stream of another one (a *pull*),
-/// is queued on the GPU that has the bytes at once. Those of all streams run there one after the other; the
-/// first one holds up the others also while it waits in its own stream. Who begins after whom by this alone
-/// does so by no promise of CUDA's: it is no order to the race detector.
+/// Observed with CUDA 13.0 on four H200: a copy out of a GPU in a stream of another GPU (a *pull*) is queued
+/// on the source GPU when it is enqueued. Pulls of all streams run there in that order, and one that waits in
+/// its own stream stalls the others. CUDA does not promise this, so it orders nothing for the race detector.
 class PullQueue {
  public:
   /// Appends what will complete with `done`.
   void append(const Token& done) { pulls_.push_back({0, done}); }
-  /// Queues what was enqueued at that time on its host thread's clock, ns, behind what was enqueued until
-  /// then: host threads run one after the other here, but their clocks run side by side.
+  /// Inserts by the time of enqueueing on the host thread's clock, ns: host threads run one after the other,
+  /// but their clocks run in parallel.
   void insert(double enqueued, const Token& done);
   /// True if that pull is the first one. Raises `time` to when it became so.
   bool is_first(const Token& done, double& time);

@@ -16,19 +16,17 @@ class Queues {
          Captures& captures)
       : devices_(devices), hosts_(hosts), scheduler_(scheduler), waits_(waits), captures_(captures) {}
 
-  /// Adds `operation` to the stream, behind what CUDA's rules order it after. Returns its token; null if the
-  /// stream captures.
+  /// Adds `operation` to the stream. Returns its token; null if the stream captures.
   Token enqueue(Stream& stream, std::unique_ptr<Operation> operation);
   /// Adds a node of a graph that runs to the stream of its branch. It knows what it waits for.
   void enqueue_node(Stream& stream, std::unique_ptr<Operation> node);
-  /// Puts what completes with `done` into the queue of pulls to which `operation` belongs in a stream of GPU
-  /// `device`, as enqueued now. Returns the queue; nullptr if it belongs to none.
+  /// Adds `done` to the queue of pulls of `operation` in a stream of GPU `device`. Returns the queue; nullptr
+  /// if it is no pull.
   PullQueue* queue_pull(const Operation& operation, int device, const Token& done);
 
   /// Completions of all that the streams of a device hold.
   std::vector<Token> pending(const Device& device) const;
-  /// What a wait for the stream waits for: its own work and, for the default stream, that of all blocking
-  /// streams.
+  /// Unfinished work of the stream; of the default stream also that of all blocking streams.
   std::vector<Token> pending(const Stream& stream) const;
 
  private:

@@ -85,8 +85,8 @@ void WaitValue::offer(std::vector<Step>& steps) {
   if (satisfied_ < 0) {
     const Token* write = source();
     satisfied_ = write != nullptr ? (*write)->time : runtime_.scheduler().now();
-    // A word that a kernel wrote has no time of its own; it is seen right after the kernel's step. One in
-    // pinned memory the host may have written, which then has just blocked.
+    // The write of a kernel has no time of its own: it is seen after the kernel's step. A word in pinned
+    // memory may be the host's, which has just blocked.
     if (write == nullptr && runtime_.memory().find(word_)->kind != MemoryKind::kDevice)
       satisfied_ = std::max(satisfied_, runtime_.host().now());
   }

@@ -11,13 +11,12 @@ namespace vgpu {
 
 class Runtime;
 
-/// When a value was written, and by whom: a wait is ordered after the first write that satisfies it and those
-/// before it, not after later ones that happened to be there already.
+/// The latest writes of each word: a wait is ordered after the first write that satisfies it, not after later
+/// ones.
 class Signals {
  public:
   void written(const std::uint32_t* word, std::uint32_t value, const Token& token);
-  /// The first of the latest writes with a value that `satisfies`; nullptr if something else wrote what is
-  /// there now.
+  /// The first remembered write that `satisfies`; nullptr if something else wrote the current value.
   template <class Predicate>
   const Token* first(const std::uint32_t* word, std::uint32_t now, Predicate satisfies) const {
     const auto found = words_.find(word);

@@ -31,8 +31,7 @@ class Stream {
     return queue_.size() > 1 && queue_[1]->primary != nullptr ? queue_[1].get() : nullptr;
   }
   void pop(double end);
-  /// Gives up all operations; to whom waits for them they are complete.
-  /// What its threads have done comes before whatever acquires `order`.
+  /// Discards all operations, which count as complete; releases the threads' accesses at `order`.
   void discard(double now, const void* order);
   /// True if the head or its dependent may begin; `time` gets the modelled time at which it does.
   bool can_begin(const Operation& operation, double& time) const;
@@ -61,8 +60,8 @@ class Stream {
   friend class Captures;  // moves it through a capture
 
   StreamContexts contexts_;
-  // Of kernels that run beside their primaries, in turn: one that does not synchronise says nothing of the
-  // kernel before it, which therefore must not run in the same contexts as the one behind it.
+  // Of dependent kernels, alternately: a kernel that does not synchronise with its primary orders nothing, so
+  // the kernels before and behind it must not share contexts.
   std::unique_ptr<StreamContexts> dependents_[2];
   std::shared_ptr<Primary> last_kernel_;  // if it was enqueued last
   CapturePosition captured_;

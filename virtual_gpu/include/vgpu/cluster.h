@@ -13,8 +13,8 @@ std::uint32_t cluster_size();
 std::uint32_t cluster_number();
 std::uint32_t cluster_count();
 
-/// The cluster's barrier. Orders the threads' accesses before an arrival that `releases` before those after a
-/// wait that `acquires`.
+/// The cluster's barrier: accesses before a releasing arrival are ordered before those after an acquiring
+/// wait.
 void cluster_arrive(bool releases);
 void cluster_wait(bool acquires);
 

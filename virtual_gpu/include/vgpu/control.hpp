@@ -15,22 +15,22 @@ void use_schedule(std::uint64_t seed);
 /// Only before the first CUDA call; throws std::runtime_error with one sentence.
 void use_machine(const std::string& name_or_file);
 
-/// Models so many GPUs of the machine's kind, 1 to 64, whatever its file says. Only before the first CUDA
-/// call; throws std::logic_error later, std::invalid_argument for another number.
+/// Overrides the machine's number of GPUs, 1 to 64. Only before the first CUDA call; throws std::logic_error
+/// later, std::invalid_argument for another number.
 void use_gpus(int count);
 
-/// Models so many nodes of so many of the machine's GPUs each, 1 to 64 in all, whatever its file says. GPUs
-/// of different nodes reach each other by the slower links that the machine's "nodes" describe. Throws as
-/// use_gpus() does, std::runtime_error if the machine describes none.
+/// Overrides the number of nodes and of GPUs in each, 1 to 64 GPUs in all. Nodes are joined by the slower
+/// links of the machine's "nodes". Throws as use_gpus(), std::runtime_error if the machine describes no
+/// nodes.
 void use_nodes(int nodes, int gpus_per_node);
 
-/// From now on each call that returns an error prints last_error_detail() on standard error. For programs
-/// that do not check errors. (cudaErrorNotReady is an answer and no error.)
+/// From now on each call that fails prints last_error_detail() on standard error, for programs that do not
+/// check errors. (cudaErrorNotReady is no error.)
 void print_errors();
 
-/// From now on host code that runs long without a call of CUDA (a million basic blocks) takes modelled time,
-/// 1 ns a basic block, and the GPUs continue meanwhile: it may wait for a word that a kernel writes. For
-/// programs that do not call host_work(). The order of the run then depends on the compiler.
+/// From now on host code without a CUDA call takes modelled time after a million basic blocks, 1 ns each, in
+/// which the GPUs continue: it may poll a word that a kernel writes. For programs that do not call
+/// host_work(). The order of the run then depends on the compiler.
 void count_host_code();
 
 /// Blocks of a grid, by number: x first, then y, then z.
@@ -39,9 +39,8 @@ struct BlockRange {
   std::uint64_t count = ~std::uint64_t{0};
 };
 
-/// Of each kernel enqueued from now on only these blocks run, as far as its grid has them; the others do
-/// nothing. For tests of grids that are too large to run as a whole. All blocks run after run_blocks({}) and
-/// after reset().
+/// Of each kernel enqueued from now on only these blocks of its grid run; for tests of grids that are too
+/// large to run. run_blocks({}) and reset() let all blocks run again.
 void run_blocks(BlockRange blocks);
 
 /// Name of the modelled machine.
@@ -50,27 +49,24 @@ std::string machine_name();
 /// The modelled host clock, in milliseconds since the start.
 double host_time_ms();
 
-/// The calling host thread has read or written `bytes` bytes of host memory: its modelled clock advances by
-/// the time that this takes. The memory serves one thread after the other, so all threads together get its
-/// rate.
+/// Advances the calling host thread's modelled clock by the time of reading or writing `bytes` bytes of host
+/// memory, whose rate all threads share.
 void host_work(std::uint64_t bytes);
 
 /// True once a deadlock has been reported.
 bool failure_reported();
 
-/// Calls body(0) ... body(count - 1), each on a host thread of its own with its own current device (GPU 0 at
-/// first), last error and modelled clock. They are fibers of the calling thread: one runs until it blocks or
-/// queries in a CUDA call or a HostBarrier, and the schedule decides which one continues. Returns when all
-/// have ended; rethrows the exception of the first of them, by number. While they wait, ThreadSanitizer and
-/// debuggers see one thread.
+/// Calls body(0) ... body(count - 1), each on a host thread with its own current device (at first GPU 0),
+/// last error and modelled clock. They are fibers of the calling thread: one runs until it blocks or queries
+/// in a CUDA call or a HostBarrier, and the schedule decides which one continues. Returns when all have
+/// ended; rethrows the exception of the lowest-numbered one. ThreadSanitizer and debuggers see one thread.
 void run_host_threads(int count, const std::function<void(int)>& body);
 
 /// The number of the calling host thread, -1 outside of run_host_threads().
 int host_thread();
 
-/// Ends a run of host threads early: pending work of the GPUs is discarded, every waiting call returns an
-/// error, later ones do not wait, HostBarrier::wait() returns false, and nothing more is enqueued until all
-/// threads have ended.
+/// Stops all host threads: discards pending work, waiting calls return an error, HostBarrier::wait() returns
+/// false, and until all threads have ended no call waits or enqueues.
 void stop_host_threads();
 
 /// A barrier of host threads. (A std::barrier would block the only thread of the operating system.)
@@ -79,8 +75,8 @@ class HostBarrier {
   explicit HostBarrier(int count) : count_(count) {}
   HostBarrier(const HostBarrier&) = delete;
   HostBarrier& operator=(const HostBarrier&) = delete;
-  /// Blocks until `count` threads have called it, and orders their earlier accesses before their later ones.
-  /// Returns false if some will never call it: after a deadlock (reported), a fault or stop_host_threads().
+  /// Blocks until `count` threads have called it; orders their earlier accesses before their later ones.
+  /// False if some never will: after a deadlock (reported), a fault or stop_host_threads().
   bool wait();
 
  private:
@@ -97,9 +93,8 @@ class HostBarrier {
 /// Hash of all scheduling decisions so far. The same program with the same seed gives the same hash.
 std::uint64_t schedule_hash();
 
-/// How often the calling host thread has waited for GPUs so far: its calls that return only when enqueued
-/// work is complete (cudaStreamSynchronize, cudaMemcpy, cudaFree ...), whether or not it is complete already;
-/// and those that ask whether it is (cudaStreamQuery, cudaEventQuery).
+/// Calls of this host thread so far that wait for enqueued work (cudaStreamSynchronize, cudaMemcpy, cudaFree
+/// ...), also if it is already complete, or query it (cudaStreamQuery, cudaEventQuery).
 std::uint64_t host_waits();
 
 /// Bytes and calls that copies have moved from one GPU to another, or from and to the host (kHost).
@@ -113,15 +108,14 @@ Traffic traffic(int from, int to);
 /// The rate of the modelled machine's GEMMs in TFLOP/s, of 16-bit elements or of f32.
 double product_tflops(bool sixteen_bit);
 
-/// Rows and columns of C that one multiprocessor computes at a time in the modelled machine's GEMMs, as
-/// cuBLAS counts them: of a row-major C they are columns and rows.
+/// Rows and columns of a tile of the modelled machine's GEMMs, column-major as in cuBLAS.
 struct ProductTile {
   int rows, columns;
 };
 ProductTile product_tile();
 
-/// How the host computes cuBLAS's GEMMs: with OpenBLAS, if the build found it, or with a loop that takes
-/// several times as long.
+/// How the host computes cuBLAS's GEMMs: with OpenBLAS, if the build found it, or with a loop, several times
+/// slower.
 enum class ProductMethod { kOpenBlas, kLoop };
 ProductMethod product_method();
 /// Throws std::logic_error if the method is not available.
@@ -130,8 +124,8 @@ void use_product_method(ProductMethod method);
 /// One sentence on the last call that returned an error, beyond CUDA's error code; "" if there is none.
 std::string last_error_detail();
 
-/// Returns to the state before the first CUDA call: destroys all virtual GPUs and everything on them. For
-/// tests; every handle and pointer becomes invalid.
+/// Destroys all virtual GPUs: the state before the first CUDA call. For tests; all handles and pointers
+/// become invalid.
 void reset();
 
 /// How often reset() has been called: discard all remembered state of the GPUs when it grows.

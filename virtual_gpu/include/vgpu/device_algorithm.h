@@ -15,8 +15,8 @@
 
 namespace vgpu {
 
-/// For the running algorithm: true if its GPU can access all of that memory; otherwise a fault is reported,
-/// and the algorithm returns. `name` is the argument's: "d_out".
+/// True if the running algorithm's GPU can access all of that memory; if not, a fault, and the algorithm must
+/// return. `name`: the argument's, such as "d_out".
 bool algorithm_may_access(const char* name, const void* memory, std::size_t bytes);
 
 #if VGPU_CHECK

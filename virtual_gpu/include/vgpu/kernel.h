@@ -36,8 +36,7 @@ void cudaTriggerProgrammaticLaunchCompletion();
 /// Waits until the kernel before this one has ended, of one that was launched so.
 void cudaGridDependencySynchronize();
 
-/// Lets other blocks and streams run for at least `nanoseconds` of modelled time. The body of every
-/// spin-wait.
+/// Lets other blocks and streams run for at least `nanoseconds` of modelled time; for spin-waits.
 void __nanosleep(unsigned int nanoseconds);
 
 /// Modelled cycles: grows with every basic block that any kernel runs. Good for waiting, not for timing.

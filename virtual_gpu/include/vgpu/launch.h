@@ -41,8 +41,7 @@ struct KernelInfo {
   const void* key;  // identity, the same for all launches of one kernel
 };
 
-/// The configuration of a launch whose kernel has not been called yet. It is dropped if that never happens,
-/// because an argument throws.
+/// The configuration of a launch until its kernel is called; dropped if an argument throws.
 class [[maybe_unused]] PendingLaunch {
  public:
   explicit PendingLaunch(std::size_t depth) : depth_(depth) {}

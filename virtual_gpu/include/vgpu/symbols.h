@@ -16,8 +16,7 @@ namespace vgpu {
 /// The copy of the GPU whose kernel runs; nullptr in code of the host.
 extern std::byte* running_symbols;
 
-/// The variable for the running code: its GPU's copy in a kernel; `variable` itself on the host, or if it is
-/// no device variable.
+/// In a kernel the GPU's copy of a device variable; else `variable` itself.
 template <class T>
 T& on_this_gpu(T& variable) {
   const auto at = reinterpret_cast<const std::byte*>(&variable) - __start_vgpu_symbols;

@@ -18,8 +18,7 @@ struct Work {
   int to = kHost;           // of a copy or a memset: a GPU, or kHost
 };
 
-/// One operation on one piece of hardware. A copy through the host's memory occupies two copy engines, and so
-/// has two entries.
+/// One operation on one engine. A copy through the host's memory occupies two copy engines: two entries.
 struct TimelineEntry {
   Work work;
   int device;          // the GPU whose hardware it occupied
@@ -32,8 +31,8 @@ struct TimelineEntry {
   double begin, end;
 };
 
-/// Keeps an entry for each operation that finishes from now on. Event records and waits have none. Changes
-/// neither the schedule nor any modelled time. May be called at any time, also before the first CUDA call.
+/// Records an entry for each operation that finishes from now on, except event records and waits. Changes
+/// neither schedule nor modelled times. May be called at any time.
 void record_timeline();
 bool recording_timeline();
 

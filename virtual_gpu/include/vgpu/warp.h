@@ -10,8 +10,8 @@
 
 namespace vgpu {
 
-/// One lane's part in an exchange: waits for all lanes of `mask`, then returns their values, valid until the
-/// lane's next warp function. `present` gets the lanes that took part.
+/// Waits for all lanes of `mask` and returns their values, valid until the lane's next warp function;
+/// `present`: the lanes that took part.
 const std::uint64_t* warp_exchange(unsigned int mask, std::uint64_t value, unsigned int* present);
 /// Warns: a shuffle of the calling thread reads `lane`, which does not take part in it.
 void note_absent_lane(int lane);

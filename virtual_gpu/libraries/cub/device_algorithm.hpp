@@ -6,11 +6,10 @@
 
 namespace vgpu {
 
-/// Takes the time that its bytes need at the rate of the GPU's memory, and as many launches as the real one
-/// has kernels. The real ones read their inputs at many times. So half of the items are read when the first
-/// tile begins, the other half when the last one ends, and all results are written then: who starts one
-/// before its inputs are there, changes them before it is done, or reads the results too early gets wrong
-/// results, also in the order of time. And who writes to the temporary storage meanwhile.
+/// Modelled time: its bytes at the memory's rate, and the launches of the real kernels. Real algorithms read
+/// their inputs at many times. So half of the items are read when the first tile begins, the other half when
+/// the last one ends, and all results are written then: a start before the inputs are ready, a change of
+/// inputs or temporary storage meanwhile, or an early read gives wrong results, also in time order.
 class AlgorithmOperation final : public LibraryWork {
  public:
   AlgorithmOperation(Runtime& runtime, Device& device, const AlgorithmCall& call, std::byte* temporary,

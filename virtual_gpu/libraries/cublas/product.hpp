@@ -8,7 +8,7 @@
 
 namespace vgpu {
 
-/// Equal matrices, column-major: one for each product of a batch.
+/// Column-major matrices of equal shape, one for each GEMM of a batch.
 struct Matrices {
   char name;  // 'A': for messages
   std::byte* data;
@@ -21,7 +21,7 @@ struct Matrices {
     return data + (matrix * stride + static_cast<long long>(column) * ld + row) *
                       static_cast<long long>(size_of(type));
   }
-  /// From the first to behind the last byte of one matrix. Not for empty ones.
+  /// Bytes that one matrix, not empty, spans.
   std::size_t bytes() const { return (static_cast<std::size_t>(columns - 1) * ld + rows) * size_of(type); }
 };
 
@@ -33,15 +33,14 @@ struct Product {
   Matrices a, b, c;
   int batch;
 
-  /// Else A and B do not matter, and need not even be there.
+  /// If not, A and B may be null.
   bool reads_factors() const { return k > 0 && alpha != 0; }
 };
 
-/// Occupies the GPU as its tiles do. The real tiles read their operands at many times and write their part of
-/// C at the end. So half of the columns are computed from what the operands hold when the first tile begins,
-/// the other half from what they hold when the last tile ends, and all of C is written then. Whoever starts a
-/// product before its operands are there, overwrites them before it is done, or reads C too early gets a
-/// wrong result, also in the order of time.
+/// Occupies multiprocessors by its tiles. Real tiles read their operands at many times and write C at the
+/// end. So half of the columns are computed from the operands at the begin of the first tile, the other half
+/// from those at the end of the last one, when all of C is written: a start before the operands are ready, an
+/// overwritten operand or an early read of C gives a wrong result, also in time order.
 class ProductOperation final : public LibraryWork {
  public:
   ProductOperation(Runtime& runtime, Device& device, const Product& product);

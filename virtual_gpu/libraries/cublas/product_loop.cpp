@@ -6,8 +6,8 @@
 namespace vgpu {
 namespace {
 
-// C is computed in pieces of 8 x 4, which fit into the registers. For that, A is copied into strips of 8
-// rows and B into strips of 4 columns, each contiguous along k and padded with zeros.
+// Register tiles of C of 8 x 4. A is packed into strips of 8 rows, B into strips of 4 columns, contiguous
+// along k and padded with zeros.
 constexpr int kRows = 8, kColumns = 4;
 constexpr int kBlockRows = 64;  // so many rows of A stay in the cache while all of B passes
 template <class Real>

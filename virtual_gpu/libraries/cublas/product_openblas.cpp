@@ -17,8 +17,8 @@ void openblas_set_num_threads(int threads);
 namespace vgpu {
 namespace {
 
-/// One thread unless the user asks for more: idle ones spin, and tests run side by side. Always one under
-/// ThreadSanitizer, which knows nothing of what OpenBLAS's threads do.
+/// One thread by default, because idle ones spin and tests run in parallel. Always one under ThreadSanitizer,
+/// which does not see how OpenBLAS's threads synchronise.
 bool set_threads() {
   if (hb::kEnabled || std::getenv("OPENBLAS_NUM_THREADS") == nullptr) openblas_set_num_threads(1);
   return true;

@@ -32,8 +32,8 @@ struct Request {
 
 /// The product of a request. Throws CublasFailure if there is none.
 Product checked(const Request& request);
-/// Enqueues it on a stream of the current GPU, unless it has no elements. Throws CublasFailure if the stream
-/// is of another GPU than `device`, that of the handle, or memory is missing.
+/// Enqueues the GEMM unless C is empty. Throws CublasFailure if the stream is not of `device`, the handle's
+/// GPU, or memory is missing.
 void enqueue(Runtime& runtime, int device, cudaStream_t stream, const Request& request);
 /// The stream of that handle. Null is the default stream of `device`, that of the library's handle.
 Stream& stream_for(Runtime& runtime, int device, cudaStream_t stream);

@@ -12,9 +12,8 @@
 
 namespace vgpu::nccl {
 
-/// Charges the call to the host's clock, and turns exceptions into NCCL's codes. CUDA's own errors and faults
-/// of the GPUs become ncclUnhandledCudaError, as in NCCL. In a group the first failure is what ncclGroupEnd()
-/// returns, too.
+/// Charges the call to the host's clock and turns exceptions into NCCL's codes; CUDA's errors and faults
+/// become ncclUnhandledCudaError, as in NCCL. ncclGroupEnd() returns the group's first failure.
 template <class Function>
 ncclResult_t api_call(const char* name, Function function) {
   ncclResult_t code = ncclSuccess;

@@ -37,8 +37,7 @@ void check_numbers(const Arguments& arguments, int ranks) {
   }
 }
 
-/// As NCCL's pointer check: memory of the communicator's GPU, or pinned memory of the host; and, beyond it,
-/// long enough.
+/// NCCL's pointer check (memory of the communicator's GPU, or pinned), and that it is large enough.
 void check_buffer(Runtime& runtime, const char* name, const void* pointer, std::size_t bytes, int device) {
   if (bytes == 0) return;
   const auto refuse = [&](const std::string& why) {

@@ -103,8 +103,8 @@ void init_all(Runtime& runtime, ncclComm_t* results, int count, const int* devic
   set_up(runtime, setups);
 }
 
-/// Blocks the host thread until the rank has nothing pending. It does not order what the host does next after
-/// that work: NCCL only promises that the communicator may go.
+/// Blocks the host thread until the rank has no pending work. It orders nothing: NCCL only promises that the
+/// communicator may be destroyed.
 void finalize(Runtime& runtime, Communicator& communicator, const char* call) {
   const Group& mine = group(runtime);
   if (std::any_of(mine.calls.begin(), mine.calls.end(),

@@ -144,8 +144,8 @@ Stream& stream_of(Runtime& runtime, const QueuedCall& queued) {
   return stream;
 }
 
-/// One operation for the calls of one communicator. With several streams it runs on the first; it waits for
-/// the others, and they wait for it (NCCL guide, "Group calls": as if it were on each of them).
+/// One operation for a communicator's calls. With several streams it runs on the first, waits for the others,
+/// and they wait for it (NCCL guide, "Group calls").
 void enqueue_together(Runtime& runtime, const std::vector<const QueuedCall*>& calls) {
   std::vector<Stream*> streams;
   for (const QueuedCall* queued : calls) {

@@ -36,8 +36,8 @@ class Clique {
   const std::string& refusal() const { return refusal_; }
   void refuse(const std::string& sentence) { refusal_ = sentence; }
 
-  /// The exchange that the call is part of: of collectives the next one in the order of the rank's calls, of
-  /// sends and receives the next one between the two ranks. Throws Failure if the others' calls differ.
+  /// The call's exchange: the rank's next collective, or the next send and receive between two ranks. Throws
+  /// Failure if the others' calls differ.
   std::shared_ptr<Exchange> match(Runtime& runtime, Call call);
   /// The failure that every later call gets: calls did not match; empty if there was none.
   const std::string& mismatch() const { return mismatch_; }

@@ -171,8 +171,8 @@ double Exchange::book(int index) {
   // Without peer access, all passes through the host's memory: up and down, by all GPUs.
   const double rate = machine.peer_access ? side.rate : std::min(side.rate, machine.host_copy_rate / 2);
   const auto is_near = [&](int rank) { return !machine.between_nodes(side.device, devices_[rank]); };
-  // A pair in two nodes has their rails alone. A collective has as many rings as a node has ranks, each over
-  // the rails of one of them, so that every rail carries its part of what a ring moves.
+  // A pair in two nodes uses their two rails. A collective has a ring for each rank of a node, over that
+  // rank's rails, so that every rail carries its part.
   const bool pair = side.call.is_pair(), near_pair = pair && is_near(side.call.peer);
   int near = 0;
   for (int rank = 0; rank < side.call.ranks; ++rank) near += is_near(rank) ? 1 : 0;

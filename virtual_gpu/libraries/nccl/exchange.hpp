@@ -69,8 +69,7 @@ struct Side {
 
 class Exchange {
  public:
-  /// A collective has a side for each rank, a pair two: the sender's, then the receiver's. `devices`: by
-  /// rank.
+  /// Sides: one for each rank of a collective; sender and receiver of a pair. `devices`: by rank.
   Exchange(Runtime& runtime, int sides, std::vector<int> devices)
       : runtime_(runtime), sides_(sides), devices_(std::move(devices)) {}
 
@@ -102,8 +101,7 @@ class Exchange {
   std::vector<int> awaited(int index) const;
   /// The sides whose data that one's result is made of.
   std::vector<int> sources(int index) const;
-  /// Bytes that leave and that reach the rank by the ring (of a pair: directly), and those copied within the
-  /// GPU.
+  /// Bytes that leave and reach the rank over links, and bytes copied within the GPU.
   struct Load {
     std::size_t out, in, local;
   };

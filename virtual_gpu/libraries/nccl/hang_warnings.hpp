@@ -13,8 +13,7 @@ namespace vgpu::nccl {
 
 class HangWarnings {
  public:
-  /// A rank, on GPU `device`, has called its part of `exchange`, of the communicator that `clique` stands
-  /// for.
+  /// A rank, on GPU `device`, has called its part of `exchange` of the communicator `clique`.
   void note(Runtime& runtime, const void* clique, const std::shared_ptr<Exchange>& exchange, const Call& call,
             int device);
 

@@ -5,9 +5,8 @@
 namespace vgpu::nccl {
 namespace {
 
-// A block of NCCL's kernel has up to 640 threads and, on an H100, about 82 of the multiprocessor's 228 KiB of
-// shared memory: too much to fit beside a tile of a matrix product, little enough to leave room for small
-// kernels.
+// A block of NCCL's kernel has up to 640 threads and, on an H100, about 82 of 228 KiB of shared memory: too
+// large beside a GEMM's tile, small enough for small kernels beside it.
 Footprint channel_footprint(const Machine& machine) {
   return {640, machine.shared_per_multiprocessor * 3 / 8};
 }

@@ -21,8 +21,7 @@ TEST_F(CopiesTest, PinnedSourceIsReadWhenTheCopyRuns) {
   PinnedArray<int> source(1, 1);
   const DeviceArray<int> x(1, 0);
   const Stream stream;
-  Gate gate;
-  gate.close(stream);
+  Gate gate(stream);
   CUDA_OK(cudaMemcpyAsync(x.data(), source.data(), sizeof(int), cudaMemcpyHostToDevice, stream));
   source[0] = 2;
   gate.open();
@@ -34,8 +33,7 @@ TEST_F(CopiesTest, PinnedDestinationIsWrittenWhenTheCopyRuns) {
   PinnedArray<int> destination(1, 7);
   const DeviceArray<int> x(1, 1);
   const Stream stream;
-  Gate gate;
-  gate.close(stream);
+  Gate gate(stream);
   CUDA_OK(cudaMemcpyAsync(destination.data(), x.data(), sizeof(int), cudaMemcpyDeviceToHost, stream));
   EXPECT_EQ(*static_cast<volatile int*>(destination.data()), 7) << "the call did not wait";
   gate.open();
@@ -166,8 +164,7 @@ TEST_F(CopiesTest, MemsetFillsBytesAndNotMore) {
 TEST_F(CopiesTest, MemsetRunsInTheOrderOfItsStream) {
   const DeviceArray<int> x(1, 0), y(1, 5);
   const Stream stream;
-  Gate gate;
-  gate.close(stream);
+  Gate gate(stream);
   set<<<1, 1, 0, stream>>>(x.data(), 1);
   CUDA_OK(cudaMemsetAsync(x.data(), 0, sizeof(int), stream));
   copy_one<<<1, 1, 0, stream>>>(y.data(), x.data());

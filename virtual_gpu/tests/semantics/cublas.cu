@@ -325,8 +325,7 @@ TEST_F(CublasCallTest, ProductsAreAsynchronous) {
   CUDA_OK(cudaMemset(c.data(), 0, c.bytes()));
   CUDA_OK(cudaDeviceSynchronize());
   {
-    Gate gate;
-    gate.close(stream);
+    Gate gate(stream);
     float alpha = 3, beta = 0;
     CUBLAS_OK(cublasSgemm(blas, CUBLAS_OP_N, CUBLAS_OP_N, kSize, kSize, kSize, &alpha, a.data(), kSize,
                           b.data(), kSize, &beta, c.data(), kSize));

@@ -24,8 +24,7 @@ TEST_P(DefaultStreamAndOtherTest, DefaultStreamWaitsForEarlierWorkOfBlockingStre
   const DeviceArray<int> x(1, 0), y(1, 0);
   const Stream stream(GetParam().flag);
   const Event done;
-  Gate gate;
-  gate.close(stream);
+  Gate gate(stream);
   set<<<1, 1, 0, stream>>>(x.data(), 1);
   copy_one<<<1, 1>>>(y.data(), x.data());
   CUDA_OK(cudaEventRecord(done));
@@ -42,8 +41,7 @@ TEST_P(DefaultStreamAndOtherTest, DefaultStreamWaitsForEarlierWorkOfBlockingStre
 TEST_P(DefaultStreamAndOtherTest, BlockingStreamsWaitForEarlierWorkOfTheDefaultStream) {
   const DeviceArray<int> x(1, 0), y(1, 0);
   const Stream stream(GetParam().flag);
-  Gate gate;
-  gate.close(cudaStreamLegacy);
+  Gate gate(cudaStreamLegacy);
   set<<<1, 1>>>(x.data(), 1);
   copy_one<<<1, 1, 0, stream>>>(y.data(), x.data());
   expect_waiting(stream, GetParam().waits);
@@ -59,8 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DefaultStreamAndOtherTest,
 TEST_F(DefaultStreamTest, OrdersBlockingStreamsAmongEachOther) {
   const DeviceArray<int> digits(1, 0);
   const Stream first(cudaStreamDefault), second(cudaStreamDefault);
-  Gate gate;
-  gate.close(first);
+  Gate gate(first);
   append<<<1, 1, 0, first>>>(digits.data(), 1);
   append<<<1, 1>>>(digits.data(), 2);
   append<<<1, 1, 0, second>>>(digits.data(), 3);
@@ -75,8 +72,7 @@ TEST_F(DefaultStreamTest, OrdersBlockingStreamsAmongEachOther) {
 TEST_F(DefaultStreamTest, BlockingStreamsWithoutItDoNotWaitForEachOther) {
   PinnedArray<int> result(1, 0);
   const Stream held(cudaStreamDefault), stream(cudaStreamDefault);
-  Gate gate;
-  gate.close(held);
+  Gate gate(held);
   set<<<1, 1, 0, stream>>>(result.data(), 1);
   CUDA_OK(cudaStreamSynchronize(stream));
   EXPECT_EQ(result[0], 1);
@@ -106,8 +102,7 @@ TEST_F(DefaultStreamTest, SynchronizeAndQueryCoverBlockingStreams) {
   PinnedArray<int> result(1, 0);
   const Stream stream(cudaStreamDefault);
   {
-    Gate gate;
-    gate.close(stream);
+    Gate gate(stream);
     EXPECT_EQ(cudaStreamQuery(cudaStreamLegacy), cudaErrorNotReady);
   }
   set_late<<<1, 1, 0, stream>>>(result.data(), 1);
@@ -121,8 +116,7 @@ TEST_F(DefaultStreamTest, WaitInItHoldsBackBlockingStreams) {
   PinnedArray<int> x(1, 0), y(1, 0);
   const Stream held, stream(cudaStreamDefault);
   const Event event;
-  Gate gate;
-  gate.close(held);
+  Gate gate(held);
   set<<<1, 1, 0, held>>>(x.data(), 1);
   CUDA_OK(cudaEventRecord(event, held));
   CUDA_OK(cudaStreamWaitEvent(cudaStreamLegacy, event, 0));

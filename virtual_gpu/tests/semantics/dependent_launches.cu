@@ -7,17 +7,7 @@
 namespace semantics {
 namespace {
 
-/// Needs compute capability 9.0.
-class DependentLaunchesTest : public GpuTest {
- protected:
-  void SetUp() override {
-    GpuTest::SetUp();
-    if (IsSkipped()) return;
-    int major = 0;
-    require(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
-    if (major < 9) GTEST_SKIP() << "needs compute capability 9.0";
-  }
-};
+using DependentLaunchesTest = HopperTest;
 
 /// Launches one thread a block.
 template <class... Parameters, class... Arguments>

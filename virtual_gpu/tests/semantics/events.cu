@@ -13,8 +13,7 @@ TEST_F(EventsTest, WaitOrdersTwoStreams) {
   const DeviceArray<int> x(1, 0), y(1, 0);
   const Stream producer, consumer;
   const Event ready(cudaEventDisableTiming);
-  Gate gate;
-  gate.close(producer);
+  Gate gate(producer);
   set<<<1, 1, 0, producer>>>(x.data(), 1);
   CUDA_OK(cudaEventRecord(ready, producer));
   CUDA_OK(cudaStreamWaitEvent(consumer, ready, 0));
@@ -31,8 +30,7 @@ TEST_F(EventsTest, WaitsAreTransitive) {
   const DeviceArray<int> digits(1, 0);
   const Stream streams[4];
   const Event done[4];
-  Gate gate;
-  gate.close(streams[0]);
+  Gate gate(streams[0]);
   for (int i = 0; i < 4; ++i) {
     if (i > 0) require(cudaStreamWaitEvent(streams[i], done[i - 1], 0));
     append<<<1, 1, 0, streams[i]>>>(digits.data(), i + 1);
@@ -47,8 +45,7 @@ TEST_F(EventsTest, WaitHoldsBackLaterWorkOnly) {
   PinnedArray<int> results(2, 0);
   const Stream held, stream;
   const Event never_soon, before_the_wait;
-  Gate gate;
-  gate.close(held);
+  Gate gate(held);
   CUDA_OK(cudaEventRecord(never_soon, held));
   set<<<1, 1, 0, stream>>>(&results[0], 1);
   CUDA_OK(cudaEventRecord(before_the_wait, stream));
@@ -102,8 +99,7 @@ TEST_F(EventsTest, EventThatWasNeverRecordedIsComplete) {
   PinnedArray<int> result(1, 0);
   const Stream stream, held;
   const Event event;
-  Gate gate;
-  gate.close(held);
+  Gate gate(held);
   EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
   CUDA_OK(cudaEventSynchronize(event));
   CUDA_OK(cudaStreamWaitEvent(stream, event, 0));
@@ -131,8 +127,7 @@ TEST_F(EventsTest, RecordCapturesEarlierWorkOnly) {
 TEST_F(EventsTest, QueryTellsWhetherTheRecordIsComplete) {
   const Stream stream;
   const Event event;
-  Gate gate;
-  gate.close(stream);
+  Gate gate(stream);
   CUDA_OK(cudaEventRecord(event, stream));
   EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
   gate.open();

@@ -159,6 +159,7 @@ __global__ void hold(Word* open, Word* gave_up) {
 class Gate {
  public:
   Gate() = default;
+  explicit Gate(cudaStream_t stream) { close(stream); }
   ~Gate() {
     if (device_ < 0) return;
     open();
@@ -209,6 +210,19 @@ class GpuTest : public testing::Test {
     }();
     return devices;
   }
+};
+
+/// Skips below compute capability 9.0.
+class HopperTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    require(cudaDeviceGetAttribute(&major_, cudaDevAttrComputeCapabilityMajor, 0));
+    require(cudaDeviceGetAttribute(&minor_, cudaDevAttrComputeCapabilityMinor, 0));
+    if (major_ < 9) GTEST_SKIP() << "needs compute capability 9.0";
+  }
+  int major_ = 0, minor_ = 0;
 };
 
 class TwoGpusTest : public GpuTest {

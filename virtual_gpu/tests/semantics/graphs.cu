@@ -49,6 +49,13 @@ class Executable {
   cudaGraphExec_t handle_ = nullptr;
 };
 
+/// One launch, to its end.
+void run(cudaGraph_t graph, cudaStream_t stream) {
+  const Executable executable(graph);
+  require(cudaGraphLaunch(executable, stream));
+  require(cudaStreamSynchronize(stream));
+}
+
 /// Adds one, but so slowly that two at the same time would add one together.
 __global__ void increment_late(int* where) {
   const int before = *static_cast<volatile int*>(where);
@@ -122,9 +129,7 @@ TEST_F(GraphsTest, CopiesFillsKernelsAndHostFunctionsRunInOrder) {
     require(cudaMemcpyAsync(&host[3], &host[1], kWord, cudaMemcpyHostToHost, stream));
   });
   EXPECT_EQ(graph.nodes(), 9u);
-  const Executable executable(graph);
-  CUDA_OK(cudaGraphLaunch(executable, stream));
-  CUDA_OK(cudaStreamSynchronize(stream));
+  run(graph, stream);
   EXPECT_EQ(host[1], 61);
   EXPECT_EQ(host[2], 2);
   EXPECT_EQ(host[3], 61);
@@ -136,8 +141,7 @@ TEST_F(GraphsTest, LaunchesAreInTheOrderOfTheirStream) {
   Graph graph;
   graph.capture(capturing, [&] { append<<<1, 1, 0, capturing>>>(digits.data(), 2LL); });
   const Executable executable(graph);
-  Gate gate;
-  gate.close(stream);
+  Gate gate(stream);
   append<<<1, 1, 0, stream>>>(digits.data(), 1LL);
   CUDA_OK(cudaGraphLaunch(executable, stream));
   append<<<1, 1, 0, stream>>>(digits.data(), 3LL);
@@ -236,9 +240,7 @@ TEST_F(GraphsTest, AnEventCoversWhatWasCapturedBeforeIt) {
       order(stream, other, join);
     }
   });
-  const Executable executable(graph);
-  CUDA_OK(cudaGraphLaunch(executable, stream));
-  CUDA_OK(cudaStreamSynchronize(stream));
+  run(graph, stream);
   EXPECT_EQ(digits.value(), 123456);
 }
 
@@ -264,9 +266,7 @@ TEST_F(GraphsOfTwoGpusTest, OneGraphOfTwoGpus) {
     require(cudaStreamWaitEvent(stream, join));
     require(cudaMemcpyAsync(here.data(), there.data(), sizeof(int), cudaMemcpyDefault, stream));
   });
-  const Executable executable(graph);
-  CUDA_OK(cudaGraphLaunch(executable, stream));
-  CUDA_OK(cudaStreamSynchronize(stream));
+  run(graph, stream);
   EXPECT_EQ(here.value(), 27);
 }
 
@@ -288,9 +288,7 @@ TEST_F(GraphsTest, NothingIsAGraphToo) {
   Graph graph;
   graph.capture(stream, [] {});
   EXPECT_EQ(graph.nodes(), 0u);
-  const Executable executable(graph);
-  CUDA_OK(cudaGraphLaunch(executable, stream));
-  CUDA_OK(cudaStreamSynchronize(stream));
+  run(graph, stream);
 }
 
 TEST_F(GraphsTest, AnExecutableOutlivesItsGraphAndALaunchItsExecutable) {

@@ -40,8 +40,7 @@ TEST_F(HostFunctionsTest, LaterWorkOfTheStreamWaitsForTheFunction) {
   PinnedArray<int> host(1, 7);
   const DeviceArray<int> number(1, 0);
   const Stream stream;
-  Gate gate;
-  gate.close(stream);
+  Gate gate(stream);
   CUDA_OK(cudaLaunchHostFunc(stream, count_up, host.data()));
   CUDA_OK(cudaMemcpyAsync(number.data(), host.data(), sizeof(int), cudaMemcpyHostToDevice, stream));
   gate.open();
@@ -52,8 +51,7 @@ TEST_F(HostFunctionsTest, LaterWorkOfTheStreamWaitsForTheFunction) {
 TEST_F(HostFunctionsTest, FunctionDoesNotRunWhileItsStreamIsHeldBack) {
   PinnedArray<int> host(1, 0);
   const Stream held, other;
-  Gate gate;
-  gate.close(held);
+  Gate gate(held);
   CUDA_OK(cudaLaunchHostFunc(held, count_up, host.data()));
   CUDA_OK(cudaStreamSynchronize(other));
   EXPECT_EQ(cudaStreamQuery(held), cudaErrorNotReady);

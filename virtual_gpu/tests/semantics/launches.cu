@@ -170,8 +170,7 @@ TEST_F(LaunchesTest, ArgumentsAreCopiedAtTheLaunch) {
   const DeviceArray<Point> result(1);
   const Stream stream;
   Point point{1, 2, {0.5, 0.25, 0.125}};
-  Gate gate;
-  gate.close(stream);
+  Gate gate(stream);
   store_point<<<1, 1, 0, stream>>>(result.data(), point);
   point = {};
   gate.open();

@@ -82,8 +82,7 @@ TEST_F(MemoryTest, RegisteredMemoryIsPinned) {
   const DeviceArray<int> x(1, 0);
   const Stream stream;
   {
-    Gate gate;
-    gate.close(stream);
+    Gate gate(stream);
     CUDA_OK(cudaMemcpyAsync(x.data(), values.data(), sizeof(int), cudaMemcpyHostToDevice, stream));
     values[0] = 7;
   }

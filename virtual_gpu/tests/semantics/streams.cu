@@ -23,8 +23,7 @@ __global__ void raise(Word* flag) {
 TEST_F(StreamsTest, KernelsOfOneStreamRunInOrder) {
   const DeviceArray<long long> digits(1);
   const Stream stream;
-  Gate gate;
-  gate.close(stream);
+  Gate gate(stream);
   for (long long digit = 1; digit <= 9; ++digit) append<<<1, 1, 0, stream>>>(digits.data(), digit);
   CUDA_OK(cudaGetLastError());
   gate.open();
@@ -37,8 +36,7 @@ TEST_F(StreamsTest, CopiesFillsAndKernelsOfOneStreamRunInOrder) {
   host[0] = 5;
   const DeviceArray<int> number(1, -1);
   const Stream stream;
-  Gate gate;
-  gate.close(stream);
+  Gate gate(stream);
   CUDA_OK(cudaMemcpyAsync(number.data(), &host[0], sizeof(int), cudaMemcpyHostToDevice, stream));
   append<<<1, 1, 0, stream>>>(number.data(), 1);
   CUDA_OK(cudaMemcpyAsync(&host[1], number.data(), sizeof(int), cudaMemcpyDeviceToHost, stream));
@@ -67,8 +65,7 @@ TEST_F(StreamsTest, TwoStreamsRunConcurrently) {
 TEST_F(StreamsTest, LaunchesReturnBeforeTheKernelRuns) {
   PinnedArray<int> result(1, 7);
   const Stream stream;
-  Gate gate;
-  gate.close(stream);
+  Gate gate(stream);
   set<<<1, 1, 0, stream>>>(result.data(), 8);
   CUDA_OK(cudaGetLastError());
   EXPECT_EQ(*static_cast<volatile int*>(result.data()), 7);
@@ -101,8 +98,7 @@ TEST_F(StreamsTest, QueriesAloneSeeTheEnd) {
 TEST_F(StreamsTest, SynchronizeWaitsForItsOwnStreamOnly) {
   PinnedArray<int> result(1, 0);
   const Stream held, stream;
-  Gate gate;
-  gate.close(held);
+  Gate gate(held);
   set_late<<<1, 1, 0, stream>>>(result.data(), 1);
   CUDA_OK(cudaStreamSynchronize(stream));
   EXPECT_EQ(result[0], 1);

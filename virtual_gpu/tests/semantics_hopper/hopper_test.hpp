@@ -19,18 +19,6 @@ namespace semantics {
 namespace ptx = cuda::ptx;
 using phases::await_phase, phases::expect_bytes;
 
-/// Skips on older GPUs, with a reason.
-class HopperTest : public GpuTest {
- protected:
-  void SetUp() override {
-    GpuTest::SetUp();
-    if (IsSkipped()) return;
-    int major = 0;
-    require(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
-    if (major < 9) GTEST_SKIP() << "needs compute capability 9.0: mbarriers with bytes and bulk copies";
-  }
-};
-
 /// 0, 1, 2, ... from `first` on.
 template <class T>
 std::vector<T> counted(std::size_t count, T first = T{}) {

@@ -23,21 +23,26 @@ __device__ void add_product(wgmma::Fragment<kColumns>& d, const std::byte* a, co
   }
 }
 
-/// Operands in shared memory: a layout's A of 64 or 128 rows, and B.
 struct Maps {
   CUtensorMap a, b;
 };
-__device__ inline void load_both(const Maps& maps, int a_rows, std::byte* a, std::byte* b,
-                                 std::uint64_t* full, int phase) {
-  const Layout a_layout{Major::kK, Swizzle::k128, a_rows, kDepth};
-  constexpr Layout b_layout = kB;
-  if (threadIdx.x == 0) {
-    expect_bytes(full, static_cast<std::uint32_t>(a_layout.bytes() + b_layout.bytes()));
-    load(a_layout, a, &maps.a, full);
-    load(b_layout, b, &maps.b, full);
+/// A of so many rows, and B, in shared memory.
+template <int kRows>
+struct Tiles {
+  alignas(1024) std::byte a[kRows / 64 * kTileBytes];
+  alignas(1024) std::byte b[kB.bytes()];
+  std::uint64_t full;
+
+  __device__ void load(const Maps& maps, int phase) {
+    constexpr Layout a_layout{Major::kK, Swizzle::k128, kRows, kDepth}, b_layout = kB;
+    if (threadIdx.x == 0) {
+      expect_bytes(&full, static_cast<std::uint32_t>(sizeof a + sizeof b));
+      semantics::load(a_layout, a, &maps.a, &full);
+      semantics::load(b_layout, b, &maps.b, &full);
+    }
+    await_phase(&full, phase);
   }
-  await_phase(full, static_cast<std::uint32_t>(phase) & 1);
-}
+};
 
 template <class T>
 class Operands {
@@ -52,6 +57,15 @@ class Operands {
   Maps maps_;
 };
 
+/// What the kernel writes: `fragments` of them.
+template <class T, class Kernel, class... Arguments>
+std::vector<float> run(Kernel kernel, const Layout& a, int fragments, int threads, Arguments... arguments) {
+  const Operands<T> operands(a);
+  const DeviceArray<float> to(static_cast<std::size_t>(fragments * kElements), -1);
+  kernel<<<1, threads>>>(operands.maps(), to.data(), arguments...);
+  return to.values();
+}
+
 std::vector<float> slices(int first, int behind, std::vector<float> sums = {}) {
   return product(kColumns, 16 * first, 16 * behind, a_element, b_element, std::move(sums));
 }
@@ -61,16 +75,14 @@ std::vector<float> part(const std::vector<float>& all, int number) {
 
 /// Two groups: the older one is done at wait<1>.
 __global__ void two_groups(const __grid_constant__ Maps maps, float* to) {
-  __shared__ std::uint64_t full;
-  alignas(1024) __shared__ std::byte a[kA.bytes()];
-  alignas(1024) __shared__ std::byte b[kB.bytes()];
-  start_barrier(&full, 1);
-  load_both(maps, 64, a, b, &full, 0);
+  __shared__ Tiles<64> tiles;
+  start_barrier(&tiles.full, 1);
+  tiles.load(maps, 0);
   wgmma::Fragment<kColumns> older, newer;
   wgmma::fence();
-  add_product<__half>(older, a, b, 0, 3, false);
+  add_product<__half>(older, tiles.a, tiles.b, 0, 3, false);
   wgmma::commit();
-  add_product<__half>(newer, a, b, 3, kSlices, false);
+  add_product<__half>(newer, tiles.a, tiles.b, 3, kSlices, false);
   wgmma::commit();
   wgmma::wait<1>(older, newer);
   write(older, to);
@@ -79,24 +91,20 @@ __global__ void two_groups(const __grid_constant__ Maps maps, float* to) {
 }
 
 TEST_F(WgmmaOrderTest, TheOlderOfTwoGroupsIsDoneFirst) {
-  const Operands<__half> operands(kA);
-  const DeviceArray<float> to(2 * kElements, -1);
-  two_groups<<<1, wgmma::kThreads>>>(operands.maps(), to.data());
-  EXPECT_EQ(part(to.values(), 0), slices(0, 3));
-  EXPECT_EQ(part(to.values(), 1), slices(3, kSlices));
+  const std::vector<float> got = run<__half>(two_groups, kA, 2, wgmma::kThreads);
+  EXPECT_EQ(part(got, 0), slices(0, 3));
+  EXPECT_EQ(part(got, 1), slices(3, kSlices));
 }
 
 /// A group for each slice, one in flight all the time; all of them add to the same D.
 __global__ void one_in_flight(const __grid_constant__ Maps maps, float* to) {
-  __shared__ std::uint64_t full;
-  alignas(1024) __shared__ std::byte a[kA.bytes()];
-  alignas(1024) __shared__ std::byte b[kB.bytes()];
-  start_barrier(&full, 1);
-  load_both(maps, 64, a, b, &full, 0);
+  __shared__ Tiles<64> tiles;
+  start_barrier(&tiles.full, 1);
+  tiles.load(maps, 0);
   wgmma::Fragment<kColumns> d;
   wgmma::fence();
   for (int slice = 0; slice < kSlices; ++slice) {
-    add_product<__half>(d, a, b, slice, slice + 1, slice > 0);
+    add_product<__half>(d, tiles.a, tiles.b, slice, slice + 1, slice > 0);
     wgmma::commit();
     wgmma::wait<1>(d);
   }
@@ -106,51 +114,43 @@ __global__ void one_in_flight(const __grid_constant__ Maps maps, float* to) {
 }
 
 TEST_F(WgmmaOrderTest, GroupsThatAddToOneFragmentNeedNoFenceBetweenThem) {
-  const Operands<__half> operands(kA);
-  const DeviceArray<float> to(kElements, -1);
-  one_in_flight<<<1, wgmma::kThreads>>>(operands.maps(), to.data());
-  EXPECT_EQ(to.values(), slices(0, kSlices));
+  const std::vector<float> got = run<__half>(one_in_flight, kA, 1, wgmma::kThreads);
+  EXPECT_EQ(got, slices(0, kSlices));
 }
 
 /// Each warpgroup has its own 64 rows of A.
 __global__ void two_warpgroups(const __grid_constant__ Maps maps, float* to) {
-  __shared__ std::uint64_t full;
-  alignas(1024) __shared__ std::byte a[kTwiceA.bytes()];
-  alignas(1024) __shared__ std::byte b[kB.bytes()];
-  start_barrier(&full, 1);
-  load_both(maps, 128, a, b, &full, 0);
+  __shared__ Tiles<128> tiles;
+  start_barrier(&tiles.full, 1);
+  tiles.load(maps, 0);
   const int warpgroup = static_cast<int>(threadIdx.x) / wgmma::kThreads;
   wgmma::Fragment<kColumns> d;
   wgmma::fence();
-  add_product<__half>(d, a + warpgroup * kTileBytes, b, 0, kSlices, false);
+  add_product<__half>(d, tiles.a + warpgroup * kTileBytes, tiles.b, 0, kSlices, false);
   wgmma::commit();
   wgmma::wait<0>(d);
   write(d, to + warpgroup * kElements);
 }
 
 TEST_F(WgmmaOrderTest, TwoWarpgroupsAtOnce) {
-  const Operands<__half> operands(kTwiceA);
-  const DeviceArray<float> to(2 * kElements, -1);
-  two_warpgroups<<<1, 2 * wgmma::kThreads>>>(operands.maps(), to.data());
+  const std::vector<float> got = run<__half>(two_warpgroups, kTwiceA, 2, 2 * wgmma::kThreads);
   std::vector<float> expected = slices(0, kSlices);
   const auto below = [](int row, int k) { return a_element(row + 64, k); };
   const std::vector<float> lower = product(kColumns, 0, kDepth, below, b_element);
   expected.insert(expected.end(), lower.begin(), lower.end());
-  EXPECT_EQ(to.values(), expected);
+  EXPECT_EQ(got, expected);
 }
 
 /// One warpgroup does both halves.
 __global__ void two_fragments(const __grid_constant__ Maps maps, float* to) {
-  __shared__ std::uint64_t full;
-  alignas(1024) __shared__ std::byte a[kTwiceA.bytes()];
-  alignas(1024) __shared__ std::byte b[kB.bytes()];
-  start_barrier(&full, 1);
-  load_both(maps, 128, a, b, &full, 0);
+  __shared__ Tiles<128> tiles;
+  start_barrier(&tiles.full, 1);
+  tiles.load(maps, 0);
   wgmma::Fragment<kColumns> d[2];
   wgmma::fence();
 #pragma unroll
   for (int half = 0; half < 2; ++half)
-    add_product<__nv_bfloat16>(d[half], a + half * kTileBytes, b, 0, kSlices, false);
+    add_product<__nv_bfloat16>(d[half], tiles.a + half * kTileBytes, tiles.b, 0, kSlices, false);
   wgmma::commit();
   wgmma::wait<0>(d[0], d[1]);
 #pragma unroll
@@ -158,42 +158,36 @@ __global__ void two_fragments(const __grid_constant__ Maps maps, float* to) {
 }
 
 TEST_F(WgmmaOrderTest, AWarpgroupMayHaveSeveralFragments) {
-  const Operands<__nv_bfloat16> operands(kTwiceA);
-  const DeviceArray<float> to(2 * kElements, -1);
-  two_fragments<<<1, wgmma::kThreads>>>(operands.maps(), to.data());
-  EXPECT_EQ(part(to.values(), 0), slices(0, kSlices));
+  const std::vector<float> got = run<__nv_bfloat16>(two_fragments, kTwiceA, 2, wgmma::kThreads);
+  EXPECT_EQ(part(got, 0), slices(0, kSlices));
   const auto below = [](int row, int k) { return a_element(row + 64, k); };
-  EXPECT_EQ(part(to.values(), 1), product(kColumns, 0, kDepth, below, b_element));
+  EXPECT_EQ(part(got, 1), product(kColumns, 0, kDepth, below, b_element));
 }
 
 /// Threads change D between two products.
 __global__ void touch_between(const __grid_constant__ Maps maps, float* to) {
-  __shared__ std::uint64_t full;
-  alignas(1024) __shared__ std::byte a[kA.bytes()];
-  alignas(1024) __shared__ std::byte b[kB.bytes()];
-  start_barrier(&full, 1);
-  load_both(maps, 64, a, b, &full, 0);
+  __shared__ Tiles<64> tiles;
+  start_barrier(&tiles.full, 1);
+  tiles.load(maps, 0);
   wgmma::Fragment<kColumns> d;
   wgmma::fence();
-  add_product<__half>(d, a, b, 0, 2, false);
+  add_product<__half>(d, tiles.a, tiles.b, 0, 2, false);
   wgmma::commit();
   wgmma::wait<0>(d);
 #pragma unroll
   for (float& value : d.value) value *= 2;
   wgmma::fence();
-  add_product<__half>(d, a, b, 2, kSlices, true);
+  add_product<__half>(d, tiles.a, tiles.b, 2, kSlices, true);
   wgmma::commit();
   wgmma::wait<0>(d);
   write(d, to);
 }
 
 TEST_F(WgmmaOrderTest, AFragmentMayBeTouchedBetweenAWaitAndAFence) {
-  const Operands<__half> operands(kA);
-  const DeviceArray<float> to(kElements, -1);
-  touch_between<<<1, wgmma::kThreads>>>(operands.maps(), to.data());
+  const std::vector<float> got = run<__half>(touch_between, kA, 1, wgmma::kThreads);
   std::vector<float> twice = slices(0, 2);
   for (float& value : twice) value *= 2;
-  EXPECT_EQ(to.values(), slices(2, kSlices, twice));
+  EXPECT_EQ(got, slices(2, kSlices, twice));
 }
 
 /// Threads write the operands: without a swizzle, chunks of 8 elements along k, 8 rows to an atom.
@@ -230,15 +224,13 @@ TEST_F(WgmmaOrderTest, AProxyFenceShowsWhatThreadsWrote) {
 
 /// The same memory again and again, each time after the wait.
 __global__ void refill(const __grid_constant__ Maps maps, float* to, int rounds) {
-  __shared__ std::uint64_t full;
-  alignas(1024) __shared__ std::byte a[kA.bytes()];
-  alignas(1024) __shared__ std::byte b[kB.bytes()];
-  start_barrier(&full, 1);
+  __shared__ Tiles<64> tiles;
+  start_barrier(&tiles.full, 1);
   wgmma::Fragment<kColumns> d;
   for (int round = 0; round < rounds; ++round) {
-    load_both(maps, 64, a, b, &full, round);
+    tiles.load(maps, round);
     wgmma::fence();
-    add_product<__half>(d, a, b, 0, kSlices, round > 0);
+    add_product<__half>(d, tiles.a, tiles.b, 0, kSlices, round > 0);
     wgmma::commit();
     wgmma::wait<0>(d);
     __syncthreads();
@@ -248,12 +240,10 @@ __global__ void refill(const __grid_constant__ Maps maps, float* to, int rounds)
 
 TEST_F(WgmmaOrderTest, OperandsMayBeOverwrittenAfterTheWait) {
   constexpr int kRounds = 3;
-  const Operands<__half> operands(kA);
-  const DeviceArray<float> to(kElements, -1);
-  refill<<<1, wgmma::kThreads>>>(operands.maps(), to.data(), kRounds);
+  const std::vector<float> got = run<__half>(refill, kA, 1, wgmma::kThreads, kRounds);
   std::vector<float> expected;
   for (int round = 0; round < kRounds; ++round) expected = slices(0, kSlices, expected);
-  EXPECT_EQ(to.values(), expected);
+  EXPECT_EQ(got, expected);
 }
 
 }  // namespace

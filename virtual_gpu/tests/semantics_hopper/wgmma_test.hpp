@@ -20,10 +20,7 @@ class WgmmaTest : public HopperTest {
   void SetUp() override {
     HopperTest::SetUp();
     if (IsSkipped()) return;
-    int major = 0, minor = 0;
-    require(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
-    require(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
-    if (major != 9 || minor != 0) GTEST_SKIP() << "needs compute capability 9.0 exactly: wgmma is its own";
+    if (major_ != 9 || minor_ != 0) GTEST_SKIP() << "needs compute capability 9.0 exactly: wgmma is its own";
   }
 };
 
