@@ -1,5 +1,4 @@
-// CUB on virtual GPUs beyond its documentation: which calls are refused and why, what wrong programs see, and
-// the model.
+// CUB on virtual GPUs beyond its documentation: refused calls, results of wrong programs, the model.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
@@ -25,8 +24,7 @@ class AlgorithmsTest : public VirtualTest {
   }
   static int* device_ints(int value, int count = kCount) {
     const std::vector<int> values(static_cast<std::size_t>(count), value);
-    int* memory = nullptr;
-    require(cudaMalloc(&memory, values.size() * sizeof(int)));
+    int* memory = device_room(values.size());
     require(cudaMemcpy(memory, values.data(), values.size() * sizeof(int), cudaMemcpyHostToDevice));
     return memory;
   }
@@ -206,8 +204,7 @@ void sort_at_random(unsigned int seed) {
 
 TEST_F(VirtualTest, IntegersOfAllTypesAreSorted) {
   for (unsigned int seed = 1; seed <= 5; ++seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
+    start_over(seed);
     sort_at_random<signed char>(seed);
     sort_at_random<unsigned char>(seed);
     sort_at_random<short>(seed);

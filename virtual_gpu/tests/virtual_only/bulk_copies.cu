@@ -1,5 +1,4 @@
-// Bulk copies and mbarriers beyond their documentation: when copies are done here, what they cost in the
-// model, and which errors stop the kernel.
+// Bulk copies and mbarriers beyond their documentation: when they are done, modelled costs, errors.
 #include <cuda.h>
 
 #include <cuda/ptx>
@@ -43,8 +42,7 @@ TEST_F(BulkCopyTest, LoadsAreDoneAtTheWait) { EXPECT_EQ(seen_of_load(), (std::ve
 TEST_F(BulkCopyTest, WithASeedLoadsAreDoneAtAnyTime) {
   std::set<std::vector<int>> all;
   for (unsigned int seed = 1; seed <= 40; ++seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
+    start_over(seed);
     all.insert(seen_of_load());
   }
   EXPECT_EQ(all, (std::set<std::vector<int>>{{7, 9}, {8, 8}}));
@@ -95,8 +93,7 @@ CUtensorMap eight_of(void* memory, CUtensorMapDataType type) {
 }
 
 int sum_of_three(unsigned int seed) {
-  vgpu::reset();
-  vgpu::use_schedule(seed);
+  start_over(seed);
   std::uint16_t* memory = device_words<std::uint16_t>(8, 0);
   add_one_of_three<<<3, 1>>>(eight_of(memory, CU_TENSOR_MAP_DATA_TYPE_FLOAT16), 2);
   return word(memory);
@@ -155,8 +152,7 @@ __global__ void pipeline_of(int* memory, int tiles, int stages) {
 }
 
 TEST_F(BulkCopyTest, OneStageIsSlowerThanFour) {
-  int* memory = nullptr;
-  require(cudaMalloc(&memory, 4096 * sizeof(int)));
+  int* memory = device_room(4096);
   const cudaStream_t stream = new_stream();
   const float one = elapsed(stream, [&] { pipeline_of<<<1, 1, 0, stream>>>(memory, 32, 1); });
   const float four = elapsed(stream, [&] { pipeline_of<<<1, 1, 0, stream>>>(memory, 32, 4); });
@@ -205,14 +201,12 @@ __global__ void misuse(int* memory, int what) {
 }
 
 void expect_misuse(Misuse what, cudaError_t code, std::initializer_list<const char*> parts) {
-  for (const unsigned int seed : {0u, 3u}) {
-    vgpu::reset();
-    if (seed != 0) vgpu::use_schedule(seed);
+  in_two_orders([&] {
     int* memory = device_words(64, 1);
     if (what == kFreed) require(cudaFree(memory));
     misuse<<<1, 1>>>(memory, what);
     expect_failure(cudaDeviceSynchronize(), code, parts);
-  }
+  });
 }
 
 TEST_F(BulkCopyTest, WhatIsWrongStopsTheKernelWithASentence) {
@@ -274,10 +268,8 @@ __global__ void wait_for_ever(int* sink, std::uint32_t count, std::uint32_t byte
 }
 
 TEST_F(BulkCopyTest, DeadlockReportsSayWhatAnMbarrierLacks) {
-  testing::internal::CaptureStderr();
   wait_for_ever<<<1, 64>>>(device_words(1, 0), 3, 48);
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
-  expect_parts(testing::internal::GetCapturedStderr(),
+  expect_parts(deadlock_of(cudaDeviceSynchronize),
                {"deadlock",
                 "64 waiting for the mbarrier at shared address 0x400 (phase 0: 2 of 3 arrivals and 48 "
                 "bytes missing)"});

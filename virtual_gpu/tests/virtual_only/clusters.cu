@@ -1,5 +1,4 @@
-// Clusters beyond their documentation: where their blocks run, what they cost in the model, when a multicast
-// comes, and which errors stop the kernel.
+// Clusters beyond their documentation: placement of blocks, modelled costs, when a multicast arrives, errors.
 #include <cuda.h>
 
 #include <cuda/ptx>
@@ -113,8 +112,7 @@ TEST_F(ClusterTest, ErrorsStopTheKernelWithASentence) {
 TEST_F(ClusterTest, ABlockThatEndsUnderAMulticastIsReportedWithASeedToo) {
   std::set<std::string> found;
   for (unsigned int seed = 1; seed <= 40; ++seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
+    start_over(seed);
     int* memory = device_words(2 * kBox, 5);
     err<<<2, 1>>>(map_of(memory), memory + kBox, kUnseen);
     EXPECT_NE(cudaDeviceSynchronize(), cudaSuccess) << seed;
@@ -138,9 +136,7 @@ __global__ void __cluster_dims__(2, 1, 1) never_meet(int* to) {
 TEST_F(ClusterTest, ADeadlockNamesWhatEachBlockWaitsFor) {
   int* memory = device_words(1, 0);
   never_meet<<<2, 1>>>(memory);
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
-  expect_parts(testing::internal::GetCapturedStderr(),
+  expect_parts(deadlock_of(cudaDeviceSynchronize),
                {"block (0,0,0): 1 in barrier_cluster_wait", "block (1,0,0): 1 waiting for the mbarrier"});
 }
 
@@ -168,8 +164,7 @@ TEST_F(ClusterTest, WhatCannotBeLaunchedIsRefused) {
 
 TEST_F(ClusterTest, ThreeBlocksMeetToo) {
   for (unsigned int seed = 0; seed < 5; ++seed) {
-    vgpu::reset();
-    if (seed > 0) vgpu::use_schedule(seed);
+    start_over(seed);
     int* memory = device_words(12, 0);
     meet_by_three<<<12, 1>>>(memory);
     CUDA_OK(cudaDeviceSynchronize());
@@ -203,8 +198,7 @@ __global__ void __cluster_dims__(2, 1, 1)
 TEST_F(ClusterTest, AMulticastTakesTheMemorysRateOnce) {
   const auto microseconds = [](bool halves) {
     vgpu::reset();
-    int* memory = nullptr;
-    require(cudaMalloc(&memory, (256 * kBox + 8) * sizeof(int)));
+    int* memory = device_room((256 * kBox + 8));
     require(cudaMemset(memory, 0, 256 * kBox * sizeof(int)));
     require(cudaDeviceSynchronize());
     const cudaStream_t stream = new_stream();
@@ -219,8 +213,7 @@ TEST_F(ClusterTest, AMulticastTakesTheMemorysRateOnce) {
 /// Half of a cluster alone would never end: it needs both places at the same time.
 TEST_F(ClusterTest, AClusterStartsWhenThereIsRoomForAllOfIt) {
   for (unsigned int seed = 0; seed < 4; ++seed) {
-    vgpu::reset();
-    if (seed > 0) vgpu::use_schedule(seed);
+    start_over(seed);
     int* memory = device_words(64, 0);
     cudaStream_t first = new_stream(), second = new_stream();
     meet_and_tell<<<64, 1024, 0, first>>>(memory);

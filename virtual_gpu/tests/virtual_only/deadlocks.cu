@@ -13,11 +13,7 @@ class DeadlocksTest : public VirtualTest, public testing::WithParamInterface<int
   }
   template <class Call>
   std::string report_of(Call call) {
-    testing::internal::CaptureStderr();
-    const cudaError_t code = call();
-    const std::string report = testing::internal::GetCapturedStderr();
-    EXPECT_EQ(code, cudaErrorLaunchTimeout) << report;
-    EXPECT_TRUE(vgpu::failure_reported());
+    const std::string report = deadlock_of(call);
     expect_parts(report, {"deadlock", GetParam() == 0 ? "schedule time order" : "schedule 5", "hash "});
     return report;
   }
@@ -139,9 +135,7 @@ TEST_P(DeadlocksTest, HostThatQueriesForEver) {
 
 // The GPUs go on looking while the host asks many times, and see a word that it sets at last.
 TEST_P(DeadlocksTest, HostThatQueriesForLongAndThenSetsTheWordIsNone) {
-  int* flag = nullptr;
-  require(cudaMallocHost(&flag, sizeof(int)));
-  *flag = 0;
+  int* flag = pinned_word();
   const cudaStream_t stream = new_stream();
   await<<<1, 1, 0, stream>>>(flag);
   for (int i = 0; i < 50000; ++i) ASSERT_EQ(cudaStreamQuery(stream), cudaErrorNotReady) << i;

@@ -71,8 +71,7 @@ TEST_F(DependentLaunchesTest, AMissingSynchronisationIsAWrongResult) {
   int early[2] = {};
   for (int seed = 1; seed <= 20; ++seed) {
     for (const bool synchronizes : {false, true}) {
-      vgpu::reset();
-      vgpu::use_schedule(seed);
+      start_over(seed);
       int *data = device_words(1, 0), *result = device_words(1, 0);
       const cudaStream_t stream = new_stream();
       trigger_and_wait<<<1, 1, 0, stream>>>(nullptr, data, 0);

@@ -1,5 +1,4 @@
-// Kernels that go wrong: the code is CUDA's, the sentence names kernel, block, thread and memory, and nothing
-// works afterwards.
+// Faults of kernels: CUDA's sticky code, and a sentence that names kernel, block, thread and memory.
 #include <cuda_pipeline.h>
 
 #include <chrono>
@@ -67,12 +66,9 @@ TEST_F(FaultsTest, UseAfterFree) {
                  {"set", "inside freed memory, a cudaMalloc of 400 bytes on GPU 2"});
 }
 
-// Memory of one GPU is freed while a kernel of another one is still to use it: freeing waits for the owner
-// alone.
+// cudaFree waits for the owner's work alone: a pending kernel of another GPU then uses freed memory.
 TEST_F(FaultsTest, UseAfterFreeByAnotherGpu) {
-  int* flag = nullptr;
-  require(cudaMallocHost(&flag, sizeof(int)));
-  *flag = 0;
+  int* flag = pinned_word();
   int* memory = device_words(1, 0);
   require(cudaSetDevice(1));
   require(cudaDeviceEnablePeerAccess(0, 0));
@@ -178,8 +174,7 @@ TEST_F(FaultsTest, FrameThatStepsOverTheGuard) {
                  {"use_large_dynamic_frame", "has used up its stack"});
 }
 
-/// In a process with little address space, more threads wait than there is room for stacks. Exits with 0 if
-/// it is told.
+/// More threads wait than a small address space has stacks for. Exits with 0 if that is reported.
 void run_out_of_stacks() {
   int* flag = device_words(1, 0);
   leave_address_space(kFewStacks);

@@ -106,9 +106,7 @@ TEST_F(HostThreadOrderTest, WhoIsDoneFirstGoesOnFirst) {
 }
 
 TEST_P(HostThreadsTest, QueriesLetTheOthersGoOn) {
-  int* flag = nullptr;
-  require(cudaMallocHost(&flag, sizeof(int)));
-  *flag = 0;
+  int* flag = pinned_word();
   vgpu::run_host_threads(2, [&](int thread) {
     if (thread == 0) {
       while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) == 0) require(cudaStreamQuery(nullptr));
@@ -217,8 +215,7 @@ TEST_P(HostThreadsTest, StopEndsRunningKernelsToo) {
 /// The same seed gives the same order of threads; different seeds, different ones.
 TEST_F(HostThreadOrderTest, SeedsDecideTheOrderOfThreads) {
   const auto order_of = [](std::uint64_t seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
+    start_over(seed);
     std::vector<int> order;
     vgpu::run_host_threads(6, [&](int thread) {
       for (int i = 0; i < 3; ++i) {

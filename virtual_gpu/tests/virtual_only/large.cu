@@ -1,5 +1,4 @@
-// What is too large to be there as a whole: memory of which the host has the pages that were written, grids
-// of which some blocks run.
+// Memory of which the host has only written pages; grids of which only some blocks run.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -51,8 +50,7 @@ class LargeMemoryTest : public VirtualTest {
 
 TEST_F(LargeMemoryTest, IsFullOfOnesUntilItIsWritten) {
   for (const std::size_t bytes : {1 * kMiB, 32 * kMiB, 32 * kMiB + 4, 70 * kMiB + 12345}) {
-    std::byte* memory = nullptr;
-    require(cudaMalloc(&memory, bytes));
+    std::byte* memory = device_room<std::byte>(bytes);
     std::vector<unsigned char> found(bytes);
     require(cudaMemcpy(found.data(), memory, bytes, cudaMemcpyDeviceToHost));
     EXPECT_TRUE(found == std::vector<unsigned char>(bytes, 0xff)) << bytes << " bytes";
@@ -73,8 +71,7 @@ TEST_F(LargeMemoryTest, IsItsOwn) {
 
 TEST_F(LargeMemoryTest, TakesOfTheHostWhatIsWritten) {
   const Growth growth;
-  std::byte* memory = nullptr;
-  require(cudaMalloc(&memory, 900 * kMiB));
+  std::byte* memory = device_room<std::byte>(900 * kMiB);
   require(cudaMemset(memory + 500 * kMiB, 0, kMiB));
   EXPECT_EQ(word_at(memory + 500 * kMiB), 0u);
   EXPECT_LT(growth.bytes(), 100 * kMiB);
@@ -185,8 +182,7 @@ TEST_F(BlocksTest, OnlyThoseThatAreAskedForRun) {
 
 TEST_F(BlocksTest, OnlyTheyRunInARandomOrderToo) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
+    start_over(seed);
     vgpu::run_blocks({90, 5});
     EXPECT_EQ(run(1000), std::pair(5, 90 + 91 + 92 + 93 + 94));
     EXPECT_EQ(run(90), std::pair(0, 0));

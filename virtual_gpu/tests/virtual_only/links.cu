@@ -44,12 +44,8 @@ class LinksTest : public VirtualTest {
       require(cudaMemcpyPeerAsync(memory_[to] + i * kBytes, to, memory_[from], from, kBytes, stream));
       require(cudaEventRecord(stops.back(), stream));
     }
-    for (std::size_t i = 0; i < copies.size(); ++i) {
-      require(cudaEventSynchronize(stops[i]));
-      float milliseconds = 0;
-      require(cudaEventElapsedTime(&milliseconds, starts[i], stops[i]));
-      latest = std::max(latest, milliseconds);
-    }
+    for (std::size_t i = 0; i < copies.size(); ++i)
+      latest = std::max(latest, milliseconds(starts[i], stops[i]));
     return latest;
   }
   static constexpr int kGpus = 4, kCopies = kGpus * (kGpus - 1);
@@ -111,10 +107,7 @@ TEST_F(LinksTest, BulkCopiesOfKernelsTakeTheLinkAndAreCounted) {
     require(cudaEventRecord(start, stream));
     store_in_bulk<<<kBlocks, 1, 0, stream>>>(reinterpret_cast<int*>(memory_[gpu]), kRounds);
     require(cudaEventRecord(stop, stream));
-    require(cudaEventSynchronize(stop));
-    float milliseconds = 0;
-    require(cudaEventElapsedTime(&milliseconds, start, stop));
-    return milliseconds;
+    return milliseconds(start, stop);
   };
   const float here = ms_of_store_to(0);
   EXPECT_EQ(vgpu::traffic(0, 0).bytes, 0u) << "not over a link";

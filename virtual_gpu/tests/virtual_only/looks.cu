@@ -1,5 +1,5 @@
-// A thread that looks at a word now and then does not wait for it: its block ends before the next one needs
-// its stacks. A thread that does nothing else waits, and whoever is to change the word gets on.
+// A thread that polls a word now and then does not wait: its block ends before the next one needs its stacks.
+// A thread that does nothing else waits, and lets the writer of the word run.
 #include <cuda/atomic>
 
 #include <cstdint>
@@ -30,8 +30,7 @@ __global__ void look_now_and_then(int* word, int* sums, int looks, bool meet) {
 void expect_looks(int blocks, int looks, bool meet) {
   int* word = device_words(1, 3);
   std::vector<int> sums(static_cast<std::size_t>(blocks) * kThreads);
-  int* on_gpu = nullptr;
-  require(cudaMalloc(&on_gpu, sums.size() * sizeof(int)));
+  int* on_gpu = device_room(sums.size());
   look_now_and_then<<<blocks, kThreads>>>(word, on_gpu, looks, meet);
   require(cudaDeviceSynchronize());
   require(cudaMemcpy(sums.data(), on_gpu, sums.size() * sizeof(int), cudaMemcpyDeviceToHost));
@@ -106,8 +105,7 @@ template <Wait wait>
 void expect_chain_ends() {
   for (std::uint64_t seed = 0; seed <= 5; ++seed) {
     SCOPED_TRACE("wait " + std::to_string(static_cast<int>(wait)) + ", seed " + std::to_string(seed));
-    vgpu::reset();
-    if (seed != 0) vgpu::use_schedule(seed);
+    start_over(seed);
     int* words = device_words(6, 0);
     chain<wait><<<6, 32>>>(words);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << vgpu::last_error_detail();
@@ -132,13 +130,10 @@ template <Wait wait>
 void expect_deadlock() {
   for (const std::uint64_t seed : {0, 5}) {
     SCOPED_TRACE("wait " + std::to_string(static_cast<int>(wait)) + ", seed " + std::to_string(seed));
-    vgpu::reset();
-    if (seed != 0) vgpu::use_schedule(seed);
+    start_over(seed);
     int* word = device_words(1, 0);
-    testing::internal::CaptureStderr();
     await_for_ever<wait><<<6, 32>>>(word);
-    EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
-    expect_parts(testing::internal::GetCapturedStderr(),
+    expect_parts(deadlock_of(cudaDeviceSynchronize),
                  {"deadlock", "await_for_ever", "0 of 6 blocks done", "6 resident", "polling"});
   }
 }
@@ -161,16 +156,14 @@ struct Looked {
   auto operator<=>(const Looked&) const = default;
 };
 Looked look_with_seed(std::uint64_t seed) {
-  vgpu::reset();
-  vgpu::use_schedule(seed);
+  start_over(seed);
   int* word = device_words(1, 0);
   int* seen = device_words(1, 0);
   look_while_it_changes<<<2, 1>>>(word, seen);
   return {virtual_only::word(seen), vgpu::schedule_hash()};
 }
 
-// What another block does may come between two looks, also if they are no wait: some seeds show it. And each
-// shows the same again.
+// Another block may run between two looks that are no wait: some seeds show it, each time the same.
 TEST_F(LooksTest, SeedsLetOtherBlocksComeBetweenLooks) {
   std::set<int> outcomes;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -209,8 +202,7 @@ TEST_F(LooksTest, AWaitEndsSoonAfterItsWordHasChangedInTheModel) {
     set<int><<<1, 1, 0, first>>>(flag, 1);
     require(cudaEventRecord(set_at, first));
     require(cudaDeviceSynchronize());
-    float late = 0;
-    require(cudaEventElapsedTime(&late, set_at, seen_at));
+    const float late = milliseconds(set_at, seen_at);
     EXPECT_GT(1000 * late, -1) << microseconds;
     EXPECT_LT(1000 * late, 3) << microseconds;
   }

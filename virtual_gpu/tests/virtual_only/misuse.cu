@@ -21,9 +21,7 @@ TEST_F(MisuseTest, DestroyedStream) {
 }
 
 TEST_F(MisuseTest, DestroyedStreamWithWork) {
-  int* flag = nullptr;
-  require(cudaMallocHost(&flag, sizeof(int)));
-  *flag = 0;
+  int* flag = pinned_word();
   const cudaStream_t stream = new_stream();
   await<<<1, 1, 0, stream>>>(flag);
   require(cudaStreamDestroy(stream));
@@ -93,9 +91,7 @@ TEST_F(MisuseTest, DoubleFreeAndForeignPointers) {
 
 // A copy of another GPU is still to run: freeing waits for the owner's work only.
 TEST_F(MisuseTest, FreeUnderAPendingCopyOfAnotherGpu) {
-  int* flag = nullptr;
-  require(cudaMallocHost(&flag, sizeof(int)));
-  *flag = 0;
+  int* flag = pinned_word();
   int* source = device_words(1, 5);
   require(cudaSetDevice(1));
   int* destination = device_words(1, 0);
@@ -233,12 +229,9 @@ TEST_F(MisuseTest, WarpFunctionsWithLanesThatHaveEnded) {
   }
 }
 
-// CUDA lets these calls wait or not wait; here they never wait for the stream, and the source is read at
-// once.
+// CUDA leaves open whether these calls wait; here they never do, and read the source at once.
 TEST_F(MisuseTest, PageableSourceIsStagedAtTheCall) {
-  int* flag = nullptr;
-  require(cudaMallocHost(&flag, sizeof(int)));
-  *flag = 0;
+  int* flag = pinned_word();
   int* memory = device_words(1, 0);
   const cudaStream_t stream = new_stream();
   int source = 1;

@@ -10,21 +10,13 @@ class NcclDeadlocksTest : public NcclTest, public testing::WithParamInterface<in
     NcclTest::SetUp();
     if (GetParam() != 0) vgpu::use_schedule(static_cast<std::uint64_t>(GetParam()));
   }
-  std::string report_of(cudaStream_t stream) {
-    testing::internal::CaptureStderr();
-    const cudaError_t code = cudaStreamSynchronize(stream);
-    const std::string report = testing::internal::GetCapturedStderr();
-    EXPECT_EQ(code, cudaErrorLaunchTimeout) << report;
-    EXPECT_TRUE(vgpu::failure_reported());
-    return report;
-  }
 };
 INSTANTIATE_TEST_SUITE_P(Schedules, NcclDeadlocksTest, testing::Values(0, 5, 6));
 
 TEST_P(NcclDeadlocksTest, SendWithoutItsReceive) {
   make_ranks(2);
   NCCL_OK(send(0, 1, 1024));
-  const std::string report = report_of(streams[0]);
+  const std::string report = deadlock_of(streams[0]);
   expect_parts(report,
                {"deadlock", "gpu0/stream1", ": ncclSend of 4096 bytes to rank 1: waits for its ncclRecv;"});
   EXPECT_EQ(report.find("gpu1"), std::string::npos) << report;
@@ -33,7 +25,7 @@ TEST_P(NcclDeadlocksTest, SendWithoutItsReceive) {
 TEST_P(NcclDeadlocksTest, ReceiveWithoutItsSend) {
   make_ranks(3);
   NCCL_OK(receive(2, 1, 10));
-  expect_parts(report_of(streams[2]),
+  expect_parts(deadlock_of(streams[2]),
                {"gpu2/stream1", "ncclRecv of 40 bytes from rank 1: waits for its ncclSend;"});
 }
 
@@ -45,7 +37,7 @@ TEST_P(NcclDeadlocksTest, RingWithoutAGroup) {
     NCCL_OK(receive(rank, (rank + 2) % 3, 10));
   }
   expect_parts(
-      report_of(streams[1]),
+      deadlock_of(streams[1]),
       {"gpu0/stream1",
        "ncclSend of 40 bytes to rank 1: waits for its ncclRecv (behind other work of gpu1/stream1); 1 more",
        "ncclSend of 40 bytes to rank 2: waits for its ncclRecv (behind other work of gpu2/stream1); 1 more",
@@ -57,7 +49,7 @@ TEST_P(NcclDeadlocksTest, RanksThatDoNotTakePart) {
   NCCL_OK(all_reduce(0, 10));
   NCCL_OK(all_reduce(2, 10));
   expect_parts(
-      report_of(streams[2]),
+      deadlock_of(streams[2]),
       {"gpu0/stream1", "ncclAllReduce of 40 bytes: waits for rank 1 (not called), rank 3 (not called);",
        "gpu2/stream1"});
 }
@@ -69,7 +61,7 @@ TEST_P(NcclDeadlocksTest, OneCallOfAGroup) {
   NCCL_OK(receive(0, 1, 20));
   NCCL_OK(receive(1, 0, 10));
   NCCL_OK(ncclGroupEnd());
-  expect_parts(report_of(streams[0]),
+  expect_parts(deadlock_of(streams[0]),
                {"group of 2 NCCL calls (ncclSend of 40 bytes to rank 1, ncclRecv of 80 bytes from rank 1): "
                 "ncclRecv of 80 bytes from rank 1 waits for its ncclSend;"});
 }
@@ -87,8 +79,8 @@ TEST_P(NcclDeadlocksTest, CommunicatorsInDifferentOrder) {
   NCCL_OK(other(0));
   NCCL_OK(other(1));
   NCCL_OK(all_reduce(1, 10));
-  expect_parts(report_of(streams[0]), {"waits for rank 1 (behind other work of gpu1/stream1); 1 more",
-                                       "waits for rank 0 (behind other work of gpu0/stream1); 1 more"});
+  expect_parts(deadlock_of(streams[0]), {"waits for rank 1 (behind other work of gpu1/stream1); 1 more",
+                                         "waits for rank 0 (behind other work of gpu0/stream1); 1 more"});
 }
 
 /// Blocks that fill the GPU until a word is set.
@@ -105,7 +97,7 @@ TEST_P(NcclDeadlocksTest, ChannelsWithoutAMultiprocessor) {
   require(cudaGetLastError());
   for (int rank = 0; rank < 2; ++rank) NCCL_OK(all_reduce(rank, 10));
   if (GetParam() != 0) return;  // where NCCL comes first, it fits
-  expect_parts(report_of(streams[1]),
+  expect_parts(deadlock_of(streams[1]),
                {"gpu0/stream1", "1 of 1 channels cannot start (no free multiprocessor)", "gpu1/stream1",
                 "waits for rank 0 (behind other work of gpu0/stream1)"});
 }
@@ -173,7 +165,7 @@ TEST_P(NcclAbortTest, WithoutItTheReportNamesTheAbortedRank) {
   NCCL_OK(all_reduce(1, 10));
   NCCL_OK(all_reduce(0, 10));
   NCCL_OK(ncclCommAbort(communicators[0]));
-  expect_parts(report_of(streams[1]),
+  expect_parts(deadlock_of(streams[1]),
                {"gpu1/stream1", "ncclAllReduce of 40 bytes: waits for rank 0 (discarded)"});
 }
 

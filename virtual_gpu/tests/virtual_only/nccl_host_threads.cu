@@ -1,5 +1,4 @@
-// NCCL from several host threads, where something goes wrong: setups that cannot be, ranks that are missing,
-// runs that are stopped.
+// NCCL from several host threads: impossible setups, missing ranks, stopped runs.
 #include "nccl_virtual_test.hpp"
 
 namespace virtual_only {

@@ -24,8 +24,7 @@ class NcclOccupancyTest : public NcclTest {
   }
 };
 
-// 8 blocks that want a multiprocessor each: beside a collective, which has taken one, they need a second
-// wave.
+// 8 blocks of one multiprocessor each need a second wave beside a collective, which occupies one.
 TEST_F(NcclOccupancyTest, ACollectiveTakesMultiprocessorsFromAKernel) {
   make_ranks(2);
   constexpr int kShared = 200 * 1024, kRounds = 2000;
@@ -43,8 +42,7 @@ TEST_F(NcclOccupancyTest, ACollectiveTakesMultiprocessorsFromAKernel) {
   EXPECT_GT(product(8, true), 1.5 * wave);
 }
 
-// A matrix product's tiles fill a multiprocessor each: beside a collective that holds one of 8, 8 tiles need
-// a second wave.
+// So do 8 tiles of a GEMM.
 TEST_F(NcclOccupancyTest, ACollectiveTakesMultiprocessorsFromAProduct) {
   make_ranks(2);
   require(cudaSetDevice(0));

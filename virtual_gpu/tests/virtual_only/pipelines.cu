@@ -1,5 +1,4 @@
-// Asynchronous copies of threads beyond their documentation: when they are done here, and which errors stop
-// the kernel.
+// Asynchronous copies of threads beyond their documentation: when they are done, and errors.
 #include <cuda_pipeline.h>
 
 #include <cuda/pipeline>
@@ -36,8 +35,7 @@ TEST_F(PipelineTest, CopiesAreDoneAtTheWait) { EXPECT_EQ(seen(), (std::vector<in
 TEST_F(PipelineTest, WithASeedTheyAreDoneAtAnyTime) {
   std::set<std::vector<int>> all;
   for (unsigned int seed = 1; seed <= 40; ++seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
+    start_over(seed);
     all.insert(seen());
   }
   EXPECT_EQ(all, (std::set<std::vector<int>>{{7, 9}, {8, 8}}));

@@ -1,5 +1,4 @@
-// Virtual cuBLAS beyond the reference: what wrong programs see, which calls are refused and why, and that
-// both ways to compute agree.
+// Virtual cuBLAS beyond the reference: results of wrong programs, refused calls, both ways to compute agree.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -145,8 +144,7 @@ TEST_F(UnorderedTest, ResultsAreNotThereBeforeTheProductEnds) {
   for (int i = 0; i < kRows * kColumns; ++i) ASSERT_EQ(static_cast<float>(early[i]), 5) << i;
 }
 
-// The first half of the columns comes from what A held at the beginning, the other one from what it held at
-// the end.
+// The first half of the columns is computed from A at the start, the other half from A at the end.
 TEST_F(UnorderedTest, OperandsThatChangeMeanwhileSpoilTheResult) {
   enqueue();
   require(cudaMemsetAsync(a, 0, kRows * kDepth * sizeof(__half), second));
@@ -251,8 +249,7 @@ TEST_F(CublasMisuseTest, WhatIsNotSupportedIsNamed) {
 
 TEST_F(CublasMisuseTest, Workspaces) {
   const cublasHandle_t blas = new_blas();
-  char* memory = nullptr;
-  require(cudaMalloc(&memory, 1024));
+  char* memory = device_room<char>(1024);
   expect_failure(cublasSetWorkspace(blas, memory + 1, 256), CUBLAS_STATUS_INVALID_VALUE, {"aligned to 256"});
   expect_failure(cublasSetWorkspace(blas, memory, 1025), CUBLAS_STATUS_INVALID_VALUE,
                  {"no memory of GPU 0 with 1025 bytes", "cudaMalloc of 1024 bytes"});

@@ -34,8 +34,7 @@ class PullsTest : public VirtualTest, public testing::WithParamInterface<int> {
       require(cudaMalloc(&memory[gpu], 8 * kBytes));
       for (cudaStream_t& stream : streams[gpu]) stream = new_stream();
     }
-    require(cudaMallocHost(&signal, sizeof(unsigned)));
-    *signal = 0;
+    signal = pinned_word(0u);
     held = streams[0][0];
   }
   /// Enqueues a copy into part `part` of GPU `to`.
@@ -54,11 +53,6 @@ class PullsTest : public VirtualTest, public testing::WithParamInterface<int> {
       if (cudaStreamQuery(stream) == cudaSuccess) return true;
     }
     return false;
-  }
-  std::string deadlock_of(cudaStream_t stream) {
-    testing::internal::CaptureStderr();
-    EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchTimeout);
-    return testing::internal::GetCapturedStderr();
   }
 
   char* memory[kGpus] = {};
@@ -261,11 +255,8 @@ TEST_P(PullTimesTest, OneBeginsWhenTheOneBeforeItHasEnded) {
   require(cudaEventRecord(first, streams[0][0]));
   require(cudaEventRecord(second, streams[0][1]));
   open();
-  float first_ms = 0, second_ms = 0;
-  CUDA_OK(cudaEventSynchronize(second));
-  CUDA_OK(cudaEventElapsedTime(&first_ms, start, first));
-  CUDA_OK(cudaEventElapsedTime(&second_ms, start, second));
-  EXPECT_NEAR(second_ms, 2 * first_ms, 0.01 * first_ms);
+  const float first_ms = milliseconds(start, first);
+  EXPECT_NEAR(milliseconds(start, second), 2 * first_ms, 0.01 * first_ms);
 }
 
 // Host threads run one after the other, but their clocks run side by side.

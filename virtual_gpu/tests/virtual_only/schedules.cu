@@ -31,12 +31,10 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-/// Starts afresh, in the time order for seed 0, runs the program and gives what it returned and the
-/// schedule's hash.
+/// The program's results on a fresh machine (seed 0: time order), and the schedule's hash.
 template <class Program>
 Outcome run(std::uint64_t seed, Program program) {
-  vgpu::reset();
-  if (seed != 0) vgpu::use_schedule(seed);
+  start_over(seed);
   std::vector<int> results = program();
   require(cudaDeviceSynchronize());
   return {vgpu::schedule_hash(), results};

@@ -215,8 +215,7 @@ struct Outcome {
 };
 
 Outcome run_with(std::uint64_t seed, bool record) {
-  vgpu::reset();
-  if (seed != 0) vgpu::use_schedule(seed);
+  start_over(seed);
   if (record) vgpu::record_timeline();
   char *host = nullptr, *device = nullptr;
   require(cudaMallocHost(&host, kBytes));

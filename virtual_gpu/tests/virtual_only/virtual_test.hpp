@@ -1,5 +1,4 @@
-// What the tests share that only virtual GPUs can pass: a fresh machine for each test, and what the runtime
-// says.
+// Shared by tests of virtual GPUs alone: a fresh machine for each test, and the runtime's sentences.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,9 +6,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <concepts>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
+#include <new>
 #include <ostream>
 #include <stdexcept>
 #include <string>
@@ -47,11 +49,41 @@ inline void require(cudaError_t error) {
   if (error != cudaSuccess) throw std::runtime_error(vgpu::last_error_detail());
 }
 
-/// Device memory of the current GPU, every word `value`. The machine's end frees it.
+/// A fresh machine, whose events are in the order of time, or with a seed in a random one.
+inline void start_over(std::uint64_t seed = 0) {
+  vgpu::reset();
+  if (seed != 0) vgpu::use_schedule(seed);
+}
+/// Calls `test` in the order of time and in another one.
+template <class Test>
+void in_two_orders(Test test) {
+  for (const std::uint64_t seed : {0, 3}) {
+    start_over(seed);
+    test();
+  }
+}
+
+// Memory of the current GPU, or pinned. The machine's end frees it.
 template <class T = int>
-T* device_words(std::size_t count, T value = {}) {
+T* device_room(std::size_t count) {
   T* memory = nullptr;
   require(cudaMalloc(&memory, count * sizeof(T)));
+  return memory;
+}
+template <class T = int>
+T* pinned_room(std::size_t count) {
+  T* memory = nullptr;
+  require(cudaMallocHost(&memory, count * sizeof(T)));
+  return memory;
+}
+template <class T = int>
+T* pinned_word(T value = {}) {
+  return new (pinned_room<T>(1)) T(value);
+}
+/// Every word is `value`.
+template <class T = int>
+T* device_words(std::size_t count, T value = {}) {
+  T* memory = device_room<T>(count);
   for (std::size_t i = 0; i < count; ++i) {
     require(cudaMemcpy(memory + i, &value, sizeof(T), cudaMemcpyHostToDevice));
   }
@@ -84,12 +116,25 @@ inline void expect_failure(cudaError_t got, cudaError_t code, std::initializer_l
   expect_parts(vgpu::last_error_detail(), parts);
 }
 
+/// The report on the standard error output; `call` ends in a deadlock.
+template <std::invocable Call>
+std::string deadlock_of(Call call) {
+  testing::internal::CaptureStderr();
+  const cudaError_t code = call();
+  const std::string report = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(code, cudaErrorLaunchTimeout) << report;
+  EXPECT_TRUE(vgpu::failure_reported());
+  return report;
+}
+inline std::string deadlock_of(cudaStream_t stream) {
+  return deadlock_of([&] { return cudaStreamSynchronize(stream); });
+}
+
 /// Room for some 300 stacks of CUDA threads.
 constexpr std::size_t kFewStacks = std::size_t{64} << 20;
-/// From now on the process gets only so many bytes of address space more. Relative to what it has: libraries
-/// reserve some for each processor of the host (OpenBLAS: more than 100 MiB), and if there were none left,
-/// anything could fail first. For death tests of the style "threadsafe", whose process no other test has made
-/// stacks in.
+/// Limits the address space to `bytes` more than now; relative, because libraries reserve some for each
+/// processor (OpenBLAS: more than 100 MiB). For death tests of the style "threadsafe": their process has no
+/// stacks yet.
 inline void leave_address_space(std::size_t bytes) {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -98,17 +143,21 @@ inline void leave_address_space(std::size_t bytes) {
   if (pages == 0 || setrlimit(RLIMIT_AS, &limits) != 0) throw std::runtime_error("cannot limit the memory");
 }
 
-/// Modelled milliseconds of what `enqueue` puts into the stream.
+/// Modelled milliseconds from one event to the other.
+inline float milliseconds(cudaEvent_t start, cudaEvent_t stop) {
+  float milliseconds = 0;
+  require(cudaEventSynchronize(stop));
+  require(cudaEventElapsedTime(&milliseconds, start, stop));
+  return milliseconds;
+}
+/// Of what `enqueue` puts into the stream.
 template <class Enqueue>
 float elapsed(cudaStream_t stream, Enqueue enqueue) {
   const cudaEvent_t start = new_event(), stop = new_event();
   require(cudaEventRecord(start, stream));
   enqueue();
   require(cudaEventRecord(stop, stream));
-  require(cudaEventSynchronize(stop));
-  float milliseconds = 0;
-  require(cudaEventElapsedTime(&milliseconds, start, stop));
-  return milliseconds;
+  return milliseconds(start, stop);
 }
 
 /// Two streams, and for each of them kBytes bytes of pinned and of device memory to copy.
@@ -121,8 +170,8 @@ class CopyTest : public VirtualTest {
     allocate();
   }
   void allocate() {
-    require(cudaMallocHost(&host, 2 * kBytes));
-    require(cudaMalloc(&device, 2 * kBytes));
+    host = pinned_room<char>(2 * kBytes);
+    device = device_room<char>(2 * kBytes);
     for (cudaStream_t& stream : streams) stream = new_stream();
   }
   void copy_in(int i) {

@@ -1,5 +1,4 @@
-// wgmma and what stands beside it beyond their documentation: when products are done here, what they cost in
-// the model, which errors stop the kernel, and what deadlock reports say.
+// wgmma beyond its documentation: when it is done, and modelled costs.
 #include <cuda.h>
 #include <cuda_fp16.h>
 
@@ -19,8 +18,7 @@ using wgmma::Swizzle;
 using WgmmaTest = VirtualTest;
 constexpr auto kK = wgmma::Major::kK;
 
-// A [64, 16] and B [16, 64], both K-major without a swizzle: chunks of 8 elements along k one after the
-// other.
+// A [64, 16] and B [16, 64], both K-major without a swizzle: consecutive chunks of 8 elements along k.
 constexpr int kOperand = 64 * wgmma::kDepth;
 
 __device__ inline wgmma::Descriptor plain(const __half* operand) {
@@ -64,8 +62,7 @@ TEST_F(WgmmaTest, ProductsAreDoneAtTheWait) { EXPECT_EQ(seen_of_product(), (std:
 TEST_F(WgmmaTest, WithASeedProductsAreDoneAtAnyTime) {
   std::set<std::vector<int>> all;
   for (unsigned int seed = 1; seed <= 40; ++seed) {
-    vgpu::reset();
-    vgpu::use_schedule(seed);
+    start_over(seed);
     all.insert(seen_of_product());
   }
   EXPECT_TRUE(all.contains({-5, 64})) << "late";
@@ -92,8 +89,7 @@ __global__ void elected_lane(int* lane) {
 TEST_F(WgmmaTest, TheSeedChoosesTheElectedLane) {
   std::set<int> lanes;
   for (unsigned int seed = 0; seed <= 20; ++seed) {
-    vgpu::reset();
-    if (seed != 0) vgpu::use_schedule(seed);
+    start_over(seed);
     int* lane = device_words(1, -1);
     elected_lane<<<1, 32>>>(lane);
     if (seed == 0) {
@@ -153,8 +149,7 @@ __global__ void pipeline_of(const int* memory, int* sink, int stages) {
 
 TEST_F(WgmmaTest, OneStageIsSlowerThanFour) {
   vgpu::use_machine("h100-nvlink");
-  int* memory = nullptr;
-  require(cudaMalloc(&memory, kTileBytes));
+  int* memory = device_room(kTileBytes / sizeof(int));
   require(cudaMemset(memory, 0, kTileBytes));
   constexpr int kShared = kMaxStages * kTileBytes;
   require(cudaFuncSetAttribute(pipeline_of, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));

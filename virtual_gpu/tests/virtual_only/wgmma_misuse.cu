@@ -1,5 +1,4 @@
-// What is wrong with wgmma and what stands beside it stops the kernel with a sentence, or shows in a deadlock
-// report.
+// Errors with wgmma, named barriers and setmaxnreg: faults and deadlock reports.
 #include <cuda.h>
 #include <cuda_fp16.h>
 
@@ -23,23 +22,17 @@ class WgmmaMisuseTest : public VirtualTest {
   template <class Kernel>
   void expect_stopped(Kernel kernel, int threads, std::initializer_list<const char*> parts,
                       cudaError_t code = cudaErrorLaunchFailure) {
-    for (const unsigned int seed : {0u, 3u}) {
-      vgpu::reset();
-      if (seed != 0) vgpu::use_schedule(seed);
+    in_two_orders([&] {
       kernel<<<1, threads>>>(device_words(1, 0));
       expect_failure(cudaDeviceSynchronize(), code, parts);
-    }
+    });
   }
   template <class Kernel>
   void expect_deadlock(Kernel kernel, int threads, std::initializer_list<const char*> parts) {
-    for (const unsigned int seed : {0u, 3u}) {
-      vgpu::reset();
-      if (seed != 0) vgpu::use_schedule(seed);
-      testing::internal::CaptureStderr();
+    in_two_orders([&] {
       kernel<<<1, threads>>>(device_words(1, 0));
-      EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
-      expect_parts(testing::internal::GetCapturedStderr(), parts);
-    }
+      expect_parts(deadlock_of(cudaDeviceSynchronize), parts);
+    });
   }
 };
 
@@ -111,48 +104,29 @@ TEST_F(WgmmaMisuseTest, AProductIsWaitedFor) {
   CUDA_OK(cudaDeviceSynchronize());
 }
 
-__global__ void other_descriptors(int* /*sink*/) {
+enum Difference { kDescriptors, kFlag, kGroup, kType };
+/// One thread of the warpgroup says something else than the others.
+template <Difference kDifference>
+__global__ void one_differs(int* /*sink*/) {
   OPERANDS;
+  const bool other = threadIdx.x == 77;
   wgmma::Fragment<64> d;
   wgmma::fence();
-  wgmma::mma<__half, kK, kK>(d, threadIdx.x == 77 ? b : a, b, false);
-  wgmma::commit();
-  wgmma::wait<0>(d);
-}
-__global__ void other_flag(int* /*sink*/) {
-  OPERANDS;
-  wgmma::Fragment<64> d;
-  wgmma::fence();
-  wgmma::mma<__half, kK, kK>(d, a, b, threadIdx.x == 77);
-  wgmma::commit();
-  wgmma::wait<0>(d);
-}
-__global__ void other_group(int* /*sink*/) {
-  OPERANDS;
-  wgmma::Fragment<64> d;
-  wgmma::fence();
-  if (threadIdx.x == 77) wgmma::commit();
-  wgmma::mma<__half, kK, kK>(d, a, b, false);
-  wgmma::commit();
-  wgmma::wait<0>(d);
-}
-__global__ void other_type(int* /*sink*/) {
-  OPERANDS;
-  wgmma::Fragment<64> d;
-  wgmma::fence();
-  if (threadIdx.x == 77)
+  if (kDifference == kGroup && other) wgmma::commit();
+  if (kDifference == kType && other)
     wgmma::mma<__nv_bfloat16, kK, kK>(d, a, b, false);
   else
-    wgmma::mma<__half, kK, kK>(d, a, b, false);
+    wgmma::mma<__half, kK, kK>(d, kDifference == kDescriptors && other ? b : a, b,
+                               kDifference == kFlag && other);
   wgmma::commit();
   wgmma::wait<0>(d);
 }
 
 TEST_F(WgmmaMisuseTest, AllThreadsOfAWarpgroupSayTheSame) {
-  expect_stopped(other_descriptors, 128, {"other descriptors than other threads of its warpgroup"});
-  expect_stopped(other_flag, 128, {"with another accumulate flag than other threads"});
-  expect_stopped(other_group, 128, {"in another group than other threads"});
-  expect_stopped(other_type, 128, {"of another shape or type than other threads"});
+  expect_stopped(one_differs<kDescriptors>, 128, {"other descriptors than other threads of its warpgroup"});
+  expect_stopped(one_differs<kFlag>, 128, {"with another accumulate flag than other threads"});
+  expect_stopped(one_differs<kGroup>, 128, {"in another group than other threads"});
+  expect_stopped(one_differs<kType>, 128, {"of another shape or type than other threads"});
 }
 
 __global__ void in_last_warps(int* /*sink*/) {
