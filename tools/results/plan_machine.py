@@ -7,7 +7,6 @@ from typing import Any, Dict, List, Tuple
 
 MACHINES = pathlib.Path(__file__).resolve().parents[2] / "virtual_gpu" / "machines"
 AT_ONCE = 1e30  # infinitely fast; a finite number, because rates are multiplied
-NEVER = 1e30  # the time of what a machine's NCCL has not
 BOUNDS = ("product", "waves", "link", "latency", "memory", "host")  # what can hold a call up
 Tile = Tuple[int, int]  # rows and columns
 
@@ -54,7 +53,8 @@ class Machine:
     copy_engine_us: float = 0
     message_us: float = 0  # of each step of its ring
     collective_rate: float = 1  # bytes out of each GPU
-    flagged_us: float = NEVER  # of a collective whose data carry their flags (LL): half of its bytes are flags
+    flagged_bytes: float = 0  # bytes out of a GPU, up to which data carry their flags (LL): half of them are flags
+    flagged_us: float = 0  # of such a collective
     flagged_message_us: float = 0  # of each step of its ring
     send_us: float = 0  # of a send and a receive
     send_rate: float = 1  # of them
@@ -163,7 +163,7 @@ def _machine_of(file: Dict[str, Any], plan: _Plan) -> Machine:
     machine.update(
         collective_us=collective, registered_us=plan.take("nccl_registered_us", collective),
         copy_engine_us=plan.take("nccl_copy_engine_us", collective), message_us=plan.take("nccl_message_us", 0),
-        flagged_us=plan.take("nccl_flagged_us", NEVER), flagged_message_us=plan.take("nccl_flagged_message_us", 0),
+        flagged_bytes=plan.take("nccl_flagged_bytes", 0), flagged_us=plan.take("nccl_flagged_us", 0), flagged_message_us=plan.take("nccl_flagged_message_us", 0),
         collective_rate=1e3 * plan.rate("nccl_gb_per_s", nccl["gb_per_s"]), send_us=plan.take("nccl_send_us", collective),
         send_rate=1e3 * plan.rate("nccl_send_gb_per_s", nccl["gb_per_s"]),
         network_us=plan.take("network_us", nodes.get("rail_latency_us", 5)),

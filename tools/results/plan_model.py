@@ -108,10 +108,9 @@ def collective_us(machine: Machine, ranks: int, messages: int, bytes_out: float,
     if ranks > machine.gpus_per_node:  # one step in so many is between nodes, and parallel rings use all network cards
         network_us = machine.network_us / machine.gpus_per_node
         rate = min(rate, machine.gpus_per_node * machine.network_rate)
-    us = latency + messages * (machine.message_us + network_us) + bytes_out / rate
-    if mode != "plain":
-        return us
-    return min(us, machine.flagged_us + messages * (machine.flagged_message_us + network_us) + 2 * bytes_out / rate)
+    if mode == "plain" and bytes_out <= machine.flagged_bytes:
+        return machine.flagged_us + messages * (machine.flagged_message_us + network_us) + 2 * bytes_out / rate
+    return latency + messages * (machine.message_us + network_us) + bytes_out / rate
 
 
 def products_us(machine: Machine, cut: Cut) -> float:

@@ -72,7 +72,7 @@ class RulesTest(unittest.TestCase):
         self.assertEqual(collective_us(on, 1, 0, 0), 0)
 
     def test_small_collectives_carry_their_flags(self) -> None:
-        on = machine(collective_us=30, message_us=3, flagged_us=7, flagged_message_us=1)
+        on = machine(collective_us=30, message_us=3, flagged_bytes=2000, flagged_us=7, flagged_message_us=1)
         self.assertAlmostEqual(collective_us(on, 2, 2, 1000), 7 + 2 + 2)
         self.assertAlmostEqual(collective_us(on, 2, 2, 100000), 30 + 6 + 100)
         self.assertAlmostEqual(collective_us(dataclasses.replace(on, registered_us=8), 2, 2, 1000, "registered"), 8 + 6 + 1)
