@@ -77,11 +77,13 @@ class Grader:
 
     def __enter__(self) -> "Grader":
         builds = {kind: path for kind, path in self.settings.builds.items() if kind != "race" or not self.race}
-        self.kit = unit.Kit(self.task, builds, self.settings.seconds / 60)
-        self._stack.callback(self.kit.close)
-        self._honest = self._stack.enter_context(sandbox.make([self.kit.folder], self.settings.level))
-        self.kit.learn(self._honest)
-        unit.link(self._honest, self.kit, "plain")
+        with contextlib.ExitStack() as folders:  # deleted, too, if the repository's own header does not build
+            self.kit = unit.Kit(self.task, builds, self.settings.seconds / 60)
+            folders.callback(self.kit.close)
+            self._honest = folders.enter_context(sandbox.make([self.kit.folder], self.settings.level))
+            self.kit.learn(self._honest)
+            unit.link(self._honest, self.kit, "plain")
+            self._stack = folders.pop_all()
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -62,8 +62,8 @@ void require_room(SparseShape shape, int ranks, RowPattern pattern, std::int64_t
     throw UsageError("--entries: those of one GPU take " + fixed(bytes / (1 << 20), 0) +
                      " MiB, and GPU 0 has " + std::to_string(gpu.totalGlobalMem >> 20));
   }
-  constexpr double kOfNumbers =
-      48;  // of an entry: its row, the row again with its place to be sorted, its place
+  // Of an entry: its row, the row again with its place to be sorted, its place.
+  constexpr double kOfNumbers = 48;
   const double gradients = pattern == RowPattern::kUneven ? (ranks + 1) / 2. : ranks;
   const double weights = pattern == RowPattern::kZipf ? 8 * static_cast<double>(shape.rows) : 0;
   const double on_host = gradients * entries * kOfNumbers + weights;
