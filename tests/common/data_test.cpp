@@ -247,7 +247,7 @@ TEST(NormalTest, HasTheNormalDistribution) {
     const double normal = std::erfc(-static_cast<double>(values[i]) / std::numbers::sqrt2) / 2;
     largest_gap = std::max(largest_gap, std::abs((static_cast<double>(i) + 0.5) / 1e6 - normal));
   }
-  EXPECT_LT(largest_gap, 0.0025);  // 0.001 of the method and, at the 1 % level, 0.0016 of the sample
+  EXPECT_LT(largest_gap, 0.0025);  // 0.001 from the method and, at the 1 % level, 0.0016 from the sample
   EXPECT_GT(values.back(), 4);
   EXPECT_LT(values.back(), 8.21);
   EXPECT_LT(values.front(), -4);
