@@ -76,7 +76,7 @@ double part_of(const std::vector<Phase>& phases, const std::string& name) {
 /// The expected phases by name, computed from the made-up ones; and the skew.
 std::map<std::string, double> expected_phases(int base) {
   std::map<std::string, std::vector<double>> samples;
-  for (int call = 2 + kWarmup; call < 2 + kWarmup + kIterations; ++call) {  // 1 chooses kIterations
+  for (int call = 2 + kWarmup; call < 2 + kWarmup + kIterations; ++call) {  // the first sets their number
     std::map<std::string, std::vector<double>> of_ranks;
     for (int rank = 0; rank < kRanks; ++rank) {
       const std::vector<Phase> phases = made_up_phases(base, rank, call);
