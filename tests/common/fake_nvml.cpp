@@ -34,8 +34,7 @@ bool running = false;
 
 extern "C" {
 
-// nvmlInitWithFlags is not replaced, because a process that initialises the real NVML without GPUs has none
-// afterwards.
+// Not nvmlInitWithFlags: initialised first without GPUs, NVML has none for the rest of the process.
 int nvmlInit_v2() {
   running = true;
   return 0;

@@ -1,4 +1,4 @@
-// A deadlock ends the waiting call, and the report names who waits for what.
+// A deadlock ends the waiting call, and the report names each waiting thread or stream and what it waits for.
 #include "virtual_test.hpp"
 
 namespace virtual_only {
